@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Checks every #include of every tracked C and C++ file against the arrows of the architecture.
+
+  check_includes.py [FILE...]    all tracked files, or these
+  check_includes.py --self-test  checks the checker
+
+Our own code is included in quotes, by its path from the root ("hlo/ir/module.h"); <collet/...> crosses the joint and
+is the only way to it; everything else stands in angle brackets. A source file includes its own header first."""
+import os
+import re
+import subprocess
+import sys
+
+# Who may include whom. The longest prefix of a file's path decides; a folder may always include itself.
+BASE = ["hlo/base"]
+IR = BASE + ["hlo/ir"]
+OPS = IR + ["hlo/ops"]
+WAYS = ["hlo/program", "hlo/text", "hlo/proto", "hlo/stablehlo", "hlo/verify", "hlo/eval"]
+PASSES = OPS + WAYS + ["hlo/passes"]
+HLO = PASSES + ["hlo/testing"]
+ARROWS = {
+    "sdk/include": [],
+    "sdk/cmake": [],
+    "sdk/codegen": [],
+    "sdk/runtime": PASSES,
+    "sdk/pjrt": PASSES + ["sdk/runtime"],
+    "sdk/tool": HLO + ["sdk/runtime", "conformance"],
+    "hlo/base": [],
+    "hlo/ir": BASE,
+    "hlo/ops": IR,
+    **{way: OPS for way in WAYS},
+    "hlo/passes": OPS + WAYS,
+    "hlo/testing": PASSES,
+    "reference_backends": ["sdk/codegen"],
+    "reference_backends/interpreter": PASSES,
+    "templates": ["sdk/codegen"],
+    "conformance": HLO,
+    "docs": [],
+}
+# A test stands outside the house it tests: a test of hlo/ may read text, run passes, use hlo/testing; one of the
+# runtime may too. Tests of what must not know hlo/ may not.
+TEST_ARROWS = {
+    "hlo": HLO,
+    "sdk/runtime": HLO,
+    "sdk/pjrt": HLO + ["sdk/runtime"],
+    "sdk/tool": HLO + ["sdk/runtime", "conformance"],
+}
+# Folders at the top that hold our code.
+OURS = ("hlo", "sdk", "reference_backends", "conformance", "templates", "docs")
+# Libraries that only some rooms may know.
+GUARDED = {
+    "llvm": ("sdk/codegen", "reference_backends/cpu", "reference_backends/gpu", "templates"),
+    "llvm-c": ("sdk/codegen", "reference_backends/cpu", "reference_backends/gpu", "templates"),
+    "lld": ("sdk/codegen", "reference_backends"),
+    "cuda": ("reference_backends/gpu",),
+}
+C_STANDARD = {"assert", "ctype", "errno", "fenv", "float", "inttypes", "limits", "math", "setjmp", "signal", "stdalign",
+              "stdarg", "stdatomic", "stdbool", "stddef", "stdint", "stdio", "stdlib", "stdnoreturn", "string", "time"}
+EXTENSIONS = (".c", ".cc", ".cpp", ".h", ".hpp", ".inc", ".def")
+INCLUDE = re.compile(r'^\s*#\s*include(?:_next)?\s*([<"])([^>"]*)[>"]')
+
+
+def room(path, table):
+    """The longest prefix of path that stands in table, or None."""
+    parts = os.path.dirname(path).split("/")
+    for n in range(len(parts), 0, -1):
+        if "/".join(parts[:n]) in table:
+            return "/".join(parts[:n])
+    return None
+
+
+def inside(path, folders):
+    return any(path.startswith(folder + "/") for folder in folders)
+
+
+def is_test(path):
+    return bool(re.search(r"(_test|_fuzz|_benchmark)\.(c|cc|h)$", path)) or "/tests/" in path
+
+
+def allowed(path):
+    """The folders of ours that the file may include, or None where no room is known."""
+    own = room(path, ARROWS)
+    if own is None:
+        return None
+    folders = [own] + ARROWS[own]
+    if is_test(path):
+        test_room = room(path, TEST_ARROWS)
+        folders += TEST_ARROWS.get(test_room, [])
+    return folders
+
+
+def includes(text):
+    """(line number, bracket, name) of each #include outside comments."""
+    in_comment = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if in_comment:
+            end = line.find("*/")
+            if end < 0:
+                continue
+            line, in_comment = line[end + 2:], False
+        line = re.sub(r"/\*.*?\*/", "", line)
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match[1], match[2]
+        start = line.find("/*")
+        if start >= 0 and "//" not in line[:start]:
+            in_comment = True
+
+
+def check(path, text, exists):
+    """The complaints about one file. `exists` says whether a path from the root is a file."""
+    complaints = []
+    folders = allowed(path)
+    if folders is None:
+        if path.split("/")[0] in OURS:
+            complaints.append((1, "this folder has no row in .ci/check_includes.py: say what it may include"))
+        return complaints
+    public, template = path.startswith("sdk/include/collet/"), path.startswith("templates/")
+    found = list(includes(text))
+    for number, bracket, name in found:
+        top = name.split("/")[0]
+        if bracket == '"':
+            if template and not inside(name, OURS):
+                continue  # a project of its own: its files are beside it
+            if name.startswith("collet/"):
+                complaints.append((number, f'"{name}" crosses the joint: write <{name}>'))
+            elif name.startswith(".") or not inside(name, OURS):
+                complaints.append((number, f'"{name}" is not a path from the root: ours is written so, the rest in <>'))
+            elif name.startswith("sdk/include/"):
+                complaints.append((number, f'"{name}" goes round the joint: write <{name[len("sdk/include/"):]}>'))
+            elif not inside(name, folders):
+                complaints.append((number, f'"{name}": there is no arrow from {room(path, ARROWS)} to {os.path.dirname(name)}'))
+            elif not exists(name) and name.endswith((".h", ".hpp")):
+                complaints.append((number, f'"{name}" does not exist'))
+            continue
+        if top in OURS and "/" in name:
+            complaints.append((number, f'<{name}> is our own code: write "{name}"'))
+        elif top in GUARDED and not inside(path, GUARDED[top]):
+            complaints.append((number, f"<{name}>: only {', '.join(GUARDED[top])} may know this library"))
+        elif public and top != "collet":
+            standard_c = name.endswith(".h") and name[:-2] in C_STANDARD
+            standard_cxx = path.endswith(".hpp") and "." not in name and "/" not in name
+            if not standard_c and not standard_cxx:
+                complaints.append((number, f"<{name}>: a public header includes standard headers and <collet/...> only"))
+        elif public and not exists("sdk/include/" + name):
+            complaints.append((number, f"<{name}> does not exist"))
+    stem, extension = os.path.splitext(path)
+    if extension in (".c", ".cc") and not template:
+        own = stem + ".h"
+        if exists(own) and (not found or found[0][2] != own):
+            complaints.append((found[0][0] if found else 1, f'its own header comes first: "{own}"'))
+    return complaints
+
+
+def self_test():
+    files = {"hlo/ir/module.h", "hlo/ir/shape.h", "hlo/base/status.h", "hlo/passes/dce.h", "hlo/text/parser.h",
+             "sdk/runtime/loader.h", "sdk/codegen/emit.h", "sdk/include/collet/types.h", "hlo/testing/golden.h"}
+    cases = [
+        ("hlo/ir/module.cc", '#include "hlo/ir/module.h"\n#include <vector>\n#include "hlo/base/status.h"', ""),
+        ("hlo/ir/module.cc", '#include <vector>\n#include "hlo/ir/module.h"', "own header comes first"),
+        ("hlo/ir/a.cc", '#include "hlo/passes/dce.h"', "no arrow"),
+        ("hlo/ir/a.cc", '/* #include "hlo/passes/dce.h"\n#include "hlo/passes/dce.h" */', ""),
+        ("hlo/ir/a_test.cc", '#include "hlo/passes/dce.h"\n#include "hlo/testing/golden.h"', ""),
+        ("hlo/ir/a.cc", '#include "module.h"', "not a path from the root"),
+        ("hlo/ir/a.cc", '#include "../base/status.h"', "not a path from the root"),
+        ("hlo/ir/a.cc", "#include <hlo/base/status.h>", "our own code"),
+        ("hlo/ir/a.cc", '#include "collet/types.h"', "crosses the joint"),
+        ("hlo/ir/a.cc", '#include "sdk/include/collet/types.h"', "goes round the joint"),
+        ("hlo/ir/a.cc", '#include "hlo/ir/gone.h"', "does not exist"),
+        ("hlo/ir/a.cc", "#include <llvm/IR/Module.h>", "may know this library"),
+        ("sdk/codegen/a.cc", '#include <llvm/IR/Module.h>\n#include <collet/types.h>', ""),
+        ("sdk/codegen/tests/a_test.cc", '#include "hlo/ir/module.h"', "no arrow"),
+        ("reference_backends/cpu/a.cc", '#include "sdk/codegen/emit.h"', ""),
+        ("reference_backends/cpu/a.cc", '#include "hlo/ir/module.h"', "no arrow"),
+        ("reference_backends/interpreter/a.cc", '#include "hlo/ir/module.h"', ""),
+        ("conformance/runner/a.cc", '#include "sdk/runtime/loader.h"', "no arrow"),
+        ("conformance/runner/a.cc", '#include <collet/collet.h>\n#include "hlo/ir/module.h"', ""),
+        ("sdk/runtime/a.cc", '#include "hlo/passes/dce.h"', ""),
+        ("sdk/include/collet/backend.h", "#include <stdint.h>\n#include <collet/types.h>", ""),
+        ("sdk/include/collet/backend.h", "#include <vector>", "standard headers"),
+        ("sdk/include/collet/backend.h", "#include <unistd.h>", "standard headers"),
+        ("sdk/include/collet/backend.hpp", "#include <vector>", ""),
+        ("hlo/cellar/a.cc", "", "no row"),
+        ("templates/cxx/backend.cc", '#include "kernels.h"\n#include <collet/backend.h>', ""),
+        ("templates/cxx/backend.cc", '#include "hlo/ir/module.h"', "no arrow"),
+    ]
+    bad = 0
+    for path, text, expected in cases:
+        complaints = "; ".join(message for _, message in check(path, text, files.__contains__))
+        if (expected not in complaints) if expected else complaints:
+            print(f"self-test: {path}: {text!r}\n  expected: {expected or 'nothing'}\n  got: {complaints or 'nothing'}")
+            bad += 1
+    print(f"check_includes: {len(cases)} cases, {bad} wrong")
+    return 1 if bad else 0
+
+
+def main():
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    if sys.argv[1:2] and sys.argv[1].startswith("-"):
+        print(__doc__)
+        return 0 if sys.argv[1] in ("-h", "--help") else 2
+    files = [os.path.relpath(os.path.abspath(name), root) for name in sys.argv[1:]] or subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=root,
+        check=True, text=True, stdout=subprocess.PIPE).stdout.split("\0")
+    files = [name for name in files if name.endswith(EXTENSIONS) and os.path.isfile(os.path.join(root, name))]
+    bad = 0
+    for name in sorted(files):
+        with open(os.path.join(root, name), encoding="utf-8", errors="replace") as file:
+            text = file.read()
+        for number, message in check(name, text, lambda p: os.path.isfile(os.path.join(root, p))):
+            print(f"{name}:{number}: {message}")
+            bad += 1
+    print(f"check_includes: {len(files)} files, {bad} complaints")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

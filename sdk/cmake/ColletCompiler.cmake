@@ -1,0 +1,85 @@
+# How everything is compiled. Nothing here depends on the machine that compiles: no -march=native.
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# The build tree has the shape of the install tree, so that the tool finds its plugins and templates
+# the same way in both.
+include(GNUInstallDirs)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_BINDIR}")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/archive")
+set(COLLET_BACKENDS_OUTPUT_DIR "${PROJECT_BINARY_DIR}/lib/collet/backends")
+set(COLLET_TEST_BACKENDS_OUTPUT_DIR "${PROJECT_BINARY_DIR}/lib/collet/test_backends")
+set(COLLET_INSTALL_BACKENDS_DIR "${CMAKE_INSTALL_LIBDIR}/collet/backends")
+set(COLLET_INSTALL_SHARE_DIR "${CMAKE_INSTALL_DATADIR}/collet")
+
+set(COLLET_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wcast-qual -Wundef)
+set(COLLET_CXX_WARNINGS -Wnon-virtual-dtor -Woverloaded-virtual)
+set(COLLET_C_WARNINGS -Wstrict-prototypes)
+if(COLLET_WERROR)
+  list(APPEND COLLET_WARNINGS -Werror)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # With optimisation gcc 12 raises these inside libstdc++ on correct code; they stay warnings.
+    list(APPEND COLLET_WARNINGS -Wno-error=array-bounds -Wno-error=maybe-uninitialized
+         -Wno-error=restrict -Wno-error=stringop-overflow -Wno-error=stringop-overread)
+  endif()
+endif()
+add_compile_options(${COLLET_WARNINGS} "$<$<COMPILE_LANGUAGE:CXX>:${COLLET_CXX_WARNINGS}>"
+                    "$<$<COMPILE_LANGUAGE:C>:${COLLET_C_WARNINGS}>")
+
+# The same object wherever the tree is checked out: no path of this machine in it, and ccache agrees.
+add_compile_options("-ffile-prefix-map=${PROJECT_BINARY_DIR}/=build/"
+                    "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options(-fcolor-diagnostics)
+else()
+  add_compile_options(-fdiagnostics-color=auto)
+endif()
+
+find_program(COLLET_CCACHE ccache)
+mark_as_advanced(COLLET_CCACHE)
+if(COLLET_CCACHE)
+  foreach(language C CXX)
+    if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+          "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${COLLET_CCACHE}")
+    endif()
+  endforeach()
+endif()
+
+# Debian installs lld as ld.lld-19, which gcc cannot be told about by name: a link with the name that
+# it looks for does.
+find_program(COLLET_LLD NAMES ld.lld ld.lld-19)
+mark_as_advanced(COLLET_LLD)
+if(COLLET_LLD)
+  file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/linker")
+  file(CREATE_LINK "${COLLET_LLD}" "${PROJECT_BINARY_DIR}/linker/ld.lld" SYMBOLIC)
+  add_link_options(-fuse-ld=lld "-B${PROJECT_BINARY_DIR}/linker")
+endif()
+add_link_options(-Wl,--as-needed)
+
+if(COLLET_SANITIZE)
+  add_compile_options(-fsanitize=${COLLET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${COLLET_SANITIZE})
+  if(COLLET_SANITIZE MATCHES "undefined")
+    # Types that cross a plugin border are seen by two copies of their type information.
+    add_compile_options(-fno-sanitize=vptr)
+    add_link_options(-fno-sanitize=vptr)
+  endif()
+endif()
+if(COLLET_LIBFUZZER)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "COLLET_LIBFUZZER needs clang; without it the fuzz targets use a small driver of our own")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

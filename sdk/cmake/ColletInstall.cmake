@@ -1,0 +1,43 @@
+# The install tree: <prefix>/include/collet, lib/libcollet.so, lib/collet/backends, bin/collet,
+# share/collet/templates, lib/cmake/Collet, lib/pkgconfig/collet.pc. It can be moved as a whole.
+include(CMakePackageConfigHelpers)
+
+set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Collet")
+
+install(TARGETS collet_abi EXPORT ColletTargets)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/sdk/include/collet" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.def")
+
+if(TARGET collet)
+  set_target_properties(collet PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  install(TARGETS collet EXPORT ColletTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
+if(TARGET collet_tool)
+  set_target_properties(collet_tool PROPERTIES OUTPUT_NAME collet INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS collet_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  add_dependencies(kit collet_tool)
+endif()
+file(GLOB templates LIST_DIRECTORIES true CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/templates/*")
+foreach(template IN LISTS templates)
+  if(IS_DIRECTORY "${template}")
+    install(DIRECTORY "${template}" DESTINATION "${COLLET_INSTALL_SHARE_DIR}/templates")
+  endif()
+endforeach()
+file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/share/collet")
+file(CREATE_LINK "${PROJECT_SOURCE_DIR}/templates" "${PROJECT_BINARY_DIR}/share/collet/templates" SYMBOLIC)
+
+install(EXPORT ColletTargets NAMESPACE collet:: DESTINATION "${config_dir}")
+configure_package_config_file(sdk/cmake/ColletConfig.cmake.in "${PROJECT_BINARY_DIR}/ColletConfig.cmake"
+                              INSTALL_DESTINATION "${config_dir}" PATH_VARS COLLET_INSTALL_BACKENDS_DIR
+                              NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/ColletConfigVersion.cmake" COMPATIBILITY SameMajorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/ColletConfig.cmake" "${PROJECT_BINARY_DIR}/ColletConfigVersion.cmake"
+        DESTINATION "${config_dir}")
+
+# collet.pc finds its prefix from its own place, as many folders up as its folder is deep.
+string(REGEX REPLACE "[^/]+" ".." pc_to_prefix "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+configure_file(sdk/cmake/collet.pc.in "${PROJECT_BINARY_DIR}/collet.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/collet.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+# Projects inside the build tree may also say find_package(Collet) without an install.
+export(EXPORT ColletTargets NAMESPACE collet:: FILE "${PROJECT_BINARY_DIR}/ColletTargets.cmake")

@@ -1,0 +1,33 @@
+# What a person may switch, and what the machine offers.
+
+find_package(LLVM 19.1 CONFIG QUIET)  # 19.1 is the only minor version that LLVM 19 has
+option(COLLET_WITH_LLVM "Build sdk/codegen and the backends that need LLVM 19" ${LLVM_FOUND})
+option(COLLET_WITH_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(COLLET_WERROR "Treat warnings as errors" OFF)
+option(COLLET_LIBFUZZER "Build fuzz targets with libFuzzer (needs clang)" OFF)
+set(COLLET_SANITIZE "" CACHE STRING "Sanitizers for all of our code, such as address,undefined or thread")
+
+if(COLLET_WITH_LLVM AND NOT LLVM_FOUND)
+  message(FATAL_ERROR "COLLET_WITH_LLVM is on, but LLVM 19 was not found (Debian: llvm-19-dev)")
+endif()
+
+find_package(Boost 1.81 REQUIRED)
+find_package(fmt REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(Threads REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+if(COLLET_WITH_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+
+# collet::llvm: LLVM's headers (as system headers, so that their warnings stay away) and its shared
+# library.
+if(COLLET_WITH_LLVM)
+  add_library(collet_llvm INTERFACE)
+  add_library(collet::llvm ALIAS collet_llvm)
+  target_include_directories(collet_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+  separate_arguments(llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+  list(REMOVE_ITEM llvm_definitions -D_GNU_SOURCE)  # g++ sets it already
+  target_compile_definitions(collet_llvm INTERFACE ${llvm_definitions})
+  target_link_libraries(collet_llvm INTERFACE LLVM)
+endif()
