@@ -122,6 +122,10 @@ def check(path, text, exists):
         if bracket == '"':
             if template and not inside(name, OURS):
                 continue  # a project of its own: its files are beside it
+            if public and "/" not in name:
+                if not exists("sdk/include/collet/" + name):
+                    complaints.append((number, f'"{name}" does not exist'))
+                continue  # installed as they are, the public headers find each other as siblings
             if name.startswith("collet/"):
                 complaints.append((number, f'"{name}" crosses the joint: write <{name}>'))
             elif name.startswith(".") or not inside(name, OURS):
@@ -177,6 +181,9 @@ def self_test():
         ("conformance/runner/a.cc", '#include <collet/collet.h>\n#include "hlo/ir/module.h"', ""),
         ("sdk/runtime/a.cc", '#include "hlo/passes/dce.h"', ""),
         ("sdk/include/collet/backend.h", "#include <stdint.h>\n#include <collet/types.h>", ""),
+        ("sdk/include/collet/backend.h", '#include "types.h"', ""),
+        ("sdk/include/collet/backend.h", '#include "gone.h"', "does not exist"),
+        ("sdk/include/collet/backend.h", '#include "hlo/ir/module.h"', "no arrow"),
         ("sdk/include/collet/backend.h", "#include <vector>", "standard headers"),
         ("sdk/include/collet/backend.h", "#include <unistd.h>", "standard headers"),
         ("sdk/include/collet/backend.hpp", "#include <vector>", ""),

@@ -14,7 +14,9 @@ endif()
 
 # The build tree has the shape of the install tree, so that the tool finds its plugins and templates
 # the same way in both.
+set(CMAKE_INSTALL_LIBDIR lib CACHE PATH "Libraries lie here; the tool looks for its plugins in ../lib")
 include(GNUInstallDirs)
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_BINDIR}")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/archive")
@@ -59,7 +61,7 @@ endif()
 
 # Debian installs lld as ld.lld-19, which gcc cannot be told about by name: a link with the name that
 # it looks for does.
-find_program(COLLET_LLD NAMES ld.lld ld.lld-19)
+find_program(COLLET_LLD NAMES ld.lld-19 ld.lld)
 mark_as_advanced(COLLET_LLD)
 if(COLLET_LLD)
   file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/linker")

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Drives LLVMFuzzerTestOneInput where libFuzzer is not at hand (gcc): replays files and folders,
 // then runs random mutations of them. It takes libFuzzer's options of the same names: -runs=N
 // -seed=S -max_len=L -artifact_prefix=P. It has no coverage feedback; it is a net under every
@@ -99,27 +101,20 @@ class Mutator {
         const Bytes& other = seeds_[below(seeds_.size())];
         const std::size_t from = below(other.size());
         const std::size_t count = std::min(other.size() - from, 1 + below(64));
-        b.insert(b.begin() + at(position), other.begin() + at(from),
-                 other.begin() + at(from + count));
+        b.insert(b.begin() + at(position), other.begin() + at(from), other.begin() + at(from + count));
         break;
       }
       case 6: {  // a number at an edge
-        static const char* const edges[] = {"0",
-                                            "-1",
-                                            "9223372036854775807",
-                                            "-9223372036854775808",
-                                            "18446744073709551616",
-                                            "4294967296",
-                                            "1e999",
-                                            "nan"};
+        static const char* const edges[] = {
+            "0",     "-1", "9223372036854775807", "-9223372036854775808", "18446744073709551616", "4294967296",
+            "1e999", "nan"};
         std::string_view text = edges[below(std::size(edges))];
         b.insert(b.begin() + at(position), text.begin(), text.end());
         break;
       }
       case 7: {  // a mark of structure
         static const char marks[] = "{}()[]<>,=:;%/*\"\\\n\t -";
-        b.insert(b.begin() + at(position),
-                 static_cast<std::uint8_t>(marks[below(sizeof marks - 1)]));
+        b.insert(b.begin() + at(position), static_cast<std::uint8_t>(marks[below(sizeof marks - 1)]));
         break;
       }
       default:  // one byte among the others
@@ -164,8 +159,7 @@ int main(int argc, char** argv) {
     }
   }
   std::sort(files.begin(), files.end());
-  std::snprintf(artifact, sizeof artifact, "%scrash-%llu", prefix.c_str(),
-                static_cast<unsigned long long>(getpid()));
+  std::snprintf(artifact, sizeof artifact, "%scrash-%llu", prefix.c_str(), static_cast<unsigned long long>(getpid()));
   for (int s : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) signal(s, save_and_die);
 
   std::vector<Bytes> seeds;
@@ -176,7 +170,6 @@ int main(int argc, char** argv) {
   if (seeds.empty()) seeds.emplace_back();
   Mutator mutator(seeds, seed, max_len);
   for (std::uint64_t i = 0; i < runs; ++i) run(mutator.next());
-  std::printf("%zu files replayed, %llu mutations run\n", files.size(),
-              static_cast<unsigned long long>(runs));
+  std::printf("%zu files replayed, %llu mutations run\n", files.size(), static_cast<unsigned long long>(runs));
   return 0;
 }
