@@ -27,6 +27,9 @@ set(COLLET_INSTALL_SHARE_DIR "${CMAKE_INSTALL_DATADIR}/collet")
 
 set(COLLET_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wcast-qual -Wundef)
 set(COLLET_CXX_WARNINGS -Wnon-virtual-dtor -Woverloaded-virtual)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND COLLET_CXX_WARNINGS -Wno-restrict)  # gcc 12 is wrong about std::string + std::string
+endif()
 set(COLLET_C_WARNINGS -Wstrict-prototypes)
 if(COLLET_WERROR)
   list(APPEND COLLET_WARNINGS -Werror)

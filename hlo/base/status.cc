@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/base/status.h"
+
+#include <cstring>
+
+namespace collet {
+
+std::string_view code_name(Code code) {
+  switch (code) {
+    case Code::Ok:
+      return "OK";
+    case Code::Cancelled:
+      return "CANCELLED";
+    case Code::Unknown:
+      return "UNKNOWN";
+    case Code::InvalidArgument:
+      return "INVALID_ARGUMENT";
+    case Code::DeadlineExceeded:
+      return "DEADLINE_EXCEEDED";
+    case Code::NotFound:
+      return "NOT_FOUND";
+    case Code::AlreadyExists:
+      return "ALREADY_EXISTS";
+    case Code::PermissionDenied:
+      return "PERMISSION_DENIED";
+    case Code::ResourceExhausted:
+      return "RESOURCE_EXHAUSTED";
+    case Code::FailedPrecondition:
+      return "FAILED_PRECONDITION";
+    case Code::Aborted:
+      return "ABORTED";
+    case Code::OutOfRange:
+      return "OUT_OF_RANGE";
+    case Code::Unimplemented:
+      return "UNIMPLEMENTED";
+    case Code::Internal:
+      return "INTERNAL";
+    case Code::Unavailable:
+      return "UNAVAILABLE";
+    case Code::DataLoss:
+      return "DATA_LOSS";
+  }
+  return "UNKNOWN";
+}
+
+Status::Status(Code code, std::string message) {
+  if (code != Code::Ok) rep_ = std::make_unique<Rep>(Rep{code, std::move(message)});
+}
+
+Status::Status(const Status& other) {
+  if (other.rep_) rep_ = std::make_unique<Rep>(*other.rep_);
+}
+
+Status& Status::operator=(const Status& other) {
+  if (this != &other) rep_ = other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr;
+  return *this;
+}
+
+const std::string& Status::message() const {
+  static const std::string empty;
+  return rep_ ? rep_->message : empty;
+}
+
+std::string Status::to_string() const {
+  if (ok()) return "OK";
+  return std::string(code_name(code())) + ": " + rep_->message;
+}
+
+Status Status::with_prefix(std::string_view prefix) const {
+  if (ok()) return Status();
+  return Status(code(), std::string(prefix) + rep_->message);
+}
+
+Status invalid_argument(std::string message) {
+  return {Code::InvalidArgument, std::move(message)};
+}
+Status unimplemented(std::string message) {
+  return {Code::Unimplemented, std::move(message)};
+}
+Status not_found(std::string message) {
+  return {Code::NotFound, std::move(message)};
+}
+Status resource_exhausted(std::string message) {
+  return {Code::ResourceExhausted, std::move(message)};
+}
+Status failed_precondition(std::string message) {
+  return {Code::FailedPrecondition, std::move(message)};
+}
+Status internal_error(std::string message) {
+  return {Code::Internal, std::move(message)};
+}
+
+collet_status to_c(const Status& status, collet_error* error) {
+  const auto code = static_cast<collet_status>(status.code());
+  if (status.ok() || !error) return code;
+  error->code = code;
+  error->reserved = 0;
+  const std::string& text = status.message();
+  size_t n = text.size();
+  if (n >= sizeof error->message) {
+    n = sizeof error->message - 1;
+    while (n > 0 && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) --n;
+  }
+  std::memcpy(error->message, text.data(), n);
+  error->message[n] = 0;
+  return code;
+}
+
+Status from_c(collet_status code, const collet_error& error, std::string_view where) {
+  if (code == COLLET_OK) return Status();
+  const bool known = code > COLLET_OK && code <= COLLET_DATA_LOSS;
+  const size_t n = strnlen(error.message, sizeof error.message);
+  std::string message(where);
+  message += n ? ": " + std::string(error.message, n) : " failed without a message";
+  if (!known) message += " (unknown code " + std::to_string(code) + ")";
+  return {known ? static_cast<Code>(code) : Code::Unknown, std::move(message)};
+}
+
+}  // namespace collet

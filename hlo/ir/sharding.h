@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace collet::hlo {
+
+/// How a value is spread over devices, as HLO text has it.
+struct Sharding {
+  enum class Kind : uint8_t { Replicated, Manual, Unknown, Unreduced, Maximal, Tiled, Tuple };
+  Kind kind = Kind::Replicated;
+  int64_t device = 0;  ///< Maximal
+
+  // Tiled: the tile assignment, either listed or as iota over `reshape` transposed by `permutation`.
+  std::vector<int64_t> tile_dims;
+  std::vector<int64_t> devices;
+  bool iota = false;
+  std::vector<int64_t> reshape, permutation;
+  bool last_tile_dim_replicate = false;
+  std::vector<Kind> last_tile_dims;
+
+  std::vector<Sharding> elements;  ///< Tuple
+
+  enum class Group : uint8_t { None, As, Like };
+  Group group = Group::None;
+  int64_t group_id = 0;
+  std::string metadata;  ///< inside of metadata={...}, verbatim; empty: none
+
+  bool operator==(const Sharding&) const = default;
+};
+
+}  // namespace collet::hlo
