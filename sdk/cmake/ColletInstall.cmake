@@ -10,6 +10,9 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/sdk/include/collet" DESTINATION "${CMAK
 
 if(TARGET collet)
   set_target_properties(collet PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  target_link_options(collet PRIVATE -Wl,--exclude-libs,ALL)
+  collet_check(NAME exports_libcollet LABELS abi
+               COMMAND ${Python3_EXECUTABLE} sdk/cmake/check_exports.py --nm "${CMAKE_NM}" "$<TARGET_FILE:collet>" "collet_*")
   install(TARGETS collet EXPORT ColletTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
 if(TARGET collet_tool)
@@ -17,7 +20,7 @@ if(TARGET collet_tool)
   install(TARGETS collet_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   add_dependencies(kit collet_tool)
 endif()
-file(GLOB templates LIST_DIRECTORIES true CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/templates/*")
+file(GLOB templates LIST_DIRECTORIES true "${PROJECT_SOURCE_DIR}/templates/*")
 foreach(template IN LISTS templates)
   if(IS_DIRECTORY "${template}")
     install(DIRECTORY "${template}" DESTINATION "${COLLET_INSTALL_SHARE_DIR}/templates")

@@ -12,11 +12,17 @@
 # else. A target sees its own view and those of its dependencies, so an include that has no arrow in the
 # plan has no file to find. .ci/check_includes.py says the same with a sentence.
 
-# Enters each folder that has a CMakeLists.txt.
+# Enters each folder that has a CMakeLists.txt. Where one has none yet, its arrival configures the build again.
 function(collet_add_folders)
   foreach(folder IN LISTS ARGN)
-    if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt")
+    set(path "${CMAKE_CURRENT_SOURCE_DIR}/${folder}")
+    if(EXISTS "${path}/CMakeLists.txt")
       add_subdirectory(${folder})
+    else()
+      while(NOT EXISTS "${path}")
+        get_filename_component(path "${path}" DIRECTORY)
+      endwhile()
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
     endif()
   endforeach()
 endfunction()

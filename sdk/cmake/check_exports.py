@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""check_exports.py LIBRARY SYMBOL...: fails unless LIBRARY exports exactly these symbols."""
+"""check_exports.py LIBRARY SYMBOL...: fails unless LIBRARY exports exactly these symbols. A SYMBOL with a star is a
+pattern that exported names may match."""
 import argparse
+import fnmatch
 import subprocess
 import sys
 
@@ -14,7 +16,8 @@ def main():
     listing = subprocess.run([args.nm, "-D", "--defined-only", args.library], check=True, text=True,
                              stdout=subprocess.PIPE).stdout
     found = {line.split()[-1].split("@")[0] for line in listing.splitlines() if line.split()}
-    missing, extra = sorted(set(args.symbols) - found), sorted(found - set(args.symbols))
+    missing = sorted(name for name in args.symbols if not fnmatch.filter(found, name))
+    extra = sorted(name for name in found if not any(fnmatch.fnmatchcase(name, known) for known in args.symbols))
     for name in missing:
         print(f"{args.library}: does not export {name}")
     for name in extra:
