@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef COLLET_COLLET_H
+#define COLLET_COLLET_H
+
+/** \file
+ * What an embedder calls: read a program, compile it for a backend, run it. C11; link libcollet.
+ *
+ * Objects are reference-counted where two parties may hold them (buffers, events, executables, modules): `release` drops
+ * the caller's reference. Any function may be called from any thread. Functions that can fail return COLLET_OK or a code
+ * and fill `error`, which may be null; their out-parameters are then untouched. Strings handed out live as long as the
+ * object they come from. Option structs begin with struct_size: zero the struct, then set it to sizeof.
+ *
+ * Execution is asynchronous: collet_execute returns when the work is queued; each result buffer carries a ready event.
+ * A failure of queued work shows in those events and in every use of the buffers, with the same code and message.
+ */
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(COLLET_BUILDING_LIBRARY) || defined(__GNUC__)
+#define COLLET_API __attribute__((visibility("default")))
+#else
+#define COLLET_API
+#endif
+
+/** A backend, opened, with its fallback. Thread-safe. */
+typedef struct collet_client collet_client;
+/** A program as it was read. Immutable; shared by threads. */
+typedef struct collet_module collet_module;
+/** A program compiled for some devices of a client. */
+typedef struct collet_executable collet_executable;
+/** An array in a memory space of a device, or a token. */
+typedef struct collet_buffer collet_buffer;
+/** A moment that comes once, with success or failure. */
+typedef struct collet_event collet_event;
+/** A text or block of bytes that the library made. */
+typedef struct collet_blob collet_blob;
+
+/** Version of the library: "0.1.0". */
+COLLET_API const char* collet_version(void);
+
+/** @name Blobs */
+/**@{*/
+/** Its bytes; ended by a zero byte that is not counted. */
+COLLET_API const char* collet_blob_data(const collet_blob* blob);
+/** Their number. */
+COLLET_API uint64_t collet_blob_size(const collet_blob* blob);
+/** Frees it; null does nothing. */
+COLLET_API void collet_blob_release(collet_blob* blob);
+/**@}*/
+
+/** @name Clients */
+/**@{*/
+
+/** Options of collet_client_open. */
+struct collet_client_options {
+  uint32_t struct_size;
+  uint32_t device_count;       /**< virtual devices wanted where the backend makes them; 0: its own choice */
+  /** A name ("cpu"), looked up in COLLET_BACKEND_PATH (folders, separated by colons) and the installed folder, or a path
+   * to a shared library. Null: the environment's COLLET_BACKEND, else "cpu". */
+  const char* backend;
+  /** Where ops run that the backend does not take: null for the usual one (cpu, or the interpreter where cpu was not
+   * built); "none" for no fallback. The reference backends have none. */
+  const char* fallback;
+  const char* target;          /**< a named target to compile for without hardware; null: the machine's devices */
+  const char* const* keys;     /**< further options for the backend, `pairs` of them */
+  const char* const* values;
+  uint32_t pairs;
+  uint32_t reserved;           /**< zero */
+  void* log_user;
+  /** Null: warnings and errors go to stderr. Any thread. */
+  void (*log)(void* user, int32_t severity, const char* message);
+};
+
+/** Loads and opens a backend. NOT_FOUND lists the places where it was looked for; FAILED_PRECONDITION for a library that
+ * is no backend or of another ABI. */
+COLLET_API collet_status collet_client_open(const struct collet_client_options* options, collet_client** out_client,
+                                            struct collet_error* error);
+/** Closes it; its executables, buffers and events must have been released. */
+COLLET_API void collet_client_close(collet_client* client);
+
+/** What a client says about itself. */
+struct collet_client_info {
+  uint32_t struct_size;
+  uint32_t device_count;
+  const char* backend;         /**< name */
+  const char* backend_version;
+  const char* backend_path;    /**< of the library */
+  const char* fallback;        /**< name; empty for none */
+  uint32_t opset;              /**< of the backend */
+  uint32_t functions;          /**< how many functions of the core table the backend supplies */
+};
+/** Fills `info`, whose struct_size the caller has set. */
+COLLET_API collet_status collet_client_info_get(collet_client* client, struct collet_client_info* info,
+                                                struct collet_error* error);
+
+/** What a client says about a device. */
+struct collet_client_device_info {
+  uint32_t struct_size;
+  uint32_t traits;             /**< COLLET_TRAIT_* of backend.h */
+  const char* kind;            /**< model */
+  const char* fingerprint;
+  uint32_t space_count;
+  uint32_t default_space;
+  int32_t coordinates[4];
+  uint64_t bytes_in_use;       /**< by this client, in all spaces of the device */
+  uint64_t peak_bytes;
+  uint64_t capacity;           /**< of the default space; 0: unknown */
+};
+/** Fills `info` for device number `device`. */
+COLLET_API collet_status collet_client_device_info_get(collet_client* client, uint32_t device,
+                                                       struct collet_client_device_info* info,
+                                                       struct collet_error* error);
+/** Name of a memory space: "device", "pinned_host", ...; null past the last. */
+COLLET_API const char* collet_client_space_kind(collet_client* client, uint32_t device, uint32_t space);
+/** Gives pooled memory that nothing uses back to the backend. */
+COLLET_API void collet_client_trim(collet_client* client);
+/**@}*/
+
+/** @name Modules */
+/**@{*/
+
+/** Forms of a program. */
+enum {
+  COLLET_FORMAT_AUTO = 0,          /**< told by its content */
+  COLLET_FORMAT_HLO_TEXT = 1,
+  COLLET_FORMAT_HLO_PROTO = 2,     /**< HloModuleProto or HloProto, binary */
+  COLLET_FORMAT_STABLEHLO_TEXT = 3,
+  COLLET_FORMAT_STABLEHLO = 4      /**< portable artifact (MLIR bytecode) */
+};
+
+/** What to do with a constant printed as {...}. */
+enum { COLLET_ELIDED_REFUSE = 0, COLLET_ELIDED_ZEROS = 1, COLLET_ELIDED_RANDOM = 2 };
+
+/** Options of collet_module_read. */
+struct collet_read_options {
+  uint32_t struct_size;
+  uint32_t format;             /**< COLLET_FORMAT_* */
+  const char* file;            /**< name for messages; may be null */
+  uint32_t elided;             /**< COLLET_ELIDED_* */
+  uint32_t floats_as_f64;      /**< 1: f32, bf16 and f16 are read as f64 throughout, c64 as c128 */
+  uint64_t seed;               /**< for COLLET_ELIDED_RANDOM */
+  uint32_t max_errors;         /**< 0: 20 */
+  uint32_t skip_verify;        /**< 1: do not verify after reading */
+};
+
+/** Reads a program. INVALID_ARGUMENT with the first error's place and message in `error`; all of them, with source lines
+ * and carets, in *out_messages if that is not null (release it; null when there was no error). */
+COLLET_API collet_status collet_module_read(const void* bytes, uint64_t size, const struct collet_read_options* options,
+                                            collet_module** out_module, collet_blob** out_messages,
+                                            struct collet_error* error);
+/** Another reference. */
+COLLET_API void collet_module_retain(collet_module* module);
+/** Drops a reference; null does nothing. */
+COLLET_API void collet_module_release(collet_module* module);
+/** Writes it in one of the forms. */
+COLLET_API collet_status collet_module_write(collet_module* module, uint32_t format, collet_blob** out_blob,
+                                             struct collet_error* error);
+
+/** An array type as an embedder sees it. `dims` lives as long as what it was asked of. */
+struct collet_array_type {
+  uint32_t element;            /**< COLLET_TYPE_* */
+  uint32_t rank;
+  const int64_t* dims;
+};
+/** Number of entry parameters, tuples flattened. */
+COLLET_API uint32_t collet_module_parameter_count(const collet_module* module);
+/** Type of a flattened parameter. */
+COLLET_API struct collet_array_type collet_module_parameter(const collet_module* module, uint32_t index);
+/** Number of entry results, tuples flattened. */
+COLLET_API uint32_t collet_module_result_count(const collet_module* module);
+/** Type of a flattened result. */
+COLLET_API struct collet_array_type collet_module_result(const collet_module* module, uint32_t index);
+/**@}*/
+
+/** @name Executables */
+/**@{*/
+
+/** Options of collet_compile. */
+struct collet_compile_request {
+  uint32_t struct_size;
+  uint32_t optimization;       /**< 0 ... 3; 0 means 2 unless optimization_given */
+  uint32_t optimization_given;
+  uint32_t replica_count;      /**< 0: the module's */
+  uint32_t partition_count;    /**< 0: the module's */
+  uint32_t assignment_count;   /**< 0, or replica_count * partition_count */
+  const uint32_t* assignment;  /**< device of participant replica * partition_count + partition; null: 0, 1, 2 ... */
+  const char* dump_to;         /**< folder for the module before and after each stage, plan, artifacts; null: none */
+  uint32_t no_fusion;          /**< 1: propose none (for measuring what fusion gives) */
+  uint32_t no_cache;           /**< 1: neither look in the cache nor fill it */
+  void* user;
+  /** Null, or called by the compiling thread; not 0: give up with COLLET_CANCELLED. */
+  int32_t (*progress)(void* user, double done, const char* stage);
+};
+
+/** Compiles. INVALID_ARGUMENT for a program that does not verify, UNIMPLEMENTED for an op that neither backend nor
+ * fallback takes; both name the instruction. */
+COLLET_API collet_status collet_compile(collet_client* client, collet_module* module,
+                                        const struct collet_compile_request* request, collet_executable** out_executable,
+                                        struct collet_error* error);
+/** Another reference. */
+COLLET_API void collet_executable_retain(collet_executable* executable);
+/** Drops a reference; null does nothing. Running work is waited for by the library. */
+COLLET_API void collet_executable_release(collet_executable* executable);
+
+/** What an executable says about itself. */
+struct collet_executable_facts {
+  uint32_t struct_size;
+  uint32_t argument_count;     /**< flattened */
+  uint32_t result_count;       /**< flattened */
+  uint32_t participants;       /**< replica_count * partition_count */
+  uint32_t device_ops;         /**< ops that run on the backend's devices */
+  uint32_t fallback_ops;       /**< ops that run on the fallback */
+  uint32_t host_ops;           /**< control flow that the runtime runs itself */
+  uint32_t clusters;           /**< programs that were compiled; equal ones count once */
+  uint32_t kernels;            /**< of one execution without loops, as far as the backends say */
+  uint32_t from_cache;         /**< 1: nothing was compiled */
+  uint64_t traffic_bytes;      /**< likewise; 0: unknown */
+  uint64_t workspace_bytes;    /**< of one execution */
+  uint64_t crossing_bytes;     /**< copied between device and fallback in one execution */
+  uint64_t compile_ns;
+};
+/** Fills `facts`, whose struct_size the caller has set. */
+COLLET_API collet_status collet_executable_facts_get(collet_executable* executable,
+                                                     struct collet_executable_facts* facts, struct collet_error* error);
+/** Type of a flattened argument. */
+COLLET_API struct collet_array_type collet_executable_argument(const collet_executable* executable, uint32_t index);
+/** Type of a flattened result. */
+COLLET_API struct collet_array_type collet_executable_result(const collet_executable* executable, uint32_t index);
+/** 1 where the argument is donated by the program (input_output_alias, buffer_donor). */
+COLLET_API uint32_t collet_executable_donates(const collet_executable* executable, uint32_t index);
+/** The plan for people: what runs where, why, in which order, and how many bytes cross. `json`: for machines. */
+COLLET_API collet_status collet_executable_explain(collet_executable* executable, uint32_t json, collet_blob** out_text,
+                                                   struct collet_error* error);
+/**@}*/
+
+/** @name Buffers */
+/**@{*/
+
+/** How long the caller's memory must stay as it is. */
+enum {
+  COLLET_HOST_COPIED = 0,            /**< until the call returns */
+  COLLET_HOST_UNTIL_DONE = 1,        /**< until `done` is called */
+  COLLET_HOST_ZERO_COPY = 2,         /**< until `done` is called, which may be when the buffer dies: it may be a view */
+  COLLET_HOST_MUTABLE_ZERO_COPY = 3  /**< likewise, and the buffer may be donated and written in place */
+};
+
+/** An array in host memory. */
+struct collet_host_array {
+  uint32_t struct_size;
+  uint32_t element;            /**< COLLET_TYPE_* */
+  const int64_t* dims;
+  const int64_t* byte_strides; /**< null: dense, row-major */
+  const void* data;
+  uint32_t rank;
+  uint32_t semantics;          /**< COLLET_HOST_* */
+  void* user;
+  void (*done)(void* user);    /**< null, or called once, on any thread, when `data` is no longer needed */
+};
+
+/** Makes a buffer on a device. `space`: memory space, or COLLET_NONE for the default one. After an error `done` is not
+ * called. */
+COLLET_API collet_status collet_buffer_from_host(collet_client* client, uint32_t device, uint32_t space,
+                                                 const struct collet_host_array* array, collet_buffer** out_buffer,
+                                                 struct collet_error* error);
+/** Another reference. */
+COLLET_API void collet_buffer_retain(collet_buffer* buffer);
+/** Drops a reference; null does nothing. */
+COLLET_API void collet_buffer_release(collet_buffer* buffer);
+/** Its type. */
+COLLET_API struct collet_array_type collet_buffer_type(const collet_buffer* buffer);
+/** Bytes of its data, dense. */
+COLLET_API uint64_t collet_buffer_bytes(const collet_buffer* buffer);
+/** Its device. */
+COLLET_API uint32_t collet_buffer_device(const collet_buffer* buffer);
+/** Its memory space. */
+COLLET_API uint32_t collet_buffer_space(const collet_buffer* buffer);
+/** Ready, or failed: a new reference. */
+COLLET_API collet_event* collet_buffer_ready(collet_buffer* buffer);
+/** 1 once it was donated or deleted: every further use is an error. */
+COLLET_API uint32_t collet_buffer_is_deleted(const collet_buffer* buffer);
+/** Frees its memory as soon as running work allows, whatever references there are. */
+COLLET_API void collet_buffer_delete(collet_buffer* buffer);
+/** Copies its data, dense and row-major, to `out`, of `size` bytes (at least collet_buffer_bytes). With `out_event` null
+ * it returns when done; else *out_event tells. */
+COLLET_API collet_status collet_buffer_to_host(collet_buffer* buffer, void* out, uint64_t size,
+                                               collet_event** out_event, struct collet_error* error);
+/** Copies `bytes` from `offset` on. */
+COLLET_API collet_status collet_buffer_to_host_range(collet_buffer* buffer, uint64_t offset, uint64_t bytes, void* out,
+                                                     collet_event** out_event, struct collet_error* error);
+/** A copy on another device or in another space (COLLET_NONE: the default one). */
+COLLET_API collet_status collet_buffer_copy(collet_buffer* buffer, uint32_t device, uint32_t space,
+                                            collet_buffer** out_buffer, struct collet_error* error);
+/** Where its data lies, if the host may read it there once it is ready; null otherwise. */
+COLLET_API const void* collet_buffer_host_pointer(collet_buffer* buffer);
+/**@}*/
+
+/** @name Execution */
+/**@{*/
+
+/** Options of collet_execute. */
+struct collet_execute_options {
+  uint32_t struct_size;
+  uint32_t keep_donated;       /**< 1: arguments that the program donates are copied and stay alive */
+  uint64_t run_id;             /**< same for all processes of one run; 0: the library counts */
+  const uint32_t* non_donatable; /**< arguments that must stay alive although the program donates them */
+  uint32_t non_donatable_count;
+  uint32_t synchronous;        /**< 1: return when the results are there */
+};
+
+/** Runs. `arguments[p * argument_count + i]` is argument i of participant p, on that participant's device;
+ * `results[p * result_count + i]` receives new buffers. Donated arguments are deleted, unless the call fails: then they
+ * are intact and `results` untouched. */
+COLLET_API collet_status collet_execute(collet_executable* executable, const struct collet_execute_options* options,
+                                        collet_buffer* const* arguments, collet_buffer** results,
+                                        struct collet_error* error);
+/**@}*/
+
+/** @name Events */
+/**@{*/
+/** Another reference. */
+COLLET_API void collet_event_retain(collet_event* event);
+/** Drops a reference; null does nothing. */
+COLLET_API void collet_event_release(collet_event* event);
+/** 1 when it has come, with success or failure. */
+COLLET_API uint32_t collet_event_is_ready(collet_event* event);
+/** Blocks until it has come; then its outcome. */
+COLLET_API collet_status collet_event_wait(collet_event* event, struct collet_error* error);
+/** Calls `done` once when it has come: at once on this thread, or later on a thread of the library's, where it must not
+ * block. The message lives during the call. */
+COLLET_API void collet_event_on_ready(collet_event* event,
+                                      void (*done)(void* user, collet_status status, const char* message), void* user);
+/**@}*/
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
