@@ -229,11 +229,11 @@ enum {
 
 /** A buffer of one launch. Never changes size. */
 struct collet_argument {
-  collet_backend_buffer* buffer;
-  uint64_t offset; /**< bytes; a multiple of the space's alignment */
-  uint64_t bytes;  /**< of the value */
-  uint32_t flags;  /**< COLLET_ARG_* */
-  uint32_t layout; /**< 0 */
+  collet_backend_buffer* buffer; /**< null where bytes is 0 */
+  uint64_t offset;               /**< bytes; a multiple of the space's alignment */
+  uint64_t bytes;                /**< of the value */
+  uint32_t flags;                /**< COLLET_ARG_* */
+  uint32_t layout;               /**< 0 */
   uint8_t immediate[16];
 };
 
