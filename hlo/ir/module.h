@@ -182,6 +182,8 @@ class Module {
   Literal& literal(uint32_t index) { return literals_[index]; }
   const Literal& literal(uint32_t index) const { return literals_[index]; }
   uint32_t add_literal(Literal value);
+  /// Indices of literals run below this.
+  size_t literal_limit() const { return literals_.size(); }
 
   Arena& arena() { return arena_; }
   /// A default-constructed record to fill before it is attached: `auto* a = m.make<DotAttrs>();`.
