@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "hlo/base/status.h"
+#include "hlo/ir/module.h"
+
+/// \file
+/// What replica groups mean: whose numbers their ids are, and how many participants a group has.
+
+namespace collet::hlo {
+
+/// Whose ids the replica groups of a collective hold.
+enum class GroupMode : uint8_t {
+  CrossReplica,              ///< replicas, each partition for itself
+  CrossPartition,            ///< partitions, each replica for itself
+  CrossReplicaAndPartition,  ///< replicas, with all of their partitions
+  Flattened,                 ///< replica * num_partitions + partition
+};
+
+/// `global_ids` is nullopt for ops that have no use_global_device_ids. An error when they are used without a channel.
+Expected<GroupMode> group_mode(Op op, bool has_channel, std::optional<bool> global_ids);
+/// How many ids all groups together should hold.
+int64_t participants(const Module& module, GroupMode mode);
+/// How many participants exchange data in a group; all of them where no groups are listed. At least 1.
+int64_t subgroup_size(const Module& module, GroupMode mode, const Groups& groups);
+
+}  // namespace collet::hlo

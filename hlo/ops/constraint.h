@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "hlo/ir/module.h"
+#include "hlo/ops/rules.h"
+
+/// \file
+/// What the rules of all families are written with: errors that name their constraint, sizes that may be unknown,
+/// arithmetic that cannot overflow, and the signatures of called computations. For hlo/ops and hlo/verify.
+
+namespace collet::hlo {
+
+/// A size in a message: "3", or "?" where it is not known.
+struct Size {
+  int64_t value;
+};
+
+namespace detail {
+void append_part(std::string& out, std::string_view text);
+void append_part(std::string& out, int64_t number);
+void append_part(std::string& out, Size size);
+void append_part(std::string& out, const Shape& shape);
+void append_part(std::string& out, Type type);
+void append_part(std::string& out, std::span<const int64_t> numbers);
+inline void append_part(std::string& out, const char* text) {
+  append_part(out, std::string_view(text));
+}
+inline void append_part(std::string& out, size_t number) {
+  append_part(out, static_cast<int64_t>(number));
+}
+inline void append_part(std::string& out, int number) {
+  append_part(out, static_cast<int64_t>(number));
+}
+inline void append_part(std::string& out, const Dims& numbers) {
+  append_part(out, std::span<const int64_t>(numbers));
+}
+}  // namespace detail
+
+/// The parts as one string: text, numbers, shapes, types, lists.
+template <typename... Parts>
+std::string concat(const Parts&... parts) {
+  std::string out;
+  (detail::append_part(out, parts), ...);
+  return out;
+}
+
+/// "dot C10: contracting sizes differ: ..."; an empty label leaves "dot: ...". Labels are those of StableHLO's
+/// specification; rules of HLO alone have none.
+template <typename... Parts>
+Status broken(Op op, std::string_view label, const Parts&... parts) {
+  std::string out(op_info(op).text);
+  if (!label.empty()) out.append(" ").append(label);
+  out += ": ";
+  (detail::append_part(out, parts), ...);
+  return invalid_argument(std::move(out));
+}
+
+/// Equal, or one of them not known.
+inline bool sizes_agree(int64_t a, int64_t b) {
+  return a == b || a == kUnbounded || b == kUnbounded;
+}
+/// Equal ranks, and sizes that agree; types aside.
+bool dims_agree(const Shape& a, const Shape& b);
+/// Equal types, or both floats.
+inline bool types_agree(Type a, Type b) {
+  return a == b || (is_float(a) && is_float(b));
+}
+/// The type of a result of mixed operands: more range first, then more precision, then more bits, then signed.
+Type wider_type(Type a, Type b);
+
+/// Sums and products of hostile numbers; false when the result does not fit. kUnbounded is not a number here.
+inline bool add_fits(int64_t a, int64_t b, int64_t& out) {
+  return !__builtin_add_overflow(a, b, &out);
+}
+inline bool multiply_fits(int64_t a, int64_t b, int64_t& out) {
+  return !__builtin_mul_overflow(a, b, &out);
+}
+
+/// A list of dimensions in the making.
+class DimList {
+ public:
+  void push(int64_t size, bool dynamic) {
+    sizes_.push_back(size);
+    dynamic_.push_back(dynamic || size == kUnbounded);
+  }
+  /// Dimension `i` of `shape`.
+  void push(const Shape& shape, int64_t i) {
+    push(shape.dim(static_cast<int>(i)), shape.is_dynamic(static_cast<int>(i)));
+  }
+  void set(size_t i, int64_t size, bool dynamic) {
+    sizes_[i] = size;
+    dynamic_[i] = dynamic || size == kUnbounded;
+  }
+  size_t size() const { return sizes_.size(); }
+  int64_t operator[](size_t i) const { return sizes_[i]; }
+  bool is_dynamic(size_t i) const { return dynamic_[i]; }
+  static DimList of(const Shape& shape);
+  Shape shape(Type type) const { return Shape::array(type, sizes_, dynamic_); }
+
+ private:
+  std::vector<int64_t> sizes_;
+  std::vector<bool> dynamic_;
+};
+
+/// `type` with the dimensions of `shape`, dynamic ones too.
+Shape with_dims_of(const Shape& shape, Type type);
+/// Marks of dynamic dimensions of both; sizes the known ones. The shapes have dims that agree.
+Shape join_dims(const Shape& a, const Shape& b, Type type);
+/// A list of numbers within [0, limit); the index of the first that is not, or -1.
+int64_t first_outside(std::span<const int64_t> numbers, int64_t limit);
+/// Whether a number occurs twice.
+bool has_repeats(std::span<const int64_t> numbers);
+bool contains(std::span<const int64_t> numbers, int64_t number);
+/// Strictly ascending.
+bool ascending(std::span<const int64_t> numbers);
+
+/// Parameters and result of a computation.
+struct Signature {
+  std::vector<const Shape*> parameters;
+  const Shape* result = nullptr;
+  std::string_view name;
+};
+/// An error when `computation` is none, has no root or misses a parameter.
+Expected<Signature> signature(const Module& module, Op op, CompId computation);
+/// An error when operand `i` (called `role` in the message) is not an array.
+Status expect_array(const InferInput& in, size_t i, std::string_view role);
+/// Whether `shape` is an array of rank 0, of `type` unless that is Invalid.
+bool is_scalar_of(const Shape& shape, Type type = Type::Invalid);
+/// A computation that folds n values and n values to n values, as reduce and its kin call.
+Status check_reducer(const Module& module, Op op, std::string_view label, CompId computation,
+                     std::span<const Type> input_types, std::span<const Shape* const> initial);
+/// The result of windows over `base`, of element type `type`. Labels in the order size, stride, base dilation,
+/// window dilation, rank.
+struct WindowLabels {
+  std::string_view size, stride, base_dilation, window_dilation, rank;
+};
+Expected<Shape> windows_over(Op op, const Shape& base, const Window& window, Type type, const WindowLabels& labels);
+
+/// output_to_operand_aliasing: indices that exist, shapes that agree.
+Status check_aliasing(const Module& module, const Instruction& instr, List<const AliasEntry> aliasing);
+/// The part of `shape` at `index`; null when there is none.
+const Shape* subshape(const Shape& shape, std::span<const int64_t> index);
+
+/// Equal but for layouts and bounds, and, where `mixed`, for the precision of floats.
+bool shapes_match(const Shape& a, const Shape& b, bool mixed);
+
+/// The declared families' functions, found through ops.def.
+#define COLLET_FAMILIES(X) \
+  X(elementwise)           \
+  X(convert)               \
+  X(movement)              \
+  X(dot)                   \
+  X(convolution)           \
+  X(reduce)                \
+  X(window)                \
+  X(indexing)              \
+  X(sort)                  \
+  X(rng)                   \
+  X(linalg)                \
+  X(fft)                   \
+  X(batch_norm)            \
+  X(control_flow)          \
+  X(structure)             \
+  X(custom_call)           \
+  X(collective)            \
+  X(asynchronous)          \
+  X(host_io)               \
+  X(dynamic_shape)
+
+#define COLLET_DECLARE_FAMILY(family)                   \
+  Expected<Shape> infer_##family(const InferInput& in); \
+  Status verify_##family(const Module& module, const Instruction& instr);
+COLLET_FAMILIES(COLLET_DECLARE_FAMILY)
+#undef COLLET_DECLARE_FAMILY
+
+}  // namespace collet::hlo

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/ops/constraint.h"
+
+namespace collet::hlo {
+namespace {
+
+Expected<Shape> infer_distribution(const InferInput& in) {
+  if (!in.declared) return broken(in.op, "C3", "the result's shape must be stated");
+  const Shape& result = *in.declared;
+  if (!result.is_array()) return broken(in.op, "", "the result must be an array, but is ", result);
+  if (in.operands.size() != 2) return broken(in.op, "", "takes 2 operands, but has ", in.operands.size());
+  for (size_t i = 0; i < 2; ++i) {
+    const Shape& operand = in.operand(i);
+    if (!operand.is_scalar()) return broken(in.op, "", "operand ", i, " must be a scalar, but is ", operand);
+    if (operand.type() != result.type())
+      return broken(in.op, "C1", "operand ", i, " is ", operand, ", but the result is ", result);
+  }
+  const Distribution distribution = in.as<RngAttrs>().distribution;
+  if (distribution == Distribution::NORMAL && !is_float(result.type()))
+    return broken(in.op, "C2", "a normal distribution is of float type, but the result is ", result);
+  if (distribution != Distribution::NORMAL && distribution != Distribution::UNIFORM)
+    return broken(in.op, "", "no such distribution: ", static_cast<int64_t>(distribution));
+  if (!in_type_set(TypeSet::REAL_PRED, result.type()))
+    return broken(in.op, "", "the result must be of ", type_set_text(TypeSet::REAL_PRED), " type, but is ", result);
+  return result.without_layout();
+}
+
+Expected<Shape> infer_bits(const InferInput& in) {
+  const Shape& state = in.operand(0);
+  if (!in.declared) return broken(in.op, "", "the result's shape must be stated");
+  const Shape& result = *in.declared;
+  COLLET_TRY(expect_array(in, 0, "the state"));
+  if (!result.is_tuple()) {
+    // Bits alone: the new state is dropped.
+    if (result.is_array()) return result.without_layout();
+    return broken(in.op, "", "the result must be (state, bits), but is ", result);
+  }
+  if (result.elements().size() != 2) return broken(in.op, "", "the result must be (state, bits), but is ", result);
+  if (!result.element(0).compatible(state))
+    return broken(in.op, "C1", "the state is ", state, ", but the new state is ", result.element(0));
+  if (!result.element(1).is_array()) return broken(in.op, "", "the bits must be an array, but are ", result.element(1));
+  return result.without_layout();
+}
+
+}  // namespace
+
+Expected<Shape> infer_rng(const InferInput& in) {
+  if (in.op == Op::RNG) return infer_distribution(in);
+  if (in.op == Op::RNG_BIT_GENERATOR) return infer_bits(in);
+  return Shape::array(Type::U64, {2});
+}
+
+Status verify_rng(const Module&, const Instruction& instr) {
+  if (instr.op == Op::RNG_BIT_GENERATOR &&
+      static_cast<uint32_t>(instr.as<RngBitGeneratorAttrs>().algorithm) > static_cast<uint32_t>(RngAlgorithm::PHILOX))
+    return broken(instr.op, "", "no such algorithm");
+  return ok_status();
+}
+
+}  // namespace collet::hlo

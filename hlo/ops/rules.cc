@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/ops/rules.h"
+
+#include <array>
+
+#include "hlo/ops/constraint.h"
+
+namespace collet::hlo {
+namespace {
+
+using InferFunction = Expected<Shape> (*)(const InferInput&);
+using VerifyFunction = Status (*)(const Module&, const Instruction&);
+
+struct Meaning {
+  InferFunction infer = nullptr;
+  VerifyFunction verify = nullptr;
+};
+
+// A row whose family has no functions does not link.
+constexpr std::array<Meaning, COLLET_OP_LIMIT> kMeanings = [] {
+  std::array<Meaning, COLLET_OP_LIMIT> table{};
+#define COLLET_OP(id, NAME, text, CLASS, family, min, max, Record, REGIONS, TYPES, traits, ulp, since) \
+  table[id] = {infer_##family, verify_##family};
+#include <collet/ops.def>
+  return table;
+}();
+
+const Meaning* meaning_of(Op op) {
+  const Meaning& meaning = kMeanings[static_cast<size_t>(op)];
+  return meaning.infer ? &meaning : nullptr;
+}
+
+Status check_arity(Op op, const OpInfo& info, size_t operands) {
+  const auto n = static_cast<int64_t>(operands);
+  if (n >= info.min_operands && (info.max_operands < 0 || n <= info.max_operands)) return ok_status();
+  if (info.min_operands == info.max_operands)
+    return broken(op, "", "takes ", static_cast<int64_t>(info.min_operands), " operand",
+                  info.min_operands == 1 ? "" : "s", ", but has ", n);
+  return broken(op, "", "takes at least ", static_cast<int64_t>(info.min_operands), " operands, but has ", n);
+}
+
+Status check_called(Op op, const OpInfo& info, std::span<const CompId> called) {
+  const size_t n = called.size();
+  switch (info.regions) {
+    case Regions::NONE:
+      if (n) return broken(op, "", "calls no computation, but has ", n);
+      break;
+    case Regions::TO_APPLY:
+      if (n != 1) return broken(op, "", "needs to_apply, one computation, but has ", n);
+      break;
+    case Regions::CONDITION_BODY:
+      if (n != 2) return broken(op, "", "needs condition and body, but calls ", n, " computations");
+      break;
+    case Regions::SELECT_SCATTER:
+      if (n != 2) return broken(op, "", "needs select and scatter, but calls ", n, " computations");
+      break;
+    case Regions::BRANCHES:
+      if (n == 0) return broken(op, op == Op::CONDITIONAL ? "C1" : "", "needs at least one branch");
+      break;
+    case Regions::CALLS:
+      if (n > 1 || (n == 0 && op == Op::FUSION)) return broken(op, "", "needs one called computation, but has ", n);
+      break;
+    case Regions::CUSTOM:
+      break;
+  }
+  return ok_status();
+}
+
+Status check_types(const InferInput& in, const OpInfo& info) {
+  if (info.types == TypeSet::ANY || in.operands.empty()) return ok_status();
+  const Shape& first = in.operand(0);
+  if (!first.is_array()) return broken(in.op, "", "operand 0 must be an array, but is ", first);
+  if (in_type_set(info.types, first.type())) return ok_status();
+  return broken(in.op, "", "operand 0 must be of ", type_set_text(info.types), " type, but is ", first);
+}
+
+}  // namespace
+
+bool in_type_set(TypeSet set, Type type) {
+  const Kind kind = kind_of(type);
+  const bool integer = kind == Kind::Signed || kind == Kind::Unsigned;
+  switch (set) {
+    case TypeSet::ANY:
+      return true;
+    case TypeSet::NUMBER:
+      return integer || kind == Kind::Float || kind == Kind::Complex;
+    case TypeSet::NUMBER_PRED:
+      return integer || kind == Kind::Float || kind == Kind::Complex || kind == Kind::Pred;
+    case TypeSet::REAL:
+      return integer || kind == Kind::Float;
+    case TypeSet::REAL_PRED:
+      return integer || kind == Kind::Float || kind == Kind::Pred;
+    case TypeSet::INTEGER:
+      return integer;
+    case TypeSet::INTEGER_PRED:
+      return integer || kind == Kind::Pred;
+    case TypeSet::FLOAT:
+      return kind == Kind::Float;
+    case TypeSet::FLOAT_COMPLEX:
+      return kind == Kind::Float || kind == Kind::Complex;
+  }
+  return false;
+}
+
+std::string_view type_set_text(TypeSet set) {
+  switch (set) {
+    case TypeSet::ANY:
+      return "any";
+    case TypeSet::NUMBER:
+      return "integer, float or complex";
+    case TypeSet::NUMBER_PRED:
+      return "integer, float, complex or pred";
+    case TypeSet::REAL:
+      return "integer or float";
+    case TypeSet::REAL_PRED:
+      return "integer, float or pred";
+    case TypeSet::INTEGER:
+      return "integer";
+    case TypeSet::INTEGER_PRED:
+      return "integer or pred";
+    case TypeSet::FLOAT:
+      return "float";
+    case TypeSet::FLOAT_COMPLEX:
+      return "float or complex";
+  }
+  return "?";
+}
+
+Expected<Shape> infer_shape(const InferInput& in) {
+  const Meaning* meaning = meaning_of(in.op);
+  if (!meaning) return invalid_argument("not an op");
+  const OpInfo& info = op_info(in.op);
+  if (info.record != Record::None && !in.attrs) return broken(in.op, "", "has no attributes");
+  COLLET_TRY(check_arity(in.op, info, in.operands.size()));
+  for (size_t i = 0; i < in.operands.size(); ++i)
+    if (!in.operands[i] || !in.operands[i]->valid()) return broken(in.op, "", "operand ", i, " has no shape");
+  COLLET_TRY(check_called(in.op, info, in.called));
+  COLLET_TRY(check_types(in, info));
+  const bool stated = in.declared && in.declared->valid();
+  InferInput clean = in;
+  if (!stated) clean.declared = nullptr;
+  return meaning->infer(clean);
+}
+
+Expected<Shape> infer_shape(const Module& module, const Instruction& instr) {
+  std::vector<const Shape*> operands;
+  operands.reserve(instr.operands.size());
+  for (InstrId id : instr.operands) {
+    if (index_of(id) >= module.instruction_limit()) return broken(instr.op, "", "has an operand that does not exist");
+    operands.push_back(&module[id].shape);
+  }
+  return infer_shape({module, instr.op, operands, instr.attrs, instr.called, &instr.shape});
+}
+
+Status verify_instruction(const Module& module, const Instruction& instr) {
+  COLLET_ASSIGN(const Shape inferred, infer_shape(module, instr));
+  if (!instr.shape.valid()) return broken(instr.op, "", "has no shape");
+  if (!instr.shape.compatible(inferred))
+    return broken(instr.op, "", "the declared shape is ", instr.shape, ", but the inferred one is ", inferred);
+  return meaning_of(instr.op)->verify(module, instr);
+}
+
+Expected<InstrId> append_inferred(Module& module, CompId parent, Op op, std::span<const InstrId> operands,
+                                  const void* attrs, std::span<const CompId> called, const Shape* declared) {
+  std::vector<const Shape*> shapes;
+  shapes.reserve(operands.size());
+  for (InstrId id : operands) {
+    if (index_of(id) >= module.instruction_limit()) return broken(op, "", "has an operand that does not exist");
+    shapes.push_back(&module[id].shape);
+  }
+  const Record record = op_info(op).record;
+  if (!attrs && record != Record::None) attrs = make_record(record, module.arena());
+  COLLET_ASSIGN(const Shape shape, infer_shape({module, op, shapes, attrs, called, declared}));
+  return module.append(parent, op, shape, operands, attrs, called);
+}
+
+}  // namespace collet::hlo
