@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/program.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+
+namespace collet::hlo {
+
+/// Bytes of a program, 64-byte aligned.
+class Block {
+ public:
+  static constexpr std::align_val_t kAlignment{64};
+
+  Block() = default;
+  /// Zeros.
+  explicit Block(size_t size) : data_(static_cast<char*>(::operator new(size ? size : 1, kAlignment))), size_(size) {
+    std::memset(data_.get(), 0, size);
+  }
+  /// A copy.
+  Block(const void* bytes, size_t size) : Block(size) { std::memcpy(data_.get(), bytes, size); }
+  Block(Block&& other) noexcept : data_(std::move(other.data_)), size_(std::exchange(other.size_, 0)) {}
+  Block& operator=(Block&& other) noexcept {
+    data_ = std::move(other.data_);
+    size_ = std::exchange(other.size_, 0);
+    return *this;
+  }
+
+  char* data() { return data_.get(); }
+  const char* data() const { return data_.get(); }
+  size_t size() const { return size_; }
+  std::span<const char> bytes() const { return {data_.get(), size_}; }
+  const collet_program* program() const { return reinterpret_cast<const collet_program*>(data_.get()); }
+
+ private:
+  struct Free {
+    void operator()(char* p) const { ::operator delete(p, kAlignment); }
+  };
+  std::unique_ptr<char[], Free> data_;
+  size_t size_ = 0;
+};
+
+/// 128 bits that tell data apart; not for adversaries.
+struct ContentId {
+  uint64_t words[2] = {0, 0};
+  bool operator==(const ContentId&) const = default;
+};
+
+/// The id of `bytes`; `seed` tells kinds of content apart.
+ContentId content_id(std::span<const char> bytes, uint64_t seed = 0);
+
+struct ContentIdHash {
+  size_t operator()(const ContentId& id) const { return id.words[0]; }
+};
+
+}  // namespace collet::hlo
