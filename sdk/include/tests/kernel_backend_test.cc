@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/kernel_backend.hpp>
+#include <collet/kernel_loops.hpp>
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+
+#include "sdk/include/tests/program_writer.h"
+
+namespace collet::kernel {
+namespace {
+
+using testing::program_of;
+using testing::ProgramWriter;
+
+constexpr TypeSet f32{COLLET_TYPE_F32};
+int alive = 0;  // pieces of device memory
+int allocations_until_failure = -1;
+
+/// Memory by name, poisoned when it comes, so that a read of what nobody wrote shows.
+class TestDevice final : public Device {
+ public:
+  Memory allocate(uint64_t bytes, uint64_t) override {
+    if (allocations_until_failure >= 0 && allocations_until_failure-- == 0) throw std::bad_alloc();
+    ++alive;
+    pieces_[++last_].assign(bytes, '\xee');
+    return last_;
+  }
+  void free(Memory memory) noexcept override { alive -= static_cast<int>(pieces_.erase(memory)); }
+  void write(Memory to, uint64_t offset, const void* from, uint64_t bytes) override {
+    std::memcpy(find(to, offset, bytes), from, bytes);
+  }
+  void read(Memory from, uint64_t offset, void* to, uint64_t bytes) override {
+    std::memcpy(to, find(from, offset, bytes), bytes);
+  }
+  void copy(Memory to, uint64_t to_offset, Memory from, uint64_t from_offset, uint64_t bytes) override {
+    std::memcpy(find(to, to_offset, bytes), find(from, from_offset, bytes), bytes);
+    ++copies;
+  }
+  char* find(Memory memory, uint64_t offset, uint64_t bytes) {
+    std::vector<char>& piece = pieces_.at(memory);
+    if (offset + bytes > piece.size()) throw Error(COLLET_OUT_OF_RANGE, "outside");
+    return piece.data() + offset;
+  }
+  float* floats(const Array& array) {
+    return array.bytes ? reinterpret_cast<float*>(find(array.memory, array.offset, array.bytes)) : nullptr;
+  }
+  static int copies;
+
+ private:
+  std::map<Memory, std::vector<char>> pieces_;
+  Memory last_ = 0;
+};
+int TestDevice::copies = 0;
+
+float* floats(Device& device, const Array& array) {
+  return static_cast<TestDevice&>(device).floats(array);
+}
+
+Kernel add_kernel() {
+  return {COLLET_OP_ADD, f32, f32, [](Device& device, const Op& op) {
+            loop_binary(op.result().elements, floats(device, op.operand(0)), floats(device, op.operand(1)),
+                        floats(device, op.result()), [](float x, float y) { return x + y; });
+          }};
+}
+
+Backend describe() {
+  Backend backend;
+  backend.name = "test";
+  backend.types = {{COLLET_TYPE_F32, COLLET_MAY_COMPUTE}, {COLLET_TYPE_S32, COLLET_MAY_MOVE}};
+  backend.fusions = true;
+  backend.kernels = {
+      add_kernel(),
+      {COLLET_OP_NEGATE, f32, f32,
+       [](Device&, const Op& op) { throw Error(COLLET_UNAVAILABLE, "lost: " + op.name()); }},
+      {COLLET_OP_SQRT, f32, f32, [](Device&, const Op&) { throw 7; }},
+      {COLLET_OP_DOT, f32, f32,
+       [](Device& device, const Op& op) {
+         MatrixProduct product;
+         matrix_product_of(op, &product);
+         loop_product<float>(product, floats(device, op.operand(0)), floats(device, op.operand(1)),
+                             floats(device, op.result()));
+       },
+       is_plain_product},
+      {COLLET_OP_REDUCE, f32, f32,
+       [](Device& device, const Op& op) {
+         loop_reduce<float>(reduction_of(op), floats(device, op.operand(0)), *floats(device, op.operand(1)),
+                            floats(device, op.result()), [](float x, float y) { return x + y; });
+       },
+       [](const Op& op) { return is_simple_reduction(op) && op.combine() == COLLET_COMBINE_ADD; },
+       [](const Op&) { return uint64_t{1000}; }, [](const Op&) { return 42.0; }},
+  };
+  add_moves(&backend.kernels, TypeSet{COLLET_TYPE_F32, COLLET_TYPE_S32},
+            [](Device& device, const Move& move, const Array& from, const Array& to) {
+              auto& test = static_cast<TestDevice&>(device);
+              loop_move(move, test.floats(from), test.floats(to));
+            });
+  backend.open_device = [](uint32_t) { return std::make_unique<TestDevice>(); };
+  return backend;
+}
+
+/// A backend, opened, and what a caller does with it.
+class KernelBackend : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    allocations_until_failure = -1;
+    collet_host host{};
+    host.struct_size = sizeof host;
+    host.abi_major = COLLET_ABI_MAJOR;
+    ASSERT_EQ(detail::enter<describe>(&host, &table, &error), COLLET_OK);
+    collet_open_options options{};
+    options.struct_size = sizeof options;
+    collet_instance_info info{};
+    info.struct_size = sizeof info;
+    ASSERT_EQ(table->open(&options, &instance, &info, &error), COLLET_OK) << error.message;
+    EXPECT_STREQ(info.name, "test");
+    EXPECT_EQ(info.opset, COLLET_OPSET);
+  }
+  void TearDown() override {
+    table->close(instance);
+    EXPECT_EQ(alive, 0);
+  }
+
+  collet_backend_buffer* buffer(uint64_t bytes) {
+    collet_backend_buffer* out = nullptr;
+    void* host_pointer = &out;
+    EXPECT_EQ(table->alloc(instance, 0, 0, bytes, 64, &out, &host_pointer, &error), COLLET_OK) << error.message;
+    EXPECT_EQ(host_pointer, nullptr);
+    return out;
+  }
+  void transfer(collet_backend_buffer* device, void* host, uint64_t bytes, bool up) {
+    const collet_place on_device{device, nullptr, 0}, on_host{nullptr, host, 0};
+    const collet_copy_region region{up ? on_host : on_device, up ? on_device : on_host, bytes};
+    EXPECT_EQ(table->copy(instance, &region, 1, nullptr, &error), COLLET_OK) << error.message;
+  }
+  collet_backend_executable* compile(const std::vector<uint64_t>& block) {
+    collet_compile_options options{};
+    options.struct_size = sizeof options;
+    const uint32_t assignment[] = {0};
+    options.assignment = assignment;
+    options.participants = 1;
+    facts = {};
+    facts.struct_size = sizeof facts;
+    collet_backend_executable* out = nullptr;
+    rejection.struct_size = sizeof rejection;
+    rejection.count = 8;
+    rejection.ops = rejected;
+    std::vector<uint64_t> copy = block;
+    status = table->compile(instance, program_of(copy), &options, &out, &facts, &rejection, &error);
+    std::fill(copy.begin(), copy.end(), ~UINT64_C(0));  // the program is gone once compile returns
+    return status == COLLET_OK ? out : nullptr;
+  }
+
+  /// Runs a program; result r shares argument shared[r]'s buffer unless that is -1.
+  std::vector<std::vector<float>> run(const std::vector<uint64_t>& block, std::vector<std::vector<float>> inputs,
+                                      std::vector<int> shared = {}) {
+    collet_backend_executable* executable = compile(block);
+    if (!executable) return {};
+    const collet_program* p = program_of(block);
+    const collet_region* entry = collet_region_at(p, 0);
+    std::vector<collet_argument> arguments(entry->arguments.count), results(entry->results.count);
+    std::vector<collet_backend_buffer*> buffers;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      arguments[i].bytes = inputs[i].size() * sizeof(float);
+      if (arguments[i].bytes == 0) continue;
+      buffers.push_back(arguments[i].buffer = buffer(arguments[i].bytes));
+      transfer(arguments[i].buffer, inputs[i].data(), arguments[i].bytes, true);
+    }
+    for (uint32_t r = 0; r < results.size(); ++r) {
+      results[r].bytes = collet_value_type(p, collet_ref_at(p, entry->results.first + r))->bytes;
+      if (r < shared.size() && shared[r] >= 0) {
+        results[r].buffer = arguments[static_cast<size_t>(shared[r])].buffer;
+      } else if (results[r].bytes != 0) {
+        buffers.push_back(results[r].buffer = buffer(results[r].bytes));
+      }
+    }
+    collet_launch launch{};
+    launch.arguments = arguments.data();
+    launch.argument_count = static_cast<uint32_t>(arguments.size());
+    launch.results = results.data();
+    launch.result_count = static_cast<uint32_t>(results.size());
+    if (facts.workspace_bytes) buffers.push_back(launch.workspace.buffer = buffer(facts.workspace_bytes));
+    launch.workspace.bytes = facts.workspace_bytes;
+    status = table->execute(executable, &launch, 1, 1, &error);
+    std::vector<std::vector<float>> out;
+    for (const collet_argument& result : results) {
+      out.emplace_back(result.bytes / sizeof(float));
+      if (result.bytes && status == COLLET_OK) transfer(result.buffer, out.back().data(), result.bytes, false);
+    }
+    for (collet_backend_buffer* one : buffers) table->free(instance, one);
+    table->release(executable);
+    return out;
+  }
+
+  const collet_backend* table = nullptr;
+  collet_backend_instance* instance = nullptr;
+  collet_error error{};
+  collet_status status = COLLET_OK;
+  collet_executable_info facts{};
+  collet_rejection rejection{};
+  uint32_t rejected[8] = {};
+  ProgramWriter w;
+};
+
+using Floats = std::vector<float>;
+
+TEST_F(KernelBackend, RunsAChainThroughTheWorkspace) {
+  const uint32_t t = w.type(COLLET_TYPE_F32, {3});
+  const uint32_t x = w.argument(t), y = w.argument(t);
+  const uint32_t a = w.op(COLLET_OP_ADD, t, {x, y});
+  const uint32_t b = w.op(COLLET_OP_ADD, t, {a, a});
+  const uint32_t c = w.constant<float>(t, {100, 200, 300});
+  const uint32_t d = w.op(COLLET_OP_ADD, t, {b, c});
+  const auto out = run(w.finish(2, {d, a}), {{1, 2, 3}, {10, 20, 30}});
+  ASSERT_EQ(status, COLLET_OK) << error.message;
+  EXPECT_EQ(out[0], (Floats{122, 244, 366}));
+  EXPECT_EQ(out[1], (Floats{11, 22, 33}));
+  EXPECT_EQ(facts.kernels, 3u);
+  EXPECT_EQ(facts.traffic_bytes, 3u * 3 * 12);
+  EXPECT_EQ(facts.resident_bytes, 12u);
+}
+
+TEST_F(KernelBackend, UsesThePlacesOfTheSchedule) {
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t);
+  const uint32_t a = w.op(COLLET_OP_ADD, t, {x, x});
+  const uint32_t b = w.op(COLLET_OP_ADD, t, {a, a});  // written over a, which dies here
+  const uint32_t c = w.op(COLLET_OP_ADD, t, {b, x});
+  w.values[a].offset = w.values[b].offset = 64;
+  w.arena_bytes = 128;
+  const auto out = run(w.finish(1, {c}), {{1, 2}});
+  EXPECT_EQ(out[0], (Floats{5, 10}));
+  EXPECT_EQ(facts.workspace_bytes, 128u);
+}
+
+TEST_F(KernelBackend, DistrustsPlacesThatOverlap) {
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t);
+  const uint32_t a = w.op(COLLET_OP_ADD, t, {x, x});
+  const uint32_t b = w.op(COLLET_OP_ADD, t, {x, x});
+  const uint32_t c = w.op(COLLET_OP_ADD, t, {a, b});
+  const uint32_t d = w.op(COLLET_OP_ADD, t, {c, a});
+  w.values[a].offset = w.values[b].offset = w.values[c].offset = 0;
+  w.arena_bytes = 64;
+  const auto out = run(w.finish(1, {d}), {{1, 2}});
+  EXPECT_EQ(out[0], (Floats{6, 12}));
+}
+
+TEST_F(KernelBackend, DonatedArgumentIsReadBeforeItIsOverwritten) {
+  // r = x + y takes x's buffer although x is read once more afterwards.
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t), y = w.argument(t);
+  const uint32_t r = w.op(COLLET_OP_ADD, t, {x, y});
+  const uint32_t s = w.op(COLLET_OP_ADD, t, {x, x});
+  w.alias(0, 0);
+  const auto out = run(w.finish(2, {r, s}), {{1, 2}, {10, 20}}, {0, -1});
+  EXPECT_EQ(out[0], (Floats{11, 22}));
+  EXPECT_EQ(out[1], (Floats{2, 4}));
+}
+
+TEST_F(KernelBackend, ElementwiseResultIsWrittenInPlace) {
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t);
+  const uint32_t r = w.op(COLLET_OP_ADD, t, {x, x});
+  w.alias(0, 0);
+  const int copies = TestDevice::copies;
+  const auto out = run(w.finish(1, {r}), {{1, 2}}, {0});
+  EXPECT_EQ(out[0], (Floats{2, 4}));
+  EXPECT_EQ(facts.workspace_bytes, 0u);
+  EXPECT_EQ(TestDevice::copies, copies);
+}
+
+TEST_F(KernelBackend, SwappedArgumentsMayShareBuffers) {
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t), y = w.argument(t);
+  w.alias(0, 0);
+  w.alias(1, 1);
+  const auto out = run(w.finish(2, {y, x}), {{1, 2}, {3, 4}}, {0, 1});
+  EXPECT_EQ(out[0], (Floats{3, 4}));
+  EXPECT_EQ(out[1], (Floats{1, 2}));
+}
+
+TEST_F(KernelBackend, ArgumentsConstantsAndDuplicatesAsResults) {
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2}), empty = w.type(COLLET_TYPE_F32, {0});
+  const uint32_t x = w.argument(t), e = w.argument(empty);
+  const uint32_t a = w.op(COLLET_OP_ADD, t, {x, x});
+  const uint32_t c = w.constant<float>(t, {7, 8});
+  const uint32_t n = w.op(COLLET_OP_ADD, empty, {e, e});
+  const uint32_t s = w.op(COLLET_OP_RESHAPE, t, {a});
+  const auto out = run(w.finish(2, {x, a, a, c, n, s}), {{1, 2}, {}});
+  ASSERT_EQ(status, COLLET_OK) << error.message;
+  EXPECT_EQ(out, (std::vector<Floats>{{1, 2}, {2, 4}, {2, 4}, {7, 8}, {}, {2, 4}}));
+}
+
+TEST_F(KernelBackend, ScalarsMayComeByValue) {
+  const uint32_t t = w.type(COLLET_TYPE_F32, {});
+  const uint32_t x = w.argument(t, COLLET_VALUE_SCALAR);
+  const uint32_t r = w.op(COLLET_OP_ADD, t, {x, x});
+  collet_backend_executable* executable = compile(w.finish(1, {r}));
+  ASSERT_NE(executable, nullptr);
+  collet_argument argument{}, result{};
+  argument.flags = COLLET_ARG_IMMEDIATE;
+  const float value = 21;
+  std::memcpy(argument.immediate, &value, sizeof value);
+  result.buffer = buffer(4);
+  collet_launch launch{};
+  launch.arguments = &argument;
+  launch.results = &result;
+  launch.argument_count = launch.result_count = 1;
+  ASSERT_GT(facts.workspace_bytes, 0u);
+  launch.workspace.buffer = buffer(facts.workspace_bytes);
+  EXPECT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_OK) << error.message;
+  float out = 0;
+  transfer(result.buffer, &out, 4, false);
+  EXPECT_EQ(out, 42);
+  table->free(instance, result.buffer);
+  table->free(instance, launch.workspace.buffer);
+  table->release(executable);
+}
+
+TEST_F(KernelBackend, ProductsAndReductions) {
+  const uint32_t s = w.type(COLLET_TYPE_F32, {}), m = w.type(COLLET_TYPE_F32, {2, 3}), v = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t p = w.type(COLLET_TYPE_F32, {2, 2}), u = w.type(COLLET_TYPE_F32, {3});
+  const uint32_t x = w.argument(m), y = w.argument(m), init = w.argument(s);
+  collet_dot_attrs dot{};
+  dot.lhs_contracting = w.list({1});
+  dot.rhs_contracting = w.list({1});
+  const uint32_t product = w.op(COLLET_OP_DOT, p, {x, y}, dot);
+  const uint32_t rows = w.op(COLLET_OP_REDUCE, v, {x, init}, collet_dimensions_attrs{w.list({1})});
+  w.region(COLLET_COMBINE_ADD);
+  const uint32_t columns = w.op(COLLET_OP_REDUCE, u, {x, init}, collet_dimensions_attrs{w.list({0})});
+  w.region(COLLET_COMBINE_ADD);
+  const auto out = run(w.finish(3, {product, rows, columns}), {{1, 2, 3, 4, 5, 6}, {1, 0, 0, 0, 1, 10}, {0.5}});
+  ASSERT_EQ(status, COLLET_OK) << error.message;
+  EXPECT_EQ(out[0], (Floats{1, 32, 4, 65}));
+  EXPECT_EQ(out[1], (Floats{6.5, 15.5}));
+  EXPECT_EQ(out[2], (Floats{5.5, 7.5, 9.5}));
+  EXPECT_GE(facts.workspace_bytes, 1000u) << "scratch";
+}
+
+TEST_F(KernelBackend, Moves) {
+  const uint32_t m = w.type(COLLET_TYPE_F32, {2, 3}), t = w.type(COLLET_TYPE_F32, {3, 2}),
+                 v = w.type(COLLET_TYPE_F32, {3});
+  const uint32_t s = w.type(COLLET_TYPE_F32, {}), padded = w.type(COLLET_TYPE_F32, {2, 6});
+  const uint32_t joined = w.type(COLLET_TYPE_F32, {4, 3}), cut = w.type(COLLET_TYPE_F32, {2, 2});
+  const uint32_t x = w.argument(m), y = w.argument(v), zero = w.argument(s);
+  std::vector<uint32_t> results;
+  results.push_back(w.op(COLLET_OP_TRANSPOSE, t, {x}, collet_dimensions_attrs{w.list({1, 0})}));
+  results.push_back(w.op(COLLET_OP_BROADCAST, m, {y}, collet_broadcast_attrs{w.list({1})}));
+  results.push_back(w.op(COLLET_OP_REVERSE, m, {x}, collet_dimensions_attrs{w.list({1})}));
+  results.push_back(w.op(COLLET_OP_CONCATENATE, joined, {x, x}, collet_dimension_attrs{0}));
+  results.push_back(
+      w.op(COLLET_OP_SLICE, cut, {x}, collet_slice_attrs{w.list({0, 0}), w.list({2, 3}), w.list({1, 2})}));
+  results.push_back(
+      w.op(COLLET_OP_PAD, padded, {x, zero}, collet_pad_attrs{w.list({0, -1}), w.list({0, 2}), w.list({0, 1})}));
+  const auto out = run(w.finish(3, results), {{1, 2, 3, 4, 5, 6}, {7, 8, 9}, {0}});
+  ASSERT_EQ(status, COLLET_OK) << error.message;
+  EXPECT_EQ(out[0], (Floats{1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(out[1], (Floats{7, 8, 9, 7, 8, 9}));
+  EXPECT_EQ(out[2], (Floats{3, 2, 1, 6, 5, 4}));
+  EXPECT_EQ(out[3], (Floats{1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(out[4], (Floats{1, 3, 4, 6}));
+  EXPECT_EQ(out[5], (Floats{0, 2, 0, 3, 0, 0, 0, 5, 0, 6, 0, 0}));
+}
+
+TEST_F(KernelBackend, DynamicSlicesAreClamped) {
+  const uint32_t v = w.type(COLLET_TYPE_F32, {4}), two = w.type(COLLET_TYPE_F32, {2}), i = w.type(COLLET_TYPE_S32, {});
+  const uint32_t x = w.argument(v), y = w.argument(two);
+  const uint32_t far = w.constant<int32_t>(i, {3}), below = w.constant<int32_t>(i, {-5});
+  const uint32_t a = w.op(COLLET_OP_DYNAMIC_SLICE, two, {x, far}, collet_dynamic_slice_attrs{w.list({2})});
+  const uint32_t b = w.op(COLLET_OP_DYNAMIC_UPDATE_SLICE, v, {x, y, below});
+  const auto out = run(w.finish(2, {a, b}), {{1, 2, 3, 4}, {9, 8}});
+  ASSERT_EQ(status, COLLET_OK) << error.message;
+  EXPECT_EQ(out[0], (Floats{3, 4}));
+  EXPECT_EQ(out[1], (Floats{9, 8, 3, 4}));
+}
+
+TEST_F(KernelBackend, FusionsRunOpByOp) {
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t);
+  const uint32_t f = w.op(COLLET_OP_FUSION, t, {x}, collet_fusion_attrs{});
+  const uint32_t r = w.op(COLLET_OP_ADD, t, {f, x});
+  w.region(0);
+  w.ops[0].regions = w.ops[1].regions;
+  w.ops[1].regions = {};
+  const uint32_t inner = w.argument(t);
+  const uint32_t a = w.op(COLLET_OP_ADD, t, {inner, inner});
+  const uint32_t b = w.op(COLLET_OP_ADD, t, {a, inner});
+  w.refs.push_back(b);
+  w.regions[1].ops = {2, 2};
+  w.regions[1].arguments = {inner, 1};
+  w.regions[1].results = {static_cast<uint32_t>(w.refs.size() - 1), 1};
+  std::vector<uint64_t> block = w.finish(1, {r});
+  auto* entry = const_cast<collet_region*>(collet_region_at(program_of(block), 0));
+  entry->ops.count = 2;
+  const auto out = run(block, {{1, 2}});
+  ASSERT_EQ(status, COLLET_OK) << error.message;
+  EXPECT_EQ(out[0], (Floats{4, 8}));
+}
+
+TEST_F(KernelBackend, Answers) {
+  const uint32_t f = w.type(COLLET_TYPE_F32, {2}), s = w.type(COLLET_TYPE_S32, {2}), h = w.type(COLLET_TYPE_F16, {2});
+  const uint32_t x = w.argument(f), y = w.argument(s), z = w.argument(h),
+                 scalar = w.argument(w.type(COLLET_TYPE_F32, {}));
+  w.op(COLLET_OP_ADD, f, {x, x});
+  w.op(COLLET_OP_ADD, s, {y, y});
+  w.op(COLLET_OP_TANH, f, {x});
+  w.op(COLLET_OP_RESHAPE, h, {z});
+  w.op(COLLET_OP_ADD, f, {x, x});
+  w.ops.back().since = COLLET_OPSET + 1;
+  w.op(COLLET_OP_ADD, f, {x, x});
+  w.ops.back().reserved = 1;
+  w.op(COLLET_OP_REDUCE, w.type(COLLET_TYPE_F32, {}), {x, scalar}, collet_dimensions_attrs{w.list({0})});
+  w.region(COLLET_COMBINE_MAXIMUM);
+  w.op(COLLET_OP_REDUCE, w.type(COLLET_TYPE_F32, {}), {x, scalar}, collet_dimensions_attrs{w.list({0})});
+  w.region(COLLET_COMBINE_ADD);
+  const std::vector<uint64_t> block = w.finish(4, {});
+  std::vector<uint32_t> ids(w.ops.size());
+  for (uint32_t i = 0; i < ids.size(); ++i) ids[i] = i;
+  std::vector<collet_verdict> verdicts(ids.size());
+  ASSERT_EQ(table->supports(instance, 0, program_of(block), ids.data(), static_cast<uint32_t>(ids.size()),
+                            verdicts.data(), &error),
+            COLLET_OK);
+  std::vector<std::string> answers;
+  for (const collet_verdict& verdict : verdicts) {
+    answers.push_back(verdict.answer == COLLET_ACCEPT ? "yes" : verdict.reason);
+  }
+  EXPECT_EQ(answers,
+            (std::vector<std::string>{"yes", "no kernel for these element types", "no kernel",
+                                      "an element type that the device lacks", "newer than this backend",
+                                      "newer than this backend", "no kernel for these attributes or shapes", "yes"}));
+  EXPECT_EQ(verdicts.back().cost_ns, 42);
+  EXPECT_EQ(compile(block), nullptr);
+  EXPECT_EQ(status, COLLET_UNIMPLEMENTED);
+  EXPECT_EQ(rejection.count, 6u);
+  EXPECT_EQ(rejected[0], 1u);
+}
+
+TEST_F(KernelBackend, ExceptionsStayInside) {
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t);
+  w.op(COLLET_OP_NEGATE, t, {x});
+  run(w.finish(1, {1}), {{1, 2}});
+  EXPECT_EQ(status, COLLET_UNAVAILABLE);
+  EXPECT_STREQ(error.message, "lost: ");
+  w.ops[0].opcode = COLLET_OP_SQRT;
+  run(w.finish(1, {1}), {{1, 2}});
+  EXPECT_EQ(status, COLLET_INTERNAL);
+}
+
+TEST_F(KernelBackend, RefusesWhatItCannotRead) {
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t);
+  w.op(COLLET_OP_ADD, t, {x, x});
+  const std::vector<uint64_t> good = w.finish(1, {1});
+  const auto broken = [&](auto change) {
+    std::vector<uint64_t> block = good;
+    change(reinterpret_cast<collet_program*>(block.data()));
+    EXPECT_EQ(compile(block), nullptr);
+    EXPECT_EQ(status, COLLET_INVALID_ARGUMENT);
+  };
+  broken([](collet_program* p) { p->magic = 1; });
+  broken([](collet_program* p) { p->flags = 1; });
+  broken([](collet_program* p) { p->reserved[1] = 1; });
+  broken([](collet_program* p) { p->ops.stride = 8; });
+  broken([](collet_program* p) { p->values.offset = p->total_bytes; });
+  broken([](collet_program* p) { p->regions.count = 0; });
+}
+
+TEST_F(KernelBackend, RunningOutOfMemoryLeavesNothingBehind) {
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t), c = w.constant<float>(t, {1, 2});
+  const uint32_t r = w.op(COLLET_OP_ADD, t, {x, c});
+  const std::vector<uint64_t> block = w.finish(1, {r});
+  allocations_until_failure = 0;
+  EXPECT_EQ(compile(block), nullptr);
+  EXPECT_EQ(status, COLLET_RESOURCE_EXHAUSTED);
+  collet_backend_buffer* out = nullptr;
+  allocations_until_failure = 0;
+  EXPECT_EQ(table->alloc(instance, 0, 0, 8, 64, &out, nullptr, &error), COLLET_RESOURCE_EXHAUSTED);
+  EXPECT_EQ(out, nullptr);
+}
+
+TEST_F(KernelBackend, WrongLaunchesAreRefused) {
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t);
+  const uint32_t r = w.op(COLLET_OP_ADD, t, {x, x});
+  collet_backend_executable* executable = compile(w.finish(1, {r}));
+  ASSERT_NE(executable, nullptr);
+  collet_launch launch{};
+  EXPECT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_INVALID_ARGUMENT);
+  collet_argument argument{}, result{};
+  launch.arguments = &argument;
+  launch.results = &result;
+  launch.argument_count = launch.result_count = 1;
+  EXPECT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_INVALID_ARGUMENT) << "no buffer";
+  argument.buffer = result.buffer = buffer(4);
+  EXPECT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_INVALID_ARGUMENT) << "too small";
+  launch.device = 5;
+  EXPECT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_OUT_OF_RANGE);
+  table->free(instance, argument.buffer);
+  table->release(executable);
+}
+
+TEST_F(KernelBackend, CopiesBeyondTheEndAreRefused) {
+  collet_backend_buffer* one = buffer(8);
+  char host[16] = {};
+  const collet_copy_region region{{nullptr, host, 0}, {one, nullptr, 4}, 8};
+  EXPECT_EQ(table->copy(instance, &region, 1, nullptr, &error), COLLET_OUT_OF_RANGE);
+  table->free(instance, one);
+}
+
+TEST(KernelEntry, RefusesAnotherAbi) {
+  collet_host host{};
+  host.abi_major = COLLET_ABI_MAJOR + 1;
+  const collet_backend* table = nullptr;
+  collet_error error{};
+  EXPECT_EQ(detail::enter<describe>(&host, &table, &error), COLLET_FAILED_PRECONDITION);
+  EXPECT_EQ(table, nullptr);
+}
+
+TEST(KernelErrors, MessagesAreCutBetweenCharacters) {
+  collet_error error{};
+  std::string message(502, 'a');
+  message += "\xc3\xa9\xc3\xa9";
+  detail::set_error(&error, COLLET_INTERNAL, message.c_str());
+  EXPECT_EQ(std::string(error.message), std::string(502, 'a'));
+}
+
+}  // namespace
+}  // namespace collet::kernel
