@@ -19,7 +19,7 @@ struct FloatFormat {
   int mantissa_bits = 0;
   int bias = 0;
   FloatSpecials specials = FloatSpecials::IEEE;
-  int bits() const { return specials == FloatSpecials::E8M0 ? 8 : 1 + exponent_bits + mantissa_bits; }
+  constexpr int bits() const { return specials == FloatSpecials::E8M0 ? 8 : 1 + exponent_bits + mantissa_bits; }
 };
 
 /// The format of a FLOAT type; all zeros for other types.

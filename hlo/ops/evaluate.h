@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hlo/base/status.h"
@@ -11,36 +13,48 @@
 
 namespace collet::hlo {
 
-/// What an evaluation may ask of whoever walks the module (hlo/eval).
+/// What an evaluation may ask of whoever walks the module (hlo/eval). Participants are numbered
+/// replica * partition_count + partition.
 class EvalContext {
  public:
   virtual ~EvalContext() = default;
-  /// Runs a computation on `arguments`; its root's value.
-  virtual Expected<Literal> call(CompId computation, std::span<const Literal> arguments) = 0;
+  /// Runs a computation on `arguments`, which it may move from; its root's value.
+  virtual Expected<Literal> call(CompId computation, std::span<Literal> arguments) = 0;
   /// This participant, and how many there are.
   virtual int64_t replica() const { return 0; }
   virtual int64_t partition() const { return 0; }
-  /// Exchange with the other participants: blocks until all of the op's participants have come with their operands.
-  virtual Expected<Literal> communicate(const Instruction& instr, std::span<const Literal> operands) = 0;
-  /// Custom calls by registry; UNIMPLEMENTED with the target's name when it is unknown.
-  virtual Expected<Literal> custom_call(const Instruction& instr, std::span<const Literal> operands) = 0;
+  virtual int64_t replica_count() const { return 1; }
+  virtual int64_t partition_count() const { return 1; }
+  /// Gives `operands` to every member of `group`, to which this participant belongs, and waits for theirs: the operands
+  /// of each member, in the group's order.
+  virtual Expected<std::vector<std::vector<Literal>>> exchange(const Instruction& instr, std::span<const int64_t> group,
+                                                               std::span<const Literal> operands);
+  /// Leaves `value` for `target` under `channel`; does not wait.
+  virtual Status send(int64_t channel, int64_t target, Literal value);
+  /// Waits for what was sent to this participant under `channel`.
+  virtual Expected<Literal> receive(int64_t channel);
+  /// Custom calls that hlo/ops does not know itself; UNIMPLEMENTED with the target's name when nobody does.
+  virtual Expected<Literal> custom_call(const Instruction& instr, std::span<const Literal> operands);
   /// Queues of the host.
-  virtual Expected<Literal> infeed(const Shape& shape) = 0;
-  virtual Status outfeed(const Literal& value) = 0;
-  /// The 128-bit counter of rng and rng-get-and-update-state: returns it, then adds `delta`.
+  virtual Expected<Literal> infeed(const Shape& shape);
+  virtual Status outfeed(const Literal& value);
+  /// The 128-bit counter (low, high) of rng and rng-get-and-update-state: returns it, then adds `delta`.
   virtual std::pair<uint64_t, uint64_t> next_rng_state(uint64_t delta) = 0;
   /// True when the caller wants to stop; asked in loops.
   virtual bool cancelled() const { return false; }
+  /// Threads that one op may use.
+  virtual int threads() const { return 1; }
 };
 
 /// One evaluation. Operands have exactly the shapes of the instruction's operands; the result must have the
-/// instruction's shape.
+/// instruction's shape. Operands may be moved from: data that nobody else holds is updated in place.
 struct EvalInput {
   const Module& module;
   const Instruction& instr;
-  std::span<const Literal> operands;
+  std::span<Literal> operands;
   EvalContext& context;
   const Literal& operand(size_t i) const { return operands[i]; }
+  size_t operand_count() const { return operands.size(); }
 };
 
 /// What the instruction computes: integers exactly and wrapping, floats in at least double precision and rounded once.

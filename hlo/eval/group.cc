@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/eval/group.h"
+
+#include <algorithm>
+#include <string>
+
+namespace collet::hlo {
+
+// Every change of state wakes all who wait, and each looks again whether it may go on. When all who run have looked since
+// the last change and none of them may, nobody ever will.
+template <typename Done>
+Status Group::wait(std::unique_lock<std::mutex>& lock, const Done& done, const std::string& what) {
+  while (!done() && !stuck_) {
+    if (++waiting_ == running_) {
+      stuck_ = true;
+      changed_.notify_all();
+      break;
+    }
+    const uint64_t seen = changes_;
+    changed_.wait(lock, [&] { return stuck_ || changes_ != seen; });
+  }
+  if (done()) return ok_status();
+  return failed_precondition(what + " waits for participants that never come");
+}
+
+void Group::change() {
+  ++changes_;
+  waiting_ = 0;
+  changed_.notify_all();
+}
+
+Expected<std::vector<std::vector<Literal>>> Group::exchange(int64_t self, const Instruction& instr,
+                                                            std::span<const int64_t> group,
+                                                            std::span<const Literal> operands) {
+  const std::vector<int64_t> members(group.begin(), group.end());
+  const auto at = static_cast<size_t>(std::find(members.begin(), members.end(), self) - members.begin());
+  if (at == members.size()) return internal_error("a participant exchanges in a group that it is not in");
+  std::unique_lock lock(mutex_);
+  const uint64_t visit = visits_[{self, &instr, members}]++;
+  const Place place{&instr, members, visit};
+  std::shared_ptr<Meeting>& slot = meetings_[place];
+  if (!slot) {
+    slot = std::make_shared<Meeting>();
+    slot->operands.resize(members.size());
+  }
+  const std::shared_ptr<Meeting> meeting = slot;
+  meeting->operands[at].assign(operands.begin(), operands.end());
+  ++meeting->arrived;
+  change();
+  COLLET_TRY(wait(lock, [&] { return meeting->arrived == members.size(); },
+                  "'" + std::string(instr.name) + "' (" + std::string(op_info(instr.op).text) + ")"));
+  std::vector<std::vector<Literal>> all = meeting->operands;
+  if (++meeting->left == members.size()) meetings_.erase(place);
+  return all;
+}
+
+Status Group::send(int64_t channel, int64_t target, Literal value) {
+  std::unique_lock lock(mutex_);
+  mail_[{channel, target}].push_back(std::move(value));
+  change();
+  return ok_status();
+}
+
+Expected<Literal> Group::receive(int64_t channel, int64_t self) {
+  std::unique_lock lock(mutex_);
+  const std::pair key{channel, self};
+  COLLET_TRY(wait(lock, [&] { return !mail_[key].empty(); }, "recv on channel " + std::to_string(channel)));
+  auto& queue = mail_[key];
+  Literal value = std::move(queue.front());
+  queue.erase(queue.begin());
+  return value;
+}
+
+void Group::leave() {
+  std::unique_lock lock(mutex_);
+  --running_;
+  change();
+}
+
+}  // namespace collet::hlo

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
+#include "hlo/ops/eval/families.h"
+#include "hlo/ops/eval/gemm.h"
+#include "hlo/ops/eval/pack.h"
+#include "hlo/ops/eval/strided.h"
+
+namespace collet::hlo {
+namespace {
+
+using namespace eval;
+
+/// One operand of a product, cut into the roles of its dimensions.
+struct Side {
+  Ints batch, contracting, free, group;
+  int64_t size(const Shape& shape, const Ints& dims) const {
+    int64_t n = 1;
+    for (int64_t d : dims) n *= shape.dim(static_cast<int>(d));
+    return n;
+  }
+};
+
+Side make_side(const Shape& shape, Dims batch, Dims contracting, Dims group = {}) {
+  Side side;
+  side.batch.assign(batch.begin(), batch.end());
+  side.contracting.assign(contracting.begin(), contracting.end());
+  side.group.assign(group.begin(), group.end());
+  const auto has = [](const Ints& list, int64_t d) { return std::find(list.begin(), list.end(), d) != list.end(); };
+  for (int64_t d = 0; d < shape.rank(); ++d)
+    if (!has(side.batch, d) && !has(side.contracting, d) && !has(side.group, d)) side.free.push_back(d);
+  return side;
+}
+
+Ints join(std::initializer_list<const Ints*> lists) {
+  Ints out;
+  for (const Ints* list : lists) out.insert(out.end(), list->begin(), list->end());
+  return out;
+}
+
+/// Sums for a result of type `result`: in words, doubles (long doubles for small f64 products) or complex doubles.
+class Product {
+ public:
+  Product(Type result, int64_t work) : wide_(wide_of(result)) {
+    precise_ = result == Type::F64 && work < (int64_t{1} << 27);
+  }
+  Wide wide() const { return wide_; }
+  /// c += a * b, from the given elements of packed arrays.
+  void add(int64_t m, int64_t n, int64_t k, WideArray& a, int64_t a_at, WideArray& b, int64_t b_at, WideArray& c,
+           int64_t c_at) const {
+    if (wide_ == Wide::Int)
+      gemm(m, n, k, a.words() + a_at, b.words() + b_at, c.words() + c_at);
+    else if (wide_ == Wide::Complex)
+      gemm(m, n, k, a.complexes() + a_at, b.complexes() + b_at, c.complexes() + c_at);
+    else if (precise_)
+      gemm_wide(m, n, k, a.reals() + a_at, b.reals() + b_at, c.reals() + c_at);
+    else
+      gemm(m, n, k, a.reals() + a_at, b.reals() + b_at, c.reals() + c_at);
+  }
+
+ private:
+  Wide wide_;
+  bool precise_ = false;
+};
+
+/// Doubles hold sums of products of short integers exactly, and are faster.
+bool fits_doubles(const Literal& a, const Literal& b, int64_t k) {
+  const auto bits = [](const Literal& x) { return type_info(x.type()).kind == Kind::Pred ? 1 : type_info(x.type()).bits; };
+  int depth = 0;
+  while ((int64_t{1} << depth) < k && depth < 62) ++depth;
+  return bits(a) + bits(b) + depth <= 52;
+}
+
+Expected<Literal> store_sums(WideArray sums, bool through_doubles, const Shape& shape) {
+  if (through_doubles) {
+    WideArray words(Wide::Int, sums.count());
+    for (int64_t i = 0; i < sums.count(); ++i)
+      words.words()[i] = static_cast<uint64_t>(static_cast<int64_t>(sums.reals()[i]));
+    return unpack(words, shape);
+  }
+  return unpack(sums, shape);
+}
+
+Expected<Literal> multiply(const EvalInput& in, const Side& left, const Side& right, WideArray a, WideArray b) {
+  const Shape& ls = in.operand(0).shape();
+  const Shape& rs = in.operand(1).shape();
+  const Shape& shape = in.instr.shape;
+  COLLET_TRY(check_size(shape));
+  const int64_t batch = left.size(ls, left.batch), m = left.size(ls, left.free), k = left.size(ls, left.contracting),
+                n = right.size(rs, right.free);
+  if (shape.element_count() != batch * m * n) return invalid_argument("the shape of the product does not fit");
+  const bool through_doubles = wide_of(shape.type()) == Wide::Int && a.wide() == Wide::Int &&
+                               b.wide() == Wide::Int && fits_doubles(in.operand(0), in.operand(1), k);
+  const Product product(through_doubles ? Type::F32 : shape.type(), batch * m * n * k);
+  a = widen_to(std::move(a), product.wide(), in.operand(0).type());
+  b = widen_to(std::move(b), product.wide(), in.operand(1).type());
+  WideArray sums(product.wide(), batch * m * n);
+  const int64_t cost = batch * m * n * k / 4;
+  if (batch > 1)
+    parallel(in.context, batch, cost, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) product.add(m, n, k, a, i * m * k, b, i * k * n, sums, i * m * n);
+    });
+  else
+    parallel(in.context, m, cost, [&](int64_t begin, int64_t end) {
+      product.add(end - begin, n, k, a, begin * k, b, 0, sums, begin * n);
+    });
+  return store_sums(std::move(sums), through_doubles, shape);
+}
+
+template <typename Attrs>
+void make_sides(const EvalInput& in, const Attrs& attrs, Side& left, Side& right) {
+  left = make_side(in.operand(0).shape(), attrs.lhs_batch, attrs.lhs_contracting);
+  right = make_side(in.operand(1).shape(), attrs.rhs_batch, attrs.rhs_contracting);
+}
+
+Expected<Literal> evaluate_plain(const EvalInput& in) {
+  Side left, right;
+  make_sides(in, in.instr.as<DotAttrs>(), left, right);
+  return multiply(in, left, right, pack(in.operand(0), join({&left.batch, &left.free, &left.contracting})),
+                  pack(in.operand(1), join({&right.batch, &right.contracting, &right.free})));
+}
+
+/// `values` times a scale per block: each scale stands for dim / scale-dim elements.
+Status apply_scale(const Literal& scale, const Shape& shape, WideArray& values) {
+  const auto rank = static_cast<size_t>(shape.rank());
+  if (scale.shape().rank() != shape.rank() && !scale.shape().is_scalar())
+    return invalid_argument("a scale of scaled-dot has another rank than its operand");
+  const WideArray scales = pack(scale);
+  const Ints strides = row_major_strides(scale.shape().dims());
+  Ints index(rank, 0);
+  for (Walk walk(shape.dims(), {}); !walk.done(); walk.next()) {
+    int64_t at = 0, position = 0;
+    for (size_t d = 0; d < rank; ++d) {
+      const int64_t size = shape.dim(static_cast<int>(d));
+      position = position * size + walk.index()[d];
+      if (!scale.shape().is_scalar()) {
+        const int64_t scale_size = scale.shape().dim(static_cast<int>(d));
+        if (scale_size == 0 || size % scale_size) return invalid_argument("a scale does not divide its operand");
+        at += walk.index()[d] / (size / scale_size) * strides[d];
+      }
+    }
+    *static_cast<double*>(values.at(position)) *= *static_cast<const double*>(scales.at(at));
+  }
+  return ok_status();
+}
+
+WideArray permuted(WideArray values, const Shape& shape, const Ints& order) {
+  const Literal whole = Literal::borrow(shape.with_type(Type::F64).without_layout(), values.at(0));
+  return pack(whole, order);
+}
+
+Expected<Literal> evaluate_scaled(const EvalInput& in) {
+  Side left, right;
+  make_sides(in, in.instr.as<DotAttrs>(), left, right);
+  for (const Literal& operand : in.operands)
+    if (!is_float(operand.type())) return unimplemented("scaled-dot of values that are no floats");
+  WideArray a = pack(in.operand(0)), b = pack(in.operand(1));
+  COLLET_TRY(apply_scale(in.operand(2), in.operand(0).shape(), a));
+  COLLET_TRY(apply_scale(in.operand(3), in.operand(1).shape(), b));
+  return multiply(
+      in, left, right, permuted(std::move(a), in.operand(0).shape(), join({&left.batch, &left.free, &left.contracting})),
+      permuted(std::move(b), in.operand(1).shape(), join({&right.batch, &right.contracting, &right.free})));
+}
+
+/// Group sizes of batch `b`: one list for all, or one per batch.
+Ints group_ends(const Literal& sizes, int64_t b) {
+  const int64_t groups = sizes.shape().rank() ? sizes.shape().dim(sizes.shape().rank() - 1) : 1;
+  const int64_t lists = groups ? sizes.element_count() / groups : 1;
+  Ints ends;
+  int64_t end = 0;
+  for (int64_t g = 0; g < groups; ++g)
+    ends.push_back(end += std::max<int64_t>(0, sizes.as_int((lists > 1 ? b % lists : 0) * groups + g)));
+  return ends;
+}
+
+struct RaggedCall {
+  const EvalInput& in;
+  Side left, right;
+  int64_t batch, m, n, k, groups;
+  int64_t ragged_size, ragged_inner;  // of the ragged dimension among its own kind
+  int64_t group_of(const Ints& ends, int64_t position) const {
+    const int64_t r = position / ragged_inner % ragged_size;
+    return std::upper_bound(ends.begin(), ends.end(), r) - ends.begin();
+  }
+};
+
+/// Rows of lhs fall into groups, each with a rhs of its own; rows beyond the last group give zeros.
+void ragged_rows(const RaggedCall& c, const Product& product, WideArray& a, WideArray& b, WideArray& sums) {
+  const size_t row_bytes = static_cast<size_t>(c.k) * lane_bytes(a.wide());
+  const size_t out_bytes = static_cast<size_t>(c.n) * lane_bytes(a.wide());
+  for (int64_t i = 0; i < c.batch; ++i) {
+    const Ints ends = group_ends(c.in.operand(2), i);
+    for (int64_t g = 0; g < c.groups; ++g) {
+      Ints rows;
+      for (int64_t row = 0; row < c.m; ++row)
+        if (c.group_of(ends, row) == g) rows.push_back(row);
+      const auto count = static_cast<int64_t>(rows.size());
+      WideArray picked(a.wide(), count * c.k), part(a.wide(), count * c.n);
+      for (int64_t r = 0; r < count; ++r)
+        std::memcpy(picked.at(r * c.k), a.at((i * c.m + rows[static_cast<size_t>(r)]) * c.k), row_bytes);
+      product.add(count, c.n, c.k, picked, 0, b, (i * c.groups + g) * c.k * c.n, part, 0);
+      for (int64_t r = 0; r < count; ++r)
+        std::memcpy(sums.at((i * c.m + rows[static_cast<size_t>(r)]) * c.n), part.at(r * c.n), out_bytes);
+    }
+  }
+}
+
+/// The contracted positions fall into groups, each of which gives a product of its own.
+void ragged_sums(const RaggedCall& c, const Product& product, WideArray& a, WideArray& b, WideArray& sums) {
+  const size_t element = lane_bytes(a.wide());
+  for (int64_t i = 0; i < c.batch; ++i) {
+    const Ints ends = group_ends(c.in.operand(2), i);
+    for (int64_t g = 0; g < c.groups; ++g) {
+      WideArray picked(a.wide(), c.m * c.k);
+      for (int64_t row = 0; row < c.m; ++row)
+        for (int64_t p = 0; p < c.k; ++p)
+          if (c.group_of(ends, p) == g)
+            std::memcpy(picked.at(row * c.k + p), a.at((i * c.m + row) * c.k + p), element);
+      product.add(c.m, c.n, c.k, picked, 0, b, i * c.k * c.n, sums, (g * c.batch + i) * c.m * c.n);
+    }
+  }
+}
+
+Expected<Literal> evaluate_ragged(const EvalInput& in) {
+  const auto& attrs = in.instr.as<RaggedDotAttrs>();
+  const Shape& ls = in.operand(0).shape();
+  const Shape& rs = in.operand(1).shape();
+  if (attrs.lhs_ragged.size() != 1) return invalid_argument("ragged-dot needs one ragged dimension");
+  COLLET_TRY(check_size(in.instr.shape));
+  const int64_t ragged = attrs.lhs_ragged[0];
+  RaggedCall c{in, make_side(ls, attrs.lhs_batch, attrs.lhs_contracting),
+               make_side(rs, attrs.rhs_batch, attrs.rhs_contracting, attrs.rhs_group),
+               0, 0, 0, 0, 1, 1, 1};
+  c.batch = c.left.size(ls, c.left.batch);
+  c.m = c.left.size(ls, c.left.free);
+  c.k = c.left.size(ls, c.left.contracting);
+  c.n = c.right.size(rs, c.right.free);
+  c.ragged_size = std::max<int64_t>(1, ls.dim(static_cast<int>(ragged)));
+  const Shape& sizes = in.operand(2).shape();
+  c.groups = sizes.rank() ? sizes.dim(sizes.rank() - 1) : 1;
+  const auto inner_of = [&](const Ints& dims) {
+    int64_t inner = 1;
+    const auto at = std::find(dims.begin(), dims.end(), ragged);
+    if (at == dims.end()) return int64_t{0};
+    for (auto d = at + 1; d != dims.end(); ++d) inner *= ls.dim(static_cast<int>(*d));
+    return std::max<int64_t>(inner, 1);
+  };
+  const int64_t row_inner = inner_of(c.left.free), sum_inner = inner_of(c.left.contracting);
+  const Product product(in.instr.shape.type(), c.batch * c.m * c.n * c.k);
+  WideArray a = widen_to(pack(in.operand(0), join({&c.left.batch, &c.left.free, &c.left.contracting})), product.wide(),
+                         in.operand(0).type());
+  WideArray b = widen_to(pack(in.operand(1), join({&c.right.batch, &c.right.group, &c.right.contracting, &c.right.free})),
+                         product.wide(), in.operand(1).type());
+  WideArray sums(product.wide(), in.instr.shape.element_count());
+  if (row_inner) {
+    if (b.count() != c.batch * c.groups * c.k * c.n || sums.count() != c.batch * c.m * c.n)
+      return invalid_argument("the shapes of ragged-dot do not fit");
+    c.ragged_inner = row_inner;
+    ragged_rows(c, product, a, b, sums);
+  } else if (sum_inner) {
+    if (sums.count() != c.groups * c.batch * c.m * c.n) return invalid_argument("the shapes of ragged-dot do not fit");
+    c.ragged_inner = sum_inner;
+    ragged_sums(c, product, a, b, sums);
+  } else {
+    return multiply(in, c.left, c.right, std::move(a), std::move(b));
+  }
+  return unpack(sums, in.instr.shape);
+}
+
+}  // namespace
+
+Expected<Literal> evaluate_dot(const EvalInput& in) {
+  switch (in.instr.op) {
+    case Op::DOT:
+      return evaluate_plain(in);
+    case Op::SCALED_DOT:
+      return evaluate_scaled(in);
+    default:
+      return evaluate_ragged(in);
+  }
+}
+
+}  // namespace collet::hlo

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <complex>
+#include <limits>
+
+#include "hlo/ops/eval/kernels.h"
+
+namespace collet::hlo::eval {
+namespace {
+
+// c64 is computed in double, c128 in long double.
+template <typename F, typename R>
+void run(const KernelArgs& k) {
+  using C = std::complex<R>;
+  auto* a = static_cast<const Cx*>(k.in[0]);
+  auto* b = static_cast<const Cx*>(k.in[1] ? k.in[1] : k.in[0]);
+  auto* out = static_cast<Cx*>(k.out);
+  for (int64_t i = 0; i < k.n; ++i) {
+    const C result = F::of(C(a[i].real(), a[i].imag()), C(b[i].real(), b[i].imag()));
+    out[i] = Cx(static_cast<double>(result.real()), static_cast<double>(result.imag()));
+  }
+}
+
+// The square of a and what its rounding lost.
+template <typename R>
+void square(R a, R& high, R& low) {
+  high = a * a;
+  low = std::fma(a, a, -high);
+}
+
+// log|1 + z| near |1 + z| = 1: half of log1p(x * (2 + x) + y * y), the argument with care.
+template <typename R>
+std::complex<R> log1p(std::complex<R> z) {
+  const R x = z.real(), y = z.imag();
+  const R angle = std::atan2(y, 1 + x);
+  if (!(std::fabs(x) < 4) || !(std::fabs(y) < 4)) return {std::log(std::hypot(1 + x, y)), angle};
+  R xx, xl, yy, yl;
+  square(x, xx, xl);
+  square(y, yy, yl);
+  // 2x + xx + yy, added from the largest down with the errors of each addition.
+  R sum = 2 * x, error = xl + yl;
+  for (R term : {xx, yy}) {
+    const R next = sum + term;
+    const R part = next - sum;
+    error += (sum - (next - part)) + (term - part);
+    sum = next;
+  }
+  return {std::log1p(sum + error) / 2, angle};
+}
+
+template <typename R>
+std::complex<R> expm1(std::complex<R> z) {
+  const R x = z.real(), y = z.imag();
+  if (y == 0) return {std::expm1(x), y};
+  const R half = std::sin(y / 2);
+  const R e = std::exp(x);
+  return {std::expm1(x) * std::cos(y) - 2 * half * half, e * std::sin(y)};
+}
+
+template <typename R>
+std::complex<R> sign(std::complex<R> z) {
+  if (std::isnan(z.real()) || std::isnan(z.imag())) {
+    const R nan = std::numeric_limits<R>::quiet_NaN();
+    return {nan, nan};
+  }
+  const R size = std::abs(z);
+  return size == 0 ? std::complex<R>(0) : std::complex<R>(z.real() / size, z.imag() / size);
+}
+
+template <typename R>
+std::complex<R> power(std::complex<R> a, std::complex<R> b) {
+  if (b == std::complex<R>(0)) return R(1);
+  if (a == std::complex<R>(0)) {
+    if (b.real() > 0) return R(0);
+    if (b.real() < 0 && b.imag() == 0) return {std::numeric_limits<R>::infinity(), 0};
+    const R nan = std::numeric_limits<R>::quiet_NaN();
+    return {nan, nan};
+  }
+  return std::exp(b * std::log(a));
+}
+
+// exp overflows before 1 / (1 + exp) is settled: for negative real parts e / (1 + e).
+template <typename R>
+std::complex<R> logistic(std::complex<R> z) {
+  if (z.real() >= 0) return R(1) / (R(1) + std::exp(-z));
+  const std::complex<R> e = std::exp(z);
+  return e / (R(1) + e);
+}
+
+template <typename R>
+std::complex<R> atan2(std::complex<R> y, std::complex<R> x) {
+  const std::complex<R> i(0, 1);
+  return -i * std::log((x + i * y) / std::sqrt(x * x + y * y));
+}
+
+#define COLLET_FUNCTION(Name, expression)        \
+  struct Name {                                  \
+    template <typename C>                        \
+    static C of(C a, [[maybe_unused]] C b) {     \
+      return expression;                         \
+    }                                            \
+  };
+
+COLLET_FUNCTION(Add, a + b)
+COLLET_FUNCTION(Subtract, a - b)
+COLLET_FUNCTION(Multiply, a* b)
+COLLET_FUNCTION(Divide, a / b)
+COLLET_FUNCTION(Negate, -a)
+COLLET_FUNCTION(Acos, std::acos(a))
+COLLET_FUNCTION(Acosh, std::acosh(a))
+COLLET_FUNCTION(Asin, std::asin(a))
+COLLET_FUNCTION(Asinh, std::asinh(a))
+COLLET_FUNCTION(Atanh, std::atanh(a))
+COLLET_FUNCTION(Atan2, atan2(a, b))
+COLLET_FUNCTION(Cos, std::cos(a))
+COLLET_FUNCTION(Cosh, std::cosh(a))
+COLLET_FUNCTION(Exp, std::exp(a))
+COLLET_FUNCTION(Expm1, expm1(a))
+COLLET_FUNCTION(Log, std::log(a))
+COLLET_FUNCTION(Log1p, log1p(a))
+COLLET_FUNCTION(Logistic, logistic(a))
+COLLET_FUNCTION(Power, power(a, b))
+COLLET_FUNCTION(Rsqrt, C(1) / std::sqrt(a))
+COLLET_FUNCTION(Sign, sign(a))
+COLLET_FUNCTION(Sin, std::sin(a))
+COLLET_FUNCTION(Sinh, std::sinh(a))
+COLLET_FUNCTION(Sqrt, std::sqrt(a))
+COLLET_FUNCTION(Tan, std::tan(a))
+COLLET_FUNCTION(Tanh, std::tanh(a))
+#undef COLLET_FUNCTION
+
+template <typename R>
+void abs(const KernelArgs& k) {
+  auto* a = static_cast<const Cx*>(k.in[0]);
+  auto* out = static_cast<double*>(k.out);
+  for (int64_t i = 0; i < k.n; ++i)
+    out[i] = static_cast<double>(std::hypot(static_cast<R>(a[i].real()), static_cast<R>(a[i].imag())));
+}
+
+void real(const KernelArgs& k) {
+  for (int64_t i = 0; i < k.n; ++i) static_cast<double*>(k.out)[i] = static_cast<const Cx*>(k.in[0])[i].real();
+}
+void imag(const KernelArgs& k) {
+  for (int64_t i = 0; i < k.n; ++i) static_cast<double*>(k.out)[i] = static_cast<const Cx*>(k.in[0])[i].imag();
+}
+
+template <typename R>
+Kernel find(Op op) {
+  switch (op) {
+    case Op::ABS:
+      return abs<R>;
+    case Op::ADD:
+      return run<Add, R>;
+    case Op::SUBTRACT:
+      return run<Subtract, R>;
+    case Op::MULTIPLY:
+      return run<Multiply, R>;
+    case Op::DIVIDE:
+      return run<Divide, R>;
+    case Op::NEGATE:
+      return run<Negate, double>;
+    case Op::ACOS:
+      return run<Acos, R>;
+    case Op::ACOSH:
+      return run<Acosh, R>;
+    case Op::ASIN:
+      return run<Asin, R>;
+    case Op::ASINH:
+      return run<Asinh, R>;
+    case Op::ATANH:
+      return run<Atanh, R>;
+    case Op::ATAN2:
+      return run<Atan2, R>;
+    case Op::COSINE:
+      return run<Cos, R>;
+    case Op::COSH:
+      return run<Cosh, R>;
+    case Op::EXPONENTIAL:
+      return run<Exp, R>;
+    case Op::EXPONENTIAL_MINUS_ONE:
+      return run<Expm1, R>;
+    case Op::LOG:
+      return run<Log, R>;
+    case Op::LOG_PLUS_ONE:
+      return run<Log1p, R>;
+    case Op::LOGISTIC:
+      return run<Logistic, R>;
+    case Op::POWER:
+      return run<Power, R>;
+    case Op::RSQRT:
+      return run<Rsqrt, R>;
+    case Op::SIGN:
+      return run<Sign, R>;
+    case Op::SINE:
+      return run<Sin, R>;
+    case Op::SINH:
+      return run<Sinh, R>;
+    case Op::SQRT:
+      return run<Sqrt, R>;
+    case Op::TAN:
+      return run<Tan, R>;
+    case Op::TANH:
+      return run<Tanh, R>;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+Kernel complex_kernel(Op op, bool c128) {
+  if (op == Op::REAL) return real;
+  if (op == Op::IMAG) return imag;
+  return c128 ? find<long double>(op) : find<double>(op);
+}
+
+}  // namespace collet::hlo::eval

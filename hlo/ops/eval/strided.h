@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "hlo/ops/evaluate.h"
+
+/// \file
+/// Arrays as base + sum of index * stride, and walks over index spaces.
+
+namespace collet::hlo::eval {
+
+using Ints = std::vector<int64_t>;
+
+/// Row-major strides, in elements.
+Ints row_major_strides(std::span<const int64_t> dims);
+/// Product; 1 for no dimensions.
+int64_t product(std::span<const int64_t> dims);
+
+/// Copies elements of `bytes` bytes over the index space `dims`; strides in elements, any sign, 0 too.
+void copy_strided(std::span<const int64_t> dims, const uint8_t* from, std::span<const int64_t> from_strides,
+                  uint8_t* to, std::span<const int64_t> to_strides, int bytes);
+/// Fills `count` elements with the one at `value`.
+void fill(uint8_t* to, int64_t count, const uint8_t* value, int bytes);
+
+/// Steps through an index space in row-major order, keeping the offsets of several arrays that are indexed by it.
+class Walk {
+ public:
+  /// `strides[k]` are the strides of array k.
+  Walk(std::span<const int64_t> dims, std::vector<Ints> strides);
+  bool done() const { return done_; }
+  int64_t offset(size_t k) const { return offsets_[k]; }
+  std::span<const int64_t> index() const { return index_; }
+  void next() {
+    for (size_t d = dims_.size(); d-- > 0;) {
+      if (++index_[d] < dims_[d]) {
+        for (size_t k = 0; k < offsets_.size(); ++k) offsets_[k] += strides_[k][d];
+        return;
+      }
+      for (size_t k = 0; k < offsets_.size(); ++k) offsets_[k] -= strides_[k][d] * (dims_[d] - 1);
+      index_[d] = 0;
+    }
+    done_ = true;
+  }
+  /// Back to index 0 everywhere.
+  void reset();
+  /// To the given row-major position.
+  void seek(int64_t position);
+
+ private:
+  Ints dims_, index_, offsets_;
+  std::vector<Ints> strides_;
+  bool done_ = false;
+};
+
+/// Drops dimensions of size 1 and merges neighbours that are contiguous in every array.
+void merge_dims(Ints& dims, std::vector<Ints>& strides);
+
+/// Calls work(begin, end) over parts of [0, count), in several threads where the context allows and `cost` (elements or
+/// products, about a nanosecond each) makes it worth while.
+void parallel(const EvalContext& context, int64_t count, int64_t cost, const std::function<void(int64_t, int64_t)>& work);
+
+/// INVALID_ARGUMENT when the result would take more memory than can be had at all.
+Status check_size(const Shape& shape);
+
+}  // namespace collet::hlo::eval
