@@ -75,8 +75,8 @@ std::unique_ptr<CompPlan> Evaluator::Plan::make(CompId id) const {
     }
     const Instruction& instr = module[step.id];
     if (instr.op == Op::GET_TUPLE_ELEMENT && only_elements[step.operands[0]])
-      last_for_element[uint64_t{step.operands[0]} << 32 |
-                       static_cast<uint32_t>(instr.as<TupleIndexAttrs>().index)] = &step;
+      last_for_element[uint64_t{step.operands[0]} << 32 | static_cast<uint32_t>(instr.as<TupleIndexAttrs>().index)] =
+          &step;
   }
   for (auto& [key, step] : last_for_element) step->takes_element = true;
   return plan;
@@ -89,7 +89,11 @@ class Run final : public EvalContext {
  public:
   using PlanOf = std::function<const CompPlan&(CompId)>;
   Run(const Module& module, const EvalOptions& options, PlanOf plan_of, int64_t participant, Group* group)
-      : module_(module), options_(options), plan_of_(std::move(plan_of)), participant_(participant), group_(group),
+      : module_(module),
+        options_(options),
+        plan_of_(std::move(plan_of)),
+        participant_(participant),
+        group_(group),
         rng_low_(options.seed) {}
 
   Expected<Literal> call(CompId computation, std::span<Literal> arguments) override;
@@ -121,7 +125,8 @@ class Run final : public EvalContext {
   Expected<Literal> receive(int64_t channel) override {
     if (group_) return group_->receive(channel, participant_);
     auto& queue = mail_[channel];
-    if (queue.empty()) return failed_precondition("recv on channel " + std::to_string(channel) + ", where nothing was sent");
+    if (queue.empty())
+      return failed_precondition("recv on channel " + std::to_string(channel) + ", where nothing was sent");
     Literal value = std::move(queue.front());
     queue.erase(queue.begin());
     return value;
@@ -225,8 +230,7 @@ Status check_argument(const Literal& value, const Shape& shape, const std::strin
 
 }  // namespace
 
-Evaluator::Evaluator(const Module& module, EvalOptions options)
-    : plan_(new Plan{module, std::move(options), {}, {}}) {
+Evaluator::Evaluator(const Module& module, EvalOptions options) : plan_(new Plan{module, std::move(options), {}, {}}) {
   plan_->computations.resize(module.computation_limit());
 }
 
@@ -289,7 +293,8 @@ Expected<std::vector<Literal>> Evaluator::run_all(std::vector<std::vector<Litera
   // Those that waited in vain say so; the first that failed by itself is the reason.
   const Status* reason = nullptr;
   for (const Status& error : errors)
-    if (!error.ok() && (!reason || (reason->code() == Code::FailedPrecondition && error.code() != Code::FailedPrecondition)))
+    if (!error.ok() &&
+        (!reason || (reason->code() == Code::FailedPrecondition && error.code() != Code::FailedPrecondition)))
       reason = &error;
   if (reason) return *reason;
   return results;

@@ -47,8 +47,9 @@ Expected<std::vector<std::vector<Literal>>> Group::exchange(int64_t self, const 
   meeting->operands[at].assign(operands.begin(), operands.end());
   ++meeting->arrived;
   change();
-  COLLET_TRY(wait(lock, [&] { return meeting->arrived == members.size(); },
-                  "'" + std::string(instr.name) + "' (" + std::string(op_info(instr.op).text) + ")"));
+  COLLET_TRY(wait(
+      lock, [&] { return meeting->arrived == members.size(); },
+      "'" + std::string(instr.name) + "' (" + std::string(op_info(instr.op).text) + ")"));
   std::vector<std::vector<Literal>> all = meeting->operands;
   if (++meeting->left == members.size()) meetings_.erase(place);
   return all;

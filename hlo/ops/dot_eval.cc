@@ -66,7 +66,9 @@ class Product {
 
 /// Doubles hold sums of products of short integers exactly, and are faster.
 bool fits_doubles(const Literal& a, const Literal& b, int64_t k) {
-  const auto bits = [](const Literal& x) { return type_info(x.type()).kind == Kind::Pred ? 1 : type_info(x.type()).bits; };
+  const auto bits = [](const Literal& x) {
+    return type_info(x.type()).kind == Kind::Pred ? 1 : type_info(x.type()).bits;
+  };
   int depth = 0;
   while ((int64_t{1} << depth) < k && depth < 62) ++depth;
   return bits(a) + bits(b) + depth <= 52;
@@ -90,8 +92,8 @@ Expected<Literal> multiply(const EvalInput& in, const Side& left, const Side& ri
   const int64_t batch = left.size(ls, left.batch), m = left.size(ls, left.free), k = left.size(ls, left.contracting),
                 n = right.size(rs, right.free);
   if (shape.element_count() != batch * m * n) return invalid_argument("the shape of the product does not fit");
-  const bool through_doubles = wide_of(shape.type()) == Wide::Int && a.wide() == Wide::Int &&
-                               b.wide() == Wide::Int && fits_doubles(in.operand(0), in.operand(1), k);
+  const bool through_doubles = wide_of(shape.type()) == Wide::Int && a.wide() == Wide::Int && b.wide() == Wide::Int &&
+                               fits_doubles(in.operand(0), in.operand(1), k);
   const Product product(through_doubles ? Type::F32 : shape.type(), batch * m * n * k);
   a = widen_to(std::move(a), product.wide(), in.operand(0).type());
   b = widen_to(std::move(b), product.wide(), in.operand(1).type());
@@ -102,9 +104,8 @@ Expected<Literal> multiply(const EvalInput& in, const Side& left, const Side& ri
       for (int64_t i = begin; i < end; ++i) product.add(m, n, k, a, i * m * k, b, i * k * n, sums, i * m * n);
     });
   else
-    parallel(in.context, m, cost, [&](int64_t begin, int64_t end) {
-      product.add(end - begin, n, k, a, begin * k, b, 0, sums, begin * n);
-    });
+    parallel(in.context, m, cost,
+             [&](int64_t begin, int64_t end) { product.add(end - begin, n, k, a, begin * k, b, 0, sums, begin * n); });
   return store_sums(std::move(sums), through_doubles, shape);
 }
 
@@ -158,9 +159,9 @@ Expected<Literal> evaluate_scaled(const EvalInput& in) {
   WideArray a = pack(in.operand(0)), b = pack(in.operand(1));
   COLLET_TRY(apply_scale(in.operand(2), in.operand(0).shape(), a));
   COLLET_TRY(apply_scale(in.operand(3), in.operand(1).shape(), b));
-  return multiply(
-      in, left, right, permuted(std::move(a), in.operand(0).shape(), join({&left.batch, &left.free, &left.contracting})),
-      permuted(std::move(b), in.operand(1).shape(), join({&right.batch, &right.contracting, &right.free})));
+  return multiply(in, left, right,
+                  permuted(std::move(a), in.operand(0).shape(), join({&left.batch, &left.free, &left.contracting})),
+                  permuted(std::move(b), in.operand(1).shape(), join({&right.batch, &right.contracting, &right.free})));
 }
 
 /// Group sizes of batch `b`: one list for all, or one per batch.
@@ -215,8 +216,7 @@ void ragged_sums(const RaggedCall& c, const Product& product, WideArray& a, Wide
       WideArray picked(a.wide(), c.m * c.k);
       for (int64_t row = 0; row < c.m; ++row)
         for (int64_t p = 0; p < c.k; ++p)
-          if (c.group_of(ends, p) == g)
-            std::memcpy(picked.at(row * c.k + p), a.at((i * c.m + row) * c.k + p), element);
+          if (c.group_of(ends, p) == g) std::memcpy(picked.at(row * c.k + p), a.at((i * c.m + row) * c.k + p), element);
       product.add(c.m, c.n, c.k, picked, 0, b, i * c.k * c.n, sums, (g * c.batch + i) * c.m * c.n);
     }
   }
@@ -229,9 +229,16 @@ Expected<Literal> evaluate_ragged(const EvalInput& in) {
   if (attrs.lhs_ragged.size() != 1) return invalid_argument("ragged-dot needs one ragged dimension");
   COLLET_TRY(check_size(in.instr.shape));
   const int64_t ragged = attrs.lhs_ragged[0];
-  RaggedCall c{in, make_side(ls, attrs.lhs_batch, attrs.lhs_contracting),
+  RaggedCall c{in,
+               make_side(ls, attrs.lhs_batch, attrs.lhs_contracting),
                make_side(rs, attrs.rhs_batch, attrs.rhs_contracting, attrs.rhs_group),
-               0, 0, 0, 0, 1, 1, 1};
+               0,
+               0,
+               0,
+               0,
+               1,
+               1,
+               1};
   c.batch = c.left.size(ls, c.left.batch);
   c.m = c.left.size(ls, c.left.free);
   c.k = c.left.size(ls, c.left.contracting);
@@ -250,8 +257,9 @@ Expected<Literal> evaluate_ragged(const EvalInput& in) {
   const Product product(in.instr.shape.type(), c.batch * c.m * c.n * c.k);
   WideArray a = widen_to(pack(in.operand(0), join({&c.left.batch, &c.left.free, &c.left.contracting})), product.wide(),
                          in.operand(0).type());
-  WideArray b = widen_to(pack(in.operand(1), join({&c.right.batch, &c.right.group, &c.right.contracting, &c.right.free})),
-                         product.wide(), in.operand(1).type());
+  WideArray b =
+      widen_to(pack(in.operand(1), join({&c.right.batch, &c.right.group, &c.right.contracting, &c.right.free})),
+               product.wide(), in.operand(1).type());
   WideArray sums(product.wide(), in.instr.shape.element_count());
   if (row_inner) {
     if (b.count() != c.batch * c.groups * c.k * c.n || sums.count() != c.batch * c.m * c.n)

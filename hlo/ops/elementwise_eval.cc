@@ -22,8 +22,7 @@ Expected<Literal> evaluate_select(const EvalInput& in) {
   const uint8_t* chosen = pred.bytes();
   const int64_t n = out.element_count();
   const auto run = [&]<typename T>(T) {
-    for (int64_t i = 0; i < n; ++i)
-      reinterpret_cast<T*>(to)[i] = reinterpret_cast<const T*>(sides[chosen[i] != 0])[i];
+    for (int64_t i = 0; i < n; ++i) reinterpret_cast<T*>(to)[i] = reinterpret_cast<const T*>(sides[chosen[i] != 0])[i];
   };
   if (size == 1)
     run(uint8_t{});
@@ -44,9 +43,9 @@ Expected<Literal> evaluate_elementwise(const EvalInput& in) {
   const Instruction& instr = in.instr;
   if (instr.op == Op::SELECT) return evaluate_select(in);
   const Type type = in.operand(0).type();
-  const Kernel kernel = instr.op == Op::COMPARE ? find_compare(instr.as<CompareAttrs>().direction,
-                                                               instr.as<CompareAttrs>().type, type)
-                                                : find_kernel(instr.op, type);
+  const Kernel kernel = instr.op == Op::COMPARE
+                            ? find_compare(instr.as<CompareAttrs>().direction, instr.as<CompareAttrs>().type, type)
+                            : find_kernel(instr.op, type);
   if (!kernel || !codec(instr.shape.type()).store)
     return unimplemented(std::string(op_info(instr.op).text) + " of " + std::string(type_info(type).text));
   COLLET_TRY(check_size(instr.shape));

@@ -11,7 +11,8 @@ Expected<std::vector<std::vector<Literal>>> EvalContext::exchange(const Instruct
                                                                   std::span<const int64_t> group,
                                                                   std::span<const Literal> operands) {
   if (group.size() != 1)
-    return unimplemented("'" + std::string(op_info(instr.op).text) + "' needs participants that this run does not have");
+    return unimplemented("'" + std::string(op_info(instr.op).text) +
+                         "' needs participants that this run does not have");
   return std::vector<std::vector<Literal>>{{operands.begin(), operands.end()}};
 }
 

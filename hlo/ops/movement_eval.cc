@@ -196,9 +196,9 @@ Expected<Literal> evaluate_bitcast(const EvalInput& in) {
   const Literal& operand = in.operand(0);
   const Shape& to = in.instr.shape;
   if (!to.is_array() || operand.byte_size() != to.byte_size())
-    return operand.shape().compatible(to) ? Expected<Literal>(operand)
-                                          : unimplemented("bitcast from " + operand.shape().to_string(true) + " to " +
-                                                          to.to_string(true));
+    return operand.shape().compatible(to)
+               ? Expected<Literal>(operand)
+               : unimplemented("bitcast from " + operand.shape().to_string(true) + " to " + to.to_string(true));
   const Shape& from = in.module[in.instr.operand(0)].shape;
   const Ints plain_from = row_major_strides(from.dims()), plain_to = row_major_strides(to.dims());
   const Ints memory_from = layout_strides(from), memory_to = layout_strides(to);

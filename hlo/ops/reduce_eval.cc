@@ -39,8 +39,14 @@ struct Space {
 class FastReduce {
  public:
   FastReduce(const EvalInput& in, Op op, const Space& space)
-      : in_(in), operand_(in.operand(0)), type_(operand_.type()), kernel_(find_kernel(op, type_)),
-        bits_(type_info(type_).bits), source_(codec(type_)), wide_(wide_of(type_)), space_(space) {
+      : in_(in),
+        operand_(in.operand(0)),
+        type_(operand_.type()),
+        kernel_(find_kernel(op, type_)),
+        bits_(type_info(type_).bits),
+        source_(codec(type_)),
+        wide_(wide_of(type_)),
+        space_(space) {
     source_.load(in.operand(1).bytes(), 0, init_.data(), kLanes);
     std::vector<Ints> strides{space.reduced_strides};
     reduced_ = space.reduced;
@@ -145,8 +151,11 @@ class FastReduce {
 class BodyReduce {
  public:
   BodyReduce(const EvalInput& in, const Space& space)
-      : in_(in), body_(in.module, in.instr.called[0], in.context), arrays_(in.operand_count() / 2),
-        outputs_(product(space.kept)), reduced_(product(space.reduced)) {
+      : in_(in),
+        body_(in.module, in.instr.called[0], in.context),
+        arrays_(in.operand_count() / 2),
+        outputs_(product(space.kept)),
+        reduced_(product(space.reduced)) {
     for (size_t k = 0; k < arrays_; ++k) values_.push_back(pack(in.operand(k), space.order));
     results_.resize(arrays_);
     for (size_t k = 0; k < arrays_; ++k) {

@@ -20,7 +20,8 @@ Op single_op(const Module& module, CompId computation) {
   const Computation& c = module[computation];
   if (c.parameters.size() != 2 || c.order.size() != 3 || c.root == InstrId::None) return Op::INVALID;
   const Instruction& root = module[c.root];
-  if (root.operands.size() != 2 || !op_info(root.op).has(COLLET_OP_BINARY) || root.op == Op::COMPARE) return Op::INVALID;
+  if (root.operands.size() != 2 || !op_info(root.op).has(COLLET_OP_BINARY) || root.op == Op::COMPARE)
+    return Op::INVALID;
   const Type type = root.shape.type();
   for (InstrId p : c.parameters)
     if (p == InstrId::None || module[p].shape.type() != type || !module[p].shape.is_scalar()) return Op::INVALID;

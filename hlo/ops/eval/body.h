@@ -45,7 +45,8 @@ class Body {
     const void* in[3] = {};
     const ReducePrecisionAttrs* precision = nullptr;
   };
-  bool compile(CompId computation, std::span<const std::vector<void*>> arguments, std::vector<void*>& results, int depth);
+  bool compile(CompId computation, std::span<const std::vector<void*>> arguments, std::vector<void*>& results,
+               int depth);
   bool compile_instruction(const Instruction& instr, std::vector<std::vector<void*>> operands, std::vector<void*>& out,
                            int depth);
   bool add_step(const Instruction& instr, std::span<const std::vector<void*>> operands, std::vector<void*>& out);

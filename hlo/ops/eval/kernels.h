@@ -12,7 +12,7 @@
 namespace collet::hlo::eval {
 
 struct KernelArgs {
-  void* out;           ///< may be the same as an input
+  void* out;  ///< may be the same as an input
   const void* in[3];
   int64_t n;
   int bits;  ///< width of the operands' type

@@ -93,12 +93,12 @@ std::complex<R> atan2(std::complex<R> y, std::complex<R> x) {
   return -i * std::log((x + i * y) / std::sqrt(x * x + y * y));
 }
 
-#define COLLET_FUNCTION(Name, expression)        \
-  struct Name {                                  \
-    template <typename C>                        \
-    static C of(C a, [[maybe_unused]] C b) {     \
-      return expression;                         \
-    }                                            \
+#define COLLET_FUNCTION(Name, expression)    \
+  struct Name {                              \
+    template <typename C>                    \
+    static C of(C a, [[maybe_unused]] C b) { \
+      return expression;                     \
+    }                                        \
   };
 
 COLLET_FUNCTION(Add, a + b)

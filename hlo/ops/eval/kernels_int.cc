@@ -27,11 +27,11 @@ U power(U base, U exponent) {
   return result;
 }
 
-#define COLLET_FUNCTION(Name, T, expression)                                                               \
-  struct Name {                                                                                            \
+#define COLLET_FUNCTION(Name, T, expression)                                                                \
+  struct Name {                                                                                             \
     static T of([[maybe_unused]] T a, [[maybe_unused]] T b, [[maybe_unused]] T c, [[maybe_unused]] int w) { \
-      return expression;                                                                                   \
-    }                                                                                                      \
+      return expression;                                                                                    \
+    }                                                                                                       \
   };
 
 COLLET_FUNCTION(Add, U, a + b)
@@ -65,11 +65,7 @@ COLLET_FUNCTION(SMinimum, S, a < b ? a : b)
 COLLET_FUNCTION(SClamp, S, std::min(std::max(a, b), c))
 COLLET_FUNCTION(SSign, S, (a > 0) - (a < 0))
 COLLET_FUNCTION(SAbs, S, a < 0 ? S(0 - U(a)) : a)
-COLLET_FUNCTION(SPower, S,
-                b >= 0    ? S(power(U(a), U(b)))
-                : a == 1  ? 1
-                : a == -1 ? (b & 1 ? -1 : 1)
-                          : 0)
+COLLET_FUNCTION(SPower, S, b >= 0 ? S(power(U(a), U(b))) : a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0)
 #undef COLLET_FUNCTION
 
 // clamp's operands are (low, value, high).

@@ -18,12 +18,12 @@ void run(const KernelArgs& k) {
   for (int64_t i = 0; i < k.n; ++i) out[i] = static_cast<double>(F::of(static_cast<R>(a[i]), static_cast<R>(b[i])));
 }
 
-#define COLLET_FUNCTION(Name, expression)                 \
-  struct Name {                                           \
-    template <typename R>                                 \
-    static R of([[maybe_unused]] R a, [[maybe_unused]] R b) {              \
-      return expression;                                  \
-    }                                                     \
+#define COLLET_FUNCTION(Name, expression)                     \
+  struct Name {                                               \
+    template <typename R>                                     \
+    static R of([[maybe_unused]] R a, [[maybe_unused]] R b) { \
+      return expression;                                      \
+    }                                                         \
   };
 
 template <typename R>

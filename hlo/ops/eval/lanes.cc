@@ -249,10 +249,10 @@ constexpr std::array<Codec, COLLET_TYPE_LIMIT> make_codecs() {
   t[COLLET_TYPE_U16] = make_codec<IntCodec<uint16_t, 16>>(2);
   t[COLLET_TYPE_U32] = make_codec<IntCodec<uint32_t, 32>>(4);
   t[COLLET_TYPE_U64] = make_codec<IntCodec<uint64_t, 64>>(8);
-#define COLLET_FLOAT_FORMAT(NAME, exponent, mantissa, bias, specials)                      \
-  if constexpr (float_format(COLLET_TYPE_##NAME).bits() <= 16)                             \
-    t[COLLET_TYPE_##NAME] = make_codec<SmallCodec<COLLET_TYPE_##NAME>>(                    \
-        float_format(COLLET_TYPE_##NAME).bits() == 16 ? 2 : 1);
+#define COLLET_FLOAT_FORMAT(NAME, exponent, mantissa, bias, specials) \
+  if constexpr (float_format(COLLET_TYPE_##NAME).bits() <= 16)        \
+    t[COLLET_TYPE_##NAME] =                                           \
+        make_codec<SmallCodec<COLLET_TYPE_##NAME>>(float_format(COLLET_TYPE_##NAME).bits() == 16 ? 2 : 1);
 #include <collet/types.def>
   t[COLLET_TYPE_F32] = make_codec<F32Codec>(4);
   t[COLLET_TYPE_F64] = make_codec<WideCodec<double>>(8);

@@ -61,7 +61,8 @@ void merge_dims(Ints& dims, std::vector<Ints>& strides);
 
 /// Calls work(begin, end) over parts of [0, count), in several threads where the context allows and `cost` (elements or
 /// products, about a nanosecond each) makes it worth while.
-void parallel(const EvalContext& context, int64_t count, int64_t cost, const std::function<void(int64_t, int64_t)>& work);
+void parallel(const EvalContext& context, int64_t count, int64_t cost,
+              const std::function<void(int64_t, int64_t)>& work);
 
 /// INVALID_ARGUMENT when the result would take more memory than can be had at all.
 Status check_size(const Shape& shape);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/eval/evaluator.h"
+
+#include <gtest/gtest.h>
+
+#include "hlo/ops/rules.h"
+
+namespace collet::hlo {
+namespace {
+
+InstrId must(Expected<InstrId> id) {
+  EXPECT_TRUE(id.ok()) << id.status().to_string();
+  return id.ok() ? *id : InstrId::None;
+}
+
+// state = (counter, array); body: array[counter] = counter; until counter = size.
+TEST(Evaluator, WhileUpdatesInPlace) {
+  Module m("loop");
+  const Shape s32 = Shape::scalar(Type::S32), array = Shape::array(Type::S32, {1000});
+  const Shape state = Shape::tuple({s32, array});
+  const auto element = [&](CompId c, InstrId tuple, int64_t index) {
+    auto* attrs = m.make<TupleIndexAttrs>();
+    attrs->index = index;
+    return must(append_inferred(m, c, Op::GET_TUPLE_ELEMENT, std::vector{tuple}, attrs));
+  };
+  const CompId condition = m.add_computation("condition");
+  {
+    const InstrId p = m.append_parameter(condition, 0, state);
+    auto* compare = m.make<CompareAttrs>();
+    compare->direction = Direction::LT;
+    const InstrId limit = m.append_constant(condition, Literal::scalar_int(Type::S32, 1000));
+    m[condition].root =
+        must(append_inferred(m, condition, Op::COMPARE, std::vector{element(condition, p, 0), limit}, compare));
+  }
+  const CompId body = m.add_computation("body");
+  {
+    const InstrId p = m.append_parameter(body, 0, state);
+    const InstrId i = element(body, p, 0), a = element(body, p, 1);
+    const InstrId row =
+        must(append_inferred(m, body, Op::RESHAPE, std::vector{i}, nullptr, {}, m.keep(Shape::array(Type::S32, {1}))));
+    const InstrId updated = must(append_inferred(m, body, Op::DYNAMIC_UPDATE_SLICE, std::vector{a, row, i}));
+    const InstrId one = m.append_constant(body, Literal::scalar_int(Type::S32, 1));
+    const InstrId next = must(append_inferred(m, body, Op::ADD, std::vector{i, one}));
+    m[body].root = must(append_inferred(m, body, Op::TUPLE, std::vector{next, updated}));
+  }
+  const CompId main = m.add_computation("main");
+  const InstrId zero = m.append_constant(main, Literal::scalar_int(Type::S32, 0));
+  const InstrId start = m.append_parameter(main, 0, array);
+  const InstrId init = must(append_inferred(m, main, Op::TUPLE, std::vector{zero, start}));
+  m[main].root = must(append_inferred(m, main, Op::WHILE, std::vector{init}, nullptr, std::vector{condition, body}));
+  m.set_entry(main);
+  auto result = Evaluator(m).run({Literal::zeros(array)});
+  ASSERT_TRUE(result.ok()) << result.status().to_string();
+  EXPECT_EQ(result->element(0).as_int(0), 1000);
+  for (int64_t i = 0; i < 1000; ++i) ASSERT_EQ(result->element(1).as_int(i), i);
+}
+
+TEST(Evaluator, RefusesWrongArguments) {
+  Module m("id");
+  const CompId main = m.add_computation("main");
+  m[main].root = m.append_parameter(main, 0, Shape::array(Type::F32, {2}));
+  m.set_entry(main);
+  EXPECT_FALSE(Evaluator(m).run({}).ok());
+  EXPECT_FALSE(Evaluator(m).run({Literal::zeros(Shape::array(Type::F32, {3}))}).ok());
+  EXPECT_FALSE(Evaluator(m).run({Literal::zeros(Shape::array(Type::F64, {2}))}).ok());
+  EXPECT_TRUE(Evaluator(m).run({Literal::zeros(Shape::array(Type::F32, {2}))}).ok());
+}
+
+TEST(Evaluator, StopsWhenCancelled) {
+  Module m("id");
+  const CompId main = m.add_computation("main");
+  m[main].root = m.append_parameter(main, 0, Shape::array(Type::F32, {2}));
+  m.set_entry(main);
+  const std::atomic<bool> cancel = true;
+  EvalOptions options;
+  options.cancel = &cancel;
+  auto result = Evaluator(m, options).run({Literal::zeros(Shape::array(Type::F32, {2}))});
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.status().code(), Code::Cancelled);
+}
+
+}  // namespace
+}  // namespace collet::hlo
