@@ -5,7 +5,8 @@
 #include "kernels.h"
 #include "memory.h"
 
-/* The first half of the table: six functions, and every program runs. */
+/* The first half of the table: six functions, and every program runs. The fields filled in here have been there since
+ * ABI 1.0; a newer one is only written where the struct's struct_size has room for it. */
 
 static const struct collet_memory_space spaces[] = {
     {.bytes = 0, .alignment = 64, .flags = COLLET_SPACE_DEFAULT, .kind = "device"}};
