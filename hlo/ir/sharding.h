@@ -9,7 +9,7 @@ namespace collet::hlo {
 
 /// How a value is spread over devices, as HLO text has it.
 struct Sharding {
-  enum class Kind : uint8_t { Replicated, Manual, Unknown, Unreduced, Maximal, Tiled, Tuple };
+  enum class Kind : uint8_t { Replicated, Manual, Unknown, Unreduced, Maximal, Tiled, Tuple, Named };
   Kind kind = Kind::Replicated;
   int64_t device = 0;  ///< Maximal
 
@@ -26,7 +26,8 @@ struct Sharding {
   enum class Group : uint8_t { None, As, Like };
   Group group = Group::None;
   int64_t group_id = 0;
-  std::string metadata;  ///< inside of metadata={...}, verbatim; empty: none
+  std::string metadata;  ///< behind metadata=, braces included, verbatim; empty: none
+  std::string named;     ///< Named, on a mesh of named axes: the inside of the braces, verbatim
 
   bool operator==(const Sharding&) const = default;
 };

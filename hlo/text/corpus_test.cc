@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/text/corpus.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "hlo/text/parser.h"
+
+namespace collet::hlo {
+namespace {
+
+// Without the corpus: says so, and fails where it is required.
+bool corpus_missing(std::string_view what) {
+  if (!corpus_dir().empty()) return false;
+  EXPECT_FALSE(corpus_required()) << "COLLET_CORPUS_DIR is not set";
+  std::cout << "not run: " << what << " (COLLET_CORPUS_DIR is not set)\n";
+  return true;
+}
+
+TEST(Corpus, JudgesAsXlaDoes) {
+  if (corpus_missing("3,175 modules of XLA's tests")) GTEST_SKIP();
+  const std::string dir = corpus_dir();
+  const std::vector<CorpusEntry> entries = read_corpus_index(dir + "/xla-tests.jsonl");
+  ASSERT_GT(entries.size(), 3000u);
+  for (const CorpusEntry& entry : entries) {
+    const std::string text = read_file(dir + "/xla-tests/" + entry.file);
+    ASSERT_FALSE(text.empty()) << entry.file;
+    Diagnostics diagnostics(entry.file);
+    const auto module = parse_module(text, ParseOptions(), diagnostics);
+    EXPECT_EQ(module == nullptr, entry.refused) << entry.message << '\n' << diagnostics.to_string();
+    EXPECT_EQ(module == nullptr, !diagnostics.empty());
+    if (module || !entry.refused || diagnostics.empty()) continue;
+    const int64_t line = diagnostics.list()[0].line;
+    EXPECT_LE(std::abs(line - entry.line), 2) << entry.message << '\n' << diagnostics.to_string();
+  }
+}
+
+TEST(Corpus, ReadsTheModels) {
+  if (corpus_missing("49 models")) GTEST_SKIP();
+  const std::vector<std::string> models = corpus_models(corpus_dir());
+  ASSERT_GT(models.size(), 40u);
+  for (const std::string& path : models) {
+    const auto module = parse_module(read_file(path), path);
+    EXPECT_TRUE(module.ok()) << module.status().message();
+  }
+}
+
+TEST(Corpus, ReadsMembersOfJson) {
+  const std::string line = R"({"a": {"file": "no"}, "s": "x\"y\\", "file": "yes", "n": 12, "l": [1, 2]})";
+  EXPECT_EQ(json_member(line, "file"), "yes");
+  EXPECT_EQ(json_member(line, "s"), "x\"y\\");
+  EXPECT_EQ(json_member(line, "n"), "12");
+  EXPECT_EQ(json_member(line, "none"), "");
+}
+
+}  // namespace
+}  // namespace collet::hlo

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "hlo/ops/rules.h"
+#include "hlo/text/parser_impl.h"
+
+namespace collet::hlo::text {
+namespace {
+
+// Opcodes by text, in a table of twice their number and more.
+class OpTable {
+ public:
+  OpTable() {
+    for (int i = 1; i <= kLastOp; ++i) {
+      const std::string_view text = op_info(static_cast<Op>(i)).text;
+      size_t slot = hash_text(text) & (kSlots - 1);
+      while (slots_[slot]) slot = (slot + 1) & (kSlots - 1);
+      slots_[slot] = static_cast<uint8_t>(i);
+    }
+  }
+  Op find(std::string_view text) const {
+    size_t slot = hash_text(text) & (kSlots - 1);
+    for (; slots_[slot]; slot = (slot + 1) & (kSlots - 1)) {
+      const Op op = static_cast<Op>(slots_[slot]);
+      if (op_info(op).text == text) return op;
+    }
+    return Op::INVALID;
+  }
+
+ private:
+  static constexpr size_t kSlots = 1024;
+  std::array<uint8_t, kSlots> slots_{};
+};
+
+const OpTable& op_table() {
+  static const OpTable table;
+  return table;
+}
+
+std::string quoted(std::string_view text) {
+  return "'" + std::string(text.substr(0, 200)) + "'";
+}
+
+bool is_async_shape(const Shape& shape) {
+  return shape.is_tuple() && shape.elements().size() >= 2 && shape.element(0).is_tuple();
+}
+
+bool is_async_link(Op op) {
+  return op == Op::ASYNC_START || op == Op::ASYNC_UPDATE;
+}
+
+}  // namespace
+
+bool Parser::undefined(std::string_view what, std::string_view name, const NameTable& names, const char* at) {
+  std::vector<std::string_view> known;
+  names.for_each([&](std::string_view candidate, uint32_t value) {
+    if (value != kRefused && known.size() < 5000) known.push_back(candidate);
+  });
+  std::sort(known.begin(), known.end());
+  std::string message = std::string(what) + " " + quoted(name) + " is not defined before its use";
+  const std::string_view near = nearest_spelling(name, known);
+  if (!near.empty()) message += "; did you mean " + quoted(near) + "?";
+  return complain(at, std::move(message));
+}
+
+bool Parser::instruction(Scope& inside) {
+  const char* begin = tok_.begin;
+  const bool marked = is_word(Word::Root);
+  if (marked) next();
+  const char* name_at = tok_.begin;
+  std::string_view text;
+  if (!name(text)) return false;
+  const bool ok = [&] {
+    if (!expect(Tok::Equal, " after the instruction's name")) return false;
+    if (marked && inside.root_marked) return complain(begin, "a computation has only one ROOT");
+    InstrId id;
+    if (!right_hand_side(text, name_at, true, id)) return false;
+    if (marked) {
+      inside.root_marked = true;
+      inside.root = id;
+    }
+    return true;
+  }();
+  if (!ok) {
+    inside.root_marked |= marked;
+    inside.names.insert(text, kRefused);
+  }
+  return ok;
+}
+
+bool Parser::right_hand_side(std::string_view text, const char* name_at, bool attributes_allowed, InstrId& out) {
+  if (!enter()) return false;
+  if (draft_depth_ == drafts_.size()) drafts_.push_back(std::make_unique<Draft>());
+  Draft& draft = *drafts_[draft_depth_++];
+  draft.reset();
+  const bool ok = [&] {
+    if (at_shape() && !shape(draft.shape)) return false;
+    if (!opcode(draft)) return false;
+    const OpInfo& info = op_info(draft.op);
+    if (!draft.shape && info.has(COLLET_OP_SHAPED))
+      return complain("the shape of " + std::string(info.text) + " must be written before it");
+    draft.record = info.record;
+    if (draft.record != Record::None) draft.attrs = make_record(draft.record, module_.arena());
+    draft.operands_at = tok_.begin;
+    switch (draft.op) {
+      case Op::PARAMETER:
+        if (!parameter_number(draft)) return false;
+        break;
+      case Op::CONSTANT:
+        if (!constant_value(draft)) return false;
+        break;
+      default:
+        if (!operand_list(draft) || !check_operand_count(draft)) return false;
+        break;
+    }
+    return check_before_attributes(draft) && attributes(draft, attributes_allowed) && check_after_attributes(draft) &&
+           add_instruction(draft, text, name_at, out);
+  }();
+  --draft_depth_;
+  leave();
+  return ok;
+}
+
+bool Parser::opcode(Draft& draft) {
+  if (!is(Tok::Ident)) return expected("an opcode");
+  const std::string_view text = tok_.text;
+  draft.op = op_table().find(text);
+  if (draft.op != Op::INVALID) {
+    next();
+    return true;
+  }
+  constexpr std::pair<std::string_view, Op> kForms[] = {
+      {"-start", Op::ASYNC_START}, {"-update", Op::ASYNC_UPDATE}, {"-done", Op::ASYNC_DONE}};
+  for (const auto& [suffix, op] : kForms) {
+    if (!text.ends_with(suffix)) continue;
+    draft.op = op;
+    draft.wrapped = op_table().find(text.substr(0, text.size() - suffix.size()));
+    if (draft.wrapped == Op::INVALID) break;
+    if (op_info(draft.wrapped).family == Family::asynchronous || draft.wrapped == Op::PARAMETER ||
+        draft.wrapped == Op::CONSTANT)
+      return complain(std::string(op_info(draft.wrapped).text) + " cannot be made asynchronous");
+    next();
+    return true;
+  }
+  std::vector<std::string_view> known;
+  for (int i = 1; i <= kLastOp; ++i) known.push_back(op_info(static_cast<Op>(i)).text);
+  std::string message = "there is no opcode " + quoted(text);
+  const std::string_view near = nearest_spelling(text, known);
+  const std::string_view type =
+      nearest_spelling(text, {"pred", "f32", "bf16", "f16", "f64", "s32", "u32", "s64", "u8"});
+  if (!near.empty())
+    message += "; did you mean " + quoted(near) + "?";
+  else if (peek() == Tok::LeftSquare && !type.empty())
+    message += "; if a type is meant: " + quoted(type) + "?";
+  return complain(std::move(message));
+}
+
+bool Parser::parameter_number(Draft& draft) {
+  auto* attrs = static_cast<ParameterAttrs*>(draft.attrs);
+  if (!expect(Tok::LeftParen, " before the parameter's number") || !integer(attrs->number)) return false;
+  const char* at = tok_.begin;
+  if (attrs->number < 0) return complain(at, "a parameter's number is not negative");
+  return expect(Tok::RightParen, " after the parameter's number");
+}
+
+bool Parser::constant_value(Draft& draft) {
+  Literal value;
+  if (!expect(Tok::LeftParen, " before the constant's value") || !literal(*draft.shape, value) ||
+      !expect(Tok::RightParen, " after the constant's value"))
+    return false;
+  static_cast<ConstantAttrs*>(draft.attrs)->constant = module_.add_literal(std::move(value));
+  return true;
+}
+
+// ---- operands ----
+
+bool Parser::operand_list(Draft& draft) {
+  if (!expect(Tok::LeftParen, " before the operands")) return false;
+  if (!is(Tok::RightParen)) do {
+      if (!operand(draft)) return false;
+    } while (eat(Tok::Comma));
+  return expect(Tok::RightParen, " after the operands");
+}
+
+bool Parser::operand(Draft& draft) {
+  const char* begin = tok_.begin;
+  const Shape* s = nullptr;
+  if (at_shape() && !shape(s)) return false;
+  if (is(Tok::Ident) || is(Tok::Name)) {
+    const std::string_view text = tok_.text;
+    const char* at = tok_.begin;
+    next();
+    if (is(Tok::Comma) || is(Tok::RightParen)) return named_operand(draft, s, text, at);
+  } else if (s && single_ && scope_depth_ == 1 && (is(Tok::Comma) || is(Tok::RightParen))) {
+    return named_operand(draft, s, {}, begin);
+  }
+  lexer_.rewind(begin);
+  next();
+  if (!at_shape() && !is(Tok::Ident)) return expected("an operand: the name of an instruction, or an instruction");
+  InstrId id;
+  if (!right_hand_side({}, begin, false, id)) return false;
+  draft.operands.push_back(id);
+  return true;
+}
+
+bool Parser::named_operand(Draft& draft, const Shape* s, std::string_view text, const char* at) {
+  const uint32_t found = text.empty() ? NameTable::kNone : scope().names.find(text);
+  if (found == kRefused) return false;
+  if (found == NameTable::kNone) {
+    if (!single_ || scope_depth_ != 1) return undefined("instruction", text, scope().names, at);
+    if (!s) return complain(at, "operand has no shape, so no parameter can be made of it");
+    Scope& inside = scope();
+    const auto number = static_cast<int64_t>(inside.parameters.size());
+    auto* attrs = module_.make<ParameterAttrs>();
+    attrs->number = number;
+    const std::string made = text.empty() ? "_" + std::to_string(number) : std::string(text);
+    const InstrId id = module_.append(inside.computation, Op::PARAMETER, *s, {}, attrs, {}, made);
+    module_[id].line = line_at(at);
+    if (!inside.names.insert(module_[id].name, index_of(id)))
+      return complain(at, "instruction " + quoted(made) + " is defined twice");
+    inside.parameters.emplace_back(number, id);
+    inside.parameter_numbers.insert(number);
+    draft.operands.push_back(id);
+    return true;
+  }
+  const auto id = static_cast<InstrId>(found);
+  if (s && !s->compatible(module_[id].shape))
+    return complain(at, "operand is declared as " + s->to_string() + ", but " + quoted(text) + " is " +
+                            module_[id].shape.to_string());
+  draft.operands.push_back(id);
+  return true;
+}
+
+bool Parser::check_operand_count(const Draft& draft) {
+  const OpInfo& info = op_info(draft.op);
+  const auto n = static_cast<int>(draft.operands.size());
+  if (n >= info.min_operands && (info.max_operands < 0 || n <= info.max_operands)) return true;
+  std::string wanted = std::to_string(info.min_operands);
+  if (info.max_operands < 0)
+    wanted = "at least " + wanted;
+  else if (info.max_operands != info.min_operands)
+    wanted += " to " + std::to_string(info.max_operands);
+  return complain(draft.operands_at, std::string(info.text) + " expects " + wanted + " operand" +
+                                         (wanted == "1" || wanted == "at least 1" ? "" : "s") + ", but has " +
+                                         std::to_string(n));
+}
+
+// ---- rules of single ops that hold before and after the attributes ----
+
+bool Parser::check_before_attributes(Draft& draft) {
+  switch (draft.op) {
+    case Op::ASYNC_START:
+      if (!is_async_shape(*draft.shape))
+        return complain("the shape of async-start has the form ((operands), results, state...)");
+      if (draft.wrapped != Op::INVALID) {
+        draft.async_record = draft.record;
+        draft.async_attrs = draft.attrs;
+        draft.record = op_info(draft.wrapped).record;
+        draft.attrs = draft.record == Record::None ? nullptr : make_record(draft.record, module_.arena());
+      }
+      return true;
+    case Op::ASYNC_UPDATE:
+    case Op::ASYNC_DONE:
+      return check_async_link(draft);
+    case Op::TUPLE:
+      if (draft.shape && (!draft.shape->is_tuple() || draft.shape->elements().size() != draft.operands.size()))
+        return complain(draft.operands_at, "a tuple of shape " + draft.shape->to_string() + " has " +
+                                               std::to_string(draft.operands.size()) + " operands");
+      return true;
+    case Op::CONDITIONAL: {
+      const Shape& selector = module_[draft.operands[0]].shape;
+      if (!selector.is_scalar() || (selector.type() != Type::PRED && selector.type() != Type::S32))
+        return complain("the first operand of conditional is a scalar of type pred or s32, not " +
+                        selector.to_string());
+      return true;
+    }
+    default:
+      return true;
+  }
+}
+
+bool Parser::check_async_link(Draft& draft) {
+  const std::string text(op_info(draft.op).text);
+  const Instruction& before = module_[draft.operands[0]];
+  if (!is_async_shape(before.shape))
+    return complain(text + " expects one operand of the form ((operands), results, state...)");
+  if (draft.op == Op::ASYNC_UPDATE && !is_async_shape(*draft.shape))
+    return complain("the shape of async-update has the form ((operands), results, state...)");
+  if (!is_async_link(before.op)) return complain(text + " expects the result of an async-start or async-update");
+  if (draft.op == Op::ASYNC_UPDATE && !draft.shape->compatible(before.shape))
+    return complain("the shape of async-update, " + draft.shape->to_string() + ", is that of its operand, " +
+                    before.shape.to_string());
+  if (draft.wrapped == Op::INVALID) return true;
+  const Op wrapped = module_[module_[before.called[0]].root].op;
+  if (wrapped == draft.wrapped) return true;
+  return complain("the async computation does " + std::string(op_info(wrapped).text) + ", not " +
+                  std::string(op_info(draft.wrapped).text));
+}
+
+bool Parser::check_after_attributes(Draft& draft) {
+  const size_t n = draft.operands.size();
+  const auto count = [&](const char* rule) {
+    return complain(draft.operands_at, std::string(op_info(draft.op).text) + " expects " + rule + ", but has " +
+                                           std::to_string(n) + " operands");
+  };
+  const auto rank_of = [&](size_t i) { return static_cast<size_t>(module_[draft.operands[i]].shape.rank()); };
+  switch (draft.op) {
+    case Op::REDUCE:
+    case Op::REDUCE_WINDOW:
+      return n % 2 == 0 || count("an even number of operands");
+    case Op::SCATTER:
+      return n % 2 == 1 || count("an odd number of operands");
+    case Op::DYNAMIC_SLICE:
+      return n == 1 + rank_of(0) || (n == 2 && rank_of(1) == 1) || count("an operand and one index per dimension");
+    case Op::DYNAMIC_UPDATE_SLICE:
+      return n == 2 + rank_of(0) || (n == 3 && rank_of(2) == 1) ||
+             count("an operand, an update and one index per dimension");
+    case Op::CONDITIONAL:
+      return n == draft.called.size() + 1 ||
+             complain(draft.operands_at, "conditional has " + std::to_string(draft.called.size()) + " branches and " +
+                                             std::to_string(n - 1) + " operands for them");
+    case Op::INFEED:
+      return (draft.shape->is_tuple() && !draft.shape->elements().empty()) ||
+             complain("the shape of infeed is a tuple: (data, token[])");
+    case Op::RECV:
+      return (draft.shape->is_tuple() && !draft.shape->elements().empty()) ||
+             complain("the shape of recv is a tuple: (data, u32[], token[])");
+    case Op::SEND_DONE:
+    case Op::RECV_DONE: {
+      const Instruction& before = module_[draft.operands[0]];
+      if (before.op != Op::SEND && before.op != Op::RECV) return true;
+      return before.as<ChannelAttrs>().channel == static_cast<ChannelAttrs*>(draft.attrs)->channel ||
+             complain("channel_id differs from that of the operand");
+    }
+    case Op::BROADCAST:
+      return (draft.seen & 1) || rank_of(0) == 0 ||
+             complain("attribute 'dimensions' of broadcast is missing; only a scalar needs none");
+    case Op::ALL_REDUCE:
+    case Op::ALL_REDUCE_START: {
+      const auto* attrs = static_cast<CollectiveAttrs*>(draft.attrs);
+      return !attrs->global_ids || attrs->channel || draft.seen_mode ||
+             complain(draft.operands_at, "use_global_device_ids=true needs a channel_id");
+    }
+    case Op::REDUCE_SCATTER: {
+      const auto* attrs = static_cast<CollectiveDimAttrs*>(draft.attrs);
+      return !attrs->global_ids || attrs->channel || draft.seen_mode ||
+             complain(draft.operands_at, "use_global_device_ids=true needs a channel_id");
+    }
+    case Op::ALL_TO_ALL:
+    case Op::RAGGED_ALL_TO_ALL: {
+      const auto* attrs = static_cast<AllToAllAttrs*>(draft.attrs);
+      return attrs->dimension.size() <= 1 || complain("attribute 'dimensions' holds one dimension");
+    }
+    case Op::COLLECTIVE_PERMUTE:
+    case Op::COLLECTIVE_PERMUTE_START:
+      return static_cast<CollectivePermuteAttrs*>(draft.attrs)->slice_sizes.empty() || n == 4 ||
+             count("four operands with slice_sizes");
+    case Op::CUSTOM_CALL:
+      return check_custom_call(draft);
+    case Op::ASYNC_START:
+      return wrap_async(draft);
+    case Op::ASYNC_UPDATE:
+    case Op::ASYNC_DONE: {
+      const auto* attrs = static_cast<AsyncAttrs*>(draft.attrs);
+      const Instruction& before = module_[draft.operands[0]];
+      const InstrId start =
+          before.op == Op::ASYNC_START ? draft.operands[0] : async_start_.at(index_of(draft.operands[0]));
+      std::string_view thread = module_[start].as<AsyncAttrs>().thread;
+      if (thread.empty()) thread = "main";
+      if (!attrs->thread.empty() && attrs->thread != thread)
+        return complain("async_execution_thread is " + quoted(thread) + ", not " + quoted(attrs->thread));
+      const CompId wrapped = module_[start].called[0];
+      if (!draft.called.empty() && draft.called[0] != wrapped)
+        return complain("the async computation is " + quoted(module_[wrapped].name) + ", not " +
+                        quoted(module_[draft.called[0]].name));
+      draft.called.assign(1, wrapped);
+      return true;
+    }
+    default:
+      return true;
+  }
+}
+
+bool Parser::check_custom_call(const Draft& draft) {
+  const auto* attrs = static_cast<CustomCallAttrs*>(draft.attrs);
+  bool has_constraints = false;
+  size_t index = 0;
+  for (const FieldInfo& f : record_fields(draft.record)) {
+    if (f.text == "operand_layout_constraints") has_constraints = draft.seen >> index & 1;
+    ++index;
+  }
+  if (!has_constraints) return true;
+  if (attrs->operand_layouts.size() != draft.operands.size())
+    return complain("custom-call has " + std::to_string(draft.operands.size()) + " operands and " +
+                    std::to_string(attrs->operand_layouts.size()) + " operand layout constraints");
+  for (size_t i = 0; i < draft.operands.size(); ++i) {
+    const Shape& operand = module_[draft.operands[i]].shape;
+    if (!attrs->operand_layouts[i]->compatible(operand))
+      return complain("operand layout constraint " + attrs->operand_layouts[i]->to_string(true) +
+                      " does not fit operand " + std::to_string(i) + ", which is " + operand.to_string());
+  }
+  return true;
+}
+
+// The computation that async sugar leaves unsaid: parameters, and the op on them.
+bool Parser::wrap_async(Draft& draft) {
+  if (draft.wrapped == Op::INVALID) return true;
+  const Op op = draft.wrapped;
+  const Shape* shape = draft.shape;
+  draft.op = op;
+  draft.wrapped = Op::INVALID;
+  draft.shape = &shape->element(1);
+  const bool ok = check_operand_count(draft) && check_before_attributes(draft) && check_after_attributes(draft);
+  draft.op = Op::ASYNC_START;
+  draft.shape = shape;
+  if (!ok) return false;
+  const CompId c = module_.add_computation("async_wrapped");
+  unnamed_.push_back(c);
+  std::vector<InstrId> parameters;
+  for (size_t i = 0; i < draft.operands.size(); ++i) {
+    const std::string text = i ? "async_param." + std::to_string(i) : "async_param";
+    const Shape s = module_[draft.operands[i]].shape;
+    parameters.push_back(module_.append_parameter(c, static_cast<int64_t>(i), s, text));
+  }
+  const InstrId root =
+      module_.append(c, op, draft.shape->element(1), parameters, draft.attrs, draft.called, "async_op");
+  module_[c].root = root;
+  for (InstrId id : module_[c].order) module_[id].line = line_at(draft.operands_at);
+  module_[c].line = line_at(draft.operands_at);
+  draft.record = draft.async_record;
+  draft.attrs = draft.async_attrs;
+  const std::string_view thread = static_cast<AsyncAttrs*>(draft.attrs)->thread;
+  module_[c].execution_thread = thread == "main" ? std::string_view() : thread;
+  draft.called.assign(1, c);
+  return true;
+}
+
+// ---- the end ----
+
+bool Parser::infer(Draft& draft, Shape& inferred) {
+  std::vector<const Shape*> operands;
+  operands.reserve(draft.operands.size());
+  for (InstrId id : draft.operands) operands.push_back(&module_[id].shape);
+  const InferInput input{module_, draft.op, operands, draft.attrs, draft.called, nullptr};
+  Expected<Shape> result = infer_shape(input);
+  if (!result.ok())
+    return complain(draft.operands_at, "the shape of " + std::string(op_info(draft.op).text) +
+                                           " is not written and cannot be inferred: " + result.status().message());
+  inferred = *std::move(result);
+  return true;
+}
+
+std::string_view Parser::anonymous_name(Op op) {
+  std::string text;
+  do {
+    text = std::string(op_info(op).text) + ".anon." + std::to_string(++anonymous_);
+  } while (scope().names.find(text) != NameTable::kNone);
+  return module_.arena().string(text);
+}
+
+bool Parser::add_instruction(Draft& draft, std::string_view text, const char* name_at, InstrId& out) {
+  Shape inferred;
+  if (!draft.shape && !infer(draft, inferred)) return false;
+  if (text.empty()) text = anonymous_name(draft.op);
+  Scope& inside = scope();
+  if (inside.names.find(text) != NameTable::kNone)
+    return complain(name_at, "instruction " + quoted(text) + " is defined twice");
+  out = module_.append(inside.computation, draft.op, draft.shape ? *draft.shape : inferred, draft.operands, draft.attrs,
+                       draft.called, text);
+  Instruction& instr = module_[out];
+  instr.line = line_at(name_at);
+  if (draft.has_extras) instr.extras = module_.arena().make<Extras>(draft.extras);
+  inside.names.insert(text, index_of(out));
+  if (draft.op == Op::PARAMETER) {
+    const int64_t number = instr.as<ParameterAttrs>().number;
+    if (!inside.parameter_numbers.insert(number).second)
+      return complain(name_at, "parameter number " + std::to_string(number) + " is given twice");
+    inside.parameters.emplace_back(number, out);
+  } else if (draft.op == Op::ASYNC_UPDATE) {
+    const Instruction& before = module_[draft.operands[0]];
+    async_start_[index_of(out)] =
+        before.op == Op::ASYNC_START ? draft.operands[0] : async_start_.at(index_of(draft.operands[0]));
+  }
+  if (draft.extras.parameter_replication.size() &&
+      static_cast<int64_t>(draft.extras.parameter_replication.size()) != instr.shape.leaf_count())
+    return complain("the shape has " + std::to_string(instr.shape.leaf_count()) +
+                    " leaves, but parameter_replication has " +
+                    std::to_string(draft.extras.parameter_replication.size()) + " entries");
+  return true;
+}
+
+}  // namespace collet::hlo::text

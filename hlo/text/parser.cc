@@ -1,0 +1,607 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/text/parser.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "hlo/text/parser_impl.h"
+
+namespace collet::hlo {
+namespace text {
+
+Parser::Parser(std::string_view text, const ParseOptions& options, Diagnostics& diagnostics)
+    : lexer_(text),
+      options_(options),
+      diagnostics_(diagnostics),
+      errors_at_start_(diagnostics.list().size()),
+      module_holder_(std::make_unique<Module>("_")),
+      module_(*module_holder_),
+      line_from_(text.data()) {}
+
+// ---- complaints ----
+
+bool Parser::complain(const char* at, std::string message) {
+  if (stop()) return false;
+  Diagnostic d;
+  const char* begin = lexer_.begin();
+  d.line = 1 + static_cast<uint32_t>(std::count(begin, at, '\n'));
+  const char* start = at;
+  while (start > begin && start[-1] != '\n') --start;
+  const char* end = at;
+  while (end < lexer_.end() && *end != '\n' && *end != '\r') ++end;
+  d.column = static_cast<uint32_t>(at - start) + 1;
+  // A line may be as long as the text: keep what surrounds the place.
+  constexpr ptrdiff_t kShown = 4096;
+  d.source.assign(start, std::min(end, at + kShown));
+  d.message = std::move(message);
+  diagnostics_.add(std::move(d));
+  return false;
+}
+
+bool Parser::expected(std::string_view what) {
+  if (is(Tok::Error)) return complain(std::string(lexer_.reason()));
+  std::string message = "expects ";
+  message += what;
+  message += " but finds ";
+  const bool worded = is(Tok::Ident) || is(Tok::Name) || is(Tok::AttrName) || is(Tok::Keyword) || is(Tok::Type);
+  if (worded && tok_.text.size() < 80)
+    message += "'" + std::string(tok_.text) + "'";
+  else
+    message += token_text(tok_.kind);
+  return complain(std::move(message));
+}
+
+bool Parser::expect(Tok kind, std::string_view what) {
+  if (tok_.kind == kind) {
+    next();
+    return true;
+  }
+  return expected(std::string(token_text(kind)) + std::string(what));
+}
+
+bool Parser::integer(int64_t& out) {
+  if (!is(Tok::Int)) return expected("an integer");
+  out = tok_.integer;
+  next();
+  return true;
+}
+
+bool Parser::boolean(bool& out) {
+  if (!is_word(Word::True) && !is_word(Word::False)) return expected("true or false");
+  out = is_word(Word::True);
+  next();
+  return true;
+}
+
+bool Parser::name(std::string_view& out) {
+  if (!is(Tok::Ident) && !is(Tok::Name)) return expected("a name");
+  out = tok_.text;
+  next();
+  return true;
+}
+
+bool Parser::string(std::string_view& out) {
+  if (!is(Tok::String)) return expected("a string");
+  if (tok_.escaped) {
+    scratch_.clear();
+    if (!unescape(tok_.text, scratch_)) return complain("malformed escape in a string");
+    out = module_.arena().string(scratch_);
+  } else {
+    out = module_.arena().string(tok_.text);
+  }
+  next();
+  return true;
+}
+
+Tok Parser::peek() {
+  Token token;
+  lexer_.next(token);
+  lexer_.rewind(tok_.end);
+  return token.kind;
+}
+
+uint32_t Parser::line_at(const char* at) {
+  while (line_from_ < at) {
+    const auto* newline = static_cast<const char*>(std::memchr(line_from_, '\n', static_cast<size_t>(at - line_from_)));
+    if (!newline) break;
+    ++line_;
+    line_from_ = newline + 1;
+  }
+  return line_;
+}
+
+bool Parser::enter() {
+  if (++depth_ <= kMaxDepth) return true;
+  --depth_;
+  return complain("nesting is deeper than " + std::to_string(kMaxDepth) + " levels");
+}
+
+// ---- the module ----
+
+std::unique_ptr<Module> Parser::run() {
+  next();
+  bool ok;
+  if (is_word(Word::HloModule) || is_word(Word::Entry) || peek() == Tok::LeftBrace)
+    ok = module_text();
+  else
+    ok = single_instruction();
+  if (!ok || diagnostics_.list().size() != errors_at_start_) return nullptr;
+  choose_entry();
+  if (!check_aliases() || !check_async_callers()) return nullptr;
+  return std::move(module_holder_);
+}
+
+bool Parser::module_text() {
+  const bool has_header = is_word(Word::HloModule);
+  if (has_header && !header()) {
+    if (!recover_computation(lexer_.at())) return false;
+  }
+  if (!computations()) return false;
+  if (!has_header && entry_ != CompId::None) module_.set_name("module_" + std::string(module_[entry_].name));
+  return true;
+}
+
+bool Parser::header() {
+  next();
+  std::string_view text;
+  if (!name(text)) return false;
+  module_.set_name(text);
+  std::vector<std::string_view> seen;
+  while (eat(Tok::Comma)) {
+    if (!is(Tok::AttrName)) return expected("an attribute's name");
+    const std::string_view attribute = tok_.text;
+    if (std::find(seen.begin(), seen.end(), attribute) != seen.end())
+      return complain("attribute '" + std::string(attribute) + "' is given twice");
+    seen.push_back(attribute);
+    if (!header_attribute(attribute)) return false;
+  }
+  return source_tables();
+}
+
+bool Parser::header_attribute(std::string_view attribute) {
+  ModuleHeader& header = module_.header();
+  const char* at = tok_.begin;
+  next();
+  if (attribute == "is_scheduled") return boolean(header.is_scheduled);
+  if (attribute == "replica_count") return integer(header.replica_count);
+  if (attribute == "num_partitions") return integer(header.num_partitions);
+  if (attribute == "input_output_alias") {
+    aliases_at_ = at;
+    return aliases();
+  }
+  if (attribute == "buffer_donor") return donors();
+  if (attribute == "alias_passthrough_params") return boolean(header.alias_passthrough_params);
+  if (attribute == "entry_computation_layout") return entry_layout();
+  if (attribute == "frontend_attributes") return frontend_attributes(header.frontend_attributes);
+  if (attribute == "allow_spmd_sharding_propagation_to_parameters") return bool_list(header.spmd_to_parameters);
+  if (attribute == "allow_spmd_sharding_propagation_to_output") return bool_list(header.spmd_to_output);
+  if (attribute == "origin_recovery_table") return recovery_table();
+  static const std::vector<std::string_view> kKnown = {"is_scheduled",
+                                                       "replica_count",
+                                                       "num_partitions",
+                                                       "input_output_alias",
+                                                       "buffer_donor",
+                                                       "alias_passthrough_params",
+                                                       "entry_computation_layout",
+                                                       "frontend_attributes",
+                                                       "allow_spmd_sharding_propagation_to_parameters",
+                                                       "allow_spmd_sharding_propagation_to_output",
+                                                       "origin_recovery_table"};
+  std::string message = "a module has no attribute '" + std::string(attribute) + "'";
+  const std::string_view near = nearest_spelling(attribute, kKnown);
+  if (!near.empty()) message += "; did you mean '" + std::string(near) + "'?";
+  return complain(at, std::move(message));
+}
+
+// Tables of source locations: FileNames, FunctionNames, FileLocations, StackFrames. Kept as they stand.
+bool Parser::source_tables() {
+  const auto at_section = [this](std::string_view text) { return is(Tok::Ident) && tok_.text == text; };
+  if (!at_section("FileNames") || peek() == Tok::LeftBrace || peek() == Tok::LeftParen) return true;
+  const char* begin = tok_.begin;
+  const char* end = begin;
+  for (const auto& [section, strings] :
+       {std::pair("FileNames", true), {"FunctionNames", true}, {"FileLocations", false}, {"StackFrames", false}}) {
+    if (!at_section(section)) return expected(std::string("'") + section + "'");
+    end = tok_.end;
+    next();
+    while (is(Tok::Int)) {
+      next();
+      end = tok_.end;
+      if (strings) {
+        if (!is(Tok::String)) return expected("a string");
+        next();
+      } else {
+        if (!is(Tok::LeftBrace)) return expected("'{'");
+        const std::string_view inside = lexer_.braces(tok_.begin);
+        if (inside.empty()) return complain("'{' is not closed");
+        end = inside.data() + inside.size();
+        lexer_.rewind(end);
+        next();
+      }
+    }
+  }
+  module_.header().verbatim = module_.arena().string({begin, static_cast<size_t>(end - begin)});
+  return true;
+}
+
+bool Parser::bool_list(std::vector<bool>& out) {
+  bool value = false;
+  if (!is(Tok::LeftBrace)) {
+    if (!boolean(value)) return false;
+    out.push_back(value);
+    return true;
+  }
+  next();
+  if (!is(Tok::RightBrace)) do {
+      if (!boolean(value)) return false;
+      out.push_back(value);
+    } while (eat(Tok::Comma));
+  return expect(Tok::RightBrace, " at the end of the list");
+}
+
+bool Parser::alias_target(int64_t& number, Dims& index) {
+  constexpr std::string_view kForm = " in (number, {index})";
+  return expect(Tok::LeftParen, kForm) && integer(number) && expect(Tok::Comma, kForm) && shape_index(index);
+}
+
+bool Parser::aliases() {
+  if (!expect(Tok::LeftBrace, " before the aliases")) return false;
+  while (!is(Tok::RightBrace)) {
+    InputOutputAlias alias;
+    if (!shape_index(alias.output_index) || !expect(Tok::Colon, " in {output}: (parameter, {index})") ||
+        !alias_target(alias.parameter, alias.parameter_index))
+      return false;
+    if (eat(Tok::Comma)) {
+      std::string_view kind;
+      const char* at = tok_.begin;
+      if (!name(kind)) return false;
+      if (kind != "may-alias" && kind != "must-alias") return complain(at, "expects may-alias or must-alias");
+      alias.must = kind == "must-alias";
+    }
+    if (!expect(Tok::RightParen, " at the end of an alias")) return false;
+    module_.header().aliases.push_back(alias);
+    if (!eat(Tok::Comma)) break;
+  }
+  return expect(Tok::RightBrace, " at the end of the aliases");
+}
+
+bool Parser::donors() {
+  if (!expect(Tok::LeftBrace, " before the donated parameters")) return false;
+  while (!is(Tok::RightBrace)) {
+    BufferDonor donor;
+    const char* at = tok_.begin;
+    if (!alias_target(donor.parameter, donor.parameter_index) || !expect(Tok::RightParen, " in (parameter, {index})"))
+      return false;
+    if (donor.parameter < 0) return complain(at, "parameter number is negative");
+    module_.header().donors.push_back(donor);
+    if (!eat(Tok::Comma)) break;
+  }
+  return expect(Tok::RightBrace, " at the end of the donated parameters");
+}
+
+bool Parser::entry_layout() {
+  ModuleHeader& header = module_.header();
+  if (!expect(Tok::LeftBrace, " before the entry's layout") || !expect(Tok::LeftParen, " before parameter shapes"))
+    return false;
+  const Shape* s = nullptr;
+  while (!is(Tok::RightParen)) {
+    if (!shape(s)) return false;
+    header.entry_parameters.push_back(*s);
+    if (is(Tok::RightParen)) break;
+    if (!expect(Tok::Comma, " between parameter shapes")) return false;
+  }
+  next();
+  if (!expect(Tok::Arrow, " before the result's shape") || !shape(s)) return false;
+  header.entry_result = *s;
+  header.has_entry_layout = true;
+  return expect(Tok::RightBrace, " at the end of the entry's layout");
+}
+
+bool Parser::recovery_table() {
+  if (!is(Tok::LeftBrace)) return expected("'{'");
+  const char* open = tok_.begin;
+  next();
+  while (!is(Tok::RightBrace)) {
+    if (!origin_array() || !expect(Tok::Colon, " in {origin} : {origin}, \"module\"") || !origin_array()) return false;
+    if (eat(Tok::Comma)) {
+      if (!is(Tok::String)) return expected("a string");
+      next();
+    }
+  }
+  module_.header().origin_recovery_table =
+      module_.arena().string({open + 1, static_cast<size_t>(tok_.begin - open - 1)});
+  next();
+  return true;
+}
+
+// ---- computations ----
+
+bool Parser::computations() {
+  do {
+    const char* from = tok_.begin;
+    if (!computation()) {
+      if (stop() || !recover_computation(from)) return false;
+    }
+  } while (!is(Tok::End));
+  return true;
+}
+
+Scope& Parser::push_scope() {
+  if (scope_depth_ == scopes_.size()) scopes_.push_back(std::make_unique<Scope>());
+  Scope& s = *scopes_[scope_depth_++];
+  s.names.clear();
+  s.root = InstrId::None;
+  s.root_marked = s.failed = false;
+  s.parameters.clear();
+  s.parameter_numbers.clear();
+  return s;
+}
+
+bool Parser::computation() {
+  const char* begin = tok_.begin;
+  const bool marked = is_word(Word::Entry);
+  if (marked) next();
+  const char* name_at = tok_.begin;
+  std::string_view text;
+  if (!name(text)) return false;
+  const Shape* result = nullptr;
+  const char* shape_at = nullptr;
+  bool ok = true;
+  if (is(Tok::LeftParen) && !signature(result, shape_at)) {
+    computation_names_.insert(text, kRefused);
+    return false;
+  }
+  Scope& inside = push_scope();
+  ok = instruction_list(inside, text);
+  pop_scope();
+  const CompId id = inside.computation;
+  if (ok && result && !module_[module_[id].root].shape.compatible(*result))
+    ok = complain(shape_at, "computation '" + std::string(text) + "' declares the result " + result->to_string() +
+                                ", but its root '" + std::string(module_[module_[id].root].name) + "' is " +
+                                module_[module_[id].root].shape.to_string());
+  while (ok && eat(Tok::Comma)) {
+    if (!is(Tok::AttrName) || tok_.text != "execution_thread") {
+      ok = expected("execution_thread=");
+      break;
+    }
+    next();
+    std::string_view thread;
+    ok = string(thread);
+    if (ok) module_[id].execution_thread = thread == "main" ? std::string_view() : thread;
+  }
+  if (ok && marked && entry_marked_) ok = complain(begin, "a module has only one ENTRY");
+  if (!computation_names_.insert(text, ok ? index_of(id) : kRefused))
+    return complain(name_at, "computation '" + std::string(text) + "' is defined twice");
+  if (!ok) return false;
+  if (marked || !entry_marked_) entry_ = id;
+  entry_marked_ |= marked;
+  return true;
+}
+
+bool Parser::signature(const Shape*& result, const char*& at) {
+  next();
+  if (!is(Tok::RightParen)) do {
+      std::string_view ignored;
+      const Shape* s = nullptr;
+      if (!name(ignored) || !shape(s)) return false;
+    } while (eat(Tok::Comma));
+  if (!expect(Tok::RightParen, " after the parameters") || !expect(Tok::Arrow, " before the result's shape"))
+    return false;
+  at = tok_.begin;
+  return shape(result);
+}
+
+bool Parser::instruction_list(Scope& inside, std::string_view text) {
+  if (!is(Tok::LeftBrace)) return expected("'{' before the instructions");
+  if (!enter()) return false;
+  inside.computation = module_.add_computation(text);
+  module_[inside.computation].line = line_at(tok_.begin);
+  next();
+  do {
+    const char* from = tok_.begin;
+    if (!instruction(inside)) {
+      inside.failed = true;
+      if (stop() || !recover_instruction(from)) {
+        leave();
+        return false;
+      }
+    }
+  } while (!is(Tok::RightBrace));
+  leave();
+  const char* close = tok_.begin;
+  next();
+  if (inside.failed) return false;
+  put_last(inside.computation);
+  Computation& c = module_[inside.computation];
+  c.root = inside.root_marked ? inside.root : c.order.back();
+  return finish_parameters(inside, close);
+}
+
+bool Parser::finish_parameters(Scope& inside, const char* at) {
+  std::vector<InstrId>& parameters = module_[inside.computation].parameters;
+  parameters.assign(inside.parameters.size(), InstrId::None);
+  for (const auto& [number, id] : inside.parameters) {
+    if (static_cast<size_t>(number) >= parameters.size())
+      return complain(at, "computation has " + std::to_string(parameters.size()) +
+                              " parameters, so none may have number " + std::to_string(number));
+    parameters[static_cast<size_t>(number)] = id;
+  }
+  return true;
+}
+
+bool Parser::single_instruction() {
+  single_ = true;
+  Scope& inside = push_scope();
+  inside.computation = module_.add_computation("_");
+  entry_ = inside.computation;
+  bool ok;
+  if (at_shape()) {
+    InstrId id;
+    ok = right_hand_side("_", tok_.begin, true, id);
+  } else {
+    ok = instruction(inside);
+  }
+  pop_scope();
+  if (!ok) return false;
+  if (!is(Tok::End)) return expected("the end after a single instruction (a module begins with 'HloModule name')");
+  Computation& c = module_[inside.computation];
+  c.root = c.order.back();
+  return finish_parameters(inside, tok_.begin);
+}
+
+void Parser::put_last(CompId id) {
+  auto& order = module_.computations();
+  if (order.back() == id) return;
+  order.erase(std::find(order.begin(), order.end(), id));
+  order.push_back(id);
+}
+
+// The entry goes last, as callees come before callers. Computations that the text does not name get names.
+void Parser::choose_entry() {
+  module_.set_entry(entry_);
+  put_last(entry_);
+  for (CompId id : unnamed_) {
+    const std::string stem(module_[id].name);
+    std::string text = stem;
+    while (computation_names_.find(text) != NameTable::kNone) text = stem + "." + std::to_string(++made_up_);
+    module_[id].name = module_.arena().string(text);
+    computation_names_.insert(module_[id].name, index_of(id));
+  }
+}
+
+namespace {
+
+const Shape* shape_at_index(const Shape* shape, const Dims& index) {
+  for (int64_t i : index) {
+    if (!shape->is_tuple() || i < 0 || static_cast<size_t>(i) >= shape->elements().size()) return nullptr;
+    shape = &shape->element(static_cast<size_t>(i));
+  }
+  return shape;
+}
+
+}  // namespace
+
+bool Parser::check_aliases() {
+  const Shape& result = module_[module_[entry_].root].shape;
+  std::vector<std::vector<int64_t>> seen;
+  for (const InputOutputAlias& alias : module_.header().aliases) {
+    if (!shape_at_index(&result, alias.output_index))
+      return complain(aliases_at_, "an alias names an output that the result " + result.to_string() + " does not have");
+    if (alias.parameter < 0) return complain(aliases_at_, "an alias names a negative parameter number");
+    seen.emplace_back(alias.output_index.begin(), alias.output_index.end());
+  }
+  std::sort(seen.begin(), seen.end());
+  if (std::adjacent_find(seen.begin(), seen.end()) != seen.end())
+    return complain(aliases_at_, "an output is aliased twice");
+  return true;
+}
+
+// A computation may be wrapped by one async-start only.
+bool Parser::check_async_callers() {
+  for (CompId c : module_.computations())
+    for (InstrId id : module_[c].order) {
+      const Instruction& instr = module_[id];
+      if (instr.op != Op::ASYNC_START || instr.called.empty()) continue;
+      if (async_caller_.emplace(index_of(instr.called[0]), id).second) continue;
+      return complain(lexer_.begin(), "computation '" + std::string(module_[instr.called[0]].name) +
+                                          "' is called by more than one async-start");
+    }
+  return true;
+}
+
+// ---- recovery: the next line that begins like an instruction or a computation ----
+
+namespace {
+
+enum class LineKind { Other, Instruction, Close, Computation };
+
+LineKind classify(const char* p, const char* end) {
+  while (p < end && (*p == ' ' || *p == '\t')) ++p;
+  if (p == end) return LineKind::Other;
+  if (*p == '}') return LineKind::Close;
+  const auto* newline = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)));
+  std::string_view line(p, static_cast<size_t>((newline ? newline : end) - p));
+  while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
+  if (line.starts_with("ENTRY ")) return LineKind::Computation;
+  if (line.starts_with("ROOT ")) return LineKind::Instruction;
+  size_t i = line.starts_with("%") ? 1 : 0;
+  const size_t begin = i;
+  while (i < line.size() &&
+         (std::isalnum(static_cast<unsigned char>(line[i])) || line[i] == '_' || line[i] == '.' || line[i] == '-'))
+    ++i;
+  if (i == begin) return LineKind::Other;
+  while (i < line.size() && line[i] == ' ') ++i;
+  if (i < line.size() && line[i] == '=') return LineKind::Instruction;
+  if (line.ends_with("{") && i < line.size() && (line[i] == '{' || line[i] == '(')) return LineKind::Computation;
+  return LineKind::Other;
+}
+
+}  // namespace
+
+bool Parser::recover_instruction(const char* from) {
+  const char* end = lexer_.end();
+  for (const char* p = std::max(from, tok_.begin); p < end;) {
+    p = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)));
+    if (!p) break;
+    ++p;
+    const LineKind kind = classify(p, end);
+    if (kind == LineKind::Other) continue;
+    lexer_.rewind(p);
+    next();
+    return kind != LineKind::Computation;
+  }
+  lexer_.rewind(end);
+  next();
+  return false;
+}
+
+bool Parser::recover_computation(const char* from) {
+  const char* end = lexer_.end();
+  const char* p = std::max(from, tok_.begin);
+  if (p > from && p < end && (p == lexer_.begin() || p[-1] == '\n') && classify(p, end) == LineKind::Computation)
+    return true;
+  while (p < end) {
+    p = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)));
+    if (!p) break;
+    ++p;
+    if (classify(p, end) != LineKind::Computation) continue;
+    lexer_.rewind(p);
+    next();
+    return true;
+  }
+  return false;
+}
+
+bool Parser::shape_only(Shape& out) {
+  next();
+  const Shape* s = nullptr;
+  if (!shape(s)) return false;
+  if (!is(Tok::End)) return expected("the end of the shape");
+  out = *s;
+  return true;
+}
+
+}  // namespace text
+
+std::unique_ptr<Module> parse_module(std::string_view text, const ParseOptions& options, Diagnostics& diagnostics) {
+  return text::Parser(text, options, diagnostics).run();
+}
+
+Expected<std::unique_ptr<Module>> parse_module(std::string_view text, std::string_view file_name,
+                                               const ParseOptions& options) {
+  Diagnostics diagnostics(std::string(file_name.empty() ? options.file_name : file_name), options.max_errors);
+  std::unique_ptr<Module> module = parse_module(text, options, diagnostics);
+  if (module) return module;
+  if (diagnostics.empty()) return internal_error("the text was refused without a complaint");
+  return diagnostics.to_status();
+}
+
+Expected<Shape> parse_shape(std::string_view text) {
+  Diagnostics diagnostics("shape", 1);
+  const ParseOptions options;
+  Shape out;
+  if (!text::Parser(text, options, diagnostics).shape_only(out)) return diagnostics.to_status();
+  return out;
+}
+
+}  // namespace collet::hlo
