@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "hlo/ir/literal.h"
+#include "hlo/ir/shape.h"
+
+/// \file
+/// Inputs by rule: arrays that nobody stores, since each element is computed from its parameter's number and its index.
+/// Two parties that follow the rule have the same bits.
+
+namespace collet::hlo::testing {
+
+/// x = mix((parameter << 40) ^ index) is what every element is made from.
+uint64_t mix(uint64_t z);
+/// In [-1, 1), from the upper bits of `x`.
+double unit(uint64_t x);
+
+/// How the elements of one parameter follow from x.
+struct InputRule {
+  enum class Kind : uint8_t {
+    ByType,   ///< floats unit(x), signed integers -4 ... 4, unsigned ones 0 ... 8, pred the upper bit
+    Unit,     ///< offset + scale * unit(x); the imaginary part scale * unit(mix(x))
+    Integer,  ///< (x >> 33) mod modulo + low
+    Bit       ///< x >> 63
+  };
+  Kind kind = Kind::ByType;
+  double scale = 1, offset = 0;
+  int64_t modulo = 1, low = 0;
+};
+
+/// The array, rounded from double to the element type; types narrower than f32 by way of f32. Tuples are filled leaf by
+/// leaf, each as a parameter of its own from `parameter` on.
+Literal input_by_rule(const InputRule& rule, const Shape& shape, uint64_t parameter);
+/// One literal for each shape, by the rule ByType.
+std::vector<Literal> inputs_by_type(const std::vector<Shape>& shapes);
+
+/// The same values in another float type, exactly where it is wider.
+Literal converted(const Literal& value, const Shape& shape);
+
+/// "f32[2,3]" to a shape: no layout, no tuple.
+Expected<Shape> plain_shape(std::string_view text);
+
+}  // namespace collet::hlo::testing
