@@ -65,11 +65,6 @@ Status check_groups(const InferInput& in, const ConvolutionAttrs& a, int64_t fea
   return ok_status();
 }
 
-// A count that the text leaves out is 1.
-int64_t group_count(int64_t value) {
-  return value == 0 ? 1 : value;
-}
-
 }  // namespace
 
 Expected<Shape> infer_convolution(const InferInput& in) {
@@ -77,7 +72,7 @@ Expected<Shape> infer_convolution(const InferInput& in) {
   const DimLabels& l = a.labels;
   const Shape& lhs = in.operand(0);
   const Shape& rhs = in.operand(1);
-  const int64_t feature_groups = group_count(a.feature_groups), batch_groups = group_count(a.batch_groups);
+  const int64_t feature_groups = a.feature_groups, batch_groups = a.batch_groups;
   if (feature_groups < 1) return broken(in.op, "C21", "feature_group_count ", feature_groups, " is not positive");
   if (batch_groups < 1) return broken(in.op, "C22", "batch_group_count ", batch_groups, " is not positive");
   if (feature_groups > 1 && batch_groups > 1)

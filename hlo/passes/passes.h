@@ -28,6 +28,11 @@ enum class Claim : uint8_t {
 struct PassContext {
   /// Null: everything is taken.
   std::function<Claim(const Module&, InstrId)> claim;
+  /// Called before each round in which claim may be asked about instructions that are new, so that a batch can be made
+  /// of them. May be null.
+  std::function<void(const Module&)> prepare_claims;
+  /// A composite (a call with a name) that is to stay a call. Null: none.
+  std::function<bool(const Module&, InstrId)> keep_composite;
   /// The device takes while, conditional and call.
   bool control_flow = true;
   /// Constants that folding may make, at most.
@@ -52,6 +57,7 @@ struct PassInfo {
 
 /// Every pass, in the order of passes.def.
 std::span<const PassInfo> passes();
+/// Null when there is none of that name.
 const PassInfo* find_pass(std::string_view name);
 
 }  // namespace collet::hlo

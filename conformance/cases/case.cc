@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/cases/case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace collet::conformance {
+
+std::vector<Case> all_cases(bool full) {
+  CaseList list(full);
+#define COLLET_CASE_FAMILY(name) add_##name##_cases(list);
+#include "conformance/cases/families.def"
+  return std::move(list.cases());
+}
+
+std::string_view why_no_case(Op op) {
+  switch (op) {
+    case Op::ASYNC_START:
+    case Op::ASYNC_UPDATE:
+    case Op::ASYNC_DONE:
+    case Op::COPY_START:
+    case Op::COPY_DONE:
+    case Op::ALL_GATHER_START:
+    case Op::ALL_GATHER_DONE:
+    case Op::ALL_REDUCE_START:
+    case Op::ALL_REDUCE_DONE:
+    case Op::COLLECTIVE_PERMUTE_START:
+    case Op::COLLECTIVE_PERMUTE_DONE:
+      return "a pair that the SDK makes one op before a backend sees it";
+    case Op::INFEED:
+    case Op::OUTFEED:
+    case Op::SEND:
+    case Op::SEND_DONE:
+    case Op::RECV:
+    case Op::RECV_DONE:
+      return "needs a partner on the host";
+    case Op::RNG:
+    case Op::RNG_GET_AND_UPDATE_STATE:
+      return "its numbers are not specified";
+    case Op::CUSTOM_CALL:
+    case Op::DOMAIN:
+    case Op::FUSION:
+    case Op::PARAMETER:
+    case Op::RAGGED_ALL_TO_ALL:
+    case Op::ADD_DEPENDENCY:
+    case Op::AFTER_ALL:
+      return "stands in other cases, or has no meaning of its own";
+    default:
+      return {};
+  }
+}
+
+Text& Text::computation(std::string_view name, std::string_view body) {
+  computations_ += fmt::format("{} {{\n{}}}\n\n", name, body);
+  return *this;
+}
+
+std::string Text::combiner(std::string_view op, Type type) {
+  std::string name = fmt::format("{}_{}", op, type_name(type));
+  if (std::find(combiners_.begin(), combiners_.end(), name) != combiners_.end()) return name;
+  combiners_.push_back(name);
+  const std::string shape = Shape::scalar(type).to_string();
+  computation(name,
+              fmt::format("  a = {0} parameter(0)\n  b = {0} parameter(1)\n  ROOT r = {0} {1}(a, b)\n", shape, op));
+  return name;
+}
+
+std::string Text::parameter(const Shape& shape) {
+  const int number = parameters_++;
+  body_ += fmt::format("  p{0} = {1} parameter({0})\n", number, shape.to_string());
+  return fmt::format("p{}", number);
+}
+
+std::string Text::line(const Shape& shape, std::string_view expression) {
+  const int number = lines_++;
+  body_ += fmt::format("  v{} = {} {}\n", number, shape.to_string(), expression);
+  return fmt::format("v{}", number);
+}
+
+std::string Text::root(const Shape& shape, std::string_view expression) {
+  return fmt::format("HloModule conformance\n\n{}ENTRY main {{\n{}  ROOT result = {} {}\n}}\n", computations_, body_,
+                     shape.to_string(), expression);
+}
+
+std::string braces(std::span<const int64_t> values) {
+  return fmt::format("{{{}}}", fmt::join(values, ","));
+}
+
+std::string dims_name(std::span<const int64_t> dims) {
+  return dims.empty() ? "scalar" : fmt::format("{}", fmt::join(dims, "x"));
+}
+
+std::string_view type_name(Type type) {
+  return hlo::type_info(type).text;
+}
+
+Bound sum_bound(Type type, double terms, bool wide) {
+  if (!hlo::is_float(type) && !hlo::is_complex(type)) return {};
+  return {.kind = Bound::Kind::Sum, .terms = std::max(terms, 1.0), .wide = wide};
+}
+
+Bound function_bound(Op op, Type type) {
+  const int ulp = hlo::op_info(op).ulp;
+  if (hlo::is_complex(type)) {
+    // Complex functions are made of several real ones: the bound is on the modulus.
+    const bool exact = op == Op::ADD || op == Op::SUBTRACT || op == Op::NEGATE || op == Op::REAL || op == Op::IMAG ||
+                       op == Op::COMPLEX;
+    return exact ? Bound{} : Bound{.kind = Bound::Kind::Ulp, .ulps = 8.0 + 2 * std::max(ulp, 0)};
+  }
+  if (!hlo::is_float(type) || ulp == 0) return {};
+  const bool narrow = hlo::type_info(type).bits < 32;
+  return {.kind = Bound::Kind::Ulp, .ulps = narrow ? 1.0 : static_cast<double>(ulp)};
+}
+
+}  // namespace collet::conformance

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "conformance/oracle/bounds.h"
+#include "hlo/ir/literal.h"
+#include "hlo/ir/ops.h"
+#include "hlo/ir/shape.h"
+
+/// \file
+/// Conformance cases: small programs around one op each, with inputs drawn from classes of values. A case's name is a
+/// path, `op/type/shape/values`, and its inputs depend on the name and the run's seed alone, so that any case is the same
+/// whether it runs by itself or among all.
+
+namespace collet::conformance {
+
+using hlo::Op;
+using hlo::Shape;
+using hlo::Type;
+
+/// Classes of values.
+enum class Values : uint8_t {
+  Unit,      ///< evenly drawn from [low, high); integers from [low, high]
+  Edges,     ///< zeros of both signs, ones, infinities, NaN, denormals, extremes; operands crossed with each other
+  Large,     ///< magnitudes over the whole range of the type
+  Ties,      ///< few distinct values, halves among them: equal keys, rounding ties
+  Distinct,  ///< no value twice, shuffled
+  Fixed      ///< the numbers given
+};
+std::string_view values_name(Values values);
+
+/// How one parameter is filled.
+struct InputSpec {
+  Values values = Values::Unit;
+  double low = -1, high = 1;
+  std::vector<double> fixed = {};  ///< for Fixed, repeated as often as needed
+  bool definite = false;           ///< made symmetric positive definite in its last two dimensions, after drawing
+};
+
+struct Case {
+  std::string name = {};
+  Op op = Op::INVALID;  ///< the op it is about
+  Type type = Type::Invalid;
+  std::string text = {};  ///< HLO text
+  std::vector<InputSpec> inputs = {};
+  Bound bound = {};
+};
+
+/// Where family files put their cases.
+class CaseList {
+ public:
+  /// `full`: every shape for every type, not for the usual ones alone.
+  explicit CaseList(bool full) : full_(full) {}
+  void add(Case one) { cases_.push_back(std::move(one)); }
+  bool full() const { return full_; }
+  std::vector<Case>& cases() { return cases_; }
+
+ private:
+  bool full_;
+  std::vector<Case> cases_;
+};
+
+/// All cases, in the order of families.def.
+std::vector<Case> all_cases(bool full);
+
+/// Why an op has no case of its own; empty where it should have one.
+std::string_view why_no_case(Op op);
+
+#define COLLET_CASE_FAMILY(name) void add_##name##_cases(CaseList& list);
+#include "conformance/cases/families.def"
+
+/// The seed of a case.
+uint64_t case_seed(std::string_view name, uint64_t run_seed);
+/// Fills parameter `number`, of `count` that are crossed with each other. `flushes`: no denormals.
+hlo::Literal make_input(const InputSpec& spec, const Shape& shape, size_t number, size_t count, uint64_t seed,
+                        bool flushes);
+/// How many elements show each pair of edge values of two operands of `type`, or each single one of one.
+int64_t edge_count(Type type, size_t operands);
+
+/// Builds HLO text: computations first, then parameters and lines of the entry.
+class Text {
+ public:
+  /// A computation that ops may call; `body` is its lines.
+  Text& computation(std::string_view name, std::string_view body);
+  /// A scalar computation of two parameters, named after op and type: its name.
+  std::string combiner(std::string_view op, Type type);
+  /// A parameter of the entry: its name, p0, p1, ...
+  std::string parameter(const Shape& shape);
+  /// An instruction: its name.
+  std::string line(const Shape& shape, std::string_view expression);
+  /// The root; the whole text.
+  std::string root(const Shape& shape, std::string_view expression);
+
+ private:
+  std::string computations_, body_;
+  std::vector<std::string> combiners_;
+  int parameters_ = 0, lines_ = 0;
+};
+
+/// "{1,2}".
+std::string braces(std::span<const int64_t> values);
+inline std::string braces(std::initializer_list<int64_t> values) {
+  return braces(std::span<const int64_t>(values.begin(), values.size()));
+}
+/// "3x0x2", "scalar".
+std::string dims_name(std::span<const int64_t> dims);
+std::string_view type_name(Type type);
+/// What a sum of floats of `type` is judged by; integers and pred are exact.
+Bound sum_bound(Type type, double terms, bool wide = true);
+/// What a function with `ulp` of ops.def is judged by.
+Bound function_bound(Op op, Type type);
+
+}  // namespace collet::conformance

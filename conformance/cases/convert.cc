@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "conformance/cases/case.h"
+#include "conformance/cases/types.h"
+
+namespace collet::conformance {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+void add_convert(CaseList& list, Type from, Type to, Values values) {
+  const int64_t size = values == Values::Edges ? edge_count(from, 1) : 129;
+  Text text;
+  const std::string x = text.parameter(Shape::array(from, {size}));
+  Case one{fmt::format("convert/{}/to_{}_{}/{}", type_name(from), type_name(to), size, values_name(values)),
+           Op::CONVERT,
+           from,
+           "",
+           {},
+           {}};
+  one.text = text.root(Shape::array(to, {size}), fmt::format("convert({})", x));
+  InputSpec spec{.values = values, .low = -9, .high = 9};
+  one.inputs = {spec};
+  list.add(std::move(one));
+}
+
+void add_converts(CaseList& list) {
+  for (const Type from : types_of(hlo::TypeSet::ANY, true)) {
+    for (const Type to : types_of(hlo::TypeSet::ANY, true)) {
+      if (from == to || (hlo::is_complex(from) && !hlo::is_complex(to))) continue;
+      add_convert(list, from, to, Values::Unit);
+      if (hlo::is_complex(from)) continue;
+      add_convert(list, from, to, Values::Edges);
+      if (from != Type::PRED) add_convert(list, from, to, Values::Large);
+    }
+  }
+}
+
+// Of the same width, and of others, which add or take the last dimension.
+void add_bitcast_converts(CaseList& list) {
+  struct Row {
+    Type from;
+    Dims in;
+    Type to;
+    Dims out;
+  };
+  const Row rows[] = {
+      {Type::F32, {65}, Type::S32, {65}},
+      {Type::S32, {65}, Type::F32, {65}},
+      {Type::F64, {17}, Type::U64, {17}},
+      {Type::BF16, {65}, Type::U16, {65}},
+      {Type::F16, {65}, Type::S16, {65}},
+      {Type::U8, {65}, Type::S8, {65}},
+      {Type::F32, {}, Type::U32, {}},
+      {Type::F32, {0}, Type::U32, {0}},
+      {Type::F32, {17}, Type::U8, {17, 4}},
+      {Type::U16, {5, 2}, Type::F32, {5}},
+      {Type::S64, {3, 5}, Type::S32, {3, 5, 2}},
+      {Type::S32, {3, 2}, Type::F64, {3}},
+      {Type::U8, {7, 8}, Type::U64, {7}},
+      {Type::F8E4M3FN, {65}, Type::U8, {65}},
+  };
+  for (const Row& row : rows) {
+    Text text;
+    const std::string x = text.parameter(Shape::array(row.from, row.in));
+    Case one{
+        fmt::format("bitcast-convert/{}/{}_to_{}/large", type_name(row.from), dims_name(row.in), type_name(row.to)),
+        Op::BITCAST_CONVERT,
+        row.from,
+        "",
+        {{.values = Values::Large}},
+        {.kind = Bound::Kind::Bits}};
+    one.text = text.root(Shape::array(row.to, row.out), fmt::format("bitcast-convert({})", x));
+    list.add(std::move(one));
+  }
+}
+
+void add_reduce_precision(CaseList& list) {
+  constexpr std::pair<int, int> kFormats[] = {{8, 7},  {5, 10}, {5, 2}, {4, 3}, {11, 52},
+                                              {8, 23}, {2, 1},  {1, 3}, {8, 1}};
+  for (const Type type : types_of(hlo::TypeSet::FLOAT)) {
+    for (const auto& [exponent, mantissa] : kFormats) {
+      for (const Values values : {Values::Unit, Values::Edges, Values::Large}) {
+        const int64_t size = values == Values::Edges ? edge_count(type, 1) : 129;
+        Text text;
+        const Shape shape = Shape::array(type, {size});
+        const std::string x = text.parameter(shape);
+        Case one{fmt::format("reduce-precision/{}/e{}m{}_{}/{}", type_name(type), exponent, mantissa, size,
+                             values_name(values)),
+                 Op::REDUCE_PRECISION,
+                 type,
+                 "",
+                 {{.values = values}},
+                 {}};
+        one.text = text.root(
+            shape, fmt::format("reduce-precision({}), exponent_bits={}, mantissa_bits={}", x, exponent, mantissa));
+        list.add(std::move(one));
+      }
+    }
+  }
+}
+
+void add_stochastic_convert(CaseList& list) {
+  struct Row {
+    Type from, random, to;
+  };
+  for (const Row& row : {Row{Type::F32, Type::U32, Type::S8}, Row{Type::F32, Type::U32, Type::S32},
+                         Row{Type::BF16, Type::U16, Type::S8}}) {
+    Text text;
+    const std::string x = text.parameter(Shape::array(row.from, {129}));
+    const std::string random = text.parameter(Shape::array(row.random, {129}));
+    Case one{fmt::format("stochastic-convert/{}/to_{}_129/unit", type_name(row.from), type_name(row.to)),
+             Op::STOCHASTIC_CONVERT,
+             row.from,
+             "",
+             {{.low = -100, .high = 100}, {.values = Values::Large}},
+             {}};
+    one.text = text.root(Shape::array(row.to, {129}), fmt::format("stochastic-convert({}, {})", x, random));
+    list.add(std::move(one));
+  }
+}
+
+}  // namespace
+
+void add_convert_cases(CaseList& list) {
+  add_converts(list);
+  add_bitcast_converts(list);
+  add_reduce_precision(list);
+  add_stochastic_convert(list);
+}
+
+}  // namespace collet::conformance

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "conformance/cases/case.h"
+#include "conformance/cases/types.h"
+
+namespace collet::conformance {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+// One spatial dimension of a window.
+struct Spatial {
+  int64_t input, size;
+  int64_t stride = 1, low = 0, high = 0, base_dilation = 1, window_dilation = 1;
+  bool reversed = false;
+
+  int64_t output() const {
+    const int64_t dilated = input == 0 ? 0 : (input - 1) * base_dilation + 1;
+    const int64_t window = size == 0 ? 0 : (size - 1) * window_dilation + 1;
+    const int64_t room = dilated + low + high - window;
+    return room < 0 ? 0 : room / stride + 1;
+  }
+};
+
+struct Row {
+  const char* label;
+  const char* labels;  // dim_labels; the digits are spatial dimensions
+  int64_t batch, features, outputs;
+  std::vector<Spatial> spatial;
+  int64_t feature_groups = 1, batch_groups = 1;
+};
+
+// clang-format off
+const std::vector<Row>& rows() {
+  static const std::vector<Row> kRows = {
+      {"3x3", "b01f_01io->b01f", 2, 5, 7, {{9, 3, 1, 1, 1}, {8, 3, 1, 1, 1}}},
+      {"3x3_valid", "b01f_01io->b01f", 1, 3, 4, {{9, 3}, {10, 3}}},
+      {"1x1", "b01f_01io->b01f", 2, 17, 15, {{5, 1}, {6, 1}}},
+      {"7x7_stride_2", "b01f_01io->b01f", 1, 3, 8, {{17, 7, 2, 3, 3}, {19, 7, 2, 3, 3}}},
+      {"asymmetric_padding", "b01f_01io->b01f", 1, 2, 3, {{7, 3, 1, 2, 0}, {8, 2, 1, 0, 3}}},
+      {"negative_padding", "b01f_01io->b01f", 1, 2, 3, {{9, 3, 1, -1, -2}, {8, 3, 1, 1, -1}}},
+      {"unequal_strides", "b01f_01io->b01f", 1, 2, 3, {{11, 3, 2, 1, 1}, {12, 3, 3, 0, 1}}},
+      {"input_dilation", "b01f_01io->b01f", 1, 3, 2, {{5, 3, 1, 2, 2, 2, 1}, {6, 3, 1, 2, 1, 3, 1}}},
+      {"window_dilation", "b01f_01io->b01f", 1, 3, 2, {{11, 3, 1, 0, 0, 1, 2}, {12, 3, 1, 2, 2, 1, 3}}},
+      {"both_dilations", "b01f_01io->b01f", 1, 2, 2, {{7, 3, 2, 1, 2, 2, 2}, {6, 2, 1, 1, 1, 3, 2}}},
+      {"reversed", "b01f_01io->b01f", 1, 2, 3, {{7, 3, 1, 1, 1, 1, 1, true}, {8, 3, 1, 1, 1, 1, 1, true}}},
+      {"reversed_in_one", "b01f_01io->b01f", 1, 2, 3, {{7, 3, 1, 1, 1}, {8, 3, 1, 1, 1, 1, 1, true}}},
+      {"nchw", "bf01_oi01->bf01", 2, 3, 4, {{7, 3, 1, 1, 1}, {8, 3, 1, 1, 1}}},
+      {"batch_last", "f01b_i01o->01bf", 3, 4, 5, {{6, 2}, {7, 3, 1, 1, 1}}},
+      {"spatial_turned", "b10f_01io->b01f", 1, 2, 3, {{6, 2}, {9, 4, 1, 1, 2}}},
+      {"grouped", "b01f_01io->b01f", 1, 6, 9, {{6, 3, 1, 1, 1}, {6, 3, 1, 1, 1}}, 3, 1},
+      {"depthwise", "b01f_01io->b01f", 2, 5, 5, {{7, 3, 1, 1, 1}, {7, 3, 2, 1, 1}}, 5, 1},
+      {"depthwise_multiplied", "b01f_01io->b01f", 1, 4, 8, {{6, 3, 1, 1, 1}, {6, 3, 1, 1, 1}}, 4, 1},
+      {"batch_grouped", "b01f_01io->b01f", 6, 4, 6, {{6, 3, 1, 1, 1}, {6, 3, 1, 1, 1}}, 1, 3},
+      {"batch_grouped_fully", "b01f_01io->b01f", 4, 3, 4, {{5, 2}, {5, 2}}, 1, 4},
+      {"one_dimension", "b0f_0io->b0f", 2, 3, 4, {{65, 5, 2, 2, 2}}},
+      {"three_dimensions", "b012f_012io->b012f", 1, 2, 3, {{5, 2, 1, 1, 0}, {6, 3, 2, 1, 1}, {4, 2}}},
+      {"no_dimension", "bf_io->bf", 5, 17, 7, {}},
+      {"whole_window", "b01f_01io->b01f", 2, 3, 4, {{5, 5}, {6, 6}}},
+      {"window_beyond", "b01f_01io->b01f", 1, 2, 3, {{2, 5}, {6, 3}}},
+      {"empty_batch", "b01f_01io->b01f", 0, 2, 3, {{5, 3}, {6, 3}}},
+      {"no_features", "b01f_01io->b01f", 1, 0, 3, {{5, 3}, {6, 3}}},
+  };
+  return kRows;
+}
+// clang-format on
+
+// Dimensions in the order that `labels` says; letters name the first two sizes.
+Dims ordered(std::string_view labels, char a, int64_t size_a, char b, int64_t size_b, const Dims& spatial) {
+  Dims dims;
+  for (const char c : labels) {
+    dims.push_back(c == a ? size_a : c == b ? size_b : spatial[static_cast<size_t>(c - '0')]);
+  }
+  return dims;
+}
+
+std::string window_text(const Row& row) {
+  std::string size, stride, pad, lhs_dilate, rhs_dilate, reversal;
+  for (const Spatial& s : row.spatial) {
+    const char* x = size.empty() ? "" : "x";
+    size += fmt::format("{}{}", x, s.size);
+    stride += fmt::format("{}{}", x, s.stride);
+    pad += fmt::format("{}{}_{}", x, s.low, s.high);
+    lhs_dilate += fmt::format("{}{}", x, s.base_dilation);
+    rhs_dilate += fmt::format("{}{}", x, s.window_dilation);
+    reversal += fmt::format("{}{}", x, s.reversed ? 1 : 0);
+  }
+  if (size.empty()) return "";
+  return fmt::format(", window={{size={} stride={} pad={} lhs_dilate={} rhs_dilate={} rhs_reversal={}}}", size, stride,
+                     pad, lhs_dilate, rhs_dilate, reversal);
+}
+
+void add_convolution(CaseList& list, const Row& row, Type type, Type result, Values values) {
+  const std::string_view labels = row.labels;
+  const size_t underscore = labels.find('_'), arrow = labels.find("->");
+  Dims inputs, windows, outputs;
+  double terms = static_cast<double>(row.features / row.feature_groups);
+  for (const Spatial& s : row.spatial) {
+    inputs.push_back(s.input);
+    windows.push_back(s.size);
+    outputs.push_back(s.output());
+    terms *= static_cast<double>(s.size);
+  }
+  Text text;
+  const std::string lhs = text.parameter(
+      Shape::array(type, ordered(labels.substr(0, underscore), 'b', row.batch, 'f', row.features, inputs)));
+  const std::string rhs =
+      text.parameter(Shape::array(type, ordered(labels.substr(underscore + 1, arrow - underscore - 1), 'i',
+                                                row.features / row.feature_groups, 'o', row.outputs, windows)));
+  std::string attributes = window_text(row) + fmt::format(", dim_labels={}", labels);
+  if (row.feature_groups > 1) attributes += fmt::format(", feature_group_count={}", row.feature_groups);
+  if (row.batch_groups > 1) attributes += fmt::format(", batch_group_count={}", row.batch_groups);
+  std::string types(type_name(type));
+  if (result != type) types += fmt::format("_to_{}", type_name(result));
+  Case one{fmt::format("convolution/{}/{}/{}", types, row.label, values_name(values)),
+           Op::CONVOLUTION,
+           type,
+           "",
+           {},
+           sum_bound(result, terms)};
+  one.text = text.root(Shape::array(result, ordered(labels.substr(arrow + 2), 'b', row.batch / row.batch_groups, 'f',
+                                                    row.outputs, outputs)),
+                       fmt::format("convolution({}, {}){}", lhs, rhs, attributes));
+  const double most = hlo::is_integer(type) ? 9 : 1;
+  one.inputs = {{.values = values, .low = -most, .high = most}, {.values = values, .low = -most, .high = most}};
+  list.add(std::move(one));
+}
+
+}  // namespace
+
+void add_convolution_cases(CaseList& list) {
+  for (const Row& row : rows()) {
+    for (const Type type : {Type::F32, Type::BF16, Type::F16, Type::F64, Type::S32})
+      add_convolution(list, row, type, type, Values::Unit);
+    add_convolution(list, row, Type::S8, Type::S32, Values::Unit);
+    add_convolution(list, row, Type::BF16, Type::F32, Values::Unit);
+    if (row.spatial.size() == 2) add_convolution(list, row, Type::C64, Type::C64, Values::Unit);
+  }
+}
+
+}  // namespace collet::conformance

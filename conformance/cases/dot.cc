@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "conformance/cases/case.h"
+#include "conformance/cases/types.h"
+
+namespace collet::conformance {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+struct Row {
+  const char* label;
+  Dims lhs, rhs, lhs_batch, rhs_batch, lhs_contracting, rhs_contracting;
+};
+
+// clang-format off
+const std::vector<Row>& rows() {
+  static const std::vector<Row> kRows = {
+      {"17x63_63x5", {17, 63}, {63, 5}, {}, {}, {1}, {0}},
+      {"1x1_1x1", {1, 1}, {1, 1}, {}, {}, {1}, {0}},
+      {"64x64_64x64", {64, 64}, {64, 64}, {}, {}, {1}, {0}},
+      {"65x127_127x129", {65, 127}, {127, 129}, {}, {}, {1}, {0}},
+      {"16x16_16x16_lhs_turned", {16, 16}, {16, 16}, {}, {}, {0}, {0}},
+      {"16x16_16x16_rhs_turned", {16, 16}, {16, 16}, {}, {}, {1}, {1}},
+      {"16x16_16x16_both_turned", {16, 16}, {16, 16}, {}, {}, {0}, {1}},
+      {"15x33_17x33_rhs_turned", {15, 33}, {17, 33}, {}, {}, {1}, {1}},
+      {"33x15_33x17_lhs_turned", {33, 15}, {33, 17}, {}, {}, {0}, {0}},
+      {"vectors_129", {129}, {129}, {}, {}, {0}, {0}},
+      {"matrix_vector", {31, 65}, {65}, {}, {}, {1}, {0}},
+      {"vector_matrix", {65}, {65, 31}, {}, {}, {0}, {0}},
+      {"outer", {7}, {9}, {}, {}, {}, {}},
+      {"scalars", {}, {}, {}, {}, {}, {}},
+      {"scalar_times_matrix", {}, {5, 7}, {}, {}, {}, {}},
+      {"no_depth", {5, 0}, {0, 7}, {}, {}, {1}, {0}},
+      {"no_rows", {0, 5}, {5, 7}, {}, {}, {1}, {0}},
+      {"batch_2x3x5", {2, 3, 5}, {2, 5, 7}, {0}, {0}, {2}, {1}},
+      {"batch_last", {3, 5, 4}, {5, 7, 4}, {2}, {2}, {1}, {0}},
+      {"two_batches", {2, 3, 5, 7}, {2, 3, 7, 4}, {0, 1}, {0, 1}, {3}, {2}},
+      {"two_batches_swapped", {2, 3, 5, 7}, {3, 2, 7, 4}, {0, 1}, {1, 0}, {3}, {2}},
+      {"two_contracting", {5, 3, 4}, {3, 4, 7}, {}, {}, {1, 2}, {0, 1}},
+      {"two_contracting_swapped", {5, 3, 4}, {4, 3, 7}, {}, {}, {1, 2}, {1, 0}},
+      {"contracting_order_reversed", {5, 3, 4}, {4, 3, 7}, {}, {}, {2, 1}, {0, 1}},
+      {"free_on_both_sides", {2, 9, 3}, {4, 9, 5}, {}, {}, {1}, {1}},
+      {"batch_alone", {6, 5}, {6, 5}, {0, 1}, {0, 1}, {}, {}},
+      {"flat_1x2051", {1, 2051}, {2051, 3}, {}, {}, {1}, {0}},
+      {"empty_batch", {0, 3, 5}, {0, 5, 7}, {0}, {0}, {2}, {1}},
+  };
+  return kRows;
+}
+// clang-format on
+
+bool contains(const Dims& dims, size_t d) {
+  for (const int64_t dim : dims) {
+    if (dim == static_cast<int64_t>(d)) return true;
+  }
+  return false;
+}
+
+Dims result_dims(const Row& row) {
+  Dims dims;
+  for (const int64_t d : row.lhs_batch) dims.push_back(row.lhs[static_cast<size_t>(d)]);
+  for (size_t d = 0; d < row.lhs.size(); ++d) {
+    if (!contains(row.lhs_batch, d) && !contains(row.lhs_contracting, d)) dims.push_back(row.lhs[d]);
+  }
+  for (size_t d = 0; d < row.rhs.size(); ++d) {
+    if (!contains(row.rhs_batch, d) && !contains(row.rhs_contracting, d)) dims.push_back(row.rhs[d]);
+  }
+  return dims;
+}
+
+double depth(const Row& row) {
+  double terms = 1;
+  for (const int64_t d : row.lhs_contracting) terms *= static_cast<double>(row.lhs[static_cast<size_t>(d)]);
+  return terms;
+}
+
+struct Types {
+  Type lhs, rhs, result;
+};
+
+void add_dot(CaseList& list, const Row& row, const Types& types, Values values, std::string_view extra = {},
+             std::string_view extra_label = {}) {
+  Text text;
+  const std::string lhs = text.parameter(Shape::array(types.lhs, row.lhs));
+  const std::string rhs = text.parameter(Shape::array(types.rhs, row.rhs));
+  std::string mixed(type_name(types.lhs));
+  if (types.rhs != types.lhs) mixed += fmt::format("_{}", type_name(types.rhs));
+  if (types.result != types.lhs) mixed += fmt::format("_to_{}", type_name(types.result));
+  Case one{fmt::format("dot/{}/{}{}/{}", mixed, row.label, extra_label, values_name(values)),
+           Op::DOT,
+           types.lhs,
+           "",
+           {},
+           sum_bound(types.result, depth(row))};
+  std::string attributes;
+  const auto list_of = [&](const char* name, const Dims& dims) {
+    if (!dims.empty()) attributes += fmt::format(", {}={}", name, braces(dims));
+  };
+  list_of("lhs_batch_dims", row.lhs_batch);
+  list_of("lhs_contracting_dims", row.lhs_contracting);
+  list_of("rhs_batch_dims", row.rhs_batch);
+  list_of("rhs_contracting_dims", row.rhs_contracting);
+  one.text = text.root(Shape::array(types.result, result_dims(row)),
+                       fmt::format("dot({}, {}){}{}", lhs, rhs, attributes, extra));
+  const double most = hlo::is_integer(types.lhs) ? 9 : 1;
+  one.inputs = {{.values = values, .low = -most, .high = most}, {.values = values, .low = -most, .high = most}};
+  list.add(std::move(one));
+}
+
+void add_ragged_dot(CaseList& list) {
+  // m = 12 rows in 3 groups; k = 5, n = 7.
+  Text text;
+  const std::string lhs = text.parameter(Shape::array(Type::F32, {12, 5}));
+  const std::string rhs = text.parameter(Shape::array(Type::F32, {3, 5, 7}));
+  const std::string sizes = text.parameter(Shape::array(Type::S32, {3}));
+  Case one{"ragged-dot/f32/12x5_3x5x7/unit",
+           Op::RAGGED_DOT,
+           Type::F32,
+           "",
+           {{}, {}, {.values = Values::Fixed, .fixed = {4, 0, 6}}},
+           sum_bound(Type::F32, 5)};
+  one.text = text.root(Shape::array(Type::F32, {12, 7}),
+                       fmt::format("ragged-dot({}, {}, {}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}, "
+                                   "lhs_ragged_dims={{0}}, rhs_group_dims={{0}}",
+                                   lhs, rhs, sizes));
+  list.add(std::move(one));
+}
+
+void add_scaled_dot(CaseList& list) {
+  Text text;
+  const std::string lhs = text.parameter(Shape::array(Type::F8E4M3FN, {5, 64}));
+  const std::string rhs = text.parameter(Shape::array(Type::F8E4M3FN, {64, 7}));
+  const std::string lhs_scale = text.parameter(Shape::array(Type::F8E8M0FNU, {5, 2}));
+  const std::string rhs_scale = text.parameter(Shape::array(Type::F8E8M0FNU, {2, 7}));
+  Case one{"scaled-dot/f8e4m3fn/5x64_64x7/unit", Op::SCALED_DOT, Type::F8E4M3FN, "", {}, sum_bound(Type::F32, 64)};
+  one.inputs = {
+      {}, {}, {.values = Values::Fixed, .fixed = {1, 2, 0.5}}, {.values = Values::Fixed, .fixed = {2, 1, 4, 0.25}}};
+  one.text = text.root(Shape::array(Type::F32, {5, 7}),
+                       fmt::format("scaled-dot({}, {}, {}, {}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
+                                   lhs, rhs, lhs_scale, rhs_scale));
+  list.add(std::move(one));
+}
+
+}  // namespace
+
+void add_dot_cases(CaseList& list) {
+  const Type same[] = {Type::F32, Type::F64, Type::BF16, Type::F16, Type::S32,
+                       Type::S8,  Type::U8,  Type::U32,  Type::C64, Type::C128};
+  for (const Row& row : rows()) {
+    for (const Type type : same) {
+      add_dot(list, row, {type, type, type}, Values::Unit);
+      if (hlo::is_integer(type)) add_dot(list, row, {type, type, type}, Values::Large);
+    }
+    for (const Types& types : {Types{Type::BF16, Type::BF16, Type::F32}, Types{Type::F16, Type::F16, Type::F32},
+                               Types{Type::S8, Type::S8, Type::S32}, Types{Type::U8, Type::U8, Type::S32},
+                               Types{Type::F32, Type::F32, Type::F64}, Types{Type::F8E4M3FN, Type::F8E4M3FN, Type::F32},
+                               Types{Type::F8E5M2, Type::F8E5M2, Type::BF16}, Types{Type::S4, Type::S4, Type::S32}}) {
+      add_dot(list, row, types, Values::Unit);
+    }
+  }
+  const Types f32{Type::F32, Type::F32, Type::F32};
+  add_dot(list, rows()[0], f32, Values::Unit, ", operand_precision={highest,highest}", "_highest");
+  add_dot(list, rows()[0], f32, Values::Unit, ", algorithm=dot_f32_f32_f32", "_algorithm_f32");
+  add_ragged_dot(list);
+  add_scaled_dot(list);
+}
+
+}  // namespace collet::conformance

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "conformance/cases/case.h"
+#include "conformance/cases/types.h"
+
+namespace collet::conformance {
+namespace {
+
+using hlo::Family;
+using hlo::op_info;
+using hlo::OpInfo;
+
+using Dims = std::vector<int64_t>;
+
+// Sizes around vector widths, and shapes at the ends of what is usual.
+const std::vector<Dims>& sweep() {
+  static const std::vector<Dims> kSweep = {{},     {0},       {1},       {15},       {16},
+                                           {17},   {63},      {64},      {65},       {127},
+                                           {129},  {3, 0, 2}, {1, 1, 1}, {5, 7, 11}, {2, 3, 1, 5, 2},
+                                           {4099}, {1, 2051}, {2051, 1}};
+  return kSweep;
+}
+const std::vector<Dims>& few() {
+  static const std::vector<Dims> kFew = {{}, {0}, {17}, {3, 5, 7}};
+  return kFew;
+}
+
+// Types for which every shape is tried; the rest see a few.
+bool is_usual(Type type) {
+  return type == Type::F32 || type == Type::S32;
+}
+
+// Where a function is defined and not flat.
+InputSpec domain(Op op, size_t operand, Type type) {
+  const bool integer = hlo::is_integer(type);
+  InputSpec spec;
+  if (integer) {
+    spec.low = -9;
+    spec.high = 9;
+    if (op == Op::POWER) spec = {.low = operand == 0 ? -3.0 : 0.0, .high = 4};
+    if (op == Op::SHIFT_LEFT || op == Op::SHIFT_RIGHT_ARITHMETIC || op == Op::SHIFT_RIGHT_LOGICAL) {
+      spec = {.values = operand == 0 ? Values::Large : Values::Unit, .low = 0, .high = hlo::type_info(type).bits - 1.0};
+    }
+    return spec;
+  }
+  switch (op) {
+    case Op::LOG:
+    case Op::SQRT:
+    case Op::RSQRT:
+      return {.low = 0.015625, .high = 4};
+    case Op::LOG_PLUS_ONE:
+      return {.low = -0.75, .high = 3};
+    case Op::ACOSH:
+      return {.low = 1, .high = 5};
+    case Op::EXPONENTIAL:
+    case Op::EXPONENTIAL_MINUS_ONE:
+    case Op::SINH:
+    case Op::COSH:
+    case Op::LOGISTIC:
+    case Op::TANH:
+    case Op::ASINH:
+      return {.low = -4, .high = 4};
+    case Op::SINE:
+    case Op::COSINE:
+    case Op::TAN:
+      return {.low = -7, .high = 7};
+    case Op::ERF:
+    case Op::CBRT:
+      return {.low = -3, .high = 3};
+    case Op::POWER:
+      return operand == 0 ? InputSpec{.low = 0.0625, .high = 4} : InputSpec{.low = -3, .high = 3};
+    case Op::CEIL:
+    case Op::FLOOR:
+    case Op::ROUND_NEAREST_AFZ:
+    case Op::ROUND_NEAREST_EVEN:
+    case Op::REMAINDER:
+      return {.low = -9, .high = 9};
+    default:
+      return spec;
+  }
+}
+
+bool likes_ties(Op op) {
+  switch (op) {
+    case Op::CEIL:
+    case Op::FLOOR:
+    case Op::ROUND_NEAREST_AFZ:
+    case Op::ROUND_NEAREST_EVEN:
+    case Op::COMPARE:
+    case Op::MAXIMUM:
+    case Op::MINIMUM:
+    case Op::REMAINDER:
+    case Op::SIGN:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// An elementwise program: what varies between the ops.
+struct Form {
+  Op op;
+  std::string label;       // first part of the name
+  std::string attributes;  // behind the operands
+  std::vector<Type> operands;
+  Type result;
+  Type type;  // that the name says
+};
+
+void add_one(CaseList& list, const Form& form, const Dims& dims, Values values) {
+  Text text;
+  Case one;
+  std::string operands;
+  for (size_t i = 0; i < form.operands.size(); ++i) {
+    operands += (i ? ", " : "") + text.parameter(Shape::array(form.operands[i], dims));
+    InputSpec spec = domain(form.op, i, form.operands[i]);
+    if (values != Values::Unit) spec.values = values;
+    one.inputs.push_back(spec);
+  }
+  one.name = fmt::format("{}/{}/{}/{}", form.label, type_name(form.type), dims_name(dims), values_name(values));
+  one.op = form.op;
+  one.type = form.type;
+  one.text = text.root(Shape::array(form.result, dims),
+                       fmt::format("{}({}){}", op_info(form.op).text, operands, form.attributes));
+  one.bound = function_bound(form.op, form.type);
+  list.add(std::move(one));
+}
+
+void add_form(CaseList& list, const Form& form) {
+  const bool complex = hlo::is_complex(form.type);
+  for (const Dims& dims : is_usual(form.type) || list.full() ? sweep() : few()) add_one(list, form, dims, Values::Unit);
+  if (complex) return;
+  const bool integer_power = form.op == Op::POWER && hlo::is_integer(form.type);
+  if (!integer_power) add_one(list, form, {edge_count(form.operands.back(), form.operands.size())}, Values::Edges);
+  if (form.type == Type::PRED) return;
+  if (!integer_power) add_one(list, form, {257}, Values::Large);
+  if (likes_ties(form.op)) add_one(list, form, {129}, Values::Ties);
+}
+
+Type result_type(Op op, Type type) {
+  switch (op) {
+    case Op::COMPARE:
+    case Op::IS_FINITE:
+      return Type::PRED;
+    case Op::ABS:
+    case Op::REAL:
+    case Op::IMAG:
+      return hlo::real_type(type);
+    default:
+      return type;
+  }
+}
+
+bool has_type(Op op, Type type) {
+  if (op == Op::COMPLEX) return type == Type::F32 || type == Type::F64;
+  if (op == Op::REAL || op == Op::IMAG) return hlo::is_complex(type) || type == Type::F32;
+  if (op == Op::ABS || op == Op::SIGN || op == Op::NEGATE) return !hlo::is_unsigned(type) || op == Op::NEGATE;
+  // A complex power, tangent or inverse function has branch cuts whose sides are not specified well enough.
+  const bool cut = op == Op::ACOS || op == Op::ACOSH || op == Op::ASIN || op == Op::ASINH || op == Op::ATANH ||
+                   op == Op::ATAN2 || op == Op::LOG_PLUS_ONE;
+  return !(cut && hlo::is_complex(type));
+}
+
+void add_plain(CaseList& list, Op op) {
+  const OpInfo& info = op_info(op);
+  const bool narrow = op == Op::ADD || op == Op::MULTIPLY || op == Op::MAXIMUM || op == Op::NEGATE;
+  for (const Type type : types_of(info.types, narrow)) {
+    if (!has_type(op, type)) continue;
+    Form form{op, std::string(info.text), "", {}, result_type(op, type), type};
+    form.operands.assign(static_cast<size_t>(info.min_operands), type);
+    if (op == Op::COMPLEX) form.result = type == Type::F32 ? Type::C64 : Type::C128;
+    add_form(list, form);
+  }
+}
+
+void add_compare(CaseList& list) {
+  constexpr const char* kDirections[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
+  for (const Type type : types_of(hlo::TypeSet::ANY, true)) {
+    for (const std::string direction : kDirections) {
+      if (hlo::is_complex(type) && direction != "EQ" && direction != "NE") continue;
+      Form form{Op::COMPARE, "compare-" + direction, ", direction=" + direction, {type, type}, Type::PRED, type};
+      add_form(list, form);
+      if (!hlo::is_float(type)) continue;
+      form.label += "-total";
+      form.attributes += ", type=TOTALORDER";
+      add_form(list, form);
+    }
+  }
+}
+
+void add_select(CaseList& list) {
+  for (const Type type : types_of(hlo::TypeSet::ANY, true)) {
+    add_form(list, {Op::SELECT, "select", "", {Type::PRED, type, type}, type, type});
+  }
+}
+
+// Bounds of the operands' shape, and scalars that hold for all elements; where low > high, too.
+void add_clamp(CaseList& list) {
+  for (const Type type : types_of(op_info(Op::CLAMP).types)) {
+    if (type == Type::PRED) continue;
+    add_form(list, {Op::CLAMP, "clamp", "", {type, type, type}, type, type});
+    Text text;
+    const Shape scalar = Shape::scalar(type), array = Shape::array(type, {129});
+    const std::string low = text.parameter(scalar), x = text.parameter(array), high = text.parameter(scalar);
+    Case one{fmt::format("clamp/{}/129_scalar_bounds/unit", type_name(type)), Op::CLAMP, type, "", {}, {}};
+    one.text = text.root(array, fmt::format("clamp({}, {}, {})", low, x, high));
+    one.inputs = {{.values = Values::Fixed, .fixed = {hlo::is_unsigned(type) ? 2.0 : -0.5}},
+                  domain(Op::FLOOR, 1, type),
+                  {.values = Values::Fixed, .fixed = {hlo::is_float(type) ? 0.75 : 5.0}}};
+    list.add(std::move(one));
+  }
+}
+
+}  // namespace
+
+void add_elementwise_cases(CaseList& list) {
+  for (int id = 1; id <= hlo::kLastOp; ++id) {
+    const Op op = static_cast<Op>(id);
+    if (op_info(op).family != Family::elementwise) continue;
+    if (op == Op::COMPARE) {
+      add_compare(list);
+    } else if (op == Op::SELECT) {
+      add_select(list);
+    } else if (op == Op::CLAMP) {
+      add_clamp(list);
+    } else {
+      add_plain(list, op);
+    }
+  }
+}
+
+}  // namespace collet::conformance

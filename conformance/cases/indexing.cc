@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "conformance/cases/case.h"
+#include "conformance/cases/types.h"
+
+namespace collet::conformance {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+struct GatherRow {
+  const char* label;
+  Dims operand, indices, result;
+  const char* attributes;
+  double most = 3;  // indices are drawn from -1 ... most, so that some lie outside
+};
+
+// clang-format off
+const std::vector<GatherRow>& gathers() {
+  static const std::vector<GatherRow> kRows = {
+      {"rows", {9, 5}, {7}, {7, 5}, "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,5}", 9},
+      {"rows_129", {17, 65}, {129}, {129, 65}, "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,65}", 17},
+      {"columns", {5, 9}, {7}, {5, 7}, "offset_dims={0}, collapsed_slice_dims={1}, start_index_map={1}, index_vector_dim=1, slice_sizes={5,1}", 9},
+      {"elements", {9, 5}, {7, 2}, {7}, "offset_dims={}, collapsed_slice_dims={0,1}, start_index_map={0,1}, index_vector_dim=1, slice_sizes={1,1}", 8},
+      {"elements_swapped", {5, 9}, {7, 2}, {7}, "offset_dims={}, collapsed_slice_dims={0,1}, start_index_map={1,0}, index_vector_dim=1, slice_sizes={1,1}", 8},
+      {"windows", {9, 8}, {5, 2}, {5, 3, 2}, "offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={0,1}, index_vector_dim=1, slice_sizes={3,2}", 9},
+      {"index_vector_first", {9, 5}, {2, 7}, {7}, "offset_dims={}, collapsed_slice_dims={0,1}, start_index_map={0,1}, index_vector_dim=0, slice_sizes={1,1}", 6},
+      {"offset_first", {9, 5}, {3, 4}, {5, 3, 4}, "offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=2, slice_sizes={1,5}", 9},
+      {"offset_between", {9, 5}, {3, 4}, {3, 5, 4}, "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=2, slice_sizes={1,5}", 9},
+      {"batched", {4, 9}, {4, 3, 1}, {4, 3}, "offset_dims={}, collapsed_slice_dims={1}, start_index_map={1}, operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=2, slice_sizes={1,1}", 9},
+      {"scalar_index", {9, 5}, {}, {5}, "offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=0, slice_sizes={1,5}", 9},
+      {"no_indices", {9, 5}, {0}, {0, 5}, "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,5}", 9},
+      {"three_dimensions", {4, 5, 6}, {3, 2}, {3, 2, 6}, "offset_dims={1,2}, collapsed_slice_dims={0}, start_index_map={0,1}, index_vector_dim=1, slice_sizes={1,2,6}", 5},
+      {"sorted", {129}, {17, 1}, {17}, "offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}, indices_are_sorted=true", 0},
+  };
+  return kRows;
+}
+
+struct ScatterRow {
+  const char* label;
+  Dims operand, indices, updates;
+  const char* attributes;
+  double most = 3;
+};
+const std::vector<ScatterRow>& scatters() {
+  static const std::vector<ScatterRow> kRows = {
+      {"rows", {9, 5}, {7}, {7, 5}, "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1", 9},
+      {"rows_129", {17, 65}, {129}, {129, 65}, "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1", 17},
+      {"columns", {5, 9}, {7}, {5, 7}, "update_window_dims={0}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, index_vector_dim=1", 9},
+      {"elements", {9, 5}, {7, 2}, {7}, "update_window_dims={}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1", 8},
+      {"elements_swapped", {5, 9}, {7, 2}, {7}, "update_window_dims={}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={1,0}, index_vector_dim=1", 8},
+      {"windows", {9, 8}, {5, 2}, {5, 3, 2}, "update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1", 9},
+      {"index_vector_first", {9, 5}, {2, 7}, {7}, "update_window_dims={}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=0", 6},
+      {"batched", {4, 9}, {4, 3, 1}, {4, 3}, "update_window_dims={}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={0}, index_vector_dim=2", 9},
+      {"scalar_index", {9, 5}, {}, {5}, "update_window_dims={0}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=0", 8},
+      {"no_indices", {9, 5}, {0}, {0, 5}, "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1", 9},
+  };
+  return kRows;
+}
+// clang-format on
+
+InputSpec indices_of(double most, Type index) {
+  if (most == 0) return {.values = Values::Fixed, .fixed = {0, 3, 3, 8, 15, 16, 17, 64, 65, 127, 128}};
+  return {.low = hlo::is_unsigned(index) ? 0.0 : -1.0, .high = most};
+}
+
+void add_gather(CaseList& list, const GatherRow& row, Type type, Type index) {
+  Text text;
+  const std::string x = text.parameter(Shape::array(type, row.operand)),
+                    i = text.parameter(Shape::array(index, row.indices));
+  Case one{fmt::format("gather/{}/{}_{}/large", type_name(type), row.label, type_name(index)),
+           Op::GATHER,
+           type,
+           "",
+           {{.values = Values::Large}, indices_of(row.most, index)},
+           {.kind = Bound::Kind::Bits}};
+  if (row.most == 0) {  // ascending, as it claims
+    std::vector<double> sorted;
+    for (int k = 0; k < 17; ++k) sorted.push_back(k * 7);
+    one.inputs[1].fixed = sorted;
+  }
+  one.text = text.root(Shape::array(type, row.result), fmt::format("gather({}, {}), {}", x, i, row.attributes));
+  list.add(std::move(one));
+}
+
+// Duplicate indices combine in any order, so the body commutes; indices outside are dropped.
+void add_scatter(CaseList& list, const ScatterRow& row, const char* body, Type type, Type index) {
+  Text text;
+  const std::string combine = text.combiner(body, type);
+  const Shape operand = Shape::array(type, row.operand);
+  const std::string x = text.parameter(operand), i = text.parameter(Shape::array(index, row.indices));
+  const std::string updates = text.parameter(Shape::array(type, row.updates));
+  const double most = hlo::is_integer(type) ? 9 : 1;
+  double terms = 2;
+  for (const int64_t d : row.indices) terms *= static_cast<double>(std::max<int64_t>(d, 1));
+  const bool sum = std::string_view(body) == "add";
+  Case one{fmt::format("scatter/{}/{}_{}_{}/unit", type_name(type), body, row.label, type_name(index)),
+           Op::SCATTER,
+           type,
+           "",
+           {{.low = -most, .high = most}, indices_of(row.most, index), {.low = -most, .high = most}},
+           sum ? sum_bound(type, std::min(terms, 64.0), false) : Bound{}};
+  one.text =
+      text.root(operand, fmt::format("scatter({}, {}, {}), {}, to_apply={}", x, i, updates, row.attributes, combine));
+  list.add(std::move(one));
+}
+
+// Every index once: the last argument wins.
+void add_assign(CaseList& list, Type type) {
+  Text text;
+  text.computation("assign", fmt::format("  a = {0}[] parameter(0)\n  ROOT b = {0}[] parameter(1)\n", type_name(type)));
+  const Shape operand = Shape::array(type, {17, 5});
+  const std::string x = text.parameter(operand), i = text.parameter(Shape::array(Type::S32, {6, 1}));
+  const std::string updates = text.parameter(Shape::array(type, {6, 5}));
+  Case one{
+      fmt::format("scatter/{}/assign_rows/large", type_name(type)),
+      Op::SCATTER,
+      type,
+      "",
+      {{.values = Values::Large}, {.values = Values::Fixed, .fixed = {3, 16, 0, 17, 9, -1}}, {.values = Values::Large}},
+      {.kind = Bound::Kind::Bits}};
+  one.text = text.root(
+      operand,
+      fmt::format("scatter({}, {}, {}), update_window_dims={{1}}, inserted_window_dims={{0}}, "
+                  "scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, unique_indices=true, to_apply=assign",
+                  x, i, updates));
+  list.add(std::move(one));
+}
+
+// Two operands with one body.
+void add_pair_scatter(CaseList& list) {
+  Text text;
+  text.computation(
+      "both",
+      "  a = f32[] parameter(0)\n  b = s32[] parameter(1)\n  c = f32[] parameter(2)\n  d = s32[] parameter(3)\n"
+      "  m = f32[] maximum(a, c)\n  s = s32[] add(b, d)\n  ROOT r = (f32[], s32[]) tuple(m, s)\n");
+  const Shape x = Shape::array(Type::F32, {9}), y = Shape::array(Type::S32, {9});
+  const std::string p0 = text.parameter(x), p1 = text.parameter(y),
+                    i = text.parameter(Shape::array(Type::S32, {12, 1}));
+  const std::string u0 = text.parameter(Shape::array(Type::F32, {12})),
+                    u1 = text.parameter(Shape::array(Type::S32, {12}));
+  Case one{"scatter/f32/pair_of_operands/unit",
+           Op::SCATTER,
+           Type::F32,
+           "",
+           {{}, {.low = -9, .high = 9}, {.low = -1, .high = 9}, {}, {.low = -9, .high = 9}},
+           {}};
+  one.text = text.root(Shape::tuple({x, y}),
+                       fmt::format("scatter({}, {}, {}, {}, {}), update_window_dims={{}}, inserted_window_dims={{0}}, "
+                                   "scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=both",
+                                   p0, p1, i, u0, u1));
+  list.add(std::move(one));
+}
+
+}  // namespace
+
+void add_indexing_cases(CaseList& list) {
+  for (const GatherRow& row : gathers()) {
+    for (const Type type : moving_types()) add_gather(list, row, type, Type::S32);
+    for (const Type index : {Type::S64, Type::U32, Type::S8}) add_gather(list, row, Type::F32, index);
+  }
+  for (const ScatterRow& row : scatters()) {
+    for (const Type type : {Type::F32, Type::S32, Type::F64, Type::U8, Type::BF16}) {
+      add_scatter(list, row, "add", type, Type::S32);
+      add_scatter(list, row, "maximum", type, Type::S32);
+    }
+    add_scatter(list, row, "multiply", Type::S32, Type::S32);
+    add_scatter(list, row, "add", Type::F32, Type::S64);
+    add_scatter(list, row, "add", Type::F32, Type::U32);
+  }
+  for (const Type type : moving_types()) add_assign(list, type);
+  add_pair_scatter(list);
+}
+
+}  // namespace collet::conformance

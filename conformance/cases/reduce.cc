@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "conformance/cases/case.h"
+#include "conformance/cases/types.h"
+
+namespace collet::conformance {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+struct Row {
+  const char* label;
+  Dims operand, over;
+};
+
+// clang-format off
+const std::vector<Row>& rows() {
+  static const std::vector<Row> kRows = {
+      {"129_all", {129}, {0}},           {"1_all", {1}, {0}},             {"0_all", {0}, {0}},
+      {"15_all", {15}, {0}},             {"16_all", {16}, {0}},           {"17_all", {17}, {0}},
+      {"5x65_rows", {5, 65}, {1}},       {"5x65_columns", {5, 65}, {0}},  {"5x65_all", {5, 65}, {0, 1}},
+      {"65x5_rows", {65, 5}, {1}},       {"3x7x5_middle", {3, 7, 5}, {1}},{"3x7x5_ends", {3, 7, 5}, {0, 2}},
+      {"3x7x5_first_two", {3, 7, 5}, {0, 1}}, {"2x3x4x5_by_13", {2, 3, 4, 5}, {1, 3}}, {"3x0_rows", {3, 0}, {1}},
+      {"0x3_rows", {0, 3}, {1}},         {"5x7_none", {5, 7}, {}},        {"2051_all", {2051}, {0}},
+      {"1x129_rows", {1, 129}, {1}},     {"scalar_none", {}, {}},
+  };
+  return kRows;
+}
+// clang-format on
+
+Dims kept(const Row& row) {
+  Dims dims;
+  for (size_t d = 0; d < row.operand.size(); ++d) {
+    bool over = false;
+    for (const int64_t dim : row.over) over |= dim == static_cast<int64_t>(d);
+    if (!over) dims.push_back(row.operand[d]);
+  }
+  return dims;
+}
+
+double terms(const Row& row) {
+  double n = 1;
+  for (const int64_t d : row.over) n *= static_cast<double>(row.operand[static_cast<size_t>(d)]);
+  return n + 1;
+}
+
+// `start`: the value it begins with, which need not be the neutral one.
+void add_reduce(CaseList& list, const Row& row, const char* body, Type type, double start, Values values) {
+  Text text;
+  const std::string combine = text.combiner(body, type);
+  const std::string x = text.parameter(Shape::array(type, row.operand));
+  const std::string init = text.parameter(Shape::scalar(type));
+  const bool sum = std::string_view(body) == "add" || std::string_view(body) == "multiply";
+  Case one{fmt::format("reduce/{}/{}_{}/{}", type_name(type), body, row.label, values_name(values)),
+           Op::REDUCE,
+           type,
+           "",
+           {},
+           sum ? sum_bound(type, terms(row), false) : Bound{}};
+  one.text = text.root(Shape::array(type, kept(row)),
+                       fmt::format("reduce({}, {}), dimensions={}, to_apply={}", x, init, braces(row.over), combine));
+  InputSpec spec{.values = values};
+  if (hlo::is_integer(type)) spec = {.values = values, .low = -9, .high = 9};
+  if (std::string_view(body) == "multiply" && !hlo::is_integer(type)) spec = {.low = 0.75, .high = 1.25};
+  one.inputs = {spec, {.values = Values::Fixed, .fixed = {start}}};
+  list.add(std::move(one));
+}
+
+void add_bodies(CaseList& list, const Row& row) {
+  for (const Type type : types_of(hlo::TypeSet::NUMBER)) {
+    const bool short_float = type == Type::BF16 || type == Type::F16;
+    if (short_float && terms(row) > 40) continue;  // the bound would be wider than the result
+    add_reduce(list, row, "add", type, 0.5, Values::Unit);
+    if (hlo::is_integer(type)) add_reduce(list, row, "add", type, 1, Values::Large);
+    if (terms(row) < 40) add_reduce(list, row, "multiply", type, 2, Values::Unit);
+  }
+  for (const Type type : types_of(hlo::TypeSet::REAL)) {
+    const double least = hlo::is_unsigned(type) ? 0 : -2;
+    add_reduce(list, row, "maximum", type, least, Values::Unit);
+    add_reduce(list, row, "minimum", type, 3, Values::Unit);
+    add_reduce(list, row, "maximum", type, least, Values::Ties);
+  }
+  for (const Type type : types_of(hlo::TypeSet::INTEGER_PRED)) {
+    add_reduce(list, row, "and", type, type == Type::PRED ? 1 : 127, Values::Large);
+    add_reduce(list, row, "or", type, 0, Values::Large);
+    add_reduce(list, row, "xor", type, 1, Values::Large);
+  }
+}
+
+// NaN wins in maximum and minimum, wherever it stands.
+void add_nan(CaseList& list) {
+  for (const char* body : {"maximum", "minimum"}) {
+    Text text;
+    const std::string combine = text.combiner(body, Type::F32);
+    const std::string x = text.parameter(Shape::array(Type::F32, {22, 22})),
+                      init = text.parameter(Shape::scalar(Type::F32));
+    Case one{fmt::format("reduce/f32/{}_22x22_rows/edges", body),
+             Op::REDUCE,
+             Type::F32,
+             "",
+             {{.values = Values::Edges}, {.values = Values::Fixed, .fixed = {0.25}}},
+             {}};
+    one.text = text.root(Shape::array(Type::F32, {22}),
+                         fmt::format("reduce({}, {}), dimensions={{1}}, to_apply={}", x, init, combine));
+    list.add(std::move(one));
+  }
+}
+
+// The place of the largest: two operands, one body.
+void add_argmax(CaseList& list, Type type, const Row& row, Values values) {
+  Text text;
+  const std::string t(type_name(type));
+  text.computation("argmax",
+                   fmt::format("  a = {0}[] parameter(0)\n  i = s32[] parameter(1)\n  b = {0}[] parameter(2)\n"
+                               "  j = s32[] parameter(3)\n  gt = pred[] compare(a, b), direction=GT\n"
+                               "  eq = pred[] compare(a, b), direction=EQ\n  lt = pred[] compare(i, j), direction=LT\n"
+                               "  both = pred[] and(eq, lt)\n  first = pred[] or(gt, both)\n"
+                               "  v = {0}[] select(first, a, b)\n  k = s32[] select(first, i, j)\n"
+                               "  ROOT r = ({0}[], s32[]) tuple(v, k)\n",
+                               t));
+  const std::string x = text.parameter(Shape::array(type, row.operand));
+  const std::string least = text.parameter(Shape::scalar(type)), far = text.parameter(Shape::scalar(Type::S32));
+  const Shape index = Shape::array(Type::S32, row.operand);
+  const std::string iota =
+      text.line(index, fmt::format("iota(), iota_dimension={}", row.over.empty() ? 0 : row.over[0]));
+  Case one{fmt::format("reduce/{}/argmax_{}/{}", t, row.label, values_name(values)), Op::REDUCE, type, "", {}, {}};
+  one.inputs = {{.values = values, .low = -9, .high = 9},
+                {.values = Values::Fixed, .fixed = {hlo::is_unsigned(type) ? 0.0 : -100}},
+                {.values = Values::Fixed, .fixed = {1000000}}};
+  one.text = text.root(
+      Shape::tuple({Shape::array(type, kept(row)), Shape::array(Type::S32, kept(row))}),
+      fmt::format("reduce({}, {}, {}, {}), dimensions={}, to_apply=argmax", x, iota, least, far, braces(row.over)));
+  list.add(std::move(one));
+}
+
+// a + 2b is not commutative; over one element the order cannot matter: combine(init, x).
+void add_odd_body(CaseList& list) {
+  Text text;
+  text.computation("keep_second",
+                   "  a = s32[] parameter(0)\n  b = s32[] parameter(1)\n  ROOT r = s32[] maximum(b, b)\n");
+  const std::string x = text.parameter(Shape::array(Type::S32, {17, 1})),
+                    init = text.parameter(Shape::scalar(Type::S32));
+  Case one{"reduce/s32/second_17x1_rows/unit",
+           Op::REDUCE,
+           Type::S32,
+           "",
+           {{.low = -9, .high = 9}, {.values = Values::Fixed, .fixed = {50}}},
+           {}};
+  one.text = text.root(Shape::array(Type::S32, {17}),
+                       fmt::format("reduce({}, {}), dimensions={{1}}, to_apply=keep_second", x, init));
+  list.add(std::move(one));
+}
+
+void add_map(CaseList& list, Type type, const Dims& dims) {
+  Text text;
+  const std::string t(type_name(type));
+  text.computation("body", fmt::format("  a = {0}[] parameter(0)\n  b = {0}[] parameter(1)\n  m = {0}[] maximum(a, b)\n"
+                                       "  ROOT r = {0}[] subtract(m, b)\n",
+                                       t));
+  const Shape shape = Shape::array(type, dims);
+  const std::string x = text.parameter(shape), y = text.parameter(shape);
+  std::vector<int64_t> all(dims.size());
+  for (size_t d = 0; d < all.size(); ++d) all[d] = static_cast<int64_t>(d);
+  Case one{fmt::format("map/{}/{}/unit", t, dims_name(dims)), Op::MAP, type, "",
+           {{.low = -9, .high = 9}, {.low = -9, .high = 9}},  {}};
+  one.text = text.root(shape, fmt::format("map({}, {}), dimensions={}, to_apply=body", x, y, braces(all)));
+  list.add(std::move(one));
+}
+
+}  // namespace
+
+void add_reduce_cases(CaseList& list) {
+  for (const Row& row : rows()) {
+    add_bodies(list, row);
+    if (row.over.size() != 1) continue;
+    for (const Type type : {Type::F32, Type::S32, Type::BF16}) {
+      add_argmax(list, type, row, Values::Unit);
+      add_argmax(list, type, row, Values::Ties);
+    }
+  }
+  add_nan(list);
+  add_odd_body(list);
+  for (const Type type : {Type::F32, Type::S32, Type::F64, Type::BF16}) {
+    for (const Dims& dims : {Dims{}, Dims{17}, Dims{5, 65}, Dims{0}}) add_map(list, type, dims);
+  }
+}
+
+}  // namespace collet::conformance

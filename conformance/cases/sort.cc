@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "conformance/cases/case.h"
+#include "conformance/cases/types.h"
+
+namespace collet::conformance {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+struct Row {
+  Dims dims;
+  int64_t dimension;
+};
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> kRows = {{{17}, 0},   {{1}, 0},     {{0}, 0},       {{129}, 0},
+                                         {{64}, 0},   {{5, 65}, 1}, {{65, 5}, 0},   {{3, 7, 5}, 1},
+                                         {{2051}, 0}, {{3, 0}, 1},  {{2, 33, 4}, 1}};
+  return kRows;
+}
+
+std::string comparator(Text& text, Type type, const char* direction, const char* order, std::span<const Type> payload) {
+  std::string body = fmt::format("  a = {0}[] parameter(0)\n  b = {0}[] parameter(1)\n", type_name(type));
+  for (size_t i = 0; i < payload.size(); ++i) {
+    body += fmt::format("  x{0} = {1}[] parameter({2})\n  y{0} = {1}[] parameter({3})\n", i, type_name(payload[i]),
+                        2 * i + 2, 2 * i + 3);
+  }
+  body += fmt::format("  ROOT r = pred[] compare(a, b), direction={}{}\n", direction, order);
+  text.computation("compare", body);
+  return "compare";
+}
+
+void add_sort(CaseList& list, const Row& row, Type type, const char* direction, bool total, Values values) {
+  Text text;
+  comparator(text, type, direction, total ? ", type=TOTALORDER" : "", {});
+  const Shape shape = Shape::array(type, row.dims);
+  const std::string x = text.parameter(shape);
+  Case one{fmt::format("sort/{}/{}{}_{}_by_{}/{}", type_name(type), direction, total ? "_total" : "",
+                       dims_name(row.dims), row.dimension, values_name(values)),
+           Op::SORT,
+           type,
+           "",
+           {{.values = values, .low = -9, .high = 9}},
+           {}};
+  one.text = text.root(shape, fmt::format("sort({}), dimensions={{{}}}, to_apply=compare", x, row.dimension));
+  list.add(std::move(one));
+}
+
+// Equal keys keep the order of what they carry.
+void add_stable(CaseList& list, const Row& row, Type key, Type carried, Values values) {
+  Text text;
+  const Type payload[] = {carried, Type::S32};
+  comparator(text, key, "LT", "", payload);
+  const Shape keys = Shape::array(key, row.dims), first = Shape::array(carried, row.dims),
+              second = Shape::array(Type::S32, row.dims);
+  const std::string x = text.parameter(keys), y = text.parameter(first), z = text.parameter(second);
+  Case one{fmt::format("sort/{}/stable_with_{}_{}_by_{}/{}", type_name(key), type_name(carried), dims_name(row.dims),
+                       row.dimension, values_name(values)),
+           Op::SORT,
+           key,
+           "",
+           {{.values = values}, {.values = Values::Large}, {.values = Values::Distinct}},
+           {}};
+  one.text = text.root(
+      Shape::tuple({keys, first, second}),
+      fmt::format("sort({}, {}, {}), dimensions={{{}}}, is_stable=true, to_apply=compare", x, y, z, row.dimension));
+  list.add(std::move(one));
+}
+
+void add_topk(CaseList& list, const Dims& dims, int64_t k, Type type, bool largest, Values values) {
+  Text text;
+  Dims result = dims;
+  result.back() = k;
+  const std::string x = text.parameter(Shape::array(type, dims));
+  Case one{fmt::format("topk/{}/{}_k{}_{}/{}", type_name(type), dims_name(dims), k, largest ? "largest" : "smallest",
+                       values_name(values)),
+           Op::TOPK,
+           type,
+           "",
+           {{.values = values}},
+           {}};
+  one.text = text.root(Shape::tuple({Shape::array(type, result), Shape::array(Type::S32, result)}),
+                       fmt::format("topk({}), k={}, largest={}", x, k, largest));
+  list.add(std::move(one));
+}
+
+}  // namespace
+
+void add_sort_cases(CaseList& list) {
+  for (const Row& row : rows()) {
+    for (const Type type : types_of(hlo::TypeSet::REAL_PRED)) {
+      add_sort(list, row, type, "LT", false, Values::Unit);
+      if (type == Type::F32 || type == Type::S32 || list.full()) add_sort(list, row, type, "GT", false, Values::Ties);
+    }
+    for (const Type key : {Type::F32, Type::S32, Type::U8, Type::BF16})
+      add_stable(list, row, key, Type::F32, Values::Ties);
+    add_stable(list, row, Type::F32, Type::C64, Values::Distinct);
+  }
+  for (const Type type : types_of(hlo::TypeSet::FLOAT)) {
+    add_sort(list, {{edge_count(type, 1)}, 0}, type, "LT", true, Values::Edges);
+    add_sort(list, {{edge_count(type, 1)}, 0}, type, "GT", true, Values::Edges);
+  }
+  for (const Type type : {Type::F32, Type::BF16, Type::S32, Type::F64, Type::U8, Type::F16}) {
+    for (const bool largest : {true, false}) {
+      add_topk(list, {17}, 3, type, largest, Values::Distinct);
+      add_topk(list, {5, 129}, 7, type, largest, Values::Distinct);
+      add_topk(list, {3, 16}, 16, type, largest, Values::Ties);
+      add_topk(list, {2, 3, 65}, 1, type, largest, Values::Ties);
+    }
+  }
+}
+
+}  // namespace collet::conformance

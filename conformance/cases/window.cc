@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "conformance/cases/case.h"
+#include "conformance/cases/types.h"
+
+namespace collet::conformance {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+struct Dimension {
+  int64_t input, size;
+  int64_t stride = 1, low = 0, high = 0, base_dilation = 1, window_dilation = 1;
+
+  int64_t output() const {
+    const int64_t dilated = input == 0 ? 0 : (input - 1) * base_dilation + 1;
+    const int64_t room = dilated + low + high - ((size - 1) * window_dilation + 1);
+    return room < 0 ? 0 : room / stride + 1;
+  }
+};
+
+struct Row {
+  const char* label;
+  std::vector<Dimension> dims;
+};
+
+// clang-format off
+const std::vector<Row>& rows() {
+  static const std::vector<Row> kRows = {
+      {"17_by_3", {{17, 3}}},
+      {"129_by_4_stride_2", {{129, 4, 2}}},
+      {"17_padded", {{17, 5, 1, 2, 2}}},
+      {"17_padded_unevenly", {{17, 3, 2, 0, 4}}},
+      {"17_negative_padding", {{17, 3, 1, -2, -1}}},
+      {"17_window_dilation", {{17, 3, 1, 1, 2, 1, 3}}},
+      {"9_base_dilation", {{9, 3, 1, 1, 1, 2, 1}}},
+      {"9_both_dilations", {{9, 3, 2, 2, 1, 2, 2}}},
+      {"17_running", {{17, 17, 1, 16, 0}}},
+      {"pool_2x2", {{1, 1}, {8, 2, 2}, {10, 2, 2}, {3, 1}}},
+      {"pool_3x3_overlapping", {{2, 1}, {9, 3, 2, 1, 1}, {7, 3, 2, 1, 1}, {5, 1}}},
+      {"rows_of_5x65", {{5, 1}, {65, 3, 1, 1, 1}}},
+      {"columns_of_65x5", {{65, 4, 3}, {5, 1}}},
+      {"3d", {{5, 2}, {6, 3, 2, 1, 1}, {4, 2, 1, 1, 0}}},
+      {"window_beyond", {{3, 5}}},
+      {"1_by_1", {{1, 1}}},
+      {"0_padded", {{0, 2, 1, 1, 2}}},
+  };
+  return kRows;
+}
+// clang-format on
+
+Dims inputs(const Row& row) {
+  Dims dims;
+  for (const Dimension& d : row.dims) dims.push_back(d.input);
+  return dims;
+}
+
+Dims outputs(const Row& row) {
+  Dims dims;
+  for (const Dimension& d : row.dims) dims.push_back(d.output());
+  return dims;
+}
+
+double terms(const Row& row) {
+  double n = 1;
+  for (const Dimension& d : row.dims) n *= static_cast<double>(d.size);
+  return n + 1;
+}
+
+std::string window_text(const Row& row) {
+  std::string size, stride, pad, lhs_dilate, rhs_dilate;
+  for (const Dimension& d : row.dims) {
+    const char* x = size.empty() ? "" : "x";
+    size += fmt::format("{}{}", x, d.size);
+    stride += fmt::format("{}{}", x, d.stride);
+    pad += fmt::format("{}{}_{}", x, d.low, d.high);
+    lhs_dilate += fmt::format("{}{}", x, d.base_dilation);
+    rhs_dilate += fmt::format("{}{}", x, d.window_dilation);
+  }
+  return fmt::format("window={{size={} stride={} pad={} lhs_dilate={} rhs_dilate={}}}", size, stride, pad, lhs_dilate,
+                     rhs_dilate);
+}
+
+void add_reduce_window(CaseList& list, const Row& row, const char* body, Type type, double start, Values values) {
+  Text text;
+  const std::string combine = text.combiner(body, type);
+  const std::string x = text.parameter(Shape::array(type, inputs(row)));
+  const std::string init = text.parameter(Shape::scalar(type));
+  const bool sum = std::string_view(body) == "add";
+  Case one{fmt::format("reduce-window/{}/{}_{}/{}", type_name(type), body, row.label, values_name(values)),
+           Op::REDUCE_WINDOW,
+           type,
+           "",
+           {{.values = values, .low = hlo::is_integer(type) ? -9.0 : -1, .high = hlo::is_integer(type) ? 9.0 : 1},
+            {.values = Values::Fixed, .fixed = {start}}},
+           sum ? sum_bound(type, terms(row), false) : Bound{}};
+  one.text = text.root(Shape::array(type, outputs(row)),
+                       fmt::format("reduce-window({}, {}), {}, to_apply={}", x, init, window_text(row), combine));
+  list.add(std::move(one));
+}
+
+// Two operands, one body: the largest and its place.
+void add_argmax_window(CaseList& list, const Row& row) {
+  Text text;
+  text.computation(
+      "argmax",
+      "  a = f32[] parameter(0)\n  i = s32[] parameter(1)\n  b = f32[] parameter(2)\n  j = s32[] parameter(3)\n"
+      "  first = pred[] compare(a, b), direction=GE\n  v = f32[] select(first, a, b)\n"
+      "  k = s32[] select(first, i, j)\n  ROOT r = (f32[], s32[]) tuple(v, k)\n");
+  const std::string x = text.parameter(Shape::array(Type::F32, inputs(row))),
+                    y = text.parameter(Shape::array(Type::S32, inputs(row)));
+  const std::string least = text.parameter(Shape::scalar(Type::F32)), none = text.parameter(Shape::scalar(Type::S32));
+  Case one{fmt::format("reduce-window/f32/argmax_{}/distinct", row.label),
+           Op::REDUCE_WINDOW,
+           Type::F32,
+           "",
+           {{.values = Values::Distinct},
+            {.low = 0, .high = 99},
+            {.values = Values::Fixed, .fixed = {-1000}},
+            {.values = Values::Fixed, .fixed = {-1}}},
+           {}};
+  one.text =
+      text.root(Shape::tuple({Shape::array(Type::F32, outputs(row)), Shape::array(Type::S32, outputs(row))}),
+                fmt::format("reduce-window({}, {}, {}, {}), {}, to_apply=argmax", x, y, least, none, window_text(row)));
+  list.add(std::move(one));
+}
+
+// `values` Ties: the first of equal elements is selected.
+void add_select_and_scatter(CaseList& list, const Row& row, Type type, Values values) {
+  for (const Dimension& d : row.dims) {
+    if (d.base_dilation != 1 || d.window_dilation != 1) return;
+  }
+  Text text;
+  const std::string t(type_name(type));
+  const std::string combine = text.combiner("add", type);
+  text.computation(
+      "select",
+      fmt::format("  a = {0}[] parameter(0)\n  b = {0}[] parameter(1)\n  ROOT r = pred[] compare(a, b), direction=GE\n",
+                  t));
+  const Shape operand = Shape::array(type, inputs(row));
+  const std::string x = text.parameter(operand), source = text.parameter(Shape::array(type, outputs(row)));
+  const std::string init = text.parameter(Shape::scalar(type));
+  const double most = hlo::is_integer(type) ? 9 : 1;
+  Case one{fmt::format("select-and-scatter/{}/{}/{}", t, row.label, values_name(values)),
+           Op::SELECT_AND_SCATTER,
+           type,
+           "",
+           {{.values = values, .low = -most, .high = most},
+            {.low = -most, .high = most},
+            {.values = Values::Fixed, .fixed = {0}}},
+           sum_bound(type, terms(row), false)};
+  one.bound.terms = hlo::is_float(type) ? terms(row) : 1;
+  one.bound.signed_data = true;
+  one.text = text.root(operand, fmt::format("select-and-scatter({}, {}, {}), {}, select=select, scatter={}", x, source,
+                                            init, window_text(row), combine));
+  list.add(std::move(one));
+}
+
+}  // namespace
+
+void add_window_cases(CaseList& list) {
+  for (const Row& row : rows()) {
+    for (const Type type : {Type::F32, Type::S32, Type::F64, Type::BF16, Type::F16, Type::S8, Type::U32}) {
+      add_reduce_window(list, row, "add", type, 0, Values::Unit);
+      add_reduce_window(list, row, "maximum", type, hlo::is_unsigned(type) ? 0 : -100, Values::Unit);
+    }
+    add_reduce_window(list, row, "minimum", Type::F32, 0.25, Values::Ties);
+    add_reduce_window(list, row, "add", Type::F32, 0.5, Values::Unit);
+    add_reduce_window(list, row, "multiply", Type::S32, 1, Values::Unit);
+    add_reduce_window(list, row, "or", Type::PRED, 0, Values::Unit);
+    add_reduce_window(list, row, "maximum", Type::F32, -3, Values::Edges);
+    add_argmax_window(list, row);
+    for (const Type type : {Type::F32, Type::S32, Type::F64}) {
+      add_select_and_scatter(list, row, type, Values::Distinct);
+      add_select_and_scatter(list, row, type, Values::Ties);
+    }
+  }
+}
+
+}  // namespace collet::conformance

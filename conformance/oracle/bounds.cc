@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/oracle/bounds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "conformance/oracle/pattern.h"
+#include "hlo/base/float_format.h"
+
+namespace collet::conformance {
+namespace {
+
+using namespace collet::hlo;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+FloatFormat format_of(Type type) {
+  return float_format(static_cast<uint32_t>(real_type(type)));
+}
+
+int smallest_exponent(const FloatFormat& format) {
+  return 1 - format.bias;
+}
+
+double smallest_normal(Type type) {
+  return std::ldexp(1.0, smallest_exponent(format_of(type)));
+}
+
+double gamma(double n, double u) {
+  return n * u < 0.5 ? n * u / (1 - n * u) : kInfinity;
+}
+
+// One element of one output, as real numbers.
+struct Element {
+  double expected, got, imag_expected, imag_got;
+};
+
+struct Judge {
+  Type type;
+  const Bound& bound;
+  const Reference& reference;
+  double scale = 0;  // largest finite magnitude of the output
+  bool flushes = false;
+
+  double allowed(int64_t i, double expected, double modulus) const {
+    const double ulp = ulp_at(type, is_complex(type) ? modulus : expected);
+    switch (bound.kind) {
+      case Bound::Kind::Ulp:
+        return bound.ulps * ulp;
+      case Bound::Kind::Scaled:
+        return bound.ulps * std::max(ulp_at(type, scale), ulp);
+      case Bound::Kind::Sum:
+        return sum_bound(i, ulp);
+      default:
+        return 0;
+    }
+  }
+
+  double sum_bound(int64_t i, double ulp) const {
+    const double own = unit_roundoff(type);
+    const double u = bound.wide ? std::min(own, unit_roundoff(Type::F32)) : own;
+    const double magnitude = std::fabs(reference.magnitude.as_double(i));
+    // One more term for the rounding of the oracle's own f64; products of complex numbers have four parts.
+    const double factor = is_complex(type) ? 4 : 1;
+    return factor * gamma(bound.terms + 1, u) * magnitude + ulp;
+  }
+};
+
+bool same_special(double expected, double got) {
+  if (std::isnan(expected) || std::isnan(got)) return std::isnan(expected) && std::isnan(got);
+  return expected == got;
+}
+
+bool is_flushed(const Judge& judge, double expected, double got) {
+  return judge.flushes && got == 0 && std::fabs(expected) < smallest_normal(judge.type);
+}
+
+// Whether `got` is fine; raises the worst errors seen.
+bool judge_real(const Judge& judge, int64_t i, double expected, double rounded, double got, double modulus,
+                Comparison& result) {
+  if (!std::isfinite(rounded) || !std::isfinite(got)) {
+    if (same_special(rounded, got)) return true;
+    // Near overflow an error of one ULP may cross to infinity or back.
+    const double allowed = judge.allowed(i, expected, modulus);
+    const bool near = allowed > 0 && !std::isnan(rounded) && !std::isnan(got) &&
+                      std::signbit(rounded) == std::signbit(got) &&
+                      std::min(std::fabs(rounded), std::fabs(got)) >= largest_finite(judge.type) - 2 * allowed;
+    if (!near) result.worst_ulp = kInfinity;
+    return near;
+  }
+  if (is_flushed(judge, rounded, got)) return true;
+  if (judge.bound.kind == Bound::Kind::Exact) {
+    const bool same = rounded == got && (rounded != 0 || std::signbit(rounded) == std::signbit(got));
+    if (!same) result.worst_ulp = std::max(result.worst_ulp, std::max(ulp_error(judge.type, rounded, got), 1.0));
+    return same;
+  }
+  const double error = std::fabs(got - expected);
+  const double allowed = judge.allowed(i, expected, modulus);
+  const double modulus_ulp = ulp_at(judge.type, is_complex(judge.type) ? modulus : expected);
+  result.worst_ulp = std::max(result.worst_ulp, error / modulus_ulp);
+  if (allowed > 0) result.worst_share = std::max(result.worst_share, error / allowed);
+  return error <= allowed;
+}
+
+bool judge_element(const Judge& judge, int64_t i, const Literal& got, Comparison& result) {
+  const Literal& rounded = judge.reference.value;
+  const Literal& exact = judge.reference.exact.valid() ? judge.reference.exact : rounded;
+  if (!is_float(judge.type) && !is_complex(judge.type)) {
+    return rounded.as_int(i) == got.as_int(i);
+  }
+  const double modulus = std::hypot(exact.as_double(i), exact.imaginary(i));
+  if (!judge_real(judge, i, exact.as_double(i), rounded.as_double(i), got.as_double(i), modulus, result)) return false;
+  return !is_complex(judge.type) ||
+         judge_real(judge, i, exact.imaginary(i), rounded.imaginary(i), got.imaginary(i), modulus, result);
+}
+
+double largest_magnitude(const Literal& value) {
+  double largest = 0;
+  for (int64_t i = 0; i < value.element_count(); ++i) {
+    for (const double part : {value.as_double(i), value.imaginary(i)}) {
+      if (std::isfinite(part)) largest = std::max(largest, std::fabs(part));
+    }
+  }
+  return largest;
+}
+
+}  // namespace
+
+double unit_roundoff(Type type) {
+  return std::ldexp(1.0, -(format_of(type).mantissa_bits + 1));
+}
+
+double largest_finite(Type type) {
+  const FloatFormat format = format_of(type);
+  if (format.specials == FloatSpecials::IEEE) {
+    const int most = (1 << format.exponent_bits) - 2 - format.bias;
+    return std::ldexp(2 - std::ldexp(1.0, -format.mantissa_bits), most);
+  }
+  const uint64_t patterns = uint64_t{1} << (format.bits() - (format.specials == FloatSpecials::E8M0 ? 0 : 1));
+  for (uint64_t bits = patterns; bits-- > 0;) {
+    if (const double value = decode_float(format, bits); std::isfinite(value)) return value;
+  }
+  return 0;
+}
+
+double ulp_at(Type type, double value) {
+  const FloatFormat format = format_of(type);
+  const int least = smallest_exponent(format);
+  int exponent = least;
+  if (value != 0 && std::isfinite(value)) exponent = std::max(least, std::ilogb(value));
+  return std::ldexp(1.0, exponent - format.mantissa_bits);
+}
+
+double ulp_error(Type type, double expected, double got) {
+  if (same_special(expected, got)) return 0;
+  if (!std::isfinite(expected) || !std::isfinite(got)) return kInfinity;
+  return std::fabs(got - expected) / ulp_at(type, expected);
+}
+
+std::string index_text(const Shape& shape, int64_t index) {
+  std::vector<int64_t> at(static_cast<size_t>(shape.rank()));
+  for (int d = shape.rank() - 1; d >= 0; --d) {
+    const int64_t size = std::max<int64_t>(shape.dim(d), 1);
+    at[static_cast<size_t>(d)] = index % size;
+    index /= size;
+  }
+  return fmt::format("({})", fmt::join(at, ", "));
+}
+
+std::string element_text(const Literal& value, int64_t i) {
+  if (is_complex(value.type())) return fmt::format("({:.9g}, {:.9g})", value.as_double(i), value.imaginary(i));
+  if (is_float(value.type())) return fmt::format("{:.{}g}", value.as_double(i), value.type() == Type::F64 ? 17 : 9);
+  if (value.type() == Type::U64) return fmt::format("{}", static_cast<uint64_t>(value.as_int(i)));
+  return fmt::format("{}", value.as_int(i));
+}
+
+Comparison compare(const Reference& reference, const Literal& got, const Bound& bound, bool flushes) {
+  Comparison result;
+  const Literal& expected = reference.value;
+  if (!expected.shape().same_without_layout(got.shape())) {
+    return {.agrees = false,
+            .bad = 1,
+            .first = 0,
+            .expected = expected.shape().to_string(),
+            .got = got.shape().to_string(),
+            .pattern = "another shape"};
+  }
+  if (!expected.shape().is_array()) return result;
+  result.elements = expected.element_count();
+  const Judge judge{expected.type(), bound, reference,
+                    bound.kind == Bound::Kind::Scaled ? largest_magnitude(expected) : 0, flushes};
+  const auto width = static_cast<size_t>(type_info(expected.type()).bytes());
+  std::vector<int64_t> bad;
+  for (int64_t i = 0; i < result.elements; ++i) {
+    const size_t offset = static_cast<size_t>(i) * width;
+    if (std::memcmp(expected.bytes() + offset, got.bytes() + offset, width) == 0) continue;
+    if (bound.kind != Bound::Kind::Bits && judge_element(judge, i, got, result)) continue;
+    bad.push_back(i);
+  }
+  if (bad.empty()) return result;
+  result.agrees = false;
+  result.bad = static_cast<int64_t>(bad.size());
+  result.first = bad.front();
+  result.expected = element_text(expected, result.first);
+  result.got = element_text(got, result.first);
+  result.pattern = describe_pattern(got.shape(), bad);
+  return result;
+}
+
+}  // namespace collet::conformance

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "hlo/ir/literal.h"
+
+/// \file
+/// How far a result may lie from the oracle's, and whether it does. Every bound is one that can be defended: a number of
+/// ULP for an elementary function, Higham's gamma(n) times the sum of magnitudes for sums and products.
+
+namespace collet::conformance {
+
+/// How the results of a case are judged.
+struct Bound {
+  enum class Kind : uint8_t {
+    Bits,   ///< the same bytes: data movement
+    Exact,  ///< the same values; NaN is NaN, zeros have their sign
+    Ulp,    ///< within `ulps` of the exact result (f16, bf16 and narrower: of the once-rounded result)
+    Sum,    ///< within gamma(terms) * magnitude, element by element
+    Scaled  ///< within `ulps` of the output's largest magnitude: factorisations, transforms
+  };
+  Kind kind = Kind::Exact;
+  double ulps = 0;
+  double terms = 1;
+  /// Sums of 16-bit types are kept in at least f32, as a product does; else in the result's own type.
+  bool wide = true;
+  /// Operands choose what is summed (select-and-scatter): the magnitude takes their absolute values from the second on.
+  bool signed_data = false;
+  /// 0: everything is judged; 1: only the upper, -1: only the lower triangle of the last two dimensions.
+  int triangle = 0;
+};
+
+/// What the oracle knows of one output.
+struct Reference {
+  hlo::Literal value;      ///< in the output's type, rounded once
+  hlo::Literal exact;      ///< f64 or c128, for Sum; may be invalid
+  hlo::Literal magnitude;  ///< f64, for Sum: the same program on absolute values; may be invalid
+};
+
+/// What came of comparing one output.
+struct Comparison {
+  bool agrees = true;
+  double worst_ulp = 0;    ///< largest error in ULP of the result's type; infinity for a wrong NaN or infinity
+  double worst_share = 0;  ///< largest error as a share of what is allowed
+  int64_t bad = 0;         ///< elements out of bounds
+  int64_t elements = 0;
+  int64_t first = -1;                   ///< index of the first of them, row-major
+  std::string expected = {}, got = {};  ///< there
+  std::string pattern = {};             ///< what the bad indices have in common
+};
+
+/// The exact distance in units in the last place of `type` at `expected`.
+double ulp_error(hlo::Type type, double expected, double got);
+/// The size of a unit in the last place of `type` at `value`.
+double ulp_at(hlo::Type type, double value);
+/// The largest finite value of a float type.
+double largest_finite(hlo::Type type);
+/// 2^-p of a float type, p its precision: half the distance from 1 to the next value.
+double unit_roundoff(hlo::Type type);
+
+/// `flushes`: the device takes denormals for zero, so that a zero may stand for one.
+Comparison compare(const Reference& expected, const hlo::Literal& got, const Bound& bound, bool flushes);
+
+/// "12 at (1, 4)": for messages.
+std::string element_text(const hlo::Literal& value, int64_t index);
+std::string index_text(const hlo::Shape& shape, int64_t index);
+
+}  // namespace collet::conformance

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "hlo/ir/module.h"
+
+namespace collet::hlo {
+
+/// Writes instructions at the end of a computation's order, in as few words as a rewrite can do with.
+///
+/// Errors stick: what cannot be built is InstrId::None, everything built from that is None too, and status() says what
+/// went wrong first. So a rewrite is written without looking at each step, and asks once at its end.
+class Builder {
+ public:
+  Builder(Module& module, CompId computation) : module_(module), computation_(computation) {}
+
+  Module& module() { return module_; }
+  CompId computation() const { return computation_; }
+  const Status& status() const { return status_; }
+  /// Remembers the first error; returns None.
+  InstrId fail(Status status);
+  /// What is built from here carries the metadata of `instr`.
+  void set_origin(const Instruction* instr);
+
+  const Shape& shape(InstrId id) const;
+  Type type(InstrId id) const { return shape(id).type(); }
+  std::span<const int64_t> dims(InstrId id) const { return shape(id).dims(); }
+  int rank(InstrId id) const { return shape(id).rank(); }
+
+  /// Any op, with the result's shape as the caller knows it.
+  InstrId op(Op op, const Shape& shape, std::span<const InstrId> operands, const void* attrs = nullptr,
+             std::span<const CompId> called = {});
+  InstrId op(Op o, const Shape& shape, std::initializer_list<InstrId> operands, const void* attrs = nullptr,
+             std::span<const CompId> called = {}) {
+    return op(o, shape, std::span(operands.begin(), operands.size()), attrs, called);
+  }
+  /// Any op, its shape inferred.
+  InstrId inferred(Op op, std::span<const InstrId> operands, const void* attrs = nullptr,
+                   std::span<const CompId> called = {}, const Shape* declared = nullptr);
+
+  // Constants. Scalars and their broadcasts are made once per builder.
+  InstrId constant(Literal value);
+  InstrId scalar(Type type, double value, double imaginary = 0);
+  InstrId scalar_int(Type type, int64_t value);
+  /// A scalar broadcast to the dimensions of `x`, of `x`'s type.
+  InstrId like(InstrId x, double value) { return fill(shape(x), value); }
+  InstrId like_int(InstrId x, int64_t value) { return fill_int(shape(x), value); }
+  InstrId fill(const Shape& shape, double value, double imaginary = 0);
+  InstrId fill_int(const Shape& shape, int64_t value);
+  /// A rank-1 or higher constant of integers.
+  InstrId ints(Type type, std::span<const int64_t> values);
+
+  // Elementwise; operands of equal dimensions.
+  InstrId unary(Op op, InstrId x);
+  InstrId binary(Op op, InstrId a, InstrId b);
+  InstrId compare(InstrId a, Direction direction, InstrId b, CompareType type = CompareType::DEFAULT);
+  InstrId select(InstrId predicate, InstrId on_true, InstrId on_false);
+  /// The same value where it has that type already.
+  InstrId convert(InstrId x, Type type);
+  /// To a type of the same width.
+  InstrId bitcast_convert(InstrId x, Type type);
+  InstrId add(InstrId a, InstrId b) { return binary(Op::ADD, a, b); }
+  InstrId sub(InstrId a, InstrId b) { return binary(Op::SUBTRACT, a, b); }
+  InstrId mul(InstrId a, InstrId b) { return binary(Op::MULTIPLY, a, b); }
+  InstrId div(InstrId a, InstrId b) { return binary(Op::DIVIDE, a, b); }
+  InstrId max(InstrId a, InstrId b) { return binary(Op::MAXIMUM, a, b); }
+  InstrId min(InstrId a, InstrId b) { return binary(Op::MINIMUM, a, b); }
+  InstrId and_(InstrId a, InstrId b) { return binary(Op::AND, a, b); }
+  InstrId or_(InstrId a, InstrId b) { return binary(Op::OR, a, b); }
+  InstrId xor_(InstrId a, InstrId b) { return binary(Op::XOR, a, b); }
+  InstrId not_(InstrId a) { return unary(Op::NOT, a); }
+  InstrId neg(InstrId a) { return unary(Op::NEGATE, a); }
+  InstrId abs(InstrId a) { return unary(Op::ABS, a); }
+  InstrId shl(InstrId a, int64_t bits) { return binary(Op::SHIFT_LEFT, a, like_int(a, bits)); }
+  InstrId shr(InstrId a, int64_t bits) { return binary(Op::SHIFT_RIGHT_LOGICAL, a, like_int(a, bits)); }
+  /// a * b + c, in two roundings.
+  InstrId mad(InstrId a, InstrId b, InstrId c) { return add(mul(a, b), c); }
+
+  // Movement. Where nothing would change, `x` itself comes back.
+  InstrId reshape(InstrId x, std::span<const int64_t> dims);
+  InstrId reshape(InstrId x, std::initializer_list<int64_t> dims) {
+    return reshape(x, std::span<const int64_t>(dims.begin(), dims.size()));
+  }
+  InstrId transpose(InstrId x, std::span<const int64_t> permutation);
+  /// Dimension i of `x` becomes dimension mapping[i] of the result, whose sizes are `dims`.
+  InstrId broadcast(InstrId x, std::span<const int64_t> dims, std::span<const int64_t> mapping);
+  InstrId slice(InstrId x, std::span<const int64_t> start, std::span<const int64_t> limit,
+                std::span<const int64_t> stride = {});
+  /// [start, limit) of one dimension.
+  InstrId slice_dim(InstrId x, int64_t dim, int64_t start, int64_t limit, int64_t stride = 1);
+  InstrId pad(InstrId x, InstrId value, std::span<const int64_t> low, std::span<const int64_t> high,
+              std::span<const int64_t> interior = {});
+  InstrId pad_dim(InstrId x, InstrId value, int64_t dim, int64_t low, int64_t high, int64_t interior = 0);
+  InstrId concatenate(std::span<const InstrId> xs, int64_t dim);
+  InstrId reverse(InstrId x, std::span<const int64_t> dims);
+  InstrId iota(const Shape& shape, int64_t dim);
+  InstrId dynamic_slice(InstrId x, std::span<const InstrId> starts, std::span<const int64_t> sizes);
+  InstrId dynamic_update_slice(InstrId x, InstrId update, std::span<const InstrId> starts);
+
+  // Structures.
+  /// Over `dims`, combining by a binary op (add, multiply, maximum, minimum, and, or, xor).
+  InstrId reduce(InstrId x, InstrId init, std::span<const int64_t> dims, Op combine);
+  /// With the identity of `combine` as the initial value.
+  InstrId reduce(InstrId x, std::span<const int64_t> dims, Op combine);
+  InstrId dot(InstrId a, InstrId b, const DotAttrs& attrs, Type result);
+  InstrId tuple(std::span<const InstrId> xs);
+  InstrId get(InstrId tuple, int64_t index);
+  /// while over a flat tuple of `state`; the computations take and give that tuple (condition: pred).
+  InstrId loop(CompId condition, CompId body, std::span<const InstrId> state);
+  /// `op(a, b)` on scalars of `type`; one per builder and kind.
+  CompId combiner(Op op, Type type);
+  /// The value that `combine` leaves everything as it is with: 0, 1, -inf or the least integer, ...
+  Literal identity(Op combine, Type type);
+
+ private:
+  InstrId filled(const Shape& shape, Literal scalar);
+  template <typename T>
+  T* make(const T& value) {
+    return module_.arena().make<T>(value);
+  }
+
+  Module& module_;
+  CompId computation_;
+  Status status_;
+  const Extras* extras_ = nullptr;
+  std::multimap<uint64_t, InstrId> scalars_;
+  std::map<std::pair<InstrId, std::vector<int64_t>>, InstrId> fills_;
+  std::map<std::pair<Op, Type>, CompId> combiners_;
+};
+
+}  // namespace collet::hlo

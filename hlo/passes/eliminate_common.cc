@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <unordered_map>
+
+#include "hlo/passes/passes.h"
+#include "hlo/passes/rewriter.h"
+
+namespace collet::hlo {
+namespace {
+
+// Bodies beyond this size are compared by identity only.
+constexpr size_t kLargestBody = 256;
+
+uint64_t mix(uint64_t h, uint64_t v) {
+  h ^= v + 0x9E3779B97F4A7C15ull + (h << 6) + (h >> 2);
+  return h * 0xBF58476D1CE4E5B9ull;
+}
+
+uint64_t hash_shape(const Shape& shape) {
+  uint64_t h = static_cast<uint64_t>(shape.type());
+  for (int64_t d : shape.dims()) h = mix(h, static_cast<uint64_t>(d));
+  if (shape.is_tuple()) h = mix(h, shape.elements().size());
+  return h;
+}
+
+// Operands in the order that stands for all orders in which the op gives the same value.
+std::vector<uint32_t> key_operands(const Instruction& instr, const std::vector<uint32_t>& number) {
+  std::vector<uint32_t> out;
+  for (InstrId o : instr.operands) out.push_back(number.empty() ? index_of(o) : number[index_of(o)]);
+  if (op_info(instr.op).has(COLLET_OP_COMMUTES)) std::sort(out.begin(), out.end());
+  return out;
+}
+
+bool same_attributes(const Module& module, const Instruction& a, const Instruction& b) {
+  if (a.op == Op::CONSTANT) return module.literal(a) == module.literal(b);
+  return a.attrs == b.attrs || equal_records(op_info(a.op).record, a.attrs, b.attrs);
+}
+
+uint64_t hash_attributes(const Module& module, const Instruction& instr) {
+  if (instr.op == Op::CONSTANT) return module.literal(instr).hash();
+  const Record record = op_info(instr.op).record;
+  return record == Record::None ? 0 : hash_record(record, instr.attrs);
+}
+
+/// Which computation stands for each: equal bodies are one.
+class Representatives {
+ public:
+  explicit Representatives(Module& module) : module_(module) {
+    representative_.resize(module.computation_limit());
+    for (size_t i = 0; i < representative_.size(); ++i) representative_[i] = static_cast<CompId>(i);
+  }
+
+  CompId of(CompId c) const { return representative_[index_of(c)]; }
+
+  // Callees first.
+  void add(CompId c) {
+    const Computation& computation = module_[c];
+    if (computation.order.size() > kLargestBody || c == module_.entry()) return;
+    uint64_t h = computation.parameters.size();
+    for (InstrId id : computation.order) {
+      const Instruction& instr = module_[id];
+      if (has_side_effect(instr.op)) return;
+      h = mix(mix(h, static_cast<uint64_t>(instr.op)), hash_shape(instr.shape) ^ hash_attributes(module_, instr));
+    }
+    for (auto [it, end] = seen_.equal_range(h); it != end; ++it)
+      if (equal(module_[it->second], computation)) {
+        representative_[index_of(c)] = it->second;
+        return;
+      }
+    seen_.emplace(h, c);
+  }
+
+ private:
+  bool equal(const Computation& a, const Computation& b) const {
+    if (a.order.size() != b.order.size() || a.parameters.size() != b.parameters.size() ||
+        a.execution_thread != b.execution_thread)
+      return false;
+    std::unordered_map<uint32_t, uint32_t> match;  // of b's instructions to a's
+    for (size_t i = 0; i < a.order.size(); ++i) {
+      const Instruction& x = module_[a.order[i]];
+      const Instruction& y = module_[b.order[i]];
+      if (x.op != y.op || !(x.shape == y.shape) || x.operands.size() != y.operands.size() ||
+          x.called.size() != y.called.size() || !same_attributes(module_, x, y))
+        return false;
+      for (size_t k = 0; k < x.operands.size(); ++k)
+        if (match.at(index_of(y.operands[k])) != index_of(x.operands[k])) return false;
+      for (size_t k = 0; k < x.called.size(); ++k)
+        if (of(x.called[k]) != of(y.called[k])) return false;
+      match[index_of(b.order[i])] = index_of(a.order[i]);
+    }
+    return match.at(index_of(b.root)) == index_of(a.root);
+  }
+
+  Module& module_;
+  std::vector<CompId> representative_;
+  std::unordered_multimap<uint64_t, CompId> seen_;
+};
+
+bool may_share(const Module& module, const Instruction& instr, const std::vector<bool>& effects) {
+  if (instr.op == Op::PARAMETER || has_effect(module, instr, effects)) return false;
+  // Barriers hold apart what is equal on purpose.
+  if (instr.op == Op::OPT_BARRIER || instr.op == Op::AFTER_ALL) return false;
+  return !(instr.extras && !instr.extras->control_predecessors.empty());
+}
+
+bool share_in(Module& module, CompId computation, const std::vector<bool>& effects) {
+  std::unordered_multimap<uint64_t, InstrId> seen;
+  Rewriter rewriter(module, computation);
+  for (InstrId id : rewriter.instructions()) {
+    const Instruction& instr = rewriter.enter(id);
+    InstrId same = InstrId::None;
+    if (may_share(module, instr, effects)) {
+      const std::vector<uint32_t> operands = key_operands(instr, {});
+      uint64_t h = mix(static_cast<uint64_t>(instr.op), hash_shape(instr.shape));
+      for (uint32_t o : operands) h = mix(h, o);
+      h = mix(h, hash_attributes(module, instr));
+      for (auto [it, end] = seen.equal_range(h); it != end && same == InstrId::None; ++it) {
+        const Instruction& other = module[it->second];
+        if (other.op == instr.op && other.shape == instr.shape && other.called == instr.called &&
+            key_operands(other, {}) == operands && same_attributes(module, other, instr))
+          same = it->second;
+      }
+      if (same == InstrId::None) seen.emplace(h, id);
+    }
+    if (same == InstrId::None)
+      rewriter.keep(id);
+    else
+      rewriter.replace(id, same);
+  }
+  return rewriter.finish();
+}
+
+}  // namespace
+
+Expected<bool> eliminate_common(Module& module, PassContext&) {
+  const std::vector<bool> effects = computations_with_effects(module);
+  Representatives representatives(module);
+  bool changed = false;
+  for (CompId c : post_order(module)) {
+    for (InstrId id : module[c].order)
+      for (CompId& callee : module[id].called) {
+        const CompId other = representatives.of(callee);
+        changed |= other != callee;
+        callee = other;
+      }
+    changed |= share_in(module, c, effects);
+    representatives.add(c);
+  }
+  if (changed) order_computations(module);
+  return changed;
+}
+
+}  // namespace collet::hlo

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <unordered_map>
+
+#include "hlo/passes/passes.h"
+#include "hlo/passes/rewriter.h"
+
+// The flat form:
+// - the entry's parameters are arrays (or tokens); its root is an array or one `tuple` of arrays;
+// - while and each branch of conditional take one flat tuple, made by a `tuple`, and give one flat tuple, even if it
+//   has one element; their computations have one parameter, a flat tuple;
+// - call and fusion take arrays; what they give is an array or a flat tuple;
+// - the values of other ops with several results are looked at by get-tuple-element only. Operands that an op wants as
+//   a tuple (outfeed, custom-call) come from a `tuple` right before it.
+
+namespace collet::hlo {
+namespace {
+
+enum class Role : uint8_t { None, Entry, Condition, Body, Inlined, Plain };
+
+using Leaves = std::vector<InstrId>;
+
+// A tuple of tuples of tuples can ask for any number of arrays in a few lines.
+constexpr int64_t kMostLeaves = int64_t{1} << 20;
+
+void collect(const Shape& shape, std::vector<Shape>& out) {
+  if (!shape.is_tuple()) {
+    out.push_back(shape);
+    return;
+  }
+  for (const Shape& element : shape.elements()) {
+    if (static_cast<int64_t>(out.size()) > kMostLeaves) return;
+    collect(element, out);
+  }
+}
+
+std::vector<Shape> leaf_shapes(const Shape& shape) {
+  std::vector<Shape> out;
+  collect(shape, out);
+  return out;
+}
+
+Shape flat_tuple(const Shape& shape) {
+  return Shape::tuple(leaf_shapes(shape));
+}
+
+bool is_flat_tuple(const Shape& shape) {
+  return shape.is_tuple() &&
+         std::none_of(shape.elements().begin(), shape.elements().end(), [](const Shape& s) { return s.is_tuple(); });
+}
+
+Role role_of(Op op, size_t which) {
+  switch (op) {
+    case Op::WHILE:
+      return which == 0 ? Role::Condition : Role::Body;
+    case Op::CONDITIONAL:
+      return Role::Body;
+    case Op::CALL:
+    case Op::FUSION:
+      return Role::Inlined;
+    default:
+      return Role::Plain;
+  }
+}
+
+// Ops whose first operand is the op that they wait for.
+bool awaits(Op op) {
+  switch (op) {
+    case Op::ASYNC_UPDATE:
+    case Op::ASYNC_DONE:
+    case Op::COPY_DONE:
+    case Op::ALL_GATHER_DONE:
+    case Op::ALL_REDUCE_DONE:
+    case Op::COLLECTIVE_PERMUTE_DONE:
+    case Op::SEND_DONE:
+    case Op::RECV_DONE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool takes_tuple(Op op) {
+  return op == Op::WHILE || op == Op::CONDITIONAL || op == Op::OUTFEED || op == Op::CUSTOM_CALL || op == Op::SEND ||
+         op == Op::OPT_BARRIER || op == Op::ASYNC_START;
+}
+
+bool is_flat_instr(const Module& module, const Instruction& instr, Role role, bool is_root) {
+  if (!instr.shape.is_tuple()) return instr.op != Op::CONDITIONAL && instr.op != Op::WHILE;
+  switch (instr.op) {
+    case Op::PARAMETER:
+      return (role == Role::Condition || role == Role::Body) && is_flat_tuple(instr.shape);
+    case Op::TUPLE:
+      return is_flat_tuple(instr.shape);
+    case Op::WHILE:
+    case Op::CONDITIONAL: {
+      const bool made = std::all_of(instr.operands.begin() + (instr.op == Op::CONDITIONAL), instr.operands.end(),
+                                    [&](InstrId o) { return module[o].op == Op::TUPLE; });
+      return is_flat_tuple(instr.shape) && made;
+    }
+    case Op::CALL:
+    case Op::FUSION:
+      return is_flat_tuple(instr.shape) && !is_root;
+    case Op::OPT_BARRIER:
+      return is_flat_tuple(instr.shape) && module[instr.operand(0)].op == Op::TUPLE && !is_root;
+    case Op::GET_TUPLE_ELEMENT: {
+      const Op from = module[instr.operand(0)].op;
+      return from == Op::CUSTOM_CALL || from == Op::INFEED || from == Op::RECV_DONE || from == Op::ASYNC_DONE;
+    }
+    case Op::COPY:
+    case Op::CONSTANT:
+    case Op::DOMAIN:
+    case Op::ADD_DEPENDENCY:
+      return false;
+    default:
+      return role == Role::Plain || !is_root;
+  }
+}
+
+bool is_flat(const Module& module, CompId c, Role role) {
+  const Computation& computation = module[c];
+  const bool one_tuple = role == Role::Condition || role == Role::Body;
+  if (one_tuple && !module[computation.parameters.at(0)].shape.is_tuple()) return false;
+  if (role == Role::Body && module[computation.root].op != Op::TUPLE) return false;
+  std::unordered_map<uint32_t, bool> tuples;  // those that nobody may look into
+  for (InstrId id : computation.order) {
+    const Instruction& instr = module[id];
+    if (!is_flat_instr(module, instr, role, id == computation.root)) return false;
+    if (instr.op == Op::TUPLE) tuples[index_of(id)] = true;
+    if (takes_tuple(instr.op)) continue;
+    for (InstrId o : instr.operands)
+      if (tuples.contains(index_of(o))) return false;
+  }
+  return true;
+}
+
+class Flattener {
+ public:
+  Flattener(Module& module, CompId computation, Role role)
+      : module_(module), role_(role), computation_(computation), rewriter_(module, computation) {}
+
+  Status run() {
+    plan_parameters();
+    const InstrId root = module_[computation_].root;
+    for (InstrId id : rewriter_.instructions()) {
+      rewriter_.enter(id);
+      visit(id);
+      if (!status_.ok()) break;
+    }
+    finish_root(root);
+    rewriter_.finish();
+    if (status_.ok()) status_ = rewriter_.builder().status();
+    return status_;
+  }
+
+ private:
+  Builder& builder() { return rewriter_.builder(); }
+
+  // The arrays in a value, in order; taken out of it here if nobody did before.
+  Leaves leaves_of(InstrId old) {
+    const InstrId id = rewriter_.now(old);
+    if (!module_[id].shape.is_tuple()) return {id};
+    auto it = leaves_.find(index_of(id));
+    if (it != leaves_.end()) return it->second;
+    Leaves out;
+    take_apart(id, out);
+    leaves_[index_of(id)] = out;
+    return out;
+  }
+
+  void take_apart(InstrId id, Leaves& out) {
+    const Shape shape = module_[id].shape;
+    if (!shape.is_tuple()) {
+      out.push_back(id);
+      return;
+    }
+    for (size_t i = 0; i < shape.elements().size(); ++i) take_apart(builder().get(id, static_cast<int64_t>(i)), out);
+  }
+
+  // As it was before keep_flat changed it.
+  Shape original_shape(InstrId id) const {
+    auto it = originals_.find(index_of(id));
+    return it == originals_.end() ? module_[id].shape : it->second;
+  }
+
+  void define(InstrId id, Leaves leaves) {
+    if (static_cast<int64_t>(leaves.size()) > kMostLeaves)
+      status_ = resource_exhausted("a tuple of more than " + std::to_string(kMostLeaves) + " arrays");
+    if (module_[id].shape.is_tuple())
+      leaves_[index_of(id)] = std::move(leaves);
+    else
+      rewriter_.replace(id, leaves.at(0));
+  }
+
+  InstrId nest(const Shape& shape, const Leaves& leaves, size_t& next) {
+    if (!shape.is_tuple()) return leaves[next++];
+    std::vector<InstrId> elements;
+    for (const Shape& element : shape.elements()) elements.push_back(nest(element, leaves, next));
+    return builder().tuple(elements);
+  }
+
+  void set_operands(Instruction& instr, const std::vector<InstrId>& operands) {
+    instr.operands = module_.arena().list<InstrId>(std::span<const InstrId>(operands));
+  }
+
+  void plan_parameters() {
+    int64_t next = 0;
+    for (InstrId p : module_[computation_].parameters) {
+      first_leaf_.push_back(next);
+      next += static_cast<int64_t>(leaf_shapes(module_[p].shape).size());
+    }
+    if (role_ == Role::Entry || role_ == Role::Inlined) module_[computation_].parameters.clear();
+  }
+
+  void set_number(Instruction& parameter, int64_t number) {
+    auto* attrs = module_.make<ParameterAttrs>();
+    attrs->number = number;
+    parameter.attrs = attrs;
+  }
+
+  void visit_parameter(InstrId id, Instruction& instr) {
+    if (role_ == Role::Plain) return rewriter_.keep(id);
+    if (role_ == Role::Condition || role_ == Role::Body) {
+      const bool array = !instr.shape.is_tuple();
+      originals_[index_of(id)] = instr.shape;
+      instr.shape = flat_tuple(instr.shape);
+      rewriter_.keep(id);
+      if (array) rewriter_.replace(id, builder().get(id, 0));
+      return;
+    }
+    int64_t number = first_leaf_[static_cast<size_t>(instr.as<ParameterAttrs>().number)];
+    auto& parameters = module_[computation_].parameters;
+    if (!instr.shape.is_tuple()) {
+      if (parameters.size() <= static_cast<size_t>(number)) parameters.resize(static_cast<size_t>(number) + 1);
+      parameters[static_cast<size_t>(number)] = id;
+      set_number(instr, number);
+      return rewriter_.keep(id);
+    }
+    Leaves leaves;
+    for (const Shape& shape : leaf_shapes(instr.shape))
+      leaves.push_back(module_.append_parameter(computation_, number++, shape, module_.unique_name(instr.name)));
+    define(id, std::move(leaves));
+  }
+
+  // Keeps an op that gives a flat tuple now, and takes it apart.
+  void keep_flat(InstrId id, Instruction& instr) {
+    const bool array = !instr.shape.is_tuple();
+    originals_[index_of(id)] = instr.shape;
+    instr.shape = flat_tuple(instr.shape);
+    rewriter_.keep(id);
+    if (array) {
+      rewriter_.replace(id, builder().get(id, 0));
+    } else {
+      Leaves leaves;
+      take_apart(id, leaves);
+      define(id, std::move(leaves));
+    }
+  }
+
+  void visit_calling(InstrId id, Instruction& instr) {
+    std::vector<InstrId> operands;
+    if (instr.op == Op::CALL || instr.op == Op::FUSION) {
+      for (InstrId o : instr.operands)
+        for (InstrId leaf : leaves_of(o)) operands.push_back(leaf);
+      set_operands(instr, operands);
+      if (instr.shape.is_tuple()) return keep_flat(id, instr);
+      return rewriter_.keep(id);
+    }
+    for (size_t i = 0; i < instr.operands.size(); ++i) {
+      const bool selector = instr.op == Op::CONDITIONAL && i == 0;
+      operands.push_back(selector ? instr.operands[i] : builder().tuple(leaves_of(instr.operands[i])));
+    }
+    set_operands(instr, operands);
+    keep_flat(id, instr);
+  }
+
+  void visit(InstrId id) {
+    Instruction& instr = module_[id];
+    const bool tuple = instr.shape.is_tuple();
+    switch (instr.op) {
+      case Op::PARAMETER:
+        return visit_parameter(id, instr);
+      case Op::TUPLE: {
+        Leaves leaves;
+        for (InstrId o : instr.operands) {
+          if (static_cast<int64_t>(leaves.size()) > kMostLeaves) break;
+          const Leaves part = leaves_of(o);
+          leaves.insert(leaves.end(), part.begin(), part.end());
+        }
+        return define(id, std::move(leaves));
+      }
+      case Op::GET_TUPLE_ELEMENT: {
+        const Shape from = original_shape(instr.operand(0));
+        const auto index = static_cast<size_t>(instr.as<TupleIndexAttrs>().index);
+        size_t begin = 0;
+        for (size_t i = 0; i < index; ++i) begin += leaf_shapes(from.element(i)).size();
+        const Leaves all = leaves_of(instr.operand(0));
+        const auto first = all.begin() + static_cast<ptrdiff_t>(begin);
+        return define(id, Leaves(first, first + static_cast<ptrdiff_t>(leaf_shapes(from.element(index)).size())));
+      }
+      case Op::WHILE:
+      case Op::CONDITIONAL:
+      case Op::CALL:
+      case Op::FUSION:
+        return visit_calling(id, instr);
+      case Op::CONSTANT:
+        if (tuple) return visit_constant(id, module_.literal(instr));
+        break;
+      case Op::DOMAIN:
+        if (tuple) return define(id, leaves_of(instr.operand(0)));
+        break;
+      case Op::COPY:
+      case Op::ADD_DEPENDENCY:
+        if (tuple) {
+          Leaves leaves = leaves_of(instr.operand(0));
+          for (InstrId& leaf : leaves) {
+            std::vector<InstrId> operands(instr.operands.begin(), instr.operands.end());
+            operands[0] = leaf;
+            leaf = builder().op(instr.op, module_[leaf].shape, operands);
+          }
+          return define(id, std::move(leaves));
+        }
+        break;
+      case Op::OPT_BARRIER:
+        if (tuple) {
+          set_operands(instr, {builder().tuple(leaves_of(instr.operand(0)))});
+          return keep_flat(id, instr);
+        }
+        break;
+      default:
+        break;
+    }
+    if (!awaits(instr.op)) gather_operands(instr);
+    rewriter_.keep(id);
+  }
+
+  void visit_constant(InstrId id, const Literal& value) {
+    Leaves leaves;
+    const auto split = [&](const auto& self, const Literal& part) -> void {
+      if (!part.shape().is_tuple()) leaves.push_back(builder().constant(part));
+      for (const Literal& element : part.elements()) self(self, element);
+    };
+    split(split, value);
+    define(id, std::move(leaves));
+  }
+
+  // Puts tuples together again for ops that take them.
+  void gather_operands(Instruction& instr) {
+    std::vector<InstrId> operands(instr.operands.begin(), instr.operands.end());
+    bool changed = false;
+    for (InstrId& o : operands)
+      if (module_[o].shape.is_tuple()) {
+        size_t next = 0;
+        const Shape shape = original_shape(o);
+        o = nest(shape, leaves_of(o), next);
+        changed = true;
+      }
+    if (changed) set_operands(instr, operands);
+  }
+
+  void finish_root(InstrId root) {
+    if (!status_.ok() || !builder().status().ok()) return;
+    builder().set_origin(nullptr);
+    const InstrId now = rewriter_.now(root);
+    if (role_ == Role::Body || module_[now].shape.is_tuple())
+      module_[computation_].root = builder().tuple(leaves_of(root));
+  }
+
+  Module& module_;
+  Role role_;
+  CompId computation_;
+  Rewriter rewriter_;
+  std::unordered_map<uint32_t, Leaves> leaves_;
+  std::unordered_map<uint32_t, Shape> originals_;
+  std::vector<int64_t> first_leaf_;
+  Status status_;
+};
+
+// Number of the first leaf at `path` in `shape`, and how many there are.
+std::pair<int64_t, int64_t> leaf_range(const Shape& shape, Dims path) {
+  const Shape* at = &shape;
+  int64_t first = 0;
+  for (int64_t i : path) {
+    if (!at->is_tuple() || i < 0 || i >= static_cast<int64_t>(at->elements().size())) return {0, 0};
+    for (int64_t k = 0; k < i; ++k)
+      first += static_cast<int64_t>(leaf_shapes(at->element(static_cast<size_t>(k))).size());
+    at = &at->element(static_cast<size_t>(i));
+  }
+  return {first, static_cast<int64_t>(leaf_shapes(*at).size())};
+}
+
+void flatten_header(Module& module, const std::vector<Shape>& parameters, const Shape& result) {
+  ModuleHeader& header = module.header();
+  std::vector<int64_t> first;
+  int64_t next = 0;
+  for (const Shape& p : parameters) {
+    first.push_back(next);
+    next += static_cast<int64_t>(leaf_shapes(p).size());
+  }
+  const auto known = [&](int64_t parameter) {
+    return parameter >= 0 && parameter < static_cast<int64_t>(first.size());
+  };
+
+  std::vector<InputOutputAlias> aliases;
+  for (const InputOutputAlias& alias : header.aliases) {
+    if (!known(alias.parameter)) continue;
+    const auto p = static_cast<size_t>(alias.parameter);
+    const auto [out, outs] = leaf_range(result, alias.output_index);
+    const auto [in, ins] = leaf_range(parameters[p], alias.parameter_index);
+    for (int64_t i = 0; i < std::min(ins, outs); ++i) {
+      InputOutputAlias leaf;
+      if (result.is_tuple()) leaf.output_index = module.dims({out + i});
+      leaf.parameter = first[p] + in + i;
+      leaf.must = alias.must;
+      aliases.push_back(leaf);
+    }
+  }
+  header.aliases = std::move(aliases);
+
+  std::vector<BufferDonor> donors;
+  for (const BufferDonor& donor : header.donors) {
+    if (!known(donor.parameter)) continue;
+    const auto p = static_cast<size_t>(donor.parameter);
+    const auto [in, ins] = leaf_range(parameters[p], donor.parameter_index);
+    for (int64_t i = 0; i < ins; ++i) donors.push_back({first[p] + in + i, {}});
+  }
+  header.donors = std::move(donors);
+
+  if (header.has_entry_layout) {
+    std::vector<Shape> flat;
+    for (const Shape& p : header.entry_parameters) collect(p, flat);
+    header.entry_parameters = std::move(flat);
+    if (header.entry_result.is_tuple()) header.entry_result = flat_tuple(header.entry_result);
+  }
+  if (header.spmd_to_parameters.size() > 1) header.spmd_to_parameters.clear();
+  if (header.spmd_to_output.size() > 1) header.spmd_to_output.clear();
+}
+
+// The role of each computation; one that is used in several ways is copied for the others.
+std::vector<std::pair<CompId, Role>> assign_roles(Module& module, const std::vector<CompId>& order) {
+  std::unordered_map<uint32_t, Role> roles;
+  std::unordered_map<uint64_t, CompId> copies;
+  std::vector<std::pair<CompId, Role>> out;
+  const auto assign = [&](CompId c, Role role) {
+    const auto [it, fresh] = roles.try_emplace(index_of(c), role);
+    if (fresh) out.emplace_back(c, role);
+    if (it->second == role) return c;
+    const auto [copy, made] =
+        copies.try_emplace(uint64_t{index_of(c)} << 8 | static_cast<uint64_t>(role), CompId::None);
+    if (made) {
+      copy->second = clone_computation(module, c);
+      roles[index_of(copy->second)] = role;
+      out.emplace_back(copy->second, role);
+    }
+    return copy->second;
+  };
+  assign(module.entry(), Role::Entry);
+  for (CompId c : order)
+    for (InstrId id : module[c].order)
+      for (size_t i = 0; i < module[id].called.size(); ++i) {
+        CompId& callee = module[id].called[i];
+        callee = assign(callee, role_of(module[id].op, i));
+      }
+  return out;
+}
+
+}  // namespace
+
+Expected<bool> flatten_tuples(Module& module, PassContext&) {
+  const size_t before = module.computation_limit();
+  const auto roles = assign_roles(module, post_order(module));
+  bool changed = module.computation_limit() != before;
+  bool flat = true;
+  for (auto [c, role] : roles) flat &= is_flat(module, c, role);
+  if (flat) {
+    if (changed) order_computations(module);
+    return changed;
+  }
+  std::vector<Shape> parameters;
+  for (InstrId p : module.entry_computation().parameters) parameters.push_back(module[p].shape);
+  const Shape result = module[module.entry_computation().root].shape;
+  for (auto [c, role] : roles) COLLET_TRY(Flattener(module, c, role).run());
+  flatten_header(module, parameters, result);
+  order_computations(module);
+  return true;
+}
+
+}  // namespace collet::hlo

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <unordered_map>
+
+#include "hlo/ops/evaluate.h"
+#include "hlo/passes/passes.h"
+#include "hlo/passes/rewriter.h"
+
+namespace collet::hlo {
+namespace {
+
+constexpr int64_t kMostCalls = 1 << 20;
+
+/// Runs combiners and comparators; has no device, no queues and no randomness, and not much patience.
+class FoldContext : public EvalContext {
+ public:
+  explicit FoldContext(const Module& module) : module_(module) {}
+
+  Expected<Literal> call(CompId computation, std::span<Literal> arguments) override {
+    if (++calls_ > kMostCalls) return resource_exhausted("too long for a constant");
+    std::unordered_map<uint32_t, Literal> values;
+    for (InstrId id : module_[computation].order) {
+      const Instruction& instr = module_[id];
+      if (instr.op == Op::PARAMETER) {
+        values[index_of(id)] = arguments[static_cast<size_t>(instr.as<ParameterAttrs>().number)];
+        continue;
+      }
+      std::vector<Literal> operands;
+      for (InstrId o : instr.operands) operands.push_back(values.at(index_of(o)));
+      COLLET_ASSIGN(values[index_of(id)], evaluate({module_, instr, operands, *this}));
+    }
+    return values.at(index_of(module_[computation].root));
+  }
+  std::pair<uint64_t, uint64_t> next_rng_state(uint64_t) override { return {}; }
+  bool cancelled() const override { return calls_ > kMostCalls; }
+
+ private:
+  const Module& module_;
+  int64_t calls_ = 0;
+};
+
+// Elements that evaluating looks at, roughly.
+int64_t work(const Module& module, const Instruction& instr) {
+  int64_t largest = instr.shape.element_count();
+  for (InstrId o : instr.operands) largest = std::max(largest, module[o].shape.element_count());
+  if (instr.op == Op::DOT) {
+    const Shape& lhs = module[instr.operand(0)].shape;
+    for (int64_t d : instr.as<DotAttrs>().lhs_contracting)
+      largest *= std::max<int64_t>(1, lhs.dim(static_cast<int>(d)));
+  }
+  return largest;
+}
+
+bool may_fold(const Module& module, const Instruction& instr, const PassContext& context) {
+  const OpInfo& info = op_info(instr.op);
+  if (info.op_class == OpClass::COMMUNICATION || info.op_class == OpClass::EXECUTOR || has_side_effect(instr.op))
+    return false;
+  switch (instr.op) {
+    case Op::IOTA:       // cheaper to make than to hold
+    case Op::BROADCAST:  // likewise
+    case Op::CONVOLUTION:
+    case Op::SCATTER:
+    case Op::SORT:
+    case Op::RNG_BIT_GENERATOR:
+    case Op::SET_DIMENSION_SIZE:
+    case Op::DYNAMIC_RESHAPE:
+      return false;
+    default:
+      break;
+  }
+  if (info.family == Family::window || info.family == Family::linalg || info.family == Family::fft) return false;
+  if (!instr.shape.is_array() || instr.shape.has_dynamic()) return false;
+  int64_t bytes = 0;
+  for (InstrId o : instr.operands) {
+    if (module[o].op != Op::CONSTANT || module[o].shape.has_dynamic()) return false;
+    bytes += module[o].shape.byte_size();
+  }
+  const int64_t out = instr.shape.byte_size();
+  if (out > context.largest_folded_bytes || work(module, instr) > context.largest_folded_work) return false;
+  return out <= 1024 || out <= 4 * bytes;  // a pad of a scalar to a megabyte is no gain
+}
+
+}  // namespace
+
+Expected<bool> fold_constants(Module& module, PassContext& context) {
+  bool changed = false;
+  for (CompId computation : post_order(module)) {
+    Rewriter rewriter(module, computation);
+    for (InstrId id : rewriter.instructions()) {
+      const Instruction& instr = rewriter.enter(id);
+      if (!may_fold(module, instr, context)) {
+        rewriter.keep(id);
+        continue;
+      }
+      std::vector<Literal> operands;
+      for (InstrId o : instr.operands) operands.push_back(module.literal(module[o]));
+      FoldContext fold(module);
+      auto value = evaluate({module, instr, operands, fold});
+      if (!value.ok()) {
+        rewriter.keep(id);  // the program may never come to it; if it does, the error is said then
+        continue;
+      }
+      rewriter.replace(id, rewriter.builder().constant(std::move(*value)));
+    }
+    changed |= rewriter.finish();
+    COLLET_TRY(rewriter.builder().status());
+  }
+  return changed;
+}
+
+}  // namespace collet::hlo

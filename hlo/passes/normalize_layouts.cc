@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "hlo/passes/passes.h"
+#include "hlo/passes/rewriter.h"
+
+namespace collet::hlo {
+namespace {
+
+bool has_layout(const Shape& shape) {
+  if (shape.layout()) return true;
+  return std::any_of(shape.elements().begin(), shape.elements().end(), has_layout);
+}
+
+// Dimensions from the slowest in memory to the fastest.
+std::vector<int64_t> major_to_minor(const Shape& shape) {
+  std::vector<int64_t> out;
+  if (shape.layout() && shape.layout()->minor_to_major.size() == shape.dims().size())
+    out.assign(shape.layout()->minor_to_major.rbegin(), shape.layout()->minor_to_major.rend());
+  else
+    for (int i = 0; i < shape.rank(); ++i) out.push_back(i);
+  return out;
+}
+
+std::vector<int64_t> inverse(const std::vector<int64_t>& permutation) {
+  std::vector<int64_t> out(permutation.size());
+  for (size_t i = 0; i < permutation.size(); ++i) out[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
+  return out;
+}
+
+// The same memory read under another shape: to memory order, the new sizes in memory order, back to logical order.
+InstrId unfold_bitcast(Builder& b, InstrId x, const Shape& from, const Shape& to) {
+  const std::vector<int64_t> source = major_to_minor(from), target = major_to_minor(to);
+  std::vector<int64_t> sizes;
+  for (int64_t d : target) sizes.push_back(to.dim(static_cast<int>(d)));
+  x = b.transpose(x, source);
+  if (from.type() != to.type() && type_info(from.type()).bytes() == type_info(to.type()).bytes())
+    x = b.bitcast_convert(x, to.type());
+  else if (from.type() != to.type())
+    return b.fail(unimplemented("bitcast from " + from.to_string(true) + " to " + to.to_string(true) +
+                                ": the element types differ in width"));
+  x = b.reshape(x, sizes);
+  return b.transpose(x, inverse(target));
+}
+
+// The record without the layouts in it; null when there are none.
+const void* attributes_without_layouts(Module& module, const Instruction& instr) {
+  if (instr.op == Op::OUTFEED) {
+    const auto& attrs = instr.as<OutfeedAttrs>();
+    if (!attrs.shape || !has_layout(*attrs.shape)) return nullptr;
+    auto* out = module.make<OutfeedAttrs>();
+    *out = attrs;
+    out->shape = module.keep(attrs.shape->without_layout());
+    return out;
+  }
+  if (instr.op == Op::CUSTOM_CALL && !instr.as<CustomCallAttrs>().operand_layouts.empty()) {
+    auto* out = module.make<CustomCallAttrs>();
+    *out = instr.as<CustomCallAttrs>();
+    out->operand_layouts = {};
+    return out;
+  }
+  return nullptr;
+}
+
+bool normalize_header(ModuleHeader& header) {
+  bool changed = false;
+  const auto drop = [&](Shape& shape) {
+    if (!has_layout(shape)) return;
+    shape = shape.without_layout();
+    changed = true;
+  };
+  for (Shape& shape : header.entry_parameters) drop(shape);
+  drop(header.entry_result);
+  return changed;
+}
+
+}  // namespace
+
+Expected<bool> normalize_layouts(Module& module, PassContext&) {
+  bool changed = normalize_header(module.header());
+  for (CompId computation : module.computations()) {
+    bool bitcasts = false;
+    for (InstrId id : module[computation].order) bitcasts |= module[id].op == Op::BITCAST;
+    if (bitcasts) {
+      Rewriter rewriter(module, computation);
+      for (InstrId id : rewriter.instructions()) {
+        const Instruction& instr = rewriter.enter(id);
+        if (instr.op != Op::BITCAST) {
+          rewriter.keep(id);
+          continue;
+        }
+        const InstrId x = instr.operand(0);
+        rewriter.replace(id, unfold_bitcast(rewriter.builder(), x, module[x].shape, instr.shape));
+        // What follows sees the layout that the bitcast gave.
+        if (rewriter.builder().status().ok() && rewriter.now(id) != x) module[rewriter.now(id)].shape = instr.shape;
+      }
+      changed |= rewriter.finish();
+      COLLET_TRY(rewriter.builder().status());
+    }
+  }
+  for (CompId computation : module.computations())
+    for (InstrId id : module[computation].order) {
+      Instruction& instr = module[id];
+      if (has_layout(instr.shape)) {
+        instr.shape = instr.shape.without_layout();
+        changed = true;
+      }
+      if (const void* attrs = attributes_without_layouts(module, instr)) {
+        instr.attrs = attrs;
+        changed = true;
+      }
+    }
+  return changed;
+}
+
+}  // namespace collet::hlo

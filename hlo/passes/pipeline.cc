@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/passes/pipeline.h"
+
+#include <chrono>
+
+#include "hlo/verify/verify.h"
+
+namespace collet::hlo {
+namespace {
+
+constexpr int kMostRounds = 8;
+
+Status check(const Module& module, const PassObserver& observer, std::string_view when) {
+  Status status;
+  if (observer.verify) {
+    status = observer.verify(module);
+  } else {
+#ifndef NDEBUG
+    status = verify_module(module);
+#endif
+  }
+  return status.ok() ? status : internal_error(std::string(when) + ": " + status.to_string());
+}
+
+Expected<bool> run_pass(Module& module, PassContext& context, const PassInfo& pass, const PassObserver& observer,
+                        int& number) {
+  if (observer.before) observer.before(pass.name, number, module);
+  const auto start = std::chrono::steady_clock::now();
+  auto changed = pass.run(module, context);
+  if (!changed.ok()) return changed.status().with_prefix("pass " + std::string(pass.name) + ": ");
+  if (observer.runs) {
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    observer.runs->push_back({pass.name, time.count(), *changed, module.instruction_count()});
+  }
+  if (observer.after) observer.after(pass.name, number, module, *changed);
+  ++number;
+  if (*changed) COLLET_TRY(check(module, observer, "after pass " + std::string(pass.name)));
+  return *changed;
+}
+
+Expected<bool> run_list(Module& module, PassContext& context, std::span<const std::string_view> names,
+                        const PassObserver& observer, int& number) {
+  bool any = false;
+  for (std::string_view name : names) {
+    const PassInfo* pass = find_pass(name);
+    if (!pass) return not_found("no pass is called " + std::string(name));
+    COLLET_ASSIGN(const bool changed, run_pass(module, context, *pass, observer, number));
+    any |= changed;
+  }
+  return any;
+}
+
+// The cleaning crew. Folding comes after simplify, which brings constants together; sharing after both have made equal
+// what was different; dead code last, for it is all theirs.
+constexpr std::string_view kClean[] = {"simplify", "fold_constants", "eliminate_common", "eliminate_dead"};
+
+Expected<bool> clean(Module& module, PassContext& context, const PassObserver& observer, int& number) {
+  bool any = false;
+  for (int round = 0; round < kMostRounds; ++round) {
+    COLLET_ASSIGN(const bool changed, run_list(module, context, kClean, observer, number));
+    if (!changed) break;
+    any = true;
+  }
+  return any;
+}
+
+constexpr Pipeline kPipelines[] = {
+    {"prepare", "target-independent: one computation of arrays, row-major, simplified", &prepare},
+    {"optimize", "simplify, fold, share and drop until nothing changes", &optimize},
+};
+
+}  // namespace
+
+Expected<bool> run_passes(Module& module, PassContext& context, std::span<const std::string_view> names,
+                          const PassObserver& observer) {
+  int number = 0;
+  COLLET_TRY(check(module, observer, "before the first pass"));
+  return run_list(module, context, names, observer, number);
+}
+
+Expected<bool> prepare(Module& module, PassContext& context, const PassObserver& observer) {
+  static constexpr std::string_view kFirst[] = {
+      "inline_calls",       // so that everything below sees through calls
+      "join_async",         // likewise through what another queue might have run
+      "normalize_layouts",  // before anything makes shapes of its own, which have no layout
+      "remove_markers",     // copies that only changed a layout are the same array now
+      "flatten_tuples",     // after copies of tuples are gone, and barriers are all that is left to hold tuples
+      "eliminate_dead",     // elements of tuples that nobody looked at
+  };
+  int number = 0;
+  COLLET_TRY(check(module, observer, "before the first pass"));
+  COLLET_ASSIGN(const bool first, run_list(module, context, kFirst, observer, number));
+  COLLET_ASSIGN(const bool second, clean(module, context, observer, number));
+  return first || second;
+}
+
+Expected<bool> optimize(Module& module, PassContext& context, const PassObserver& observer) {
+  int number = 0;
+  COLLET_TRY(check(module, observer, "before the first pass"));
+  return clean(module, context, observer, number);
+}
+
+std::span<const Pipeline> pipelines() {
+  return kPipelines;
+}
+
+const Pipeline* find_pipeline(std::string_view name) {
+  for (const Pipeline& pipeline : kPipelines)
+    if (pipeline.name == name) return &pipeline;
+  return nullptr;
+}
+
+}  // namespace collet::hlo

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hlo/passes/passes.h"
+
+/// \file
+/// The order of passes, with the reasons for it, and what may watch them run.
+
+namespace collet::hlo {
+
+/// One run of one pass.
+struct PassRun {
+  std::string_view pass;
+  double seconds = 0;
+  bool changed = false;
+  size_t instructions = 0;  ///< after it
+};
+
+/// Who watches. Any of it may be empty.
+struct PassObserver {
+  /// Before and after each pass, for printing and dumping; `number` counts runs from 0.
+  std::function<void(std::string_view pass, int number, const Module&)> before;
+  std::function<void(std::string_view pass, int number, const Module&, bool changed)> after;
+  /// Called before the first pass and after each that changed something; an error ends the run and names the pass. Debug
+  /// builds put the verifier here where nothing else stands.
+  std::function<Status(const Module&)> verify;
+  /// One entry per run is added.
+  std::vector<PassRun>* runs = nullptr;
+};
+
+/// Runs the passes one after another; true if any changed something. Errors name the pass.
+Expected<bool> run_passes(Module& module, PassContext& context, std::span<const std::string_view> names,
+                          const PassObserver& observer = {});
+
+/// A named list of passes.
+struct Pipeline {
+  std::string_view name;
+  std::string_view text;
+  Expected<bool> (*run)(Module&, PassContext&, const PassObserver&);
+};
+
+/// prepare, legalize, optimize, fuse, ...
+std::span<const Pipeline> pipelines();
+const Pipeline* find_pipeline(std::string_view name);
+
+/// Target-independent: one computation of arrays, row-major, simplified. What is asked about afterwards is what a device
+/// will see, but for expansion.
+Expected<bool> prepare(Module& module, PassContext& context, const PassObserver& observer = {});
+/// Cleans up to a fixed point: simplify, fold, share, drop.
+Expected<bool> optimize(Module& module, PassContext& context, const PassObserver& observer = {});
+
+}  // namespace collet::hlo

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "hlo/passes/passes.h"
+#include "hlo/passes/rewriter.h"
+
+namespace collet::hlo {
+namespace {
+
+// Custom calls that annotate and, on one device, give back their operand.
+constexpr std::array<std::string_view, 15> kAnnotations = {"Sharding",
+                                                           "SPMDFullToShardShape",
+                                                           "SPMDShardToFullShape",
+                                                           "annotate_device_placement",
+                                                           "MoveToHost",
+                                                           "MoveToDevice",
+                                                           "LayoutConstraint",
+                                                           "Pin",
+                                                           "Unpin",
+                                                           "PinToDevice",
+                                                           "InspectSharding",
+                                                           "xla.sdy.FuncResultSharding",
+                                                           "xla.sdy.GlobalToLocalShape",
+                                                           "xla.sdy.LocalToGlobalShape",
+                                                           "shape_assertion_done"};
+
+bool is_annotation(const Module& module, const Instruction& instr) {
+  if (instr.op != Op::CUSTOM_CALL || instr.operands.size() != 1) return false;
+  const auto target = instr.as<CustomCallAttrs>().target;
+  return std::find(kAnnotations.begin(), kAnnotations.end(), target) != kAnnotations.end() &&
+         module[instr.operand(0)].shape.same_without_layout(instr.shape);
+}
+
+struct Participants {
+  int64_t replicas, partitions;
+};
+
+// Each participant is alone in its group.
+bool alone(const Groups& groups, int64_t channel, bool global_ids, Participants n) {
+  if (n.replicas * n.partitions == 1) return true;
+  const bool each_is_one = !groups.empty() && std::all_of(groups.groups.begin(), groups.groups.end(),
+                                                          [](const Dims& group) { return group.size() == 1; });
+  if (channel != 0 && global_ids) return each_is_one;
+  if (channel != 0) return n.partitions == 1 && (each_is_one || (groups.empty() && n.replicas == 1));
+  return each_is_one || (groups.empty() && n.replicas == 1);
+}
+
+bool is_alone(const Instruction& instr, Participants n) {
+  switch (op_info(instr.op).record) {
+    case Record::Collective: {
+      const auto& a = instr.as<CollectiveAttrs>();
+      return alone(a.groups, a.channel, a.global_ids, n);
+    }
+    case Record::CollectiveDim: {
+      const auto& a = instr.as<CollectiveDimAttrs>();
+      return alone(a.groups, a.channel, a.global_ids, n);
+    }
+    case Record::AllToAll: {
+      const auto& a = instr.as<AllToAllAttrs>();
+      return alone(a.groups, a.channel, false, n);
+    }
+    default:
+      return n.replicas * n.partitions == 1;
+  }
+}
+
+// In a group of one, a permute gives its operand if the pair (0, 0) is there, else zeros.
+InstrId permute_alone(Builder& b, const Instruction& instr) {
+  for (size_t i = 0; i + 1 < instr.as<CollectivePermuteAttrs>().pairs.size(); i += 2)
+    if (instr.as<CollectivePermuteAttrs>().pairs[i] == 0 && instr.as<CollectivePermuteAttrs>().pairs[i + 1] == 0)
+      return instr.operand(0);
+  return b.fill(b.shape(instr.operand(0)), 0);
+}
+
+// What `instr` gives where nobody else takes part; None when it must stay.
+InstrId without_others(Module& module, Builder& b, const Instruction& instr, Participants n) {
+  switch (instr.op) {
+    case Op::ALL_REDUCE:
+    case Op::ALL_GATHER:
+    case Op::REDUCE_SCATTER:
+    case Op::ALL_TO_ALL:
+    case Op::COLLECTIVE_BROADCAST: {
+      if (!is_alone(instr, n)) return InstrId::None;
+      if (!instr.shape.is_tuple())
+        return module[instr.operand(0)].shape.same_dims(instr.shape) ? instr.operand(0) : InstrId::None;
+      return b.tuple(instr.operands);
+    }
+    case Op::COLLECTIVE_PERMUTE:
+      if (n.replicas * n.partitions != 1 || instr.operands.size() != 1 || !module[instr.operand(0)].shape.is_array())
+        return InstrId::None;
+      return permute_alone(b, instr);
+    case Op::REPLICA_ID:
+      return n.replicas == 1 ? b.fill_int(instr.shape, 0) : InstrId::None;
+    case Op::PARTITION_ID:
+      return n.partitions == 1 ? b.fill_int(instr.shape, 0) : InstrId::None;
+    default:
+      return InstrId::None;
+  }
+}
+
+}  // namespace
+
+Expected<bool> remove_markers(Module& module, PassContext& context) {
+  const Participants n{context.replica_count, context.partition_count};
+  bool changed = false;
+  for (CompId computation : post_order(module)) {
+    Rewriter rewriter(module, computation);
+    for (InstrId id : rewriter.instructions()) {
+      const Instruction& instr = rewriter.enter(id);
+      InstrId with = InstrId::None;
+      if ((instr.op == Op::COPY || instr.op == Op::DOMAIN || is_annotation(module, instr)) &&
+          module[instr.operand(0)].shape == instr.shape)
+        with = instr.operand(0);
+      else
+        with = without_others(module, rewriter.builder(), instr, n);
+      if (with == InstrId::None)
+        rewriter.keep(id);
+      else
+        rewriter.replace(id, with);
+    }
+    changed |= rewriter.finish();
+    COLLET_TRY(rewriter.builder().status());
+  }
+  return changed;
+}
+
+}  // namespace collet::hlo

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/passes/rewriter.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace collet::hlo {
+
+Rewriter::Rewriter(Module& module, CompId computation)
+    : module_(module), computation_(computation), builder_(module, computation) {
+  old_.swap(module_[computation].order);
+  module_[computation].order.reserve(old_.size());
+}
+
+InstrId Rewriter::now(InstrId id) const {
+  if (replaced_.empty()) return id;
+  auto it = replaced_.find(index_of(id));
+  return it == replaced_.end() ? id : it->second;
+}
+
+Instruction& Rewriter::enter(InstrId id) {
+  Instruction& instr = module_[id];
+  builder_.set_origin(&instr);
+  if (replaced_.empty()) return instr;
+  for (InstrId& operand : instr.operands) operand = now(operand);
+  if (instr.extras && !instr.extras->control_predecessors.empty()) {
+    std::vector<InstrId> before;
+    for (InstrId p : instr.extras->control_predecessors) {
+      p = now(p);
+      if (std::find(before.begin(), before.end(), p) == before.end()) before.push_back(p);
+    }
+    Extras extras = *instr.extras;
+    extras.control_predecessors = module_.arena().list(before);
+    instr.extras = module_.arena().make<Extras>(extras);
+  }
+  return instr;
+}
+
+void Rewriter::replace(InstrId id, InstrId with) {
+  if (with != InstrId::None) replaced_.insert_or_assign(index_of(id), with);
+}
+
+bool Rewriter::finish() {
+  Computation& computation = module_[computation_];
+  computation.root = now(computation.root);
+  return !replaced_.empty();
+}
+
+namespace {
+
+void visit(const Module& module, CompId root, bool flow_only, std::vector<CompId>& out) {
+  std::vector<uint8_t> state(module.computation_limit());
+  // An explicit stack: nesting may be as deep as the input likes.
+  struct Frame {
+    CompId id;
+    std::vector<CompId> callees;
+    size_t next = 0;
+  };
+  const auto callees = [&](CompId id) {
+    std::vector<CompId> found;
+    for (InstrId i : module[id].order) {
+      const Instruction& instr = module[i];
+      if (instr.called.empty()) continue;
+      if (flow_only && instr.op != Op::WHILE && instr.op != Op::CONDITIONAL && instr.op != Op::CALL) continue;
+      for (CompId c : instr.called) found.push_back(c);
+    }
+    return found;
+  };
+  std::vector<Frame> stack;
+  stack.push_back({root, callees(root)});
+  state[index_of(root)] = 1;
+  while (!stack.empty()) {
+    Frame& frame = stack.back();
+    if (frame.next == frame.callees.size()) {
+      out.push_back(frame.id);
+      stack.pop_back();
+      continue;
+    }
+    const CompId callee = frame.callees[frame.next++];
+    if (state[index_of(callee)]) continue;
+    state[index_of(callee)] = 1;
+    stack.push_back({callee, callees(callee)});
+  }
+}
+
+}  // namespace
+
+std::vector<CompId> post_order(const Module& module) {
+  std::vector<CompId> out;
+  if (module.entry() != CompId::None) visit(module, module.entry(), false, out);
+  return out;
+}
+
+std::vector<CompId> flow_computations(const Module& module) {
+  std::vector<CompId> out;
+  if (module.entry() != CompId::None) visit(module, module.entry(), true, out);
+  return out;
+}
+
+void order_computations(Module& module) {
+  if (module.entry() != CompId::None) module.computations() = post_order(module);
+}
+
+std::string fresh_computation_name(const Module& module, std::string_view stem) {
+  std::unordered_set<std::string_view> names;
+  for (CompId c : module.computations()) names.insert(module[c].name);
+  std::string name(stem);
+  for (int n = 1; names.contains(name); ++n) name = std::string(stem) + "." + std::to_string(n);
+  return name;
+}
+
+namespace {
+
+const Extras* without_predecessors(Module& module, const Extras* extras) {
+  if (!extras || extras->control_predecessors.empty()) return extras;
+  Extras copy = *extras;
+  copy.control_predecessors = {};
+  return module.arena().make<Extras>(copy);
+}
+
+InstrId copy_into(Module& module, CompId to, const Instruction& instr,
+                  const std::unordered_map<uint32_t, InstrId>& map) {
+  std::vector<InstrId> operands;
+  for (InstrId o : instr.operands) operands.push_back(map.at(index_of(o)));
+  const std::string_view stem = instr.name.substr(0, instr.name.find_last_not_of("0123456789.") + 1);
+  const InstrId copy = module.append(to, instr.op, instr.shape, operands, instr.attrs, instr.called,
+                                     module.unique_name(stem.empty() ? op_info(instr.op).text : stem));
+  module[copy].extras = without_predecessors(module, instr.extras);
+  module[copy].line = instr.line;
+  return copy;
+}
+
+}  // namespace
+
+CompId clone_computation(Module& module, CompId from, std::string_view stem) {
+  const CompId to = module.add_computation(fresh_computation_name(module, stem.empty() ? module[from].name : stem));
+  module[to].execution_thread = module[from].execution_thread;
+  std::unordered_map<uint32_t, InstrId> map;
+  for (InstrId id : module[from].order) map[index_of(id)] = copy_into(module, to, module[id], map);
+  for (InstrId p : module[from].parameters) module[to].parameters.push_back(map.at(index_of(p)));
+  module[to].root = map.at(index_of(module[from].root));
+  return to;
+}
+
+InstrId inline_computation(Builder& builder, CompId from, std::span<const InstrId> arguments) {
+  Module& module = builder.module();
+  if (!builder.status().ok()) return InstrId::None;
+  if (arguments.size() != module[from].parameters.size())
+    return builder.fail(internal_error("computation " + std::string(module[from].name) + " has " +
+                                       std::to_string(module[from].parameters.size()) + " parameters, not " +
+                                       std::to_string(arguments.size())));
+  std::unordered_map<uint32_t, InstrId> map;
+  for (InstrId id : module[from].order) {
+    const Instruction& instr = module[id];
+    map[index_of(id)] = instr.op == Op::PARAMETER ? arguments[static_cast<size_t>(instr.as<ParameterAttrs>().number)]
+                                                  : copy_into(module, builder.computation(), instr, map);
+  }
+  return map.at(index_of(module[from].root));
+}
+
+bool has_effect(const Module&, const Instruction& instr, const std::vector<bool>& computations) {
+  if (has_side_effect(instr.op)) return true;
+  if (instr.op == Op::CUSTOM_CALL && instr.as<CustomCallAttrs>().has_side_effect) return true;
+  for (CompId c : instr.called)
+    if (computations[index_of(c)]) return true;
+  return false;
+}
+
+std::vector<bool> computations_with_effects(const Module& module) {
+  std::vector<bool> out(module.computation_limit());
+  for (CompId c : post_order(module))
+    for (InstrId id : module[c].order)
+      if (has_effect(module, module[id], out)) {
+        out[index_of(c)] = true;
+        break;
+      }
+  return out;
+}
+
+const Literal* constant_value(const Module& module, InstrId id) {
+  const Instruction* instr = &module[id];
+  if (instr->op == Op::BROADCAST && module[instr->operand(0)].shape.rank() == 0) instr = &module[instr->operand(0)];
+  if (instr->op != Op::CONSTANT || !instr->shape.is_array()) return nullptr;
+  return &module.literal(*instr);
+}
+
+const Literal* splat_value(const Module& module, InstrId id) {
+  const Literal* value = constant_value(module, id);
+  return value && value->is_splat() ? value : nullptr;
+}
+
+}  // namespace collet::hlo

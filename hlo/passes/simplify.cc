@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cmath>
+
+#include "hlo/passes/passes.h"
+#include "hlo/passes/simplify_rules.h"
+
+namespace collet::hlo {
+
+bool RuleInput::is(size_t i, double value) const {
+  const Literal* v = splat(i);
+  if (!v || v->imaginary(0) != 0) return false;
+  const double x = v->as_double(0);
+  return x == value && std::signbit(x) == std::signbit(value);
+}
+
+bool RuleInput::is_int(size_t i, int64_t value) const {
+  const Literal* v = splat(i);
+  return v && (is_integer(v->type()) || v->type() == Type::PRED) &&
+         v->as_int(0) == Literal::scalar_int(v->type(), value).as_int(0);
+}
+
+namespace {
+
+constexpr int kMostRounds = 16;
+constexpr int kMostStepsPerInstruction = 32;
+
+using RulesByOp = std::array<std::vector<const Rule*>, kLastOp + 1>;
+
+const RulesByOp& rules() {
+  static const RulesByOp* const table = [] {
+    auto* out = new RulesByOp;
+    for (auto list : {structure_rules(), movement_rules(), arithmetic_rules()})
+      for (const Rule& rule : list)
+        if (rule.op != Op::INVALID)
+          (*out)[static_cast<size_t>(rule.op)].push_back(&rule);
+        else
+          for (auto& row : *out) row.push_back(&rule);
+    return out;
+  }();
+  return *table;
+}
+
+InstrId apply_any(Module& module, Builder& b, const Instruction& instr) {
+  // Ordered by hand, and what has no data or is not static, stays as it is.
+  if (instr.extras && !instr.extras->control_predecessors.empty()) return InstrId::None;
+  for (const Rule* rule : rules()[static_cast<size_t>(instr.op)]) {
+    const InstrId id = rule->apply({module, b, instr});
+    if (id != InstrId::None) return id;
+  }
+  return InstrId::None;
+}
+
+Expected<bool> simplify_once(Module& module, CompId computation) {
+  Rewriter rewriter(module, computation);
+  Builder& b = rewriter.builder();
+  for (InstrId id : rewriter.instructions()) {
+    const Instruction& instr = rewriter.enter(id);
+    if (instr.op == Op::PARAMETER) {
+      rewriter.keep(id);
+      continue;
+    }
+    const size_t limit = module.instruction_limit();
+    InstrId with = apply_any(module, b, instr);
+    if (with == InstrId::None) {
+      rewriter.keep(id);
+      continue;
+    }
+    // What the rule has just made may be simplified further; what stood before has been.
+    for (int step = 0; step < kMostStepsPerInstruction && index_of(with) >= limit; ++step) {
+      const InstrId next = apply_any(module, b, module[with]);
+      if (next == InstrId::None) break;
+      with = next;
+    }
+    rewriter.replace(id, with);
+  }
+  const bool changed = rewriter.finish();
+  COLLET_TRY(b.status());
+  return changed;
+}
+
+}  // namespace
+
+Expected<bool> simplify(Module& module, PassContext& context) {
+  bool changed = false;
+  for (int round = 0; round < kMostRounds; ++round) {
+    bool again = false;
+    for (CompId computation : post_order(module)) {
+      COLLET_ASSIGN(const bool did, simplify_once(module, computation));
+      again |= did;
+    }
+    if (!again) break;
+    changed = true;
+    COLLET_ASSIGN(const bool dropped, eliminate_dead(module, context));
+    (void)dropped;
+  }
+  return changed;
+}
+
+}  // namespace collet::hlo

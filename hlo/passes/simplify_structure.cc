@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "hlo/passes/simplify_rules.h"
+
+namespace collet::hlo {
+namespace {
+
+constexpr InstrId kNo = InstrId::None;
+
+InstrId get_of_tuple(const RuleInput& r) {
+  if (r.at(0).op != Op::TUPLE) return kNo;
+  return r.at(0).operand(static_cast<size_t>(r.instr.as<TupleIndexAttrs>().index));
+}
+
+InstrId while_never(const RuleInput& r) {
+  const Computation& condition = r.module[r.instr.called[0]];
+  const Instruction& root = r.module[condition.root];
+  if (root.op != Op::CONSTANT || r.module.literal(root).as_int(0) != 0) return kNo;
+  return r.operand(0);
+}
+
+InstrId conditional_known(const RuleInput& r) {
+  const Literal* which = r.splat(0);
+  if (!which) return kNo;
+  const auto branches = static_cast<int64_t>(r.instr.called.size());
+  int64_t branch = which->as_int(0);
+  if (which->type() == Type::PRED)
+    branch = branch ? 0 : 1;
+  else if (branch < 0 || branch >= branches)
+    branch = branches - 1;
+  const InstrId argument[] = {r.operand(static_cast<size_t>(branch) + 1)};
+  return inline_computation(r.b, r.instr.called[static_cast<size_t>(branch)], argument);
+}
+
+InstrId conditional_of_one(const RuleInput& r) {
+  if (r.instr.called.size() != 1) return kNo;
+  const InstrId argument[] = {r.operand(1)};
+  return inline_computation(r.b, r.instr.called[0], argument);
+}
+
+InstrId sort_of_one(const RuleInput& r) {
+  const Shape& x = r.at(0).shape;
+  if (x.has_dynamic() || x.rank() == 0 || x.dim(static_cast<int>(r.instr.as<SortAttrs>().dimension)) > 1) return kNo;
+  return r.instr.shape.is_tuple() ? r.b.tuple(r.instr.operands) : r.operand(0);
+}
+
+InstrId size_of_static(const RuleInput& r) {
+  const int64_t dim = r.instr.as<DimensionAttrs>().dimension;
+  if (r.at(0).shape.is_dynamic(static_cast<int>(dim))) return kNo;
+  return r.b.fill_int(r.instr.shape, r.at(0).shape.dim(static_cast<int>(dim)));
+}
+
+// Over dimensions of one element each result is combine(init, x) itself.
+InstrId reduce_of_ones(const RuleInput& r) {
+  if (!r.instr.shape.is_array() || r.at(0).shape.has_dynamic()) return kNo;
+  const Dims dims = r.instr.as<DimensionsAttrs>().dimensions;
+  for (int64_t d : dims)
+    if (r.at(0).shape.dim(static_cast<int>(d)) != 1) return kNo;
+  if (dims.empty()) return r.operand(0);
+  const Computation& body = r.module[r.instr.called[0]];
+  const Instruction& root = r.module[body.root];
+  if (!op_info(root.op).has(COLLET_OP_BINARY) || !op_info(root.op).has(COLLET_OP_ELEMENTWISE) ||
+      body.order.size() != 3 || op_info(root.op).record != Record::None || root.operand(0) != body.parameters[0] ||
+      root.operand(1) != body.parameters[1])
+    return kNo;
+  const InstrId init = r.b.broadcast(r.operand(1), r.instr.shape.dims(), {});
+  return r.b.binary(root.op, init, r.b.reshape(r.operand(0), r.instr.shape.dims()));
+}
+
+constexpr Rule kRules[] = {
+    {Op::GET_TUPLE_ELEMENT, "get(tuple(..., x, ...)) = x", get_of_tuple},
+    {Op::WHILE, "a loop whose condition is false gives its operand", while_never},
+    {Op::CONDITIONAL, "a conditional that is decided is its branch", conditional_known},
+    {Op::CONDITIONAL, "a conditional of one branch is that branch", conditional_of_one},
+    {Op::SORT, "one element is sorted", sort_of_one},
+    {Op::GET_DIMENSION_SIZE, "the size of a static dimension is a constant", size_of_static},
+    {Op::REDUCE, "reducing dimensions of size one combines once", reduce_of_ones},
+};
+
+}  // namespace
+
+std::span<const Rule> structure_rules() {
+  return kRules;
+}
+
+}  // namespace collet::hlo

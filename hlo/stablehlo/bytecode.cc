@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/stablehlo/bytecode.h"
+
+#include <vector>
+
+#include "hlo/stablehlo/bytecode_attributes.h"
+#include "hlo/stablehlo/bytecode_file.h"
+#include "hlo/stablehlo/op_schemas.h"
+
+namespace collet::hlo::mlir {
+namespace {
+
+constexpr int kDeepest = 128;
+
+// Bits of an op's mask.
+constexpr uint8_t kHasAttributes = 0x01, kHasResults = 0x02, kHasOperands = 0x04, kHasSuccessors = 0x08,
+                  kHasRegions = 0x10, kHasUseOrders = 0x20, kHasProperties = 0x40;
+
+/// Reads the IR section: a tree of blocks.
+class IrReader {
+ public:
+  IrReader(const BytecodeFile& file, Program& program) : file_(file), program_(program), attributes_(file, program) {}
+
+  Status run() {
+    ByteReader reader(file_.ir, file_.ir_offset);
+    scopes_.emplace_back();
+    Block* top = program_.make_block();
+    COLLET_TRY(read_block(reader, top, 0));
+    if (top->ops.size() != 1 || top->ops[0]->name != "builtin.module")
+      return bytecode_error(file_.ir_offset, "the artifact holds something else than one module");
+    program_.module = top->ops[0];
+    return {};
+  }
+
+ private:
+  /// Values of one isolated scope, by number. Null: not met yet.
+  struct Scope {
+    std::vector<Value*> values;
+    size_t next = 0;
+  };
+
+  Status damaged(const ByteReader& r, const char* what) { return bytecode_error(r.position(), what); }
+
+  Expected<Value*> use(uint64_t index, const ByteReader& r) {
+    Scope& scope = scopes_.back();
+    if (index >= scope.values.size()) return bytecode_error(r.position(), "an op uses a value that is not there");
+    if (!scope.values[index]) scope.values[index] = program_.make_value(nullptr);
+    return scope.values[index];
+  }
+
+  /// The next value of the scope gets its type; it may have been used before.
+  Expected<Value*> define(TypeRef type, const ByteReader& r) {
+    Scope& scope = scopes_.back();
+    if (scope.next >= scope.values.size())
+      return bytecode_error(r.position(), "there are more values than the region says");
+    Value*& slot = scope.values[scope.next++];
+    if (!slot) slot = program_.make_value(nullptr);
+    slot->type = type;
+    return slot;
+  }
+
+  Expected<TypeRef> read_type(ByteReader& r) { return attributes_.type(r.varint()); }
+
+  Status skip_use_orders(ByteReader& r, uint64_t values) {
+    const uint64_t n = values > 1 ? r.count() : 1;
+    for (uint64_t i = 0; i < n; ++i) {
+      if (values > 1) r.varint();
+      bool pairs;
+      const uint64_t indices = r.flagged_varint(&pairs);
+      if (indices > r.remaining()) r.fail();
+      for (uint64_t j = 0; j < indices && !r.failed(); ++j) r.varint();
+      if (r.failed()) return damaged(r, "an order of uses is cut short");
+    }
+    return {};
+  }
+
+  Status read_properties(ByteReader& r, const OpSchema* schema, std::string_view name, Op* op) {
+    const uint64_t index = r.varint();
+    if (r.failed() || index >= file_.properties.size()) return damaged(r, "there are no such properties");
+    if (!schema)
+      return unimplemented("artifact, byte " + std::to_string(r.position()) + ": the attributes of op " +
+                           std::string(name) + " are not known");
+    ByteReader p(file_.properties[index]);
+    for (const OpSchema::Property& property : schema->properties) {
+      bool present = true;
+      uint64_t attr = 0;
+      if (property.optional)
+        attr = p.flagged_varint(&present);
+      else
+        attr = p.varint();
+      if (p.failed()) return damaged(r, "the properties of an op are cut short");
+      if (!present) continue;
+      COLLET_ASSIGN(AttrRef value, attributes_.attr(attr));
+      op->attrs.push_back({property.name, value});
+    }
+    return {};
+  }
+
+  Status read_dictionary(ByteReader& r, Op* op) {
+    COLLET_ASSIGN(AttrRef dictionary, attributes_.attr(r.varint()));
+    for (const NamedAttr& field : dictionary->fields) op->attrs.push_back(field);
+    return {};
+  }
+
+  Status read_op(ByteReader& r, Block* block, int depth) {
+    const uint64_t name_index = r.varint();
+    if (r.failed() || name_index >= file_.op_names.size()) return damaged(r, "there is no such op name");
+    const BytecodeOpName& written = file_.op_names[name_index];
+    const std::string_view dialect = file_.dialects[written.dialect];
+    const OpSchema* schema = find_schema(dialect, written.name);
+    if (!schema && dialect == "vhlo")
+      return unimplemented("artifact, byte " + std::to_string(r.position()) + ": op vhlo." + std::string(written.name) +
+                           " is of a newer version");
+    const std::string full = std::string(dialect) + "." + std::string(written.name);
+    Op* op = program_.make_op(program_.arena().string(schema ? schema->normal : full));
+    block->ops.push_back(op);
+    const uint8_t mask = r.byte();
+    r.varint();  // location
+    if (r.failed()) return damaged(r, "an op is cut short");
+    if (mask & kHasAttributes) COLLET_TRY(read_dictionary(r, op));
+    if (mask & kHasProperties) COLLET_TRY(read_properties(r, schema, full, op));
+    if (mask & kHasResults) {
+      const uint64_t n = r.count();
+      for (uint64_t i = 0; i < n; ++i) {
+        COLLET_ASSIGN(TypeRef type, read_type(r));
+        COLLET_ASSIGN(Value * value, define(type, r));
+        value->op = op;
+        value->index = static_cast<uint32_t>(i);
+        op->results.push_back(value);
+      }
+    }
+    if (mask & kHasOperands) {
+      const uint64_t n = r.count();
+      for (uint64_t i = 0; i < n; ++i) {
+        COLLET_ASSIGN(Value * value, use(r.varint(), r));
+        op->operands.push_back(value);
+      }
+    }
+    if (mask & kHasSuccessors)
+      return unimplemented("artifact, byte " + std::to_string(r.position()) + ": branches between blocks");
+    if (mask & kHasUseOrders) COLLET_TRY(skip_use_orders(r, op->results.size()));
+    if (r.failed()) return damaged(r, "an op is cut short");
+    if (mask & kHasRegions) COLLET_TRY(read_regions(r, op, depth));
+    return {};
+  }
+
+  Status read_regions(ByteReader& r, Op* op, int depth) {
+    if (depth > kDeepest) return damaged(r, "regions are nested too deeply");
+    bool isolated;
+    const uint64_t count = r.flagged_varint(&isolated);
+    if (r.failed() || count > r.remaining()) return damaged(r, "the regions of an op are cut short");
+    ByteReader nested;
+    const bool lazy = isolated && file_.version >= 2;
+    if (lazy) {
+      BytecodeSection section;
+      if (!read_section(r, &section) || section.id != 4) return damaged(r, "a nested region is cut short");
+      nested = ByteReader(section.payload, section.offset);
+    }
+    ByteReader& from = lazy ? nested : r;
+    for (uint64_t i = 0; i < count; ++i) {
+      Region* region = program_.make_region();
+      op->regions.push_back(region);
+      if (isolated) scopes_.emplace_back();
+      COLLET_TRY(read_region(from, region, depth + 1));
+      if (isolated) scopes_.pop_back();
+    }
+    return {};
+  }
+
+  Status read_region(ByteReader& r, Region* region, int depth) {
+    const uint64_t blocks = r.count();
+    if (r.failed()) return damaged(r, "a region is cut short");
+    if (blocks == 0) return {};
+    const uint64_t values = r.varint();
+    if (values > r.remaining()) return damaged(r, "a region claims too many values");
+    Scope& scope = scopes_.back();
+    const size_t before = scope.values.size(), next_before = scope.next;
+    scope.next = before;
+    scope.values.resize(before + values);
+    for (uint64_t i = 0; i < blocks; ++i) {
+      Block* block = program_.make_block();
+      region->blocks.push_back(block);
+      COLLET_TRY(read_block(r, block, depth));
+    }
+    Scope& after = scopes_.back();
+    for (size_t i = before; i < after.values.size(); ++i)
+      if (after.values[i] && !after.values[i]->type) return damaged(r, "an op uses a value that nobody defines");
+    after.values.resize(before);
+    after.next = next_before;
+    return {};
+  }
+
+  Status read_block(ByteReader& r, Block* block, int depth) {
+    bool has_arguments;
+    const uint64_t ops = r.flagged_varint(&has_arguments);
+    if (r.failed() || ops > r.remaining()) return damaged(r, "a block is cut short");
+    if (has_arguments) {
+      const uint64_t n = r.count();
+      for (uint64_t i = 0; i < n; ++i) {
+        bool has_location = true;
+        const uint64_t type_index = file_.version >= 4 ? r.flagged_varint(&has_location) : r.varint();
+        COLLET_ASSIGN(TypeRef type, attributes_.type(type_index));
+        if (has_location) r.varint();
+        COLLET_ASSIGN(Value * value, define(type, r));
+        value->index = static_cast<uint32_t>(i);
+        block->arguments.push_back(value);
+      }
+      if (file_.version >= 3 && r.byte()) COLLET_TRY(skip_use_orders(r, n));
+    }
+    if (r.failed()) return damaged(r, "a block is cut short");
+    for (uint64_t i = 0; i < ops; ++i) COLLET_TRY(read_op(r, block, depth));
+    return {};
+  }
+
+  const BytecodeFile& file_;
+  Program& program_;
+  BytecodeAttributes attributes_;
+  std::vector<Scope> scopes_;
+};
+
+bool is_plain_int(TypeRef element) {
+  return element->kind == Type::Kind::Scalar && (is_integer(element->scalar) || element->scalar == hlo::Type::PRED);
+}
+
+/// A small integer tensor as a list, which is what attributes other than constants' values mean by it.
+AttrRef as_list(AttrRef dense, Program& program) {
+  const hlo::Type element = element_type(dense->type->element);
+  const int64_t count = element_count(dense->type);
+  const auto width = static_cast<size_t>(type_info(element).bytes());
+  std::vector<int64_t> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, dense->bytes.data() + (dense->splat ? 0 : i) * width, width);
+    const int shift = 64 - 8 * static_cast<int>(width);
+    values[i] = is_unsigned(element) || element == hlo::Type::PRED ? static_cast<int64_t>(bits)
+                                                                   : static_cast<int64_t>(bits << shift) >> shift;
+  }
+  Attr* out = program.make_attr(element == hlo::Type::PRED ? Attr::Kind::Bools : Attr::Kind::Ints);
+  out->ints = program.arena().list(values);
+  out->dims = program.arena().list<const int64_t>(std::span<const int64_t>(dense->type->dims));
+  return out;
+}
+
+/// Constants that are a splat of a huge shape must not become lists.
+constexpr int64_t kLongestList = int64_t{1} << 24;
+
+void normalize(Op* op, Program& program) {
+  for (NamedAttr& attr : op->attrs) {
+    if (!attr.value || attr.value->kind != Attr::Kind::Dense || attr.name == "value") continue;
+    if (is_plain_int(attr.value->type->element) && element_count(attr.value->type) <= kLongestList)
+      attr.value = as_list(attr.value, program);
+  }
+  for (Region* region : op->regions)
+    for (Block* block : region->blocks)
+      for (Op* inner : block->ops) normalize(inner, program);
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<Program>> read_bytecode(std::string_view bytes) {
+  COLLET_ASSIGN(BytecodeFile file, open_bytecode(bytes));
+  auto program = std::make_unique<Program>();
+  program->bytecode_version = file.version;
+  program->producer = program->arena().string(file.producer);
+  COLLET_TRY(IrReader(file, *program).run());
+  normalize(program->module, *program);
+  return program;
+}
+
+}  // namespace collet::hlo::mlir

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "hlo/stablehlo/byte_reader.h"
+#include "hlo/stablehlo/mlir.h"
+
+/// \file
+/// The container: sections, strings, names of dialects and ops, and where each attribute and type lies.
+
+namespace collet::hlo::mlir {
+
+/// An attribute or type that is decoded when it is asked for.
+struct BytecodeEntry {
+  uint32_t dialect = 0;
+  bool custom = false;  ///< its dialect's own encoding; else MLIR text
+  std::string_view data;
+  uint64_t offset = 0;  ///< in the file
+};
+
+struct BytecodeOpName {
+  uint32_t dialect = 0;
+  std::string_view name;
+};
+
+struct BytecodeFile {
+  uint32_t version = 0;
+  std::string_view producer;
+  std::vector<std::string_view> strings;
+  std::vector<std::string_view> dialects;
+  std::vector<BytecodeOpName> op_names;
+  std::vector<BytecodeEntry> attrs, types;
+  std::vector<std::string_view> properties;
+  std::string_view ir;
+  uint64_t ir_offset = 0;
+};
+
+/// Splits the file; views point into `bytes`.
+Expected<BytecodeFile> open_bytecode(std::string_view bytes);
+
+/// Reads one section's head and payload; false at malformed input.
+struct BytecodeSection {
+  uint8_t id = 0;
+  std::string_view payload;
+  uint64_t offset = 0;
+};
+bool read_section(ByteReader& reader, BytecodeSection* section);
+
+/// INVALID_ARGUMENT "artifact, byte N: message".
+Status bytecode_error(uint64_t offset, const std::string& message);
+
+}  // namespace collet::hlo::mlir

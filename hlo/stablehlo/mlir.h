@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hlo/base/arena.h"
+#include "hlo/ir/types.h"
+
+/// \file
+/// The little of MLIR that StableHLO programs need: a tree of ops with operands, attributes and regions. Both ways in
+/// (artifact and text) end here, both ways out start here; import.h and export.h translate from and to hlo::Module.
+///
+/// Normal form: ops have the names of the StableHLO dialect without versions ("stablehlo.add", "func.func",
+/// "chlo.erf_inv", "check.expect_eq"); attributes have the flat names of VHLO ("lhs_batching_dimensions", never a
+/// dot_dimension_numbers record), lists of integers are Attr::Kind::Ints, element types are signless as StableHLO's.
+
+namespace collet::hlo::mlir {
+
+struct Type;
+struct Attr;
+struct Op;
+struct Region;
+using TypeRef = const Type*;
+using AttrRef = const Attr*;
+
+/// Uniform quantization of a storage type.
+struct Quantization {
+  hlo::Type storage = hlo::Type::S8;
+  hlo::Type expressed = hlo::Type::F32;
+  int64_t axis = -1;  ///< -1: per tensor
+  List<const double> scales;
+  List<const int64_t> zero_points;
+  int64_t storage_min = 0, storage_max = 0;
+};
+
+/// A type.
+struct Type {
+  enum class Kind : uint8_t {
+    Scalar,     ///< an element type of ours, i1 is PRED
+    Quantized,  ///< element of a tensor
+    Tensor,
+    UnrankedTensor,
+    Token,
+    Tuple,
+    Function,
+    None,
+    Index,
+    Buffer,  ///< a memref-like tensor
+    Future,
+    Witness,
+    Unknown  ///< kept by its text
+  };
+  Kind kind = Kind::Unknown;
+  hlo::Type scalar = hlo::Type::Invalid;  ///< Scalar
+  const Quantization* quantization = nullptr;
+  TypeRef element = nullptr;    ///< of Tensor, Buffer: Scalar, Quantized or Index
+  List<const int64_t> dims;     ///< kUnbounded where dynamic
+  List<const int64_t> bounds;   ///< of dynamic dims, from type_extensions; empty: none
+  List<const TypeRef> inputs;   ///< of Function; elements of Tuple and Future
+  List<const TypeRef> results;  ///< of Function
+  std::string_view text;        ///< Unknown
+};
+
+struct NamedAttr {
+  std::string_view name;
+  AttrRef value = nullptr;
+};
+
+/// An attribute.
+struct Attr {
+  enum class Kind : uint8_t {
+    Unit,
+    Bool,
+    Int,
+    Float,
+    String,
+    Symbol,  ///< @name
+    Array,
+    Dict,
+    Type,
+    Ints,      ///< list of integers; `dims` has its shape where it was a tensor of rank 2
+    Bools,     ///< list of booleans, in `ints`
+    Dense,     ///< elements of a tensor, in `bytes`
+    Enum,      ///< value of an enumeration, by its spelling: "EQ", "THREE_FRY"
+    Alias,     ///< output_operand_alias: ints = {n, output indices..., operand, operand indices...}
+    Accuracy,  ///< result_accuracy: floats = {atol, rtol}, integer = ulps, text = mode
+    Location,
+    Raw  ///< anything else, by its text
+  };
+  Kind kind = Kind::Unit;
+  int64_t integer = 0;           ///< Int, Bool
+  double number = 0;             ///< Float
+  TypeRef type = nullptr;        ///< of Int, Float, Dense; the type of Type
+  std::string_view text;         ///< String, Symbol, Enum, Raw
+  List<const AttrRef> items;     ///< Array
+  List<const NamedAttr> fields;  ///< Dict
+  List<const int64_t> ints;      ///< Ints, Bools, Alias
+  List<const int64_t> dims;      ///< shape of Ints of rank above 1
+  List<const double> floats;     ///< Accuracy
+  /// Dense: row-major elements in our memory form (one byte per pred and per sub-byte element); one element for a splat.
+  std::string_view bytes;
+  bool splat = false;
+};
+
+/// What an op defines or a block takes.
+struct Value {
+  TypeRef type = nullptr;
+  const Op* op = nullptr;  ///< null for arguments of a block
+  uint32_t index = 0;
+  std::string_view name;  ///< in text, without %
+};
+
+struct Block {
+  std::vector<Value*> arguments;
+  std::vector<Op*> ops;
+};
+
+struct Region {
+  std::vector<Block*> blocks;
+};
+
+struct Op {
+  std::string_view name;
+  std::vector<Value*> operands;
+  std::vector<Value*> results;
+  std::vector<NamedAttr> attrs;
+  std::vector<Region*> regions;
+  uint32_t line = 0;  ///< in the text; 0: none
+
+  /// Null when there is none of that name.
+  AttrRef attr(std::string_view wanted) const {
+    for (const NamedAttr& a : attrs)
+      if (a.name == wanted) return a.value;
+    return nullptr;
+  }
+  const Block* body(size_t region = 0) const {
+    return region < regions.size() && !regions[region]->blocks.empty() ? regions[region]->blocks[0] : nullptr;
+  }
+};
+
+/// Owns a program.
+class Program {
+ public:
+  Program() = default;
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  Op* module = nullptr;       ///< the builtin.module
+  std::string_view producer;  ///< of an artifact: "StableHLO_v1.13.0"
+  uint32_t bytecode_version = 0;
+
+  Arena& arena() { return arena_; }
+  Op* make_op(std::string_view name) {
+    Op& op = ops_.emplace_back();
+    op.name = name;
+    return &op;
+  }
+  Value* make_value(TypeRef type) {
+    Value& value = values_.emplace_back();
+    value.type = type;
+    return &value;
+  }
+  Region* make_region() { return &regions_.emplace_back(); }
+  Block* make_block() { return &blocks_.emplace_back(); }
+  Value* add_result(Op* op, TypeRef type) {
+    Value* value = make_value(type);
+    value->op = op;
+    value->index = static_cast<uint32_t>(op->results.size());
+    op->results.push_back(value);
+    return value;
+  }
+  Attr* make_attr(Attr::Kind kind) {
+    Attr* out = arena_.make<Attr>();
+    out->kind = kind;
+    return out;
+  }
+  Type* make_type(Type::Kind kind) {
+    Type* out = arena_.make<Type>();
+    out->kind = kind;
+    return out;
+  }
+  TypeRef scalar(hlo::Type type) {
+    Type* out = make_type(Type::Kind::Scalar);
+    out->scalar = type;
+    return out;
+  }
+  TypeRef tensor(TypeRef element, std::span<const int64_t> dims) {
+    Type* out = make_type(Type::Kind::Tensor);
+    out->element = element;
+    out->dims = arena_.list<const int64_t>(dims);
+    return out;
+  }
+
+ private:
+  Arena arena_;
+  std::deque<Op> ops_;
+  std::deque<Value> values_;
+  std::deque<Region> regions_;
+  std::deque<Block> blocks_;
+};
+
+/// As MLIR prints it, for messages and for the writer: "tensor<2x?xf32>".
+std::string to_string(TypeRef type);
+/// Bytes that one element takes in Attr::bytes; 0 when it is no element type of ours.
+int element_bytes(TypeRef element);
+/// The HLO element type: a scalar's own, a quantized type's storage type, S64 for index; Invalid otherwise.
+hlo::Type element_type(TypeRef element);
+/// Product of the dimensions; -1 when some are dynamic.
+int64_t element_count(TypeRef tensor);
+
+}  // namespace collet::hlo::mlir

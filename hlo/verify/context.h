@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hlo/ops/constraint.h"
+#include "hlo/verify/verify.h"
+
+/// \file
+/// What the parts of the verifier share. Each part is one function that walks the module and complains.
+
+namespace collet::hlo::verify {
+
+struct Context {
+  const Module& module;
+  const VerifyOptions& options;
+  Diagnostics& diagnostics;
+
+  bool full() const { return diagnostics.full(); }
+  void complain(const Instruction& instr, std::string_view text) {
+    diagnostics.add({instr.line, 0, concat(instr.name, ": ", text), {}});
+  }
+  void complain(const Computation& computation, std::string_view text) {
+    diagnostics.add({computation.line, 0, concat("computation ", computation.name, ": ", text), {}});
+  }
+  void complain(std::string_view text) { diagnostics.add({0, 0, std::string(text), {}}); }
+  /// Complains if `status` is an error; true if it is none.
+  bool check(const Instruction& instr, const Status& status) {
+    if (status.ok()) return true;
+    complain(instr, status.message());
+    return false;
+  }
+};
+
+/// Ids, owners, parameters, roots, order, control edges. False when the rest cannot be looked at safely.
+bool verify_structure(Context& context);
+/// Who calls what: entry, fusion and asynchronous computations, threads; what may stand in them.
+void verify_calls(Context& context);
+/// Start and done, send and receive: users, operands, channels.
+void verify_pairs(Context& context);
+/// Buffers `b(...)`: where they may occur, and that each has one writer.
+void verify_buffers(Context& context);
+/// Precisions, layouts, element sizes, sharding, accuracy.
+void verify_annotations(Context& context);
+/// Entry layout, aliases, donors, and rules over the whole module.
+void verify_header(Context& context);
+
+/// Equal op by op, with equal shapes and attributes; names aside.
+bool same_computation(const Module& module, CompId a, CompId b);
+
+}  // namespace collet::hlo::verify

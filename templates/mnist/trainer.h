@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/collet.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "digits.h"
+
+namespace mnist {
+
+// Objects of the library, released when their owner goes.
+using Client = std::unique_ptr<collet_client, void (*)(collet_client*)>;
+using Module = std::unique_ptr<collet_module, void (*)(collet_module*)>;
+using Executable = std::unique_ptr<collet_executable, void (*)(collet_executable*)>;
+using Buffer = std::unique_ptr<collet_buffer, void (*)(collet_buffer*)>;
+using Blob = std::unique_ptr<collet_blob, void (*)(collet_blob*)>;
+
+// Softmax regression on one backend: a program for a step, one for the accuracy, and the parameters on the device.
+class Trainer {
+ public:
+  // `backend` is a name or a path; empty for the usual one. `folder` holds train.hlo and accuracy.hlo; empty for those
+  // that were built in. The images of `train` are put on the device, batch by batch. Throws std::runtime_error.
+  Trainer(const std::string& backend, const std::string& folder, const Digits& train, size_t batch, double rate);
+
+  // Starts one step on the next batch. It need not be done when this returns.
+  void step();
+  // The losses of all steps so far; waits for them.
+  const std::vector<double>& losses();
+  // The share of right answers over the first multiple of 1,000 of `test`.
+  double accuracy(const Digits& test);
+
+  // What the plan of the step says: how many ops the backend's device runs, and the fallback.
+  collet_executable_facts facts() const;
+  // The backend's name, and that of its fallback.
+  collet_client_info info() const;
+  // The plan as text.
+  std::string explain() const;
+
+ private:
+  static constexpr size_t kTestBatch = 1000;
+
+  Executable compile(const std::string& name, const char* built_in, size_t batch);
+  Buffer upload(uint32_t element, const std::vector<int64_t>& dims, const void* data);
+  Buffer upload_images(const Digits& digits, size_t first, size_t count);
+  Buffer upload_labels(const Digits& digits, size_t first, size_t count);
+  double read_scalar(collet_buffer* buffer);
+
+  std::string folder_;
+  Client client_;
+  Executable step_, accuracy_;
+  Buffer weights_, bias_, rate_;
+  std::vector<Buffer> images_, labels_;  // one per batch
+  size_t steps_ = 0;
+  std::vector<Buffer> pending_;  // losses on the device
+  std::vector<double> losses_;
+};
+
+}  // namespace mnist
