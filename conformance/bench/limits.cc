@@ -32,20 +32,36 @@ struct Kernels {
   void (*write)(float* data, uint64_t blocks, float value);
 };
 
+// Takes a value out of the compiler's sight, so that work on it is done, and done where it stands.
+template <class T>
+void hide(T& value) {
+  __asm__ volatile("" : "+m"(value) : : "memory");
+}
+
 constexpr uint64_t kBlock = 256;
 constexpr int kChains = 12;  // independent sums: enough to hide the latency of a multiply-add
 
 #if defined(__x86_64__)
+__attribute__((target("avx512f"))) float sum_512(__m512 x) {
+  alignas(64) float lanes[16];
+  _mm512_store_ps(lanes, x);
+  float sum = 0;
+  for (float lane : lanes) sum += lane;
+  return sum;
+}
+
 __attribute__((target("avx512f"))) float multiply_add_512(uint64_t rounds) {
   __m512 sums[kChains];
   for (__m512& sum : sums) sum = _mm512_set1_ps(1.0f);
   const __m512 factor = _mm512_set1_ps(0.999f), term = _mm512_set1_ps(0.001f);
+  hide(sums);
   for (uint64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 16
     for (__m512& sum : sums) sum = _mm512_fmadd_ps(sum, factor, term);
   }
   __m512 total = sums[0];
   for (int i = 1; i < kChains; ++i) total = _mm512_add_ps(total, sums[i]);
-  return _mm512_reduce_add_ps(total);
+  return sum_512(total);
 }
 
 __attribute__((target("avx512f"))) float read_512(const float* data, uint64_t blocks) {
@@ -56,12 +72,13 @@ __attribute__((target("avx512f"))) float read_512(const float* data, uint64_t bl
     c = _mm512_add_ps(c, _mm512_load_ps(data + 32));
     d = _mm512_add_ps(d, _mm512_load_ps(data + 48));
   }
-  return _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(a, b), _mm512_add_ps(c, d)));
+  return sum_512(_mm512_add_ps(_mm512_add_ps(a, b), _mm512_add_ps(c, d)));
 }
 
 __attribute__((target("avx512f"))) void write_512(float* data, uint64_t blocks, float value) {
   const __m512 all = _mm512_set1_ps(value);
   for (uint64_t i = 0; i < blocks; ++i, data += 64) {
+#pragma GCC unroll 16
     for (int j = 0; j < 64; j += 16) _mm512_store_ps(data + j, all);
   }
 }
@@ -78,7 +95,9 @@ __attribute__((target("avx2,fma"))) float multiply_add_256(uint64_t rounds) {
   __m256 sums[kChains];
   for (__m256& sum : sums) sum = _mm256_set1_ps(1.0f);
   const __m256 factor = _mm256_set1_ps(0.999f), term = _mm256_set1_ps(0.001f);
+  hide(sums);
   for (uint64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 16
     for (__m256& sum : sums) sum = _mm256_fmadd_ps(sum, factor, term);
   }
   __m256 total = sums[0];
@@ -90,6 +109,7 @@ __attribute__((target("avx2,fma"))) float read_256(const float* data, uint64_t b
   __m256 sums[8];
   for (__m256& sum : sums) sum = _mm256_setzero_ps();
   for (uint64_t i = 0; i < blocks; ++i, data += 64) {
+#pragma GCC unroll 16
     for (int j = 0; j < 8; ++j) sums[j] = _mm256_add_ps(sums[j], _mm256_load_ps(data + 8 * j));
   }
   for (int j = 1; j < 8; ++j) sums[0] = _mm256_add_ps(sums[0], sums[j]);
@@ -99,6 +119,7 @@ __attribute__((target("avx2,fma"))) float read_256(const float* data, uint64_t b
 __attribute__((target("avx2,fma"))) void write_256(float* data, uint64_t blocks, float value) {
   const __m256 all = _mm256_set1_ps(value);
   for (uint64_t i = 0; i < blocks; ++i, data += 64) {
+#pragma GCC unroll 16
     for (int j = 0; j < 64; j += 8) _mm256_store_ps(data + j, all);
   }
 }
@@ -111,20 +132,23 @@ float sum_128(Four x) {
   return x[0] + x[1] + x[2] + x[3];
 }
 
-float multiply_add_128(uint64_t rounds) {
+__attribute__((noinline)) float multiply_add_128(uint64_t rounds) {
   Four sums[kChains];
   for (Four& sum : sums) sum = Four{1, 1, 1, 1};
   const Four factor = {0.999f, 0.999f, 0.999f, 0.999f}, term = {0.001f, 0.001f, 0.001f, 0.001f};
+  hide(sums);
   for (uint64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 16
     for (Four& sum : sums) sum = sum * factor + term;
   }
   for (int i = 1; i < kChains; ++i) sums[0] += sums[i];
   return sum_128(sums[0]);
 }
 
-float read_128(const float* data, uint64_t blocks) {
+__attribute__((noinline)) float read_128(const float* data, uint64_t blocks) {
   Four sums[8] = {};
   for (uint64_t i = 0; i < blocks; ++i, data += 64) {
+#pragma GCC unroll 16
     for (int j = 0; j < 16; ++j) {
       Four here;
       std::memcpy(&here, data + 4 * j, sizeof here);
@@ -135,9 +159,10 @@ float read_128(const float* data, uint64_t blocks) {
   return sum_128(sums[0]);
 }
 
-void write_128(float* data, uint64_t blocks, float value) {
+__attribute__((noinline)) void write_128(float* data, uint64_t blocks, float value) {
   const Four all = {value, value, value, value};
   for (uint64_t i = 0; i < blocks; ++i, data += 64) {
+#pragma GCC unroll 16
     for (int j = 0; j < 64; j += 4) std::memcpy(data + j, &all, sizeof all);
   }
 }
