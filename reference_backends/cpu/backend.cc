@@ -57,7 +57,9 @@ collet_status fail(collet_error* error, collet_status code, const std::string& m
   return code;
 }
 
-collet_status fail(collet_error* error, const Status& status) { return fail(error, status.code(), status.message()); }
+collet_status fail(collet_error* error, const Status& status) {
+  return fail(error, status.code(), status.message());
+}
 
 /// Runs `body`, which returns a status code; no exception leaves.
 template <typename Body>
@@ -108,7 +110,7 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
 
 collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
                    collet_error* error) {
-  return guarded(error, [&] {
+  return guarded(error, [&]() -> collet_status {
     OpenOptions chosen;
     if (Status s = read_options(options, chosen); !s.ok()) return fail(error, s);
     auto instance = std::make_unique<collet_backend_instance>();
@@ -135,7 +137,9 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
   });
 }
 
-void close(collet_backend_instance* instance) { delete instance; }
+void close(collet_backend_instance* instance) {
+  delete instance;
+}
 
 collet_status device_info(collet_backend_instance* instance, uint32_t device, collet_device_info* info,
                           collet_error* error) {
@@ -157,7 +161,7 @@ collet_status device_info(collet_backend_instance* instance, uint32_t device, co
 collet_status alloc(collet_backend_instance* instance, uint32_t device, uint32_t space, uint64_t bytes,
                     uint64_t alignment, collet_backend_buffer** out_buffer, void** out_host_pointer,
                     collet_error* error) {
-  return guarded(error, [&] {
+  return guarded(error, [&]() -> collet_status {
     if (device != 0 || space != 0) return fail(error, COLLET_NOT_FOUND, "cpu: no such memory space");
     auto buffer = std::make_unique<collet_backend_buffer>();
     buffer->bytes = bytes;
@@ -181,8 +185,8 @@ char* address(const collet_place& place) {
   return (place.buffer ? place.buffer->data : static_cast<char*>(place.host)) + place.offset;
 }
 
-collet_status copy(collet_backend_instance*, const collet_copy_region* regions, uint32_t count,
-                   const collet_sync* sync, collet_error* error) {
+collet_status copy(collet_backend_instance*, const collet_copy_region* regions, uint32_t count, const collet_sync* sync,
+                   collet_error* error) {
   if (sync) return fail(error, COLLET_UNIMPLEMENTED, "cpu: has no queues");
   for (uint32_t i = 0; i < count; ++i) {
     const collet_copy_region& r = regions[i];
@@ -237,7 +241,7 @@ class Answers {
 
 collet_status supports(collet_backend_instance*, uint32_t device, const collet_program* program, const uint32_t* ops,
                        uint32_t count, collet_verdict* verdicts, collet_error* error) {
-  return guarded(error, [&] {
+  return guarded(error, [&]() -> collet_status {
     if (device != 0) return fail(error, COLLET_NOT_FOUND, "cpu: there is only device 0");
     Answers answers(program);
     if (Status s = answers.prepare(); !s.ok()) return fail(error, s);
@@ -247,11 +251,11 @@ collet_status supports(collet_backend_instance*, uint32_t device, const collet_p
 }
 
 /// Fills a field of a struct only where the caller's is long enough.
-#define COLLET_SET(info, field, value)                                                                     \
-  do {                                                                                                     \
+#define COLLET_SET(info, field, value)                                                                      \
+  do {                                                                                                      \
     if (info->struct_size >= offsetof(std::remove_pointer_t<decltype(info)>, field) + sizeof info->field) { \
-      info->field = (value);                                                                               \
-    }                                                                                                      \
+      info->field = (value);                                                                                \
+    }                                                                                                       \
   } while (false)
 
 Status find_refused(const collet_program* program, collet_rejection* rejection) {
@@ -275,7 +279,7 @@ Status find_refused(const collet_program* program, collet_rejection* rejection) 
 collet_status compile(collet_backend_instance* instance, const collet_program* program,
                       const collet_compile_options* options, collet_backend_executable** out,
                       collet_executable_info* info, collet_rejection* rejection, collet_error* error) {
-  return guarded(error, [&] {
+  return guarded(error, [&]() -> collet_status {
     if (Status s = find_refused(program, rejection); !s.ok()) return fail(error, s);
     PlanOptions plan_options;
     plan_options.fuse = instance->fuse;
@@ -349,7 +353,9 @@ collet_status execute(collet_backend_executable* executable, const collet_launch
   });
 }
 
-void release(collet_backend_executable* executable) { delete executable; }
+void release(collet_backend_executable* executable) {
+  delete executable;
+}
 
 collet_status memory_stats(collet_backend_instance* instance, uint32_t, uint32_t, collet_memory_stats* stats,
                            collet_error*) {
@@ -383,8 +389,21 @@ const void* query(collet_backend_instance*, const char* name, uint32_t version) 
 }
 
 constexpr collet_backend kTable = {
-    sizeof(collet_backend), COLLET_ABI_MAJOR, COLLET_ABI_MINOR, 0,       open,    close,   device_info, alloc,
-    free_buffer,            copy,             supports,         compile, execute, release, query,
+    sizeof(collet_backend),
+    COLLET_ABI_MAJOR,
+    COLLET_ABI_MINOR,
+    0,
+    open,
+    close,
+    device_info,
+    alloc,
+    free_buffer,
+    copy,
+    supports,
+    compile,
+    execute,
+    release,
+    query,
 };
 
 }  // namespace
@@ -392,9 +411,9 @@ constexpr collet_backend kTable = {
 
 collet_status collet_backend_entry(const collet_host* host, const collet_backend** out_backend, collet_error* error) {
   if (host->abi_major != COLLET_ABI_MAJOR) {
-    return collet::cpu::fail(error, COLLET_FAILED_PRECONDITION,
-                             "cpu: built for ABI " + std::to_string(COLLET_ABI_MAJOR) + ", the host has " +
-                                 std::to_string(host->abi_major));
+    return collet::cpu::fail(
+        error, COLLET_FAILED_PRECONDITION,
+        "cpu: built for ABI " + std::to_string(COLLET_ABI_MAJOR) + ", the host has " + std::to_string(host->abi_major));
   }
   *out_backend = &collet::cpu::kTable;
   return COLLET_OK;

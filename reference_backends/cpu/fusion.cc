@@ -16,13 +16,15 @@ using codegen::Node;
 using codegen::NodeId;
 using codegen::ValueId;
 
-bool is_reshape(const Node& node) { return node.opcode == COLLET_OP_RESHAPE || node.opcode == COLLET_OP_BITCAST; }
+bool is_reshape(const Node& node) {
+  return node.opcode == COLLET_OP_RESHAPE || node.opcode == COLLET_OP_BITCAST;
+}
 
 bool elementwise(const Graph& graph, const Node& node) {
   if (node.operands.empty()) return false;
   if (node.opcode == COLLET_OP_SELECT || node.opcode == COLLET_OP_CLAMP) return true;
-  if (node.opcode == COLLET_OP_BITCAST_CONVERT &&
-      collet_type_bytes(graph.type(node.operands[0]).element) != collet_type_bytes(graph.type(node.results[0]).element)) {
+  if (node.opcode == COLLET_OP_BITCAST_CONVERT && collet_type_bytes(graph.type(node.operands[0]).element) !=
+                                                      collet_type_bytes(graph.type(node.results[0]).element)) {
     return false;
   }
   return codegen::scalar_supported(node.opcode, graph.type(node.operands[0]).element);
@@ -51,7 +53,12 @@ bool takes_inlined(const Graph& graph, const Node& user, size_t i) {
 class Planner {
  public:
   Planner(const Graph& graph, const Block& block, bool fuse, BlockPlan& plan)
-      : graph_(graph), block_(block), fuse_(fuse), plan_(plan), users_(graph.values.size()), weight_(graph.values.size(), 0),
+      : graph_(graph),
+        block_(block),
+        fuse_(fuse),
+        plan_(plan),
+        users_(graph.values.size()),
+        weight_(graph.values.size(), 0),
         heavy_(graph.values.size(), false) {}
 
   void run() {

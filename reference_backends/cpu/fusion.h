@@ -11,9 +11,9 @@
 namespace collet::cpu {
 
 struct BlockPlan {
-  std::vector<bool> alive;         ///< by node of the graph: something needs it
-  std::vector<bool> in_memory;     ///< by value
-  std::vector<bool> alias;         ///< by value: a reshape whose memory is its operand's
+  std::vector<bool> alive;      ///< by node of the graph: something needs it
+  std::vector<bool> in_memory;  ///< by value
+  std::vector<bool> alias;      ///< by value: a reshape whose memory is its operand's
 };
 
 /// Whether the elements of a node's result can be computed one by one inside another kernel.

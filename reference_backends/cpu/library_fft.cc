@@ -136,9 +136,7 @@ class Fft : public LibraryCall {
     }
   }
 
-  uint64_t scratch_bytes() const override {
-    return static_cast<uint64_t>(volume_ + 2 * room_) * sizeof(Complex) + 64;
-  }
+  uint64_t scratch_bytes() const override { return static_cast<uint64_t>(volume_ + 2 * room_) * sizeof(Complex) + 64; }
 
   void run(char* const* buffers, Threads&) const override {
     auto* work = reinterpret_cast<Complex*>(buffers[2]);
@@ -168,7 +166,8 @@ class Fft : public LibraryCall {
         Complex x = 0;
         if (i < last) {
           const int64_t at = row * last + i;
-          x = real ? Complex(read_real(p, at, wide_)) : Complex(read_real(p, 2 * at, wide_), read_real(p, 2 * at + 1, wide_));
+          x = real ? Complex(read_real(p, at, wide_))
+                   : Complex(read_real(p, 2 * at, wide_), read_real(p, 2 * at + 1, wide_));
         }
         work[row * full + i] = x;
       }

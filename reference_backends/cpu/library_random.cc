@@ -10,7 +10,9 @@ using codegen::ArrayType;
 using codegen::Graph;
 using codegen::Node;
 
-uint32_t rotate(uint32_t x, int r) { return x << r | x >> (32 - r); }
+uint32_t rotate(uint32_t x, int r) {
+  return x << r | x >> (32 - r);
+}
 
 /// Threefry2x32, 20 rounds.
 uint64_t threefry(uint64_t key, uint64_t counter) {

@@ -89,8 +89,7 @@ uint64_t key_of(const char* p, const KeyRule& rule) {
 class Sort : public LibraryCall {
  public:
   Sort(const Graph& graph, const Node& node)
-      : rows_(graph.type(node.results[0]).dims,
-              codegen::attributes<collet_sort_attrs>(graph, node).dimension) {
+      : rows_(graph.type(node.results[0]).dims, codegen::attributes<collet_sort_attrs>(graph, node).dimension) {
     for (codegen::ValueId v : node.results) bytes_.push_back(collet_type_bytes(graph.type(v).element));
     for (size_t b : bytes_) row_bytes_ += (b * static_cast<size_t>(rows_.length) + 63) / 64 * 64;
   }

@@ -10,8 +10,8 @@ namespace collet::cpu {
 namespace {
 
 constexpr uint64_t kHuge = uint64_t{2} << 20;
-constexpr uint64_t kPooled = uint64_t{32} << 10;     ///< smaller blocks are left to malloc
-constexpr uint64_t kKept = uint64_t{2} << 30;        ///< idle memory beyond this goes back to the system
+constexpr uint64_t kPooled = uint64_t{32} << 10;  ///< smaller blocks are left to malloc
+constexpr uint64_t kKept = uint64_t{2} << 30;     ///< idle memory beyond this goes back to the system
 
 /// Sizes of pooled blocks: multiples of 1/8 of the power of two below, so that little is lost.
 uint64_t rounded(uint64_t bytes) {

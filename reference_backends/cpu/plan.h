@@ -40,10 +40,10 @@ struct Step {
   uint32_t first_place = 0;  ///< in Plan::places
   uint32_t places = 0;
   codegen::KernelFunction kernel = nullptr;
-  int64_t range = 1;      ///< of the kernel's first loop
-  int64_t grain = 1;      ///< a part of the range is a multiple of this
-  double cost_ns = 0;     ///< estimate of the whole step
-  uint64_t bytes = 0;     ///< kCopy
+  int64_t range = 1;   ///< of the kernel's first loop
+  int64_t grain = 1;   ///< a part of the range is a multiple of this
+  double cost_ns = 0;  ///< estimate of the whole step
+  uint64_t bytes = 0;  ///< kCopy
   bool parallel = false;
   uint32_t index_bytes = 0;  ///< kConditional: width of the branch number; 0: a pred, true is branch 0
   const LibraryCall* library = nullptr;
@@ -71,9 +71,15 @@ struct Plan {
 };
 
 /// Slots of a plan: arguments, results, workspace, constants.
-inline uint32_t result_slot(const Plan& plan, uint32_t i) { return plan.arguments + i; }
-inline uint32_t workspace_slot(const Plan& plan) { return plan.arguments + plan.results; }
-inline uint32_t constant_slot(const Plan& plan) { return plan.arguments + plan.results + 1; }
+inline uint32_t result_slot(const Plan& plan, uint32_t i) {
+  return plan.arguments + i;
+}
+inline uint32_t workspace_slot(const Plan& plan) {
+  return plan.arguments + plan.results;
+}
+inline uint32_t constant_slot(const Plan& plan) {
+  return plan.arguments + plan.results + 1;
+}
 
 /// Runs a plan; `bases` has an address for each slot. The workspace begins with room for the addresses of all places.
 void run_plan(const Plan& plan, char* const* bases, Threads& threads);

@@ -39,7 +39,8 @@ double estimate_ns(const Kernel& kernel) {
   double points = 1;
   for (const auto& l : kernel.loops) points *= static_cast<double>(l.size);
   double ops = 1;
-  for (const auto& i : kernel.tape) ops += i.op == codegen::TapeOp::kOp ? 1.5 : i.op == codegen::TapeOp::kLoad ? 1 : 0.2;
+  for (const auto& i : kernel.tape)
+    ops += i.op == codegen::TapeOp::kOp ? 1.5 : i.op == codegen::TapeOp::kLoad ? 1 : 0.2;
   return points * ops / (kernel.lanes * 1.5);
 }
 
@@ -151,7 +152,8 @@ class Compiler {
     Kernel& kernel = k.kernel;
     bool empty = false;
     bool reduces = !kernel.reductions.empty();
-    for (size_t l = 0; l < kernel.loops.size(); ++l) empty = empty || (kernel.loops[l].size == 0 && (l < kernel.outer || !reduces));
+    for (size_t l = 0; l < kernel.loops.size(); ++l)
+      empty = empty || (kernel.loops[l].size == 0 && (l < kernel.outer || !reduces));
     if (empty) {
       for (ValueId v : k.writes) write(v);
       return;
@@ -448,7 +450,9 @@ class Compiler {
 
 }  // namespace
 
-Plan::~Plan() { std::free(constants); }
+Plan::~Plan() {
+  std::free(constants);
+}
 
 Status make_plan(const collet_program* program, codegen::Jit& jit, const PlanOptions& options,
                  std::unique_ptr<Plan>& out) {

@@ -21,7 +21,9 @@ WebId Storages::add_in(WebId like, int def) {
   return web;
 }
 
-void Storages::use(WebId web, int time) { webs_[web].last = std::max(webs_[web].last, time); }
+void Storages::use(WebId web, int time) {
+  webs_[web].last = std::max(webs_[web].last, time);
+}
 
 void Storages::may_alias(WebId result, WebId argument) {
   storages_[webs_[result].storage].aliases.push_back(webs_[argument].storage);
@@ -86,8 +88,9 @@ uint64_t Storages::place_all(uint64_t first) {
     }
     lives.push_back(life);
   }
-  std::stable_sort(lives.begin(), lives.end(),
-                   [&](const Life& x, const Life& y) { return storages_[x.storage].bytes > storages_[y.storage].bytes; });
+  std::stable_sort(lives.begin(), lives.end(), [&](const Life& x, const Life& y) {
+    return storages_[x.storage].bytes > storages_[y.storage].bytes;
+  });
   std::vector<Life> placed;
   uint64_t end = first;
   for (const Life& life : lives) {

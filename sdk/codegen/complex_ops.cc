@@ -20,23 +20,47 @@ struct C {
   F im;
 };
 
-C arg(Ir& ir, const ScalarOp& op, size_t i = 0) { return {{ir, op.args[i].v}, {ir, op.args[i].im}}; }
-Val val(C x) { return {x.re.v, x.im.v}; }
-C operator+(C x, C y) { return {x.re + y.re, x.im + y.im}; }
-C operator-(C x, C y) { return {x.re - y.re, x.im - y.im}; }
-C operator-(C x) { return {-x.re, -x.im}; }
-C operator*(F k, C x) { return {k * x.re, k * x.im}; }
-C times_i(C x) { return {-x.im, x.re}; }
-C times_minus_i(C x) { return {x.im, -x.re}; }
-C select(llvm::Value* c, C x, C y) { return {math::select(c, x.re, y.re), math::select(c, x.im, y.im)}; }
+C arg(Ir& ir, const ScalarOp& op, size_t i = 0) {
+  return {{ir, op.args[i].v}, {ir, op.args[i].im}};
+}
+Val val(C x) {
+  return {x.re.v, x.im.v};
+}
+C operator+(C x, C y) {
+  return {x.re + y.re, x.im + y.im};
+}
+C operator-(C x, C y) {
+  return {x.re - y.re, x.im - y.im};
+}
+C operator-(C x) {
+  return {-x.re, -x.im};
+}
+C operator*(F k, C x) {
+  return {k * x.re, k * x.im};
+}
+C times_i(C x) {
+  return {-x.im, x.re};
+}
+C times_minus_i(C x) {
+  return {x.im, -x.re};
+}
+C select(llvm::Value* c, C x, C y) {
+  return {math::select(c, x.re, y.re), math::select(c, x.im, y.im)};
+}
 
 C operator*(C x, C y) {
   return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
 }
 
-F call(math::Function f, F x) { return {*x.ir, f(*x.ir, x.v)}; }
-F magnitude(C x) { return {*x.re.ir, math::hypot(*x.re.ir, x.re.v, x.im.v)}; }
-F angle(C x) { return {*x.re.ir, math::atan2(*x.re.ir, x.im.v, x.re.v)}; }
+F call(math::Function f, F x) {
+  return {*x.ir, f(*x.ir, x.v)};
+}
+F magnitude(C x) {
+  return {*x.re.ir, math::hypot(*x.re.ir, x.re.v, x.im.v)};
+}
+F angle(C x) {
+  return {*x.re.ir, math::atan2(*x.re.ir, x.im.v, x.re.v)};
+}
 
 /// By the larger part of the divisor, so that nothing overflows on the way.
 C operator/(C x, C y) {
@@ -71,7 +95,9 @@ void sin_cos(F x, F& s, F& c) {
 }
 
 /// k * 0 = 0, whatever k.
-F times_unless_zero(F k, F x) { return math::select(x == 0.0, x, k * x); }
+F times_unless_zero(F k, F x) {
+  return math::select(x == 0.0, x, k * x);
+}
 
 C exp_of(C x) {
   F s = x.im;
@@ -276,33 +302,81 @@ C power_of(C x, C y) {
   return select(exponent_zero, one, r);
 }
 
-C half(C x) { return x.re.k(0.5) * x; }
+C half(C x) {
+  return x.re.k(0.5) * x;
+}
 
 }  // namespace
 
-Val complex_abs(Ir& ir, const ScalarOp& op) { return {magnitude(arg(ir, op)).v}; }
-Val complex_add(Ir& ir, const ScalarOp& op) { return val(arg(ir, op) + arg(ir, op, 1)); }
-Val complex_subtract(Ir& ir, const ScalarOp& op) { return val(arg(ir, op) - arg(ir, op, 1)); }
-Val complex_multiply(Ir& ir, const ScalarOp& op) { return val(arg(ir, op) * arg(ir, op, 1)); }
-Val complex_divide(Ir& ir, const ScalarOp& op) { return val(arg(ir, op) / arg(ir, op, 1)); }
-Val complex_negate(Ir& ir, const ScalarOp& op) { return val(-arg(ir, op)); }
-Val complex_real(Ir&, const ScalarOp& op) { return {op.args[0].v}; }
-Val complex_imag(Ir&, const ScalarOp& op) { return {op.args[0].im}; }
-Val complex_exp(Ir& ir, const ScalarOp& op) { return val(exp_of(arg(ir, op))); }
-Val complex_expm1(Ir& ir, const ScalarOp& op) { return val(expm1_of(arg(ir, op))); }
-Val complex_log(Ir& ir, const ScalarOp& op) { return val(log_of(arg(ir, op))); }
-Val complex_log1p(Ir& ir, const ScalarOp& op) { return val(log1p_of(arg(ir, op))); }
-Val complex_sqrt(Ir& ir, const ScalarOp& op) { return val(sqrt_of(arg(ir, op))); }
-Val complex_sine(Ir& ir, const ScalarOp& op) { return val(times_minus_i(sinh_of(times_i(arg(ir, op))))); }
-Val complex_cosine(Ir& ir, const ScalarOp& op) { return val(cosh_of(times_i(arg(ir, op)))); }
-Val complex_sinh(Ir& ir, const ScalarOp& op) { return val(sinh_of(arg(ir, op))); }
-Val complex_cosh(Ir& ir, const ScalarOp& op) { return val(cosh_of(arg(ir, op))); }
-Val complex_tanh(Ir& ir, const ScalarOp& op) { return val(tanh_of(arg(ir, op))); }
-Val complex_tan(Ir& ir, const ScalarOp& op) { return val(times_minus_i(tanh_of(times_i(arg(ir, op))))); }
-Val complex_asin(Ir& ir, const ScalarOp& op) { return val(asin_of(arg(ir, op))); }
-Val complex_acos(Ir& ir, const ScalarOp& op) { return val(acos_of(arg(ir, op))); }
-Val complex_asinh(Ir& ir, const ScalarOp& op) { return val(times_minus_i(asin_of(times_i(arg(ir, op))))); }
-Val complex_atanh(Ir& ir, const ScalarOp& op) { return val(atanh_of(arg(ir, op))); }
+Val complex_abs(Ir& ir, const ScalarOp& op) {
+  return {magnitude(arg(ir, op)).v};
+}
+Val complex_add(Ir& ir, const ScalarOp& op) {
+  return val(arg(ir, op) + arg(ir, op, 1));
+}
+Val complex_subtract(Ir& ir, const ScalarOp& op) {
+  return val(arg(ir, op) - arg(ir, op, 1));
+}
+Val complex_multiply(Ir& ir, const ScalarOp& op) {
+  return val(arg(ir, op) * arg(ir, op, 1));
+}
+Val complex_divide(Ir& ir, const ScalarOp& op) {
+  return val(arg(ir, op) / arg(ir, op, 1));
+}
+Val complex_negate(Ir& ir, const ScalarOp& op) {
+  return val(-arg(ir, op));
+}
+Val complex_real(Ir&, const ScalarOp& op) {
+  return {op.args[0].v};
+}
+Val complex_imag(Ir&, const ScalarOp& op) {
+  return {op.args[0].im};
+}
+Val complex_exp(Ir& ir, const ScalarOp& op) {
+  return val(exp_of(arg(ir, op)));
+}
+Val complex_expm1(Ir& ir, const ScalarOp& op) {
+  return val(expm1_of(arg(ir, op)));
+}
+Val complex_log(Ir& ir, const ScalarOp& op) {
+  return val(log_of(arg(ir, op)));
+}
+Val complex_log1p(Ir& ir, const ScalarOp& op) {
+  return val(log1p_of(arg(ir, op)));
+}
+Val complex_sqrt(Ir& ir, const ScalarOp& op) {
+  return val(sqrt_of(arg(ir, op)));
+}
+Val complex_sine(Ir& ir, const ScalarOp& op) {
+  return val(times_minus_i(sinh_of(times_i(arg(ir, op)))));
+}
+Val complex_cosine(Ir& ir, const ScalarOp& op) {
+  return val(cosh_of(times_i(arg(ir, op))));
+}
+Val complex_sinh(Ir& ir, const ScalarOp& op) {
+  return val(sinh_of(arg(ir, op)));
+}
+Val complex_cosh(Ir& ir, const ScalarOp& op) {
+  return val(cosh_of(arg(ir, op)));
+}
+Val complex_tanh(Ir& ir, const ScalarOp& op) {
+  return val(tanh_of(arg(ir, op)));
+}
+Val complex_tan(Ir& ir, const ScalarOp& op) {
+  return val(times_minus_i(tanh_of(times_i(arg(ir, op)))));
+}
+Val complex_asin(Ir& ir, const ScalarOp& op) {
+  return val(asin_of(arg(ir, op)));
+}
+Val complex_acos(Ir& ir, const ScalarOp& op) {
+  return val(acos_of(arg(ir, op)));
+}
+Val complex_asinh(Ir& ir, const ScalarOp& op) {
+  return val(times_minus_i(asin_of(times_i(arg(ir, op)))));
+}
+Val complex_atanh(Ir& ir, const ScalarOp& op) {
+  return val(atanh_of(arg(ir, op)));
+}
 
 Val complex_acosh(Ir& ir, const ScalarOp& op) {
   C y = acos_of(arg(ir, op));  // turned so that the real part is not negative
@@ -324,7 +398,9 @@ Val complex_logistic(Ir& ir, const ScalarOp& op) {
   return val(half(one + t));
 }
 
-Val complex_power(Ir& ir, const ScalarOp& op) { return val(power_of(arg(ir, op), arg(ir, op, 1))); }
+Val complex_power(Ir& ir, const ScalarOp& op) {
+  return val(power_of(arg(ir, op), arg(ir, op, 1)));
+}
 
 Val complex_rsqrt(Ir& ir, const ScalarOp& op) {
   C x = arg(ir, op);

@@ -204,8 +204,8 @@ class KernelEmitter {
   void walk(size_t l, const std::function<void()>& body) {
     const bool ranged = l == 0 && k_.outer > 0;
     Value* begin = ranged ? static_cast<Value*>(function_->getArg(1)) : b_.getInt64(0);
-    Value* end = ranged ? static_cast<Value*>(function_->getArg(2))
-                        : b_.getInt64(static_cast<uint64_t>(k_.loops[l].size));
+    Value* end =
+        ranged ? static_cast<Value*>(function_->getArg(2)) : b_.getInt64(static_cast<uint64_t>(k_.loops[l].size));
     if (l != k_.lane_loop || k_.lanes == 1) {
       loop(begin, end, 1, [&](Value* i) {
         iv_[l] = i;

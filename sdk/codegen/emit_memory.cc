@@ -11,9 +11,13 @@ namespace {
 using llvm::Type;
 using llvm::Value;
 
-bool is_complex(uint32_t type) { return collet_type_kind(type) == COLLET_KIND_COMPLEX; }
+bool is_complex(uint32_t type) {
+  return collet_type_kind(type) == COLLET_KIND_COMPLEX;
+}
 
-llvm::Align align_of(Type* t) { return llvm::Align(std::max<unsigned>(1, t->getScalarSizeInBits() / 8)); }
+llvm::Align align_of(Type* t) {
+  return llvm::Align(std::max<unsigned>(1, t->getScalarSizeInBits() / 8));
+}
 
 std::vector<int> every(int first, int step, int count) {
   std::vector<int> v(static_cast<size_t>(count));
@@ -31,7 +35,9 @@ Value* interleave(Ir& ir, Value* re, Value* im, int count) {
   return ir.b.CreateShuffleVector(re, im, order);
 }
 
-Value* address(Ir& ir, Value* base, Type* element, Value* index) { return ir.b.CreateGEP(element, base, index); }
+Value* address(Ir& ir, Value* base, Type* element, Value* index) {
+  return ir.b.CreateGEP(element, base, index);
+}
 
 Value* times(Ir& ir, Value* index, uint64_t k) {
   return k == 1 ? index : ir.b.CreateMul(index, ir.constant_int(index->getType(), k));

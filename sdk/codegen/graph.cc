@@ -15,7 +15,8 @@ std::string op_label(const collet_program* p, const collet_op* op) {
 /// All elements of a constant are the same bytes.
 bool is_splat(const void* data, int64_t elements, uint32_t width) {
   const char* bytes = static_cast<const char*>(data);
-  return elements > 0 && width > 0 && std::memcmp(bytes, bytes + width, static_cast<size_t>((elements - 1) * width)) == 0;
+  return elements > 0 && width > 0 &&
+         std::memcmp(bytes, bytes + width, static_cast<size_t>((elements - 1) * width)) == 0;
 }
 
 class Builder {
@@ -177,7 +178,8 @@ Status check_program(const collet_program* p) {
   }
   for (uint32_t i = 0; i < p->types.count; ++i) {
     const collet_type* t = collet_type_at(p, i);
-    if (t->layout != 0 || t->reserved != 0) return {COLLET_UNIMPLEMENTED, "a type has a layout or a reserved field set"};
+    if (t->layout != 0 || t->reserved != 0)
+      return {COLLET_UNIMPLEMENTED, "a type has a layout or a reserved field set"};
     if (std::strcmp(collet_type_name(t->element), "?") == 0) {
       return {COLLET_UNIMPLEMENTED, "unknown element type " + std::to_string(t->element)};
     }

@@ -29,10 +29,13 @@ uint32_t bits_of_type(uint32_t type) {
   }
 }
 
-bool is_signed(uint32_t type) { return collet_type_kind(type) == COLLET_KIND_SIGNED; }
+bool is_signed(uint32_t type) {
+  return collet_type_kind(type) == COLLET_KIND_SIGNED;
+}
 
 uint32_t part_type(uint32_t type) {
-  return type == COLLET_TYPE_C64 ? COLLET_TYPE_F32 : type == COLLET_TYPE_C128 ? COLLET_TYPE_F64 : type;
+  if (type == COLLET_TYPE_C64) return COLLET_TYPE_F32;
+  return type == COLLET_TYPE_C128 ? uint32_t{COLLET_TYPE_F64} : type;
 }
 
 }  // namespace
@@ -81,11 +84,17 @@ Value* Ir::splat(Value* v, int lanes) {
   return b.CreateVectorSplat(static_cast<unsigned>(lanes), v);
 }
 
-Val Ir::splat(const Val& x, int lanes) { return {splat(x.v, lanes), splat(x.im, lanes)}; }
+Val Ir::splat(const Val& x, int lanes) {
+  return {splat(x.v, lanes), splat(x.im, lanes)};
+}
 
-Value* Ir::constant(Type* t, double x) { return llvm::ConstantFP::get(t, x); }
+Value* Ir::constant(Type* t, double x) {
+  return llvm::ConstantFP::get(t, x);
+}
 
-Value* Ir::constant_int(Type* t, uint64_t x) { return llvm::ConstantInt::get(t, x); }
+Value* Ir::constant_int(Type* t, uint64_t x) {
+  return llvm::ConstantInt::get(t, x);
+}
 
 Val Ir::zero(uint32_t type, int lanes) {
   Value* z = llvm::Constant::getNullValue(wide(scalar(type), lanes));
@@ -197,8 +206,8 @@ Value* Ir::decode(Value* bits, const FloatFormat& f) {
   const uint32_t sign_shift = static_cast<uint32_t>(f.exponent_bits + m);
   Value* mag = b.CreateAnd(bits, k(top));
   Value* sign = b.CreateShl(b.CreateLShr(bits, k(sign_shift)), k(31));
-  Value* result = b.CreateAdd(b.CreateShl(mag, k(static_cast<uint32_t>(23 - m))),
-                              k(static_cast<uint32_t>(127 - f.bias) << 23));
+  Value* result =
+      b.CreateAdd(b.CreateShl(mag, k(static_cast<uint32_t>(23 - m))), k(static_cast<uint32_t>(127 - f.bias) << 23));
   if (f.bias != 127) {
     Value* small = b.CreateFMul(b.CreateUIToFP(mag, ft), constant(ft, std::ldexp(1.0, 1 - f.bias - m)));
     result = b.CreateSelect(b.CreateICmpULT(mag, k(1u << m)), bits_of(small), result);
@@ -322,8 +331,8 @@ Val Ir::convert(const Val& x, uint32_t from, uint32_t to) {
   }
   Value* re = real_to_real(x.v, part_type(from), part_type(to));
   if (!to_complex) return {re};
-  Value* im = from_complex ? real_to_real(x.im, part_type(from), part_type(to))
-                           : llvm::Constant::getNullValue(re->getType());
+  Value* im =
+      from_complex ? real_to_real(x.im, part_type(from), part_type(to)) : llvm::Constant::getNullValue(re->getType());
   return {re, im};
 }
 

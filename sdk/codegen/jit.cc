@@ -11,7 +11,6 @@
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
-#include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/DCE.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
@@ -19,6 +18,7 @@
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/Cloning.h>
 
 #include <atomic>
 #include <cmath>
@@ -58,7 +58,9 @@ const Support kSupport[] = {
     {"memmove", reinterpret_cast<void*>(&std::memmove)},
 };
 
-std::string text_of(llvm::Error error) { return llvm::toString(std::move(error)); }
+std::string text_of(llvm::Error error) {
+  return llvm::toString(std::move(error));
+}
 
 /// Short: the vectors are there already, loops are as they shall be.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
@@ -175,7 +177,8 @@ Status Jit::compile(const std::vector<std::function<void(llvm::Module&)>>& fill,
       }
     }
     llvm::MCContext* mc = nullptr;
-    if ((*machine)->addPassesToEmitMC(emit, mc, stream)) return {COLLET_INTERNAL, "LLVM: no object code for this target"};
+    if ((*machine)->addPassesToEmitMC(emit, mc, stream))
+      return {COLLET_INTERNAL, "LLVM: no object code for this target"};
     emit.run(*module);
     code->bytes_ += object.size();
     auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), module->getName(), false);

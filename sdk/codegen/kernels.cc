@@ -99,7 +99,9 @@ void concatenate_kernels(const Graph& graph, const Node& node, const LeafTest& l
   }
 }
 
-bool contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
+bool contains(const Dims& dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
 
 KernelPlan scatter_kernel(const Graph& graph, const Node& node, const LeafTest& leaf) {
   auto a = attributes<collet_scatter_attrs>(graph, node);
@@ -244,7 +246,8 @@ bool has_node_kernel(const Graph& graph, const Node& node) {
     case COLLET_OP_REDUCE_WINDOW:
       return is_scalar_block(graph, graph.blocks[node.blocks[0]]);
     case COLLET_OP_SELECT_AND_SCATTER:
-      return is_scalar_block(graph, graph.blocks[node.blocks[0]]) && is_scalar_block(graph, graph.blocks[node.blocks[1]]);
+      return is_scalar_block(graph, graph.blocks[node.blocks[0]]) &&
+             is_scalar_block(graph, graph.blocks[node.blocks[1]]);
     case COLLET_OP_DYNAMIC_UPDATE_SLICE:
     case COLLET_OP_CONCATENATE:
     case COLLET_OP_DOT:

@@ -58,6 +58,8 @@ llvm::Value* erf(Ir& ir, llvm::Value* x) {
 }
 
 /// Long division in binary, by a function: exact for every pair.
-llvm::Value* fmod(Ir& ir, llvm::Value* x, llvm::Value* y) { return ir.b.CreateFRem(x, y); }
+llvm::Value* fmod(Ir& ir, llvm::Value* x, llvm::Value* y) {
+  return ir.b.CreateFRem(x, y);
+}
 
 }  // namespace collet::codegen::math

@@ -20,8 +20,9 @@ constexpr double kLn2Low32 = -2.12194440e-4;
 
 /// e^r - 1 - r over r^2, |r| <= ln 2 / 2.
 F exp_tail(F r) {
-  if (!is_f64(r)) return polynomial(r, {5.0000001201e-1, 1.6666665459e-1, 4.1665795894e-2, 8.3334519073e-3, 1.3981999507e-3,
-                                        1.9875691500e-4});
+  if (!is_f64(r))
+    return polynomial(
+        r, {5.0000001201e-1, 1.6666665459e-1, 4.1665795894e-2, 8.3334519073e-3, 1.3981999507e-3, 1.9875691500e-4});
   return polynomial(r, {1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880,
                         1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0});
 }
@@ -218,7 +219,9 @@ F pow_of(F x, F y, F positive) {
 
 }  // namespace
 
-llvm::Value* exp(Ir& ir, llvm::Value* x) { return exp_of({ir, x}).v; }
+llvm::Value* exp(Ir& ir, llvm::Value* x) {
+  return exp_of({ir, x}).v;
+}
 
 llvm::Value* expm1(Ir& ir, llvm::Value* x) {
   F v(ir, x);

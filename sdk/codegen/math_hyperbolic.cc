@@ -11,7 +11,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLn2 = 6.93147180559945286227e-01;
 
-F call(Function f, F x) { return {*x.ir, f(*x.ir, x.v)}; }
+F call(Function f, F x) {
+  return {*x.ir, f(*x.ir, x.v)};
+}
 
 /// Computes an f32 function in f64.
 llvm::Value* in_f64(Ir& ir, llvm::Value* x, F (*f)(F)) {
@@ -101,21 +103,37 @@ F cbrt_of(F x) {
 
 }  // namespace
 
-llvm::Value* sinh(Ir& ir, llvm::Value* x) { return in_f64(ir, x, sinh_of); }
-llvm::Value* cosh(Ir& ir, llvm::Value* x) { return in_f64(ir, x, cosh_of); }
-llvm::Value* asinh(Ir& ir, llvm::Value* x) { return in_f64(ir, x, asinh_of); }
-llvm::Value* acosh(Ir& ir, llvm::Value* x) { return in_f64(ir, x, acosh_of); }
-llvm::Value* atanh(Ir& ir, llvm::Value* x) { return in_f64(ir, x, atanh_of); }
-llvm::Value* cbrt(Ir& ir, llvm::Value* x) { return in_f64(ir, x, cbrt_of); }
+llvm::Value* sinh(Ir& ir, llvm::Value* x) {
+  return in_f64(ir, x, sinh_of);
+}
+llvm::Value* cosh(Ir& ir, llvm::Value* x) {
+  return in_f64(ir, x, cosh_of);
+}
+llvm::Value* asinh(Ir& ir, llvm::Value* x) {
+  return in_f64(ir, x, asinh_of);
+}
+llvm::Value* acosh(Ir& ir, llvm::Value* x) {
+  return in_f64(ir, x, acosh_of);
+}
+llvm::Value* atanh(Ir& ir, llvm::Value* x) {
+  return in_f64(ir, x, atanh_of);
+}
+llvm::Value* cbrt(Ir& ir, llvm::Value* x) {
+  return in_f64(ir, x, cbrt_of);
+}
 
 llvm::Value* tanh(Ir& ir, llvm::Value* x) {
   F v(ir, x);
   return is_f64(v) ? tanh64(v).v : tanh32(v).v;
 }
 
-llvm::Value* sqrt(Ir& ir, llvm::Value* x) { return root({ir, x}).v; }
+llvm::Value* sqrt(Ir& ir, llvm::Value* x) {
+  return root({ir, x}).v;
+}
 
-llvm::Value* rsqrt(Ir& ir, llvm::Value* x) { return (1.0 / root({ir, x})).v; }
+llvm::Value* rsqrt(Ir& ir, llvm::Value* x) {
+  return (1.0 / root({ir, x})).v;
+}
 
 llvm::Value* hypot(Ir& ir, llvm::Value* x, llvm::Value* y) {
   F a = abs({ir, x});

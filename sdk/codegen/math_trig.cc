@@ -44,13 +44,13 @@ Reduced reduce_quarter(F x) {
   llvm::BasicBlock* slow = llvm::BasicBlock::Create(context, "reduce.slow", f);
   llvm::BasicBlock* after = llvm::BasicBlock::Create(context, "reduce.done", f);
   llvm::MDNode* weights = llvm::MDNode::get(
-      context, {llvm::MDString::get(context, "branch_weights"),
-                llvm::ConstantAsMetadata::get(b.getInt32(1)), llvm::ConstantAsMetadata::get(b.getInt32(2000))});
+      context, {llvm::MDString::get(context, "branch_weights"), llvm::ConstantAsMetadata::get(b.getInt32(1)),
+                llvm::ConstantAsMetadata::get(b.getInt32(2000))});
   b.CreateCondBr(any, slow, after, weights);
   b.SetInsertPoint(slow);
   llvm::IRBuilder<> entry(&f->getEntryBlock(), f->getEntryBlock().begin());
-  auto slot = [&](llvm::Type* t) {
-    llvm::AllocaInst* a = entry.CreateAlloca(t);
+  auto slot = [&](llvm::Type* type) {
+    llvm::AllocaInst* a = entry.CreateAlloca(type);
     a->setAlignment(llvm::Align(64));
     return a;
   };
@@ -61,7 +61,8 @@ Reduced reduce_quarter(F x) {
   llvm::Value* q = slot(i64s);
   b.CreateStore(x.v, in);
   llvm::Type* ptr = b.getPtrTy();
-  auto callee = ir.module.getOrInsertFunction("collet_reduce_quarter", b.getVoidTy(), ptr, b.getInt64Ty(), ptr, ptr, ptr);
+  auto callee =
+      ir.module.getOrInsertFunction("collet_reduce_quarter", b.getVoidTy(), ptr, b.getInt64Ty(), ptr, ptr, ptr);
   b.CreateCall(callee, {in, b.getInt64(static_cast<uint64_t>(lanes)), high, low, q});
   llvm::Value* slow_r = b.CreateLoad(x.v->getType(), high);
   llvm::Value* slow_low = b.CreateLoad(x.v->getType(), low);
@@ -108,8 +109,10 @@ F turn(const Reduced& q, F s, F c, uint64_t shift) {
 /// In f64, good enough to be rounded to f32.
 F sin_short(F x) {
   F z = x * x;
-  return fma(x * z, polynomial(z, {-1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
-                                   2.7525562e-06}), x);
+  return fma(x * z,
+             polynomial(z, {-1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
+                            2.7525562e-06}),
+             x);
 }
 
 F cos_short(F x) {
@@ -118,7 +121,9 @@ F cos_short(F x) {
                         -2.7300892e-07});
 }
 
-F finite_only(F x, F y) { return select(abs(x) == kInfinity, kNan, select(is_nan(x), x, y)); }
+F finite_only(F x, F y) {
+  return select(abs(x) == kInfinity, kNan, select(is_nan(x), x, y));
+}
 
 F trig(F x, int which) {
   const bool f64 = is_f64(x);
@@ -197,9 +202,15 @@ F atan2_of(F y, F x) {
 
 }  // namespace
 
-llvm::Value* sin(Ir& ir, llvm::Value* x) { return trig({ir, x}, 0).v; }
-llvm::Value* cos(Ir& ir, llvm::Value* x) { return trig({ir, x}, 1).v; }
-llvm::Value* tan(Ir& ir, llvm::Value* x) { return trig({ir, x}, 2).v; }
+llvm::Value* sin(Ir& ir, llvm::Value* x) {
+  return trig({ir, x}, 0).v;
+}
+llvm::Value* cos(Ir& ir, llvm::Value* x) {
+  return trig({ir, x}, 1).v;
+}
+llvm::Value* tan(Ir& ir, llvm::Value* x) {
+  return trig({ir, x}, 2).v;
+}
 
 void sincos(Ir& ir, llvm::Value* x, llvm::Value*& sine, llvm::Value*& cosine) {
   sine = sin(ir, x);

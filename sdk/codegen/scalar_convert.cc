@@ -42,7 +42,9 @@ Value* stochastic_to_int(Ir& ir, Value* x, Value* random, uint32_t to) {
 
 }  // namespace
 
-Val scalar_convert(Ir& ir, const ScalarOp& op) { return ir.convert(op.args[0], op.types[0], op.result_type); }
+Val scalar_convert(Ir& ir, const ScalarOp& op) {
+  return ir.convert(op.args[0], op.types[0], op.result_type);
+}
 
 Val scalar_bitcast(Ir& ir, const ScalarOp& op) {
   if (collet_type_kind(op.types[0]) == COLLET_KIND_COMPLEX) return op.args[0];
@@ -99,9 +101,8 @@ Val scalar_stochastic_convert(Ir& ir, const ScalarOp& op) {
     return {stochastic_to_int(ir, x, random, op.result_type)};
   }
   // To a narrower float: add the random bits below the last place and cut.
-  const unsigned to_mantissa = static_cast<unsigned>(op.result_type == COLLET_TYPE_F32
-                                                         ? 23
-                                                         : float_format(op.result_type).mantissa_bits);
+  const unsigned to_mantissa =
+      static_cast<unsigned>(op.result_type == COLLET_TYPE_F32 ? 23 : float_format(op.result_type).mantissa_bits);
   const unsigned mantissa = x->getType()->getScalarType()->isDoubleTy() ? 52 : 23;
   if (to_mantissa >= mantissa) return ir.convert({x}, op.types[0], op.result_type);
   Type* t = ir.int_like(x);

@@ -19,11 +19,21 @@ using Args = std::span<const Val>;
 using Emit = Val (*)(Ir&, const ScalarOp&);
 namespace id = llvm::Intrinsic;
 
-bool is_signed(const ScalarOp& op) { return collet_type_kind(op.types[0]) == COLLET_KIND_SIGNED; }
-Value* x_of(const ScalarOp& op) { return op.args[0].v; }
-Value* y_of(const ScalarOp& op) { return op.args[1].v; }
-Value* zero_like(Value* v) { return llvm::Constant::getNullValue(v->getType()); }
-Value* ones_like(Value* v) { return llvm::Constant::getAllOnesValue(v->getType()); }
+bool is_signed(const ScalarOp& op) {
+  return collet_type_kind(op.types[0]) == COLLET_KIND_SIGNED;
+}
+Value* x_of(const ScalarOp& op) {
+  return op.args[0].v;
+}
+Value* y_of(const ScalarOp& op) {
+  return op.args[1].v;
+}
+Value* zero_like(Value* v) {
+  return llvm::Constant::getNullValue(v->getType());
+}
+Value* ones_like(Value* v) {
+  return llvm::Constant::getAllOnesValue(v->getType());
+}
 unsigned width_of(uint32_t type) {
   switch (type) {
 #define COLLET_TYPE(NAME, text, value, bits, kind, since) \
@@ -49,20 +59,48 @@ Val intrinsic(Ir& ir, const ScalarOp& op) {
   return {ir.unary(Id, x_of(op))};
 }
 
-Val float_add(Ir& ir, const ScalarOp& op) { return {ir.b.CreateFAdd(x_of(op), y_of(op))}; }
-Val float_sub(Ir& ir, const ScalarOp& op) { return {ir.b.CreateFSub(x_of(op), y_of(op))}; }
-Val float_mul(Ir& ir, const ScalarOp& op) { return {ir.b.CreateFMul(x_of(op), y_of(op))}; }
-Val float_div(Ir& ir, const ScalarOp& op) { return {ir.b.CreateFDiv(x_of(op), y_of(op))}; }
-Val float_neg(Ir& ir, const ScalarOp& op) { return {ir.b.CreateFNeg(x_of(op))}; }
-Val int_add(Ir& ir, const ScalarOp& op) { return {ir.b.CreateAdd(x_of(op), y_of(op))}; }
-Val int_sub(Ir& ir, const ScalarOp& op) { return {ir.b.CreateSub(x_of(op), y_of(op))}; }
-Val int_mul(Ir& ir, const ScalarOp& op) { return {ir.b.CreateMul(x_of(op), y_of(op))}; }
-Val int_neg(Ir& ir, const ScalarOp& op) { return {ir.b.CreateNeg(x_of(op))}; }
-Val bit_and(Ir& ir, const ScalarOp& op) { return {ir.b.CreateAnd(x_of(op), y_of(op))}; }
-Val bit_or(Ir& ir, const ScalarOp& op) { return {ir.b.CreateOr(x_of(op), y_of(op))}; }
-Val bit_xor(Ir& ir, const ScalarOp& op) { return {ir.b.CreateXor(x_of(op), y_of(op))}; }
-Val bit_not(Ir& ir, const ScalarOp& op) { return {ir.b.CreateNot(x_of(op))}; }
-Val identity(Ir&, const ScalarOp& op) { return op.args[0]; }
+Val float_add(Ir& ir, const ScalarOp& op) {
+  return {ir.b.CreateFAdd(x_of(op), y_of(op))};
+}
+Val float_sub(Ir& ir, const ScalarOp& op) {
+  return {ir.b.CreateFSub(x_of(op), y_of(op))};
+}
+Val float_mul(Ir& ir, const ScalarOp& op) {
+  return {ir.b.CreateFMul(x_of(op), y_of(op))};
+}
+Val float_div(Ir& ir, const ScalarOp& op) {
+  return {ir.b.CreateFDiv(x_of(op), y_of(op))};
+}
+Val float_neg(Ir& ir, const ScalarOp& op) {
+  return {ir.b.CreateFNeg(x_of(op))};
+}
+Val int_add(Ir& ir, const ScalarOp& op) {
+  return {ir.b.CreateAdd(x_of(op), y_of(op))};
+}
+Val int_sub(Ir& ir, const ScalarOp& op) {
+  return {ir.b.CreateSub(x_of(op), y_of(op))};
+}
+Val int_mul(Ir& ir, const ScalarOp& op) {
+  return {ir.b.CreateMul(x_of(op), y_of(op))};
+}
+Val int_neg(Ir& ir, const ScalarOp& op) {
+  return {ir.b.CreateNeg(x_of(op))};
+}
+Val bit_and(Ir& ir, const ScalarOp& op) {
+  return {ir.b.CreateAnd(x_of(op), y_of(op))};
+}
+Val bit_or(Ir& ir, const ScalarOp& op) {
+  return {ir.b.CreateOr(x_of(op), y_of(op))};
+}
+Val bit_xor(Ir& ir, const ScalarOp& op) {
+  return {ir.b.CreateXor(x_of(op), y_of(op))};
+}
+Val bit_not(Ir& ir, const ScalarOp& op) {
+  return {ir.b.CreateNot(x_of(op))};
+}
+Val identity(Ir&, const ScalarOp& op) {
+  return op.args[0];
+}
 
 Val int_abs(Ir& ir, const ScalarOp& op) {
   if (!is_signed(op)) return op.args[0];
@@ -202,19 +240,29 @@ Val int_power(Ir& ir, const ScalarOp& op) {
   return {b.CreateSelect(negative, inverse, result)};
 }
 
-Val float_remainder(Ir& ir, const ScalarOp& op) { return {math::fmod(ir, x_of(op), y_of(op))}; }
+Val float_remainder(Ir& ir, const ScalarOp& op) {
+  return {math::fmod(ir, x_of(op), y_of(op))};
+}
 
 Val float_finite(Ir& ir, const ScalarOp& op) {
   Value* a = ir.unary(id::fabs, x_of(op));
   return {ir.b.CreateFCmpOLT(a, ir.constant(a->getType(), std::numeric_limits<double>::infinity()))};
 }
 
-Val float_round_away(Ir& ir, const ScalarOp& op) { return {ir.unary(id::round, x_of(op))}; }
+Val float_round_away(Ir& ir, const ScalarOp& op) {
+  return {ir.unary(id::round, x_of(op))};
+}
 
-Val make_complex(Ir&, const ScalarOp& op) { return {x_of(op), y_of(op)}; }
-Val zero_of(Ir&, const ScalarOp& op) { return {zero_like(x_of(op))}; }
+Val make_complex(Ir&, const ScalarOp& op) {
+  return {x_of(op), y_of(op)};
+}
+Val zero_of(Ir&, const ScalarOp& op) {
+  return {zero_like(x_of(op))};
+}
 
-Val select_op(Ir& ir, const ScalarOp& op) { return ir.select(x_of(op), op.args[1], op.args[2]); }
+Val select_op(Ir& ir, const ScalarOp& op) {
+  return ir.select(x_of(op), op.args[1], op.args[2]);
+}
 
 template <Emit kMin, Emit kMax>
 Val clamp(Ir& ir, const ScalarOp& op) {  // min(max(low, x), high)
@@ -262,7 +310,8 @@ Val float_compare(Ir& ir, const ScalarOp& op) {
 }
 Val complex_compare(Ir& ir, const ScalarOp& op) {
   auto& b = ir.b;
-  Value* equal = b.CreateAnd(b.CreateFCmpOEQ(op.args[0].v, op.args[1].v), b.CreateFCmpOEQ(op.args[0].im, op.args[1].im));
+  Value* equal =
+      b.CreateAnd(b.CreateFCmpOEQ(op.args[0].v, op.args[1].v), b.CreateFCmpOEQ(op.args[0].im, op.args[1].im));
   return {op.a == COLLET_DIRECTION_EQ ? equal : b.CreateNot(equal)};
 }
 
@@ -431,7 +480,7 @@ Val combine_identity(Ir& ir, uint32_t combine, uint32_t type) {
       return {ir.constant_int(t, top)};
     default:
       return real && combine == COLLET_COMBINE_ADD ? Val{ir.constant(t, -0.0), zero.im ? ir.constant(t, -0.0) : nullptr}
-                                                  : zero;
+                                                   : zero;
   }
 }
 

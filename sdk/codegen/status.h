@@ -24,11 +24,11 @@ class [[nodiscard]] Status {
 };
 
 /// Leaves the calling function with the status of `expression` unless that is OK.
-#define COLLET_CODEGEN_TRY(expression)                                    \
-  do {                                                                    \
+#define COLLET_CODEGEN_TRY(expression)                                     \
+  do {                                                                     \
     if (::collet::codegen::Status status_ = (expression); !status_.ok()) { \
-      return status_;                                                     \
-    }                                                                     \
+      return status_;                                                      \
+    }                                                                      \
   } while (false)
 
 }  // namespace collet::codegen

@@ -6,6 +6,8 @@
 
 namespace {
 
+__extension__ using Wide = unsigned __int128;
+
 /// Bits of 2 / pi after the point, 64 a word, enough for the largest exponent and 128 bits more.
 constexpr uint64_t kTwoOverPi[] = {
     0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561, 0xB7246E3A424DD2E0,
@@ -34,15 +36,15 @@ void reduce(double x, double& high, double& low, int64_t& quarter) {
   const int64_t e = static_cast<int64_t>(raw >> 52) - 1075;
   const uint64_t m = (raw & ((uint64_t{1} << 52) - 1)) | uint64_t{1} << 52;
   const int64_t first = e - 2;  // the last bit of the first word then weighs 2^-62 in the product
-  unsigned __int128 p0 = static_cast<unsigned __int128>(m) * word_at(first);
-  unsigned __int128 p1 = static_cast<unsigned __int128>(m) * word_at(first + 64);
-  unsigned __int128 p2 = static_cast<unsigned __int128>(m) * word_at(first + 128);
-  unsigned __int128 low_words = (p1 << 64) + p2;
+  Wide p0 = static_cast<Wide>(m) * word_at(first);
+  Wide p1 = static_cast<Wide>(m) * word_at(first + 64);
+  Wide p2 = static_cast<Wide>(m) * word_at(first + 128);
+  Wide low_words = (p1 << 64) + p2;
   uint64_t carry = low_words < (p1 << 64) ? 1 : 0;
   uint64_t top = static_cast<uint64_t>(p0) + static_cast<uint64_t>(p1 >> 64) + carry;
   // top: two bits of integer, then the fraction; low_words goes on.
   uint64_t integer = top >> 62;
-  unsigned __int128 fraction = (static_cast<unsigned __int128>(top) << 66) | (low_words >> 62);
+  Wide fraction = (static_cast<Wide>(top) << 66) | (low_words >> 62);
   bool negative = false;
   if (fraction >> 127) {  // nearest: the rest lies in [-1/2, 1/2)
     ++integer;

@@ -37,15 +37,15 @@ Index loop_index(size_t loop);
 Index add_scaled(const Index& a, const Index& b, int64_t scale);
 
 enum class TapeOp : uint8_t {
-  kConstant,   ///< `bits`
-  kLoad,       ///< buffer[index], zero where `mask` is false
-  kIndex,      ///< value of `index`, as s64
-  kDivide,     ///< floor(index / a), s64
-  kModulo,     ///< index - a * floor(index / a), s64
-  kStart,      ///< args[0], an integer of any type, clamped into [0, a]; s64
-  kInRange,    ///< 0 <= index < a; pred
-  kOp,         ///< an elementwise opcode over args
-  kReduced,    ///< result `a` of reduction `b`
+  kConstant,  ///< `bits`
+  kLoad,      ///< buffer[index], zero where `mask` is false
+  kIndex,     ///< value of `index`, as s64
+  kDivide,    ///< floor(index / a), s64
+  kModulo,    ///< index - a * floor(index / a), s64
+  kStart,     ///< args[0], an integer of any type, clamped into [0, a]; s64
+  kInRange,   ///< 0 <= index < a; pred
+  kOp,        ///< an elementwise opcode over args
+  kReduced,   ///< result `a` of reduction `b`
 };
 
 struct Instruction {
@@ -56,7 +56,7 @@ struct Instruction {
   Index index;
   int64_t a = 0;  ///< also: comparison direction, bits of reduce-precision
   int64_t b = 0;
-  uint32_t buffer = 0;   ///< of kLoad
+  uint32_t buffer = 0;    ///< of kLoad
   TapeId mask = kNoTape;  ///< of kLoad: a pred
   std::array<uint64_t, 2> bits{};
 
@@ -80,7 +80,7 @@ struct Reduction {
   std::vector<TapeId> inputs;
   std::vector<TapeId> inits;
   std::vector<uint32_t> types;
-  ScalarBody body;            ///< where combine is OTHER: accumulators, then inputs
+  ScalarBody body;             ///< where combine is OTHER: accumulators, then inputs
   TapeId condition = kNoTape;  ///< a point where it is false is skipped
   bool operator==(const Reduction&) const = default;
   auto operator<=>(const Reduction&) const = default;

@@ -16,9 +16,9 @@ struct Implied {
   const char* prefix;  ///< all features whose names begin so
 };
 constexpr Implied kImplied[] = {
-    {"avx512f", "avx512"}, {"avx512f", "amx"}, {"avx512f", "avx10"}, {"avx2", "avx512"}, {"avx2", "avxvnni"},
-    {"avx", "avx"},        {"avx", "fma"},     {"avx", "f16c"},      {"avx", "vaes"},    {"avx", "vpclmul"},
-    {"avx2", "vaes"},
+    {"avx512f", "avx512"}, {"avx512f", "amx"}, {"avx512f", "avx10"}, {"avx2", "avx512"},
+    {"avx2", "avxvnni"},   {"avx", "avx"},     {"avx", "fma"},       {"avx", "f16c"},
+    {"avx", "vaes"},       {"avx", "vpclmul"}, {"avx2", "vaes"},
 };
 
 }  // namespace

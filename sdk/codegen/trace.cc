@@ -21,7 +21,9 @@ bool is_pointwise(uint32_t opcode) {
   }
 }
 
-bool contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
+bool contains(const Dims& dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
 
 }  // namespace
 
@@ -46,7 +48,9 @@ uint32_t Tracer::buffer(ValueId v) {
   return it->second;
 }
 
-uint32_t Tracer::output(ValueId v) { return buffer(v); }
+uint32_t Tracer::output(ValueId v) {
+  return buffer(v);
+}
 
 TapeId Tracer::constant(uint32_t type, const void* data) {
   Instruction i;
@@ -188,7 +192,9 @@ void Tracer::divide(const Index& index, int64_t by, Index& quotient, Index& rema
   remainder = term(emit(std::move(r)));
 }
 
-Position Tracer::spread(const Position& at, const Dims& dims) { return at.flat ? delinearize(at.at[0], dims) : at; }
+Position Tracer::spread(const Position& at, const Dims& dims) {
+  return at.flat ? delinearize(at.at[0], dims) : at;
+}
 
 Index Tracer::linear(const Position& at, const Dims& dims) const {
   if (at.flat) return at.at[0];
@@ -382,10 +388,7 @@ TapeId Tracer::concatenate(const Node& node, const Position& at, TapeId mask) {
     auto [lo, hi] = range(from[d]);
     if (inside != kNoTape && (hi < 0 || lo >= t.dims[d])) continue;
     TapeId x = value(o, from, both(mask, inside));
-    result = result == kNoTape ? x
-             : inside == kNoTape
-                 ? x
-                 : op(COLLET_OP_SELECT, t.element, {inside, x, result});
+    result = result == kNoTape ? x : inside == kNoTape ? x : op(COLLET_OP_SELECT, t.element, {inside, x, result});
   }
   return result == kNoTape ? integer(graph_.type(node.results[0]).element, 0) : result;
 }

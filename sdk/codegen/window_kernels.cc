@@ -13,9 +13,8 @@ struct Window {
 };
 
 Window window_of(const Graph& graph, const collet_window& w) {
-  return {integers(graph, w.size),          integers(graph, w.stride),
-          integers(graph, w.padding_low),   integers(graph, w.padding_high),
-          integers(graph, w.base_dilation), integers(graph, w.window_dilation),
+  return {integers(graph, w.size),         integers(graph, w.stride),        integers(graph, w.padding_low),
+          integers(graph, w.padding_high), integers(graph, w.base_dilation), integers(graph, w.window_dilation),
           integers(graph, w.reversal)};
 }
 
@@ -65,7 +64,9 @@ void sum_of_products(Tracer& tracer, KernelPlan& plan, TapeId lhs, TapeId rhs, V
   plan.buffers = tracer.buffers();
 }
 
-int64_t at_dim(const ArrayType& t, int64_t d) { return t.dims[static_cast<size_t>(d)]; }
+int64_t at_dim(const ArrayType& t, int64_t d) {
+  return t.dims[static_cast<size_t>(d)];
+}
 
 }  // namespace
 
@@ -195,7 +196,8 @@ KernelPlan reduce_window_kernel(const Graph& graph, const Node& node, const Leaf
   }
   Reduction r;
   const Block& block = graph.blocks[node.blocks[0]];
-  r.combine = n == 1 && block.combine <= COLLET_COMBINE_XOR ? block.combine : static_cast<uint32_t>(COLLET_COMBINE_OTHER);
+  r.combine =
+      n == 1 && block.combine <= COLLET_COMBINE_XOR ? block.combine : static_cast<uint32_t>(COLLET_COMBINE_OTHER);
   for (size_t i = 0; i < n; ++i) {
     r.inputs.push_back(tracer.value(node.operands[i], from, inside));
     r.inits.push_back(tracer.value(node.operands[n + i], {}));
