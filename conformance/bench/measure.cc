@@ -5,8 +5,8 @@
 #include <cmath>
 #include <memory>
 
-#include "bench_programs.h"
 #include "conformance/bench/contestant.h"
+#include "conformance/bench/programs.h"
 
 namespace collet::bench {
 namespace {
