@@ -336,4 +336,42 @@ InstrId Builder::loop(CompId condition, CompId body, std::span<const InstrId> st
   return op(Op::WHILE, shape(init), {init}, nullptr, called);
 }
 
+std::vector<InstrId> Builder::counted_loop(int64_t trips, std::span<const InstrId> state, const LoopBody& body) {
+  std::vector<InstrId> all{scalar_int(Type::S32, 0)};
+  all.insert(all.end(), state.begin(), state.end());
+  if (!status_.ok()) return std::vector<InstrId>(state.size(), InstrId::None);
+  std::vector<Shape> shapes;
+  for (InstrId x : all) shapes.push_back(shape(x));
+  const Shape tuple_shape = Shape::tuple(shapes);
+
+  const CompId condition = module_.add_computation(fresh_computation_name(module_, "condition"));
+  Builder test(module_, condition);
+  const InstrId seen = module_.append_parameter(condition, 0, tuple_shape);
+  module_[condition].root = test.compare(test.get(seen, 0), Direction::LT, test.scalar_int(Type::S32, trips));
+
+  const CompId trip = module_.add_computation(fresh_computation_name(module_, "body"));
+  Builder inner(module_, trip);
+  const InstrId parameter = module_.append_parameter(trip, 0, tuple_shape);
+  const InstrId i = inner.get(parameter, 0);
+  std::vector<InstrId> now;
+  for (size_t k = 0; k < state.size(); ++k) now.push_back(inner.get(parameter, static_cast<int64_t>(k) + 1));
+  std::vector<InstrId> next = body(inner, i, now);
+  next.insert(next.begin(), inner.add(i, inner.scalar_int(Type::S32, 1)));
+  module_[trip].root = inner.tuple(next);
+  if (!inner.status().ok()) fail(inner.status());
+  if (!status_.ok()) return std::vector<InstrId>(state.size(), InstrId::None);
+
+  const InstrId result = loop(condition, trip, all);
+  if (result != InstrId::None) {
+    auto* attrs = module_.make<WhileAttrs>();
+    attrs->trip_count_plus_one = trips + 1;
+    attrs->induction_operand = 1;
+    attrs->induction_step = 1;
+    module_[result].attrs = attrs;
+  }
+  std::vector<InstrId> out;
+  for (size_t k = 0; k < state.size(); ++k) out.push_back(get(result, static_cast<int64_t>(k) + 1));
+  return out;
+}
+
 }  // namespace collet::hlo

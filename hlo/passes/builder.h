@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <span>
@@ -114,6 +115,10 @@ class Builder {
   InstrId get(InstrId tuple, int64_t index);
   /// while over a flat tuple of `state`; the computations take and give that tuple (condition: pred).
   InstrId loop(CompId condition, CompId body, std::span<const InstrId> state);
+  /// Runs `body` `trips` times; it gets a builder in the body, the count (a scalar s32, from 0) and the state, and gives
+  /// the new state. It can see nothing else from outside.
+  using LoopBody = std::function<std::vector<InstrId>(Builder& b, InstrId i, std::span<const InstrId> state)>;
+  std::vector<InstrId> counted_loop(int64_t trips, std::span<const InstrId> state, const LoopBody& body);
   /// `op(a, b)` on scalars of `type`; one per builder and kind.
   CompId combiner(Op op, Type type);
   /// The value that `combine` leaves everything as it is with: 0, 1, -inf or the least integer, ...

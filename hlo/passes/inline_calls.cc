@@ -16,7 +16,13 @@ bool stays(const Module& module, InstrId id, const PassContext& context) {
 
 Expected<bool> inline_calls(Module& module, PassContext& context) {
   bool changed = false;
+  std::vector<bool> wrapper(module.computation_limit());  // of an asynchronous op: holds one instruction
+  for (CompId computation : module.computations())
+    for (InstrId id : module[computation].order)
+      if (op_info(module[id].op).family == Family::asynchronous)
+        for (CompId called : module[id].called) wrapper[index_of(called)] = true;
   for (CompId computation : post_order(module)) {
+    if (wrapper[index_of(computation)]) continue;
     bool calls = false;
     for (InstrId id : module[computation].order) calls |= module[id].op == Op::CALL;
     if (!calls) continue;

@@ -80,8 +80,9 @@ Expected<bool> run_passes(Module& module, PassContext& context, std::span<const 
 
 Expected<bool> prepare(Module& module, PassContext& context, const PassObserver& observer) {
   static constexpr std::string_view kFirst[] = {
+      "join_async",         // what another queue might have run is run here; its wrappers may hold nothing else
       "inline_calls",       // so that everything below sees through calls
-      "join_async",         // likewise through what another queue might have run
+      "dissolve_fusions",   // another compiler's choice for another device
       "normalize_layouts",  // before anything makes shapes of its own, which have no layout
       "remove_markers",     // copies that only changed a layout are the same array now
       "flatten_tuples",     // after copies of tuples are gone, and barriers are all that is left to hold tuples

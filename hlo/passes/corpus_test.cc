@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pipelines over the corpus: what a module computes stays what it was, passes hold to what they promise, and what they
+// leave is a valid module. COLLET_CORPUS_STRIDE=1 runs everything, not a sample.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <mutex>
+#include <sstream>
+#include <thread>
+
+#include "hlo/eval/evaluator.h"
+#include "hlo/passes/pipeline.h"
+#include "hlo/testing/corpus.h"
+#include "hlo/testing/equivalence.h"
+#include "hlo/text/parser.h"
+#include "hlo/verify/verify.h"
+
+namespace collet::hlo {
+namespace {
+
+std::string corpus_folder() {
+  const char* folder = std::getenv("COLLET_CORPUS_DIR");
+  return folder ? folder : "";
+}
+
+int stride(int usual) {
+  const char* text = std::getenv("COLLET_CORPUS_STRIDE");
+  return text ? std::max(1, std::atoi(text)) : usual;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+constexpr std::chrono::seconds kPatience{3};
+
+// An error when the time limit or the evaluator stops it.
+Expected<Literal> evaluate_module(const Module& module, std::vector<Literal> inputs) {
+  EvalOptions options;
+  std::atomic<bool> cancel{false};
+  options.cancel = &cancel;
+  std::mutex mutex;
+  std::condition_variable done;
+  bool finished = false;
+  std::thread watch([&] {
+    std::unique_lock lock(mutex);
+    if (!done.wait_for(lock, kPatience, [&] { return finished; })) cancel = true;
+  });
+  auto out = Evaluator(module, options).run(std::move(inputs));
+  {
+    std::lock_guard lock(mutex);
+    finished = true;
+  }
+  done.notify_all();
+  watch.join();
+  return out;
+}
+
+Claim claim_core_only(const Module& module, InstrId id) {
+  const OpClass c = op_info(module[id].op).op_class;
+  return c == OpClass::CORE || c == OpClass::EXECUTOR || c == OpClass::COMMUNICATION ? Claim::Take : Claim::Expand;
+}
+
+struct Counts {
+  int run = 0, evaluated = 0, failed = 0;
+};
+
+using Run = Expected<bool> (*)(Module&, PassContext&, const PassObserver&);
+
+void check_file(const std::string& name, const std::string& text, Run run, bool core_only, Counts& counts) {
+  auto module = parse_module(text, name);
+  if (!module.ok() || !verify_module(**module).ok()) return;
+  ++counts.run;
+  auto after = (*module)->clone();
+  PassContext context;
+  context.replica_count = (*module)->header().replica_count;
+  context.partition_count = (*module)->header().num_partitions;
+  if (core_only) context.claim = claim_core_only;
+  PassObserver observer;
+  observer.verify = [](const Module& m) { return verify_module(m); };
+  const auto changed = run(*after, context, observer);
+  if (!changed.ok()) {
+    ++counts.failed;
+    ADD_FAILURE() << name << ": " << changed.status().to_string();
+    return;
+  }
+  if (context.replica_count * context.partition_count != 1) return;
+  const auto inputs = testing::entry_inputs(**module);
+  int64_t bytes = 0;
+  for (const Literal& input : inputs) bytes += input.byte_size();
+  if (bytes > int64_t{4} << 20) return;
+  const auto expected = evaluate_module(**module, inputs);
+  if (!expected.ok()) return;
+  ++counts.evaluated;
+  std::vector<Literal> flat;
+  for (const Literal& input : inputs)
+    for (const Literal& leaf : flatten(input)) flat.push_back(leaf);
+  if (flat.size() != after->entry_computation().parameters.size()) flat = inputs;
+  const auto actual = evaluate_module(*after, flat);
+  if (!actual.ok() && actual.status().code() == Code::Cancelled) return;
+  if (!actual.ok()) {
+    ++counts.failed;
+    ADD_FAILURE() << name << ": after: " << actual.status().to_string();
+    return;
+  }
+  const std::string text_of_difference = testing::difference(*expected, *actual, {1e-10, 1e-4});
+  if (!text_of_difference.empty()) {
+    ++counts.failed;
+    ADD_FAILURE() << name << ": " << text_of_difference;
+  }
+}
+
+void check_corpus(Run run, bool core_only, int usual) {
+  const std::string folder = corpus_folder();
+  if (folder.empty()) {
+    const char* required = std::getenv("COLLET_REQUIRE_CORPUS");
+    if (required && std::string_view(required) == "1") FAIL() << "COLLET_CORPUS_DIR is not set";
+    GTEST_SKIP() << "COLLET_CORPUS_DIR is not set: no program of the corpus was run";
+  }
+  const auto index = testing::read_index(folder + "/xla-tests.jsonl");
+  ASSERT_TRUE(index.ok()) << index.status().to_string();
+  Counts counts;
+  const char* only = std::getenv("COLLET_CORPUS_ONLY");
+  for (size_t i = 0; i < index->entries.size(); ++i) {
+    const auto& entry = index->entries[i];
+    if (!entry.read || (!only && i % static_cast<size_t>(stride(usual)) != 0)) continue;
+    if (only && entry.file.find(only) == std::string::npos) continue;
+    if (entry.stopped_at == "hang" || entry.stopped_at == "large") continue;
+    if (std::getenv("COLLET_CORPUS_TRACE")) std::cerr << entry.file << std::endl;
+    check_file(entry.file, read_file(index->folder + "/" + entry.file), run, core_only, counts);
+  }
+  std::cout << counts.run << " modules through, " << counts.evaluated << " evaluated before and after, "
+            << counts.failed << " failed\n";
+  EXPECT_GT(counts.evaluated, 0);
+}
+
+TEST(Corpus, prepare_keeps_what_modules_compute) {
+  check_corpus(&prepare, false, 8);
+}
+
+}  // namespace
+}  // namespace collet::hlo

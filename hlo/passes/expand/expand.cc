@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/passes/expand/expand.h"
+
+#include <array>
+#include <numeric>
+
+namespace collet::hlo {
+
+Expected<bool> expand_by_table(Module& module, PassContext& context, std::span<const Expansion> table) {
+  if (!context.claim) return false;
+  std::array<Expander, kLastOp + 1> by_op{};
+  for (const Expansion& row : table) by_op[static_cast<size_t>(row.op)] = row.expand;
+  if (context.prepare_claims) context.prepare_claims(module);
+  bool changed = false;
+  for (CompId computation : flow_computations(module)) {
+    // Asked before anything moves: the claim may look at the computation.
+    std::vector<bool> wanted;
+    bool any = false;
+    for (InstrId id : module[computation].order) {
+      const bool want = by_op[static_cast<size_t>(module[id].op)] && context.claim(module, id) == Claim::Expand;
+      wanted.push_back(want);
+      any |= want;
+    }
+    if (!any) continue;
+    Rewriter rewriter(module, computation);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const InstrId id = rewriter.instructions()[i];
+      const Instruction& instr = rewriter.enter(id);
+      InstrId with = InstrId::None;
+      if (wanted[i]) with = by_op[static_cast<size_t>(instr.op)]({module, rewriter.builder(), instr});
+      if (!rewriter.builder().status().ok()) {
+        rewriter.finish();
+        return rewriter.builder().status().with_prefix("expanding " + std::string(instr.name) + ": ");
+      }
+      if (with == InstrId::None)
+        rewriter.keep(id);
+      else
+        rewriter.replace(id, with);
+    }
+    changed |= rewriter.finish();
+  }
+  if (changed) order_computations(module);
+  return changed;
+}
+
+Ints counting(int64_t n, int64_t first) {
+  Ints out(static_cast<size_t>(n));
+  std::iota(out.begin(), out.end(), first);
+  return out;
+}
+
+Ints inverse_permutation(std::span<const int64_t> permutation) {
+  Ints out(permutation.size());
+  for (size_t i = 0; i < permutation.size(); ++i) out[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
+  return out;
+}
+
+Type wide_float(Type type) {
+  return is_float(type) && type != Type::F64 ? Type::F32 : type;
+}
+
+}  // namespace collet::hlo

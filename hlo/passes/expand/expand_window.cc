@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+
+#include "hlo/passes/expand/expand.h"
+#include "hlo/passes/expand/regions.h"
+
+namespace collet::hlo {
+namespace {
+
+using Values = std::vector<InstrId>;
+constexpr int64_t kMostTaps = 1024;
+
+// ---- reduce-window ----
+
+/// One dimension at a time: a window in several dimensions is a window of windows, as combining is associative.
+class WindowFold {
+ public:
+  WindowFold(const ExpandInput& in, size_t count) : in_(in), b_(in.b), count_(count) {}
+
+  bool run(Values& values) {
+    const Window& w = in_.as<WindowAttrs>().window;
+    for (size_t d = 0; d < w.rank(); ++d)
+      if (!fold(values, w, static_cast<int64_t>(d))) return false;
+    return true;
+  }
+
+ private:
+  bool fold(Values& values, const Window& w, int64_t dim) {
+    const auto d = static_cast<size_t>(dim);
+    const int64_t size = w.size[d], stride = w.stride_at(d), step = w.window_dilation_at(d);
+    for (size_t i = 0; i < count_; ++i)
+      values[i] =
+          b_.pad_dim(values[i], in_.operand(count_ + i), dim, w.low_at(d), w.high_at(d), w.base_dilation_at(d) - 1);
+    const int64_t padded = b_.shape(values[0]).dim(static_cast<int>(dim));
+    const int64_t places = padded - (size - 1) * step;  // where a window fits
+    if (size == 1) return take(values, dim, 0, places, stride), true;
+    const int64_t levels = std::bit_width(static_cast<uint64_t>(size));
+    // Few taps: fold them one by one, at the stride. Many: double the width again and again.
+    if (size <= 2 * levels * stride) {
+      Values sum;
+      for (int64_t k = 0; k < size; ++k) {
+        Values tap = values;
+        take(tap, dim, k * step, k * step + places, stride);
+        if (k == 0)
+          sum = tap;
+        else if (!combine(sum, tap))
+          return false;
+      }
+      values = sum;
+      return true;
+    }
+    Values power = values, sum;  // power: windows of `width`; sum: of `done`
+    int64_t width = 1, done = 0;
+    for (int64_t rest = size; rest; rest >>= 1) {
+      if (rest & 1) {
+        Values part = power;
+        take(part, dim, done * step, done * step + length(power, dim) - done * step, 1);
+        if (done == 0) {
+          sum = part;
+        } else {
+          const int64_t n = std::min(length(sum, dim), length(part, dim));
+          take(sum, dim, 0, n, 1);
+          take(part, dim, 0, n, 1);
+          if (!combine(sum, part)) return false;
+        }
+        done += width;
+      }
+      if (rest > 1) {
+        Values right = power;
+        const int64_t n = length(power, dim) - width * step;
+        take(right, dim, width * step, width * step + n, 1);
+        take(power, dim, 0, n, 1);
+        if (!combine(power, right)) return false;
+        width *= 2;
+      }
+    }
+    take(sum, dim, 0, places, stride);
+    values = sum;
+    return true;
+  }
+
+  int64_t length(const Values& values, int64_t dim) const { return b_.shape(values[0]).dim(static_cast<int>(dim)); }
+  void take(Values& values, int64_t dim, int64_t start, int64_t limit, int64_t stride) {
+    for (InstrId& v : values) v = b_.slice_dim(v, dim, start, limit, stride);
+  }
+  bool combine(Values& sum, const Values& more) {
+    Values arguments = sum;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    auto out = inline_elementwise(b_, in_.instr.called[0], arguments);
+    if (!out) return false;
+    sum = std::move(*out);
+    return true;
+  }
+
+  const ExpandInput& in_;
+  Builder& b_;
+  size_t count_;
+};
+
+InstrId reduce_window(const ExpandInput& in) {
+  const size_t count = in.instr.operands.size() / 2;
+  const Shape& first = in.shape().is_tuple() ? in.shape().element(0) : in.shape();
+  if (first.element_count() == 0 || in.operand_shape(0).has_dynamic()) return InstrId::None;
+  Values values(in.instr.operands.begin(), in.instr.operands.begin() + static_cast<ptrdiff_t>(count));
+  if (!WindowFold(in, count).run(values)) return InstrId::None;
+  return in.shape().is_tuple() ? in.b.tuple(values) : values[0];
+}
+
+// ---- select-and-scatter ----
+
+/// The windows' taps, each a strided slice of the padded operand.
+struct Taps {
+  Builder& b;
+  const Window& w;
+  Ints places;  // windows per dimension
+  Ints strides = {};
+  int64_t count = 1;
+
+  Taps(Builder& builder, const Window& window, std::span<const int64_t> windows)
+      : b(builder), w(window), places(to_ints(windows)) {
+    for (size_t d = 0; d < w.rank(); ++d) {
+      strides.push_back(w.stride_at(d));
+      count *= w.size[d];
+    }
+  }
+  Ints offset(int64_t tap) const {
+    Ints out(w.rank());
+    for (size_t d = w.rank(); d-- > 0;) {
+      out[d] = tap % w.size[d];
+      tap /= w.size[d];
+    }
+    return out;
+  }
+  InstrId at(InstrId padded, int64_t tap) const {
+    Ints start = offset(tap), limit(start.size());
+    for (size_t d = 0; d < start.size(); ++d) limit[d] = start[d] + (places[d] - 1) * strides[d] + 1;
+    return b.slice(padded, start, limit, strides);
+  }
+  // The reverse: values of the windows put where their tap lies, `fill` elsewhere; of the padded operand's size.
+  InstrId put(InstrId values, InstrId fill, int64_t tap, std::span<const int64_t> padded) const {
+    Ints low = offset(tap), high(low.size()), interior(low.size());
+    for (size_t d = 0; d < low.size(); ++d) {
+      interior[d] = strides[d] - 1;
+      high[d] = padded[d] - low[d] - ((places[d] - 1) * strides[d] + 1);
+    }
+    return b.pad(values, fill, low, high, interior);
+  }
+};
+
+InstrId select_and_scatter(const ExpandInput& in) {
+  Builder& b = in.b;
+  const Window& w = in.as<WindowAttrs>().window;
+  const InstrId operand = in.operand(0), source = in.operand(1), init = in.operand(2);
+  if (in.operand_shape(1).element_count() == 0 || in.operand_shape(0).has_dynamic()) return InstrId::None;
+  for (size_t d = 0; d < w.rank(); ++d)
+    if (w.base_dilation_at(d) != 1 || w.window_dilation_at(d) != 1) return InstrId::None;
+  const Taps taps(b, w, in.operand_shape(1).dims());
+  if (taps.count > kMostTaps) return InstrId::None;
+  Ints low, high;
+  for (size_t d = 0; d < w.rank(); ++d) {
+    low.push_back(w.low_at(d));
+    high.push_back(w.high_at(d));
+  }
+  const Type type = in.operand_shape(0).type();
+  const InstrId padded = b.pad(operand, b.scalar(type, 0), low, high);
+  const Ints padded_dims = to_ints(b.dims(padded));
+  // Padding is never chosen.
+  const Shape all = Shape::array(Type::PRED, in.operand_shape(0).dims());
+  const InstrId real = b.pad(b.fill_int(all, 1), b.scalar_int(Type::PRED, 0), low, high);
+
+  InstrId held = taps.at(padded, 0), seen = taps.at(real, 0);
+  InstrId chosen = b.fill_int(b.shape(held).with_type(Type::S32), 0);
+  for (int64_t t = 1; t < taps.count; ++t) {
+    const InstrId value = taps.at(padded, t), valid = taps.at(real, t);
+    const InstrId both[] = {held, value};
+    auto keeps = inline_elementwise(b, in.instr.called[0], both);
+    if (!keeps) return InstrId::None;
+    const InstrId replace = b.and_(valid, b.not_(b.and_(seen, keeps->at(0))));
+    held = b.select(replace, value, held);
+    chosen = b.select(replace, b.like_int(chosen, t), chosen);
+    seen = b.or_(seen, valid);
+  }
+  InstrId result = b.broadcast(init, padded_dims, {});
+  for (int64_t t = 0; t < taps.count; ++t) {
+    const InstrId here = b.and_(seen, b.compare(chosen, Direction::EQ, b.like_int(chosen, t)));
+    const InstrId hit = taps.put(here, b.scalar_int(Type::PRED, 0), t, padded_dims);
+    const InstrId both[] = {result, taps.put(source, init, t, padded_dims)};
+    auto sum = inline_elementwise(b, in.instr.called[1], both);
+    if (!sum) return InstrId::None;
+    result = b.select(hit, sum->at(0), result);
+  }
+  Ints limit = low;
+  for (size_t d = 0; d < low.size(); ++d) limit[d] += in.operand_shape(0).dim(static_cast<int>(d));
+  if (std::any_of(low.begin(), low.end(), [](int64_t v) { return v < 0; }) ||
+      std::any_of(high.begin(), high.end(), [](int64_t v) { return v < 0; })) {
+    for (int64_t& v : low) v = -v;
+    for (int64_t& v : high) v = -v;
+    return b.pad(result, init, low, high);
+  }
+  return b.slice(result, low, limit);
+}
+
+constexpr Expansion kTable[] = {{Op::REDUCE_WINDOW, &reduce_window}, {Op::SELECT_AND_SCATTER, &select_and_scatter}};
+
+}  // namespace
+
+Expected<bool> expand_window(Module& module, PassContext& context) {
+  return expand_by_table(module, context, kTable);
+}
+
+}  // namespace collet::hlo

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/passes/plan_buffers.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "hlo/passes/rewriter.h"
+
+namespace collet::hlo {
+namespace {
+
+uint64_t round_up(uint64_t bytes, uint32_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// Largest first, each at the lowest gap among those that live at its time: tight, but quadratic.
+uint64_t place_by_size(std::vector<PlacedInterval>& intervals, uint32_t alignment) {
+  std::vector<uint32_t> order(intervals.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return intervals[a].bytes > intervals[b].bytes; });
+  std::vector<uint32_t> placed;  // by offset
+  uint64_t height = 0;
+  for (uint32_t i : order) {
+    PlacedInterval& item = intervals[i];
+    uint64_t at = 0;
+    for (uint32_t p : placed) {
+      const PlacedInterval& other = intervals[p];
+      if (other.last < item.first || item.last < other.first) continue;
+      if (other.offset >= at + item.bytes) break;
+      at = std::max(at, round_up(other.offset + other.bytes, alignment));
+    }
+    item.offset = at;
+    height = std::max(height, at + item.bytes);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
+                                   [&](uint32_t a, uint32_t b) { return intervals[a].offset < intervals[b].offset; }),
+                  i);
+  }
+  return round_up(height, alignment);
+}
+
+// In order of time with a list of free ranges, best fit: for many intervals.
+uint64_t place_by_time(std::vector<PlacedInterval>& intervals, uint32_t alignment) {
+  std::vector<uint32_t> order(intervals.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return intervals[a].first < intervals[b].first; });
+  std::map<uint64_t, uint64_t> free;          // offset -> bytes
+  std::multimap<uint64_t, uint64_t> by_size;  // bytes -> offset
+  std::multimap<int64_t, uint32_t> active;    // by last
+  uint64_t height = 0;
+  const auto drop_size = [&](uint64_t offset, uint64_t bytes) {
+    for (auto [it, end] = by_size.equal_range(bytes); it != end; ++it)
+      if (it->second == offset) {
+        by_size.erase(it);
+        return;
+      }
+  };
+  const auto give_back = [&](uint64_t offset, uint64_t bytes) {
+    auto next = free.lower_bound(offset);
+    if (next != free.end() && next->first == offset + bytes) {
+      bytes += next->second;
+      drop_size(next->first, next->second);
+      next = free.erase(next);
+    }
+    if (next != free.begin()) {
+      auto previous = std::prev(next);
+      if (previous->first + previous->second == offset) {
+        offset = previous->first;
+        bytes += previous->second;
+        drop_size(previous->first, previous->second);
+        free.erase(previous);
+      }
+    }
+    free[offset] = bytes;
+    by_size.emplace(bytes, offset);
+  };
+  for (uint32_t i : order) {
+    PlacedInterval& item = intervals[i];
+    while (!active.empty() && active.begin()->first < item.first) {
+      const PlacedInterval& done = intervals[active.begin()->second];
+      give_back(done.offset, round_up(done.bytes, alignment));
+      active.erase(active.begin());
+    }
+    const uint64_t want = round_up(item.bytes, alignment);
+    auto fit = by_size.lower_bound(want);
+    if (fit != by_size.end()) {
+      const auto [bytes, offset] = *fit;
+      by_size.erase(fit);
+      free.erase(offset);
+      item.offset = offset;
+      if (bytes > want) give_back(offset + want, bytes - want);
+    } else {
+      // Grow from the last free range, if that touches the end.
+      item.offset = height;
+      if (!free.empty() && free.rbegin()->first + free.rbegin()->second == height) {
+        const auto [offset, bytes] = *free.rbegin();
+        drop_size(offset, bytes);
+        free.erase(offset);
+        item.offset = offset;
+      }
+      height = item.offset + want;
+    }
+    active.emplace(item.last, i);
+  }
+  return height;
+}
+
+constexpr size_t kMostForQuadratic = 4000;
+
+/// Where a value lies, as far as its own computation knows.
+struct Place {
+  enum Kind : uint8_t { None, Slot, Argument, Result } kind = None;
+  uint32_t index = 0;
+};
+
+enum class Use : uint8_t { Entry, Condition, Body, Branch, Shared };
+
+/// A nested op and the slot that its computations' memory takes.
+struct Nest {
+  InstrId op;
+  uint32_t slot;
+};
+
+struct Region {
+  CompId id = CompId::None;
+  Use use = Use::Branch;
+  std::vector<PlacedInterval> slots;
+  std::unordered_map<Leaf, Place, LeafHash> places;
+  std::vector<Nest> nests;
+  uint64_t height = 0;
+};
+
+bool is_nested(Op op) {
+  return op == Op::WHILE || op == Op::CONDITIONAL || op == Op::CALL;
+}
+
+class Planner {
+ public:
+  Planner(const Module& module, uint32_t alignment) : module_(module) { plan_.alignment = alignment; }
+
+  Expected<BufferPlan> run() {
+    const std::vector<CompId> order = flow_computations(module_);
+    find_uses(order);
+    for (CompId c : order) build(c);
+    // Callers before callees now, each telling where its callees live.
+    uint64_t top = regions_.at(index_of(module_.entry())).height;
+    for (const auto& [id, use] : uses_)
+      if (use == Use::Shared) {
+        bases_[id] = top;
+        top += regions_.at(id).height;
+      }
+    bases_[index_of(module_.entry())] = 0;
+    for (size_t i = order.size(); i-- > 0;) settle(regions_.at(index_of(order[i])));
+    plan_.bytes = top;
+    return std::move(plan_);
+  }
+
+ private:
+  void find_uses(const std::vector<CompId>& order) {
+    const auto use = [&](CompId c, Use how) {
+      auto [it, fresh] = uses_.try_emplace(index_of(c), how);
+      if (!fresh) it->second = Use::Shared;
+    };
+    use(module_.entry(), Use::Entry);
+    for (CompId c : order)
+      for (InstrId id : module_[c].order) {
+        const Instruction& instr = module_[id];
+        if (!is_nested(instr.op)) continue;
+        for (size_t i = 0; i < instr.called.size(); ++i)
+          use(instr.called[i], instr.op != Op::WHILE ? Use::Branch : i == 0 ? Use::Condition : Use::Body);
+      }
+  }
+
+  // ---- one computation ----
+
+  void build(CompId c) {
+    Region& region = regions_[index_of(c)];
+    region.id = c;
+    region.use = uses_.at(index_of(c));
+    const auto& order = module_[c].order;
+    last_.clear();
+    time_of_root_ = static_cast<int64_t>(order.size());
+    for (size_t t = 0; t < order.size(); ++t) {
+      const Instruction& instr = module_[order[t]];
+      if (is_transparent(instr)) continue;
+      for (const Leaf& leaf : operand_leaves(module_, instr)) last_[leaf] = static_cast<int64_t>(t);
+    }
+    root_ = leaves_of(module_, module_[c].root);
+    root_index_.clear();
+    for (uint32_t i = 0; i < root_.size(); ++i) {
+      last_[root_[i]] = time_of_root_;
+      auto [it, fresh] = root_index_.try_emplace(root_[i], i);
+      if (!fresh) it->second = UINT32_MAX;
+    }
+    arguments_.clear();
+    for (InstrId p : module_[c].parameters) {
+      const auto n = static_cast<uint32_t>(module_[p].shape.leaf_count());
+      for (uint32_t i = 0; i < n; ++i) arguments_.push_back({p, i});
+    }
+    for (uint32_t i = 0; i < arguments_.size(); ++i) {
+      if (region.use == Use::Entry || bytes_of(arguments_[i]) == 0) continue;
+      if (region.use == Use::Shared)
+        region.places[arguments_[i]] = new_slot(region, bytes_of(arguments_[i]), -1, time_of_root_);
+      else
+        region.places[arguments_[i]] = {Place::Argument, i};
+    }
+    for (size_t t = 0; t < order.size(); ++t) define(region, order[t], static_cast<int64_t>(t));
+    region.height = place_intervals(region.slots, plan_.alignment);
+  }
+
+  uint64_t bytes_of(Leaf leaf) const {
+    return static_cast<uint64_t>(std::max<int64_t>(0, leaf_shape(module_[leaf.instr].shape, leaf.index).byte_size()));
+  }
+
+  static Place new_slot(Region& region, uint64_t bytes, int64_t first, int64_t last) {
+    region.slots.push_back({first, last, bytes, 0});
+    return {Place::Slot, static_cast<uint32_t>(region.slots.size() - 1)};
+  }
+
+  int64_t last_use(Leaf leaf, int64_t otherwise) const {
+    auto it = last_.find(leaf);
+    return it == last_.end() ? otherwise : it->second;
+  }
+
+  void define(Region& region, InstrId id, int64_t t) {
+    const Instruction& instr = module_[id];
+    if (is_transparent(instr) || instr.op == Op::PARAMETER || instr.op == Op::CONSTANT) return;
+    if (is_nested(instr.op)) {
+      uint64_t bytes = 0;
+      for (CompId c : instr.called)
+        if (uses_.at(index_of(c)) != Use::Shared) bytes = std::max(bytes, regions_.at(index_of(c)).height);
+      const Place slot = new_slot(region, bytes, t, t);
+      region.nests.push_back({id, slot.index});
+    }
+    const auto n = static_cast<uint32_t>(instr.shape.leaf_count());
+    taken_.clear();
+    for (uint32_t i = 0; i < n; ++i) {
+      const Leaf leaf{id, i};
+      if (bytes_of(leaf) == 0) continue;
+      const Place place = choose(region, instr, leaf, t);
+      if (place.kind != Place::None) region.places[leaf] = place;
+    }
+  }
+
+  Place choose(Region& region, const Instruction& instr, Leaf leaf, int64_t t) {
+    const int64_t last = last_use(leaf, t);
+    auto at_root = root_index_.find(leaf);
+    const bool is_root = at_root != root_index_.end();
+    if (is_root && region.use == Use::Entry && !is_nested(instr.op)) return {};
+    if (is_root && at_root->second != UINT32_MAX) {
+      if (region.use == Use::Branch) return {Place::Result, at_root->second};
+      if (region.use == Use::Body && may_lie_on_argument(instr, leaf, at_root->second, t))
+        return {Place::Argument, at_root->second};
+    }
+    for (const Leaf& operand : in_place_operands(instr, leaf)) {
+      auto it = region.places.find(operand);
+      if (it == region.places.end() || it->second.kind != Place::Slot || last_use(operand, t) != t) continue;
+      if (bytes_of(operand) != bytes_of(leaf)) continue;
+      if (std::find(taken_.begin(), taken_.end(), it->second.index) != taken_.end()) continue;
+      taken_.push_back(it->second.index);
+      region.slots[it->second.index].last = last;
+      return it->second;
+    }
+    return new_slot(region, bytes_of(leaf), t, last);
+  }
+
+  // The loop's state `index` is not read after `leaf` is made at t, or is what leaf is made from in place.
+  bool may_lie_on_argument(const Instruction& instr, Leaf leaf, uint32_t index, int64_t t) const {
+    if (index >= arguments_.size()) return false;
+    const Leaf argument = arguments_[index];
+    if (bytes_of(argument) != bytes_of(leaf)) return false;
+    const int64_t last = last_use(argument, -1);
+    if (last < t) return true;
+    if (last > t) return false;
+    const std::vector<Leaf> operands = in_place_operands(instr, leaf);
+    return std::find(operands.begin(), operands.end(), argument) != operands.end();
+  }
+
+  // Operands that `leaf` may overwrite as it is made.
+  std::vector<Leaf> in_place_operands(const Instruction& instr, Leaf leaf) const {
+    std::vector<Leaf> operands = operand_leaves(module_, instr);
+    const auto times = [&](const Leaf& x) { return std::count(operands.begin(), operands.end(), x); };
+    if (instr.op == Op::WHILE) {
+      if (times(operands[leaf.index]) != 1) return {};
+      return {operands[leaf.index]};
+    }
+    if (instr.op == Op::DYNAMIC_UPDATE_SLICE) {
+      if (times(operands[0]) != 1) return {};
+      return {operands[0]};
+    }
+    // A fusion or map may look elsewhere than where it writes.
+    if (is_elementwise(instr.op) && instr.op != Op::MAP) return operands;
+    return {};
+  }
+
+  // ---- all together ----
+
+  struct Surroundings {
+    std::vector<uint64_t> arguments, results;
+  };
+
+  uint64_t absolute(const Region& region, const Place& place) const {
+    const auto from = [&](const std::vector<uint64_t>& list) {
+      return place.index < list.size() ? list[place.index] : BufferPlan::kNone;
+    };
+    switch (place.kind) {
+      case Place::None:
+        break;
+      case Place::Slot:
+        return bases_.at(index_of(region.id)) + region.slots[place.index].offset;
+      case Place::Argument:
+      case Place::Result: {
+        auto it = surroundings_.find(index_of(region.id));
+        if (it == surroundings_.end()) break;
+        return from(place.kind == Place::Argument ? it->second.arguments : it->second.results);
+      }
+    }
+    return BufferPlan::kNone;
+  }
+
+  void settle(const Region& region) {
+    for (const auto& [leaf, place] : region.places) {
+      const uint64_t offset = absolute(region, place);
+      if (offset != BufferPlan::kNone) plan_.offsets[leaf] = offset;
+    }
+    for (const Nest& nest : region.nests) {
+      const Instruction& instr = module_[nest.op];
+      const uint64_t base = bases_.at(index_of(region.id)) + region.slots[nest.slot].offset;
+      std::vector<uint64_t> results, operands;
+      for (uint32_t i = 0; i < instr.shape.leaf_count(); ++i) results.push_back(plan_.offset({nest.op, i}));
+      size_t next = 0;
+      for (size_t k = 0; k < instr.operands.size(); ++k) {
+        if (instr.op == Op::CONDITIONAL && k == 0) continue;  // the selector
+        Surroundings s;
+        for (const Leaf& leaf : leaves_of(module_, instr.operand(k))) operands.push_back(plan_.offset(leaf));
+        if (instr.op == Op::CALL && k + 1 < instr.operands.size()) continue;
+        s.arguments = std::exchange(operands, {});
+        s.results = results;
+        if (instr.op == Op::WHILE) {
+          s.arguments = results;
+          for (CompId c : instr.called) enclose(c, base, s);
+        } else {
+          enclose(instr.called[next++], base, s);
+        }
+      }
+      if (instr.op == Op::CALL && instr.operands.empty()) enclose(instr.called[0], base, {{}, results});
+    }
+  }
+
+  void enclose(CompId c, uint64_t base, const Surroundings& s) {
+    if (uses_.at(index_of(c)) == Use::Shared) return;
+    bases_[index_of(c)] = base;
+    surroundings_[index_of(c)] = s;
+  }
+
+  const Module& module_;
+  BufferPlan plan_;
+  std::map<uint32_t, Use> uses_;
+  std::unordered_map<uint32_t, Region> regions_;
+  std::unordered_map<uint32_t, uint64_t> bases_;
+  std::unordered_map<uint32_t, Surroundings> surroundings_;
+
+  // Of the computation being built.
+  std::unordered_map<Leaf, int64_t, LeafHash> last_;
+  std::unordered_map<Leaf, uint32_t, LeafHash> root_index_;
+  std::vector<Leaf> root_, arguments_;
+  std::vector<uint32_t> taken_;  // slots that a result of the current op has taken over
+  int64_t time_of_root_ = 0;
+};
+
+}  // namespace
+
+uint64_t place_intervals(std::vector<PlacedInterval>& intervals, uint32_t alignment) {
+  const uint64_t swept = place_by_time(intervals, alignment);
+  if (intervals.size() > kMostForQuadratic) return swept;
+  std::vector<PlacedInterval> other = intervals;
+  const uint64_t sorted = place_by_size(other, alignment);
+  if (sorted > swept) return swept;
+  intervals = std::move(other);
+  return sorted;
+}
+
+Expected<BufferPlan> plan_buffers(const Module& module, uint32_t alignment) {
+  return Planner(module, alignment).run();
+}
+
+}  // namespace collet::hlo

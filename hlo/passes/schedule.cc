@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <queue>
+#include <set>
+#include <unordered_map>
+
+#include "hlo/passes/passes.h"
+#include "hlo/passes/rewriter.h"
+#include "hlo/program/leaves.h"
+
+// Three orders are tried for each computation and the one with the lowest peak is taken: the order as it stood, a greedy
+// one that always runs what frees most, and one that goes depth first from the root, the hungrier operand first. None is
+// best for all programs; all three cost next to nothing.
+
+namespace collet::hlo {
+namespace {
+
+/// A computation as numbers: who waits for whom, who holds which memory.
+struct Graph {
+  std::vector<InstrId> ids;                    // by their place in the old order
+  std::vector<std::vector<uint32_t>> before;   // must run first
+  std::vector<std::vector<uint32_t>> after;    // the reverse
+  std::vector<std::vector<uint32_t>> reads;    // instructions whose memory is read, seen through tuples
+  std::vector<std::vector<uint32_t>> readers;  // the reverse
+  std::vector<int64_t> bytes;                  // allocated when it runs
+  std::vector<bool> kept;                      // lives to the end, or from the beginning: never freed
+};
+
+void link(Graph& g, uint32_t first, uint32_t then) {
+  if (first == then) return;
+  g.before[then].push_back(first);
+  g.after[first].push_back(then);
+}
+
+int64_t allocated(const Module& module, const Instruction& instr) {
+  if (instr.op == Op::PARAMETER || instr.op == Op::CONSTANT || is_transparent(instr)) return 0;
+  int64_t bytes = instr.shape.byte_size();
+  (void)module;
+  return bytes;
+}
+
+Graph make_graph(const Module& module, CompId computation, const std::vector<bool>& effects) {
+  Graph g;
+  g.ids = module[computation].order;
+  const size_t n = g.ids.size();
+  g.before.resize(n);
+  g.after.resize(n);
+  g.reads.resize(n);
+  g.readers.resize(n);
+  g.bytes.resize(n);
+  g.kept.resize(n);
+  std::unordered_map<uint32_t, uint32_t> place;
+  uint32_t last_effect = UINT32_MAX;
+  for (uint32_t i = 0; i < n; ++i) {
+    const Instruction& instr = module[g.ids[i]];
+    place[index_of(g.ids[i])] = i;
+    for (InstrId o : instr.operands) link(g, place.at(index_of(o)), i);
+    if (instr.extras)
+      for (InstrId p : instr.extras->control_predecessors) link(g, place.at(index_of(p)), i);
+    if (has_effect(module, instr, effects)) {
+      if (last_effect != UINT32_MAX) link(g, last_effect, i);
+      last_effect = i;
+    }
+    g.bytes[i] = allocated(module, instr);
+    if (!is_transparent(instr)) {
+      for (const Leaf& leaf : operand_leaves(module, instr)) g.reads[i].push_back(place.at(index_of(leaf.instr)));
+      std::sort(g.reads[i].begin(), g.reads[i].end());
+      g.reads[i].erase(std::unique(g.reads[i].begin(), g.reads[i].end()), g.reads[i].end());
+      for (uint32_t r : g.reads[i]) g.readers[r].push_back(i);
+    }
+  }
+  for (const Leaf& leaf : leaves_of(module, module[computation].root)) g.kept[place.at(index_of(leaf.instr))] = true;
+  return g;
+}
+
+int64_t peak(const Graph& g, const std::vector<uint32_t>& order) {
+  std::vector<size_t> waiting(g.ids.size());
+  for (size_t i = 0; i < waiting.size(); ++i) waiting[i] = g.readers[i].size();
+  int64_t now = 0, most = 0;
+  for (uint32_t i : order) {
+    now += g.bytes[i];
+    most = std::max(most, now);
+    if (waiting[i] == 0 && !g.kept[i]) now -= g.bytes[i];
+    for (uint32_t r : g.reads[i])
+      if (--waiting[r] == 0 && !g.kept[r]) now -= g.bytes[r];
+  }
+  return most;
+}
+
+std::vector<uint32_t> greedy(const Graph& g) {
+  const size_t n = g.ids.size();
+  std::vector<size_t> missing(n), waiting(n);
+  for (size_t i = 0; i < n; ++i) {
+    missing[i] = g.before[i].size();
+    waiting[i] = g.readers[i].size();
+  }
+  // What running i adds to the memory in use.
+  const auto growth = [&](uint32_t i) {
+    int64_t sum = g.bytes[i];
+    for (uint32_t r : g.reads[i])
+      if (waiting[r] == 1 && !g.kept[r]) sum -= g.bytes[r];
+    return sum;
+  };
+  std::set<std::pair<int64_t, uint32_t>> ready;
+  std::vector<int64_t> key(n);
+  std::vector<bool> is_ready(n);
+  const auto put = [&](uint32_t i) {
+    key[i] = growth(i);
+    is_ready[i] = true;
+    ready.emplace(key[i], i);
+  };
+  for (uint32_t i = 0; i < n; ++i)
+    if (missing[i] == 0) put(i);
+  std::vector<uint32_t> out;
+  out.reserve(n);
+  while (!ready.empty()) {
+    const uint32_t i = ready.begin()->second;
+    ready.erase(ready.begin());
+    is_ready[i] = false;
+    out.push_back(i);
+    for (uint32_t r : g.reads[i])
+      if (--waiting[r] == 1)
+        for (uint32_t reader : g.readers[r])
+          if (is_ready[reader]) {
+            ready.erase({key[reader], reader});
+            put(reader);
+          }
+    for (uint32_t a : g.after[i])
+      if (--missing[a] == 0) put(a);
+  }
+  return out;
+}
+
+std::vector<uint32_t> depth_first(const Graph& g) {
+  const size_t n = g.ids.size();
+  std::vector<uint32_t> out;
+  std::vector<uint8_t> state(n);
+  struct Frame {
+    uint32_t i;
+    std::vector<uint32_t> before;
+    size_t next = 0;
+  };
+  const auto frame = [&](uint32_t i) {
+    std::vector<uint32_t> before = g.before[i];
+    std::stable_sort(before.begin(), before.end(), [&](uint32_t a, uint32_t b) { return g.bytes[a] > g.bytes[b]; });
+    return Frame{i, std::move(before)};
+  };
+  std::vector<Frame> stack;
+  const auto visit = [&](uint32_t start) {
+    if (state[start]) return;
+    state[start] = 1;
+    stack.push_back(frame(start));
+    while (!stack.empty()) {
+      Frame& top = stack.back();
+      if (top.next == top.before.size()) {
+        out.push_back(top.i);
+        stack.pop_back();
+        continue;
+      }
+      const uint32_t next = top.before[top.next++];
+      if (state[next]) continue;
+      state[next] = 1;
+      stack.push_back(frame(next));
+    }
+  };
+  for (uint32_t i = 0; i < n; ++i)
+    if (g.after[i].empty()) visit(i);
+  return out;
+}
+
+}  // namespace
+
+Expected<bool> schedule(Module& module, PassContext&) {
+  const std::vector<bool> effects = computations_with_effects(module);
+  bool changed = false;
+  for (CompId computation : flow_computations(module)) {
+    const Graph g = make_graph(module, computation, effects);
+    std::vector<uint32_t> best(g.ids.size());
+    for (uint32_t i = 0; i < best.size(); ++i) best[i] = i;
+    int64_t least = peak(g, best);
+    bool better = false;
+    for (auto make : {&greedy, &depth_first}) {
+      std::vector<uint32_t> order = make(g);
+      const int64_t bytes = peak(g, order);
+      if (order.size() != best.size() || bytes >= least) continue;
+      least = bytes;
+      best = std::move(order);
+      better = true;
+    }
+    if (!better) continue;
+    for (size_t i = 0; i < best.size(); ++i) module[computation].order[i] = g.ids[best[i]];
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace collet::hlo
