@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""check_new.py --collet TOOL --mnist PROGRAM --build DIR --language c|c++ --cc CC --cxx CXX
+
+Makes a backend as a stranger would, by `collet new` into an empty folder, builds it with warnings as errors against the
+build folder, runs its own tests and the training program through it. Then what `collet new` must refuse."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+
+def run(command, expected=0, **rest):
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                          **rest)
+    if done.returncode != expected:
+        print(f"{' '.join(command)}\n{done.stdout}\nexit code {done.returncode}, and {expected} was expected")
+        sys.exit(1)
+    return done.stdout
+
+
+def files_of(folder):
+    return sorted(os.path.join(root, name) for root, _, names in os.walk(folder) for name in names)
+
+
+def check_project(args, work):
+    out = os.path.join(work, "projects", "my_chip2")
+    os.makedirs(os.path.dirname(out))
+    made = json.loads(run([args.collet, "new", "my_chip2", "--language", args.language, "--out", out, "--json", "-"]))
+    if sorted(os.path.join(out, name) for name in made["files"]) != files_of(out):
+        sys.exit("the files listed are not the files made")
+    for path in files_of(out):
+        with open(path, encoding="utf-8") as file:
+            if "acme" in file.read().lower():
+                sys.exit(f"{path} still speaks of acme")
+    if os.path.realpath(made["collet_dir"]) != os.path.realpath(args.build):
+        sys.exit(f"collet_dir is {made['collet_dir']}")
+    build = os.path.join(out, "build")
+    run(["cmake", "-S", out, "-B", build, f"-DCollet_DIR={args.build}"],
+        env=os.environ | {"CC": args.cc, "CXX": args.cxx, "CFLAGS": "-Werror -Wshadow -Wpedantic",
+                          "CXXFLAGS": "-Werror -Wshadow -Wpedantic"})
+    output = run(["cmake", "--build", build])
+    if "warning" in output.lower():
+        sys.exit(output)
+    library = made["library"]
+    symbols = [line.split()[-1] for line in run(["nm", "-D", "--defined-only", library]).splitlines()]
+    if symbols != ["collet_backend_entry"]:
+        sys.exit(f"visible symbols: {symbols}")
+    print(run(["ctest", "--test-dir", build, "--output-on-failure"]))
+    losses = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mnist", "losses.txt")
+    path = os.path.join(work, "mnist.json")
+    run([args.mnist, "--backend", library, "--steps", "10", "--losses", losses, "--quiet", "--json", path])
+    with open(path, encoding="utf-8") as file:
+        found = json.load(file)
+    print(f"{found['device_ops']} ops of the step on the device, {found['fallback_ops']} on the fallback")
+    if found["device_ops"] == 0:
+        sys.exit("nothing ran on the device")
+    before = files_of(out)
+    run([args.collet, "new", "my_chip2", "--out", out], expected=3)
+    if files_of(out) != before:
+        sys.exit("a second `collet new` changed the project")
+
+
+def check_refusals(args, work):
+    for name in ("", "Acme", "1st", "a b", "a-b", "../x", "a/b", "cpu", "int", "x" * 33, "a__b", "a_"):
+        run([args.collet, "new", "--out", os.path.join(work, "refused"), "--", name], expected=2)
+        if os.path.exists(os.path.join(work, "refused")):
+            sys.exit(f"'{name}' was refused, and yet there is a folder")
+    run([args.collet, "new", "good", "--language", "rust"], expected=2, cwd=work)
+    with open(os.path.join(work, "file"), "w", encoding="utf-8"):
+        pass
+    run([args.collet, "new", "good", "--out", os.path.join(work, "file")], expected=3)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("collet", "mnist", "build", "language", "cc", "cxx"):
+        parser.add_argument(f"--{name}", required=True)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        check_project(args, work)
+        check_refusals(args, work)
+
+
+if __name__ == "__main__":
+    main()
