@@ -452,6 +452,26 @@ bool Parser::infer(Draft& draft, Shape& inferred) {
   return true;
 }
 
+namespace {
+
+// XLA makes the shapes of these from their operands, whatever the text says; so the text may say what does not fit.
+bool has_implied_shape(Op op) {
+  return op == Op::OUTFEED || op == Op::SEND || op == Op::SEND_DONE || op == Op::RECV || op == Op::RECV_DONE ||
+         op == Op::AFTER_ALL || op == Op::ADD_DEPENDENCY;
+}
+
+const Shape* implied_shape(const Module& module, const Draft& draft, Shape& keep) {
+  std::vector<const Shape*> operands;
+  operands.reserve(draft.operands.size());
+  for (InstrId id : draft.operands) operands.push_back(&module[id].shape);
+  Expected<Shape> implied = infer_shape({module, draft.op, operands, draft.attrs, draft.called, draft.shape});
+  if (!implied.ok() || implied->compatible(*draft.shape)) return draft.shape;
+  keep = *std::move(implied);
+  return &keep;
+}
+
+}  // namespace
+
 std::string_view Parser::anonymous_name(Op op) {
   std::string text;
   do {
@@ -463,6 +483,7 @@ std::string_view Parser::anonymous_name(Op op) {
 bool Parser::add_instruction(Draft& draft, std::string_view text, const char* name_at, InstrId& out) {
   Shape inferred;
   if (!draft.shape && !infer(draft, inferred)) return false;
+  if (draft.shape && has_implied_shape(draft.op)) draft.shape = implied_shape(module_, draft, inferred);
   if (text.empty()) text = anonymous_name(draft.op);
   Scope& inside = scope();
   if (inside.names.find(text) != NameTable::kNone)
