@@ -40,7 +40,7 @@ Status check_wrapped(const Module& module, const Instruction& instr, const Shape
 }
 
 Status check_thread(const Module& module, const Instruction& instr) {
-  if (instr.called.empty()) return ok_status();
+  if (instr.called.empty() || instr.as<AsyncAttrs>().thread.empty()) return ok_status();
   const auto name = [](std::string_view thread) { return thread.empty() ? std::string_view("main") : thread; };
   const std::string_view stated = name(instr.as<AsyncAttrs>().thread);
   const std::string_view wrapped = name(module[instr.called[0]].execution_thread);

@@ -120,6 +120,21 @@ Expected<Shape> infer_all_to_all(const InferInput& in) {
   return shape;
 }
 
+// The sum may be wider than what is summed: the computation's type, where the text asks for it.
+Expected<Shape> infer_all_reduce(const InferInput& in) {
+  COLLET_ASSIGN(std::vector<Shape> shapes, array_operands(in));
+  COLLET_ASSIGN(const Signature reducer, signature(in.module, in.op, in.called[0]));
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const Shape* stated = in.declared;
+    if (stated && shapes.size() > 1)
+      stated = stated->elements().size() == shapes.size() ? &stated->element(i) : nullptr;
+    if (stated && stated->type() == reducer.result->type() && is_float(stated->type()) && is_float(shapes[i].type()) &&
+        wider_type(stated->type(), shapes[i].type()) == stated->type())
+      shapes[i] = shapes[i].with_type(stated->type());
+  }
+  return one_or_tuple(std::move(shapes));
+}
+
 Expected<Shape> infer_ragged_all_to_all(const InferInput& in) {
   COLLET_ASSIGN(std::vector<Shape> shapes, array_operands(in));
   for (size_t i = 2; i < shapes.size(); ++i) {
@@ -347,6 +362,7 @@ Expected<Shape> infer_collective(const InferInput& in) {
       return in.operand(0).without_layout();
     case Op::ALL_REDUCE:
     case Op::ALL_REDUCE_START:
+      return infer_all_reduce(in);
     case Op::COLLECTIVE_BROADCAST: {
       COLLET_ASSIGN(std::vector<Shape> shapes, array_operands(in));
       return one_or_tuple(std::move(shapes));

@@ -174,6 +174,9 @@ bool shapes_match(const Shape& a, const Shape& b, bool mixed);
   X(host_io)               \
   X(dynamic_shape)
 
+/// verify_instruction, where `mixed`: the declared floats may have another precision than the inferred ones.
+Status verify_instruction(const Module& module, const Instruction& instr, bool mixed);
+
 #define COLLET_DECLARE_FAMILY(family)                   \
   Expected<Shape> infer_##family(const InferInput& in); \
   Status verify_##family(const Module& module, const Instruction& instr);

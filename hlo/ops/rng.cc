@@ -12,7 +12,7 @@ Expected<Shape> infer_distribution(const InferInput& in) {
   for (size_t i = 0; i < 2; ++i) {
     const Shape& operand = in.operand(i);
     if (!operand.is_scalar()) return broken(in.op, "", "operand ", i, " must be a scalar, but is ", operand);
-    if (operand.type() != result.type())
+    if (!types_agree(operand.type(), result.type()))
       return broken(in.op, "C1", "operand ", i, " is ", operand, ", but the result is ", result);
   }
   const Distribution distribution = in.as<RngAttrs>().distribution;

@@ -153,9 +153,13 @@ Expected<Shape> infer_shape(const Module& module, const Instruction& instr) {
 }
 
 Status verify_instruction(const Module& module, const Instruction& instr) {
+  return verify_instruction(module, instr, false);
+}
+
+Status verify_instruction(const Module& module, const Instruction& instr, bool mixed) {
   COLLET_ASSIGN(const Shape inferred, infer_shape(module, instr));
   if (!instr.shape.valid()) return broken(instr.op, "", "has no shape");
-  if (!instr.shape.compatible(inferred))
+  if (!shapes_match(instr.shape, inferred, mixed))
     return broken(instr.op, "", "the declared shape is ", instr.shape, ", but the inferred one is ", inferred);
   return meaning_of(instr.op)->verify(module, instr);
 }

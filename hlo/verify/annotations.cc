@@ -75,6 +75,9 @@ void check_precision(Context& context, const Instruction& instr) {
         return context.complain(
             instr, concat(op_info(instr.op).text, ": floats of different precision meet: ", type, " and ", other));
   }
+  if (instr.op == Op::RNG && m[instr.operand(0)].shape.type() != instr.shape.type())
+    return context.complain(
+        instr, concat("rng C1: operand 0 is ", m[instr.operand(0)].shape, ", but the result is ", instr.shape));
   // What the called computation takes must be just what it is given.
   if (instr.op != Op::REDUCE && instr.op != Op::MAP && instr.op != Op::REDUCE_WINDOW) return;
   const auto& parameters = m[instr.called[0]].parameters;
@@ -94,9 +97,9 @@ Status check_layout(const Shape& shape) {
       first_outside(layout->minor_to_major, shape.rank()) >= 0)
     return invalid_argument(concat("the layout ", layout_to_string(*layout), " does not fit ", shape));
   const int64_t bits = type_info(shape.type()).bits;
-  const bool narrow = bits < 8 && shape.type() != Type::PRED;
-  if (layout->element_size_bits && (!narrow || layout->element_size_bits != bits))
-    return invalid_argument(concat("element size E(", layout->element_size_bits, ") does not fit ", shape,
+  const int64_t stated = layout->element_size_bits;
+  if (stated && stated != bits && !(bits < 8 && stated == 8))
+    return invalid_argument(concat("element size E(", stated, ") does not fit ", shape,
                                    ": only types below 8 bits are packed, to their own width"));
   return ok_status();
 }

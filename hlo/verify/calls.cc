@@ -20,9 +20,21 @@ bool has_frontend_attribute(const Instruction& instr, std::string_view name) {
                      [&](const FrontendAttribute& a) { return a.name == name; });
 }
 
+// What asynchronous ops run, and what that calls in turn: their threads follow from the op.
+std::vector<bool> find_async_computations(const Module& m) {
+  std::vector<bool> inside(m.computation_limit());
+  // Callers come after callees, so walk from the last computation to the first.
+  for (size_t i = m.computations().size(); i-- > 0;) {
+    const CompId c = m.computations()[i];
+    for (InstrId id : m[c].order)
+      if (inside[index_of(c)] || is_async(m[id].op))
+        for (CompId called : m[id].called) inside[index_of(called)] = true;
+  }
+  return inside;
+}
+
 // What a caller runs on its own thread runs there too; only asynchronous ops change it.
 void check_threads(Context& context, const Instruction& instr) {
-  if (is_async(instr.op)) return;
   const Module& m = context.module;
   for (CompId called : instr.called)
     if (thread_of(m[called]) != thread_of(m[instr.parent]))
@@ -109,12 +121,13 @@ void verify_calls(Context& context) {
   // The instruction that alone may call a computation, for fusion; for asynchronous ops their chain.
   std::vector<InstrId> owner(m.computation_limit(), InstrId::None);
   std::vector<bool> shared(m.computation_limit());
+  const std::vector<bool> async = find_async_computations(m);
   for (CompId c : m.computations())
     for (InstrId id : m[c].order) {
       const Instruction& instr = m[id];
       if (instr.called.empty()) continue;
       if (context.full()) return;
-      check_threads(context, instr);
+      if (!is_async(instr.op) && !async[index_of(c)]) check_threads(context, instr);
       if (instr.op == Op::FUSION) check_fusion(context, instr);
       if (instr.op == Op::ASYNC_START) check_async_computation(context, instr);
       for (CompId called : instr.called) {

@@ -75,20 +75,6 @@ void check_donors(Context& context, const std::set<Leaf>& taken) {
   }
 }
 
-// All or none of a module's all-reduces have their layout constrained.
-void check_constrained_layouts(Context& context) {
-  const Module& m = context.module;
-  const Instruction* first = nullptr;
-  for (CompId c : m.computations())
-    for (InstrId id : m[c].order) {
-      if (m[id].op != Op::ALL_REDUCE && m[id].op != Op::ALL_REDUCE_START) continue;
-      if (!first) first = &m[id];
-      if (first->as<CollectiveAttrs>().constrain_layout == m[id].as<CollectiveAttrs>().constrain_layout) continue;
-      return context.complain(m[id],
-                              concat(op_info(m[id].op).text, ": constrain_layout differs from that of ", first->name));
-    }
-}
-
 void check_counts(Context& context) {
   const ModuleHeader& header = context.module.header();
   if (header.replica_count < 1) context.complain(concat("replica_count ", header.replica_count, " is not positive"));
@@ -103,7 +89,6 @@ void verify_header(Context& context) {
   std::set<Leaf> taken;
   check_aliases(context, taken);
   check_donors(context, taken);
-  check_constrained_layouts(context);
 }
 
 }  // namespace collet::hlo::verify

@@ -119,6 +119,17 @@ class PairVerifier {
       context_.complain(done, concat(op_info(done.op).text, ": is_host_transfer differs from that of ", instr.name));
   }
 
+  static bool same_frontend_attributes(const Instruction& a, const Instruction& b) {
+    const auto list = [](const Instruction& i) {
+      std::vector<std::pair<std::string_view, std::string_view>> out;
+      if (i.extras)
+        for (const FrontendAttribute& f : i.extras->frontend_attributes) out.emplace_back(f.name, f.value);
+      std::sort(out.begin(), out.end());
+      return out;
+    };
+    return list(a) == list(b);
+  }
+
   // A channel to the host is one transfer, wherever it stands.
   void check_host_channels() {
     for (const auto& [channel, ids] : hosts_) {
@@ -129,7 +140,7 @@ class PairVerifier {
                     first.operands.size() == other.operands.size();
         for (size_t i = 0; same && i < first.operands.size(); ++i)
           same = module_[first.operand(i)].shape.same_without_layout(module_[other.operand(i)].shape);
-        if (same) continue;
+        if (same && same_frontend_attributes(first, other)) continue;
         context_.complain(other, concat(op_info(other.op).text, ": host transfers on channel ", channel,
                                         " must be alike, but this one differs from ", first.name));
         break;

@@ -12,7 +12,7 @@ void verify_module(const Module& module, const VerifyOptions& options, Diagnosti
   for (CompId c : module.computations())
     for (InstrId id : module[c].order) {
       if (context.full()) return;
-      sound &= context.check(module[id], verify_instruction(module, module[id]));
+      sound &= context.check(module[id], verify_instruction(module, module[id], options.allow_mixed_precision));
     }
   if (!sound) return;  // what follows may rely on each op's own rules
   verify::verify_calls(context);
