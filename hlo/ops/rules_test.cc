@@ -282,6 +282,56 @@ TEST(Rules, AppendInferredGivesTheShape) {
   EXPECT_THAT(sum.status().message(), HasSubstr("add C1: operand shapes differ: f32[2,3] and f32[3,4]"));
 }
 
+// What a reader of text refuses before any rule is asked.
+class BuiltTest : public ::testing::Test {
+ protected:
+  std::string error(Op op, const std::vector<Shape>& operands, const void* attrs = nullptr) {
+    std::vector<const Shape*> pointers;
+    for (const Shape& s : operands) pointers.push_back(&s);
+    std::vector<CompId> called;
+    if (op_info(op).regions != Regions::NONE && op_info(op).regions != Regions::CUSTOM) called.push_back(add_);
+    if (!attrs && op_info(op).record != Record::None) attrs = make_record(op_info(op).record, module_.arena());
+    return infer_shape({module_, op, pointers, attrs, called}).status().message();
+  }
+  Module module_;
+  CompId add_ = module_.add_computation("add");
+  const Shape vector_ = Shape::array(Type::F32, {4});
+  const Shape scalar_ = Shape::scalar(Type::F32);
+};
+
+TEST_F(BuiltTest, OperandsOutOfPairsAreRefused) {
+  EXPECT_THAT(error(Op::REDUCE, {vector_, scalar_, scalar_}), HasSubstr("reduce C3: must have an initial value"));
+  EXPECT_THAT(error(Op::REDUCE_WINDOW, {vector_, scalar_, scalar_}), HasSubstr("reduce-window C1"));
+  const Shape index = Shape::array(Type::S32, {2});
+  EXPECT_THAT(error(Op::SCATTER, {vector_, index, vector_, vector_}), HasSubstr("scatter C5"));
+}
+
+TEST_F(BuiltTest, WrongNumbersOfStartsAreRefused) {
+  const Shape matrix = Shape::array(Type::F32, {4, 3}), start = Shape::scalar(Type::S32);
+  EXPECT_THAT(error(Op::DYNAMIC_SLICE, {matrix, start}), HasSubstr("dynamic-slice C2: there must be 2 start indices"));
+  EXPECT_THAT(error(Op::DYNAMIC_UPDATE_SLICE, {matrix, matrix, start}), HasSubstr("dynamic-update-slice C4"));
+}
+
+TEST_F(BuiltTest, NegativeInteriorPaddingIsRefused) {
+  auto* pad = module_.make<PadAttrs>();
+  pad->padding = {module_.dims({0}), module_.dims({0}), module_.dims({-1})};
+  EXPECT_THAT(error(Op::PAD, {vector_, scalar_}, pad), HasSubstr("pad C3: interior padding -1"));
+}
+
+TEST_F(BuiltTest, BranchIndicesAreScalars) {
+  EXPECT_THAT(error(Op::CONDITIONAL, {vector_, vector_}), HasSubstr("the branch index must be pred[] or s32[]"));
+}
+
+TEST_F(BuiltTest, OperandLayoutConstraintsFitTheOperands) {
+  const CompId c = module_.add_computation("main");
+  const InstrId operands[] = {module_.append_parameter(c, 0, vector_)};
+  auto* attrs = module_.make<CustomCallAttrs>();
+  const Shape* shapes[] = {&scalar_};
+  attrs->operand_layouts = module_.arena().list<const Shape* const>(shapes);
+  const InstrId call = module_.append(c, Op::CUSTOM_CALL, vector_, operands, attrs);
+  EXPECT_THAT(verify_instruction(module_, module_[call]).message(), HasSubstr("says that operand 0 is f32[]"));
+}
+
 uint32_t kind_of_binary(Op op, bool swapped, size_t parameters = 2, Direction direction = Direction::LT) {
   Module m;
   const CompId c = m.add_computation("f");
