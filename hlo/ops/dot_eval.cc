@@ -99,7 +99,7 @@ Expected<Literal> multiply(const EvalInput& in, const Side& left, const Side& ri
   b = widen_to(std::move(b), product.wide(), in.operand(1).type());
   WideArray sums(product.wide(), batch * m * n);
   const int64_t cost = batch * m * n * k / 4;
-  if (batch > 1)
+  if (batch != 1)
     parallel(in.context, batch, cost, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) product.add(m, n, k, a, i * m * k, b, i * k * n, sums, i * m * n);
     });

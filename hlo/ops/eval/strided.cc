@@ -118,6 +118,7 @@ void Walk::seek(int64_t position) {
 
 void parallel(const EvalContext& context, int64_t count, int64_t cost,
               const std::function<void(int64_t, int64_t)>& work) {
+  if (count <= 0) return;
   constexpr int64_t kWorthWhile = 1 << 19;
   const int64_t threads = std::min<int64_t>({context.threads(), count, cost / kWorthWhile + 1});
   if (threads <= 1) return work(0, count);
