@@ -18,6 +18,20 @@ std::shared_ptr<uint8_t> allocate(int64_t bytes) {
   return {data, [](uint8_t* p) { std::free(p); }};
 }
 
+// Fresh pages are zero already, so large arrays of zeros cost nothing until they are written.
+std::shared_ptr<uint8_t> allocate_zeros(int64_t bytes) {
+  constexpr int64_t kLarge = int64_t{1} << 20;
+  if (bytes < kLarge) {
+    auto data = allocate(bytes);
+    std::memset(data.get(), 0, static_cast<size_t>(bytes));
+    return data;
+  }
+  void* block = std::calloc(static_cast<size_t>(bytes) + kAlignment, 1);
+  if (!block) throw std::bad_alloc();
+  const auto at = (reinterpret_cast<uintptr_t>(block) + kAlignment - 1) / kAlignment * kAlignment;
+  return {reinterpret_cast<uint8_t*>(at), [block](uint8_t*) { std::free(block); }};
+}
+
 int64_t sign_extend(uint64_t bits, int width) {
   if (width >= 64) return static_cast<int64_t>(bits);
   const uint64_t sign = uint64_t{1} << (width - 1);
@@ -51,8 +65,7 @@ Literal Literal::zeros(const Shape& shape) {
     for (const Shape& element : shape.elements()) out.elements_.push_back(zeros(element));
     return out;
   }
-  out.data_ = allocate(shape.byte_size());
-  std::memset(out.data_.get(), 0, static_cast<size_t>(shape.byte_size()));
+  out.data_ = allocate_zeros(shape.byte_size());
   return out;
 }
 

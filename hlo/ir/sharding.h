@@ -29,6 +29,9 @@ struct Sharding {
   std::string metadata;  ///< behind metadata=, braces included, verbatim; empty: none
   std::string named;     ///< Named, on a mesh of named axes: the inside of the braces, verbatim
 
+  /// As HLO text has it, braces included.
+  std::string to_string() const;
+
   bool operator==(const Sharding&) const = default;
 };
 

@@ -97,12 +97,13 @@ class Writer {
                                             COLLET_VALUE_ARGUMENT, instr.name, {}));
       inputs_[leaf] = v;
     }
+    const size_t inline_limit = options_.constants_as_arguments ? 0 : options_.inline_limit;
     std::vector<InstrId> body;
     for (InstrId id : cluster.members) {
       const Instruction& instr = m_[id];
       if (is_transparent(instr) || instr.op == Op::PARAMETER) continue;
       const bool large = instr.op == Op::CONSTANT && instr.shape.is_array() &&
-                         static_cast<size_t>(instr.shape.byte_size()) > options_.inline_limit;
+                         static_cast<size_t>(instr.shape.byte_size()) > inline_limit;
       if (!large)
         body.push_back(id);
       else
@@ -304,8 +305,11 @@ Expected<Program> Writer::assemble() {
   head.name = name(m_.name());
   head.arena_bytes = options_.arena_bytes;
   head.arena_alignment = options_.arena_alignment;
-  head.replica_count = static_cast<uint32_t>(std::max<int64_t>(m_.header().replica_count, 1));
-  head.partition_count = static_cast<uint32_t>(std::max<int64_t>(m_.header().num_partitions, 1));
+  const ModuleHeader& header = m_.header();
+  head.replica_count =
+      options_.single_participant ? 1 : static_cast<uint32_t>(std::max<int64_t>(header.replica_count, 1));
+  head.partition_count =
+      options_.single_participant ? 1 : static_cast<uint32_t>(std::max<int64_t>(header.num_partitions, 1));
   Layouter layouter;
   head.types = layouter.place(types_);
   head.values = layouter.place(values_);

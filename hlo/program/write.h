@@ -16,6 +16,10 @@ namespace collet::hlo {
 struct ProgramOptions {
   /// Constants of the entry above this many bytes become arguments flagged CONSTANT.
   size_t inline_limit = 4096;
+  /// All of them do, for a backend that takes no constant ops.
+  bool constants_as_arguments = false;
+  /// The program is for one participant, whatever the module says.
+  bool single_participant = false;
   /// Names of values, ops and regions are left out: equal programs then have equal bytes.
   bool without_names = false;
   /// Advice: place of a leaf in the arena, COLLET_NONE64 for none. May be empty.

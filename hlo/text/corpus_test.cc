@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
 
 namespace collet::hlo {
 namespace {
@@ -18,6 +19,35 @@ bool corpus_missing(std::string_view what) {
   return true;
 }
 
+int64_t literal_bytes(const Module& module) {
+  int64_t bytes = 0;
+  for (CompId c : module.computations())
+    for (InstrId id : module[c].order)
+      if (module[id].op == Op::CONSTANT) bytes += module[id].shape.byte_size();
+  return bytes;
+}
+
+// print(read(print(module))) is print(module), in the styles that are read again.
+void expect_fixed_point(const Module& module, const std::string& name) {
+  for (PrintStyle style : {PrintStyle::Long, PrintStyle::Short}) {
+    PrintOptions options;
+    options.style = style;
+    options.large_constants = literal_bytes(module) < 100000;
+    const std::string once = print_module(module, options);
+    ParseOptions zeros;
+    zeros.elided = ElidedConstants::Zeros;
+    const auto again = parse_module(once, name, zeros);
+    ASSERT_TRUE(again.ok()) << again.status().message();
+    const std::string twice = print_module(**again, options);
+    if (twice == once) continue;
+    size_t at = 0;
+    while (at < once.size() && at < twice.size() && once[at] == twice[at]) ++at;
+    ADD_FAILURE() << name << " differs behind:\n"
+                  << once.substr(at < 200 ? 0 : at - 200, 300) << "\n---\n"
+                  << twice.substr(at < 200 ? 0 : at - 200, 300);
+  }
+}
+
 TEST(Corpus, JudgesAsXlaDoes) {
   if (corpus_missing("3,175 modules of XLA's tests")) GTEST_SKIP();
   const std::string dir = corpus_dir();
@@ -27,9 +57,12 @@ TEST(Corpus, JudgesAsXlaDoes) {
     const std::string text = read_file(dir + "/xla-tests/" + entry.file);
     ASSERT_FALSE(text.empty()) << entry.file;
     Diagnostics diagnostics(entry.file);
-    const auto module = parse_module(text, ParseOptions(), diagnostics);
+    ParseOptions options;
+    options.elided = ElidedConstants::Zeros;
+    const auto module = parse_module(text, options, diagnostics);
     EXPECT_EQ(module == nullptr, entry.refused) << entry.message << '\n' << diagnostics.to_string();
     EXPECT_EQ(module == nullptr, !diagnostics.empty());
+    if (module) expect_fixed_point(*module, entry.file);
     if (module || !entry.refused || diagnostics.empty()) continue;
     const int64_t line = diagnostics.list()[0].line;
     EXPECT_LE(std::abs(line - entry.line), 2) << entry.message << '\n' << diagnostics.to_string();
@@ -42,7 +75,8 @@ TEST(Corpus, ReadsTheModels) {
   ASSERT_GT(models.size(), 40u);
   for (const std::string& path : models) {
     const auto module = parse_module(read_file(path), path);
-    EXPECT_TRUE(module.ok()) << module.status().message();
+    ASSERT_TRUE(module.ok()) << module.status().message();
+    expect_fixed_point(**module, path);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <string>
 
 #include "hlo/ops/rules.h"
@@ -480,6 +481,19 @@ std::string_view Parser::anonymous_name(Op op) {
   return module_.arena().string(text);
 }
 
+// Some records hold what the text says in attributes of any instruction.
+void Parser::copy_into_record(Draft& draft) {
+  if (draft.op == Op::CUSTOM_CALL) static_cast<CustomCallAttrs*>(draft.attrs)->config = draft.extras.backend_config;
+  if (draft.op != Op::CALL) return;
+  auto* call = static_cast<CallAttrs*>(draft.attrs);
+  if (!call->is_composite) return;
+  for (const FrontendAttribute& a : draft.extras.frontend_attributes) {
+    if (a.name == "composite.name") call->name = a.value;
+    if (a.name == "composite.attributes") call->attributes = a.value;
+    if (a.name == "composite.version") std::from_chars(a.value.data(), a.value.data() + a.value.size(), call->version);
+  }
+}
+
 bool Parser::add_instruction(Draft& draft, std::string_view text, const char* name_at, InstrId& out) {
   Shape inferred;
   if (!draft.shape && !infer(draft, inferred)) return false;
@@ -492,7 +506,10 @@ bool Parser::add_instruction(Draft& draft, std::string_view text, const char* na
                        draft.called, text);
   Instruction& instr = module_[out];
   instr.line = line_at(name_at);
-  if (draft.has_extras) instr.extras = module_.arena().make<Extras>(draft.extras);
+  if (draft.has_extras) {
+    instr.extras = module_.arena().make<Extras>(draft.extras);
+    copy_into_record(draft);
+  }
   inside.names.insert(text, index_of(out));
   if (draft.op == Op::PARAMETER) {
     const int64_t number = instr.as<ParameterAttrs>().number;

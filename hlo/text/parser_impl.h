@@ -126,6 +126,7 @@ class Parser {
   bool wrap_async(Draft& draft);
   bool infer(Draft& draft, Shape& inferred);
   bool add_instruction(Draft& draft, std::string_view name, const char* name_at, InstrId& out);
+  void copy_into_record(Draft& draft);
   std::string_view anonymous_name(Op op);
   bool undefined(std::string_view what, std::string_view name, const NameTable& names, const char* at);
 

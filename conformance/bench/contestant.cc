@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/bench/contestant.h"
+
+#include <chrono>
+#include <cstring>
+
+namespace collet::bench {
+namespace {
+
+constexpr uint64_t kSeed = 0x9E3779B97F4A7C15u;
+
+uint64_t mix(uint64_t z) {
+  z += kSeed;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+uint64_t elements_of(const collet_array_type& type) {
+  uint64_t elements = 1;
+  for (uint32_t i = 0; i < type.rank; ++i) elements *= static_cast<uint64_t>(type.dims[i]);
+  return elements;
+}
+
+bool same(const collet_array_type& a, const collet_array_type& b) {
+  return a.element == b.element && a.rank == b.rank &&
+         (a.rank == 0 || std::memcmp(a.dims, b.dims, a.rank * sizeof *a.dims) == 0);
+}
+
+// Small numbers, so that no case overflows: floats in [-0.25, 0.25), integers from 0 to 9.
+Expected<std::vector<char>> make_data(const collet_array_type& type, uint32_t parameter) {
+  const uint64_t elements = elements_of(type);
+  std::vector<char> data(elements * collet_type_bytes(type.element));
+  for (uint64_t i = 0; i < elements; ++i) {
+    const uint64_t x = mix(static_cast<uint64_t>(parameter) << 40 ^ i);
+    if (type.element == COLLET_TYPE_F32) {
+      const float value = static_cast<float>(static_cast<double>(x >> 40) / 33554432.0 - 0.25);
+      std::memcpy(&data[i * sizeof value], &value, sizeof value);
+    } else if (type.element == COLLET_TYPE_S32) {
+      const auto value = static_cast<int32_t>((x >> 33) % 10);
+      std::memcpy(&data[i * sizeof value], &value, sizeof value);
+    } else {
+      return unimplemented(std::string("an argument of type ") + collet_type_name(type.element));
+    }
+  }
+  return data;
+}
+
+void release(std::vector<collet_buffer*>& buffers) {
+  for (collet_buffer*& buffer : buffers) {
+    collet_buffer_release(buffer);
+    buffer = nullptr;
+  }
+}
+
+}  // namespace
+
+Expected<Client> open_client(const std::string& backend, bool no_fallback) {
+  collet_client_options options{};
+  options.struct_size = sizeof options;
+  options.backend = backend.empty() ? nullptr : backend.c_str();
+  options.fallback = no_fallback ? "none" : nullptr;
+  collet_client* client = nullptr;
+  collet_error error{};
+  if (const collet_status code = collet_client_open(&options, &client, &error)) return from_c(code, error, "open");
+  return Client(client);
+}
+
+std::string backend_name(collet_client* client) {
+  collet_client_info info{};
+  info.struct_size = sizeof info;
+  collet_error error{};
+  return collet_client_info_get(client, &info, &error) == COLLET_OK ? info.backend : "?";
+}
+
+Expected<std::unique_ptr<Contestant>> Contestant::make(collet_client* client, const std::string& program, bool fusion) {
+  collet_module* module = nullptr;
+  collet_error error{};
+  collet_read_options read{};
+  read.struct_size = sizeof read;
+  if (const auto code = collet_module_read(program.data(), program.size(), &read, &module, nullptr, &error)) {
+    return from_c(code, error, "read");
+  }
+  collet_compile_request request{};
+  request.struct_size = sizeof request;
+  request.no_fusion = fusion ? 0 : 1;
+  std::unique_ptr<Contestant> made(new Contestant);
+  const auto code = collet_compile(client, module, &request, &made->executable_, &error);
+  collet_module_release(module);
+  if (code) return from_c(code, error, "compile");
+  COLLET_TRY(made->prepare(client));
+  return made;
+}
+
+Status Contestant::prepare(collet_client* client) {
+  const collet_executable_facts known = facts();
+  results_.resize(known.result_count);
+  successor_.assign(known.argument_count, COLLET_NONE);
+  std::vector<char> taken(known.result_count, 0);
+  for (uint32_t i = 0; i < known.argument_count; ++i) {
+    const collet_array_type type = collet_executable_argument(executable_, i);
+    COLLET_ASSIGN(const std::vector<char> data, make_data(type, i));
+    collet_host_array array{};
+    array.struct_size = sizeof array;
+    array.element = type.element;
+    array.dims = type.dims;
+    array.rank = type.rank;
+    array.data = data.data();
+    collet_buffer* buffer = nullptr;
+    collet_error error{};
+    const auto code = collet_buffer_from_host(client, 0, COLLET_NONE, &array, &buffer, &error);
+    if (code) return from_c(code, error, "upload");
+    arguments_.push_back(buffer);
+    argument_bytes_ += data.size();
+    for (uint32_t r = 0; collet_executable_donates(executable_, i) && r < known.result_count; ++r) {
+      if (taken[r] || !same(type, collet_executable_result(executable_, r))) continue;
+      successor_[i] = r;
+      taken[r] = 1;
+      break;
+    }
+  }
+  for (uint32_t r = 0; r < known.result_count; ++r) {
+    const collet_array_type type = collet_executable_result(executable_, r);
+    result_bytes_ += elements_of(type) * collet_type_bytes(type.element);
+  }
+  return ok_status();
+}
+
+Contestant::~Contestant() {
+  release(arguments_);
+  release(results_);
+  collet_executable_release(executable_);
+}
+
+Expected<double> Contestant::run(uint64_t times) {
+  collet_execute_options options{};
+  options.struct_size = sizeof options;
+  const auto start = std::chrono::steady_clock::now();
+  collet_error error{};
+  for (uint64_t i = 0; i < times; ++i) {
+    release(results_);
+    if (const auto code = collet_execute(executable_, &options, arguments_.data(), results_.data(), &error)) {
+      return from_c(code, error, "execute");
+    }
+    for (size_t a = 0; a < arguments_.size(); ++a) {
+      if (successor_[a] == COLLET_NONE) continue;
+      collet_buffer_release(arguments_[a]);
+      arguments_[a] = results_[successor_[a]];
+      collet_buffer_retain(arguments_[a]);
+    }
+  }
+  for (collet_buffer* result : results_) {
+    collet_event* ready = collet_buffer_ready(result);
+    const collet_status code = collet_event_wait(ready, &error);
+    collet_event_release(ready);
+    if (code) return from_c(code, error, "execute");
+  }
+  const double all = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
+  return all / static_cast<double>(times);
+}
+
+Expected<std::vector<float>> Contestant::results() const {
+  std::vector<float> all;
+  for (collet_buffer* result : results_) {
+    if (collet_buffer_type(result).element != COLLET_TYPE_F32) continue;
+    const size_t first = all.size();
+    const uint64_t bytes = collet_buffer_bytes(result);
+    all.resize(first + bytes / sizeof(float));
+    collet_error error{};
+    if (const auto code = collet_buffer_to_host(result, all.data() + first, bytes, nullptr, &error)) {
+      return from_c(code, error, "download");
+    }
+  }
+  return all;
+}
+
+collet_executable_facts Contestant::facts() const {
+  collet_executable_facts facts{};
+  facts.struct_size = sizeof facts;
+  collet_error error{};
+  if (collet_executable_facts_get(executable_, &facts, &error) != COLLET_OK) return {};
+  return facts;
+}
+
+}  // namespace collet::bench

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <bit>
+#include <cmath>
+#include <cstdio>
+
+#include "hlo/stablehlo/importer.h"
+
+namespace collet::hlo {
+namespace {
+
+using mlir::Attr;
+using mlir::AttrRef;
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7F) {
+      char buffer[4];
+      std::snprintf(buffer, sizeof buffer, "\\%02X", static_cast<unsigned char>(c));
+      out += buffer;
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string float_text(double value) {
+  char buffer[40];
+  std::snprintf(buffer, sizeof buffer, "%.6e", value);
+  if (std::strtod(buffer, nullptr) != value) std::snprintf(buffer, sizeof buffer, "%.17g", value);
+  return buffer;
+}
+
+std::string joined(List<const int64_t> values, bool booleans) {
+  std::string out;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i) out += ", ";
+    out += booleans ? (values[i] ? "true" : "false") : std::to_string(values[i]);
+  }
+  return out;
+}
+
+bool is_identifier(std::string_view name) {
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
+  for (char c : name)
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+          c == '$'))
+      return false;
+  return true;
+}
+
+}  // namespace
+
+std::string attr_to_string(AttrRef attr) {
+  if (!attr) return "unit";
+  switch (attr->kind) {
+    case Attr::Kind::Unit:
+      return "unit";
+    case Attr::Kind::Bool:
+      return attr->integer ? "true" : "false";
+    case Attr::Kind::Int:
+      return std::to_string(attr->integer) + " : " + mlir::to_string(attr->type);
+    case Attr::Kind::Float:
+      return float_text(attr->number) + " : " + mlir::to_string(attr->type);
+    case Attr::Kind::String:
+      return quoted(attr->text);
+    case Attr::Kind::Symbol:
+      return "@" + std::string(attr->text);
+    case Attr::Kind::Array: {
+      std::string out = "[";
+      for (size_t i = 0; i < attr->items.size(); ++i) out += (i ? ", " : "") + attr_to_string(attr->items[i]);
+      return out + "]";
+    }
+    case Attr::Kind::Dict: {
+      std::string out = "{";
+      for (size_t i = 0; i < attr->fields.size(); ++i) {
+        const mlir::NamedAttr& f = attr->fields[i];
+        out += (i ? ", " : "") + (is_identifier(f.name) ? std::string(f.name) : quoted(f.name));
+        if (f.value && f.value->kind != Attr::Kind::Unit) out += " = " + attr_to_string(f.value);
+      }
+      return out + "}";
+    }
+    case Attr::Kind::Type:
+      return mlir::to_string(attr->type);
+    case Attr::Kind::Ints:
+      return "array<i64" + (attr->ints.empty() ? "" : ": " + joined(attr->ints, false)) + ">";
+    case Attr::Kind::Bools:
+      return "array<i1" + (attr->ints.empty() ? "" : ": " + joined(attr->ints, true)) + ">";
+    case Attr::Kind::Dense:
+      return "dense<...> : " + mlir::to_string(attr->type);
+    default:
+      return std::string(attr->text);
+  }
+}
+
+Expected<Dims> Importer::ints(const mlir::Op& op, std::string_view name) {
+  const AttrRef attr = op.attr(name);
+  if (!attr) return fail(op, "lacks its attribute " + std::string(name));
+  if (attr->kind == Attr::Kind::Ints || attr->kind == Attr::Kind::Bools) return module_.dims(attr->ints);
+  if (attr->kind == Attr::Kind::Array) {
+    std::vector<int64_t> values;
+    for (AttrRef item : attr->items) {
+      if (!item || (item->kind != Attr::Kind::Int && item->kind != Attr::Kind::Bool))
+        return fail(op, "attribute " + std::string(name) + " is no list of integers");
+      values.push_back(item->integer);
+    }
+    return module_.dims(values);
+  }
+  return fail(op, "attribute " + std::string(name) + " is no list of integers");
+}
+
+Dims Importer::ints_or_empty(const mlir::Op& op, std::string_view name) {
+  if (!op.attr(name)) return {};
+  auto got = ints(op, name);
+  return got.ok() ? *got : Dims();
+}
+
+Expected<int64_t> Importer::integer(const mlir::Op& op, std::string_view name) {
+  const AttrRef attr = op.attr(name);
+  if (!attr) return fail(op, "lacks its attribute " + std::string(name));
+  if (attr->kind != Attr::Kind::Int && attr->kind != Attr::Kind::Bool)
+    return fail(op, "attribute " + std::string(name) + " is no integer");
+  return attr->integer;
+}
+
+int64_t Importer::integer_or(const mlir::Op& op, std::string_view name, int64_t otherwise) const {
+  const AttrRef attr = op.attr(name);
+  if (!attr) return otherwise;
+  if (attr->kind == Attr::Kind::Unit) return 1;
+  return attr->kind == Attr::Kind::Int || attr->kind == Attr::Kind::Bool ? attr->integer : otherwise;
+}
+
+std::string_view Importer::text(const mlir::Op& op, std::string_view name) const {
+  const AttrRef attr = op.attr(name);
+  if (!attr) return {};
+  switch (attr->kind) {
+    case Attr::Kind::String:
+    case Attr::Kind::Symbol:
+    case Attr::Kind::Enum:
+      return attr->text;
+    default:
+      return {};
+  }
+}
+
+Dims Importer::precisions(const mlir::Op& op) {
+  const AttrRef attr = op.attr("precision_config");
+  if (!attr || attr->kind != Attr::Kind::Array) return {};
+  std::vector<int64_t> values;
+  bool all_default = true;
+  for (AttrRef item : attr->items) {
+    const int64_t value = item && item->text == "HIGHEST" ? 2 : item && item->text == "HIGH" ? 1 : 0;
+    all_default &= value == 0;
+    values.push_back(value);
+  }
+  return all_default ? Dims() : module_.dims(values);
+}
+
+Groups Importer::groups(const mlir::Op& op) {
+  Groups out;
+  const AttrRef attr = op.attr("replica_groups");
+  if (!attr || attr->kind != Attr::Kind::Ints || attr->ints.empty()) return out;
+  const auto width =
+      static_cast<size_t>(attr->dims.size() == 2 ? attr->dims[1] : static_cast<int64_t>(attr->ints.size()));
+  if (width == 0) return out;
+  std::vector<Dims> lists;
+  for (size_t i = 0; i + width <= attr->ints.size(); i += width) {
+    std::vector<int64_t> ids;
+    for (size_t j = 0; j < width; ++j)
+      if (attr->ints[i + j] >= 0) ids.push_back(attr->ints[i + j]);  // -1 fills rows up
+    lists.push_back(module_.dims(ids));
+  }
+  out.groups = module_.arena().list(lists);
+  return out;
+}
+
+Expected<Literal> literal_of(const mlir::Attr& dense, bool* splat) {
+  if (dense.kind != Attr::Kind::Dense || !dense.type || dense.type->kind != mlir::Type::Kind::Tensor)
+    return invalid_argument("a constant's value is no dense array");
+  const Type element = mlir::element_type(dense.type->element);
+  const int64_t count = mlir::element_count(dense.type);
+  const auto bytes = static_cast<int64_t>(type_info(element).bytes());
+  if (element == Type::Invalid || count < 0)
+    return invalid_argument("a constant of type " + mlir::to_string(dense.type));
+  *splat = dense.splat;
+  const Shape shape = dense.splat ? Shape::scalar(element) : Shape::array(element, dense.type->dims);
+  if (static_cast<int64_t>(dense.bytes.size()) != (dense.splat ? bytes : count * bytes))
+    return invalid_argument("a constant's data does not fit " + mlir::to_string(dense.type));
+  return Literal::from_bytes(shape, dense.bytes.data());
+}
+
+}  // namespace collet::hlo

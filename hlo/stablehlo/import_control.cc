@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/stablehlo/importer.h"
+
+// Control flow, calls, and what talks to the host.
+
+namespace collet::hlo {
+namespace {
+
+using mlir::Attr;
+
+/// Outer values that a region captures, in this scope.
+Expected<std::vector<InstrId>> captured_ids(Importer& m, ImportScope& scope, const mlir::Op& op,
+                                            std::span<const mlir::Value* const> captured) {
+  std::vector<InstrId> out;
+  for (const mlir::Value* v : captured) {
+    const auto it = scope.values.find(v);
+    if (it == scope.values.end()) return m.fail(op, "captures a value that is not at hand");
+    out.push_back(it->second);
+  }
+  return out;
+}
+
+/// One value, or the tuple of all.
+InstrId pack(Importer& m, ImportScope& scope, std::span<const InstrId> ids) {
+  if (ids.size() == 1) return ids[0];
+  std::vector<Shape> shapes;
+  for (InstrId id : ids) shapes.push_back(m.shape_of(id));
+  return m.emit(scope, Op::TUPLE, Shape::tuple(std::move(shapes)), ids);
+}
+
+/// The first op.results.size() elements of a tuple, or the value itself.
+Status define_from_state(Importer& m, ImportScope& scope, const mlir::Op& op, InstrId state) {
+  if (!m.shape_of(state).is_tuple()) {
+    if (op.results.size() == 1) scope.values[op.results[0]] = state;
+    return {};
+  }
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    auto* attrs = m.module().make<TupleIndexAttrs>();
+    attrs->index = static_cast<int64_t>(i);
+    const Shape element = m.shape_of(state).element(i);
+    scope.values[op.results[i]] = m.emit(scope, Op::GET_TUPLE_ELEMENT, element, {state}, attrs);
+  }
+  return {};
+}
+
+Status while_loop(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
+  const std::vector<const mlir::Value*> captured = m.captures(op);
+  COLLET_ASSIGN(std::vector<InstrId> extra, captured_ids(m, scope, op, captured));
+  operands.insert(operands.end(), extra.begin(), extra.end());
+  COLLET_ASSIGN(CompId condition, m.tuple_region(scope, op, 0, captured, false, "condition"));
+  COLLET_ASSIGN(CompId body, m.tuple_region(scope, op, 1, captured, true, "body"));
+  const InstrId state = pack(m, scope, operands);
+  const CompId called[] = {condition, body};
+  const InstrId loop = m.emit(scope, Op::WHILE, m.shape_of(state), {state}, m.module().make<WhileAttrs>(), called);
+  return define_from_state(m, scope, op, loop);
+}
+
+/// `if` and `case`: each branch gets all that any branch captures.
+Status conditional(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(InstrId selector, m.value(scope, op, 0));
+  const std::vector<const mlir::Value*> captured = m.captures(op);
+  COLLET_ASSIGN(std::vector<InstrId> ids, captured_ids(m, scope, op, captured));
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  const InstrId argument = pack(m, scope, ids);
+  std::vector<CompId> branches;
+  std::vector<InstrId> operands{selector};
+  for (size_t i = 0; i < op.regions.size(); ++i) {
+    COLLET_ASSIGN(CompId branch, m.tuple_region(scope, op, i, captured, false, "branch"));
+    branches.push_back(branch);
+    operands.push_back(argument);
+  }
+  return m.define(scope, op, m.emit(scope, Op::CONDITIONAL, shape, operands, nullptr, branches));
+}
+
+Status call_function(Importer& m, ImportScope& scope, const mlir::Op& op, std::string_view callee) {
+  COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  COLLET_ASSIGN(CompId computation, m.function(callee, op));
+  return m.define(scope, op,
+                  m.emit(scope, Op::CALL, shape, operands, m.module().make<CallAttrs>(), std::span(&computation, 1)));
+}
+
+Status call(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  return call_function(m, scope, op, m.text(op, "callee"));
+}
+
+Status composite(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  COLLET_ASSIGN(CompId computation, m.function(m.text(op, "decomposition"), op));
+  auto* attrs = m.module().make<CallAttrs>();
+  attrs->is_composite = true;
+  attrs->name = m.module().arena().string(m.text(op, "name"));
+  attrs->version = m.integer_or(op, "version", 0);
+  if (const mlir::AttrRef a = op.attr("composite_attributes")) {
+    attrs->attributes = m.module().arena().string(attr_to_string(a));
+  }
+  const InstrId id = m.emit(scope, Op::CALL, shape, operands, attrs, std::span(&computation, 1));
+  // HLO text has the composite's name, attributes and version as frontend attributes.
+  Arena& arena = m.module().arena();
+  const std::string_view empty = "{}";
+  std::vector<FrontendAttribute> frontend{
+      {"composite.attributes", attrs->attributes.empty() ? empty : attrs->attributes, true},
+      {"composite.name", attrs->name, false},
+      {"composite.version", arena.string(std::to_string(attrs->version)), false}};
+  Extras extras;
+  extras.frontend_attributes = arena.list(frontend);
+  m.module()[id].extras = arena.make<Extras>(extras);
+  return m.define(scope, op, id);
+}
+
+/// Custom calls that are names of ordinary ops.
+std::optional<Op> op_by_custom_name(std::string_view target) {
+  static constexpr std::pair<std::string_view, Op> kRows[] = {
+      {"mhlo.acos", Op::ACOS},   {"mhlo.acosh", Op::ACOSH}, {"mhlo.asin", Op::ASIN},
+      {"mhlo.asinh", Op::ASINH}, {"mhlo.atanh", Op::ATANH}, {"mhlo.cosh", Op::COSH},
+      {"mhlo.erf", Op::ERF},     {"mhlo.sinh", Op::SINH},   {"mhlo.tan", Op::TAN},
+  };
+  for (const auto& [name, code] : kRows)
+    if (name == target) return code;
+  return std::nullopt;
+}
+
+Status custom_call(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  const std::string_view target = m.text(op, "call_target_name");
+  if (const auto code = op_by_custom_name(target); code && operands.size() == 1)
+    return m.define(scope, op, m.emit(scope, *code, shape, operands));
+  Module& module = m.module();
+  auto* attrs = module.make<CustomCallAttrs>();
+  attrs->target = module.arena().string(target);
+  attrs->has_side_effect = m.flag(op, "has_side_effect");
+  const std::string_view version = m.text(op, "api_version");
+  static constexpr std::string_view kVersions[] = {"API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
+                                                   "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};
+  for (uint32_t i = 0; i < 4; ++i)
+    if (kVersions[i] == version) attrs->api_version = static_cast<ApiVersion>(i);
+  const mlir::AttrRef api = op.attr("api_version");
+  if (api && api->kind == Attr::Kind::Int && api->integer >= 1 && api->integer <= 4)
+    attrs->api_version = static_cast<ApiVersion>(api->integer - 1);
+  std::string config;
+  if (const mlir::AttrRef a = op.attr("backend_config"))
+    config = a->kind == Attr::Kind::String ? std::string(a->text) : attr_to_string(a);
+  if (const mlir::AttrRef a = op.attr("mhlo.backend_config")) config = attr_to_string(a);
+  std::vector<AliasEntry> aliasing;
+  if (const mlir::AttrRef list = op.attr("output_operand_aliases"); list && list->kind == Attr::Kind::Array)
+    for (mlir::AttrRef item : list->items) {
+      if (!item || item->kind != Attr::Kind::Alias || item->ints.empty()) continue;
+      const auto n = static_cast<size_t>(item->ints[0]);
+      if (n + 1 >= item->ints.size()) continue;
+      const std::span<const int64_t> all = item->ints;
+      aliasing.push_back({module.dims(all.subspan(1, n)), all[n + 1], module.dims(all.subspan(n + 2))});
+    }
+  attrs->aliasing = module.arena().list(aliasing);
+  std::vector<CompId> called;
+  if (const mlir::AttrRef list = op.attr("called_computations"); list && list->kind == Attr::Kind::Array)
+    for (mlir::AttrRef item : list->items) {
+      if (!item || item->text.empty()) continue;
+      COLLET_ASSIGN(CompId c, m.function(item->text, op));
+      called.push_back(c);
+    }
+  const InstrId id = m.emit(scope, Op::CUSTOM_CALL, shape, operands, attrs, called);
+  if (!config.empty()) {
+    attrs->config = module.arena().string(config);
+    Extras extras;
+    extras.backend_config = attrs->config;
+    module[id].extras = module.arena().make<Extras>(extras);
+  }
+  return m.define(scope, op, id);
+}
+
+/// The ops of the check dialect: custom calls of the same names. A constant expectation becomes an operand.
+Status check(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
+  std::string_view name = op.name;
+  if (const mlir::AttrRef value = op.attr("value")) {
+    bool splat = false;
+    auto literal = literal_of(*value, &splat);
+    if (!literal.ok() || operands.size() != 1) return m.fail(op, "needs one operand and a value");
+    InstrId expected = m.emit_constant(scope, *literal);
+    if (splat && m.shape_of(operands[0]).rank() > 0)
+      expected = m.emit(scope, Op::BROADCAST, m.shape_of(operands[0]), {expected}, m.module().make<BroadcastAttrs>());
+    operands.push_back(expected);
+    if (name.ends_with("_const")) name.remove_suffix(6);
+  }
+  Arena& arena = m.module().arena();
+  auto* attrs = m.module().make<CustomCallAttrs>();
+  attrs->target = arena.string(name);
+  attrs->has_side_effect = true;
+  std::string config;
+  for (const mlir::NamedAttr& a : op.attrs) {
+    if (a.name == "value") continue;
+    if (!config.empty()) config += ", ";
+    config += std::string(a.name) + " = " + attr_to_string(a.value);
+  }
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  const InstrId id = m.emit(scope, Op::CUSTOM_CALL, shape, operands, attrs);
+  if (!config.empty()) {
+    attrs->config = arena.string("{" + config + "}");
+    Extras extras;
+    extras.backend_config = attrs->config;
+    m.module()[id].extras = arena.make<Extras>(extras);
+  }
+  return m.define(scope, op, id);
+}
+
+Status optimization_barrier(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
+  if (operands.empty()) return {};
+  const InstrId packed = pack(m, scope, operands);
+  return define_from_state(m, scope, op, m.emit(scope, Op::OPT_BARRIER, m.shape_of(packed), {packed}));
+}
+
+/// ((results), token)
+Status infeed(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(InstrId token, m.value(scope, op, 0));
+  std::vector<Shape> data;
+  for (size_t i = 0; i + 1 < op.results.size(); ++i) {
+    COLLET_ASSIGN(Shape one, m.shape(op.results[i]->type));
+    data.push_back(one);
+  }
+  const Shape inside = data.size() == 1 ? data[0] : Shape::tuple(data);
+  auto* attrs = m.module().make<InfeedAttrs>();
+  attrs->config = m.module().arena().string(m.text(op, "infeed_config"));
+  const InstrId id = m.emit(scope, Op::INFEED, Shape::tuple({inside, Shape::token()}), {token}, attrs);
+  const auto part = [&](InstrId from, size_t index) {
+    auto* index_attrs = m.module().make<TupleIndexAttrs>();
+    index_attrs->index = static_cast<int64_t>(index);
+    const Shape element = m.shape_of(from).element(index);
+    return m.emit(scope, Op::GET_TUPLE_ELEMENT, element, {from}, index_attrs);
+  };
+  const InstrId values = part(id, 0);
+  for (size_t i = 0; i < data.size(); ++i) scope.values[op.results[i]] = data.size() == 1 ? values : part(values, i);
+  if (!op.results.empty()) scope.values[op.results.back()] = part(id, 1);
+  return {};
+}
+
+Status outfeed(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
+  if (operands.empty()) return m.fail(op, "needs a token");
+  const InstrId token = operands.back();
+  operands.pop_back();
+  const InstrId data = pack(m, scope, operands);
+  auto* attrs = m.module().make<OutfeedAttrs>();
+  attrs->config = m.module().arena().string(m.text(op, "outfeed_config"));
+  attrs->shape = m.module().keep(m.shape_of(data));
+  return m.define(scope, op, m.emit(scope, Op::OUTFEED, Shape::token(), {data, token}, attrs));
+}
+
+ChannelAttrs* channel(Importer& m, const mlir::Op& op) {
+  auto* attrs = m.module().make<ChannelAttrs>();
+  attrs->channel = m.integer_or(op, "channel_id", 0);
+  attrs->host_transfer = m.flag(op, "is_host_transfer");
+  return attrs;
+}
+
+Status send(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
+  if (operands.empty()) return m.fail(op, "needs a token");
+  const InstrId token = operands.back();
+  operands.pop_back();
+  const InstrId data = pack(m, scope, operands);
+  const Shape state = Shape::tuple({m.shape_of(data), Shape::scalar(Type::U32), Shape::token()});
+  const InstrId start = m.emit(scope, Op::SEND, state, {data, token}, channel(m, op));
+  return m.define(scope, op, m.emit(scope, Op::SEND_DONE, Shape::token(), {start}, channel(m, op)));
+}
+
+Status recv(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(InstrId token, m.value(scope, op, 0));
+  std::vector<Shape> data;
+  for (size_t i = 0; i + 1 < op.results.size(); ++i) {
+    COLLET_ASSIGN(Shape one, m.shape(op.results[i]->type));
+    data.push_back(one);
+  }
+  const Shape inside = data.size() == 1 ? data[0] : Shape::tuple(data);
+  const Shape state = Shape::tuple({inside, Shape::scalar(Type::U32), Shape::token()});
+  const InstrId start = m.emit(scope, Op::RECV, state, {token}, channel(m, op));
+  const InstrId done = m.emit(scope, Op::RECV_DONE, Shape::tuple({inside, Shape::token()}), {start}, channel(m, op));
+  const auto part = [&](InstrId from, size_t index) {
+    auto* index_attrs = m.module().make<TupleIndexAttrs>();
+    index_attrs->index = static_cast<int64_t>(index);
+    const Shape element = m.shape_of(from).element(index);
+    return m.emit(scope, Op::GET_TUPLE_ELEMENT, element, {from}, index_attrs);
+  };
+  const InstrId values = part(done, 0);
+  for (size_t i = 0; i < data.size(); ++i) scope.values[op.results[i]] = data.size() == 1 ? values : part(values, i);
+  if (!op.results.empty()) scope.values[op.results.back()] = part(done, 1);
+  return {};
+}
+
+/// Shardings are advice to a partitioner: one operand in, the same out.
+Status identity(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(InstrId id, m.value(scope, op, 0));
+  if (op.results.size() == 1) scope.values[op.results[0]] = id;
+  return {};
+}
+
+Status nothing(Importer&, ImportScope&, const mlir::Op&) {
+  return {};
+}
+
+}  // namespace
+
+std::span<const ImportRow> import_control_rows() {
+  static constexpr ImportRow kRows[] = {
+      {"stablehlo.while", while_loop},
+      {"stablehlo.if", conditional},
+      {"stablehlo.case", conditional},
+      {"func.call", call},
+      {"stablehlo.composite", composite},
+      {"stablehlo.custom_call", custom_call},
+      {"stablehlo.optimization_barrier", optimization_barrier},
+      {"stablehlo.infeed", infeed},
+      {"stablehlo.outfeed", outfeed},
+      {"stablehlo.send", send},
+      {"stablehlo.recv", recv},
+      {"check.expect_eq", check},
+      {"check.expect_eq_const", check},
+      {"check.expect_almost_eq", check},
+      {"check.expect_almost_eq_const", check},
+      {"check.expect_close", check},
+      {"check.expect_serialized_eq", check},
+      {"sdy.sharding_constraint", identity},
+      {"sdy.reshard", identity},
+      {"sdy.propagation_barrier", identity},
+      {"sdy.mesh", nothing},
+      {"sdy.sharding_group", nothing},
+  };
+  return kRows;
+}
+
+}  // namespace collet::hlo

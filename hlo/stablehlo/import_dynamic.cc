@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "hlo/stablehlo/importer.h"
+
+// Ops whose shape is an operand. Where the result's type is static they are their static twins; else they are kept as
+// custom calls of their own names, for refinement when the shapes are known.
+
+namespace collet::hlo {
+namespace {
+
+bool is_static(const Shape& shape) {
+  return !shape.has_dynamic();
+}
+
+/// The integers of an operand that is a constant.
+std::optional<std::vector<int64_t>> constant_ints(const mlir::Op& op, size_t operand) {
+  if (operand >= op.operands.size()) return std::nullopt;
+  const mlir::Op* source = op.operands[operand]->op;
+  if (!source || source->name != "stablehlo.constant") return std::nullopt;
+  const mlir::AttrRef value = source->attr("value");
+  if (!value) return std::nullopt;
+  bool splat = false;
+  auto literal = literal_of(*value, &splat);
+  const int64_t count = literal.ok() ? mlir::element_count(value->type) : -1;
+  if (count < 0 || count > 64) return std::nullopt;
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < count; ++i) out.push_back(literal->as_int(splat ? 0 : i));
+  return out;
+}
+
+/// Kept as it is, with its attributes as text.
+Status keep(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  Arena& arena = m.module().arena();
+  auto* attrs = m.module().make<CustomCallAttrs>();
+  attrs->target = arena.string(op.name);
+  std::string config = "{";
+  for (const mlir::NamedAttr& a : op.attrs)
+    config += (config.size() > 1 ? ", " : "") + std::string(a.name) + " = " + attr_to_string(a.value);
+  config += "}";
+  const InstrId id = m.emit(scope, Op::CUSTOM_CALL, shape, operands, attrs);
+  attrs->config = arena.string(config);
+  Extras extras;
+  extras.backend_config = attrs->config;
+  m.module()[id].extras = arena.make<Extras>(extras);
+  return m.define(scope, op, id);
+}
+
+/// The op without its shape operands and under another name.
+Status as_static(Importer& m, ImportScope& scope, const mlir::Op& op, std::string_view name, size_t operands,
+                 std::vector<mlir::NamedAttr> extra = {}) {
+  mlir::Op plain = op;
+  plain.name = name;
+  plain.operands.resize(std::min(operands, plain.operands.size()));
+  // Attributes given here win over those of the same name.
+  plain.attrs.insert(plain.attrs.begin(), extra.begin(), extra.end());
+  return find_import(name)(m, scope, plain);
+}
+
+Status dynamic_broadcast_in_dim(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(InstrId operand, m.value(scope, op, 0));
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  if (is_static(shape) && is_static(m.shape_of(operand)))
+    return as_static(m, scope, op, "stablehlo.broadcast_in_dim", 1);
+  return keep(m, scope, op);
+}
+
+Status dynamic_reshape(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(InstrId operand, m.value(scope, op, 0));
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  if (is_static(shape) && is_static(m.shape_of(operand)))
+    return m.define(scope, op, m.emit(scope, Op::RESHAPE, shape, {operand}));
+  return keep(m, scope, op);
+}
+
+Status dynamic_iota(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  return is_static(shape) ? as_static(m, scope, op, "stablehlo.iota", 0) : keep(m, scope, op);
+}
+
+mlir::Attr ints_attr(Importer& m, const std::vector<int64_t>& values) {
+  mlir::Attr out;
+  out.kind = mlir::Attr::Kind::Ints;
+  out.ints = m.module().dims(values);
+  return out;
+}
+
+Status real_dynamic_slice(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(InstrId operand, m.value(scope, op, 0));
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  const auto starts = constant_ints(op, 1), limits = constant_ints(op, 2), strides = constant_ints(op, 3);
+  if (starts && limits && strides) {
+    const mlir::Attr a = ints_attr(m, *starts), b = ints_attr(m, *limits), c = ints_attr(m, *strides);
+    return as_static(m, scope, op, "stablehlo.slice", 1,
+                     {{"start_indices", &a}, {"limit_indices", &b}, {"strides", &c}});
+  }
+  // With stride one and a known extent it is a dynamic slice.
+  const bool unit = strides && std::all_of(strides->begin(), strides->end(), [](int64_t s) { return s == 1; });
+  if (!unit || !is_static(shape) || !is_static(m.shape_of(operand))) return keep(m, scope, op);
+  COLLET_ASSIGN(InstrId start, m.value(scope, op, 1));
+  std::vector<InstrId> operands{operand};
+  const Type index = m.shape_of(start).type();
+  for (int64_t i = 0; i < shape.rank(); ++i) {
+    auto* slice = m.module().make<SliceAttrs>();
+    slice->slice = {m.module().dims({i}), m.module().dims({i + 1}), m.module().dims({1})};
+    const InstrId one = m.emit(scope, Op::SLICE, Shape::array(index, {1}), {start}, slice);
+    operands.push_back(m.emit(scope, Op::RESHAPE, Shape::scalar(index), {one}));
+  }
+  auto* attrs = m.module().make<DynamicSliceAttrs>();
+  attrs->sizes = m.module().dims(shape.dims());
+  return m.define(scope, op, m.emit(scope, Op::DYNAMIC_SLICE, shape, operands, attrs));
+}
+
+Status dynamic_pad(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  const auto low = constant_ints(op, 2), high = constant_ints(op, 3), interior = constant_ints(op, 4);
+  if (!low || !high || !interior) return keep(m, scope, op);
+  const mlir::Attr a = ints_attr(m, *low), b = ints_attr(m, *high), c = ints_attr(m, *interior);
+  return as_static(m, scope, op, "stablehlo.pad", 2,
+                   {{"edge_padding_low", &a}, {"edge_padding_high", &b}, {"interior_padding", &c}});
+}
+
+Status dynamic_gather(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  const auto sizes = constant_ints(op, 2);
+  if (!sizes) return keep(m, scope, op);
+  const mlir::Attr a = ints_attr(m, *sizes);
+  return as_static(m, scope, op, "stablehlo.gather", 2, {{"slice_sizes", &a}});
+}
+
+Status dynamic_conv(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  const auto padding = constant_ints(op, 2);
+  if (!padding) return keep(m, scope, op);
+  const mlir::Attr a = ints_attr(m, *padding);
+  return as_static(m, scope, op, "stablehlo.convolution", 2, {{"padding", &a}});
+}
+
+}  // namespace
+
+std::span<const ImportRow> import_dynamic_rows() {
+  static constexpr ImportRow kRows[] = {
+      {"stablehlo.dynamic_broadcast_in_dim", dynamic_broadcast_in_dim},
+      {"stablehlo.dynamic_reshape", dynamic_reshape},
+      {"stablehlo.dynamic_iota", dynamic_iota},
+      {"stablehlo.real_dynamic_slice", real_dynamic_slice},
+      {"stablehlo.dynamic_pad", dynamic_pad},
+      {"stablehlo.dynamic_gather", dynamic_gather},
+      {"stablehlo.dynamic_conv", dynamic_conv},
+  };
+  return kRows;
+}
+
+}  // namespace collet::hlo

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unordered_map>
+
+#include "hlo/stablehlo/importer.h"
+
+// Ops whose operands, order and result are HLO's.
+
+namespace collet::hlo {
+namespace {
+
+using mlir::Attr;
+
+/// StableHLO's names that are HLO's but for the spelling of words.
+std::optional<Op> regular_op(std::string_view name) {
+  static constexpr std::pair<std::string_view, Op> kRows[] = {
+      {"abs", Op::ABS},
+      {"add", Op::ADD},
+      {"after_all", Op::AFTER_ALL},
+      {"and", Op::AND},
+      {"atan2", Op::ATAN2},
+      {"bitcast_convert", Op::BITCAST_CONVERT},
+      {"cbrt", Op::CBRT},
+      {"ceil", Op::CEIL},
+      {"clamp", Op::CLAMP},
+      {"complex", Op::COMPLEX},
+      {"convert", Op::CONVERT},
+      {"cosine", Op::COSINE},
+      {"count_leading_zeros", Op::COUNT_LEADING_ZEROS},
+      {"create_token", Op::AFTER_ALL},
+      {"divide", Op::DIVIDE},
+      {"exponential", Op::EXPONENTIAL},
+      {"exponential_minus_one", Op::EXPONENTIAL_MINUS_ONE},
+      {"floor", Op::FLOOR},
+      {"imag", Op::IMAG},
+      {"is_finite", Op::IS_FINITE},
+      {"log", Op::LOG},
+      {"log_plus_one", Op::LOG_PLUS_ONE},
+      {"logistic", Op::LOGISTIC},
+      {"maximum", Op::MAXIMUM},
+      {"minimum", Op::MINIMUM},
+      {"multiply", Op::MULTIPLY},
+      {"negate", Op::NEGATE},
+      {"not", Op::NOT},
+      {"or", Op::OR},
+      {"partition_id", Op::PARTITION_ID},
+      {"popcnt", Op::POPCNT},
+      {"power", Op::POWER},
+      {"real", Op::REAL},
+      {"remainder", Op::REMAINDER},
+      {"replica_id", Op::REPLICA_ID},
+      {"reshape", Op::RESHAPE},
+      {"round_nearest_afz", Op::ROUND_NEAREST_AFZ},
+      {"round_nearest_even", Op::ROUND_NEAREST_EVEN},
+      {"rsqrt", Op::RSQRT},
+      {"select", Op::SELECT},
+      {"shift_left", Op::SHIFT_LEFT},
+      {"shift_right_arithmetic", Op::SHIFT_RIGHT_ARITHMETIC},
+      {"shift_right_logical", Op::SHIFT_RIGHT_LOGICAL},
+      {"sign", Op::SIGN},
+      {"sine", Op::SINE},
+      {"sqrt", Op::SQRT},
+      {"subtract", Op::SUBTRACT},
+      {"tan", Op::TAN},
+      {"tanh", Op::TANH},
+      {"tuple", Op::TUPLE},
+      {"xor", Op::XOR},
+  };
+  static const auto* const map = new std::unordered_map<std::string_view, Op>(std::begin(kRows), std::end(kRows));
+  constexpr std::string_view kPrefix = "stablehlo.";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const auto it = map->find(name.substr(kPrefix.size()));
+  if (it == map->end()) return std::nullopt;
+  return it->second;
+}
+
+Status translate_regular(Importer& importer, ImportScope& scope, const mlir::Op& op, Op code) {
+  COLLET_ASSIGN(std::vector<InstrId> operands, importer.all_values(scope, op));
+  COLLET_ASSIGN(Shape shape, importer.result_shape(op));
+  const InstrId id = importer.emit(scope, code, shape, operands);
+  const mlir::AttrRef accuracy = op.attr("result_accuracy");
+  if (accuracy && accuracy->kind == Attr::Kind::Accuracy && accuracy->text != "DEFAULT") {
+    Module& m = importer.module();
+    ResultAccuracy out;
+    out.is_mode = accuracy->text != "TOLERANCE";
+    out.mode = "highest";
+    if (accuracy->floats.size() == 2) {
+      out.atol = accuracy->floats[0];
+      out.rtol = accuracy->floats[1];
+    }
+    out.ulps = accuracy->integer;
+    Extras extras;
+    extras.result_accuracy = m.arena().make<ResultAccuracy>(out);
+    m[id].extras = m.arena().make<Extras>(extras);
+  }
+  return importer.define(scope, op, id);
+}
+
+}  // namespace
+
+ImportFunction find_import(std::string_view op_name) {
+  static const auto* const map = [] {
+    auto* out = new std::unordered_map<std::string_view, ImportFunction>;
+    for (auto rows : {import_structured_rows(), import_control_rows(), import_dynamic_rows(), import_chlo_rows(),
+                      import_collective_rows()})
+      for (const ImportRow& row : rows) out->emplace(row.name, row.function);
+    return out;
+  }();
+  const auto it = map->find(op_name);
+  return it == map->end() ? nullptr : it->second;
+}
+
+Status Importer::translate(ImportScope& scope, const mlir::Op& op) {
+  if (scope.values.contains(op.results.empty() ? nullptr : op.results[0])) return {};
+  const ImportFunction special = find_import(op.name);
+  if (has_quantized(op)) {
+    if (Status done = translate_quantized(*this, scope, op); done.code() != Code::NotFound) return done;
+  }
+  if (special) return special(*this, scope, op);
+  if (const auto code = regular_op(op.name)) return translate_regular(*this, scope, op, *code);
+  Status unknown = fail(op, "is not an op that can be translated");
+  return unimplemented(unknown.message());
+}
+
+}  // namespace collet::hlo

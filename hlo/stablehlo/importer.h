@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "hlo/ir/module.h"
+#include "hlo/ops/rules.h"
+#include "hlo/stablehlo/mlir.h"
+
+/// \file
+/// The state of one import, shared by the files that translate the families of ops.
+
+namespace collet::hlo {
+
+/// What values of a region are in the computation that is being built.
+struct ImportScope {
+  CompId computation = CompId::None;
+  std::unordered_map<const mlir::Value*, InstrId> values;
+};
+
+class Importer {
+ public:
+  Importer(const mlir::Program& program, Module& module) : program_(program), module_(module) {}
+
+  Status run(std::string_view entry);
+
+  Module& module() { return module_; }
+
+  // Building.
+  Expected<Shape> shape(mlir::TypeRef type) const;
+  /// The shape of the op's only result, or the tuple of its results.
+  Expected<Shape> result_shape(const mlir::Op& op) const;
+  Expected<InstrId> value(ImportScope& scope, const mlir::Op& op, size_t operand);
+  Expected<std::vector<InstrId>> all_values(ImportScope& scope, const mlir::Op& op, size_t first = 0);
+  InstrId emit(ImportScope& scope, Op op, const Shape& shape, std::span<const InstrId> operands,
+               const void* attrs = nullptr, std::span<const CompId> called = {});
+  InstrId emit(ImportScope& scope, Op op, const Shape& shape, std::initializer_list<InstrId> operands,
+               const void* attrs = nullptr, std::span<const CompId> called = {}) {
+    return emit(scope, op, shape, std::span<const InstrId>(operands.begin(), operands.size()), attrs, called);
+  }
+  InstrId emit_constant(ImportScope& scope, Literal literal);
+  /// A scalar of `type` broadcast to `like`'s dimensions.
+  InstrId emit_splat(ImportScope& scope, const Shape& like, Type type, double value);
+  const Shape& shape_of(InstrId id) const { return module_[id].shape; }
+  /// Records `id` as the op's result; a tuple is taken apart where the op has several results.
+  Status define(ImportScope& scope, const mlir::Op& op, InstrId id);
+
+  // Attributes, by their flat names. The optional forms give the default when there is none.
+  Expected<Dims> ints(const mlir::Op& op, std::string_view name);
+  Dims ints_or_empty(const mlir::Op& op, std::string_view name);
+  Expected<int64_t> integer(const mlir::Op& op, std::string_view name);
+  int64_t integer_or(const mlir::Op& op, std::string_view name, int64_t otherwise) const;
+  bool flag(const mlir::Op& op, std::string_view name) const { return integer_or(op, name, 0) != 0; }
+  std::string_view text(const mlir::Op& op, std::string_view name) const;
+  Dims precisions(const mlir::Op& op);
+  Groups groups(const mlir::Op& op);
+
+  // Regions and functions.
+  Expected<CompId> function(std::string_view name, const mlir::Op& caller);
+  /// A region without captures (constants aside), as a computation of its arguments.
+  Expected<CompId> region(ImportScope& scope, const mlir::Op& op, size_t index);
+  /// Values of outer scopes that the regions of `op` use, constants aside.
+  std::vector<const mlir::Value*> captures(const mlir::Op& op) const;
+  /// Fills a computation whose one parameter is the tuple (or, alone, the value) of `arguments` then `captured`.
+  Expected<CompId> tuple_region(ImportScope& outer, const mlir::Op& op, size_t index,
+                                std::span<const mlir::Value* const> captured, bool return_captured,
+                                std::string_view name);
+
+  Status translate(ImportScope& scope, const mlir::Op& op);
+  Status fail(const mlir::Op& op, std::string_view message) const;
+
+ private:
+  friend struct ImportTable;
+  Status translate_block(ImportScope& scope, const mlir::Block& block, std::vector<InstrId>* returned);
+  Expected<InstrId> lookup(ImportScope& scope, const mlir::Value* value, const mlir::Op& user);
+  InstrId make_root(ImportScope& scope, std::span<const InstrId> returned, bool always_tuple);
+  /// Its place in the module's order comes when it is done: callees stand before callers.
+  CompId open_computation(std::string_view name);
+  void read_entry_attributes(const mlir::Op& function);
+
+  const mlir::Program& program_;
+  Module& module_;
+  std::unordered_map<std::string_view, const mlir::Op*> functions_;
+  std::unordered_map<std::string_view, CompId> imported_;
+  std::vector<std::string_view> importing_;
+};
+
+/// Translates one kind of op.
+using ImportFunction = Status (*)(Importer&, ImportScope&, const mlir::Op&);
+/// Null when the op has no translation of its own beyond the regular table.
+ImportFunction find_import(std::string_view op_name);
+/// Per family: each adds its rows.
+struct ImportRow {
+  std::string_view name;
+  ImportFunction function;
+};
+std::span<const ImportRow> import_structured_rows();
+std::span<const ImportRow> import_control_rows();
+std::span<const ImportRow> import_dynamic_rows();
+std::span<const ImportRow> import_chlo_rows();
+std::span<const ImportRow> import_collective_rows();
+
+/// Quantized types: any operand or result of the op is quantized.
+bool has_quantized(const mlir::Op& op);
+/// The op over expressed values: operands dequantized, results quantized.
+Status translate_quantized(Importer& importer, ImportScope& scope, const mlir::Op& op);
+Expected<InstrId> dequantize(Importer& importer, ImportScope& scope, InstrId stored, mlir::TypeRef type);
+Expected<InstrId> quantize(Importer& importer, ImportScope& scope, InstrId expressed, mlir::TypeRef type);
+
+/// The literal of a Dense attribute; a splat gives one element, flagged in *splat.
+Expected<Literal> literal_of(const mlir::Attr& dense, bool* splat);
+/// An attribute as MLIR prints it.
+std::string attr_to_string(mlir::AttrRef attr);
+
+}  // namespace collet::hlo

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/backend.h>
+#include <collet/tables.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <new>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "reference_backends/cpu/memory.h"
+#include "reference_backends/cpu/plan.h"
+#include "reference_backends/cpu/planner.h"
+#include "reference_backends/cpu/threads.h"
+#include "sdk/codegen/graph.h"
+#include "sdk/codegen/jit.h"
+
+struct collet_backend_buffer {
+  char* data;
+  uint64_t bytes;
+};
+
+struct collet_backend_instance {
+  collet::codegen::Target target;
+  std::unique_ptr<collet::codegen::Jit> jit;
+  std::unique_ptr<collet::cpu::Threads> threads;
+  collet::cpu::Memory memory;
+  std::string fingerprint;
+  std::string kind;
+  std::vector<collet_type_support> types;
+  collet_memory_space space{};
+  bool fuse = true;
+};
+
+struct collet_backend_executable {
+  collet_backend_instance* instance;
+  std::unique_ptr<collet::cpu::Plan> plan;
+};
+
+namespace collet::cpu {
+namespace {
+
+using codegen::Status;
+
+collet_status fail(collet_error* error, collet_status code, const std::string& message) {
+  error->code = code;
+  error->reserved = 0;
+  size_t n = std::min(message.size(), sizeof error->message - 1);
+  while (n < message.size() && n > 0 && (message[n] & 0xc0) == 0x80) --n;  // whole characters
+  std::memcpy(error->message, message.data(), n);
+  error->message[n] = 0;
+  return code;
+}
+
+collet_status fail(collet_error* error, const Status& status) {
+  return fail(error, status.code(), status.message());
+}
+
+/// Runs `body`, which returns a status code; no exception leaves.
+template <typename Body>
+collet_status guarded(collet_error* error, Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return fail(error, COLLET_RESOURCE_EXHAUSTED, "cpu: out of memory");
+  } catch (const std::exception& e) {
+    return fail(error, COLLET_INTERNAL, std::string("cpu: ") + e.what());
+  }
+}
+
+int thread_count() {
+  if (const char* n = std::getenv("COLLET_CPU_THREADS")) return std::clamp(std::atoi(n), 1, 256);
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+/// Options of open: keys with what they set.
+struct OpenOptions {
+  std::string features;
+  int threads = thread_count();
+  bool fuse = true;
+};
+
+Status read_options(const collet_open_options* given, OpenOptions& out) {
+  if (const char* f = std::getenv("COLLET_CPU_FEATURES")) out.features = f;
+  if (const char* f = std::getenv("COLLET_CPU_FUSE")) out.fuse = std::strcmp(f, "0") != 0;
+  if (!given) return {};
+  if (given->target && std::strcmp(given->target, "host") != 0) {
+    return {COLLET_NOT_FOUND, std::string("cpu: no target '") + given->target + "'; there is only the host"};
+  }
+  for (uint32_t i = 0; i < given->pairs; ++i) {
+    const std::string key = given->keys[i];
+    const std::string value = given->values[i];
+    if (key == "features") {
+      out.features = value;
+    } else if (key == "threads") {
+      out.threads = std::clamp(std::atoi(value.c_str()), 1, 256);
+    } else if (key == "fuse") {
+      out.fuse = value != "0";
+    } else {
+      return {COLLET_INVALID_ARGUMENT, "cpu: no option '" + key + "'; there are features, threads and fuse"};
+    }
+  }
+  return {};
+}
+
+collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
+                   collet_error* error) {
+  return guarded(error, [&]() -> collet_status {
+    OpenOptions chosen;
+    if (Status s = read_options(options, chosen); !s.ok()) return fail(error, s);
+    auto instance = std::make_unique<collet_backend_instance>();
+    instance->target = codegen::host_target(chosen.features);
+    if (Status s = codegen::Jit::create(instance->target, instance->jit); !s.ok()) return fail(error, s);
+    instance->threads = std::make_unique<Threads>(chosen.threads);
+    instance->fuse = chosen.fuse;
+    instance->kind = instance->target.cpu;
+    instance->fingerprint = instance->target.fingerprint() + (chosen.fuse ? "" : ";unfused");
+#define COLLET_TYPE(NAME, text, value, bits, kind, since)                                        \
+  if (COLLET_KIND_##kind != COLLET_KIND_OPAQUE || value == COLLET_TYPE_TOKEN) {                  \
+    instance->types.push_back({value, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE}); \
+  }
+#include <collet/types.def>
+    instance->space.alignment = 64;
+    instance->space.flags = COLLET_SPACE_HOST_VISIBLE | COLLET_SPACE_DEFAULT;
+    std::strcpy(instance->space.kind, "device");
+    info->opset = COLLET_OPSET;
+    info->device_count = 1;
+    info->name = "cpu";
+    info->version = "0.1.0";
+    *out = instance.release();
+    return COLLET_OK;
+  });
+}
+
+void close(collet_backend_instance* instance) {
+  delete instance;
+}
+
+collet_status device_info(collet_backend_instance* instance, uint32_t device, collet_device_info* info,
+                          collet_error* error) {
+  if (device != 0) return fail(error, COLLET_NOT_FOUND, "cpu: there is only device 0");
+  info->traits = COLLET_TRAIT_CONTROL_FLOW;
+  info->kind = instance->kind.c_str();
+  info->fingerprint = instance->fingerprint.c_str();
+  info->spaces = &instance->space;
+  info->space_count = 1;
+  info->types = instance->types.data();
+  info->type_count = static_cast<uint32_t>(instance->types.size());
+  info->compute_units = static_cast<uint32_t>(instance->threads->count());
+  info->launch_ns = 200;
+  info->memory_bytes_per_ns = 20;
+  info->flops_per_ns = 50.0 * instance->threads->count();
+  return COLLET_OK;
+}
+
+collet_status alloc(collet_backend_instance* instance, uint32_t device, uint32_t space, uint64_t bytes,
+                    uint64_t alignment, collet_backend_buffer** out_buffer, void** out_host_pointer,
+                    collet_error* error) {
+  return guarded(error, [&]() -> collet_status {
+    if (device != 0 || space != 0) return fail(error, COLLET_NOT_FOUND, "cpu: no such memory space");
+    auto buffer = std::make_unique<collet_backend_buffer>();
+    buffer->bytes = bytes;
+    buffer->data = static_cast<char*>(instance->memory.allocate(bytes, alignment));
+    if (!buffer->data) {
+      return fail(error, COLLET_RESOURCE_EXHAUSTED, "cpu: no room for " + std::to_string(bytes) + " bytes");
+    }
+    *out_host_pointer = buffer->data;
+    *out_buffer = buffer.release();
+    return COLLET_OK;
+  });
+}
+
+void free_buffer(collet_backend_instance* instance, collet_backend_buffer* buffer) {
+  if (!buffer) return;
+  instance->memory.release(buffer->data, buffer->bytes);
+  delete buffer;
+}
+
+char* address(const collet_place& place) {
+  return (place.buffer ? place.buffer->data : static_cast<char*>(place.host)) + place.offset;
+}
+
+collet_status copy(collet_backend_instance*, const collet_copy_region* regions, uint32_t count, const collet_sync* sync,
+                   collet_error* error) {
+  if (sync) return fail(error, COLLET_UNIMPLEMENTED, "cpu: has no queues");
+  for (uint32_t i = 0; i < count; ++i) {
+    const collet_copy_region& r = regions[i];
+    if (r.bytes == 0) continue;
+    std::memcpy(address(r.to), address(r.from), r.bytes);
+  }
+  return COLLET_OK;
+}
+
+/// Answers for ops of a program.
+class Answers {
+ public:
+  explicit Answers(const collet_program* program) : program_(program) {}
+
+  Status prepare() {
+    COLLET_CODEGEN_TRY(build_graph(program_, graph_));
+    for (codegen::NodeId n = 0; n < graph_.nodes.size(); ++n) node_of_[graph_.nodes[n].op] = n;
+    return {};
+  }
+
+  void answer(uint32_t id, collet_verdict& verdict) const {
+    bool expand = false;
+    std::string why = check(collet_op_at(program_, id), expand);
+    verdict.answer = why.empty() ? COLLET_ACCEPT : expand ? COLLET_EXPAND : COLLET_DECLINE;
+    const size_t n = std::min(why.size(), sizeof verdict.reason - 1);
+    std::memcpy(verdict.reason, why.data(), n);
+    verdict.reason[n] = 0;
+  }
+
+ private:
+  std::string check(const collet_op* op, bool& expand) const {
+    if (op->opcode == COLLET_OP_CALL || op->opcode == COLLET_OP_FUSION) {
+      const collet_region* region = collet_region_at(program_, op->regions.first);
+      for (uint32_t i = 0; i < region->ops.count; ++i) {
+        bool inner = false;
+        std::string why = check(collet_op_at(program_, region->ops.first + i), inner);
+        if (!why.empty()) {
+          expand = op->opcode == COLLET_OP_CALL;
+          return std::string(collet_op_name(op->opcode)) + " of " + why;
+        }
+      }
+      return {};
+    }
+    auto found = node_of_.find(op);
+    return found == node_of_.end() ? std::string() : refusal(graph_, graph_.nodes[found->second], expand);
+  }
+
+  const collet_program* program_;
+  codegen::Graph graph_;
+  std::unordered_map<const collet_op*, codegen::NodeId> node_of_;
+};
+
+collet_status supports(collet_backend_instance*, uint32_t device, const collet_program* program, const uint32_t* ops,
+                       uint32_t count, collet_verdict* verdicts, collet_error* error) {
+  return guarded(error, [&]() -> collet_status {
+    if (device != 0) return fail(error, COLLET_NOT_FOUND, "cpu: there is only device 0");
+    Answers answers(program);
+    if (Status s = answers.prepare(); !s.ok()) return fail(error, s);
+    for (uint32_t i = 0; i < count; ++i) answers.answer(ops[i], verdicts[i]);
+    return COLLET_OK;
+  });
+}
+
+/// Fills a field of a struct only where the caller's is long enough.
+#define COLLET_SET(info, field, value)                                                                      \
+  do {                                                                                                      \
+    if (info->struct_size >= offsetof(std::remove_pointer_t<decltype(info)>, field) + sizeof info->field) { \
+      info->field = (value);                                                                                \
+    }                                                                                                       \
+  } while (false)
+
+Status find_refused(const collet_program* program, collet_rejection* rejection) {
+  Answers answers(program);
+  COLLET_CODEGEN_TRY(answers.prepare());
+  const collet_region* entry = collet_region_at(program, 0);
+  const uint32_t room = rejection ? rejection->count : 0;
+  uint32_t named = 0;
+  std::string why;
+  for (uint32_t i = 0; i < entry->ops.count; ++i) {
+    collet_verdict v{};
+    answers.answer(entry->ops.first + i, v);
+    if (v.answer == COLLET_ACCEPT) continue;
+    if (named < room) rejection->ops[named++] = entry->ops.first + i;
+    if (why.empty()) why = v.reason;
+  }
+  if (rejection) rejection->count = named;
+  return why.empty() ? Status{} : Status{COLLET_UNIMPLEMENTED, "cpu: " + why};
+}
+
+collet_status compile(collet_backend_instance* instance, const collet_program* program,
+                      const collet_compile_options* options, collet_backend_executable** out,
+                      collet_executable_info* info, collet_rejection* rejection, collet_error* error) {
+  return guarded(error, [&]() -> collet_status {
+    if (Status s = find_refused(program, rejection); !s.ok()) return fail(error, s);
+    PlanOptions plan_options;
+    plan_options.fuse = instance->fuse;
+    plan_options.keep_artifacts = options && options->intermediate_check != 0;
+    auto executable = std::make_unique<collet_backend_executable>();
+    executable->instance = instance;
+    if (Status s = make_plan(program, *instance->jit, plan_options, executable->plan); !s.ok()) return fail(error, s);
+    const Plan& plan = *executable->plan;
+    COLLET_SET(info, absorbed_count, 0u);
+    COLLET_SET(info, workspace_bytes, plan.workspace_bytes);
+    COLLET_SET(info, workspace_alignment, uint64_t{64});
+    COLLET_SET(info, resident_bytes, plan.constant_bytes);
+    COLLET_SET(info, code_bytes, plan.code ? plan.code->bytes() : 0);
+    COLLET_SET(info, kernels, plan.kernels);
+    COLLET_SET(info, traffic_bytes, plan.traffic_bytes);
+    *out = executable.release();
+    return COLLET_OK;
+  });
+}
+
+char* base_of(const collet_argument& a) {
+  if (a.flags & COLLET_ARG_IMMEDIATE) return const_cast<char*>(reinterpret_cast<const char*>(a.immediate));
+  return a.buffer ? a.buffer->data + a.offset : nullptr;
+}
+
+constexpr size_t kStackSlots = 128;
+
+collet_status check_launch(const Plan& plan, const collet_launch& launch, collet_error* error) {
+  if (launch.sync) return fail(error, COLLET_UNIMPLEMENTED, "cpu: has no queues");
+  if (launch.argument_count != plan.arguments || launch.result_count != plan.results) {
+    return fail(error, COLLET_INVALID_ARGUMENT, "cpu: wrong number of arguments or results");
+  }
+  for (uint32_t i = 0; i < plan.arguments; ++i) {
+    const collet_argument& a = launch.arguments[i];
+    if (a.bytes != plan.argument_bytes[i] || (!base_of(a) && a.bytes != 0)) {
+      return fail(error, COLLET_INVALID_ARGUMENT, "cpu: argument " + std::to_string(i) + " has no buffer of its size");
+    }
+  }
+  for (uint32_t i = 0; i < plan.results; ++i) {
+    const collet_argument& r = launch.results[i];
+    if (r.bytes != plan.result_bytes[i] || (!r.buffer && r.bytes != 0)) {
+      return fail(error, COLLET_INVALID_ARGUMENT, "cpu: result " + std::to_string(i) + " has no buffer of its size");
+    }
+  }
+  if (plan.workspace_bytes > 0 && (!launch.workspace.buffer || launch.workspace.bytes < plan.workspace_bytes)) {
+    return fail(error, COLLET_INVALID_ARGUMENT, "cpu: the workspace is too small");
+  }
+  return COLLET_OK;
+}
+
+collet_status execute(collet_backend_executable* executable, const collet_launch* launches, uint32_t count, uint64_t,
+                      collet_error* error) {
+  return guarded(error, [&]() -> collet_status {
+    const Plan& plan = *executable->plan;
+    for (uint32_t l = 0; l < count; ++l) {
+      if (collet_status s = check_launch(plan, launches[l], error); s != COLLET_OK) return s;
+    }
+    const size_t slots = plan.arguments + plan.results + 2;
+    char* few[kStackSlots];
+    std::vector<char*> many(slots > kStackSlots ? slots : 0);
+    char** bases = slots > kStackSlots ? many.data() : few;
+    for (uint32_t l = 0; l < count; ++l) {
+      const collet_launch& launch = launches[l];
+      for (uint32_t i = 0; i < plan.arguments; ++i) bases[i] = base_of(launch.arguments[i]);
+      for (uint32_t i = 0; i < plan.results; ++i) bases[result_slot(plan, i)] = base_of(launch.results[i]);
+      bases[workspace_slot(plan)] = base_of(launch.workspace);
+      bases[constant_slot(plan)] = plan.constants;
+      run_plan(plan, bases, *executable->instance->threads);
+    }
+    return COLLET_OK;
+  });
+}
+
+void release(collet_backend_executable* executable) {
+  delete executable;
+}
+
+collet_status memory_stats(collet_backend_instance* instance, uint32_t, uint32_t, collet_memory_stats* stats,
+                           collet_error*) {
+  Memory::Statistics s = instance->memory.statistics();
+  COLLET_SET(stats, bytes_in_use, s.in_use);
+  COLLET_SET(stats, peak_bytes_in_use, s.peak);
+  COLLET_SET(stats, bytes_limit, uint64_t{0});
+  COLLET_SET(stats, allocations, s.allocations);
+  return COLLET_OK;
+}
+
+collet_status artifact(collet_backend_executable* executable, uint32_t index, const char** out_name,
+                       const void** out_bytes, uint64_t* out_size, collet_error* error) {
+  const codegen::Code* code = executable->plan->code.get();
+  if (!code || index >= code->artifacts().size()) return fail(error, COLLET_OUT_OF_RANGE, "cpu: no more artifacts");
+  const auto& [name, text] = code->artifacts()[index];
+  *out_name = name.c_str();
+  *out_bytes = text.data();
+  *out_size = text.size();
+  return COLLET_OK;
+}
+
+constexpr collet_memory_stats_table kMemoryStats = {sizeof(collet_memory_stats_table), 0, memory_stats};
+constexpr collet_artifacts_table kArtifacts = {sizeof(collet_artifacts_table), 0, artifact};
+
+const void* query(collet_backend_instance*, const char* name, uint32_t version) {
+  if (version != 1) return nullptr;
+  if (std::strcmp(name, "memory_stats") == 0) return &kMemoryStats;
+  if (std::strcmp(name, "artifacts") == 0) return &kArtifacts;
+  return nullptr;
+}
+
+constexpr collet_backend kTable = {
+    sizeof(collet_backend),
+    COLLET_ABI_MAJOR,
+    COLLET_ABI_MINOR,
+    0,
+    open,
+    close,
+    device_info,
+    alloc,
+    free_buffer,
+    copy,
+    supports,
+    compile,
+    execute,
+    release,
+    query,
+};
+
+}  // namespace
+}  // namespace collet::cpu
+
+collet_status collet_backend_entry(const collet_host* host, const collet_backend** out_backend, collet_error* error) {
+  if (host->abi_major != COLLET_ABI_MAJOR) {
+    return collet::cpu::fail(
+        error, COLLET_FAILED_PRECONDITION,
+        "cpu: built for ABI " + std::to_string(COLLET_ABI_MAJOR) + ", the host has " + std::to_string(host->abi_major));
+  }
+  *out_backend = &collet::cpu::kTable;
+  return COLLET_OK;
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference_backends/cpu/library.h"
+
+#include "sdk/codegen/kernels.h"
+
+namespace collet::cpu {
+namespace {
+
+using codegen::Graph;
+using codegen::Node;
+
+bool real_or_complex(uint32_t type) {
+  return type == COLLET_TYPE_F32 || type == COLLET_TYPE_F64 || type == COLLET_TYPE_C64 || type == COLLET_TYPE_C128;
+}
+
+}  // namespace
+
+bool has_library_call(const Graph& graph, const Node& node) {
+  switch (node.opcode) {
+    case COLLET_OP_SORT:
+      return is_scalar_block(graph, graph.blocks[node.blocks[0]]);
+    case COLLET_OP_TOPK: {
+      const uint32_t type = graph.type(node.operands[0]).element;
+      const uint32_t kind = collet_type_kind(type);
+      return kind != COLLET_KIND_COMPLEX && (kind != COLLET_KIND_FLOAT || collet_type_bytes(type) > 1);
+    }
+    case COLLET_OP_RNG_BIT_GENERATOR:
+      return true;
+    case COLLET_OP_FFT:
+    case COLLET_OP_CHOLESKY:
+    case COLLET_OP_TRIANGULAR_SOLVE:
+      return real_or_complex(graph.type(node.operands[0]).element);
+    default:
+      return false;
+  }
+}
+
+codegen::Status make_library_call(const Graph& graph, const Node& node, std::vector<Comparator>& comparators,
+                                  std::unique_ptr<LibraryCall>& out) {
+  switch (node.opcode) {
+    case COLLET_OP_SORT:
+      out = make_sort(graph, node, comparators);
+      return {};
+    case COLLET_OP_TOPK:
+      out = make_topk(graph, node);
+      return {};
+    case COLLET_OP_RNG_BIT_GENERATOR:
+      out = make_random_bits(graph, node);
+      return {};
+    case COLLET_OP_FFT:
+      out = make_fft(graph, node);
+      return {};
+    case COLLET_OP_CHOLESKY:
+      out = make_cholesky(graph, node);
+      return {};
+    case COLLET_OP_TRIANGULAR_SOLVE:
+      out = make_triangular_solve(graph, node);
+      return {};
+    default:
+      return {COLLET_UNIMPLEMENTED, std::string("cpu: no routine for ") + collet_op_name(node.opcode)};
+  }
+}
+
+}  // namespace collet::cpu

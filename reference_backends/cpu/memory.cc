@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference_backends/cpu/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace collet::cpu {
+namespace {
+
+constexpr uint64_t kHuge = uint64_t{2} << 20;
+constexpr uint64_t kPooled = uint64_t{32} << 10;  ///< smaller blocks are left to malloc
+constexpr uint64_t kKept = uint64_t{2} << 30;     ///< idle memory beyond this goes back to the system
+
+/// Sizes of pooled blocks: multiples of 1/8 of the power of two below, so that little is lost.
+uint64_t rounded(uint64_t bytes) {
+  if (bytes < kPooled) return (bytes + 63) / 64 * 64;
+  uint64_t power = uint64_t{1} << (63 - __builtin_clzll(bytes));
+  uint64_t step = std::max<uint64_t>(power / 8, 4096);
+  return (bytes + step - 1) / step * step;
+}
+
+}  // namespace
+
+Memory::~Memory() {
+  for (auto& [size, blocks] : idle_) {
+    for (void* b : blocks) std::free(b);
+  }
+}
+
+void* Memory::fresh(uint64_t size, uint64_t alignment) {
+  if (size >= kHuge) alignment = std::max(alignment, kHuge);
+  void* p = nullptr;
+  if (posix_memalign(&p, std::max<uint64_t>(alignment, 64), size) != 0) return nullptr;
+  if (size >= kHuge) madvise(p, size, MADV_HUGEPAGE);
+  return p;
+}
+
+void* Memory::allocate(uint64_t bytes, uint64_t alignment) {
+  if (bytes > (uint64_t{1} << 46)) return nullptr;
+  const uint64_t size = rounded(std::max<uint64_t>(bytes, 1));
+  std::lock_guard lock(mutex_);
+  void* p = nullptr;
+  auto found = idle_.find(size);
+  if (found != idle_.end() && !found->second.empty() && alignment <= 64) {
+    p = found->second.back();
+    found->second.pop_back();
+    idle_bytes_ -= size;
+  } else {
+    p = fresh(size, alignment);
+    if (!p && idle_bytes_ > 0) {  // give back what is idle, then try once more
+      for (auto& [s, blocks] : idle_) {
+        for (void* b : blocks) std::free(b);
+        blocks.clear();
+      }
+      idle_bytes_ = 0;
+      p = fresh(size, alignment);
+    }
+    if (!p) return nullptr;
+  }
+  statistics_.in_use += size;
+  statistics_.peak = std::max(statistics_.peak, statistics_.in_use);
+  ++statistics_.allocations;
+  return p;
+}
+
+void Memory::release(void* block, uint64_t bytes) {
+  const uint64_t size = rounded(std::max<uint64_t>(bytes, 1));
+  std::lock_guard lock(mutex_);
+  statistics_.in_use -= size;
+  --statistics_.allocations;
+  if (size < kPooled || idle_bytes_ + size > kKept) {
+    std::free(block);
+    return;
+  }
+  idle_[size].push_back(block);
+  idle_bytes_ += size;
+}
+
+Memory::Statistics Memory::statistics() const {
+  std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+}  // namespace collet::cpu

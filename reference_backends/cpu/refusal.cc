@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference_backends/cpu/fusion.h"
+#include "reference_backends/cpu/library.h"
+#include "reference_backends/cpu/planner.h"
+#include "sdk/codegen/kernels.h"
+
+namespace collet::cpu {
+namespace {
+
+using codegen::Graph;
+using codegen::Node;
+
+/// Ops that the SDK rewrites into ops that this backend has.
+bool expands(uint32_t opcode) {
+  switch (opcode) {
+    case COLLET_OP_BATCH_NORM_GRAD:
+    case COLLET_OP_BATCH_NORM_INFERENCE:
+    case COLLET_OP_BATCH_NORM_TRAINING:
+    case COLLET_OP_RNG:
+    case COLLET_OP_RAGGED_DOT:
+    case COLLET_OP_SCALED_DOT:
+    case COLLET_OP_DYNAMIC_RESHAPE:
+    case COLLET_OP_GET_DIMENSION_SIZE:
+    case COLLET_OP_SET_DIMENSION_SIZE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_structural(uint32_t opcode) {
+  switch (opcode) {
+    case COLLET_OP_AFTER_ALL:
+    case COLLET_OP_WHILE:
+    case COLLET_OP_CONDITIONAL:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string check_blocks(const Graph& graph, const Node& node) {
+  for (codegen::BlockId b : node.blocks) {
+    for (codegen::NodeId n : graph.blocks[b].nodes) {
+      bool expand = false;
+      std::string why = refusal(graph, graph.nodes[n], expand);
+      if (!why.empty()) return std::string(collet_op_name(node.opcode)) + ": its body has " + why;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string refusal(const Graph& graph, const Node& node, bool& expand) {
+  const std::string name = collet_op_name(node.opcode);
+  for (const auto* list : {&node.operands, &node.results}) {
+    for (codegen::ValueId v : *list) {
+      const uint32_t type = graph.type(v).element;
+      if (type == COLLET_TYPE_TOKEN) continue;
+      if (collet_type_kind(type) == COLLET_KIND_OPAQUE) return name + " of type " + collet_type_name(type);
+    }
+  }
+  if (expands(node.opcode)) {
+    expand = true;
+    return name + ", which the SDK expands";
+  }
+  if (is_structural(node.opcode)) return check_blocks(graph, node);
+  if (node.opcode == COLLET_OP_BITCAST_CONVERT) return {};
+  if (can_inline(graph, node) || has_node_kernel(graph, node) || has_library_call(graph, node)) return {};
+  return name + ", which this backend does not have for these types and attributes";
+}
+
+}  // namespace collet::cpu

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace collet::cpu {
+
+/// A few threads that share the work of one loop. A worker spins for a while after each loop and then sleeps; loops
+/// below `kWorthwhileNs` never come here.
+class Threads {
+ public:
+  static constexpr double kWorthwhileNs = 20000;
+
+  explicit Threads(int count);
+  ~Threads();
+  Threads(const Threads&) = delete;
+
+  int count() const { return static_cast<int>(workers_.size()) + 1; }
+
+  /// Calls body(context, begin, end) for parts of [0, range), each a multiple of `grain` but the last. Returns when all
+  /// are done. When the threads are busy with another loop the caller does it all.
+  using Body = void (*)(void* context, int64_t begin, int64_t end);
+  void loop(int64_t range, int64_t grain, Body body, void* context);
+
+ private:
+  struct Job {
+    Body body = nullptr;
+    void* context = nullptr;
+    int64_t range = 0;
+    int64_t part = 0;
+    std::atomic<int64_t> next{0};
+  };
+  void work();
+  void take(Job& job);
+
+  std::vector<std::thread> workers_;
+  std::mutex busy_;  ///< held by the thread whose loop runs
+  std::mutex sleep_;
+  std::condition_variable wake_;
+  Job job_;
+  std::atomic<uint64_t> generation_{0};
+  std::atomic<int> sleeping_{0};
+  std::atomic<int> running_{0};
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace collet::cpu

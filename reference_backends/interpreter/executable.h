@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/backend.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "hlo/eval/evaluator.h"
+#include "hlo/ir/module.h"
+
+namespace collet::interpreter {
+
+/// Memory of the interpreter: the host's.
+struct Buffer {
+  char* data = nullptr;
+};
+
+/// A program read back into a module, and run by the evaluator.
+class Executable {
+ public:
+  static Expected<std::unique_ptr<Executable>> make(const collet_program* program);
+  Status run(std::span<const collet_launch> launches) const;
+
+ private:
+  Executable() = default;
+  Expected<std::vector<hlo::Literal>> arguments(const collet_launch& launch) const;
+  Status store(const hlo::Literal& result, const collet_launch& launch) const;
+
+  std::unique_ptr<hlo::Module> module_;
+  std::unique_ptr<hlo::Evaluator> evaluator_;
+  std::vector<hlo::Shape> arguments_, results_;
+  uint32_t participants_ = 1;
+};
+
+}  // namespace collet::interpreter

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/backend.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "reference_backends/interpreter/executable.h"
+
+/// \file
+/// The evaluator as a backend: every op and type, computed wide and rounded once. The measure for others, never fast.
+
+namespace collet::interpreter {
+namespace {
+
+constexpr uint32_t kAlignment = 64;
+constexpr uint32_t kMostDevices = 64;
+
+struct Instance {
+  uint32_t devices = 1;
+};
+
+Instance* of(collet_backend_instance* p) {
+  return reinterpret_cast<Instance*>(p);
+}
+Buffer* of(collet_backend_buffer* p) {
+  return reinterpret_cast<Buffer*>(p);
+}
+Executable* of(collet_backend_executable* p) {
+  return reinterpret_cast<Executable*>(p);
+}
+
+collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
+                   collet_error* error) {
+  if (options->pairs)
+    return to_c(invalid_argument("the interpreter has no option '" + std::string(options->keys[0]) + "'"), error);
+  if (options->target) return to_c(not_found("the interpreter has no target but the host"), error);
+  if (options->device_count > kMostDevices) return to_c(invalid_argument("at most 64 devices"), error);
+  auto* instance = new (std::nothrow) Instance;
+  if (!instance) return to_c(resource_exhausted("out of memory"), error);
+  instance->devices = options->device_count ? options->device_count : 1;
+  info->opset = COLLET_OPSET;
+  info->device_count = instance->devices;
+  info->name = "interpreter";
+  info->version = "0.1.0";
+  *out = reinterpret_cast<collet_backend_instance*>(instance);
+  return COLLET_OK;
+}
+
+void close(collet_backend_instance* instance) {
+  delete of(instance);
+}
+
+const collet_type_support kTypes[] = {
+#define COLLET_TYPE(NAME, text, value, bits, kind, since) \
+  {value, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE},
+#include <collet/types.def>
+};
+
+collet_status device_info(collet_backend_instance* instance, uint32_t device, collet_device_info* info,
+                          collet_error* error) {
+  static const collet_memory_space space = {
+      0, kAlignment, COLLET_SPACE_HOST_VISIBLE | COLLET_SPACE_DEFAULT, "device", {0, 0}};
+  static const std::vector<uint32_t> all = [] {
+    std::vector<uint32_t> out(kMostDevices);
+    for (uint32_t i = 0; i < kMostDevices; ++i) out[i] = i;
+    return out;
+  }();
+  if (device >= of(instance)->devices) return to_c(invalid_argument("no such device"), error);
+  info->traits = COLLET_TRAIT_CONTROL_FLOW | COLLET_TRAIT_COLLECTIVES;
+  info->kind = "reference interpreter";
+  info->fingerprint = "any";
+  info->spaces = &space;
+  info->space_count = 1;
+  info->types = kTypes;
+  info->type_count = std::size(kTypes);
+  info->peers = all.data();
+  info->peer_count = of(instance)->devices;
+  info->coordinates[0] = static_cast<int32_t>(device);
+  info->compute_units = 1;
+  info->launch_ns = 1000;
+  info->memory_bytes_per_ns = 0.1;
+  info->flops_per_ns = 0.05;
+  return COLLET_OK;
+}
+
+collet_status alloc(collet_backend_instance*, uint32_t, uint32_t, uint64_t bytes, uint64_t alignment,
+                    collet_backend_buffer** out, void** out_host, collet_error* error) {
+  auto* buffer = new (std::nothrow) Buffer;
+  const uint64_t wanted = std::max<uint64_t>(alignment, kAlignment);
+  const uint64_t rounded = (bytes + wanted - 1) / wanted * wanted;
+  void* data = rounded >= bytes ? std::aligned_alloc(wanted, rounded) : nullptr;
+  if (!buffer || !data) {
+    delete buffer;
+    std::free(data);
+    return to_c(resource_exhausted("no memory for " + std::to_string(bytes) + " bytes"), error);
+  }
+  buffer->data = static_cast<char*>(data);
+  *out = reinterpret_cast<collet_backend_buffer*>(buffer);
+  *out_host = data;
+  return COLLET_OK;
+}
+
+void free(collet_backend_instance*, collet_backend_buffer* buffer) {
+  std::free(of(buffer)->data);
+  delete of(buffer);
+}
+
+char* address(const collet_place& place) {
+  return (place.buffer ? of(place.buffer)->data : static_cast<char*>(place.host)) + place.offset;
+}
+
+collet_status copy(collet_backend_instance*, const collet_copy_region* regions, uint32_t count, const collet_sync* sync,
+                   collet_error* error) {
+  if (sync) return to_c(unimplemented("the interpreter has no queues"), error);
+  for (uint32_t i = 0; i < count; ++i)
+    if (regions[i].bytes) std::memcpy(address(regions[i].to), address(regions[i].from), regions[i].bytes);
+  return COLLET_OK;
+}
+
+// Ops that need a partner whom the interface does not know.
+bool runs(uint32_t opcode) {
+  return opcode != COLLET_OP_INFEED && opcode != COLLET_OP_OUTFEED;
+}
+
+collet_status supports(collet_backend_instance*, uint32_t, const collet_program* program, const uint32_t* ops,
+                       uint32_t count, collet_verdict* verdicts, collet_error*) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t opcode = collet_op_at(program, ops[i])->opcode;
+    verdicts[i].answer = runs(opcode) ? COLLET_ACCEPT : COLLET_DECLINE;
+    if (!runs(opcode))
+      std::snprintf(verdicts[i].reason, sizeof verdicts[i].reason, "host queues do not cross the joint");
+  }
+  return COLLET_OK;
+}
+
+collet_status compile(collet_backend_instance*, const collet_program* program, const collet_compile_options*,
+                      collet_backend_executable** out, collet_executable_info* info, collet_rejection* rejection,
+                      collet_error* error) {
+  rejection->count = 0;
+  auto made = Executable::make(program);
+  if (!made.ok()) return to_c(made.status(), error);
+  info->absorbed_count = 0;
+  info->kernels = program->ops.count;
+  *out = reinterpret_cast<collet_backend_executable*>(made->release());
+  return COLLET_OK;
+}
+
+collet_status execute(collet_backend_executable* executable, const collet_launch* launches, uint32_t count, uint64_t,
+                      collet_error* error) {
+  for (uint32_t i = 0; i < count; ++i)
+    if (launches[i].sync) return to_c(unimplemented("the interpreter has no queues"), error);
+  return to_c(of(executable)->run({launches, count}), error);
+}
+
+void release(collet_backend_executable* executable) {
+  delete of(executable);
+}
+
+const collet_backend kBackend = {
+    sizeof(collet_backend),
+    COLLET_ABI_MAJOR,
+    COLLET_ABI_MINOR,
+    0,
+    open,
+    close,
+    device_info,
+    alloc,
+    free,
+    copy,
+    supports,
+    compile,
+    execute,
+    release,
+    nullptr,
+};
+
+}  // namespace
+}  // namespace collet::interpreter
+
+extern "C" collet_status collet_backend_entry(const collet_host* host, const collet_backend** out,
+                                              collet_error* error) {
+  if (host->abi_major != COLLET_ABI_MAJOR)
+    return collet::to_c(collet::failed_precondition("the interpreter was built for another ABI"), error);
+  *out = &collet::interpreter::kBackend;
+  return COLLET_OK;
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sdk/codegen/status.h"
+#include "sdk/codegen/target.h"
+
+namespace llvm {
+class Module;
+namespace orc {
+class JITDylib;
+class LLJIT;
+}  // namespace orc
+}  // namespace llvm
+
+namespace collet::codegen {
+
+/// Machine code of one program. Released with it.
+class Code {
+ public:
+  ~Code();
+  /// Address of a function; null when there is none.
+  void* find(const std::string& name) const;
+  uint64_t bytes() const { return bytes_; }
+  /// What was generated, where it was asked for: file names and contents.
+  const std::vector<std::pair<std::string, std::string>>& artifacts() const { return artifacts_; }
+
+ private:
+  friend class Jit;
+  std::shared_ptr<llvm::orc::LLJIT> jit_;
+  llvm::orc::JITDylib* library_ = nullptr;
+  std::vector<std::pair<std::string, std::string>> artifacts_;
+  uint64_t bytes_ = 0;
+};
+
+/// Compiles modules for the host. Any thread.
+class Jit {
+ public:
+  static Status create(const Target& target, std::unique_ptr<Jit>& out);
+
+  /// Fills a fresh module by each of `fill`, optimises and compiles it.
+  Status compile(const std::vector<std::function<void(llvm::Module&)>>& fill, bool keep_artifacts,
+                 std::unique_ptr<Code>& out);
+
+  const Target& target() const { return target_; }
+
+ private:
+  explicit Jit(Target target) : target_(std::move(target)) {}
+  Target target_;
+  std::shared_ptr<llvm::orc::LLJIT> jit_;
+};
+
+}  // namespace collet::codegen

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/kernels.h"
+
+#include <algorithm>
+#include <set>
+
+#include "sdk/codegen/scalar_ops.h"
+#include "sdk/codegen/trace.h"
+#include "sdk/codegen/window_kernels.h"
+
+namespace collet::codegen {
+namespace {
+
+Kernel nest(const Dims& outer, const Dims& inner = {}) {
+  Kernel k;
+  for (int64_t d : outer) k.loops.push_back({d});
+  k.outer = k.loops.size();
+  for (int64_t d : inner) k.loops.push_back({d});
+  return k;
+}
+
+/// Reductions over [outer, end) of dimensions `dims` of the operand, results on the kept ones.
+KernelPlan reduce_kernel(const Graph& graph, const Node& node, const LeafTest& leaf) {
+  const ArrayType& operand = graph.type(node.operands[0]);
+  Dims dims = integers(graph, attributes<collet_dimensions_attrs>(graph, node).dimensions);
+  Dims kept;
+  Dims reduced;
+  for (size_t d = 0; d < operand.dims.size(); ++d) {
+    bool is_reduced = std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
+    (is_reduced ? reduced : kept).push_back(operand.dims[d]);
+  }
+  KernelPlan plan;
+  plan.kernel = nest(kept, reduced);
+  Tracer tracer(graph, plan.kernel, [&](ValueId v) {
+    return leaf(v) && std::find(node.results.begin(), node.results.end(), v) == node.results.end();
+  });
+  Position at = loop_position(0, kept.size());
+  for (ValueId r : node.results) {
+    Store s;
+    s.value = tracer.value(r, at);
+    s.index = tracer.linear(at, kept);
+    s.buffer = tracer.output(r);
+    plan.kernel.stores.push_back(s);
+    plan.writes.push_back(r);
+  }
+  plan.buffers = tracer.buffers();
+  return plan;
+}
+
+KernelPlan dynamic_update_kernel(const Graph& graph, const Node& node, const LeafTest& leaf) {
+  const ValueId result = node.results[0];
+  const ArrayType& type = graph.type(result);
+  const ArrayType& update = graph.type(node.operands[1]);
+  KernelPlan plan;
+  plan.kernel = nest(update.dims);
+  Tracer tracer(graph, plan.kernel, leaf);
+  Position at = loop_position(0, update.dims.size());
+  Store s;
+  s.value = tracer.value(node.operands[1], at);
+  Position target = at;
+  for (size_t d = 0; d < at.size(); ++d) {
+    TapeId x = tracer.value(node.operands[d + 2], {});
+    target[d] = add_scaled(at[d], tracer.start(x, type.dims[d] - update.dims[d]), 1);
+  }
+  s.index = tracer.linear(target, type.dims);
+  s.buffer = tracer.output(result);
+  plan.kernel.stores.push_back(s);
+  plan.writes.push_back(result);
+  plan.buffers = tracer.buffers();
+  plan.copies.emplace_back(node.operands[0], result);
+  bool reads = std::find(plan.buffers.begin(), plan.buffers.end(), node.operands[0]) != plan.buffers.end();
+  if (!reads) plan.in_place.emplace_back(node.operands[0], result);
+  return plan;
+}
+
+/// One kernel an operand, each writing its part.
+void concatenate_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, std::vector<KernelPlan>& out) {
+  const ValueId result = node.results[0];
+  const ArrayType& type = graph.type(result);
+  const auto dim = static_cast<size_t>(attributes<collet_dimension_attrs>(graph, node).dimension);
+  int64_t offset = 0;
+  for (ValueId o : node.operands) {
+    const ArrayType& t = graph.type(o);
+    if (t.elements == 0) continue;
+    KernelPlan plan;
+    plan.kernel = nest(t.dims);
+    Tracer tracer(graph, plan.kernel, leaf);
+    Position at = loop_position(0, t.dims.size());
+    Store s;
+    s.value = tracer.value(o, at);
+    at[dim].constant += offset;
+    offset += t.dims[dim];
+    s.index = tracer.linear(at, type.dims);
+    s.buffer = tracer.output(result);
+    plan.kernel.stores.push_back(s);
+    plan.writes.push_back(result);
+    plan.buffers = tracer.buffers();
+    out.push_back(std::move(plan));
+  }
+}
+
+bool contains(const Dims& dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
+
+KernelPlan scatter_kernel(const Graph& graph, const Node& node, const LeafTest& leaf) {
+  auto a = attributes<collet_scatter_attrs>(graph, node);
+  const size_t n = node.results.size();
+  const ValueId indices_value = node.operands[n];
+  const ArrayType& operand = graph.type(node.operands[0]);
+  const ArrayType& indices = graph.type(indices_value);
+  const ArrayType& update = graph.type(node.operands[n + 1]);
+  Dims window_dims = integers(graph, a.update_window_dims);
+  Dims inserted = integers(graph, a.inserted_window_dims);
+  Dims to_operand = integers(graph, a.scatter_dims_to_operand_dims);
+  Dims operand_batch = integers(graph, a.input_batching_dims);
+  Dims indices_batch = integers(graph, a.scatter_indices_batching_dims);
+  KernelPlan plan;
+  plan.kernel = nest(update.dims);
+  plan.kernel.sequential = true;
+  Tracer tracer(graph, plan.kernel, leaf);
+  Position at = loop_position(0, update.dims.size());
+  Position batch;
+  for (size_t d = 0; d < at.size(); ++d) {
+    if (!contains(window_dims, static_cast<int64_t>(d))) batch.at.push_back(at[d]);
+  }
+  const auto vector_dim = static_cast<size_t>(a.index_vector_dim);
+  auto indices_at = [&](int64_t k) {
+    Position p = batch;
+    if (vector_dim < indices.dims.size()) {
+      Index i;
+      i.constant = k;
+      p.at.insert(p.at.begin() + static_cast<int64_t>(vector_dim), i);
+    }
+    return p;
+  };
+  // Window extents and offsets in the operand.
+  Position target;
+  target.at.resize(operand.dims.size());
+  Dims extent(operand.dims.size(), 1);
+  size_t next = 0;
+  for (size_t d = 0; d < operand.dims.size(); ++d) {
+    const auto dim = static_cast<int64_t>(d);
+    if (contains(inserted, dim) || contains(operand_batch, dim)) continue;
+    const auto from = static_cast<size_t>(window_dims[next++]);
+    target[d] = at[from];
+    extent[d] = update.dims[from];
+  }
+  for (size_t k = 0; k < operand_batch.size(); ++k) {
+    target[static_cast<size_t>(operand_batch[k])] = indices_at(0)[static_cast<size_t>(indices_batch[k])];
+  }
+  // The whole window is dropped unless all of it lies inside.
+  TapeId mask = kNoTape;
+  for (size_t k = 0; k < to_operand.size(); ++k) {
+    const auto d = static_cast<size_t>(to_operand[k]);
+    TapeId x = tracer.value(indices_value, indices_at(static_cast<int64_t>(k)));
+    if (plan.kernel.tape[static_cast<size_t>(x)].type == COLLET_TYPE_U64) {
+      // Beyond s64 is beyond the end: halved, it still is.
+      x = tracer.op(COLLET_OP_MINIMUM, COLLET_TYPE_U64, {x, tracer.integer(COLLET_TYPE_U64, INT64_MAX)});
+    }
+    Index start = tracer.term(tracer.convert(x, COLLET_TYPE_S64));
+    mask = tracer.both(mask, tracer.in_range(start, operand.dims[d] - extent[d] + 1));
+    target[d] = add_scaled(target[d], start, 1);
+  }
+  Update u;
+  u.index = tracer.linear(target, operand.dims);
+  u.mask = mask;
+  const Block& block = graph.blocks[node.blocks[0]];
+  u.combine = n == 1 ? block.combine : static_cast<uint32_t>(COLLET_COMBINE_OTHER);
+  if (u.combine > COLLET_COMBINE_SECOND) u.combine = COLLET_COMBINE_OTHER;
+  if (u.combine == COLLET_COMBINE_OTHER) u.body = tracer.body(block);
+  for (size_t k = 0; k < n; ++k) {
+    TapeId x = tracer.value(node.operands[n + 1 + k], at);
+    u.values.push_back(tracer.convert(x, graph.type(node.results[k]).element));
+    u.types.push_back(graph.type(node.results[k]).element);
+    u.buffers.push_back(tracer.output(node.results[k]));
+    plan.writes.push_back(node.results[k]);
+    plan.copies.emplace_back(node.operands[k], node.results[k]);
+  }
+  plan.kernel.updates.push_back(std::move(u));
+  plan.buffers = tracer.buffers();
+  for (size_t k = 0; k < n; ++k) {
+    bool reads = std::find(plan.buffers.begin(), plan.buffers.end(), node.operands[k]) != plan.buffers.end();
+    if (!reads) plan.in_place.emplace_back(node.operands[k], node.results[k]);
+  }
+  return plan;
+}
+
+/// Operands that are read only where the result is written.
+void find_in_place(KernelPlan& plan, const Graph& graph) {
+  for (const Store& s : plan.kernel.stores) {
+    const ValueId result = plan.buffers[s.buffer];
+    for (uint32_t b = 0; b < plan.buffers.size(); ++b) {
+      const ValueId v = plan.buffers[b];
+      if (std::find(plan.writes.begin(), plan.writes.end(), v) != plan.writes.end()) continue;
+      if (collet_type_bytes(graph.type(v).element) != collet_type_bytes(graph.type(result).element)) continue;
+      if (graph.type(v).elements != graph.type(result).elements) continue;
+      bool same = true;
+      bool read = false;
+      for (const Instruction& i : plan.kernel.tape) {
+        if (i.op != TapeOp::kLoad || i.buffer != b) continue;
+        read = true;
+        same = same && i.index == s.index;
+      }
+      if (same && read) plan.in_place.emplace_back(v, result);
+    }
+  }
+}
+
+}  // namespace
+
+KernelPlan loop_kernel(const Graph& graph, const std::vector<ValueId>& roots, const LeafTest& leaf) {
+  const Dims& dims = graph.type(roots[0]).dims;
+  return row_kernel(graph, dims, dims.size(), roots, leaf);
+}
+
+KernelPlan row_kernel(const Graph& graph, const Dims& shape, size_t outer, const std::vector<ValueId>& roots,
+                      const LeafTest& leaf) {
+  KernelPlan plan;
+  plan.kernel = nest(Dims(shape.begin(), shape.begin() + static_cast<int64_t>(outer)),
+                     Dims(shape.begin() + static_cast<int64_t>(outer), shape.end()));
+  // A root that another one needs is computed in place as well.
+  const std::set<ValueId> own(roots.begin(), roots.end());
+  Tracer tracer(graph, plan.kernel, [&](ValueId v) { return own.count(v) == 0 && leaf(v); });
+  for (ValueId r : roots) {
+    const ArrayType& type = graph.type(r);
+    Position at = type.elements == make_type(0, shape).elements && type.dims.size() == shape.size()
+                      ? loop_position(0, shape.size())
+                      : loop_position(0, outer);
+    Store s;
+    s.value = tracer.value(r, at);
+    s.index = tracer.linear(at, type.dims);
+    s.buffer = tracer.output(r);
+    plan.kernel.stores.push_back(s);
+    plan.writes.push_back(r);
+  }
+  plan.buffers = tracer.buffers();
+  if (outer == shape.size()) find_in_place(plan, graph);
+  return plan;
+}
+
+bool has_node_kernel(const Graph& graph, const Node& node) {
+  switch (node.opcode) {
+    case COLLET_OP_REDUCE:
+    case COLLET_OP_SCATTER:
+    case COLLET_OP_REDUCE_WINDOW:
+      return is_scalar_block(graph, graph.blocks[node.blocks[0]]);
+    case COLLET_OP_SELECT_AND_SCATTER:
+      return is_scalar_block(graph, graph.blocks[node.blocks[0]]) &&
+             is_scalar_block(graph, graph.blocks[node.blocks[1]]);
+    case COLLET_OP_DYNAMIC_UPDATE_SLICE:
+    case COLLET_OP_CONCATENATE:
+    case COLLET_OP_DOT:
+    case COLLET_OP_CONVOLUTION:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool node_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, std::vector<KernelPlan>& out) {
+  switch (node.opcode) {
+    case COLLET_OP_REDUCE:
+      out.push_back(reduce_kernel(graph, node, leaf));
+      return true;
+    case COLLET_OP_DYNAMIC_UPDATE_SLICE:
+      out.push_back(dynamic_update_kernel(graph, node, leaf));
+      return true;
+    case COLLET_OP_CONCATENATE:
+      concatenate_kernels(graph, node, leaf, out);
+      return true;
+    case COLLET_OP_SCATTER:
+      out.push_back(scatter_kernel(graph, node, leaf));
+      return true;
+    case COLLET_OP_DOT:
+      out.push_back(dot_kernel(graph, node, leaf));
+      return true;
+    case COLLET_OP_CONVOLUTION:
+      out.push_back(convolution_kernel(graph, node, leaf));
+      return true;
+    case COLLET_OP_REDUCE_WINDOW:
+      out.push_back(reduce_window_kernel(graph, node, leaf));
+      return true;
+    case COLLET_OP_SELECT_AND_SCATTER:
+      select_and_scatter_kernels(graph, node, leaf, out);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_scalar_block(const Graph& graph, const Block& block) {
+  for (NodeId n : block.nodes) {
+    const Node& node = graph.nodes[n];
+    switch (node.opcode) {
+      case COLLET_OP_BROADCAST:
+      case COLLET_OP_RESHAPE:
+      case COLLET_OP_BITCAST:
+      case COLLET_OP_TRANSPOSE:
+        break;
+      case COLLET_OP_MAP:
+        if (!is_scalar_block(graph, graph.blocks[node.blocks[0]])) return false;
+        break;
+      default:
+        if (node.operands.empty()) return false;
+        if (node.opcode == COLLET_OP_SELECT || node.opcode == COLLET_OP_CLAMP) break;
+        if (!scalar_supported(node.opcode, graph.type(node.operands[0]).element)) return false;
+    }
+    for (ValueId v : node.results) {
+      if (graph.type(v).elements != 1) return false;
+    }
+    for (ValueId v : node.operands) {
+      if (graph.type(v).elements != 1) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace collet::codegen

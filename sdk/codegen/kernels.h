@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// From ops to kernels: the loop nest of each kind of op, with what is fused into it.
+
+#include <functional>
+#include <vector>
+
+#include "sdk/codegen/graph.h"
+#include "sdk/codegen/tape.h"
+
+namespace collet::codegen {
+
+/// A kernel and what its buffers are.
+struct KernelPlan {
+  Kernel kernel;
+  std::vector<ValueId> buffers;  ///< by buffer number
+  std::vector<ValueId> writes;
+  /// Pairs (operand, result) that may lie in the same memory.
+  std::vector<std::pair<ValueId, ValueId>> in_place;
+  /// Values that must be copied into a result before the kernel runs: (operand, result). Dropped where both lie in the
+  /// same memory.
+  std::vector<std::pair<ValueId, ValueId>> copies;
+};
+
+/// Holds for values that are read from memory.
+using LeafTest = std::function<bool(ValueId)>;
+
+/// The kernels that compute `roots`: values of the same shape of element-wise ops, movements and, where `inner_rank`
+/// is not 0, of reductions of the last `inner_rank` dimensions.
+KernelPlan loop_kernel(const Graph& graph, const std::vector<ValueId>& roots, const LeafTest& leaf);
+/// Values that are computed along rows: dimensions [0, outer) of `shape` are independent; reductions over the rest
+/// may stand between. Roots have the whole shape or its outer part.
+KernelPlan row_kernel(const Graph& graph, const Dims& shape, size_t outer, const std::vector<ValueId>& roots,
+                      const LeafTest& leaf);
+
+/// The kernels of a node that loop_kernel does not cover; false when there is none for it (a library call, control
+/// flow).
+bool node_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, std::vector<KernelPlan>& out);
+
+/// Whether node_kernels knows the node, without building anything.
+bool has_node_kernel(const Graph& graph, const Node& node);
+
+/// All of a block's ops are element-wise on scalars, so that it can be inlined.
+bool is_scalar_block(const Graph& graph, const Block& block);
+
+}  // namespace collet::codegen

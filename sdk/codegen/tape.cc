@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/tape.h"
+
+#include <algorithm>
+
+namespace collet::codegen {
+namespace {
+
+/// Calls `visit` for every index expression of the kernel.
+template <typename KernelType, typename Visit>
+void for_each_index(KernelType& kernel, Visit visit) {
+  for (auto& i : kernel.tape) {
+    if (i.op == TapeOp::kLoad || i.op == TapeOp::kIndex || i.op == TapeOp::kDivide || i.op == TapeOp::kModulo ||
+        i.op == TapeOp::kInRange) {
+      visit(i.index);
+    }
+  }
+  for (auto& s : kernel.stores) visit(s.index);
+  for (auto& u : kernel.updates) visit(u.index);
+}
+
+bool can_merge(const Kernel& kernel, size_t loop) {
+  if ((loop < kernel.outer) != (loop + 1 < kernel.outer)) return false;
+  bool ok = true;
+  for_each_index(kernel, [&](const Index& i) {
+    ok = ok && i.coefficient(loop) == i.coefficient(loop + 1) * kernel.loops[loop + 1].size;
+  });
+  return ok;
+}
+
+void erase_loop(Kernel& kernel, size_t loop) {
+  for_each_index(kernel, [&](Index& i) {
+    if (loop < i.coefficients.size()) i.coefficients.erase(i.coefficients.begin() + static_cast<int64_t>(loop));
+    while (!i.coefficients.empty() && i.coefficients.back() == 0) i.coefficients.pop_back();
+  });
+  kernel.loops.erase(kernel.loops.begin() + static_cast<int64_t>(loop));
+  if (loop < kernel.outer) --kernel.outer;
+}
+
+/// How well loop `loop` serves as the vectorised one: unit strides are good, gathers are bad.
+int64_t lane_score(const Kernel& kernel, size_t loop) {
+  int64_t score = 0;
+  auto access = [&](const Index& index, int64_t weight) {
+    int64_t c = index.coefficient(loop);
+    score += c == 0 ? 1 : c == 1 ? 3 * weight : c == -1 ? 2 : -4 * weight;
+  };
+  for (const Instruction& i : kernel.tape) {
+    if (i.op == TapeOp::kLoad) access(i.index, 1);
+  }
+  for (const Store& s : kernel.stores) access(s.index, 2);
+  for (const Update& u : kernel.updates) access(u.index, 2);
+  score *= 1000;
+  return score + std::min<int64_t>(kernel.loops[loop].size, 64) * 20 + static_cast<int64_t>(loop);
+}
+
+/// All reductions may be split among lanes.
+bool lanes_may_reduce(const Kernel& kernel) {
+  return std::all_of(kernel.reductions.begin(), kernel.reductions.end(), [](const Reduction& r) {
+    return r.combine >= COLLET_COMBINE_ADD && r.combine <= COLLET_COMBINE_XOR && r.condition == kNoTape;
+  });
+}
+
+}  // namespace
+
+bool Index::is_constant() const {
+  return terms.empty() && std::all_of(coefficients.begin(), coefficients.end(), [](int64_t c) { return c == 0; });
+}
+
+Index loop_index(size_t loop) {
+  Index i;
+  i.coefficients.assign(loop + 1, 0);
+  i.coefficients[loop] = 1;
+  return i;
+}
+
+Index add_scaled(const Index& a, const Index& b, int64_t scale) {
+  if (scale == 0) return a;
+  Index r = a;
+  r.coefficients.resize(std::max(a.coefficients.size(), b.coefficients.size()), 0);
+  for (size_t i = 0; i < b.coefficients.size(); ++i) r.coefficients[i] += scale * b.coefficients[i];
+  while (!r.coefficients.empty() && r.coefficients.back() == 0) r.coefficients.pop_back();
+  r.constant += scale * b.constant;
+  for (auto [value, c] : b.terms) {
+    auto found = std::find_if(r.terms.begin(), r.terms.end(), [&](const auto& t) { return t.first == value; });
+    if (found == r.terms.end()) {
+      r.terms.emplace_back(value, scale * c);
+    } else {
+      found->second += scale * c;
+      if (found->second == 0) r.terms.erase(found);
+    }
+  }
+  return r;
+}
+
+std::vector<uint64_t> loop_dependencies(const Kernel& kernel) {
+  std::vector<uint64_t> deps(kernel.tape.size(), 0);
+  uint64_t outer = kernel.outer >= 64 ? ~uint64_t{0} : (uint64_t{1} << kernel.outer) - 1;
+  for (size_t k = 0; k < kernel.tape.size(); ++k) {
+    const Instruction& i = kernel.tape[k];
+    uint64_t d = 0;
+    for (TapeId a : i.args) d |= deps[static_cast<size_t>(a)];
+    for (size_t l = 0; l < i.index.coefficients.size(); ++l) {
+      if (i.index.coefficients[l] != 0) d |= uint64_t{1} << l;
+    }
+    for (auto& term : i.index.terms) d |= deps[static_cast<size_t>(term.first)];
+    if (i.mask != kNoTape) d |= deps[static_cast<size_t>(i.mask)];
+    if (i.op == TapeOp::kReduced) d |= outer;
+    deps[k] = d;
+  }
+  return deps;
+}
+
+void collapse_loops(Kernel& kernel) {
+  for (size_t l = kernel.loops.size(); l-- > 0;) {
+    if (kernel.loops[l].size == 1) erase_loop(kernel, l);
+  }
+  for (size_t l = kernel.loops.size(); l-- > 1;) {
+    if (!can_merge(kernel, l - 1)) continue;
+    kernel.loops[l].size *= kernel.loops[l - 1].size;
+    erase_loop(kernel, l - 1);
+  }
+}
+
+bool is_narrow_float(uint32_t type) {
+  return collet_type_kind(type) == COLLET_KIND_FLOAT && type != COLLET_TYPE_F32 && type != COLLET_TYPE_F64;
+}
+
+int compute_bytes(uint32_t type) {
+  if (is_narrow_float(type)) return 4;
+  if (type == COLLET_TYPE_C64) return 4;
+  if (type == COLLET_TYPE_C128) return 8;
+  return std::max<int>(1, static_cast<int>(collet_type_bytes(type)));
+}
+
+void choose_lanes(Kernel& kernel, int vector_bits) {
+  kernel.lanes = 1;
+  kernel.lane_loop = kernel.loops.size();
+  size_t first = 0;
+  size_t last = kernel.loops.size();
+  if (!kernel.reductions.empty() && !lanes_may_reduce(kernel)) last = kernel.outer;
+  if (kernel.outer == kernel.loops.size() || kernel.reductions.empty()) first = 0;
+  if (kernel.sequential) {
+    // Lanes of one vector must not touch the same element: only a loop that walks the target with unit stride.
+    for (size_t l = first; l < last; ++l) {
+      bool unit = !kernel.updates.empty() || !kernel.stores.empty();
+      for (const Update& u : kernel.updates) unit = unit && u.index.coefficient(l) == 1;
+      for (const Store& s : kernel.stores) unit = unit && s.index.coefficient(l) == 1;
+      for (const Update& u : kernel.updates) {
+        auto deps = loop_dependencies(kernel);
+        for (auto& t : u.index.terms) unit = unit && !(deps[static_cast<size_t>(t.first)] >> l & 1);
+      }
+      if (unit) kernel.lane_loop = l;
+    }
+    if (kernel.lane_loop == kernel.loops.size()) return;
+  } else {
+    int64_t best = INT64_MIN;
+    for (size_t l = first; l < last; ++l) {
+      if (kernel.loops[l].size < 2) continue;
+      int64_t score = lane_score(kernel, l);
+      if (score > best) {
+        best = score;
+        kernel.lane_loop = l;
+      }
+    }
+    if (best == INT64_MIN) return;
+  }
+  auto deps = loop_dependencies(kernel);
+  int bytes = 1;
+  for (size_t k = 0; k < kernel.tape.size(); ++k) {
+    if (!(deps[k] >> kernel.lane_loop & 1)) continue;
+    const Instruction& i = kernel.tape[k];
+    bool index = i.op == TapeOp::kIndex || i.op == TapeOp::kDivide || i.op == TapeOp::kModulo || i.op == TapeOp::kStart;
+    bytes = std::max(bytes, index ? 4 : compute_bytes(i.type));
+    if (i.op == TapeOp::kOp && i.opcode == COLLET_OP_CONVERT) bytes = std::max(bytes, 4);
+  }
+  for (const Reduction& r : kernel.reductions) {
+    for (uint32_t t : r.types) bytes = std::max(bytes, compute_bytes(t));
+  }
+  kernel.lanes = vector_bits / (8 * std::max(bytes, 2));
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The form between program and machine code: a kernel is a loop nest with a tape, a list of instructions in SSA form
+/// that is evaluated at each point of the nest. Nothing in it knows LLVM. Every access to memory is an affine map of the
+/// loop variables, plus terms that are computed (gathered indices, quotients).
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sdk/codegen/graph.h"
+
+namespace collet::codegen {
+
+using TapeId = int32_t;
+inline constexpr TapeId kNoTape = -1;
+
+/// constant + sum of coefficient * loop variable + sum of coefficient * tape value.
+struct Index {
+  std::vector<int64_t> coefficients;  ///< one per loop; missing ones are zero
+  int64_t constant = 0;
+  std::vector<std::pair<TapeId, int64_t>> terms;
+
+  int64_t coefficient(size_t loop) const { return loop < coefficients.size() ? coefficients[loop] : 0; }
+  bool is_constant() const;
+  bool operator==(const Index&) const = default;
+  auto operator<=>(const Index&) const = default;
+};
+
+/// The variable of a loop.
+Index loop_index(size_t loop);
+/// a + scale * b.
+Index add_scaled(const Index& a, const Index& b, int64_t scale);
+
+enum class TapeOp : uint8_t {
+  kConstant,  ///< `bits`
+  kLoad,      ///< buffer[index], zero where `mask` is false
+  kIndex,     ///< value of `index`, as s64
+  kDivide,    ///< floor(index / a), s64
+  kModulo,    ///< index - a * floor(index / a), s64
+  kStart,     ///< args[0], an integer of any type, clamped into [0, a]; s64
+  kInRange,   ///< 0 <= index < a; pred
+  kOp,        ///< an elementwise opcode over args
+  kReduced,   ///< result `a` of reduction `b`
+};
+
+struct Instruction {
+  TapeOp op = TapeOp::kConstant;
+  uint32_t opcode = 0;  ///< of kOp
+  uint32_t type = 0;    ///< element type of the result
+  std::vector<TapeId> args;
+  Index index;
+  int64_t a = 0;  ///< also: comparison direction, bits of reduce-precision
+  int64_t b = 0;
+  uint32_t buffer = 0;    ///< of kLoad
+  TapeId mask = kNoTape;  ///< of kLoad: a pred
+  std::array<uint64_t, 2> bits{};
+
+  bool operator==(const Instruction&) const = default;
+  auto operator<=>(const Instruction&) const = default;
+};
+
+/// A scalar computation on its own tape: body of a reduction. Argument i is instruction i, a kConstant that is never
+/// emitted.
+struct ScalarBody {
+  uint32_t arguments = 0;
+  std::vector<Instruction> tape;
+  std::vector<TapeId> results;
+  bool operator==(const ScalarBody&) const = default;
+  auto operator<=>(const ScalarBody&) const = default;
+};
+
+/// Folds `inputs` over the inner loops, beginning with `inits`.
+struct Reduction {
+  uint32_t combine = COLLET_COMBINE_OTHER;
+  std::vector<TapeId> inputs;
+  std::vector<TapeId> inits;
+  std::vector<uint32_t> types;
+  ScalarBody body;             ///< where combine is OTHER: accumulators, then inputs
+  TapeId condition = kNoTape;  ///< a point where it is false is skipped
+  bool operator==(const Reduction&) const = default;
+  auto operator<=>(const Reduction&) const = default;
+};
+
+/// Writes `value` to buffer[index].
+struct Store {
+  uint32_t buffer = 0;
+  TapeId value = kNoTape;
+  Index index;
+  TapeId mask = kNoTape;  ///< a pred; nothing is written where it is false
+  bool operator==(const Store&) const = default;
+  auto operator<=>(const Store&) const = default;
+};
+
+/// Several stores that read and write together: scatter with any body.
+struct Update {
+  std::vector<uint32_t> buffers;
+  std::vector<TapeId> values;
+  std::vector<uint32_t> types;
+  Index index;  ///< one for all
+  TapeId mask = kNoTape;
+  uint32_t combine = COLLET_COMBINE_OTHER;
+  ScalarBody body;
+  bool operator==(const Update&) const = default;
+  auto operator<=>(const Update&) const = default;
+};
+
+struct Loop {
+  int64_t size = 0;
+  bool operator==(const Loop&) const = default;
+  auto operator<=>(const Loop&) const = default;
+};
+
+/// One compiled function. Loops [0, outer) are those of results; the rest, the inner ones, are folded by reductions or
+/// walked once per stage of a row-wise fusion.
+struct Kernel {
+  std::vector<Loop> loops;
+  size_t outer = 0;
+  std::vector<Instruction> tape;
+  std::vector<Reduction> reductions;
+  std::vector<Store> stores;
+  std::vector<Update> updates;
+  uint32_t buffers = 0;     ///< buffers that the tape names: 0 .. buffers - 1
+  bool sequential = false;  ///< iterations of the outer loops must keep their order
+  size_t lane_loop = 0;     ///< the loop that is vectorised, chosen by schedule()
+  int lanes = 1;
+
+  bool operator==(const Kernel&) const = default;
+  auto operator<=>(const Kernel&) const = default;
+};
+
+/// Loops that each tape value depends on, as a bit set.
+std::vector<uint64_t> loop_dependencies(const Kernel& kernel);
+
+/// Merges adjacent loops that every access walks as one, and drops loops of size 1.
+void collapse_loops(Kernel& kernel);
+
+/// Chooses the loop to vectorise and its width for registers of `vector_bits`.
+void choose_lanes(Kernel& kernel, int vector_bits);
+
+/// Bytes of one element of `type` while it is computed with.
+int compute_bytes(uint32_t type);
+
+/// True where a float type is computed as f32 and rounded after each op.
+bool is_narrow_float(uint32_t type);
+
+}  // namespace collet::codegen

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/window_kernels.h"
+
+#include <algorithm>
+
+#include "sdk/codegen/trace.h"
+
+namespace collet::codegen {
+namespace {
+
+struct Window {
+  Dims size, stride, low, high, base_dilation, dilation, reversal;
+};
+
+Window window_of(const Graph& graph, const collet_window& w) {
+  return {integers(graph, w.size),         integers(graph, w.stride),        integers(graph, w.padding_low),
+          integers(graph, w.padding_high), integers(graph, w.base_dilation), integers(graph, w.window_dilation),
+          integers(graph, w.reversal)};
+}
+
+/// Index in the operand for output position `out` and window position `in` of one dimension; what must hold for the
+/// place to exist is added to `inside`.
+Index window_index(Tracer& tracer, const Window& w, size_t d, const Index& out, const Index& in, int64_t extent,
+                   TapeId& inside) {
+  Index at;
+  at.constant = -w.low[d];
+  at = add_scaled(at, out, w.stride[d]);
+  at = add_scaled(at, in, w.dilation[d]);
+  if (w.base_dilation[d] != 1) {
+    Index q;
+    Index rest;
+    tracer.divide(at, w.base_dilation[d], q, rest);
+    inside = tracer.both(inside, tracer.in_range(rest, 1));
+    at = q;
+  }
+  inside = tracer.both(inside, tracer.in_range(at, extent));
+  return at;
+}
+
+/// The type in which products are summed.
+uint32_t sum_type(uint32_t result) {
+  return is_narrow_float(result) ? static_cast<uint32_t>(COLLET_TYPE_F32) : result;
+}
+
+/// Stores the sum of lhs * rhs over the inner loops.
+void sum_of_products(Tracer& tracer, KernelPlan& plan, TapeId lhs, TapeId rhs, ValueId result, const Index& index,
+                     uint32_t type) {
+  const uint32_t sum = sum_type(type);
+  TapeId product = tracer.op(COLLET_OP_MULTIPLY, sum, {tracer.convert(lhs, sum), tracer.convert(rhs, sum)});
+  Reduction r;
+  r.combine = type == COLLET_TYPE_PRED ? COLLET_COMBINE_OR : COLLET_COMBINE_ADD;
+  r.inputs = {product};
+  r.inits = {tracer.integer(sum, 0)};
+  r.types = {sum};
+  plan.kernel.reductions.push_back(r);
+  Instruction reduced;
+  reduced.op = TapeOp::kReduced;
+  reduced.type = sum;
+  reduced.b = static_cast<int64_t>(plan.kernel.reductions.size()) - 1;
+  plan.kernel.tape.push_back(reduced);
+  TapeId value = tracer.convert(static_cast<TapeId>(plan.kernel.tape.size()) - 1, type);
+  plan.kernel.stores.push_back({tracer.output(result), value, index, kNoTape});
+  plan.writes.push_back(result);
+  plan.buffers = tracer.buffers();
+}
+
+int64_t at_dim(const ArrayType& t, int64_t d) {
+  return t.dims[static_cast<size_t>(d)];
+}
+
+}  // namespace
+
+KernelPlan dot_kernel(const Graph& graph, const Node& node, const LeafTest& leaf) {
+  auto a = attributes<collet_dot_attrs>(graph, node);
+  Dims lhs_batch = integers(graph, a.lhs_batch);
+  Dims rhs_batch = integers(graph, a.rhs_batch);
+  Dims lhs_contracting = integers(graph, a.lhs_contracting);
+  Dims rhs_contracting = integers(graph, a.rhs_contracting);
+  const ArrayType& lhs = graph.type(node.operands[0]);
+  const ArrayType& rhs = graph.type(node.operands[1]);
+  const ArrayType& type = graph.type(node.results[0]);
+  KernelPlan plan;
+  for (int64_t d : type.dims) plan.kernel.loops.push_back({d});
+  plan.kernel.outer = type.dims.size();
+  for (int64_t d : lhs_contracting) plan.kernel.loops.push_back({at_dim(lhs, d)});
+  Position lhs_at;
+  Position rhs_at;
+  lhs_at.at.resize(lhs.dims.size());
+  rhs_at.at.resize(rhs.dims.size());
+  auto taken = [](const Dims& x, const Dims& y, size_t d) {
+    return std::find(x.begin(), x.end(), static_cast<int64_t>(d)) != x.end() ||
+           std::find(y.begin(), y.end(), static_cast<int64_t>(d)) != y.end();
+  };
+  size_t loop = 0;
+  for (size_t i = 0; i < lhs_batch.size(); ++i, ++loop) {
+    lhs_at[static_cast<size_t>(lhs_batch[i])] = loop_index(loop);
+    rhs_at[static_cast<size_t>(rhs_batch[i])] = loop_index(loop);
+  }
+  for (size_t d = 0; d < lhs.dims.size(); ++d) {
+    if (!taken(lhs_batch, lhs_contracting, d)) lhs_at[d] = loop_index(loop++);
+  }
+  for (size_t d = 0; d < rhs.dims.size(); ++d) {
+    if (!taken(rhs_batch, rhs_contracting, d)) rhs_at[d] = loop_index(loop++);
+  }
+  for (size_t i = 0; i < lhs_contracting.size(); ++i, ++loop) {
+    lhs_at[static_cast<size_t>(lhs_contracting[i])] = loop_index(loop);
+    rhs_at[static_cast<size_t>(rhs_contracting[i])] = loop_index(loop);
+  }
+  Tracer tracer(graph, plan.kernel, leaf);
+  TapeId x = tracer.value(node.operands[0], lhs_at);
+  TapeId y = tracer.value(node.operands[1], rhs_at);
+  Index out = tracer.linear(loop_position(0, type.dims.size()), type.dims);
+  sum_of_products(tracer, plan, x, y, node.results[0], out, type.element);
+  return plan;
+}
+
+KernelPlan convolution_kernel(const Graph& graph, const Node& node, const LeafTest& leaf) {
+  auto a = attributes<collet_convolution_attrs>(graph, node);
+  Window w = window_of(graph, a.window);
+  Dims input_spatial = integers(graph, a.labels.input_spatial);
+  Dims kernel_spatial = integers(graph, a.labels.kernel_spatial);
+  Dims output_spatial = integers(graph, a.labels.output_spatial);
+  const ArrayType& input = graph.type(node.operands[0]);
+  const ArrayType& filter = graph.type(node.operands[1]);
+  const ArrayType& type = graph.type(node.results[0]);
+  const size_t rank = w.size.size();
+  KernelPlan plan;
+  Kernel& k = plan.kernel;
+  for (int64_t d : type.dims) k.loops.push_back({d});
+  k.outer = type.dims.size();
+  for (int64_t s : w.size) k.loops.push_back({s});
+  const int64_t in_features = at_dim(filter, a.labels.kernel_input_feature);
+  k.loops.push_back({in_features});
+  Tracer tracer(graph, k, leaf);
+  Position at = loop_position(0, type.dims.size());
+  const Index& batch = at[static_cast<size_t>(a.labels.output_batch)];
+  const Index& feature = at[static_cast<size_t>(a.labels.output_feature)];
+  const Index in_feature = loop_index(k.outer + rank);
+  Position from;
+  Position filter_at;
+  from.at.resize(input.dims.size());
+  filter_at.at.resize(filter.dims.size());
+  TapeId inside = kNoTape;
+  for (size_t d = 0; d < rank; ++d) {
+    Index in = loop_index(k.outer + d);
+    auto dim = static_cast<size_t>(input_spatial[d]);
+    from[dim] = window_index(tracer, w, d, at[static_cast<size_t>(output_spatial[d])], in, input.dims[dim], inside);
+    Index tap = in;
+    if (!w.reversal.empty() && w.reversal[d]) {
+      Index last;
+      last.constant = w.size[d] - 1;
+      tap = add_scaled(last, in, -1);
+    }
+    filter_at[static_cast<size_t>(kernel_spatial[d])] = tap;
+  }
+  const int64_t out_features = at_dim(type, a.labels.output_feature);
+  Index group;
+  Index rest;
+  Index input_feature = in_feature;
+  Index input_batch = batch;
+  if (a.feature_groups > 1) {
+    tracer.divide(feature, out_features / a.feature_groups, group, rest);
+    input_feature = add_scaled(in_feature, group, in_features);
+  }
+  if (a.batch_groups > 1) {
+    tracer.divide(feature, out_features / a.batch_groups, group, rest);
+    input_batch = add_scaled(batch, group, at_dim(input, a.labels.input_batch) / a.batch_groups);
+  }
+  from[static_cast<size_t>(a.labels.input_batch)] = input_batch;
+  from[static_cast<size_t>(a.labels.input_feature)] = input_feature;
+  filter_at[static_cast<size_t>(a.labels.kernel_input_feature)] = in_feature;
+  filter_at[static_cast<size_t>(a.labels.kernel_output_feature)] = feature;
+  TapeId x = tracer.value(node.operands[0], from, inside);
+  TapeId y = tracer.value(node.operands[1], filter_at);
+  sum_of_products(tracer, plan, x, y, node.results[0], tracer.linear(at, type.dims), type.element);
+  return plan;
+}
+
+KernelPlan reduce_window_kernel(const Graph& graph, const Node& node, const LeafTest& leaf) {
+  Window w = window_of(graph, attributes<collet_window_attrs>(graph, node).window);
+  const size_t n = node.results.size();
+  const ArrayType& input = graph.type(node.operands[0]);
+  const ArrayType& type = graph.type(node.results[0]);
+  KernelPlan plan;
+  Kernel& k = plan.kernel;
+  for (int64_t d : type.dims) k.loops.push_back({d});
+  k.outer = type.dims.size();
+  for (int64_t s : w.size) k.loops.push_back({s});
+  Tracer tracer(graph, k, leaf);
+  Position at = loop_position(0, type.dims.size());
+  Position from;
+  from.at.resize(input.dims.size());
+  TapeId inside = kNoTape;
+  for (size_t d = 0; d < input.dims.size(); ++d) {
+    from[d] = window_index(tracer, w, d, at[d], loop_index(k.outer + d), input.dims[d], inside);
+  }
+  Reduction r;
+  const Block& block = graph.blocks[node.blocks[0]];
+  r.combine =
+      n == 1 && block.combine <= COLLET_COMBINE_XOR ? block.combine : static_cast<uint32_t>(COLLET_COMBINE_OTHER);
+  for (size_t i = 0; i < n; ++i) {
+    r.inputs.push_back(tracer.value(node.operands[i], from, inside));
+    r.inits.push_back(tracer.value(node.operands[n + i], {}));
+    r.types.push_back(graph.type(node.results[i]).element);
+  }
+  r.condition = inside;
+  if (r.combine == COLLET_COMBINE_OTHER) r.body = tracer.body(block);
+  k.reductions.push_back(std::move(r));
+  for (size_t i = 0; i < n; ++i) {
+    Instruction reduced;
+    reduced.op = TapeOp::kReduced;
+    reduced.type = graph.type(node.results[i]).element;
+    reduced.a = static_cast<int64_t>(i);
+    k.tape.push_back(reduced);
+    auto value = static_cast<TapeId>(k.tape.size()) - 1;
+    k.stores.push_back({tracer.output(node.results[i]), value, tracer.linear(at, type.dims), kNoTape});
+    plan.writes.push_back(node.results[i]);
+  }
+  plan.buffers = tracer.buffers();
+  return plan;
+}
+
+void select_and_scatter_kernels(const Graph& graph, const Node& node, const LeafTest& leaf,
+                                std::vector<KernelPlan>& out) {
+  Window w = window_of(graph, attributes<collet_window_attrs>(graph, node).window);
+  const ArrayType& operand = graph.type(node.operands[0]);
+  const ArrayType& source = graph.type(node.operands[1]);
+  const ValueId result = node.results[0];
+  KernelPlan fill;
+  for (int64_t d : operand.dims) fill.kernel.loops.push_back({d});
+  fill.kernel.outer = operand.dims.size();
+  {
+    Tracer tracer(graph, fill.kernel, leaf);
+    TapeId init = tracer.value(node.operands[2], {});
+    Index at = tracer.linear(loop_position(0, operand.dims.size()), operand.dims);
+    fill.kernel.stores.push_back({tracer.output(result), init, at, kNoTape});
+    fill.writes.push_back(result);
+    fill.buffers = tracer.buffers();
+  }
+  out.push_back(std::move(fill));
+
+  KernelPlan plan;
+  Kernel& k = plan.kernel;
+  for (int64_t d : source.dims) k.loops.push_back({d});
+  k.outer = source.dims.size();
+  for (int64_t s : w.size) k.loops.push_back({s});
+  k.sequential = true;
+  Tracer tracer(graph, k, leaf);
+  Position at = loop_position(0, source.dims.size());
+  Position from;
+  from.at.resize(operand.dims.size());
+  TapeId inside = kNoTape;
+  for (size_t d = 0; d < operand.dims.size(); ++d) {
+    from[d] = window_index(tracer, w, d, at[d], loop_index(k.outer + d), operand.dims[d], inside);
+  }
+  // Held so far: (found, value, place). A new one takes over unless select(held, new).
+  TapeId x = tracer.value(node.operands[0], from, inside);
+  TapeId place = tracer.index_value(tracer.linear(from, operand.dims));
+  const uint32_t type = operand.element;
+  Reduction r;
+  r.types = {COLLET_TYPE_PRED, type, COLLET_TYPE_S64};
+  r.inits = {tracer.integer(COLLET_TYPE_PRED, 0), tracer.integer(type, 0), tracer.integer(COLLET_TYPE_S64, 0)};
+  r.inputs = {tracer.integer(COLLET_TYPE_PRED, 1), x, place};
+  r.condition = inside;
+  ScalarBody select = tracer.body(graph.blocks[node.blocks[0]]);
+  ScalarBody& body = r.body;
+  body.arguments = 6;
+  for (size_t i = 0; i < 6; ++i) {
+    Instruction argument;
+    argument.type = r.types[i % 3];
+    argument.a = static_cast<int64_t>(i) + 1;
+    body.tape.push_back(argument);
+  }
+  auto moved = [&](TapeId t) {  // arguments of select are the held value and the new one
+    if (t == 0) return TapeId{1};
+    if (t == 1) return TapeId{4};
+    return static_cast<TapeId>(t + 4);
+  };
+  for (size_t i = 2; i < select.tape.size(); ++i) {
+    Instruction copy = select.tape[i];
+    for (TapeId& t : copy.args) t = moved(t);
+    body.tape.push_back(copy);
+  }
+  auto add = [&](uint32_t opcode, uint32_t t, std::vector<TapeId> args) {
+    Instruction i;
+    i.op = TapeOp::kOp;
+    i.opcode = opcode;
+    i.type = t;
+    i.args = std::move(args);
+    body.tape.push_back(i);
+    return static_cast<TapeId>(body.tape.size()) - 1;
+  };
+  TapeId keep = add(COLLET_OP_AND, COLLET_TYPE_PRED, {0, moved(select.results[0])});
+  body.results = {3, add(COLLET_OP_SELECT, type, {keep, 1, 4}), add(COLLET_OP_SELECT, COLLET_TYPE_S64, {keep, 2, 5})};
+  k.reductions.push_back(r);
+  std::vector<TapeId> held;
+  for (int64_t i = 0; i < 3; ++i) {
+    Instruction reduced;
+    reduced.op = TapeOp::kReduced;
+    reduced.type = r.types[static_cast<size_t>(i)];
+    reduced.a = i;
+    k.tape.push_back(reduced);
+    held.push_back(static_cast<TapeId>(k.tape.size()) - 1);
+  }
+  Update u;
+  u.buffers = {tracer.output(result)};
+  u.values = {tracer.value(node.operands[1], at)};
+  u.types = {type};
+  u.index = tracer.term(held[2]);
+  u.mask = held[0];
+  const Block& scatter = graph.blocks[node.blocks[1]];
+  u.combine = scatter.combine <= COLLET_COMBINE_SECOND ? scatter.combine : static_cast<uint32_t>(COLLET_COMBINE_OTHER);
+  if (u.combine == COLLET_COMBINE_OTHER) u.body = tracer.body(scatter);
+  k.updates.push_back(std::move(u));
+  plan.buffers = tracer.buffers();
+  plan.writes = {result};
+  out.push_back(std::move(plan));
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/kernel_backend.hpp>
+#include <collet/kernel_loops.hpp>
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "sdk/include/tests/program_writer.h"
+
+namespace collet::kernel {
+
+using testing::program_of;
+using testing::ProgramWriter;
+
+constexpr TypeSet f32{COLLET_TYPE_F32};
+inline int alive = 0;  // pieces of device memory
+inline int allocations_until_failure = -1;
+
+/// Memory by name, poisoned when it comes, so that a read of what nobody wrote shows.
+class TestDevice final : public Device {
+ public:
+  Memory allocate(uint64_t bytes, uint64_t) override {
+    if (allocations_until_failure >= 0 && allocations_until_failure-- == 0) throw std::bad_alloc();
+    ++alive;
+    pieces_[++last_].assign(bytes, '\xee');
+    return last_;
+  }
+  void free(Memory memory) noexcept override { alive -= static_cast<int>(pieces_.erase(memory)); }
+  void write(Memory to, uint64_t offset, const void* from, uint64_t bytes) override {
+    std::memcpy(find(to, offset, bytes), from, bytes);
+  }
+  void read(Memory from, uint64_t offset, void* to, uint64_t bytes) override {
+    std::memcpy(to, find(from, offset, bytes), bytes);
+  }
+  void copy(Memory to, uint64_t to_offset, Memory from, uint64_t from_offset, uint64_t bytes) override {
+    std::memcpy(find(to, to_offset, bytes), find(from, from_offset, bytes), bytes);
+    ++copies;
+  }
+  char* find(Memory memory, uint64_t offset, uint64_t bytes) {
+    std::vector<char>& piece = pieces_.at(memory);
+    if (offset + bytes > piece.size()) throw Error(COLLET_OUT_OF_RANGE, "outside");
+    return piece.data() + offset;
+  }
+  float* floats(const Array& array) {
+    return array.bytes ? reinterpret_cast<float*>(find(array.memory, array.offset, array.bytes)) : nullptr;
+  }
+  static inline int copies = 0;
+
+ private:
+  std::map<Memory, std::vector<char>> pieces_;
+  Memory last_ = 0;
+};
+inline float* floats(Device& device, const Array& array) {
+  return static_cast<TestDevice&>(device).floats(array);
+}
+
+inline Kernel add_kernel() {
+  return {COLLET_OP_ADD, f32, f32, [](Device& device, const Op& op) {
+            loop_binary(op.result().elements, floats(device, op.operand(0)), floats(device, op.operand(1)),
+                        floats(device, op.result()), [](float x, float y) { return x + y; });
+          }};
+}
+
+inline Backend describe() {
+  Backend backend;
+  backend.name = "test";
+  backend.types = {{COLLET_TYPE_F32, COLLET_MAY_COMPUTE}, {COLLET_TYPE_S32, COLLET_MAY_MOVE}};
+  backend.fusions = true;
+  backend.kernels = {
+      add_kernel(),
+      {COLLET_OP_NEGATE, f32, f32,
+       [](Device&, const Op& op) { throw Error(COLLET_UNAVAILABLE, "lost: " + op.name()); }},
+      {COLLET_OP_SQRT, f32, f32, [](Device&, const Op&) { throw 7; }},
+      {COLLET_OP_DOT, f32, f32,
+       [](Device& device, const Op& op) {
+         MatrixProduct product;
+         matrix_product_of(op, &product);
+         loop_product<float>(product, floats(device, op.operand(0)), floats(device, op.operand(1)),
+                             floats(device, op.result()));
+       },
+       is_plain_product},
+      {COLLET_OP_REDUCE, f32, f32,
+       [](Device& device, const Op& op) {
+         loop_reduce<float>(reduction_of(op), floats(device, op.operand(0)), *floats(device, op.operand(1)),
+                            floats(device, op.result()), [](float x, float y) { return x + y; });
+       },
+       [](const Op& op) { return is_simple_reduction(op) && op.combine() == COLLET_COMBINE_ADD; },
+       [](const Op&) { return uint64_t{1000}; }, [](const Op&) { return 42.0; }},
+  };
+  add_moves(&backend.kernels, TypeSet{COLLET_TYPE_F32, COLLET_TYPE_S32},
+            [](Device& device, const Move& move, const Array& from, const Array& to) {
+              auto& test = static_cast<TestDevice&>(device);
+              loop_move(move, test.floats(from), test.floats(to));
+            });
+  backend.open_device = [](uint32_t) { return std::make_unique<TestDevice>(); };
+  return backend;
+}
+
+/// A backend, opened, and what a caller does with it.
+class KernelBackend : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    allocations_until_failure = -1;
+    collet_host host{};
+    host.struct_size = sizeof host;
+    host.abi_major = COLLET_ABI_MAJOR;
+    ASSERT_EQ(detail::enter<describe>(&host, &table, &error), COLLET_OK);
+    collet_open_options options{};
+    options.struct_size = sizeof options;
+    collet_instance_info info{};
+    info.struct_size = sizeof info;
+    ASSERT_EQ(table->open(&options, &instance, &info, &error), COLLET_OK) << error.message;
+    EXPECT_STREQ(info.name, "test");
+    EXPECT_EQ(info.opset, COLLET_OPSET);
+  }
+  void TearDown() override {
+    table->close(instance);
+    EXPECT_EQ(alive, 0);
+  }
+
+  collet_backend_buffer* buffer(uint64_t bytes) {
+    collet_backend_buffer* out = nullptr;
+    void* host_pointer = &out;
+    EXPECT_EQ(table->alloc(instance, 0, 0, bytes, 64, &out, &host_pointer, &error), COLLET_OK) << error.message;
+    EXPECT_EQ(host_pointer, nullptr);
+    return out;
+  }
+  void transfer(collet_backend_buffer* device, void* host, uint64_t bytes, bool up) {
+    const collet_place on_device{device, nullptr, 0}, on_host{nullptr, host, 0};
+    const collet_copy_region region{up ? on_host : on_device, up ? on_device : on_host, bytes};
+    EXPECT_EQ(table->copy(instance, &region, 1, nullptr, &error), COLLET_OK) << error.message;
+  }
+  collet_backend_executable* compile(const std::vector<uint64_t>& block) {
+    collet_compile_options options{};
+    options.struct_size = sizeof options;
+    const uint32_t assignment[] = {0};
+    options.assignment = assignment;
+    options.participants = 1;
+    facts = {};
+    facts.struct_size = sizeof facts;
+    collet_backend_executable* out = nullptr;
+    rejection.struct_size = sizeof rejection;
+    rejection.count = 8;
+    rejection.ops = rejected;
+    std::vector<uint64_t> copy = block;
+    status = table->compile(instance, program_of(copy), &options, &out, &facts, &rejection, &error);
+    std::fill(copy.begin(), copy.end(), ~UINT64_C(0));  // the program is gone once compile returns
+    return status == COLLET_OK ? out : nullptr;
+  }
+
+  /// Runs a program; result r shares argument shared[r]'s buffer unless that is -1.
+  std::vector<std::vector<float>> run(const std::vector<uint64_t>& block, std::vector<std::vector<float>> inputs,
+                                      std::vector<int> shared = {}) {
+    collet_backend_executable* executable = compile(block);
+    if (!executable) return {};
+    const collet_program* p = program_of(block);
+    const collet_region* entry = collet_region_at(p, 0);
+    std::vector<collet_argument> arguments(entry->arguments.count), results(entry->results.count);
+    std::vector<collet_backend_buffer*> buffers;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      arguments[i].bytes = inputs[i].size() * sizeof(float);
+      if (arguments[i].bytes == 0) continue;
+      buffers.push_back(arguments[i].buffer = buffer(arguments[i].bytes));
+      transfer(arguments[i].buffer, inputs[i].data(), arguments[i].bytes, true);
+    }
+    for (uint32_t r = 0; r < results.size(); ++r) {
+      results[r].bytes = collet_value_type(p, collet_ref_at(p, entry->results.first + r))->bytes;
+      if (r < shared.size() && shared[r] >= 0) {
+        results[r].buffer = arguments[static_cast<size_t>(shared[r])].buffer;
+      } else if (results[r].bytes != 0) {
+        buffers.push_back(results[r].buffer = buffer(results[r].bytes));
+      }
+    }
+    collet_launch launch{};
+    launch.arguments = arguments.data();
+    launch.argument_count = static_cast<uint32_t>(arguments.size());
+    launch.results = results.data();
+    launch.result_count = static_cast<uint32_t>(results.size());
+    if (facts.workspace_bytes) buffers.push_back(launch.workspace.buffer = buffer(facts.workspace_bytes));
+    launch.workspace.bytes = facts.workspace_bytes;
+    status = table->execute(executable, &launch, 1, 1, &error);
+    std::vector<std::vector<float>> out;
+    for (const collet_argument& result : results) {
+      out.emplace_back(result.bytes / sizeof(float));
+      if (result.bytes && status == COLLET_OK) transfer(result.buffer, out.back().data(), result.bytes, false);
+    }
+    for (collet_backend_buffer* one : buffers) table->free(instance, one);
+    table->release(executable);
+    return out;
+  }
+
+  const collet_backend* table = nullptr;
+  collet_backend_instance* instance = nullptr;
+  collet_error error{};
+  collet_status status = COLLET_OK;
+  collet_executable_info facts{};
+  collet_rejection rejection{};
+  uint32_t rejected[8] = {};
+  ProgramWriter w;
+};
+
+}  // namespace collet::kernel

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/collet.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "hlo/ir/shape.h"
+
+namespace collet::runtime {
+
+/// An array type, one object per type in the process and never freed, so that its dimensions outlive all who ask.
+struct ArrayType {
+  uint32_t element = 0;
+  std::vector<int64_t> dims;
+  uint64_t elements = 0;
+  uint64_t bytes = 0;
+
+  collet_array_type to_c() const { return {element, static_cast<uint32_t>(dims.size()), dims.data()}; }
+  std::string to_string() const;
+};
+
+/// INVALID_ARGUMENT for unknown elements, negative or too large dimensions.
+Expected<const ArrayType*> array_type(uint32_t element, std::span<const int64_t> dims);
+/// Of an array, token or opaque shape; dynamic dimensions by their bounds.
+Expected<const ArrayType*> array_type(const hlo::Shape& shape);
+
+}  // namespace collet::runtime

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/runtime/backend.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace collet::runtime {
+namespace {
+
+// Limits on what a plugin may claim: above them the answer is taken for garbage.
+constexpr uint32_t kMostDevices = 4096;
+constexpr uint32_t kMostSpaces = 64;
+constexpr uint32_t kMostTypes = 1024;
+constexpr size_t kLongestString = 4096;
+constexpr uint64_t kLargestWorkspace = uint64_t{1} << 48;
+constexpr uint32_t kMostRejected = 256;
+constexpr uint32_t kMostArtifacts = 256;
+
+Status bad_answer(const std::string& where, const std::string& what) {
+  return internal_error(where + ": " + what);
+}
+
+Expected<std::string> text(const char* s, const std::string& where, const char* what) {
+  if (!s) return bad_answer(where, std::string("no ") + what);
+  const size_t n = strnlen(s, kLongestString);
+  if (n == kLongestString) return bad_answer(where, std::string("the ") + what + " has no end");
+  return std::string(s, n);
+}
+
+bool sane(double value) {
+  return std::isfinite(value) && value >= 0;
+}
+
+}  // namespace
+
+std::unique_lock<std::mutex> Backend::lock_all() {
+  return serial_ ? std::unique_lock(all_) : std::unique_lock<std::mutex>();
+}
+
+std::unique_lock<std::mutex> Backend::lock_compile() {
+  return serial_compile_ ? std::unique_lock(compile_) : std::unique_lock<std::mutex>();
+}
+
+Expected<std::shared_ptr<Backend>> Backend::open(std::string_view name_or_path, const BackendOptions& options) {
+  COLLET_ASSIGN(const Library* library, load_library(name_or_path));
+  std::shared_ptr<Backend> backend(new Backend);
+  backend->library_ = library;
+  backend->name_ = name_or_path;
+  const std::string where = "backend library '" + library->path + "', open";
+  const collet_open_options c_options = {sizeof(collet_open_options),
+                                         options.device_count,
+                                         options.target,
+                                         options.keys,
+                                         options.values,
+                                         options.pairs,
+                                         0};
+  collet_instance_info info{};
+  info.struct_size = sizeof info;
+  collet_error error{};
+  collet_backend_instance* instance = nullptr;
+  const collet_status code = library->table.open(&c_options, &instance, &info, &error);
+  if (code != COLLET_OK) return from_c(code, error, where);
+  if (!instance) return bad_answer(where, "no instance");
+  backend->instance_ = instance;  // from here on it is closed when something fails
+  COLLET_TRY(backend->describe(info));
+  return backend;
+}
+
+Backend::~Backend() {
+  if (instance_) library_->table.close(instance_);
+}
+
+Status Backend::describe(const collet_instance_info& info) {
+  const std::string where = "backend library '" + library_->path + "', open";
+  COLLET_ASSIGN(name_, text(info.name, where, "name"));
+  COLLET_ASSIGN(version_, text(info.version, where, "version"));
+  if (name_.empty()) return bad_answer(where, "the name is empty");
+  opset_ = info.opset;
+  if (opset_ == 0) return bad_answer(where, "there is no opset 0");
+  if (info.device_count == 0) return not_found(where + ": there is no device");
+  if (info.device_count > kMostDevices)
+    return bad_answer(where, std::to_string(info.device_count) + " devices cannot be");
+  for (uint32_t i = 0; i < info.device_count; ++i) COLLET_TRY(describe_device(i));
+  for (const DeviceFacts& d : devices_) {
+    serial_ |= d.has(COLLET_TRAIT_SERIAL);
+    serial_compile_ |= d.has(COLLET_TRAIT_SERIAL_COMPILE);
+    for (uint32_t peer : d.peers)
+      if (peer >= devices_.size()) return bad_answer(this->where("device_info"), "names a peer that is not there");
+  }
+  return ok_status();
+}
+
+Status Backend::describe_device(uint32_t index) {
+  const std::string where = this->where("device_info");
+  collet_device_info info{};
+  info.struct_size = sizeof info;
+  collet_error error{};
+  const collet_status code = library_->table.device_info(instance_, index, &info, &error);
+  if (code != COLLET_OK) return from_c(code, error, where);
+  DeviceFacts d;
+  d.traits = info.traits;
+  COLLET_ASSIGN(d.kind, text(info.kind, where, "kind"));
+  COLLET_ASSIGN(d.fingerprint, text(info.fingerprint, where, "fingerprint"));
+  std::copy(std::begin(info.coordinates), std::end(info.coordinates), d.coordinates);
+  if (info.space_count == 0 || info.space_count > kMostSpaces || !info.spaces)
+    return bad_answer(where, std::to_string(info.space_count) + " memory spaces cannot be");
+  d.spaces.assign(info.spaces, info.spaces + info.space_count);
+  int defaults = 0;
+  for (uint32_t i = 0; i < d.spaces.size(); ++i) {
+    const collet_memory_space& space = d.spaces[i];
+    if (!std::has_single_bit(space.alignment) || space.alignment > (1u << 30))
+      return bad_answer(where, "an alignment of " + std::to_string(space.alignment) + " cannot be");
+    if (strnlen(space.kind, sizeof space.kind) == sizeof space.kind)
+      return bad_answer(where, "the kind of a memory space has no end");
+    if (!(space.flags & COLLET_SPACE_DEFAULT)) continue;
+    d.default_space = i;
+    ++defaults;
+  }
+  if (defaults != 1) return bad_answer(where, "exactly one memory space must be the default one");
+  if (info.type_count > kMostTypes || (info.type_count && !info.types))
+    return bad_answer(where, std::to_string(info.type_count) + " element types cannot be");
+  for (uint32_t i = 0; i < info.type_count; ++i)
+    if (info.types[i].type < COLLET_TYPE_LIMIT) d.type_flags[info.types[i].type] |= info.types[i].flags;
+  if (info.peer_count > kMostDevices || (info.peer_count && !info.peers))
+    return bad_answer(where, std::to_string(info.peer_count) + " peers cannot be");
+  if (info.peer_count) d.peers.assign(info.peers, info.peers + info.peer_count);
+  d.compute_units = info.compute_units;
+  for (double v :
+       {info.link_latency_ns, info.link_bytes_per_ns, info.launch_ns, info.memory_bytes_per_ns, info.flops_per_ns})
+    if (!sane(v)) return bad_answer(where, "a speed or latency that is no positive number");
+  d.link_latency_ns = info.link_latency_ns;
+  d.link_bytes_per_ns = info.link_bytes_per_ns;
+  d.launch_ns = info.launch_ns;
+  d.memory_bytes_per_ns = info.memory_bytes_per_ns;
+  d.flops_per_ns = info.flops_per_ns;
+  d.smallest_cluster = info.smallest_cluster;
+  devices_.push_back(std::move(d));
+  return ok_status();
+}
+
+Expected<Backend::Allocation> Backend::alloc(uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment) {
+  Allocation out;
+  collet_error error{};
+  collet_status code;
+  {
+    const auto lock = lock_all();
+    code = library_->table.alloc(instance_, device, space, bytes, alignment, &out.buffer, &out.host, &error);
+  }
+  if (code != COLLET_OK) return from_c(code, error, where("alloc"));
+  if (!out.buffer) return bad_answer(where("alloc"), "succeeded without a buffer");
+  if (!(devices_[device].spaces[space].flags & COLLET_SPACE_HOST_VISIBLE)) {
+    out.host = nullptr;
+  } else if (!out.host) {
+    free(out.buffer);
+    return bad_answer(where("alloc"), "a host-visible space gave no host pointer");
+  }
+  return out;
+}
+
+void Backend::free(collet_backend_buffer* buffer) {
+  const auto lock = lock_all();
+  library_->table.free(instance_, buffer);
+}
+
+Status Backend::copy(std::span<const collet_copy_region> regions) {
+  collet_error error{};
+  const auto lock = lock_all();
+  const collet_status code =
+      library_->table.copy(instance_, regions.data(), static_cast<uint32_t>(regions.size()), nullptr, &error);
+  if (code == COLLET_OK) return Status();
+  return from_c(code, error, where("copy"));
+}
+
+Status Backend::supports(uint32_t device, const collet_program* program, std::span<const uint32_t> ops,
+                         std::span<collet_verdict> verdicts) {
+  std::fill(verdicts.begin(), verdicts.end(), collet_verdict{});
+  if (!library_->table.supports || ops.empty()) return ok_status();
+  collet_error error{};
+  collet_status code;
+  {
+    const auto serial = lock_compile();
+    const auto lock = lock_all();
+    code = library_->table.supports(instance_, device, program, ops.data(), static_cast<uint32_t>(ops.size()),
+                                    verdicts.data(), &error);
+  }
+  if (code != COLLET_OK) return from_c(code, error, where("supports"));
+  for (collet_verdict& v : verdicts) {
+    if (v.answer > COLLET_EXPAND)
+      return bad_answer(where("supports"), "the answer " + std::to_string(v.answer) + " is unknown");
+    if (!sane(v.cost_ns)) return bad_answer(where("supports"), "a cost that is no positive number");
+    v.reason[sizeof v.reason - 1] = 0;
+  }
+  return ok_status();
+}
+
+Expected<CompiledFacts> Backend::check_compiled(const collet_program* program, const collet_executable_info& info,
+                                                std::vector<uint32_t> absorbed) const {
+  const std::string where = this->where("compile");
+  CompiledFacts facts;
+  if (info.absorbed_count > absorbed.size()) return bad_answer(where, "absorbed more constants than there are");
+  absorbed.resize(info.absorbed_count);
+  for (uint32_t c : absorbed)
+    if (c >= program->constants.count) return bad_answer(where, "absorbed a constant that is not there");
+  if (info.workspace_alignment && !std::has_single_bit(info.workspace_alignment))
+    return bad_answer(where, "an alignment of " + std::to_string(info.workspace_alignment) + " cannot be");
+  if (info.workspace_bytes > kLargestWorkspace)
+    return bad_answer(where, "a workspace of " + std::to_string(info.workspace_bytes) + " bytes cannot be");
+  facts.workspace_bytes = info.workspace_bytes;
+  facts.workspace_alignment = info.workspace_alignment;
+  facts.resident_bytes = info.resident_bytes;
+  facts.code_bytes = info.code_bytes;
+  facts.traffic_bytes = info.traffic_bytes;
+  facts.kernels = info.kernels;
+  facts.absorbed = std::move(absorbed);
+  return facts;
+}
+
+Expected<collet_backend_executable*> Backend::compile(const collet_program* program,
+                                                      const collet_compile_options& options, CompiledFacts& facts,
+                                                      std::vector<uint32_t>& rejected) {
+  std::vector<uint32_t> absorbed(program->constants.count, COLLET_NONE);
+  collet_executable_info info{};
+  info.struct_size = sizeof info;
+  info.absorbed_count = static_cast<uint32_t>(absorbed.size());
+  info.absorbed = absorbed.data();
+  rejected.assign(kMostRejected, COLLET_NONE);
+  collet_rejection rejection{sizeof(collet_rejection), kMostRejected, rejected.data()};
+  collet_error error{};
+  collet_backend_executable* executable = nullptr;
+  collet_status code;
+  {
+    const auto serial = lock_compile();
+    const auto lock = lock_all();
+    code = library_->table.compile(instance_, program, &options, &executable, &info, &rejection, &error);
+  }
+  if (code != COLLET_OK) {
+    rejected.resize(std::min(rejection.count, kMostRejected));
+    std::erase_if(rejected, [&](uint32_t op) { return op >= program->ops.count; });
+    return from_c(code, error, where("compile"));
+  }
+  rejected.clear();
+  if (!executable) return bad_answer(where("compile"), "succeeded without an executable");
+  // A backend that left the count alone absorbed nothing.
+  if (!absorbed.empty() && absorbed[0] == COLLET_NONE) info.absorbed_count = 0;
+  auto checked = check_compiled(program, info, std::move(absorbed));
+  if (!checked.ok()) {
+    release(executable);
+    return checked.status();
+  }
+  facts = *std::move(checked);
+  return executable;
+}
+
+Status Backend::execute(collet_backend_executable* executable, std::span<const collet_launch> launches,
+                        uint64_t run_id) {
+  collet_error error;
+  error.message[0] = 0;
+  const auto lock = lock_all();
+  const collet_status code =
+      library_->table.execute(executable, launches.data(), static_cast<uint32_t>(launches.size()), run_id, &error);
+  if (code == COLLET_OK) return Status();
+  return from_c(code, error, where("execute"));
+}
+
+void Backend::release(collet_backend_executable* executable) {
+  const auto lock = lock_all();
+  library_->table.release(executable);
+}
+
+const void* Backend::query(const char* name, uint32_t version, uint32_t bytes) {
+  if (!library_->table.query) return nullptr;
+  const auto lock = lock_all();
+  const void* table = library_->table.query(instance_, name, version);
+  if (!table) return nullptr;
+  uint32_t size;
+  std::memcpy(&size, table, sizeof size);
+  return size >= bytes ? table : nullptr;
+}
+
+std::vector<Backend::Artifact> Backend::artifacts(collet_backend_executable* executable) {
+  std::vector<Artifact> out;
+  const auto* table = static_cast<const collet_artifacts_table*>(query("artifacts", 1, sizeof(collet_artifacts_table)));
+  if (!table || !table->get) return out;
+  const auto lock = lock_all();
+  for (uint32_t i = 0; i < kMostArtifacts; ++i) {
+    collet_error error{};
+    const char* name = nullptr;
+    const void* bytes = nullptr;
+    uint64_t size = 0;
+    if (table->get(executable, i, &name, &bytes, &size, &error) != COLLET_OK || !name || (!bytes && size)) break;
+    out.push_back({std::string(name, strnlen(name, 256)), std::string(static_cast<const char*>(bytes), size)});
+  }
+  return out;
+}
+
+}  // namespace collet::runtime

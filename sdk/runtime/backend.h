@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/backend.h>
+#include <collet/tables.h>
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "sdk/runtime/loader.h"
+
+namespace collet::runtime {
+
+/// What device_info said, checked and copied.
+struct DeviceFacts {
+  uint32_t traits = 0;
+  std::string kind, fingerprint;
+  int32_t coordinates[4] = {};
+  std::vector<collet_memory_space> spaces;
+  uint32_t default_space = 0;
+  uint32_t type_flags[COLLET_TYPE_LIMIT] = {};  ///< COLLET_MAY_* of each element type
+  std::vector<uint32_t> peers;
+  uint32_t compute_units = 0;
+  double link_latency_ns = 0, link_bytes_per_ns = 0, launch_ns = 0, memory_bytes_per_ns = 0, flops_per_ns = 0;
+  uint32_t smallest_cluster = 0;
+  bool has(uint32_t trait) const { return traits & trait; }
+};
+
+/// How to open.
+struct BackendOptions {
+  uint32_t device_count = 0;
+  const char* target = nullptr;
+  const char* const* keys = nullptr;
+  const char* const* values = nullptr;
+  uint32_t pairs = 0;
+};
+
+/// What compile said, checked.
+struct CompiledFacts {
+  uint64_t workspace_bytes = 0;
+  uint64_t workspace_alignment = 0;
+  uint64_t resident_bytes = 0;
+  uint64_t code_bytes = 0;
+  uint64_t traffic_bytes = 0;
+  uint32_t kernels = 0;
+  std::vector<uint32_t> absorbed;  ///< indices of constants
+};
+
+/// An opened backend. Calls the plugin's table: takes the locks that its traits ask for, checks every answer, and names
+/// the backend and the function in every error. Thread-safe.
+class Backend {
+ public:
+  static Expected<std::shared_ptr<Backend>> open(std::string_view name_or_path, const BackendOptions& options);
+  ~Backend();
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  const std::string& name() const { return name_; }
+  const std::string& version() const { return version_; }
+  uint32_t opset() const { return opset_; }
+  const Library& library() const { return *library_; }
+  const std::vector<DeviceFacts>& devices() const { return devices_; }
+  /// It can run ops at all.
+  bool computes() const { return library_->table.supports != nullptr; }
+
+  struct Allocation {
+    collet_backend_buffer* buffer = nullptr;
+    void* host = nullptr;
+  };
+  Expected<Allocation> alloc(uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment);
+  void free(collet_backend_buffer* buffer);
+  Status copy(std::span<const collet_copy_region> regions);
+  /// `verdicts` has one entry per op.
+  Status supports(uint32_t device, const collet_program* program, std::span<const uint32_t> ops,
+                  std::span<collet_verdict> verdicts);
+  /// `rejected` receives the ids of ops at which to cut.
+  Expected<collet_backend_executable*> compile(const collet_program* program, const collet_compile_options& options,
+                                               CompiledFacts& facts, std::vector<uint32_t>& rejected);
+  Status execute(collet_backend_executable* executable, std::span<const collet_launch> launches, uint64_t run_id);
+  void release(collet_backend_executable* executable);
+  /// The optional table, or null; it has at least `bytes` bytes.
+  const void* query(const char* name, uint32_t version, uint32_t bytes);
+  /// Its contents; empty where the backend shows none.
+  struct Artifact {
+    std::string name, contents;
+  };
+  std::vector<Artifact> artifacts(collet_backend_executable* executable);
+
+ private:
+  Backend() = default;
+  Status describe(const collet_instance_info& info);
+  Status describe_device(uint32_t index);
+  std::string where(const char* function) const { return "backend '" + name_ + "', " + function; }
+  std::unique_lock<std::mutex> lock_all();
+  std::unique_lock<std::mutex> lock_compile();
+  Expected<CompiledFacts> check_compiled(const collet_program* program, const collet_executable_info& info,
+                                         std::vector<uint32_t> absorbed) const;
+
+  const Library* library_ = nullptr;
+  collet_backend_instance* instance_ = nullptr;
+  std::string name_, version_;
+  uint32_t opset_ = 0;
+  std::vector<DeviceFacts> devices_;
+  bool serial_ = false, serial_compile_ = false;
+  std::mutex all_, compile_;
+};
+
+}  // namespace collet::runtime

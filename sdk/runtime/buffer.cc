@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/runtime/buffer.h"
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+namespace collet::runtime {
+namespace {
+
+constexpr uint64_t kInlineCopy = uint64_t{1} << 18;  // larger ones go to a worker, where that is allowed
+
+// Gathers a strided array into dense row-major bytes.
+void gather(const collet_host_array& array, size_t element_bytes, const char* from, uint32_t dim, char*& out) {
+  if (dim == array.rank) {
+    std::memcpy(out, from, element_bytes);
+    out += element_bytes;
+    return;
+  }
+  for (int64_t i = 0; i < array.dims[dim]; ++i)
+    gather(array, element_bytes, from + i * array.byte_strides[dim], dim + 1, out);
+}
+
+bool is_dense(const collet_host_array& array, size_t element_bytes) {
+  if (!array.byte_strides) return true;
+  int64_t expected = static_cast<int64_t>(element_bytes);
+  for (uint32_t d = array.rank; d-- > 0;) {
+    if (array.dims[d] != 1 && array.byte_strides[d] != expected) return false;
+    expected *= array.dims[d];
+  }
+  return true;
+}
+
+Status upload(Backend& backend, const Memory* memory, const void* data, uint64_t bytes) {
+  if (memory->host) {
+    std::memcpy(memory->host, data, bytes);
+    return ok_status();
+  }
+  collet_copy_region region{};
+  region.from.host = const_cast<void*>(data);
+  region.to.buffer = memory->handle;
+  region.bytes = bytes;
+  return backend.copy({&region, 1});
+}
+
+Status download(Backend& backend, const Memory* memory, uint64_t offset, void* out, uint64_t bytes) {
+  if (bytes == 0) return ok_status();
+  if (memory->host) {
+    std::memcpy(out, static_cast<const char*>(memory->host) + offset, bytes);
+    return ok_status();
+  }
+  collet_copy_region region{};
+  region.from.buffer = memory->handle;
+  region.from.offset = offset;
+  region.to.host = out;
+  region.bytes = bytes;
+  return backend.copy({&region, 1});
+}
+
+void call_done(const collet_host_array& array) {
+  if (array.done) array.done(array.user);
+}
+
+Status wait_for(Event* event) {
+  if (!event) return ok_status();
+  Status outcome = event->wait();
+  event->release();
+  return outcome;
+}
+
+// Freed buffers of this thread, for the next that are made.
+struct Spare {
+  static constexpr size_t kMost = 64;
+  std::vector<void*> places;
+  ~Spare() {
+    for (void* p : places) ::operator delete(p);
+  }
+};
+thread_local Spare spare;
+
+}  // namespace
+
+Status copy_memory(Backend& from_backend, const Memory* from, Backend& to_backend, const Memory* to, uint64_t bytes) {
+  if (bytes == 0) return ok_status();
+  collet_copy_region region{};
+  region.bytes = bytes;
+  if (&from_backend == &to_backend) {
+    region.from.buffer = from->handle;
+    region.to.buffer = to->handle;
+    return from_backend.copy({&region, 1});
+  }
+  if (from->host) return upload(to_backend, to, from->host, bytes);
+  if (to->host) return download(from_backend, from, 0, to->host, bytes);
+  const std::unique_ptr<char[]> bounce(new (std::nothrow) char[bytes]);
+  if (!bounce) return resource_exhausted("no host memory for a copy of " + std::to_string(bytes) + " bytes");
+  COLLET_TRY(download(from_backend, from, 0, bounce.get(), bytes));
+  return upload(to_backend, to, bounce.get(), bytes);
+}
+
+Buffer* Buffer::make(Client& client, uint32_t device, uint32_t space, const ArrayType* type, MemoryRef memory,
+                     Event* ready) {
+  void* place;
+  if (spare.places.empty()) {
+    place = ::operator new(sizeof(Buffer));
+  } else {
+    place = spare.places.back();
+    spare.places.pop_back();
+  }
+  auto* buffer = new (place) Buffer;
+  client.retain();
+  buffer->client_ = &client;
+  buffer->device_ = device;
+  buffer->space_ = space;
+  buffer->type_ = type;
+  buffer->memory_ = std::move(memory);
+  buffer->ready_ = ready;
+  return buffer;
+}
+
+void Buffer::release() {
+  if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  Client* client = client_;
+  if (ready_) ready_->release();
+  this->~Buffer();
+  if (spare.places.size() < Spare::kMost)
+    spare.places.push_back(this);
+  else
+    ::operator delete(static_cast<void*>(this));
+  client->release();
+}
+
+Expected<Buffer*> Buffer::from_host(Client& client, uint32_t device, uint32_t space, const collet_host_array& array) {
+  if (array.rank && !array.dims)
+    return invalid_argument("an array of rank " + std::to_string(array.rank) + " without dimensions");
+  if (array.semantics > COLLET_HOST_MUTABLE_ZERO_COPY) return invalid_argument("unknown host semantics");
+  COLLET_ASSIGN(const ArrayType* type, array_type(array.element, {array.dims, array.rank}));
+  COLLET_ASSIGN(const uint32_t s, client.check_space(device, space));
+  if (!array.data && type->bytes) return invalid_argument("no data");
+  Device& d = client.device(device);
+  COLLET_ASSIGN(MemoryRef memory, d.pool(s).take(type->bytes));
+  if (type->bytes == 0) {
+    call_done(array);
+    return make(client, device, s, type, {}, nullptr);
+  }
+  const size_t element_bytes = collet_type_bytes(array.element);
+  if (!is_dense(array, element_bytes)) {
+    std::unique_ptr<char[]> bounce;
+    auto* out = static_cast<char*>(memory->host);
+    if (!out) {
+      bounce.reset(new (std::nothrow) char[type->bytes]);
+      if (!bounce) return resource_exhausted("no host memory for " + std::to_string(type->bytes) + " bytes");
+      out = bounce.get();
+    }
+    gather(array, element_bytes, static_cast<const char*>(array.data), 0, out);
+    if (bounce) COLLET_TRY(upload(d.backend(), memory.get(), bounce.get(), type->bytes));
+    call_done(array);
+    return make(client, device, s, type, std::move(memory), nullptr);
+  }
+  if (array.semantics == COLLET_HOST_COPIED || type->bytes < kInlineCopy) {
+    COLLET_TRY(upload(d.backend(), memory.get(), array.data, type->bytes));
+    call_done(array);
+    return make(client, device, s, type, std::move(memory), nullptr);
+  }
+  auto* ready = new Event;
+  ready->retain();
+  Buffer* buffer = make(client, device, s, type, memory, ready);
+  d.upload().add([&d, memory = std::move(memory), array, bytes = type->bytes, ready]() mutable {
+    Status outcome = upload(d.backend(), memory.get(), array.data, bytes);
+    memory = {};
+    call_done(array);
+    ready->set(std::move(outcome));
+    ready->release();
+  });
+  return buffer;
+}
+
+Status Buffer::use(Use& out) {
+  const std::lock_guard lock(mutex_);
+  if (deleted_.load(std::memory_order_relaxed))
+    return failed_precondition("the buffer (" + type_->to_string() + ") was deleted or donated");
+  if (ready_ && ready_->is_ready()) {
+    if (!ready_->outcome().ok()) return ready_->outcome();
+    ready_->release();
+    ready_ = nullptr;
+  }
+  out.memory = memory_;
+  out.ready = ready_;
+  if (ready_) ready_->retain();
+  return ok_status();
+}
+
+MemoryRef Buffer::give() {
+  const std::lock_guard lock(mutex_);
+  if (deleted_.load(std::memory_order_relaxed)) return {};
+  deleted_.store(true, std::memory_order_release);
+  return std::move(memory_);
+}
+
+void Buffer::give_back(MemoryRef memory) {
+  const std::lock_guard lock(mutex_);
+  memory_ = std::move(memory);
+  deleted_.store(false, std::memory_order_release);
+}
+
+void Buffer::erase() {
+  MemoryRef memory;  // goes outside of the lock
+  const std::lock_guard lock(mutex_);
+  deleted_.store(true, std::memory_order_release);
+  std::swap(memory, memory_);
+}
+
+Event* Buffer::ready_event() {
+  const std::lock_guard lock(mutex_);
+  Event* event = ready_ ? ready_ : Event::already();
+  event->retain();
+  return event;
+}
+
+Status Buffer::to_host(uint64_t offset, uint64_t bytes, void* out, Event** out_event) {
+  if (offset > type_->bytes || bytes > type_->bytes - offset)
+    return Status(Code::OutOfRange, "bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes) +
+                                        " of an array of " + std::to_string(type_->bytes));
+  if (!out && bytes) return invalid_argument("nowhere to copy to");
+  Use use;
+  COLLET_TRY(this->use(use));
+  Device& d = client_->device(device_);
+  if (!out_event || (!use.ready && bytes < kInlineCopy)) {
+    COLLET_TRY(wait_for(use.ready));
+    if (bytes) COLLET_TRY(download(d.backend(), use.memory.get(), offset, out, bytes));
+    if (!out_event) return ok_status();
+    *out_event = Event::already();
+    (*out_event)->retain();
+    return ok_status();
+  }
+  auto* done = new Event;
+  done->retain();
+  *out_event = done;
+  d.download().add([&d, memory = std::move(use.memory), ready = use.ready, offset, bytes, out, done]() mutable {
+    Status outcome = wait_for(ready);
+    if (outcome.ok() && bytes) outcome = download(d.backend(), memory.get(), offset, out, bytes);
+    memory = {};
+    done->set(std::move(outcome));
+    done->release();
+  });
+  return ok_status();
+}
+
+Expected<Buffer*> Buffer::copy_to(uint32_t device, uint32_t space) {
+  COLLET_ASSIGN(const uint32_t s, client_->check_space(device, space));
+  Device& from = client_->device(device_);
+  Device& to = client_->device(device);
+  Use use;
+  COLLET_TRY(this->use(use));
+  auto taken = to.pool(s).take(type_->bytes);
+  if (!taken.ok()) {
+    if (use.ready) use.ready->release();
+    return taken.status();
+  }
+  MemoryRef memory = *std::move(taken);
+  const uint64_t bytes = type_->bytes;
+  if (!use.ready && bytes < kInlineCopy) {
+    if (bytes) COLLET_TRY(copy_memory(from.backend(), use.memory.get(), to.backend(), memory.get(), bytes));
+    return make(*client_, device, s, type_, std::move(memory), nullptr);
+  }
+  auto* ready = new Event;
+  ready->retain();
+  Buffer* buffer = make(*client_, device, s, type_, memory, ready);
+  to.upload().add([&from, &to, memory = std::move(memory), source = std::move(use.memory), before = use.ready, bytes,
+                   ready]() mutable {
+    Status outcome = wait_for(before);
+    if (outcome.ok() && bytes) outcome = copy_memory(from.backend(), source.get(), to.backend(), memory.get(), bytes);
+    memory = {};
+    source = {};
+    ready->set(std::move(outcome));
+    ready->release();
+  });
+  return buffer;
+}
+
+const void* Buffer::host_pointer() {
+  const std::lock_guard lock(mutex_);
+  return memory_ ? memory_->host : nullptr;
+}
+
+}  // namespace collet::runtime

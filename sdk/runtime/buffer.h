@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/collet.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "sdk/runtime/array_type.h"
+#include "sdk/runtime/client.h"
+#include "sdk/runtime/event.h"
+#include "sdk/runtime/memory.h"
+
+namespace collet::runtime {
+
+/// An array in a memory space of a device. Reference-counted; begins with one reference.
+class Buffer {
+ public:
+  /// `ready` null: it is ready now. Takes over a reference to `ready`.
+  static Buffer* make(Client& client, uint32_t device, uint32_t space, const ArrayType* type, MemoryRef memory,
+                      Event* ready);
+  static Expected<Buffer*> from_host(Client& client, uint32_t device, uint32_t space, const collet_host_array& array);
+
+  void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void release();
+
+  Client& client() const { return *client_; }
+  const ArrayType& type() const { return *type_; }
+  uint32_t device() const { return device_; }
+  uint32_t space() const { return space_; }
+  bool is_deleted() const { return deleted_.load(std::memory_order_acquire); }
+
+  /// What a use of the buffer holds on to.
+  struct Use {
+    MemoryRef memory;
+    Event* ready = nullptr;  ///< null: ready, with success. A reference of the user's.
+  };
+  /// FAILED_PRECONDITION once it is deleted; the failure of what made it, once that is known.
+  Status use(Use& out);
+  /// Deletes it and hands out its memory; nothing where that was done before. give_back undoes it.
+  MemoryRef give();
+  void give_back(MemoryRef memory);
+  /// Deletes it: its memory goes as soon as nobody uses it.
+  void erase();
+
+  /// A new reference.
+  Event* ready_event();
+  Status to_host(uint64_t offset, uint64_t bytes, void* out, Event** out_event);
+  Expected<Buffer*> copy_to(uint32_t device, uint32_t space);
+  const void* host_pointer();
+
+ private:
+  Buffer() = default;
+
+  std::atomic<uint32_t> refs_{1};
+  std::atomic<bool> deleted_{false};
+  uint32_t device_ = 0, space_ = 0;
+  Client* client_ = nullptr;
+  const ArrayType* type_ = nullptr;
+  std::mutex mutex_;  // of memory_ and ready_
+  MemoryRef memory_;
+  Event* ready_ = nullptr;
+};
+
+/// Copies within a backend, or between two by way of the host.
+Status copy_memory(Backend& from_backend, const Memory* from, Backend& to_backend, const Memory* to, uint64_t bytes);
+
+}  // namespace collet::runtime

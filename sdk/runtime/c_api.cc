@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/collet.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "sdk/runtime/buffer.h"
+#include "sdk/runtime/client.h"
+#include "sdk/runtime/compiler.h"
+#include "sdk/runtime/event.h"
+#include "sdk/runtime/executable.h"
+#include "sdk/runtime/module.h"
+
+/// \file
+/// collet.h, function by function: checks what is passed, and hands it to the classes of the runtime.
+
+using namespace collet;
+using namespace collet::runtime;
+
+struct collet_blob {
+  std::string text;
+};
+
+namespace {
+
+// The C handles are these classes under another name.
+Client* of(collet_client* p) {
+  return reinterpret_cast<Client*>(p);
+}
+ProgramModule* of(collet_module* p) {
+  return reinterpret_cast<ProgramModule*>(p);
+}
+const ProgramModule* of(const collet_module* p) {
+  return reinterpret_cast<const ProgramModule*>(p);
+}
+Executable* of(collet_executable* p) {
+  return reinterpret_cast<Executable*>(p);
+}
+const Executable* of(const collet_executable* p) {
+  return reinterpret_cast<const Executable*>(p);
+}
+Buffer* of(collet_buffer* p) {
+  return reinterpret_cast<Buffer*>(p);
+}
+const Buffer* of(const collet_buffer* p) {
+  return reinterpret_cast<const Buffer*>(p);
+}
+Event* of(collet_event* p) {
+  return reinterpret_cast<Event*>(p);
+}
+template <typename C, typename T>
+C* give(T* p) {
+  return reinterpret_cast<C*>(p);
+}
+
+// A copy of a caller's struct, as long as the caller's version is; what it lacks is zero.
+template <typename T>
+Status read_struct(const T* from, T& out) {
+  std::memset(&out, 0, sizeof out);
+  if (!from) return ok_status();
+  if (from->struct_size < sizeof(uint32_t)) return invalid_argument("struct_size is not set");
+  std::memcpy(&out, from, std::min<size_t>(from->struct_size, sizeof out));
+  return ok_status();
+}
+
+// Fills a caller's struct, as long as the caller's version is.
+template <typename T>
+Status write_struct(const T& from, T* out) {
+  if (!out || out->struct_size < sizeof(uint32_t)) return invalid_argument("struct_size is not set");
+  const uint32_t size = out->struct_size;
+  std::memcpy(out, &from, std::min<size_t>(size, sizeof from));
+  out->struct_size = size;
+  return ok_status();
+}
+
+// No exception leaves the library.
+template <typename Body>
+collet_status guarded(collet_error* error, const Body& body) {
+  try {
+    const Status status = body();
+    if (status.ok()) return COLLET_OK;
+    return to_c(status, error);
+  } catch (const std::bad_alloc&) {
+    return to_c(resource_exhausted("out of host memory"), error);
+  } catch (const std::exception& e) {
+    return to_c(internal_error(std::string("unexpected: ") + e.what()), error);
+  }
+}
+
+const collet_array_type kNoType = {COLLET_TYPE_INVALID, 0, nullptr};
+
+collet_array_type type_at(const std::vector<const ArrayType*>& list, uint32_t index) {
+  return index < list.size() ? list[index]->to_c() : kNoType;
+}
+
+Status missing(const char* what) {
+  return invalid_argument(std::string("no ") + what);
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* collet_version(void) {
+  return COLLET_VERSION_TEXT;
+}
+
+const char* collet_blob_data(const collet_blob* blob) {
+  return blob->text.c_str();
+}
+uint64_t collet_blob_size(const collet_blob* blob) {
+  return blob->text.size();
+}
+void collet_blob_release(collet_blob* blob) {
+  delete blob;
+}
+
+collet_status collet_client_open(const collet_client_options* options, collet_client** out_client,
+                                 collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (!out_client) return missing("out_client");
+    collet_client_options o;
+    COLLET_TRY(read_struct(options, o));
+    if (o.reserved) return invalid_argument("a reserved field is not zero");
+    COLLET_ASSIGN(Client * client, Client::open(o));
+    *out_client = give<collet_client>(client);
+    return ok_status();
+  });
+}
+
+void collet_client_close(collet_client* client) {
+  if (client) of(client)->close();
+}
+
+collet_status collet_client_info_get(collet_client* client, collet_client_info* info, collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    Backend& b = of(client)->backend();
+    collet_client_info out{};
+    out.device_count = static_cast<uint32_t>(b.devices().size());
+    out.backend = b.name().c_str();
+    out.backend_version = b.version().c_str();
+    out.backend_path = b.library().path.c_str();
+    out.fallback = of(client)->fallback() ? of(client)->fallback()->name().c_str() : "";
+    out.opset = b.opset();
+    out.functions = static_cast<uint32_t>(b.library().functions);
+    return write_struct(out, info);
+  });
+}
+
+collet_status collet_client_device_info_get(collet_client* client, uint32_t device, collet_client_device_info* info,
+                                            collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    COLLET_TRY(of(client)->check_device(device));
+    Device& d = of(client)->device(device);
+    const DeviceFacts& f = d.facts();
+    collet_client_device_info out{};
+    out.traits = f.traits;
+    out.kind = f.kind.c_str();
+    out.fingerprint = f.fingerprint.c_str();
+    out.space_count = static_cast<uint32_t>(f.spaces.size());
+    out.default_space = f.default_space;
+    std::copy(std::begin(f.coordinates), std::end(f.coordinates), out.coordinates);
+    for (uint32_t s = 0; s < f.spaces.size(); ++s) {
+      out.bytes_in_use += d.pool(s).bytes_in_use();
+      out.peak_bytes += d.pool(s).peak_bytes();
+    }
+    out.capacity = f.spaces[f.default_space].bytes;
+    return write_struct(out, info);
+  });
+}
+
+const char* collet_client_space_kind(collet_client* client, uint32_t device, uint32_t space) {
+  const auto& devices = of(client)->backend().devices();
+  if (device >= devices.size() || space >= devices[device].spaces.size()) return nullptr;
+  return devices[device].spaces[space].kind;
+}
+
+void collet_client_trim(collet_client* client) {
+  of(client)->trim();
+}
+
+collet_status collet_module_read(const void* bytes, uint64_t size, const collet_read_options* options,
+                                 collet_module** out_module, collet_blob** out_messages, collet_error* error) {
+  if (out_messages) *out_messages = nullptr;
+  return guarded(error, [&]() -> Status {
+    if (!out_module) return missing("out_module");
+    if (!bytes && size) return missing("bytes");
+    collet_read_options o;
+    COLLET_TRY(read_struct(options, o));
+    std::string messages;
+    auto module = read_module({static_cast<const char*>(bytes), size}, o, messages);
+    if (!module.ok()) {
+      if (out_messages) *out_messages = new collet_blob{messages.empty() ? module.status().message() : messages};
+      return module.status();
+    }
+    *out_module = give<collet_module>(*module);
+    return ok_status();
+  });
+}
+
+void collet_module_retain(collet_module* module) {
+  of(module)->retain();
+}
+void collet_module_release(collet_module* module) {
+  if (module) of(module)->release();
+}
+
+collet_status collet_module_write(collet_module* module, uint32_t format, collet_blob** out_blob, collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (!out_blob) return missing("out_blob");
+    COLLET_ASSIGN(std::string text, write_module(of(module)->module(), format));
+    *out_blob = new collet_blob{std::move(text)};
+    return ok_status();
+  });
+}
+
+uint32_t collet_module_parameter_count(const collet_module* module) {
+  return static_cast<uint32_t>(of(module)->parameters().size());
+}
+collet_array_type collet_module_parameter(const collet_module* module, uint32_t index) {
+  return type_at(of(module)->parameters(), index);
+}
+uint32_t collet_module_result_count(const collet_module* module) {
+  return static_cast<uint32_t>(of(module)->results().size());
+}
+collet_array_type collet_module_result(const collet_module* module, uint32_t index) {
+  return type_at(of(module)->results(), index);
+}
+
+collet_status collet_compile(collet_client* client, collet_module* module, const collet_compile_request* request,
+                             collet_executable** out_executable, collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (!client || !module || !out_executable) return missing("client, module or out_executable");
+    collet_compile_request r;
+    COLLET_TRY(read_struct(request, r));
+    COLLET_ASSIGN(Executable * executable, compile(*of(client), *of(module), r));
+    *out_executable = give<collet_executable>(executable);
+    return ok_status();
+  });
+}
+
+void collet_executable_retain(collet_executable* executable) {
+  of(executable)->retain();
+}
+void collet_executable_release(collet_executable* executable) {
+  if (executable) of(executable)->release();
+}
+
+collet_status collet_executable_facts_get(collet_executable* executable, collet_executable_facts* facts,
+                                          collet_error* error) {
+  return guarded(error, [&] { return write_struct(of(executable)->facts(), facts); });
+}
+
+collet_array_type collet_executable_argument(const collet_executable* executable, uint32_t index) {
+  return type_at(of(executable)->core().arguments, index);
+}
+collet_array_type collet_executable_result(const collet_executable* executable, uint32_t index) {
+  return type_at(of(executable)->core().results, index);
+}
+uint32_t collet_executable_donates(const collet_executable* executable, uint32_t index) {
+  const auto& donates = of(executable)->core().donates;
+  return index < donates.size() ? donates[index] : 0;
+}
+
+collet_status collet_executable_explain(collet_executable* executable, uint32_t json, collet_blob** out_text,
+                                        collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (!out_text) return missing("out_text");
+    const ExecutableCore& core = of(executable)->core();
+    *out_text = new collet_blob{json ? core.explanation_json : core.explanation};
+    return ok_status();
+  });
+}
+
+collet_status collet_buffer_from_host(collet_client* client, uint32_t device, uint32_t space,
+                                      const collet_host_array* array, collet_buffer** out_buffer, collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (!client || !array || !out_buffer) return missing("client, array or out_buffer");
+    collet_host_array a;
+    COLLET_TRY(read_struct(array, a));
+    COLLET_ASSIGN(Buffer * buffer, Buffer::from_host(*of(client), device, space, a));
+    *out_buffer = give<collet_buffer>(buffer);
+    return ok_status();
+  });
+}
+
+void collet_buffer_retain(collet_buffer* buffer) {
+  of(buffer)->retain();
+}
+void collet_buffer_release(collet_buffer* buffer) {
+  if (buffer) of(buffer)->release();
+}
+collet_array_type collet_buffer_type(const collet_buffer* buffer) {
+  return of(buffer)->type().to_c();
+}
+uint64_t collet_buffer_bytes(const collet_buffer* buffer) {
+  return of(buffer)->type().bytes;
+}
+uint32_t collet_buffer_device(const collet_buffer* buffer) {
+  return of(buffer)->device();
+}
+uint32_t collet_buffer_space(const collet_buffer* buffer) {
+  return of(buffer)->space();
+}
+collet_event* collet_buffer_ready(collet_buffer* buffer) {
+  return give<collet_event>(of(buffer)->ready_event());
+}
+uint32_t collet_buffer_is_deleted(const collet_buffer* buffer) {
+  return of(buffer)->is_deleted();
+}
+void collet_buffer_delete(collet_buffer* buffer) {
+  of(buffer)->erase();
+}
+
+collet_status collet_buffer_to_host(collet_buffer* buffer, void* out, uint64_t size, collet_event** out_event,
+                                    collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    const uint64_t bytes = of(buffer)->type().bytes;
+    if (size < bytes)
+      return Status(Code::OutOfRange,
+                    "room for " + std::to_string(size) + " bytes; the array has " + std::to_string(bytes));
+    return of(buffer)->to_host(0, bytes, out, reinterpret_cast<Event**>(out_event));
+  });
+}
+
+collet_status collet_buffer_to_host_range(collet_buffer* buffer, uint64_t offset, uint64_t bytes, void* out,
+                                          collet_event** out_event, collet_error* error) {
+  return guarded(error, [&] { return of(buffer)->to_host(offset, bytes, out, reinterpret_cast<Event**>(out_event)); });
+}
+
+collet_status collet_buffer_copy(collet_buffer* buffer, uint32_t device, uint32_t space, collet_buffer** out_buffer,
+                                 collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (!out_buffer) return missing("out_buffer");
+    COLLET_ASSIGN(Buffer * copy, of(buffer)->copy_to(device, space));
+    *out_buffer = give<collet_buffer>(copy);
+    return ok_status();
+  });
+}
+
+const void* collet_buffer_host_pointer(collet_buffer* buffer) {
+  return of(buffer)->host_pointer();
+}
+
+collet_status collet_execute(collet_executable* executable, const collet_execute_options* options,
+                             collet_buffer* const* arguments, collet_buffer** results, collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    collet_execute_options o;
+    COLLET_TRY(read_struct(options, o));
+    const ExecutableCore& core = of(executable)->core();
+    if ((!arguments && !core.arguments.empty()) || (!results && !core.results.empty()))
+      return missing("arguments or results");
+    if (o.non_donatable_count && !o.non_donatable) return missing("non_donatable");
+    return of(executable)->execute(o, reinterpret_cast<Buffer* const*>(arguments), reinterpret_cast<Buffer**>(results));
+  });
+}
+
+void collet_event_retain(collet_event* event) {
+  of(event)->retain();
+}
+void collet_event_release(collet_event* event) {
+  if (event) of(event)->release();
+}
+uint32_t collet_event_is_ready(collet_event* event) {
+  return of(event)->is_ready();
+}
+collet_status collet_event_wait(collet_event* event, collet_error* error) {
+  return guarded(error, [&] { return of(event)->wait(); });
+}
+void collet_event_on_ready(collet_event* event, void (*done)(void* user, collet_status status, const char* message),
+                           void* user) {
+  of(event)->on_ready(done, user);
+}
+
+}  // extern "C"

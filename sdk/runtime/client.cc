@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/runtime/client.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "sdk/runtime/executable.h"
+
+namespace collet::runtime {
+namespace {
+
+constexpr size_t kMostExecutables = 256;  // kept in the cache
+
+bool is_reference(const std::string& name) {
+  return name == "cpu" || name == "interpreter";
+}
+
+// "" for none.
+std::string fallback_name(const collet_client_options& options, const Backend& backend) {
+  const std::string asked = options.fallback ? options.fallback : "";
+  if (asked == "none" || (asked.empty() && is_reference(backend.name()))) return {};
+  if (!asked.empty()) return asked;
+  return library_exists("cpu") ? "cpu" : "interpreter";
+}
+
+}  // namespace
+
+Device::Device(std::shared_ptr<Backend> backend, uint32_t index) : backend_(std::move(backend)), index_(index) {
+  for (uint32_t s = 0; s < facts().spaces.size(); ++s) pools_.push_back(std::make_unique<Pool>(backend_, index, s));
+}
+
+void Device::trim() {
+  for (auto& pool : pools_) pool->trim();
+}
+
+Expected<Client*> Client::open(const collet_client_options& options) {
+  std::string name = options.backend ? options.backend : "";
+  if (name.empty()) {
+    const char* chosen = std::getenv("COLLET_BACKEND");
+    name = chosen && *chosen ? chosen : "cpu";
+  }
+  if (options.pairs && (!options.keys || !options.values)) return invalid_argument("`pairs` without keys and values");
+  struct Release {
+    void operator()(Client* c) const { c->release(); }
+  };
+  std::unique_ptr<Client, Release> client(new Client);
+  if (options.log) {
+    client->log_ = options.log;
+    client->log_user_ = options.log_user;
+    set_log(options.log, options.log_user);
+  }
+  const BackendOptions backend_options = {options.device_count, options.target, options.keys, options.values,
+                                          options.pairs};
+  COLLET_ASSIGN(client->backend_, Backend::open(name, backend_options));
+  for (uint32_t i = 0; i < client->backend_->devices().size(); ++i)
+    client->devices_.push_back(std::make_unique<Device>(client->backend_, i));
+  const std::string fallback = fallback_name(options, *client->backend_);
+  if (!fallback.empty()) {
+    auto opened = Backend::open(fallback, {});
+    if (!opened.ok()) return opened.status().with_prefix("the fallback: ");
+    client->fallback_ = *std::move(opened);
+    client->fallback_device_ = std::make_unique<Device>(client->fallback_, 0);
+  }
+  return client.release();
+}
+
+Client::~Client() {
+  executables_.clear();
+  constants_.clear();
+  devices_.clear();
+  fallback_device_.reset();
+  if (log_) reset_log(log_, log_user_);
+}
+
+void Client::release() {
+  if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (Worker::is_current_thread())
+    std::thread([this] { delete this; }).detach();  // a worker cannot wait for itself
+  else
+    delete this;
+}
+
+void Client::close() {
+  std::unordered_map<hlo::ContentId, std::shared_ptr<ExecutableCore>, hlo::ContentIdHash> executables;
+  {
+    const std::lock_guard lock(mutex_);
+    executables.swap(executables_);
+  }
+  executables.clear();
+  for (auto& device : devices_) {
+    for (Worker* worker : {&device->compute(), &device->upload(), &device->download()}) {
+      if (worker->idle()) continue;
+      Event* done = new Event;
+      done->retain();
+      worker->add([done] {
+        done->set(ok_status());
+        done->release();
+      });
+      (void)done->wait();
+      done->release();
+    }
+  }
+  const uint32_t left = refs_.load(std::memory_order_acquire) - 1;
+  if (left > 0)
+    log_message(COLLET_LOG_WARNING, "client closed while " + std::to_string(left) +
+                                        " of its buffers and executables are in use; it goes with the last of them");
+  release();
+}
+
+Status Client::check_device(uint32_t device) const {
+  if (device < devices_.size()) return ok_status();
+  return invalid_argument("there is no device " + std::to_string(device) + ": backend '" + backend_->name() + "' has " +
+                          std::to_string(devices_.size()));
+}
+
+Expected<uint32_t> Client::check_space(uint32_t device, uint32_t space) const {
+  COLLET_TRY(check_device(device));
+  const DeviceFacts& facts = backend_->devices()[device];
+  if (space == COLLET_NONE) return facts.default_space;
+  if (space < facts.spaces.size()) return space;
+  return invalid_argument("device " + std::to_string(device) + " has no memory space " + std::to_string(space));
+}
+
+void Client::trim() {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(constants_, [](const auto& entry) { return entry.second.count() == 1; });
+  }
+  for (auto& device : devices_) device->trim();
+  if (fallback_device_) fallback_device_->trim();
+}
+
+Expected<MemoryRef> Client::constant(Device& device, const hlo::ContentId& id, const void* bytes, uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  auto& slot = constants_[{&device, id}];
+  if (slot && slot->capacity >= size) return slot;
+  auto taken = device.default_pool().take(size);
+  if (!taken.ok()) return taken.status();
+  collet_copy_region region{};
+  region.from.host = const_cast<void*>(bytes);
+  region.to.buffer = (*taken)->handle;
+  region.bytes = size;
+  COLLET_TRY(device.backend().copy({&region, 1}));
+  slot = *taken;
+  return *std::move(taken);
+}
+
+std::shared_ptr<CompiledProgram> Client::find_compiled(const hlo::ContentId& key) {
+  const std::lock_guard lock(mutex_);
+  const auto it = compiled_.find(key);
+  return it == compiled_.end() ? nullptr : it->second.lock();
+}
+
+void Client::keep_compiled(const hlo::ContentId& key, const std::shared_ptr<CompiledProgram>& program) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(compiled_, [](const auto& entry) { return entry.second.expired(); });
+  compiled_[key] = program;
+}
+
+std::shared_ptr<ExecutableCore> Client::find_executable(const hlo::ContentId& key) {
+  const std::lock_guard lock(mutex_);
+  const auto it = executables_.find(key);
+  return it == executables_.end() ? nullptr : it->second;
+}
+
+void Client::keep_executable(const hlo::ContentId& key, std::shared_ptr<ExecutableCore> core) {
+  std::shared_ptr<ExecutableCore> dropped;  // destroyed outside of the lock
+  const std::lock_guard lock(mutex_);
+  if (executables_.size() >= kMostExecutables) {
+    const auto victim = executables_.begin();
+    dropped = std::move(victim->second);
+    executables_.erase(victim);
+  }
+  executables_[key] = std::move(core);
+}
+
+}  // namespace collet::runtime

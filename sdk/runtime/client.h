@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/collet.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "hlo/program/block.h"
+#include "sdk/runtime/backend.h"
+#include "sdk/runtime/memory.h"
+#include "sdk/runtime/worker.h"
+
+namespace collet::runtime {
+
+class CompiledProgram;
+struct ExecutableCore;
+
+/// A device of a backend as the client uses it: its memory and its threads.
+class Device {
+ public:
+  Device(std::shared_ptr<Backend> backend, uint32_t index);
+
+  Backend& backend() const { return *backend_; }
+  const std::shared_ptr<Backend>& shared_backend() const { return backend_; }
+  uint32_t index() const { return index_; }
+  const DeviceFacts& facts() const { return backend_->devices()[index_]; }
+  Pool& pool(uint32_t space) { return *pools_[space]; }
+  Pool& default_pool() { return *pools_[facts().default_space]; }
+  size_t space_count() const { return pools_.size(); }
+  Worker& compute() { return compute_; }
+  Worker& upload() { return upload_; }
+  Worker& download() { return download_; }
+  void trim();
+
+ private:
+  std::shared_ptr<Backend> backend_;
+  uint32_t index_;
+  std::vector<std::unique_ptr<Pool>> pools_;
+  Worker compute_, upload_, download_;  // after the pools: tasks hold memory
+};
+
+/// A backend, opened, with its fallback. Counted by what was made from it, so that a careless order of release is safe.
+class Client {
+ public:
+  static Expected<Client*> open(const collet_client_options& options);
+  void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void release();
+  /// The caller is done: waits for running work and drops the caller's reference.
+  void close();
+
+  Backend& backend() const { return *backend_; }
+  const std::shared_ptr<Backend>& shared_backend() const { return backend_; }
+  /// Null for none.
+  const std::shared_ptr<Backend>& fallback() const { return fallback_; }
+  size_t device_count() const { return devices_.size(); }
+  Device& device(uint32_t index) { return *devices_[index]; }
+  /// Where the fallback runs; only with a fallback.
+  Device& fallback_device() { return *fallback_device_; }
+  Status check_device(uint32_t device) const;
+  /// Number of a memory space; COLLET_NONE is the default one.
+  Expected<uint32_t> check_space(uint32_t device, uint32_t space) const;
+  void trim();
+
+  /// The one copy of a constant on a device. Kept as long as somebody uses it.
+  Expected<MemoryRef> constant(Device& device, const hlo::ContentId& id, const void* bytes, uint64_t size);
+
+  /// Compiled programs by content, for all executables of the client.
+  std::shared_ptr<CompiledProgram> find_compiled(const hlo::ContentId& key);
+  void keep_compiled(const hlo::ContentId& key, const std::shared_ptr<CompiledProgram>& program);
+  /// Whole executables.
+  std::shared_ptr<ExecutableCore> find_executable(const hlo::ContentId& key);
+  void keep_executable(const hlo::ContentId& key, std::shared_ptr<ExecutableCore> core);
+
+  uint64_t next_run_id() { return next_run_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  Client() = default;
+  ~Client();
+
+  struct ConstantKey {
+    Device* device;
+    hlo::ContentId id;
+    bool operator==(const ConstantKey&) const = default;
+  };
+  struct ConstantKeyHash {
+    size_t operator()(const ConstantKey& k) const { return k.id.words[0] ^ reinterpret_cast<uintptr_t>(k.device); }
+  };
+
+  std::atomic<uint32_t> refs_{1};
+  std::atomic<uint64_t> next_run_{1};
+  LogFunction log_ = nullptr;
+  void* log_user_ = nullptr;
+  std::shared_ptr<Backend> backend_, fallback_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::unique_ptr<Device> fallback_device_;
+
+  std::mutex mutex_;  // of what follows
+  std::unordered_map<ConstantKey, MemoryRef, ConstantKeyHash> constants_;
+  std::unordered_map<hlo::ContentId, std::weak_ptr<CompiledProgram>, hlo::ContentIdHash> compiled_;
+  std::unordered_map<hlo::ContentId, std::shared_ptr<ExecutableCore>, hlo::ContentIdHash> executables_;
+};
+
+}  // namespace collet::runtime

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/runtime/compiler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "hlo/passes/pipeline.h"
+#include "hlo/program/print.h"
+#include "hlo/program/write.h"
+#include "hlo/verify/verify.h"
+#include "sdk/runtime/dump.h"
+#include "sdk/runtime/explain.h"
+#include "sdk/runtime/partition.h"
+#include "sdk/runtime/verdicts.h"
+
+namespace collet::runtime {
+namespace {
+
+constexpr int kMostRounds = 8;       // of asking and expanding
+constexpr int kMostCuts = 2;         // of a cluster at the same op; then that op goes to the fallback
+constexpr int kMostRejections = 64;  // of clusters, before the compilation is given up
+constexpr uint32_t kMostParticipants = 4096;
+
+class Compiler {
+ public:
+  Compiler(Client& client, const ProgramModule& source, const collet_compile_request& request, Dump& dump)
+      : client_(client), source_(source), request_(request), dump_(dump) {}
+
+  Expected<std::shared_ptr<ExecutableCore>> run(bool& from_cache) {
+    module_ = source_.module().clone();
+    COLLET_TRY(participants());
+    COLLET_TRY(progress(0, "verify"));
+    COLLET_TRY(hlo::verify_module(*module_));
+    dump_.module("read", *module_);
+    COLLET_TRY(progress(0.05, "prepare"));
+    COLLET_TRY(stage("prepare"));
+    core_->donates.assign(source_.parameters().size(), 0);
+    for (uint32_t a : hlo::donated_arguments(source_.module())) core_->donates[a] = 1;
+
+    hlo::ContentId key;
+    if (!request_.no_cache) {
+      COLLET_ASSIGN(key, cache_key());
+      if (auto known = client_.find_executable(key)) {
+        from_cache = true;
+        return known;
+      }
+    }
+    COLLET_TRY(progress(0.2, "legalize"));
+    COLLET_TRY(legalize());
+    dump_.module("legal", *module_);
+    COLLET_TRY(progress(0.4, "compile"));
+    COLLET_TRY(partition_and_compile());
+    COLLET_TRY(place_constants());
+    describe();
+    COLLET_TRY(dump_.status());
+    if (!request_.no_cache) client_.keep_executable(key, core_);
+    return core_;
+  }
+
+ private:
+  Status progress(double done, const char* stage) const {
+    if (request_.progress && request_.progress(request_.user, done, stage) != 0)
+      return Status(Code::Cancelled, std::string("the caller gave up at the stage '") + stage + "'");
+    return ok_status();
+  }
+
+  uint32_t optimization() const {
+    return request_.optimization || request_.optimization_given ? request_.optimization : 2;
+  }
+
+  Status participants() {
+    hlo::ModuleHeader& header = module_->header();
+    if (request_.replica_count) header.replica_count = request_.replica_count;
+    if (request_.partition_count) header.num_partitions = request_.partition_count;
+    header.replica_count = std::max<int64_t>(header.replica_count, 1);
+    header.num_partitions = std::max<int64_t>(header.num_partitions, 1);
+    if (header.replica_count > kMostParticipants || header.num_partitions > kMostParticipants ||
+        header.replica_count * header.num_partitions > kMostParticipants)
+      return invalid_argument("more than " + std::to_string(kMostParticipants) + " participants");
+    core_->replicas = static_cast<uint32_t>(header.replica_count);
+    core_->partitions = static_cast<uint32_t>(header.num_partitions);
+    const uint32_t n = core_->participants();
+    if (request_.assignment_count && (request_.assignment_count != n || !request_.assignment))
+      return invalid_argument("an assignment of " + std::to_string(request_.assignment_count) + " devices for " +
+                              std::to_string(n) + " participants");
+    for (uint32_t p = 0; p < n; ++p) core_->devices.push_back(request_.assignment_count ? request_.assignment[p] : p);
+    for (uint32_t d : core_->devices) {
+      if (n > 1 && d >= client_.device_count())
+        return invalid_argument("the program needs " + std::to_string(n) + " devices; backend '" +
+                                client_.backend().name() + "' has " + std::to_string(client_.device_count()));
+      COLLET_TRY(client_.check_device(d));
+    }
+    core_->together = n == 1 || facts().has(COLLET_TRAIT_COLLECTIVES);
+    core_->arguments = source_.parameters();
+    core_->results = source_.results();
+    return ok_status();
+  }
+
+  const DeviceFacts& facts() const { return client_.backend().devices()[core_->devices[0]]; }
+
+  hlo::PassContext context() {
+    hlo::PassContext context;
+    context.control_flow = facts().has(COLLET_TRAIT_CONTROL_FLOW);
+    context.replica_count = core_->replicas;
+    context.partition_count = core_->partitions;
+    return context;
+  }
+
+  hlo::PassObserver observer() {
+    hlo::PassObserver observer;
+    observer.after = [this](std::string_view pass, int, const hlo::Module& module, bool changed) {
+      if (changed) dump_.module("after." + std::string(pass), module);
+    };
+    return observer;
+  }
+
+  // Runs a named pipeline, if there is one of that name.
+  Status stage(std::string_view name) {
+    const hlo::Pipeline* pipeline = hlo::find_pipeline(name);
+    if (!pipeline) return ok_status();
+    hlo::PassContext context = this->context();
+    return pipeline->run(*module_, context, observer()).status();
+  }
+
+  void mix(hlo::ContentId& key, std::string_view text) const {
+    std::string all(reinterpret_cast<const char*>(&key), sizeof key);
+    all += text;
+    key = hlo::content_id(all);
+  }
+
+  // All that the outcome depends on.
+  Expected<hlo::ContentId> cache_key() {
+    hlo::ProgramOptions options;
+    options.without_names = true;
+    COLLET_ASSIGN(const hlo::Program program, hlo::write_program(*module_, options));
+    hlo::ContentId key = hlo::content_id(program.block.bytes());
+    for (const hlo::ConstantArgument& c : program.constants)
+      mix(key, {reinterpret_cast<const char*>(&c.id), sizeof c.id});
+    mix(key, {reinterpret_cast<const char*>(core_->donates.data()), core_->donates.size()});
+    mix(key, client_.backend().name() + "\n" + client_.backend().version());
+    for (uint32_t d : core_->devices) mix(key, std::to_string(d) + "\n" + client_.backend().devices()[d].fingerprint);
+    if (client_.fallback())
+      mix(key, client_.fallback()->name() + "\n" + client_.fallback()->version() + "\n" +
+                   client_.fallback()->devices()[0].fingerprint);
+    mix(key, std::to_string(optimization()) + (request_.no_fusion ? "f" : "F"));
+    for (const ArrayType* type : core_->arguments) mix(key, type->to_string());
+    for (const ArrayType* type : core_->results) mix(key, type->to_string());
+    return key;
+  }
+
+  Status ask() {
+    COLLET_ASSIGN(const hlo::Program program, hlo::write_program(*module_));
+    const bool several = core_->participants() > 1;
+    COLLET_ASSIGN(device_,
+                  Verdicts::ask(client_.backend(), core_->devices[0], *module_, program, several && !core_->together));
+    if (client_.fallback()) {
+      COLLET_ASSIGN(fallback_, Verdicts::ask(*client_.fallback(), 0, *module_, program, several));
+    }
+    return ok_status();
+  }
+
+  hlo::Claim claim(hlo::InstrId id) const {
+    const Verdict& device = device_.of(id);
+    if (device.answer == COLLET_ACCEPT) return hlo::Claim::Take;
+    if (device.answer == COLLET_EXPAND) return hlo::Claim::Expand;
+    if (!client_.fallback()) return hlo::Claim::Expand;
+    const uint32_t fallback = fallback_.of(id).answer;
+    return fallback == COLLET_ACCEPT ? hlo::Claim::Leave : hlo::Claim::Expand;
+  }
+
+  // Expands what is to be expanded until nothing changes; then fuses and orders.
+  Status legalize() {
+    hlo::PassContext context = this->context();
+    Status failure;
+    context.prepare_claims = [&](const hlo::Module&) {
+      Status status = ask();
+      if (failure.ok()) failure = std::move(status);
+    };
+    context.claim = [this](const hlo::Module&, hlo::InstrId id) { return claim(id); };
+    const auto run = [&](std::string_view name) -> Expected<bool> {
+      const hlo::Pipeline* pipeline = hlo::find_pipeline(name);
+      if (!pipeline) return false;
+      COLLET_TRY(ask());
+      COLLET_ASSIGN(const bool changed, pipeline->run(*module_, context, observer()));
+      COLLET_TRY(failure);
+      return changed;
+    };
+    for (int round = 0; round < kMostRounds; ++round) {
+      COLLET_ASSIGN(const bool changed, run("legalize"));
+      if (!changed) break;
+    }
+    if (!request_.no_fusion) COLLET_TRY(run("fuse").status());
+    if (const hlo::PassInfo* schedule = hlo::find_pass("schedule")) {
+      auto scheduled = schedule->run(*module_, context);
+      if (!scheduled.ok()) return scheduled.status();
+    }
+    return ask();
+  }
+
+  Status partition_and_compile() {
+    for (int attempt = 0;; ++attempt) {
+      const PartitionInput input = {*module_,
+                                    device_,
+                                    facts(),
+                                    "backend '" + client_.backend().name() + "'",
+                                    client_.fallback() ? &fallback_ : nullptr,
+                                    client_.fallback() ? &client_.fallback()->devices()[0] : nullptr,
+                                    client_.fallback() ? "'" + client_.fallback()->name() + "'" : "",
+                                    constraints_,
+                                    core_->participants() > 1 && !core_->together};
+      COLLET_ASSIGN(partition_, partition(input));
+      COLLET_ASSIGN(lowered_, lower(*module_, partition_));
+      bool again = false;
+      COLLET_TRY(compile_units(again));
+      if (!again) break;
+      if (attempt == kMostRejections)
+        return unimplemented("backend '" + client_.backend().name() + "' rejected too many parts of the program");
+    }
+    core_->plan = std::move(lowered_.plan);
+    return ok_status();
+  }
+
+  // `again`: a cluster was rejected, and constraints_ says what to do about it.
+  Status compile_units(bool& again) {
+    std::map<const CompiledProgram*, bool> met;
+    for (size_t u = 0; u < lowered_.plan.units.size(); ++u) {
+      Unit& unit = lowered_.plan.units[u];
+      Status status = compile_unit(unit, lowered_.sources[u]);
+      if (!status.ok()) {
+        const bool may_split = status.code() == Code::Unimplemented || status.code() == Code::ResourceExhausted;
+        if (!may_split || unit.side != Side::Device || !learn(*lowered_.sources[u].cluster, status)) return status;
+        again = true;
+        return ok_status();
+      }
+      unit.shared = !met.try_emplace(unit.locals[0].program.get(), true).second;
+      COLLET_TRY(progress(0.4 + 0.6 * static_cast<double>(u + 1) / static_cast<double>(lowered_.plan.units.size()),
+                          "compile"));
+    }
+    return ok_status();
+  }
+
+  bool accepts_constants(const ClusterPlan& cluster, Side side) const {
+    const Verdicts& verdicts = side == Side::Device ? device_ : fallback_;
+    for (hlo::InstrId id : cluster.members)
+      if ((*module_)[id].op == hlo::Op::CONSTANT && verdicts.of(id).answer != COLLET_ACCEPT) return false;
+    return true;
+  }
+
+  Status compile_unit(Unit& unit, const Lowered::UnitSource& source) {
+    const ClusterPlan& cluster = *source.cluster;
+    const hlo::Cluster spec = {source.computation, cluster.members, cluster.inputs, cluster.outputs, unit.aliases};
+    const bool together = unit.side == Side::Device && core_->together;
+    hlo::ProgramOptions options;
+    options.constants_as_arguments = !accepts_constants(cluster, unit.side);
+    options.single_participant = !together;
+    COLLET_ASSIGN(const hlo::Program program, hlo::write_cluster(*module_, spec, options));
+    if (dump_.on()) {
+      auto text = hlo::print_program(program.block.data(), program.block.size());
+      dump_.text("program", text.ok() ? *text : text.status().to_string());
+    }
+    options.without_names = true;
+    COLLET_ASSIGN(const hlo::Program nameless, hlo::write_cluster(*module_, spec, options));
+    const hlo::ContentId content = hlo::content_id(nameless.block.bytes());
+
+    const uint32_t locals = unit.side == Side::Device && !together ? core_->participants() : 1;
+    unit.locals.clear();
+    for (uint32_t p = 0; p < locals; ++p) {
+      Unit::Local local;
+      COLLET_ASSIGN(local.program, compile_program(unit.side, p, together, content, program, cluster));
+      unit.locals.push_back(std::move(local));
+    }
+    return bind_constants(unit, program);
+  }
+
+  Expected<std::shared_ptr<CompiledProgram>> compile_program(Side side, uint32_t participant, bool together,
+                                                             hlo::ContentId content, const hlo::Program& program,
+                                                             const ClusterPlan& cluster) {
+    const std::shared_ptr<Backend>& backend = side == Side::Device ? client_.shared_backend() : client_.fallback();
+    static const uint32_t kFallbackDevice = 0;
+    collet_compile_options options{};
+    options.struct_size = sizeof options;
+    options.optimization = optimization();
+    options.participants = together ? core_->participants() : 1;
+    options.assignment = side == Side::Fallback ? &kFallbackDevice : core_->devices.data() + participant;
+    options.intermediate_check = dump_.on();
+    options.user = request_.user;
+    options.progress = request_.progress;
+    hlo::ContentId key = content;
+    mix(key, side == Side::Device ? "device" : "fallback");
+    mix(key, {reinterpret_cast<const char*>(options.assignment), options.participants * sizeof(uint32_t)});
+    mix(key, std::to_string(options.optimization));
+    if (const auto it = compiled_.find({key.words[0], key.words[1]}); it != compiled_.end()) return it->second;
+    std::shared_ptr<CompiledProgram> compiled;
+    if (!request_.no_cache) compiled = client_.find_compiled(key);
+    if (!compiled) {
+      CompiledFacts facts;
+      std::vector<uint32_t> rejected;
+      auto handle = backend->compile(program.get(), options, facts, rejected);
+      if (!handle.ok()) {
+        rejected_.clear();
+        for (uint32_t op : rejected)
+          if (op < program.ops.size() &&
+              std::find(cluster.members.begin(), cluster.members.end(), program.ops[op]) != cluster.members.end())
+            rejected_.push_back(program.ops[op]);
+        return handle.status();
+      }
+      compiled = std::make_shared<CompiledProgram>(backend, *handle, std::move(facts));
+      const DeviceFacts& device = backend->devices()[options.assignment[0]];
+      if (compiled->facts().workspace_alignment > device.spaces[device.default_space].alignment)
+        return internal_error("backend '" + backend->name() +
+                              "', compile: wants its workspace better aligned than its memory");
+      if (!request_.no_cache) client_.keep_compiled(key, compiled);
+    }
+    if (dump_.on())
+      for (const Backend::Artifact& a : backend->artifacts(compiled->handle())) dump_.text(a.name, a.contents);
+    compiled_[{key.words[0], key.words[1]}] = compiled;
+    return compiled;
+  }
+
+  // What a rejection means for the next attempt; false when there is nowhere to go.
+  bool learn(const ClusterPlan& cluster, const Status& status) {
+    if (!client_.fallback() && rejected_.empty()) return false;
+    bool any = false;
+    const std::vector<hlo::InstrId>& named = rejected_.empty() ? cluster.members : rejected_;
+    for (hlo::InstrId id : named) {
+      if ((*module_)[id].op == hlo::Op::CONSTANT) continue;
+      if (!rejected_.empty() && constraints_.cuts[id]++ < kMostCuts) {
+        any = true;
+      } else if (client_.fallback() && fallback_.of(id).answer == COLLET_ACCEPT) {
+        any |= constraints_.fallback.try_emplace(id, "not compiled: " + status.message()).second;
+      }
+    }
+    return any;
+  }
+
+  Status bind_constants(Unit& unit, const hlo::Program& program) {
+    const CompiledFacts& compiled = unit.locals[0].program->facts();
+    unit.absorbed.assign(program.constants.size(), 0);
+    const collet_program* p = program.get();
+    for (uint32_t index : compiled.absorbed) {
+      const collet_constant* c = collet_constant_at(p, index);
+      for (size_t i = 0; i < program.constants.size(); ++i)
+        if (program.constants[i].argument == c->argument) unit.absorbed[i] = 1;
+    }
+    for (size_t l = 0; l < unit.locals.size(); ++l) {
+      Unit::Local& local = unit.locals[l];
+      Device& device = unit.side == Side::Fallback ? client_.fallback_device() : client_.device(core_->devices[l]);
+      for (size_t i = 0; i < program.constants.size(); ++i) {
+        const hlo::Literal& literal = module_->literal((*module_)[program.constants[i].instr]);
+        const auto bytes = static_cast<uint64_t>(literal.byte_size());
+        if (l == 0) unit.argument_bytes.push_back(bytes);
+        MemoryRef memory;
+        if (!unit.absorbed[i]) {
+          COLLET_ASSIGN(memory, client_.constant(device, program.constants[i].id, literal.bytes(), bytes));
+        }
+        local.constants.push_back(std::move(memory));
+      }
+    }
+    return ok_status();
+  }
+
+  Status place_constants() {
+    for (PlanConstant& constant : core_->plan.constants)
+      for (uint32_t p = 0; p < core_->participants(); ++p) {
+        Device& device =
+            constant.side == Side::Fallback ? client_.fallback_device() : client_.device(core_->devices[p]);
+        MemoryRef memory;
+        const auto bytes = static_cast<uint64_t>(constant.value.byte_size());
+        if (bytes) {
+          COLLET_ASSIGN(memory, client_.constant(device, constant.id, constant.value.bytes(), bytes));
+        }
+        constant.memory.push_back(std::move(memory));
+      }
+    return ok_status();
+  }
+
+  void describe() {
+    core_->facts.struct_size = sizeof core_->facts;
+    core_->facts.argument_count = static_cast<uint32_t>(core_->arguments.size());
+    core_->facts.result_count = static_cast<uint32_t>(core_->results.size());
+    core_->facts.participants = core_->participants();
+    const ExplainInput input = {*module_,
+                                partition_,
+                                lowered_,
+                                *core_,
+                                client_.backend().name(),
+                                client_.fallback() ? client_.fallback()->name() : "",
+                                facts().kind};
+    count_facts(input, core_->facts);
+    core_->explanation = explain_text(input);
+    core_->explanation_json = explain_json(input);
+    dump_.text("plan.txt", core_->explanation);
+    dump_.text("plan.json", core_->explanation_json);
+  }
+
+  Client& client_;
+  const ProgramModule& source_;
+  const collet_compile_request& request_;
+  Dump& dump_;
+  std::shared_ptr<ExecutableCore> core_ = std::make_shared<ExecutableCore>();
+  std::unique_ptr<hlo::Module> module_;
+  Verdicts device_, fallback_;
+  Constraints constraints_;
+  Partition partition_;
+  Lowered lowered_;
+  std::vector<hlo::InstrId> rejected_;
+  std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<CompiledProgram>> compiled_;
+};
+
+}  // namespace
+
+Expected<Executable*> compile(Client& client, const ProgramModule& module, const collet_compile_request& request) {
+  if (request.optimization > 3) return invalid_argument("optimization goes from 0 to 3");
+  const auto start = std::chrono::steady_clock::now();
+  COLLET_ASSIGN(Dump dump, Dump::open(request.dump_to));
+  bool from_cache = false;
+  COLLET_ASSIGN(std::shared_ptr<ExecutableCore> core, Compiler(client, module, request, dump).run(from_cache));
+  const auto took =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
+  return new Executable(client, std::move(core), from_cache, static_cast<uint64_t>(took));
+}
+
+}  // namespace collet::runtime

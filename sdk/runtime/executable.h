@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/collet.h>
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sdk/runtime/array_type.h"
+#include "sdk/runtime/buffer.h"
+#include "sdk/runtime/client.h"
+#include "sdk/runtime/plan.h"
+
+namespace collet::runtime {
+
+/// What a compilation made; shared by all executables of equal programs. Belongs to one client, which outlives it.
+struct ExecutableCore {
+  Plan plan;
+  std::vector<const ArrayType*> arguments, results;
+  std::vector<uint8_t> donates;  ///< per argument
+  uint32_t replicas = 1, partitions = 1;
+  std::vector<uint32_t> devices;  ///< of each participant
+  bool together = true;           ///< one execute for all participants; else each runs on its own
+  collet_executable_facts facts{};
+  std::string explanation, explanation_json;
+  /// Nanoseconds that runs were seen to take, smoothed; 0 before the first.
+  mutable std::atomic<uint64_t> seen_ns{0};
+  mutable std::atomic<uint32_t> runs{0};
+
+  uint32_t participants() const { return replicas * partitions; }
+};
+
+/// A program compiled for some devices of a client. Reference-counted; begins with one reference.
+class Executable {
+ public:
+  Executable(Client& client, std::shared_ptr<ExecutableCore> core, bool from_cache, uint64_t compile_ns)
+      : client_(&client), core_(std::move(core)), from_cache_(from_cache), compile_ns_(compile_ns) {
+    client.retain();
+  }
+
+  void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void release() {
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  Client& client() const { return *client_; }
+  const ExecutableCore& core() const { return *core_; }
+  const std::shared_ptr<ExecutableCore>& shared_core() const { return core_; }
+  collet_executable_facts facts() const;
+
+  /// See collet_execute.
+  Status execute(const collet_execute_options& options, Buffer* const* arguments, Buffer** results);
+
+ private:
+  ~Executable() {
+    core_.reset();
+    client_->release();
+  }
+
+  std::atomic<uint32_t> refs_{1};
+  Client* client_;
+  std::shared_ptr<ExecutableCore> core_;
+  bool from_cache_;
+  uint64_t compile_ns_;
+};
+
+/// One run: the memory that it reads and writes, per participant, one after another.
+struct RunMemory {
+  std::span<MemoryRef> arguments;  ///< taken out by the run as it goes
+  std::span<const MemoryRef> results;
+  std::span<const uint8_t> donated;  ///< per argument: it may be overwritten
+};
+/// Runs a plan to its end, on this thread.
+Status run_plan(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory);
+
+}  // namespace collet::runtime

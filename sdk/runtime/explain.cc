@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/runtime/explain.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <map>
+
+#include "hlo/base/json.h"
+
+namespace collet::runtime {
+namespace {
+
+using hlo::InstrId;
+using hlo::Op;
+
+std::string bytes_text(uint64_t bytes) {
+  char out[32];
+  if (bytes < 10000)
+    std::snprintf(out, sizeof out, "%" PRIu64 " B", bytes);
+  else if (bytes < 10000000)
+    std::snprintf(out, sizeof out, "%.1f kB", static_cast<double>(bytes) / 1e3);
+  else
+    std::snprintf(out, sizeof out, "%.1f MB", static_cast<double>(bytes) / 1e6);
+  return out;
+}
+
+std::string time_text(double ns) {
+  char out[32];
+  if (ns < 10000)
+    std::snprintf(out, sizeof out, "%.0f ns", ns);
+  else if (ns < 1e7)
+    std::snprintf(out, sizeof out, "%.1f us", ns / 1e3);
+  else
+    std::snprintf(out, sizeof out, "%.1f ms", ns / 1e6);
+  return out;
+}
+
+uint64_t sum(const std::vector<uint64_t>& list) {
+  uint64_t out = 0;
+  for (uint64_t v : list) out += v;
+  return out;
+}
+
+bool crosses(const Sequence& s, const Step& step) {
+  return step.kind == Step::Kind::Copy && s.slots[step.in[0]].side != s.slots[step.out[0]].side;
+}
+
+// Writes the sequences as an indented list.
+class Text {
+ public:
+  explicit Text(const ExplainInput& input) : in_(input), m_(input.module) {}
+
+  std::string print() {
+    const collet_executable_facts& f = in_.core.facts;
+    out_ = "plan for '" + std::string(m_.name()) + "' on " + in_.backend + " (" + in_.device_kind + "), " +
+           (in_.fallback.empty() ? "no fallback" : "fallback " + in_.fallback) + '\n';
+    line(0, std::to_string(f.device_ops) + " ops on the device, " + std::to_string(f.fallback_ops) +
+                " on the fallback, " + std::to_string(f.host_ops) + " by the runtime; " + std::to_string(f.clusters) +
+                " programs, " + (f.kernels ? std::to_string(f.kernels) : std::string("?")) + " kernels, " +
+                bytes_text(f.traffic_bytes) + " traffic, " + bytes_text(f.workspace_bytes) + " workspace, " +
+                bytes_text(f.crossing_bytes) + " cross");
+    if (in_.core.participants() > 1)
+      line(0, std::to_string(in_.core.participants()) + " participants, " +
+                  (in_.core.together ? "launched together" : "each on its own"));
+    sequence(0, 1);
+    for (const Plan::Donation& d : in_.core.plan.donations)
+      line(1, "result " + std::to_string(d.result) + (d.must ? " must" : " may") + " take over argument " +
+                  std::to_string(d.argument));
+    return std::move(out_);
+  }
+
+ private:
+  void line(int indent, const std::string& text) {
+    out_.append(static_cast<size_t>(indent) * 2, ' ');
+    out_ += text;
+    out_ += '\n';
+  }
+
+  void sequence(uint32_t number, int indent) {
+    const Sequence& s = in_.core.plan.sequences[number];
+    for (const Step& step : s.steps) this->step(s, step, indent);
+  }
+
+  std::string name(InstrId id) const { return id == InstrId::None ? "" : "'" + std::string(m_[id].name) + "'"; }
+
+  void step(const Sequence& s, const Step& step, int indent) {
+    switch (step.kind) {
+      case Step::Kind::Launch:
+        return launch(step, indent);
+      case Step::Kind::Copy: {
+        const Slot &from = s.slots[step.in[0]], &to = s.slots[step.out[0]];
+        return line(indent, "copy " + name(step.instr) + ", " + bytes_text(to.bytes) + ", " +
+                                std::string(side_name(from.side)) + " to " + std::string(side_name(to.side)));
+      }
+      case Step::Kind::Constant:
+        return line(indent,
+                    "constant " + name(step.instr) + " on the " + std::string(side_name(s.slots[step.out[0]].side)));
+      case Step::Kind::While:
+        line(indent, "while " + name(step.instr) + reason(step.instr) + ", " + trips(step.instr));
+        line(indent + 1, "condition:");
+        sequence(step.sequence[0], indent + 2);
+        line(indent + 1, "body:");
+        return sequence(step.sequence[1], indent + 2);
+      case Step::Kind::Conditional:
+        line(indent, "conditional " + name(step.instr) + reason(step.instr));
+        for (size_t b = 0; b < step.sequence.size(); ++b) {
+          line(indent + 1, "branch " + std::to_string(b) + ":");
+          sequence(step.sequence[b], indent + 2);
+        }
+        return;
+      case Step::Kind::Call:
+        line(indent, "call " + name(step.instr) + reason(step.instr));
+        return sequence(step.sequence[0], indent + 1);
+      case Step::Kind::ReplicaId:
+      case Step::Kind::PartitionId:
+        return line(indent, "own number " + name(step.instr));
+    }
+  }
+
+  std::string trips(InstrId id) const {
+    const int64_t plus_one = m_[id].as<hlo::WhileAttrs>().trip_count_plus_one;
+    return plus_one > 0 ? std::to_string(plus_one - 1) + " trips" : "trips unknown";
+  }
+
+  std::string reason(InstrId id) const {
+    const auto it = in_.partition.placements.find(id);
+    if (it == in_.partition.placements.end() || it->second.reason.empty()) return {};
+    return " (" + it->second.reason + ")";
+  }
+
+  void launch(const Step& step, int indent) {
+    const Unit& unit = in_.core.plan.units[step.unit];
+    const CompiledFacts& facts = unit.locals[0].program->facts();
+    std::string head = "launch " + std::to_string(step.unit) + " on " +
+                       (unit.side == Side::Device ? in_.backend : in_.fallback) + ": " + std::to_string(unit.ops) +
+                       " ops, ~" + time_text(unit.cost_ns) + ", in " + bytes_text(sum(unit.argument_bytes)) + ", out " +
+                       bytes_text(sum(unit.result_bytes));
+    if (facts.kernels) head += ", " + std::to_string(facts.kernels) + " kernels";
+    if (facts.traffic_bytes) head += ", traffic " + bytes_text(facts.traffic_bytes);
+    if (facts.workspace_bytes) head += ", workspace " + bytes_text(facts.workspace_bytes);
+    if (unit.shared) head += ", same program as one above";
+    line(indent, head);
+    for (InstrId id : in_.lowered.sources[step.unit].cluster->members) {
+      if (m_[id].op == Op::CONSTANT) continue;
+      line(indent + 1,
+           std::string(op_info(m_[id].op).text) + " " + name(id) + " " + m_[id].shape.to_string() + reason(id));
+    }
+  }
+
+  const ExplainInput& in_;
+  const hlo::Module& m_;
+  std::string out_;
+};
+
+const char* kind_name(Step::Kind kind) {
+  switch (kind) {
+    case Step::Kind::Launch:
+      return "launch";
+    case Step::Kind::Copy:
+      return "copy";
+    case Step::Kind::While:
+      return "while";
+    case Step::Kind::Conditional:
+      return "conditional";
+    case Step::Kind::Call:
+      return "call";
+    case Step::Kind::Constant:
+      return "constant";
+    case Step::Kind::ReplicaId:
+      return "replica-id";
+    default:
+      return "partition-id";
+  }
+}
+
+void json_launch(const ExplainInput& in, const Step& step, JsonWriter& json) {
+  const Unit& unit = in.core.plan.units[step.unit];
+  const CompiledFacts& facts = unit.locals[0].program->facts();
+  json.field("side", side_name(unit.side)).field("ops", unit.ops).field("cost_ns", unit.cost_ns);
+  json.field("argument_bytes", sum(unit.argument_bytes)).field("result_bytes", sum(unit.result_bytes));
+  json.field("kernels", facts.kernels).field("traffic_bytes", facts.traffic_bytes);
+  json.field("workspace_bytes", facts.workspace_bytes).field("code_bytes", facts.code_bytes);
+  json.field("shared", unit.shared);
+  json.key("instructions").begin_array();
+  for (InstrId id : in.lowered.sources[step.unit].cluster->members) {
+    const hlo::Instruction& instr = in.module[id];
+    if (instr.op == Op::CONSTANT) continue;
+    const auto it = in.partition.placements.find(id);
+    json.begin_object().field("name", instr.name).field("op", op_info(instr.op).text);
+    json.field("type", instr.shape.to_string());
+    if (it != in.partition.placements.end())
+      json.field("reason", it->second.reason).field("cost_ns", it->second.cost_ns);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void json_sequence(const ExplainInput& in, uint32_t number, JsonWriter& json) {
+  const Sequence& s = in.core.plan.sequences[number];
+  json.begin_array();
+  for (const Step& step : s.steps) {
+    json.begin_object().field("step", kind_name(step.kind));
+    if (step.instr != InstrId::None) json.field("instruction", in.module[step.instr].name);
+    if (step.kind == Step::Kind::Launch) json_launch(in, step, json);
+    if (step.kind == Step::Kind::Copy) {
+      json.field("bytes", s.slots[step.out[0]].bytes).field("from", side_name(s.slots[step.in[0]].side));
+      json.field("to", side_name(s.slots[step.out[0]].side));
+    }
+    if (!step.sequence.empty()) {
+      const auto it = in.partition.placements.find(step.instr);
+      if (it != in.partition.placements.end()) json.field("reason", it->second.reason);
+      json.key("sequences").begin_array();
+      for (uint32_t inner : step.sequence) json_sequence(in, inner, json);
+      json.end_array();
+    }
+    json.end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+std::string explain_text(const ExplainInput& input) {
+  return Text(input).print();
+}
+
+std::string explain_json(const ExplainInput& input) {
+  std::string out;
+  JsonWriter json(out);
+  const collet_executable_facts& f = input.core.facts;
+  json.begin_object().field("module", input.module.name()).field("backend", input.backend);
+  json.field("device", input.device_kind).field("fallback", input.fallback);
+  json.field("device_ops", f.device_ops).field("fallback_ops", f.fallback_ops).field("host_ops", f.host_ops);
+  json.field("clusters", f.clusters).field("kernels", f.kernels).field("traffic_bytes", f.traffic_bytes);
+  json.field("workspace_bytes", f.workspace_bytes).field("crossing_bytes", f.crossing_bytes);
+  json.field("participants", input.core.participants()).field("cost_ns", input.core.plan.cost_ns);
+  json.key("steps");
+  json_sequence(input, 0, json);
+  json.end_object();
+  return out + '\n';
+}
+
+void count_facts(const ExplainInput& input, collet_executable_facts& facts) {
+  const Plan& plan = input.core.plan;
+  uint64_t workspace = 0;
+  for (const Sequence& s : plan.sequences)
+    for (const Step& step : s.steps) {
+      if (step.kind == Step::Kind::Launch) {
+        const Unit& unit = plan.units[step.unit];
+        const CompiledFacts& compiled = unit.locals[0].program->facts();
+        (unit.side == Side::Device ? facts.device_ops : facts.fallback_ops) += unit.ops;
+        facts.clusters += !unit.shared;
+        facts.kernels += compiled.kernels;
+        facts.traffic_bytes += compiled.traffic_bytes;
+        workspace = std::max(workspace, compiled.workspace_bytes);
+      }
+      if (!step.sequence.empty() || step.kind == Step::Kind::ReplicaId || step.kind == Step::Kind::PartitionId)
+        ++facts.host_ops;
+      if (crosses(s, step)) facts.crossing_bytes += s.slots[step.out[0]].bytes;
+    }
+  facts.workspace_bytes = workspace;
+}
+
+}  // namespace collet::runtime

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "sdk/runtime/executable.h"
+#include "sdk/runtime/partition.h"
+
+namespace collet::runtime {
+
+/// What a plan is described from.
+struct ExplainInput {
+  const hlo::Module& module;
+  const Partition& partition;
+  const Lowered& lowered;
+  const ExecutableCore& core;
+  std::string backend, fallback;
+  std::string device_kind;
+};
+
+/// For people: what runs where, in which order, why, and what crosses.
+std::string explain_text(const ExplainInput& input);
+/// For machines.
+std::string explain_json(const ExplainInput& input);
+/// Counts ops, bytes and kernels into core.facts.
+void count_facts(const ExplainInput& input, collet_executable_facts& facts);
+
+}  // namespace collet::runtime

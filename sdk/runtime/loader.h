@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/backend.h>
+
+#include <string>
+#include <string_view>
+
+#include "hlo/base/status.h"
+
+namespace collet::runtime {
+
+/// A loaded plugin; lives as long as the process.
+struct Library {
+  std::string path;
+  collet_backend table{};  ///< a copy: what the plugin's version lacks is null
+  int functions = 0;       ///< how many of the table it supplies
+};
+
+/// Finds and loads a backend by name or path; see collet_client_options. Loads a library once.
+Expected<const Library*> load_library(std::string_view name_or_path);
+/// Where a backend of that name is looked for, in order.
+std::string search_places(std::string_view name);
+/// Whether a backend of that name is there.
+bool library_exists(std::string_view name);
+
+/// Sink of messages: the plugins' and our own.
+using LogFunction = void (*)(void* user, int32_t severity, const char* message);
+void set_log(LogFunction log, void* user);
+/// Back to stderr, if `log` and `user` are the current sink.
+void reset_log(LogFunction log, void* user);
+void log_message(int32_t severity, const std::string& message);
+
+}  // namespace collet::runtime

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "sdk/runtime/plan.h"
+
+namespace collet::runtime {
+namespace {
+
+using hlo::CompId;
+using hlo::InstrId;
+using hlo::Instruction;
+using hlo::Leaf;
+using hlo::Module;
+using hlo::Op;
+
+class Lowerer {
+ public:
+  Lowerer(const Module& module, const Partition& partition) : m_(module), partition_(partition) {}
+
+  Expected<Lowered> run() {
+    const CompId entry = m_.entry();
+    const std::vector<Side> on_device(parameter_leaves(entry).size(), Side::Device);
+    const std::vector<Side> results(hlo::leaves_of(m_, m_[entry].root).size(), Side::Device);
+    COLLET_TRY(sequence(entry, on_device, results, true).status());
+    out_.plan.cost_ns = partition_.computations.at(entry).cost_ns;
+    return std::move(out_);
+  }
+
+ private:
+  struct Key {
+    Leaf leaf;
+    Side side;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& k) const { return hlo::LeafHash()(k.leaf) * 2 + static_cast<size_t>(k.side); }
+  };
+  using Slots = std::unordered_map<Key, uint32_t, KeyHash>;
+
+  // A sequence while it is made.
+  struct Frame {
+    Sequence sequence;
+    Slots slots;
+  };
+
+  std::vector<Leaf> parameter_leaves(CompId c) const {
+    std::vector<Leaf> out;
+    for (InstrId p : m_[c].parameters) {
+      const auto n = static_cast<uint32_t>(m_[p].shape.leaf_count());
+      for (uint32_t i = 0; i < n; ++i) out.push_back({p, i});
+    }
+    return out;
+  }
+
+  uint32_t add_slot(Frame& f, Side side, uint64_t bytes) {
+    f.sequence.slots.push_back({side, bytes});
+    return static_cast<uint32_t>(f.sequence.slots.size() - 1);
+  }
+
+  // The slot where `leaf` lies on `side`, after copying or uploading it if need be.
+  Expected<uint32_t> place(Frame& f, Leaf leaf, Side side) {
+    if (const auto it = f.slots.find({leaf, side}); it != f.slots.end()) return it->second;
+    const uint64_t bytes = leaf_bytes(m_, leaf);
+    const Instruction& instr = m_[leaf.instr];
+    Step step;
+    if (instr.op == Op::CONSTANT) {
+      step.kind = Step::Kind::Constant;
+      step.unit = constant(instr, side);
+    } else {
+      const Side other = side == Side::Device ? Side::Fallback : Side::Device;
+      const auto it = f.slots.find({leaf, other});
+      if (it == f.slots.end())
+        return internal_error("plan: '" + std::string(instr.name) + "' is needed before it is there");
+      step.kind = Step::Kind::Copy;
+      step.in = {it->second};
+    }
+    const uint32_t slot = add_slot(f, side, bytes);
+    step.out = {slot};
+    step.instr = leaf.instr;
+    f.slots[{leaf, side}] = slot;
+    f.sequence.steps.push_back(std::move(step));
+    return slot;
+  }
+
+  uint32_t constant(const Instruction& instr, Side side) {
+    const hlo::Literal& value = m_.literal(instr);
+    const hlo::ContentId id =
+        hlo::content_id({reinterpret_cast<const char*>(value.bytes()), static_cast<size_t>(value.byte_size())});
+    auto& all = out_.plan.constants;
+    for (uint32_t i = 0; i < all.size(); ++i)
+      if (all[i].side == side && all[i].id == id && all[i].value.byte_size() == value.byte_size()) return i;
+    all.push_back({side, value, id, {}});
+    return static_cast<uint32_t>(all.size() - 1);
+  }
+
+  // The side on which a leaf lies now; constants lie wherever they are wanted.
+  Side side_of(const Frame& f, Leaf leaf, Side otherwise) const {
+    if (f.slots.contains({leaf, otherwise})) return otherwise;
+    const Side other = otherwise == Side::Device ? Side::Fallback : Side::Device;
+    return f.slots.contains({leaf, other}) ? other : otherwise;
+  }
+
+  Expected<uint32_t> sequence(CompId c, const std::vector<Side>& arguments, const std::vector<Side>& results,
+                              bool entry) {
+    const auto number = static_cast<uint32_t>(out_.plan.sequences.size());
+    out_.plan.sequences.emplace_back();
+    Frame f;
+    f.sequence.name = std::string(m_[c].name);
+    const std::vector<Leaf> parameters = parameter_leaves(c);
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const uint32_t slot = add_slot(f, arguments[i], leaf_bytes(m_, parameters[i]));
+      f.slots[{parameters[i], arguments[i]}] = slot;
+      f.sequence.arguments.push_back(slot);
+    }
+    for (const ClusterPlan& cluster : partition_.computations.at(c).clusters) {
+      if (cluster.side == Side::Host)
+        COLLET_TRY(host_step(f, cluster));
+      else
+        COLLET_TRY(launch(f, c, cluster));
+    }
+    const std::vector<Leaf> leaves = hlo::leaves_of(m_, m_[c].root);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      COLLET_ASSIGN(uint32_t slot, place(f, leaves[i], results[i]));
+      if (entry) slot = own_result(f, slot, leaves[i]);
+      f.sequence.results.push_back(slot);
+    }
+    find_last_uses(f.sequence);
+    out_.plan.sequences[number] = std::move(f.sequence);
+    return number;
+  }
+
+  // The entry's results lie in memory of their own: what a launch on the device, or a copy to it, makes for one result
+  // alone. Everything else is copied there.
+  uint32_t own_result(Frame& f, uint32_t slot, Leaf leaf) {
+    const auto& taken = f.sequence.results;
+    bool own = std::find(taken.begin(), taken.end(), slot) == taken.end();
+    const Step* maker = nullptr;
+    for (const Step& s : f.sequence.steps)
+      if (std::find(s.out.begin(), s.out.end(), slot) != s.out.end()) maker = &s;
+    own &= maker && (maker->kind == Step::Kind::Launch || maker->kind == Step::Kind::Copy);
+    if (own) return slot;
+    Step copy;
+    copy.kind = Step::Kind::Copy;
+    copy.instr = leaf.instr;
+    copy.in = {slot};
+    const uint32_t out = add_slot(f, Side::Device, f.sequence.slots[slot].bytes);
+    copy.out = {out};
+    f.sequence.steps.push_back(std::move(copy));
+    return out;
+  }
+
+  static void find_last_uses(Sequence& s) {
+    constexpr size_t kNever = SIZE_MAX;
+    std::vector<size_t> last(s.slots.size(), kNever);
+    for (size_t i = 0; i < s.steps.size(); ++i) {
+      for (uint32_t slot : s.steps[i].in) last[slot] = i;
+      for (uint32_t slot : s.steps[i].out) last[slot] = i;
+    }
+    for (uint32_t slot : s.results) last[slot] = kNever;
+    for (uint32_t slot = 0; slot < last.size(); ++slot)
+      if (last[slot] != kNever) s.steps[last[slot]].dead.push_back(slot);
+  }
+
+  Status launch(Frame& f, CompId c, const ClusterPlan& cluster) {
+    Step step;
+    step.kind = Step::Kind::Launch;
+    step.unit = static_cast<uint32_t>(out_.plan.units.size());
+    Unit unit;
+    unit.side = cluster.side;
+    unit.cost_ns = cluster.cost_ns;
+    for (InstrId id : cluster.members) unit.ops += m_[id].op != Op::CONSTANT;
+    for (Leaf leaf : cluster.inputs) {
+      COLLET_ASSIGN(const uint32_t slot, place(f, leaf, cluster.side));
+      step.in.push_back(slot);
+      unit.argument_bytes.push_back(leaf_bytes(m_, leaf));
+    }
+    for (Leaf leaf : cluster.outputs) {
+      const uint64_t bytes = leaf_bytes(m_, leaf);
+      const uint32_t slot = add_slot(f, cluster.side, bytes);
+      f.slots[{leaf, cluster.side}] = slot;
+      step.out.push_back(slot);
+      unit.result_bytes.push_back(bytes);
+    }
+    out_.plan.units.push_back(std::move(unit));
+    out_.sources.push_back({c, &cluster});
+    f.sequence.steps.push_back(std::move(step));
+    return ok_status();
+  }
+
+  Status host_step(Frame& f, const ClusterPlan& cluster) {
+    const InstrId id = cluster.members[0];
+    switch (m_[id].op) {
+      case Op::WHILE:
+        return while_step(f, id);
+      case Op::CONDITIONAL:
+        return conditional_step(f, id);
+      case Op::CALL:
+        return call_step(f, id);
+      case Op::REPLICA_ID:
+      case Op::PARTITION_ID: {
+        Step step;
+        step.kind = m_[id].op == Op::REPLICA_ID ? Step::Kind::ReplicaId : Step::Kind::PartitionId;
+        define(f, step, id, {Side::Device});
+        f.sequence.steps.push_back(std::move(step));
+        return ok_status();
+      }
+      default:
+        return internal_error("plan: the host cannot run '" + std::string(m_[id].name) + "'");
+    }
+  }
+
+  void define(Frame& f, Step& step, InstrId id, const std::vector<Side>& sides) {
+    step.instr = id;
+    for (uint32_t i = 0; i < sides.size(); ++i) {
+      const uint32_t slot = add_slot(f, sides[i], leaf_bytes(m_, {id, i}));
+      f.slots[{{id, i}, sides[i]}] = slot;
+      step.out.push_back(slot);
+    }
+  }
+
+  // Where a value that goes round a loop, or into a branch, is best kept: where it is made, or else first used.
+  std::vector<Side> natural_sides(CompId c) const {
+    std::map<InstrId, Side> made;
+    std::unordered_map<Leaf, Side, hlo::LeafHash> used;
+    for (const ClusterPlan& cluster : partition_.computations.at(c).clusters) {
+      for (InstrId id : cluster.members) made[id] = cluster.side;
+      for (Leaf leaf : cluster.inputs)
+        if (cluster.side != Side::Host) {
+          const auto [it, fresh] = used.try_emplace(leaf, cluster.side);
+          if (!fresh && cluster.side == Side::Device) it->second = Side::Device;
+        }
+    }
+    const std::vector<Leaf> results = hlo::leaves_of(m_, m_[c].root);
+    std::vector<Side> out;
+    for (Leaf leaf : results) {
+      Side side = Side::Device;
+      if (const auto it = made.find(leaf.instr); it != made.end()) {
+        side = it->second;
+      } else if (const auto u = used.find(leaf); u != used.end()) {
+        side = u->second;
+      }
+      out.push_back(side == Side::Host ? Side::Device : side);
+    }
+    return out;
+  }
+
+  Status while_step(Frame& f, InstrId id) {
+    const Instruction& instr = m_[id];
+    const CompId condition = instr.called[0], body = instr.called[1];
+    const std::vector<Side> state = natural_sides(body);
+    Step step;
+    step.kind = Step::Kind::While;
+    const std::vector<Leaf> initial = hlo::operand_leaves(m_, instr);
+    for (size_t i = 0; i < initial.size(); ++i) {
+      COLLET_ASSIGN(const uint32_t slot, place(f, initial[i], state[i]));
+      step.in.push_back(slot);
+    }
+    COLLET_ASSIGN(const uint32_t c, sequence(condition, state, natural_sides(condition), false));
+    COLLET_ASSIGN(const uint32_t b, sequence(body, state, state, false));
+    step.sequence = {c, b};
+    define(f, step, id, state);
+    f.sequence.steps.push_back(std::move(step));
+    return ok_status();
+  }
+
+  Status conditional_step(Frame& f, InstrId id) {
+    const Instruction& instr = m_[id];
+    const std::vector<Leaf> operands = hlo::operand_leaves(m_, instr);
+    const std::vector<Side> results(static_cast<size_t>(instr.shape.leaf_count()), Side::Device);
+    Step step;
+    step.kind = Step::Kind::Conditional;
+    step.choice_bytes = static_cast<uint32_t>(leaf_bytes(m_, operands[0]));
+    COLLET_ASSIGN(const uint32_t choice, place(f, operands[0], side_of(f, operands[0], Side::Device)));
+    step.in.push_back(choice);
+    size_t at = 1;
+    for (CompId branch : instr.called) {
+      const size_t n = parameter_leaves(branch).size();
+      std::vector<Side> sides;
+      for (size_t i = 0; i < n; ++i) {
+        const Side side = side_of(f, operands[at + i], Side::Device);
+        COLLET_ASSIGN(const uint32_t slot, place(f, operands[at + i], side));
+        step.in.push_back(slot);
+        sides.push_back(side);
+      }
+      at += n;
+      COLLET_ASSIGN(const uint32_t s, sequence(branch, sides, results, false));
+      step.sequence.push_back(s);
+    }
+    define(f, step, id, results);
+    f.sequence.steps.push_back(std::move(step));
+    return ok_status();
+  }
+
+  Status call_step(Frame& f, InstrId id) {
+    const Instruction& instr = m_[id];
+    Step step;
+    step.kind = Step::Kind::Call;
+    std::vector<Side> sides;
+    for (Leaf leaf : hlo::operand_leaves(m_, instr)) {
+      sides.push_back(side_of(f, leaf, Side::Device));
+      COLLET_ASSIGN(const uint32_t slot, place(f, leaf, sides.back()));
+      step.in.push_back(slot);
+    }
+    const std::vector<Side> results = natural_sides(instr.called[0]);
+    COLLET_ASSIGN(const uint32_t s, sequence(instr.called[0], sides, results, false));
+    step.sequence = {s};
+    define(f, step, id, results);
+    f.sequence.steps.push_back(std::move(step));
+    return ok_status();
+  }
+
+  const Module& m_;
+  const Partition& partition_;
+  Lowered out_;
+};
+
+// Aliases of the module that a launch can honour: the result is made by a launch that reads the argument, and nothing
+// reads the argument later.
+void find_donations(const Module& module, Lowered& lowered) {
+  Plan& plan = lowered.plan;
+  const Sequence& entry = plan.sequences[0];
+  for (const hlo::ProgramAlias& alias : hlo::entry_aliases(module)) {
+    const uint32_t result = entry.results[alias.result], argument = entry.arguments[alias.argument];
+    size_t maker = entry.steps.size(), last_reader = entry.steps.size();
+    for (size_t i = 0; i < entry.steps.size(); ++i) {
+      const Step& s = entry.steps[i];
+      if (std::find(s.out.begin(), s.out.end(), result) != s.out.end()) maker = i;
+      if (std::find(s.in.begin(), s.in.end(), argument) != s.in.end()) last_reader = i;
+    }
+    if (maker == entry.steps.size() || maker != last_reader) continue;
+    const Step& step = entry.steps[maker];
+    if (step.kind != Step::Kind::Launch || entry.slots[result].bytes != entry.slots[argument].bytes) continue;
+    const auto index = [](const std::vector<uint32_t>& slots, uint32_t slot) {
+      return static_cast<uint32_t>(std::find(slots.begin(), slots.end(), slot) - slots.begin());
+    };
+    plan.units[step.unit].aliases.push_back({index(step.out, result), index(step.in, argument), alias.must});
+    plan.donations.push_back({alias.result, alias.argument, alias.must});
+  }
+}
+
+}  // namespace
+
+Expected<Lowered> lower(const Module& module, const Partition& partition) {
+  COLLET_ASSIGN(Lowered lowered, Lowerer(module, partition).run());
+  find_donations(module, lowered);
+  return lowered;
+}
+
+}  // namespace collet::runtime

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/runtime/memory.h"
+
+#include <bit>
+
+namespace collet::runtime {
+namespace {
+
+// Eight classes for each doubling from 64 bytes on: at most an eighth is wasted.
+constexpr int kSmallest = 6;
+constexpr uint32_t kClasses = (48 - kSmallest) * 8 + 1;
+
+uint32_t class_of(uint64_t bytes) {
+  if (bytes <= (uint64_t{1} << kSmallest)) return 0;
+  const int top = 63 - std::countl_zero(bytes - 1);  // 2^top < bytes <= 2^(top+1), bytes at least 65
+  const auto eighth = static_cast<uint32_t>((bytes - 1) >> (top - 3)) & 7;
+  return static_cast<uint32_t>(top - kSmallest) * 8 + eighth + 1;
+}
+
+uint64_t class_bytes(uint32_t size_class) {
+  if (size_class == 0) return uint64_t{1} << kSmallest;
+  const uint32_t top = (size_class - 1) / 8 + kSmallest, eighth = (size_class - 1) % 8;
+  return (uint64_t{1} << top) + (uint64_t{eighth} + 1) * (uint64_t{1} << (top - 3));
+}
+
+}  // namespace
+
+MemoryRef::~MemoryRef() {
+  if (memory_ && memory_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) memory_->pool->put(memory_);
+}
+
+Pool::Pool(std::shared_ptr<Backend> backend, uint32_t device, uint32_t space)
+    : backend_(std::move(backend)), device_(device), space_(space), free_(kClasses) {}
+
+Pool::~Pool() {
+  trim();
+}
+
+void Pool::used(uint64_t bytes) {
+  const uint64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  uint64_t peak = peak_.load(std::memory_order_relaxed);
+  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+}
+
+Expected<MemoryRef> Pool::take(uint64_t bytes) {
+  if (bytes == 0) return MemoryRef();
+  const uint32_t size_class = class_of(bytes);
+  if (size_class >= kClasses)
+    return resource_exhausted("an array of " + std::to_string(bytes) + " bytes is larger than any memory");
+  {
+    const std::lock_guard lock(mutex_);
+    auto& list = free_[size_class];
+    if (!list.empty()) {
+      Memory* memory = list.back();
+      list.pop_back();
+      kept_ -= memory->capacity;
+      memory->refs.store(1, std::memory_order_relaxed);
+      used(memory->capacity);
+      return MemoryRef(memory);
+    }
+  }
+  const uint64_t capacity = class_bytes(size_class);
+  const uint64_t alignment = backend_->devices()[device_].spaces[space_].alignment;
+  auto made = backend_->alloc(device_, space_, capacity, alignment);
+  if (!made.ok() && made.status().code() == Code::ResourceExhausted) {
+    trim();
+    made = backend_->alloc(device_, space_, capacity, alignment);
+  }
+  if (!made.ok()) return made.status();
+  auto* memory = new Memory;
+  memory->size_class = size_class;
+  memory->pool = this;
+  memory->handle = made->buffer;
+  memory->host = made->host;
+  memory->capacity = capacity;
+  used(capacity);
+  return MemoryRef(memory);
+}
+
+void Pool::put(Memory* memory) {
+  in_use_.fetch_sub(memory->capacity, std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(mutex_);
+    if (kept_ + memory->capacity <= kKeptBytes) {
+      kept_ += memory->capacity;
+      free_[memory->size_class].push_back(memory);
+      return;
+    }
+  }
+  backend_->free(memory->handle);
+  delete memory;
+}
+
+void Pool::trim() {
+  std::vector<Memory*> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& list : free_) {
+      all.insert(all.end(), list.begin(), list.end());
+      list.clear();
+    }
+    kept_ = 0;
+  }
+  for (Memory* memory : all) {
+    backend_->free(memory->handle);
+    delete memory;
+  }
+}
+
+}  // namespace collet::runtime

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "sdk/runtime/backend.h"
+
+namespace collet::runtime {
+
+class Pool;
+
+/// A piece of memory of a backend, reference-counted; without references it goes back to its pool.
+struct Memory {
+  std::atomic<uint32_t> refs{1};
+  uint32_t size_class = 0;
+  Pool* pool = nullptr;
+  collet_backend_buffer* handle = nullptr;
+  void* host = nullptr;  ///< null where the host cannot see it
+  uint64_t capacity = 0;
+};
+
+/// Counts a reference to Memory; may be empty.
+class MemoryRef {
+ public:
+  MemoryRef() = default;
+  /// Takes over a reference.
+  explicit MemoryRef(Memory* memory) : memory_(memory) {}
+  MemoryRef(const MemoryRef& other) : memory_(other.memory_) {
+    if (memory_) memory_->refs.fetch_add(1, std::memory_order_relaxed);
+  }
+  MemoryRef(MemoryRef&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
+  MemoryRef& operator=(MemoryRef other) noexcept {
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~MemoryRef();
+
+  Memory* get() const { return memory_; }
+  Memory* operator->() const { return memory_; }
+  explicit operator bool() const { return memory_ != nullptr; }
+  /// References to the memory, this one included.
+  uint32_t count() const { return memory_ ? memory_->refs.load(std::memory_order_acquire) : 0; }
+
+ private:
+  Memory* memory_ = nullptr;
+};
+
+/// Memory of one space of one device, in size classes; what is returned is kept for the next who asks. Thread-safe.
+class Pool {
+ public:
+  Pool(std::shared_ptr<Backend> backend, uint32_t device, uint32_t space);
+  /// All memory has come back.
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  /// At least `bytes` bytes; nothing for 0. When the backend has none left, what is kept is given back first.
+  Expected<MemoryRef> take(uint64_t bytes);
+  /// Gives what is kept back to the backend.
+  void trim();
+
+  Backend& backend() const { return *backend_; }
+  uint32_t device() const { return device_; }
+  uint32_t space() const { return space_; }
+  uint64_t bytes_in_use() const { return in_use_.load(std::memory_order_relaxed); }
+  uint64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class MemoryRef;
+  static constexpr uint64_t kKeptBytes = uint64_t{4} << 30;
+
+  void put(Memory* memory);
+  void used(uint64_t bytes);
+
+  std::shared_ptr<Backend> backend_;
+  uint32_t device_, space_;
+  std::mutex mutex_;
+  std::vector<std::vector<Memory*>> free_;  // by size class
+  uint64_t kept_ = 0;
+  std::atomic<uint64_t> in_use_{0}, peak_{0};
+};
+
+}  // namespace collet::runtime

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/collet.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hlo/base/diagnostics.h"
+#include "hlo/base/status.h"
+#include "hlo/ir/module.h"
+#include "sdk/runtime/array_type.h"
+
+namespace collet::runtime {
+
+/// A program as it was read. Immutable; reference-counted, begins with one reference.
+class ProgramModule {
+ public:
+  /// Takes a module that has an entry.
+  static Expected<ProgramModule*> make(std::unique_ptr<hlo::Module> module);
+
+  void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void release() {
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  const hlo::Module& module() const { return *module_; }
+  const std::vector<const ArrayType*>& parameters() const { return parameters_; }
+  const std::vector<const ArrayType*>& results() const { return results_; }
+
+ private:
+  ProgramModule() = default;
+  ~ProgramModule() = default;
+
+  std::atomic<uint32_t> refs_{1};
+  std::unique_ptr<hlo::Module> module_;
+  std::vector<const ArrayType*> parameters_, results_;
+};
+
+/// Reads any form. All complaints with their places in `messages`, the first alone in the status.
+Expected<ProgramModule*> read_module(std::string_view bytes, const collet_read_options& options, std::string& messages);
+Expected<std::string> write_module(const hlo::Module& module, uint32_t format);
+
+/// A form of programs: how it is told, read and written. New forms are rows of the table in formats.cc.
+struct Format {
+  uint32_t id;
+  const char* name;
+  bool (*looks_like)(std::string_view bytes);
+  /// Null: not there yet.
+  Expected<std::unique_ptr<hlo::Module>> (*read)(std::string_view bytes, const collet_read_options& options,
+                                                 std::string& messages);
+  Expected<std::string> (*write)(const hlo::Module& module);
+};
+std::span<const Format> formats();
+
+}  // namespace collet::runtime

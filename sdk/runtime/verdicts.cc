@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/runtime/verdicts.h"
+
+#include <functional>
+
+namespace collet::runtime {
+namespace {
+
+// Why the device cannot take the op, whatever it would say; empty when it may be asked.
+std::string refusal(const Backend& backend, const DeviceFacts& facts, const collet_program* p, const collet_op& op,
+                    bool alone) {
+  const auto code = static_cast<hlo::Op>(op.opcode);
+  const hlo::OpInfo& info = hlo::op_info(code);
+  if (op.since > backend.opset()) return "newer than the backend's opset " + std::to_string(backend.opset());
+  if (is_control_flow(code) && !facts.has(COLLET_TRAIT_CONTROL_FLOW)) return "the device runs no control flow";
+  if (info.op_class == hlo::OpClass::COMMUNICATION && !facts.has(COLLET_TRAIT_COLLECTIVES))
+    return "the device has no collectives";
+  const bool concerns_others =
+      info.op_class == hlo::OpClass::COMMUNICATION || code == hlo::Op::REPLICA_ID || code == hlo::Op::PARTITION_ID;
+  if (alone && concerns_others) return "each participant runs on its own here";
+  const uint32_t needed = info.has(COLLET_OP_MOVES) || code == hlo::Op::CONSTANT || code == hlo::Op::IOTA
+                              ? uint32_t{COLLET_MAY_MOVE}
+                              : uint32_t{COLLET_MAY_COMPUTE};
+  const auto undeclared = [&](uint32_t value) -> std::string {
+    const uint32_t element = collet_value_type(p, value)->element;
+    if (element == COLLET_TYPE_TOKEN || element == COLLET_TYPE_OPAQUE) return {};
+    // Whoever computes with a type also moves it.
+    if (facts.type_flags[element] & (needed | COLLET_MAY_COMPUTE)) return {};
+    return "the device does not declare " + std::string(collet_type_name(element));
+  };
+  for (uint32_t i = 0; i < op.operands.count; ++i)
+    if (std::string why = undeclared(collet_operand(p, &op, i)); !why.empty()) return why;
+  for (uint32_t i = 0; i < op.results.count; ++i)
+    if (std::string why = undeclared(op.results.first + i); !why.empty()) return why;
+  return {};
+}
+
+}  // namespace
+
+bool is_control_flow(hlo::Op op) {
+  return op == hlo::Op::WHILE || op == hlo::Op::CONDITIONAL || op == hlo::Op::CALL;
+}
+
+std::vector<uint32_t> ops_to_ask(const collet_program* p) {
+  std::vector<uint32_t> out;
+  std::vector<uint32_t> regions{0};
+  for (size_t at = 0; at < regions.size(); ++at) {
+    const collet_region* region = collet_region_at(p, regions[at]);
+    for (uint32_t i = 0; i < region->ops.count; ++i) {
+      const uint32_t number = region->ops.first + i;
+      out.push_back(number);
+      const collet_op* op = collet_op_at(p, number);
+      if (!is_control_flow(static_cast<hlo::Op>(op->opcode))) continue;
+      for (uint32_t r = 0; r < op->regions.count; ++r) regions.push_back(op->regions.first + r);
+    }
+  }
+  return out;
+}
+
+Expected<Verdicts> Verdicts::ask(Backend& backend, uint32_t device, const hlo::Module& module,
+                                 const hlo::Program& program, bool alone) {
+  Verdicts out;
+  out.list_.resize(module.instruction_limit());
+  const collet_program* p = program.get();
+  const DeviceFacts& facts = backend.devices()[device];
+  std::vector<uint32_t> asked;
+  for (uint32_t op : ops_to_ask(p)) {
+    Verdict& v = out.list_[hlo::index_of(program.ops[op])];
+    v.reason = backend.computes() ? refusal(backend, facts, p, *collet_op_at(p, op), alone) : "the backend runs no ops";
+    if (v.reason.empty()) asked.push_back(op);
+  }
+  std::vector<collet_verdict> answers(asked.size());
+  COLLET_TRY(backend.supports(device, p, asked, answers));
+  std::vector<bool> seen(module.instruction_limit());
+  for (size_t i = 0; i < asked.size(); ++i) {
+    const size_t index = hlo::index_of(program.ops[asked[i]]);
+    Verdict& v = out.list_[index];
+    // A computation that is called twice stands in the program twice: the worse answer counts.
+    if (seen[index] && v.answer != COLLET_ACCEPT) continue;
+    seen[index] = true;
+    v = {answers[i].answer, answers[i].group, answers[i].cost_ns, answers[i].reason};
+  }
+  return out;
+}
+
+}  // namespace collet::runtime

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "hlo/ir/module.h"
+#include "hlo/program/write.h"
+#include "sdk/runtime/backend.h"
+
+namespace collet::runtime {
+
+/// What a backend makes of an instruction.
+struct Verdict {
+  uint32_t answer = COLLET_DECLINE;
+  uint32_t group = 0;
+  double cost_ns = 0;  ///< 0: unknown
+  std::string reason;
+};
+
+/// Verdicts on the instructions of the entry and of the bodies of control flow, by instruction id.
+class Verdicts {
+ public:
+  /// Asks `backend` about everything in one batch. What it cannot know (newer opset, undeclared element types, control
+  /// flow or collectives without the trait) is declined without asking. `alone`: it will run one participant of several,
+  /// so that what concerns the others is declined too.
+  static Expected<Verdicts> ask(Backend& backend, uint32_t device, const hlo::Module& module,
+                                const hlo::Program& program, bool alone);
+
+  const Verdict& of(hlo::InstrId id) const {
+    return hlo::index_of(id) < list_.size() ? list_[hlo::index_of(id)] : none_;
+  }
+
+ private:
+  std::vector<Verdict> list_;
+  Verdict none_;
+};
+
+/// Ops that are asked about: those of the entry and, below them, of the bodies of while, conditional and call.
+std::vector<uint32_t> ops_to_ask(const collet_program* program);
+/// "while", "conditional", "call".
+bool is_control_flow(hlo::Op op);
+
+}  // namespace collet::runtime
