@@ -9,7 +9,7 @@
 namespace collet::hlo {
 
 /// "f32[2,4] dot(f32[2,3], f32[3,4]), lhs_contracting_dims={1}, ...": an instruction whose operands are parameters of
-/// the shapes given. It may call the computations of op_cases.cc by name. `error` is a piece of the complaint that must
+/// the shapes given. It may call the computations of op_cases_test.cc by name. `error` is a piece of the complaint that must
 /// come; null where the instruction is sound.
 struct OpCase {
   const char* text;
