@@ -258,7 +258,8 @@ struct collet_host_array {
   uint32_t rank;
   uint32_t semantics;          /**< COLLET_HOST_* */
   void* user;
-  void (*done)(void* user);    /**< null, or called once, on any thread, when `data` is no longer needed */
+  /** Null, or called once, on any thread, when `data` is no longer needed. */
+  void (*done)(void* user);
 };
 
 /** Makes a buffer on a device. `space`: memory space, or COLLET_NONE for the default one. After an error `done` is not
