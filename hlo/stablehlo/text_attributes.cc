@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "hlo/base/float_format.h"
+#include "hlo/stablehlo/text_reader.h"
+
+namespace collet::hlo::mlir {
+namespace {
+
+bool is_hex_number(std::string_view text) {
+  return text.starts_with("0x") || text.starts_with("-0x");
+}
+
+bool parse_int(std::string_view text, int64_t* out) {
+  bool negative = false;
+  if (text.starts_with('-')) {
+    negative = true;
+    text.remove_prefix(1);
+  }
+  int base = 10;
+  if (text.starts_with("0x")) {
+    base = 16;
+    text.remove_prefix(2);
+  }
+  uint64_t value = 0;
+  const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (bad != std::errc() || end != text.data() + text.size()) return false;
+  *out = static_cast<int64_t>(negative ? 0 - value : value);
+  return true;
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+void append_bits(std::string& out, uint64_t bits, int bytes) {
+  out.append(reinterpret_cast<const char*>(&bits), static_cast<size_t>(bytes));
+}
+
+/// One element's bytes from its token. Hexadecimal numbers are bits where the type is a float.
+bool append_element(std::string& out, hlo::Type type, const Token& token) {
+  const TypeInfo& info = type_info(type);
+  if (info.kind == Kind::Pred) {
+    if (token.kind == Tok::Bare) {
+      if (token.text != "true" && token.text != "false") return false;
+      out += static_cast<char>(token.text == "true");
+      return true;
+    }
+    int64_t value;
+    if (token.kind != Tok::Integer || !parse_int(token.text, &value)) return false;
+    out += static_cast<char>(value != 0);
+    return true;
+  }
+  if (info.kind == Kind::Float) {
+    const FloatFormat format = float_format(static_cast<uint32_t>(type));
+    if (token.kind == Tok::Integer && is_hex_number(token.text)) {
+      int64_t bits;
+      if (!parse_int(token.text, &bits)) return false;
+      append_bits(out, static_cast<uint64_t>(bits), info.bytes());
+      return true;
+    }
+    if (token.kind != Tok::Integer && token.kind != Tok::Float) return false;
+    const double value = std::strtod(std::string(token.text).c_str(), nullptr);
+    append_bits(out, encode_float(format, value), info.bytes());
+    return true;
+  }
+  int64_t value;
+  if (token.kind == Tok::Bare && (token.text == "true" || token.text == "false"))
+    value = token.text == "true";
+  else if (token.kind != Tok::Integer || !parse_int(token.text, &value))
+    return false;
+  if (info.kind == Kind::Unsigned && info.bits < 8) value &= (1 << info.bits) - 1;
+  append_bits(out, static_cast<uint64_t>(value), info.bytes());
+  return true;
+}
+
+}  // namespace
+
+AttrRef TextReader::make_ints(const std::vector<int64_t>& values) {
+  Attr* out = program_.make_attr(Attr::Kind::Ints);
+  out->ints = program_.arena().list(values);
+  return out;
+}
+
+AttrRef TextReader::make_int(int64_t value) {
+  Attr* out = program_.make_attr(Attr::Kind::Int);
+  out->integer = value;
+  out->type = program_.scalar(hlo::Type::S64);
+  return out;
+}
+
+AttrRef TextReader::make_enum(std::string_view text) {
+  Attr* out = program_.make_attr(Attr::Kind::Enum);
+  out->text = keep(text);
+  return out;
+}
+
+bool TextReader::read_int(int64_t* out) {
+  const Token token = lexer_.take();
+  if (token.kind != Tok::Integer || !parse_int(token.text, out)) return error(token, "expected an integer");
+  return true;
+}
+
+bool TextReader::read_int_list(std::vector<int64_t>* out) {
+  if (!expect('[')) return false;
+  while (!lexer_.peek().is(']')) {
+    int64_t value;
+    if (lexer_.peek().kind == Tok::Bare) {
+      const Token word = lexer_.take();
+      if (word.text != "true" && word.text != "false") return error(word, "expected an integer");
+      value = word.text == "true";
+    } else if (!read_int(&value)) {
+      return false;
+    }
+    out->push_back(value);
+    if (!accept(',')) break;
+  }
+  return expect(']');
+}
+
+/// Skips from the opening character to its closing one; other brackets in between must balance among themselves.
+bool TextReader::skip_balanced(char open, char close, std::string_view* text) {
+  const Token first = lexer_.peek();
+  if (!first.is(open)) return error(std::string("expected '") + open + "'");
+  int depth = 0;
+  while (true) {
+    const Token token = lexer_.take();
+    if (token.kind == Tok::End || token.kind == Tok::Bad) return error(first, "a bracket is not closed");
+    if (token.is(open)) ++depth;
+    if (token.is(close) && --depth == 0) {
+      if (text) *text = keep(lexer_.text().substr(first.offset, token.offset + 1 - first.offset));
+      return true;
+    }
+  }
+}
+
+bool TextReader::read_number(AttrRef* out) {
+  const Token token = lexer_.take();
+  const bool is_float_token = token.kind == Tok::Float;
+  TypeRef type = nullptr;
+  if (accept(':') && !read_type(&type)) return false;
+  const hlo::Type scalar = type ? element_type(type) : is_float_token ? hlo::Type::F64 : hlo::Type::S64;
+  if (!type) type = program_.scalar(scalar);
+  if (is_float_token || is_float(scalar)) {
+    Attr* attr = program_.make_attr(Attr::Kind::Float);
+    int64_t bits;
+    if (!is_float_token && is_hex_number(token.text) && parse_int(token.text, &bits))
+      attr->number = decode_float(float_format(static_cast<uint32_t>(scalar)), static_cast<uint64_t>(bits));
+    else
+      attr->number = std::strtod(std::string(token.text).c_str(), nullptr);
+    attr->type = type;
+    *out = attr;
+    return true;
+  }
+  Attr* attr = program_.make_attr(Attr::Kind::Int);
+  if (!parse_int(token.text, &attr->integer)) return error(token, "the number does not fit 64 bits");
+  attr->type = type;
+  *out = attr;
+  return true;
+}
+
+bool TextReader::read_array(AttrRef* out) {
+  if (!expect('[')) return false;
+  std::vector<AttrRef> items;
+  while (!lexer_.peek().is(']')) {
+    AttrRef item = nullptr;
+    if (!read_attr(&item)) return false;
+    items.push_back(item);
+    if (!accept(',')) break;
+  }
+  Attr* attr = program_.make_attr(Attr::Kind::Array);
+  attr->items = program_.arena().list(items);
+  *out = attr;
+  return expect(']');
+}
+
+bool TextReader::read_dense_array(AttrRef* out) {
+  // After "array": <i64: 1, 2> or <i1: true>
+  if (!expect('<')) return false;
+  hlo::Type type;
+  if (!read_scalar_type(&type)) return false;
+  std::vector<int64_t> values;
+  if (accept(':')) {
+    do {
+      const Token token = lexer_.take();
+      int64_t value = 0;
+      if (token.kind == Tok::Bare && (token.text == "true" || token.text == "false"))
+        value = token.text == "true";
+      else if (token.kind != Tok::Integer || !parse_int(token.text, &value))
+        return error(token, "expected an integer");
+      values.push_back(value);
+    } while (accept(','));
+  }
+  Attr* attr = program_.make_attr(type == hlo::Type::PRED ? Attr::Kind::Bools : Attr::Kind::Ints);
+  attr->ints = program_.arena().list(values);
+  *out = attr;
+  return expect('>');
+}
+
+bool TextReader::read_dense(AttrRef* out) {
+  // After "dense": the elements come before the type, so their tokens are kept.
+  if (!expect('<')) return false;
+  const Token first = lexer_.peek();
+  std::vector<Token> tokens;
+  std::vector<std::pair<int, size_t>> nesting;  // depth of each element, to tell splats from lists
+  int depth = 0, deepest = 0;
+  bool in_complex = false;
+  std::string_view hex;
+  while (!lexer_.peek().is('>')) {
+    const Token token = lexer_.take();
+    if (token.is('[')) {
+      deepest = std::max(deepest, ++depth);
+      if (depth > 64) return error(token, "elements are nested too deeply");
+    } else if (token.is(']')) {
+      if (--depth < 0) return error(token, "unexpected ']'");
+    } else if (token.is('(')) {
+      in_complex = true;
+    } else if (token.is(')')) {
+      in_complex = false;
+    } else if (token.is(',')) {
+      continue;
+    } else if (token.kind == Tok::String && tokens.empty() && depth == 0) {
+      hex = token.text;
+    } else if (token.kind == Tok::Integer || token.kind == Tok::Float || token.kind == Tok::Bare) {
+      tokens.push_back(token);
+    } else {
+      return error(token, "expected an element");
+    }
+  }
+  if (depth != 0 || in_complex) return error(first, "a bracket of the elements is not closed");
+  if (!expect('>') || !expect(':')) return false;
+  const Token type_token = lexer_.peek();
+  TypeRef type = nullptr;
+  if (!read_type(&type)) return false;
+  if (type->kind != Type::Kind::Tensor) return error(type_token, "elements need a tensor type");
+  const hlo::Type element = element_type(type->element);
+  const int64_t count = element_count(type);
+  if (element == hlo::Type::Invalid || count < 0) return error(type_token, "elements need a tensor of known shape");
+  Attr* attr = program_.make_attr(Attr::Kind::Dense);
+  attr->type = type;
+  std::string bytes;
+  const auto width = static_cast<size_t>(type_info(element).bytes());
+  if (!hex.empty()) {
+    if (!hex.starts_with("0x") || hex.size() % 2) return error(first, "expected hexadecimal elements");
+    bytes.reserve(hex.size() / 2);
+    for (size_t i = 2; i < hex.size(); i += 2) {
+      const int high = hex_digit(hex[i]), low = hex_digit(hex[i + 1]);
+      if (high < 0 || low < 0) return error(first, "expected hexadecimal elements");
+      bytes += static_cast<char>(high * 16 + low);
+    }
+    if (element == hlo::Type::PRED && bytes.size() == static_cast<size_t>((count + 7) / 8) &&
+        bytes.size() != static_cast<size_t>(count)) {
+      std::string unpacked(static_cast<size_t>(count), '\0');
+      for (size_t i = 0; i < unpacked.size(); ++i) unpacked[i] = (bytes[i / 8] >> (i % 8)) & 1;
+      bytes = std::move(unpacked);
+    }
+    attr->splat = bytes.size() == width && count != 1;
+  } else {
+    const hlo::Type part = real_type(element);
+    for (const Token& token : tokens)
+      if (!append_element(bytes, part, token))
+        return error(token, "this is no value of type " + to_string(type->element));
+    attr->splat = deepest == 0 && count != 1 && !tokens.empty();
+    // A real number stands for a complex one nowhere.
+    if (is_complex(element) && tokens.size() % 2) return error(first, "complex elements come in pairs");
+  }
+  const size_t wanted = attr->splat ? width : static_cast<size_t>(count) * width;
+  if (bytes.size() != wanted)
+    return error(first,
+                 "there are " + std::to_string(width ? bytes.size() / width : 0) + " elements for " + to_string(type));
+  attr->bytes = keep(bytes);
+  *out = attr;
+  return true;
+}
+
+bool TextReader::read_conv_labels(std::vector<NamedAttr>* out) {
+  // Letters and numbers; the kernel has i and o, the others b and f.
+  struct Part {
+    int64_t first = -1, second = -1;
+    std::vector<int64_t> spatial;
+  };
+  const auto part = [&](std::string_view a, std::string_view b, Part* p) {
+    if (!expect('[')) return false;
+    std::vector<std::pair<int64_t, int64_t>> spatial;
+    int64_t position = 0;
+    while (!lexer_.peek().is(']')) {
+      const Token token = lexer_.take();
+      if (token.kind == Tok::Bare && token.text == a) {
+        p->first = position;
+      } else if (token.kind == Tok::Bare && token.text == b) {
+        p->second = position;
+      } else if (token.kind == Tok::Integer) {
+        int64_t number;
+        if (!parse_int(token.text, &number) || number < 0 || number > 64)
+          return error(token, "a bad spatial dimension");
+        spatial.emplace_back(number, position);
+      } else if (!token.is('?')) {
+        return error(token, "expected a dimension label");
+      }
+      ++position;
+      if (!accept(',')) break;
+    }
+    p->spatial.assign(spatial.size(), -1);
+    for (const auto& [number, at] : spatial) {
+      if (number >= static_cast<int64_t>(spatial.size())) return error("spatial dimensions must be numbered from 0");
+      p->spatial[static_cast<size_t>(number)] = at;
+    }
+    return expect(']');
+  };
+  Part input, kernel, output;
+  if (!part("b", "f", &input)) return false;
+  // "x[": the x is a word of its own.
+  if (!expect_word("x") || !part("i", "o", &kernel)) return false;
+  const Token arrow = lexer_.take();
+  if (arrow.kind != Tok::Arrow) return error(arrow, "expected '->'");
+  if (!part("b", "f", &output)) return false;
+  out->push_back({"input_batch_dimension", make_int(input.first)});
+  out->push_back({"input_feature_dimension", make_int(input.second)});
+  out->push_back({"input_spatial_dimensions", make_ints(input.spatial)});
+  out->push_back({"kernel_input_feature_dimension", make_int(kernel.first)});
+  out->push_back({"kernel_output_feature_dimension", make_int(kernel.second)});
+  out->push_back({"kernel_spatial_dimensions", make_ints(kernel.spatial)});
+  out->push_back({"output_batch_dimension", make_int(output.first)});
+  out->push_back({"output_feature_dimension", make_int(output.second)});
+  out->push_back({"output_spatial_dimensions", make_ints(output.spatial)});
+  return true;
+}
+
+bool TextReader::read_hash_attr(AttrRef* out) {
+  const Token token = lexer_.take();
+  if (const auto it = aliases_.find(token.text); it != aliases_.end()) {
+    *out = it->second;
+    return true;
+  }
+  const std::string_view name = token.text;
+  if (!lexer_.peek().is('<')) {
+    // An alias that is defined behind its use is always a location.
+    *out = program_.make_attr(Attr::Kind::Location);
+    return true;
+  }
+  if (name == "stablehlo" || name == "chlo" || name == "mhlo" || name == "vhlo") {
+    // #stablehlo<comparison_direction LT>
+    expect('<');
+    const Token kind = lexer_.take(), value = lexer_.take();
+    if (kind.kind != Tok::Bare) return error(kind, "expected the name of an enumeration");
+    *out = make_enum(value.text);
+    if (lexer_.peek().is('<') && !skip_balanced('<', '>', nullptr)) return false;
+    return expect('>');
+  }
+  if (name == "stablehlo.conv") {
+    expect('<');
+    std::vector<NamedAttr> fields;
+    if (!read_conv_labels(&fields)) return false;
+    Attr* attr = program_.make_attr(Attr::Kind::Dict);
+    attr->fields = program_.arena().list(fields);
+    *out = attr;
+    return expect('>');
+  }
+  if (name.starts_with("stablehlo.") || name.starts_with("chlo.")) {
+    // #stablehlo.gather<offset_dims = [0], ...>; unknown bodies are kept as text.
+    const size_t begin = lexer_.peek().offset;
+    expect('<');
+    std::vector<NamedAttr> fields;
+    bool plain = true;
+    while (plain && !lexer_.peek().is('>')) {
+      const Token key = lexer_.take();
+      if (key.kind != Tok::Bare || !accept('=')) {
+        plain = false;
+        break;
+      }
+      AttrRef value = nullptr;
+      if (lexer_.peek().is('[')) {
+        std::vector<int64_t> ints;
+        if (!read_int_list(&ints)) return false;
+        value = make_ints(ints);
+      } else if (lexer_.peek().kind == Tok::Bare && lexer_.peek().text != "true" && lexer_.peek().text != "false") {
+        // A type (of dot_algorithm) or the name of a value.
+        const size_t at = lexer_.peek().offset;
+        const Token word = lexer_.take();
+        if (word.text.find_first_of("0123456789") != std::string_view::npos) {
+          lexer_.seek(at);
+          Attr* type = program_.make_attr(Attr::Kind::Type);
+          if (!read_type(&type->type)) return false;
+          value = type;
+        } else {
+          value = make_enum(word.text);
+        }
+      } else if (!read_attr(&value)) {
+        return false;
+      }
+      fields.push_back({keep(key.text), value});
+      if (!accept(',')) break;
+    }
+    if (plain) {
+      Attr* attr = program_.make_attr(Attr::Kind::Dict);
+      attr->fields = program_.arena().list(fields);
+      *out = attr;
+      return expect('>');
+    }
+    lexer_.seek(begin);
+  }
+  Attr* attr = program_.make_attr(Attr::Kind::Raw);
+  if (!skip_balanced('<', '>', &attr->text)) return false;
+  attr->text = keep("#" + std::string(name) + std::string(attr->text));
+  *out = attr;
+  return true;
+}
+
+bool TextReader::read_attr(AttrRef* out) {
+  if (++depth_ > 200) return error("attributes are nested too deeply");
+  struct Leave {
+    int& depth;
+    ~Leave() { --depth; }
+  } leave{depth_};
+  const Token token = lexer_.peek();
+  switch (token.kind) {
+    case Tok::Integer:
+    case Tok::Float:
+      return read_number(out);
+    case Tok::String: {
+      lexer_.take();
+      Attr* attr = program_.make_attr(Attr::Kind::String);
+      attr->text = keep(unescape(token.text));
+      TypeRef ignored;
+      if (accept(':') && !read_type(&ignored)) return false;
+      *out = attr;
+      return true;
+    }
+    case Tok::Symbol: {
+      lexer_.take();
+      Attr* attr = program_.make_attr(Attr::Kind::Symbol);
+      attr->text = keep(token.text);
+      *out = attr;
+      return true;
+    }
+    case Tok::Hash:
+      return read_hash_attr(out);
+    case Tok::Bang: {
+      Attr* attr = program_.make_attr(Attr::Kind::Type);
+      *out = attr;
+      return read_type(&attr->type);
+    }
+    case Tok::Punct:
+      if (token.is('[')) return read_array(out);
+      if (token.is('{')) {
+        std::vector<NamedAttr> fields;
+        if (!read_attr_dict(&fields)) return false;
+        Attr* attr = program_.make_attr(Attr::Kind::Dict);
+        attr->fields = program_.arena().list(fields);
+        *out = attr;
+        return true;
+      }
+      if (token.is('(')) {
+        Attr* attr = program_.make_attr(Attr::Kind::Type);
+        *out = attr;
+        return read_type(&attr->type);
+      }
+      return error("expected an attribute");
+    case Tok::Bare:
+      break;
+    default:
+      return error("expected an attribute");
+  }
+  if (token.text == "true" || token.text == "false") {
+    lexer_.take();
+    Attr* attr = program_.make_attr(Attr::Kind::Bool);
+    attr->integer = token.text == "true";
+    *out = attr;
+    return true;
+  }
+  if (token.text == "unit") {
+    lexer_.take();
+    *out = program_.make_attr(Attr::Kind::Unit);
+    return true;
+  }
+  if (token.text == "dense") {
+    lexer_.take();
+    return read_dense(out);
+  }
+  if (token.text == "array") {
+    lexer_.take();
+    return read_dense_array(out);
+  }
+  if (token.text == "dense_resource") return error("elements that lie in a resource are not in the text");
+  if (token.text == "loc") {
+    *out = program_.make_attr(Attr::Kind::Location);
+    return skip_location();
+  }
+  Attr* attr = program_.make_attr(Attr::Kind::Type);
+  *out = attr;
+  return read_type(&attr->type);
+}
+
+bool TextReader::read_attr_dict(std::vector<NamedAttr>* out) {
+  if (!expect('{')) return false;
+  while (!lexer_.peek().is('}')) {
+    const Token name = lexer_.take();
+    if (name.kind != Tok::Bare && name.kind != Tok::String) return error(name, "expected the name of an attribute");
+    NamedAttr attr{keep(name.kind == Tok::String ? unescape(name.text) : std::string(name.text)), nullptr};
+    if (accept('=')) {
+      if (!read_attr(&attr.value)) return false;
+    } else {
+      attr.value = program_.make_attr(Attr::Kind::Unit);
+    }
+    out->push_back(attr);
+    if (!accept(',')) break;
+  }
+  return expect('}');
+}
+
+}  // namespace collet::hlo::mlir

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "hlo/base/diagnostics.h"
+#include "hlo/stablehlo/mlir.h"
+#include "hlo/stablehlo/text_lexer.h"
+
+namespace collet::hlo::mlir {
+
+/// Reads one program. The first error stops it: MLIR text has no place to go on from safely but the next function, and
+/// what a function lacks shows in all that call it. Functions that return bool return false after error().
+class TextReader {
+ public:
+  TextReader(std::string_view text, Program& program, Diagnostics& diagnostics)
+      : lexer_(text), program_(program), diagnostics_(diagnostics) {}
+
+  bool run();
+
+ private:
+  using Names = std::unordered_map<std::string_view, std::vector<Value*>>;
+
+  // text_reader.cc: structure.
+  bool error(const Token& at, std::string message);
+  bool error(std::string message) { return error(lexer_.peek(), std::move(message)); }
+  bool expect(char c);
+  bool accept(char c);
+  bool accept_word(std::string_view word);
+  bool expect_word(std::string_view word);
+  uint32_t line_of(size_t offset);
+  bool skip_location();
+  bool read_alias();
+  bool read_op(Block* block);
+  bool read_generic(Op* op);
+  bool read_function(Op* op);
+  bool read_function_arguments(Op* op, Block* block, std::vector<TypeRef>* inputs);
+  bool read_function_results(Op* op, std::vector<TypeRef>* outputs);
+  bool read_module(Op* op);
+  bool read_region(Op* op, const std::vector<Value*>* arguments = nullptr);
+  bool read_block_label(Block* block);
+  bool read_ops_until_brace(Block* block);
+  bool define_results(Op* op, const std::vector<std::pair<std::string_view, size_t>>& names,
+                      const std::vector<TypeRef>& types);
+  Value* use(const Token& token);
+  bool read_value(Value** out);
+  void bind(std::string_view name, std::vector<Value*> values);
+
+  // text_types.cc
+  bool read_type(TypeRef* out);
+  bool read_types_in_parens(std::vector<TypeRef>* out);
+  /// One type, or several in parentheses.
+  bool read_result_types(std::vector<TypeRef>* out);
+  bool read_tensor(TypeRef* out, Type::Kind kind);
+  bool read_bounds(List<const int64_t>* out);
+  bool read_quantized(TypeRef* out);
+  bool read_scalar_type(hlo::Type* out);
+
+  // text_attributes.cc
+  bool read_attr(AttrRef* out);
+  bool read_attr_dict(std::vector<NamedAttr>* out);
+  bool read_dense(AttrRef* out);
+  bool read_array(AttrRef* out);
+  bool read_dense_array(AttrRef* out);
+  bool read_hash_attr(AttrRef* out);
+  bool read_number(AttrRef* out);
+  bool read_int_list(std::vector<int64_t>* out);
+  bool read_int(int64_t* out);
+  bool skip_balanced(char open, char close, std::string_view* text);
+  /// [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f] into flat attributes.
+  bool read_conv_labels(std::vector<NamedAttr>* out);
+
+  // text_pretty.cc: the short forms.
+  bool read_pretty(Op* op, size_t result_count, std::vector<TypeRef>* result_types);
+  bool read_items(Op* op);
+  bool read_keyword(Op* op, std::string_view keyword);
+  bool read_signature(Op* op, size_t result_count, std::vector<TypeRef>* result_types);
+  bool read_constant(Op* op, std::vector<TypeRef>* result_types);
+  bool read_call(Op* op, std::vector<TypeRef>* result_types);
+  bool read_custom_call(Op* op, std::vector<TypeRef>* result_types);
+  bool read_while(Op* op, std::vector<TypeRef>* result_types);
+  bool read_reduce(Op* op, std::vector<TypeRef>* result_types);
+  bool read_convolution(Op* op, std::vector<TypeRef>* result_types);
+  bool read_slice_ranges(Op* op);
+  bool read_dot_pair(Op* op, std::string_view keyword);
+  bool read_window(Op* op);
+  bool read_functional(std::vector<TypeRef>* inputs, std::vector<TypeRef>* outputs);
+  void flatten_attributes(Op* op);
+  AttrRef make_ints(const std::vector<int64_t>& values);
+  AttrRef make_int(int64_t value);
+  AttrRef make_enum(std::string_view text);
+  std::string_view keep(std::string_view text) { return program_.arena().string(text); }
+
+  Lexer lexer_;
+  Program& program_;
+  Diagnostics& diagnostics_;
+  std::vector<Names> scopes_;
+  std::unordered_map<std::string_view, AttrRef> aliases_;
+  std::unordered_map<std::string_view, TypeRef> type_aliases_;
+  size_t counted_to_ = 0;
+  uint32_t counted_lines_ = 1;
+  int depth_ = 0;
+};
+
+}  // namespace collet::hlo::mlir

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <cstdlib>
+
+#include "hlo/ir/shape.h"
+#include "hlo/stablehlo/text_reader.h"
+
+namespace collet::hlo::mlir {
+namespace {
+
+/// "i32", "ui8", "si8", "f32", "bf16", "f8E4M3FN" to our types; Invalid for others.
+hlo::Type scalar_by_name(std::string_view name) {
+  if (name == "i1") return hlo::Type::PRED;
+  const auto numbered = [&](size_t prefix) -> std::string {
+    const std::string_view digits = name.substr(prefix);
+    if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos) return {};
+    return std::string(digits);
+  };
+  if (name.starts_with("ui")) {
+    const std::string bits = numbered(2);
+    return bits.empty() ? hlo::Type::Invalid : type_from_text("u" + bits).value_or(hlo::Type::Invalid);
+  }
+  if (name.starts_with("si")) {
+    const std::string bits = numbered(2);
+    return bits.empty() ? hlo::Type::Invalid : type_from_text("s" + bits).value_or(hlo::Type::Invalid);
+  }
+  if (name.starts_with("i")) {
+    const std::string bits = numbered(1);
+    return bits.empty() ? hlo::Type::Invalid : type_from_text("s" + bits).value_or(hlo::Type::Invalid);
+  }
+  std::string lower(name);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const auto type = type_from_text(lower);
+  return type && is_float(*type) ? *type : hlo::Type::Invalid;
+}
+
+}  // namespace
+
+bool TextReader::read_scalar_type(hlo::Type* out) {
+  const Token token = lexer_.take();
+  if (token.kind == Tok::Bare) *out = scalar_by_name(token.text);
+  if (token.kind != Tok::Bare || *out == hlo::Type::Invalid) return error(token, "expected an element type");
+  return true;
+}
+
+bool TextReader::read_types_in_parens(std::vector<TypeRef>* out) {
+  if (!expect('(')) return false;
+  if (accept(')')) return true;
+  do {
+    TypeRef type = nullptr;
+    if (!read_type(&type)) return false;
+    out->push_back(type);
+  } while (accept(','));
+  return expect(')');
+}
+
+bool TextReader::read_result_types(std::vector<TypeRef>* out) {
+  if (lexer_.peek().is('(')) return read_types_in_parens(out);
+  TypeRef type = nullptr;
+  if (!read_type(&type)) return false;
+  out->push_back(type);
+  return true;
+}
+
+bool TextReader::read_bounds(List<const int64_t>* out) {
+  // After "stablehlo.bounds": <?, 4, ?>
+  if (!expect('<')) return false;
+  std::vector<int64_t> bounds;
+  do {
+    if (accept('?')) {
+      bounds.push_back(kUnbounded);
+      continue;
+    }
+    int64_t value;
+    if (!read_int(&value)) return false;
+    bounds.push_back(value);
+  } while (accept(','));
+  *out = program_.arena().list(bounds);
+  return expect('>');
+}
+
+bool TextReader::read_tensor(TypeRef* out, Type::Kind kind) {
+  // The token is the '<' behind the word; dimensions are read from the raw text, where 2x3xf32 is no token.
+  if (!lexer_.peek().is('<')) return error("expected '<'");
+  const std::string_view text = lexer_.text();
+  size_t at = lexer_.peek().offset + 1;
+  const auto skip = [&] {
+    while (at < text.size() && (text[at] == ' ' || text[at] == '\n' || text[at] == '\t' || text[at] == '\r')) ++at;
+  };
+  std::vector<int64_t> dims;
+  skip();
+  if (at < text.size() && text[at] == '*') {
+    at += 2;
+    lexer_.seek(std::min(at, text.size()));
+    Type* type = program_.make_type(Type::Kind::UnrankedTensor);
+    if (!read_type(&type->element)) return false;
+    *out = type;
+    return expect('>');
+  }
+  while (at < text.size()) {
+    skip();
+    if (text[at] == '?') {
+      dims.push_back(kUnbounded);
+      ++at;
+    } else if (text[at] >= '0' && text[at] <= '9') {
+      int64_t value = 0;
+      const auto [end, bad] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+      if (bad != std::errc()) return error("a dimension does not fit 64 bits");
+      dims.push_back(value);
+      at = static_cast<size_t>(end - text.data());
+    } else {
+      break;
+    }
+    skip();
+    if (at >= text.size() || text[at] != 'x') {
+      lexer_.seek(at);
+      return error("expected 'x' between dimensions");
+    }
+    ++at;
+  }
+  lexer_.seek(std::min(at, text.size()));
+  Type* type = program_.make_type(kind);
+  if (!read_type(&type->element)) return false;
+  type->dims = program_.arena().list(dims);
+  if (accept(',')) {
+    const Token encoding = lexer_.take();
+    if (encoding.kind == Tok::Hash &&
+        (encoding.text == "stablehlo.bounds" || encoding.text == "stablehlo.type_extensions" ||
+         encoding.text == "mhlo.type_extensions")) {
+      if (encoding.text == "stablehlo.bounds") {
+        if (!read_bounds(&type->bounds)) return false;
+      } else {
+        if (!expect('<') || !expect_word("bounds") || !expect('=')) return false;
+        std::vector<int64_t> bounds;
+        if (!expect('[')) return false;
+        while (!lexer_.peek().is(']')) {
+          int64_t value = kUnbounded;
+          if (!accept('?') && !read_int(&value)) return false;
+          bounds.push_back(value);
+          if (!accept(',')) break;
+        }
+        type->bounds = program_.arena().list(bounds);
+        if (!expect(']') || !expect('>')) return false;
+      }
+      if (type->bounds.size() != dims.size()) return error(encoding, "one bound for each dimension is needed");
+    } else if (encoding.kind == Tok::Hash) {
+      if (lexer_.peek().is('<') && !skip_balanced('<', '>', nullptr)) return false;
+    } else {
+      return error(encoding, "expected an encoding");
+    }
+  }
+  *out = type;
+  return expect('>');
+}
+
+bool TextReader::read_quantized(TypeRef* out) {
+  // After "!quant.uniform": <i8<-128:127>:f32:1, {0.1:2, 0.2}> or <i8:f32, 0.1:2>
+  if (!expect('<')) return false;
+  Quantization q;
+  if (!read_scalar_type(&q.storage)) return false;
+  if (!is_integer(q.storage)) return error("the storage type of a quantized type must be an integer");
+  const int bits = type_info(q.storage).bits;
+  if (is_unsigned(q.storage)) {
+    q.storage_min = 0;
+    q.storage_max = bits >= 63 ? INT64_MAX : (int64_t{1} << bits) - 1;
+  } else {
+    q.storage_min = bits >= 64 ? INT64_MIN : -(int64_t{1} << (bits - 1));
+    q.storage_max = bits >= 64 ? INT64_MAX : (int64_t{1} << (bits - 1)) - 1;
+  }
+  if (accept('<')) {
+    if (!read_int(&q.storage_min) || !expect(':') || !read_int(&q.storage_max) || !expect('>')) return false;
+  }
+  if (!expect(':') || !read_scalar_type(&q.expressed)) return false;
+  if (!is_float(q.expressed)) return error("the expressed type of a quantized type must be a float");
+  if (accept(':') && !read_int(&q.axis)) return false;
+  if (!expect(',')) return false;
+  std::vector<double> scales;
+  std::vector<int64_t> zero_points;
+  const auto entry = [&] {
+    const Token token = lexer_.take();
+    if (token.kind != Tok::Float && token.kind != Tok::Integer) return error(token, "expected a scale");
+    scales.push_back(std::strtod(std::string(token.text).c_str(), nullptr));
+    zero_points.push_back(0);
+    return !accept(':') || read_int(&zero_points.back());
+  };
+  if (accept('{')) {
+    do {
+      if (!entry()) return false;
+    } while (accept(','));
+    if (!expect('}')) return false;
+  } else if (!entry()) {
+    return false;
+  }
+  q.scales = program_.arena().list(scales);
+  q.zero_points = program_.arena().list(zero_points);
+  Type* type = program_.make_type(Type::Kind::Quantized);
+  type->quantization = program_.arena().make<Quantization>(q);
+  *out = type;
+  return expect('>');
+}
+
+bool TextReader::read_type(TypeRef* out) {
+  if (++depth_ > 200) return error("types are nested too deeply");
+  struct Leave {
+    int& depth;
+    ~Leave() { --depth; }
+  } leave{depth_};
+  const Token token = lexer_.peek();
+  if (token.is('(')) {
+    Type* type = program_.make_type(Type::Kind::Function);
+    std::vector<TypeRef> inputs, results;
+    if (!read_functional(&inputs, &results)) return false;
+    type->inputs = program_.arena().list(inputs);
+    type->results = program_.arena().list(results);
+    *out = type;
+    return true;
+  }
+  if (token.kind == Tok::Bang) {
+    lexer_.take();
+    if (const auto it = type_aliases_.find(token.text); it != type_aliases_.end()) {
+      *out = it->second;
+      return true;
+    }
+    if (token.text == "stablehlo.token" || token.text == "mhlo.token") {
+      *out = program_.make_type(Type::Kind::Token);
+      return true;
+    }
+    if (token.text == "quant.uniform") return read_quantized(out);
+    Type* type = program_.make_type(Type::Kind::Unknown);
+    type->text = keep("!" + std::string(token.text));
+    if (lexer_.peek().is('<') && !skip_balanced('<', '>', nullptr)) return false;
+    *out = type;
+    return true;
+  }
+  if (token.kind != Tok::Bare) return error("expected a type");
+  lexer_.take();
+  if (token.text == "tensor") return read_tensor(out, Type::Kind::Tensor);
+  if (token.text == "memref") return read_tensor(out, Type::Kind::Buffer);
+  if (token.text == "index") {
+    *out = program_.make_type(Type::Kind::Index);
+    return true;
+  }
+  if (token.text == "none") {
+    *out = program_.make_type(Type::Kind::None);
+    return true;
+  }
+  if (token.text == "complex") {
+    hlo::Type part;
+    if (!expect('<') || !read_scalar_type(&part)) return false;
+    if (part != hlo::Type::F32 && part != hlo::Type::F64) return error("complex numbers have f32 or f64 parts");
+    *out = program_.scalar(part == hlo::Type::F64 ? hlo::Type::C128 : hlo::Type::C64);
+    return expect('>');
+  }
+  if (token.text == "tuple") {
+    Type* type = program_.make_type(Type::Kind::Tuple);
+    std::vector<TypeRef> elements;
+    if (!expect('<')) return false;
+    while (!lexer_.peek().is('>')) {
+      TypeRef element = nullptr;
+      if (!read_type(&element)) return false;
+      elements.push_back(element);
+      if (!accept(',')) break;
+    }
+    type->inputs = program_.arena().list(elements);
+    *out = type;
+    return expect('>');
+  }
+  const hlo::Type scalar = scalar_by_name(token.text);
+  if (scalar == hlo::Type::Invalid) return error(token, "unknown type '" + std::string(token.text) + "'");
+  *out = program_.scalar(scalar);
+  return true;
+}
+
+bool TextReader::read_functional(std::vector<TypeRef>* inputs, std::vector<TypeRef>* outputs) {
+  if (!read_types_in_parens(inputs)) return false;
+  const Token arrow = lexer_.take();
+  if (arrow.kind != Tok::Arrow) return error(arrow, "expected '->'");
+  return read_result_types(outputs);
+}
+
+}  // namespace collet::hlo::mlir
