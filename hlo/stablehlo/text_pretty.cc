@@ -316,12 +316,17 @@ bool TextReader::read_items(Op* op) {
       op->attrs.push_back({"name", name});
       continue;  // no comma behind the name
     } else if (token.is('(')) {
-      // Operands in parentheses.
+      // Operands in parentheses, with items among them.
       expect('(');
       while (!lexer_.peek().is(')')) {
-        Value* value;
-        if (!read_value(&value)) return false;
-        op->operands.push_back(value);
+        if (lexer_.peek().kind == Tok::Bare) {
+          const Token keyword = lexer_.take();
+          if (!expect('=') || !read_keyword(op, keyword.text)) return false;
+        } else {
+          Value* value;
+          if (!read_value(&value)) return false;
+          op->operands.push_back(value);
+        }
         if (!accept(',')) break;
       }
       if (!expect(')')) return false;
@@ -330,7 +335,6 @@ bool TextReader::read_items(Op* op) {
     }
     if (!accept(',')) break;
   }
-  if (!ends()) return error("expected ','");
   return true;
 }
 
