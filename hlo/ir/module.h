@@ -72,6 +72,7 @@ struct Extras {
   std::string_view origin;              ///< inside of the braces, verbatim
   List<const bool> parameter_replication;
   const ResultAccuracy* result_accuracy = nullptr;
+  bool zero_channel = false;  ///< channel_id=0 is written: a channel, though records hold 0 for none
 };
 
 struct Instruction {

@@ -127,6 +127,8 @@ bool Parser::attribute(Draft& draft) {
     if (draft.seen >> i & 1) return twice();
     draft.seen |= uint64_t{1} << i;
     next();
+    if (fields[i].text == "channel_id" && is(Tok::Int) && tok_.integer == 0)
+      draft.has_extras = draft.extras.zero_channel = true;
     return field(fields[i], draft.attrs);
   }
   for (const auto& [name, which] : kCommon) {

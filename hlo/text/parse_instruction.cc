@@ -341,12 +341,12 @@ bool Parser::check_after_attributes(Draft& draft) {
     case Op::ALL_REDUCE:
     case Op::ALL_REDUCE_START: {
       const auto* attrs = static_cast<CollectiveAttrs*>(draft.attrs);
-      return !attrs->global_ids || attrs->channel || draft.seen_mode ||
+      return !attrs->global_ids || attrs->channel || draft.extras.zero_channel || draft.seen_mode ||
              complain(draft.operands_at, "use_global_device_ids=true needs a channel_id");
     }
     case Op::REDUCE_SCATTER: {
       const auto* attrs = static_cast<CollectiveDimAttrs*>(draft.attrs);
-      return !attrs->global_ids || attrs->channel || draft.seen_mode ||
+      return !attrs->global_ids || attrs->channel || draft.extras.zero_channel || draft.seen_mode ||
              complain(draft.operands_at, "use_global_device_ids=true needs a channel_id");
     }
     case Op::ALL_TO_ALL:
@@ -473,10 +473,13 @@ const Shape* implied_shape(const Module& module, const Draft& draft, Shape& keep
 
 }  // namespace
 
+// "add.anon", "add.anon.1", ... through the module.
 std::string_view Parser::anonymous_name(Op op) {
+  const std::string stem = std::string(op_info(op).text) + ".anon";
   std::string text;
   do {
-    text = std::string(op_info(op).text) + ".anon." + std::to_string(++anonymous_);
+    const uint32_t n = anonymous_[static_cast<size_t>(op)]++;
+    text = n ? stem + "." + std::to_string(n) : stem;
   } while (scope().names.find(text) != NameTable::kNone);
   return module_.arena().string(text);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <string>
@@ -260,7 +261,8 @@ class Parser {
   bool computation_failed_ = false;
   bool single_ = false;
   std::vector<CompId> unnamed_;  // computations written inline, and those made for async sugar
-  size_t anonymous_ = 0, made_up_ = 0;
+  std::array<uint32_t, COLLET_OP_LIMIT> anonymous_{};
+  size_t made_up_ = 0;
   std::unordered_map<uint32_t, InstrId> async_start_;  // of updates and dones
   std::unordered_map<uint32_t, InstrId> async_caller_;
   const char* aliases_at_ = nullptr;

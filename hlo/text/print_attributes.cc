@@ -197,6 +197,14 @@ bool is_left_out(const FieldInfo& f, const void* attrs) {
   }
 }
 
+bool is_written(const FieldInfo& f, const Instruction& instr) {
+  if (f.kind == FieldKind::WINDOW) return !at<Window>(instr.attrs, f).size.empty();
+  if (f.required || !is_left_out(f, instr.attrs)) return true;
+  // XLA wants broadcast's dimensions but for scalars, and tells transpose_a's default from its absence.
+  if (instr.op == Op::BROADCAST || f.text == "transpose_a") return true;
+  return f.text == "channel_id" && instr.extras && instr.extras->zero_channel;
+}
+
 constexpr std::string_view kPrecisions[] = {"default", "high", "highest"};
 
 }  // namespace
@@ -204,10 +212,7 @@ constexpr std::string_view kPrecisions[] = {"default", "high", "highest"};
 void Printer::fields(const Instruction& instr) {
   for (const FieldInfo& f : record_fields(op_info(instr.op).record)) {
     if (f.text.empty()) continue;
-    if (f.kind == FieldKind::WINDOW ? at<Window>(instr.attrs, f).size.empty()
-                                    : !f.required && is_left_out(f, instr.attrs))
-      // Of broadcast only a scalar may go without dimensions; compare's default type has no spelling.
-      if (!(instr.op == Op::BROADCAST && f.kind == FieldKind::DIMS)) continue;
+    if (!is_written(f, instr)) continue;
     out_ += ", ";
     out_ += f.text;
     out_ += '=';
