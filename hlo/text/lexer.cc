@@ -177,6 +177,13 @@ bool unescape_number(std::string_view raw, size_t& i, int base, std::string& out
 
 }  // namespace
 
+bool is_name_char(char c) {
+  return is(c, kWordPart);
+}
+bool begins_name(char c) {
+  return is(c, kWordStart);
+}
+
 void Lexer::fail(Token& out, std::string_view reason) {
   out.kind = Tok::Error;
   reason_ = reason;

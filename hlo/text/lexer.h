@@ -112,6 +112,10 @@ class Lexer {
   std::string_view reason_;
 };
 
+/// May stand in a name; may begin one.
+bool is_name_char(char c);
+bool begins_name(char c);
+
 /// "'{'", "a name", ...: for messages.
 std::string_view token_text(Tok kind);
 

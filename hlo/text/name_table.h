@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -25,7 +26,7 @@ inline uint64_t hash_text(std::string_view text) {
   return h ^ h >> 29;
 }
 
-/// Views of text to numbers. The text must outlive the table. clear() costs nothing.
+/// Views of text to numbers. The text must outlive the table.
 class NameTable {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -34,62 +35,73 @@ class NameTable {
 
   /// The number of `name`, or kNone.
   uint32_t find(std::string_view name) const {
-    const Slot& slot = slots_[slot_of(name, static_cast<uint32_t>(hash_text(name)))];
-    return slot.generation == generation_ ? slot.value : kNone;
+    const Slot& slot = slots_[slot_of(name, hash_of(name))];
+    return slot.hash ? entries_[slot.entry].value : kNone;
   }
   /// Enters `name`; false when it is there already (the old number stays).
   bool insert(std::string_view name, uint32_t value) {
-    if (count_ * 2 >= slots_.size()) grow();
-    const auto hash = static_cast<uint32_t>(hash_text(name));
+    if (entries_.size() * 2 >= slots_.size()) grow();
+    const uint32_t hash = hash_of(name);
     Slot& slot = slots_[slot_of(name, hash)];
-    if (slot.generation == generation_) return false;
-    slot = {name.data(), static_cast<uint32_t>(name.size()), hash, value, generation_};
-    ++count_;
+    if (slot.hash) return false;
+    slot = {hash, static_cast<uint32_t>(entries_.size())};
+    entries_.push_back({name.data(), static_cast<uint32_t>(name.size()), value});
     return true;
   }
   void clear() {
-    ++generation_;
-    count_ = 0;
+    if (entries_.empty()) return;
+    std::fill(slots_.begin(), slots_.end(), Slot());
+    // A table that was large once does not make each small computation after it pay.
+    if (slots_.size() > 1024) {
+      slots_.assign(16, Slot());
+      slots_.shrink_to_fit();
+    }
+    entries_.clear();
   }
-  /// Calls f(name, number) for every entry.
+  /// Calls f(name, number) for every entry, in the order of insertion.
   template <typename F>
   void for_each(F f) const {
-    for (const Slot& s : slots_)
-      if (s.generation == generation_) f(std::string_view(s.data, s.size), s.value);
+    for (const Entry& e : entries_) f(std::string_view(e.data, e.size), e.value);
   }
 
  private:
+  // Probing touches these alone; entries of names just defined are still near.
   struct Slot {
-    const char* data = nullptr;
-    uint32_t size = 0;
-    uint32_t hash = 0;
-    uint32_t value = 0;
-    uint32_t generation = 0;
+    uint32_t hash = 0;  // 0: free
+    uint32_t entry = 0;
   };
+  struct Entry {
+    const char* data;
+    uint32_t size;
+    uint32_t value;
+  };
+
+  static uint32_t hash_of(std::string_view name) { return static_cast<uint32_t>(hash_text(name)) | 1u << 31; }
 
   size_t slot_of(std::string_view name, uint32_t hash) const {
     const size_t mask = slots_.size() - 1;
     for (size_t i = hash & mask;; i = (i + 1) & mask) {
       const Slot& s = slots_[i];
-      if (s.generation != generation_) return i;
-      if (s.hash == hash && s.size == name.size() && std::memcmp(s.data, name.data(), name.size()) == 0) return i;
+      if (!s.hash) return i;
+      if (s.hash != hash) continue;
+      const Entry& e = entries_[s.entry];
+      if (e.size == name.size() && std::memcmp(e.data, name.data(), name.size()) == 0) return i;
     }
   }
   void grow() {
-    std::vector<Slot> old(slots_.size() * 2);
+    std::vector<Slot> old(slots_.size() * 4);
     old.swap(slots_);
     const size_t mask = slots_.size() - 1;
     for (const Slot& s : old) {
-      if (s.generation != generation_) continue;
+      if (!s.hash) continue;
       size_t i = s.hash & mask;
-      while (slots_[i].generation == generation_) i = (i + 1) & mask;
+      while (slots_[i].hash) i = (i + 1) & mask;
       slots_[i] = s;
     }
   }
 
   std::vector<Slot> slots_;
-  size_t count_ = 0;
-  uint32_t generation_ = 1;
+  std::vector<Entry> entries_;
 };
 
 }  // namespace collet::hlo::text

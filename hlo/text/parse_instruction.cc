@@ -503,8 +503,6 @@ bool Parser::add_instruction(Draft& draft, std::string_view text, const char* na
   if (draft.shape && has_implied_shape(draft.op)) draft.shape = implied_shape(module_, draft, inferred);
   if (text.empty()) text = anonymous_name(draft.op);
   Scope& inside = scope();
-  if (inside.names.find(text) != NameTable::kNone)
-    return complain(name_at, "instruction " + quoted(text) + " is defined twice");
   out = module_.append(inside.computation, draft.op, draft.shape ? *draft.shape : inferred, draft.operands, draft.attrs,
                        draft.called, text);
   Instruction& instr = module_[out];
@@ -513,12 +511,17 @@ bool Parser::add_instruction(Draft& draft, std::string_view text, const char* na
     instr.extras = module_.arena().make<Extras>(draft.extras);
     copy_into_record(draft);
   }
-  inside.names.insert(text, index_of(out));
+  if (!inside.names.insert(text, index_of(out)))
+    return complain(name_at, "instruction " + quoted(text) + " is defined twice");
   if (draft.op == Op::PARAMETER) {
     const int64_t number = instr.as<ParameterAttrs>().number;
     if (!inside.parameter_numbers.insert(number).second)
       return complain(name_at, "parameter number " + std::to_string(number) + " is given twice");
     inside.parameters.emplace_back(number, out);
+  } else if (draft.op == Op::ASYNC_START) {
+    if (!async_caller_.emplace(index_of(draft.called[0]), out).second)
+      return complain(
+          name_at, "computation " + quoted(module_[draft.called[0]].name) + " is called by more than one async-start");
   } else if (draft.op == Op::ASYNC_UPDATE) {
     const Instruction& before = module_[draft.operands[0]];
     async_start_[index_of(out)] =

@@ -127,7 +127,7 @@ std::unique_ptr<Module> Parser::run() {
     ok = single_instruction();
   if (!ok || diagnostics_.list().size() != errors_at_start_) return nullptr;
   choose_entry();
-  if (!check_aliases() || !check_async_callers()) return nullptr;
+  if (!check_aliases()) return nullptr;
   return std::move(module_holder_);
 }
 
@@ -493,19 +493,6 @@ bool Parser::check_aliases() {
   std::sort(seen.begin(), seen.end());
   if (std::adjacent_find(seen.begin(), seen.end()) != seen.end())
     return complain(aliases_at_, "an output is aliased twice");
-  return true;
-}
-
-// A computation may be wrapped by one async-start only.
-bool Parser::check_async_callers() {
-  for (CompId c : module_.computations())
-    for (InstrId id : module_[c].order) {
-      const Instruction& instr = module_[id];
-      if (instr.op != Op::ASYNC_START || instr.called.empty()) continue;
-      if (async_caller_.emplace(index_of(instr.called[0]), id).second) continue;
-      return complain(lexer_.begin(), "computation '" + std::string(module_[instr.called[0]].name) +
-                                          "' is called by more than one async-start");
-    }
   return true;
 }
 

@@ -101,7 +101,6 @@ class Parser {
   bool finish_parameters(Scope& scope, const char* at);
   bool single_instruction();
   bool check_aliases();
-  bool check_async_callers();
   void choose_entry();
   void put_last(CompId id);
   Scope& push_scope();

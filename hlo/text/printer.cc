@@ -2,7 +2,6 @@
 #include "hlo/text/printer.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "hlo/text/lexer.h"
 #include "hlo/text/name_table.h"
@@ -34,22 +33,18 @@ void write_layout(std::string& out, const Layout& layout) {
     out += layout_to_string(layout);
 }
 
-bool is_word_char(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-';
-}
-
 // Names from elsewhere may hold anything; text takes letters, digits, '_', '.' and '-'.
 std::string readable(std::string_view text) {
   std::string out(text);
   for (char& c : out)
-    if (!is_word_char(c)) c = '_';
-  if (out.empty() || (!std::isalpha(static_cast<unsigned char>(out[0])) && out[0] != '_')) out.insert(0, "_");
+    if (!is_name_char(c)) c = '_';
+  if (out.empty() || !begins_name(out[0])) out.insert(0, "_");
   return out;
 }
 
 bool is_readable(std::string_view text) {
-  if (text.empty() || (!std::isalpha(static_cast<unsigned char>(text[0])) && text[0] != '_')) return false;
-  return std::all_of(text.begin(), text.end(), is_word_char);
+  if (text.empty() || !begins_name(text[0])) return false;
+  return std::all_of(text.begin(), text.end(), is_name_char);
 }
 
 // Types and keywords are names only behind '%'.
