@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cctype>
 
+#include "hlo/stablehlo/bytecode.h"
+#include "hlo/stablehlo/import.h"
+#include "hlo/stablehlo/text.h"
 #include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
 #include "sdk/runtime/module.h"
 
 namespace collet::runtime {
@@ -55,12 +59,39 @@ Expected<std::unique_ptr<hlo::Module>> read_hlo_text(std::string_view bytes, con
                           first.message);
 }
 
+Expected<std::unique_ptr<hlo::Module>> import(const hlo::mlir::Program& program, const collet_read_options& options) {
+  if (options.floats_as_f64) return unimplemented("reading StableHLO with floats as f64 is not supported");
+  return hlo::import_program(program);
+}
+
+Expected<std::unique_ptr<hlo::Module>> read_artifact(std::string_view bytes, const collet_read_options& options,
+                                                     std::string&) {
+  COLLET_ASSIGN(std::unique_ptr<hlo::mlir::Program> program, hlo::mlir::read_bytecode(bytes));
+  return import(*program, options);
+}
+
+Expected<std::unique_ptr<hlo::Module>> read_stablehlo_text(std::string_view bytes, const collet_read_options& options,
+                                                           std::string& messages) {
+  Diagnostics diagnostics(options.file ? options.file : "");
+  const std::unique_ptr<hlo::mlir::Program> program = hlo::mlir::read_text(bytes, diagnostics);
+  if (program) return import(*program, options);
+  messages = diagnostics.to_string();
+  const Diagnostic& first = diagnostics.list().front();
+  const std::string file = diagnostics.file().empty() ? "" : diagnostics.file() + ":";
+  return invalid_argument(file + std::to_string(first.line) + ":" + std::to_string(first.column) + ": " +
+                          first.message);
+}
+
+Expected<std::string> write_hlo_text(const hlo::Module& module) {
+  return hlo::print_module(module);
+}
+
 // Told apart from the most certain to the least.
 constexpr Format kFormats[] = {
-    {COLLET_FORMAT_STABLEHLO, "StableHLO portable artifacts", is_artifact, nullptr, nullptr},
+    {COLLET_FORMAT_STABLEHLO, "StableHLO portable artifacts", is_artifact, read_artifact, nullptr},
     {COLLET_FORMAT_HLO_PROTO, "HloModuleProto", is_proto, nullptr, nullptr},
-    {COLLET_FORMAT_STABLEHLO_TEXT, "StableHLO text", is_stablehlo_text, nullptr, nullptr},
-    {COLLET_FORMAT_HLO_TEXT, "HLO text", is_text, read_hlo_text, nullptr},
+    {COLLET_FORMAT_STABLEHLO_TEXT, "StableHLO text", is_stablehlo_text, read_stablehlo_text, nullptr},
+    {COLLET_FORMAT_HLO_TEXT, "HLO text", is_text, read_hlo_text, write_hlo_text},
 };
 
 }  // namespace
