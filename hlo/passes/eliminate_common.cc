@@ -96,8 +96,20 @@ class Representatives {
   std::unordered_multimap<uint64_t, CompId> seen_;
 };
 
+bool holds_buffer(const Shape& shape) {
+  if (shape.is_buffer()) return true;
+  for (const Shape& element : shape.elements())
+    if (holds_buffer(element)) return true;
+  return false;
+}
+
 bool may_share(const Module& module, const Instruction& instr, const std::vector<bool>& effects) {
   if (instr.op == Op::PARAMETER || has_effect(module, instr, effects)) return false;
+  if (instr.op == Op::CUSTOM_CALL) {  // what is done to a buffer is done to that one
+    if (holds_buffer(instr.shape)) return false;
+    for (InstrId o : instr.operands)
+      if (holds_buffer(module[o].shape)) return false;
+  }
   // Barriers hold apart what is equal on purpose.
   if (instr.op == Op::OPT_BARRIER || instr.op == Op::AFTER_ALL) return false;
   return !(instr.extras && !instr.extras->control_predecessors.empty());

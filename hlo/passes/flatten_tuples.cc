@@ -464,9 +464,30 @@ std::vector<std::pair<CompId, Role>> assign_roles(Module& module, const std::vec
   return out;
 }
 
+// A transfer under way is a tuple too, but one that only its -done may look into. Where it travels in another tuple (a
+// pipelined loop, say), taking that apart would tear it.
+bool carries_transfers(const Module& module) {
+  for (CompId c : module.computations())
+    for (InstrId id : module[c].order) {
+      const Instruction& instr = module[id];
+      const bool done = awaits(instr.op);
+      for (InstrId o : instr.operands) {
+        const Instruction& operand = module[o];
+        const bool start = operand.op == Op::SEND || operand.op == Op::RECV || operand.op == Op::ASYNC_START ||
+                           operand.op == Op::ASYNC_UPDATE || operand.op == Op::COPY_START ||
+                           operand.op == Op::ALL_GATHER_START || operand.op == Op::COLLECTIVE_PERMUTE_START;
+        if (operand.shape.is_tuple() && start && !done) return true;
+        if (done && o == instr.operand(0) && operand.shape.is_tuple() && !start && operand.op != Op::ALL_REDUCE_START)
+          return true;
+      }
+    }
+  return false;
+}
+
 }  // namespace
 
 Expected<bool> flatten_tuples(Module& module, PassContext&) {
+  if (carries_transfers(module)) return false;
   const size_t before = module.computation_limit();
   const auto roles = assign_roles(module, post_order(module));
   bool changed = module.computation_limit() != before;

@@ -78,7 +78,15 @@ Expected<bool> join_async(Module& module, PassContext&) {
     changed |= rewriter.finish();
     COLLET_TRY(rewriter.builder().status());
   }
-  if (changed) order_computations(module);
+  if (changed) {
+    order_computations(module);
+    // What is called from where a wrapper stood is called from the main thread now.
+    bool wrappers = false;
+    for (CompId computation : module.computations())
+      for (InstrId id : module[computation].order) wrappers |= module[id].op == Op::ASYNC_START;
+    if (!wrappers)
+      for (CompId computation : module.computations()) module[computation].execution_thread = {};
+  }
   return changed;
 }
 

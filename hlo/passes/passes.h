@@ -31,6 +31,8 @@ struct PassContext {
   /// Called before each round in which claim may be asked about instructions that are new, so that a batch can be made
   /// of them. May be null.
   std::function<void(const Module&)> prepare_claims;
+  /// Set by legalize with each prepare_claims: instructions numbered from here are new, and not asked about.
+  uint32_t claims_end = UINT32_MAX;
   /// A composite (a call with a name) that is to stay a call. Null: none.
   std::function<bool(const Module&, InstrId)> keep_composite;
   /// The device takes while, conditional and call.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/passes/pipeline.h"
 
+#include <array>
 #include <chrono>
 
 #include "hlo/verify/verify.h"
@@ -9,6 +10,7 @@ namespace collet::hlo {
 namespace {
 
 constexpr int kMostRounds = 8;
+constexpr int kMostExpansions = 24;
 
 Status check(const Module& module, const PassObserver& observer, std::string_view when) {
   Status status;
@@ -64,8 +66,15 @@ Expected<bool> clean(Module& module, PassContext& context, const PassObserver& o
   return any;
 }
 
+// Those whose results others expand come first.
+constexpr std::string_view kExpand[] = {
+    "expand_dot",    "expand_batch_norm", "expand_random",  // use sums, products and elementwise ops
+    "expand_window", "expand_sort",
+};
+
 constexpr Pipeline kPipelines[] = {
     {"prepare", "target-independent: one computation of arrays, row-major, simplified", &prepare},
+    {"legalize", "expands what the device does not take, until nothing is left to expand", &legalize},
     {"optimize", "simplify, fold, share and drop until nothing changes", &optimize},
 };
 
@@ -93,6 +102,23 @@ Expected<bool> prepare(Module& module, PassContext& context, const PassObserver&
   COLLET_ASSIGN(const bool first, run_list(module, context, kFirst, observer, number));
   COLLET_ASSIGN(const bool second, clean(module, context, observer, number));
   return first || second;
+}
+
+Expected<bool> legalize(Module& module, PassContext& context, const PassObserver& observer) {
+  int number = 0;
+  COLLET_TRY(check(module, observer, "before the first pass"));
+  COLLET_ASSIGN(bool any, run_list(module, context, std::array{std::string_view("remove_barriers")}, observer, number));
+  for (int round = 0; round < kMostExpansions; ++round) {
+    // Claims were made for the module as it stood; each round asks again about what is new.
+    if (context.prepare_claims) context.prepare_claims(module);
+    context.claims_end = static_cast<uint32_t>(module.instruction_limit());
+    COLLET_ASSIGN(const bool expanded, run_list(module, context, kExpand, observer, number));
+    if (!expanded) return any;
+    any = true;
+    COLLET_ASSIGN(const bool cleaned, clean(module, context, observer, number));
+    (void)cleaned;
+  }
+  return internal_error("expanding did not end after " + std::to_string(kMostExpansions) + " rounds");
 }
 
 Expected<bool> optimize(Module& module, PassContext& context, const PassObserver& observer) {

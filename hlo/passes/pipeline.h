@@ -52,6 +52,9 @@ const Pipeline* find_pipeline(std::string_view name);
 /// Target-independent: one computation of arrays, row-major, simplified. What is asked about afterwards is what a device
 /// will see, but for expansion.
 Expected<bool> prepare(Module& module, PassContext& context, const PassObserver& observer = {});
+/// Asks context.claim and expands what it says, round by round until nothing is left to expand; then cleans up. The
+/// second run changes nothing, unless claims change.
+Expected<bool> legalize(Module& module, PassContext& context, const PassObserver& observer = {});
 /// Cleans up to a fixed point: simplify, fold, share, drop.
 Expected<bool> optimize(Module& module, PassContext& context, const PassObserver& observer = {});
 

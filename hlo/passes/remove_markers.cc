@@ -82,9 +82,11 @@ InstrId without_others(Module& module, Builder& b, const Instruction& instr, Par
     case Op::ALL_TO_ALL:
     case Op::COLLECTIVE_BROADCAST: {
       if (!is_alone(instr, n)) return InstrId::None;
-      if (!instr.shape.is_tuple())
-        return module[instr.operand(0)].shape.same_dims(instr.shape) ? instr.operand(0) : InstrId::None;
-      return b.tuple(instr.operands);
+      for (size_t i = 0; i < instr.operands.size(); ++i) {
+        const Shape& out = instr.shape.is_tuple() ? instr.shape.element(i) : instr.shape;
+        if (!module[instr.operand(i)].shape.same_without_layout(out)) return InstrId::None;
+      }
+      return instr.shape.is_tuple() ? b.tuple(instr.operands) : instr.operand(0);
     }
     case Op::COLLECTIVE_PERMUTE:
       if (n.replicas * n.partitions != 1 || instr.operands.size() != 1 || !module[instr.operand(0)].shape.is_array())

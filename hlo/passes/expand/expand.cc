@@ -10,14 +10,14 @@ Expected<bool> expand_by_table(Module& module, PassContext& context, std::span<c
   if (!context.claim) return false;
   std::array<Expander, kLastOp + 1> by_op{};
   for (const Expansion& row : table) by_op[static_cast<size_t>(row.op)] = row.expand;
-  if (context.prepare_claims) context.prepare_claims(module);
   bool changed = false;
   for (CompId computation : flow_computations(module)) {
     // Asked before anything moves: the claim may look at the computation.
     std::vector<bool> wanted;
     bool any = false;
     for (InstrId id : module[computation].order) {
-      const bool want = by_op[static_cast<size_t>(module[id].op)] && context.claim(module, id) == Claim::Expand;
+      const bool want = by_op[static_cast<size_t>(module[id].op)] && index_of(id) < context.claims_end &&
+                        context.claim(module, id) == Claim::Expand;
       wanted.push_back(want);
       any |= want;
     }
