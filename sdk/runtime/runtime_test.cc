@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/collet.h>
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "sdk/runtime/testing/session.h"
+
+namespace collet::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kAddMultiply[] = R"(HloModule m
+ENTRY e {
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  two = f32[] constant(2)
+  twos = f32[4] broadcast(two), dimensions={}
+  s = f32[4] add(x, y)
+  p = f32[4] multiply(s, twos)
+  n = f32[4] negate(p)
+  ROOT t = (f32[4], f32[4]) tuple(n, s)
+})";
+
+constexpr char kLoop[] = R"(HloModule loop
+cond {
+  s = (s32[], f32[4], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(5)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], f32[4], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  x = f32[4] get-tuple-element(s), index=1
+  y = f32[4] get-tuple-element(s), index=2
+  z = f32[4] add(x, y)
+  ROOT r = (s32[], f32[4], f32[4]) tuple(j, z, y)
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  zero = s32[] constant(0)
+  init = (s32[], f32[4], f32[4]) tuple(zero, x, y)
+  w = (s32[], f32[4], f32[4]) while(init), condition=cond, body=body
+  ROOT out = f32[4] get-tuple-element(w), index=1
+})";
+
+class Runtime : public ::testing::Test, public Session {
+ protected:
+  std::vector<BufferPtr> two_vectors(collet_client* client) {
+    std::vector<BufferPtr> out;
+    out.push_back(upload<float>(client, COLLET_TYPE_F32, {4}, {1, 2, 3, 4}));
+    out.push_back(upload<float>(client, COLLET_TYPE_F32, {4}, {10, 20, 30, 40}));
+    return out;
+  }
+};
+
+TEST_F(Runtime, RunsAProgramOnTheInterpreter) {
+  const ClientPtr client = open("interpreter");
+  ASSERT_TRUE(client) << failure.message;
+  const ExecutablePtr e = compile(client.get(), kAddMultiply);
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_EQ(facts(e.get()).clusters, 1u);
+  EXPECT_EQ(facts(e.get()).fallback_ops, 0u);
+  const auto results = run(e.get(), two_vectors(client.get()));
+  ASSERT_EQ(results.size(), 2u) << failure.message;
+  EXPECT_THAT(download<float>(results[0]), ElementsAre(-22, -44, -66, -88));
+  EXPECT_THAT(download<float>(results[1]), ElementsAre(11, 22, 33, 44));
+}
+
+TEST_F(Runtime, RunsEverythingOnTheFallback) {
+  const ClientPtr client = open(test_backend("memory_only"));
+  ASSERT_TRUE(client) << failure.message;
+  collet_client_info info{};
+  info.struct_size = sizeof info;
+  ASSERT_EQ(collet_client_info_get(client.get(), &info, nullptr), COLLET_OK);
+  EXPECT_EQ(info.functions, 6u);
+  EXPECT_STREQ(info.fallback, "interpreter");
+  for (const char* program : {kAddMultiply, kLoop}) {
+    const ExecutablePtr e = compile(client.get(), program);
+    ASSERT_TRUE(e) << failure.message;
+    EXPECT_EQ(facts(e.get()).device_ops, 0u);
+    EXPECT_EQ(facts(e.get()).clusters, 1u);
+    const auto results = run(e.get(), two_vectors(client.get()));
+    ASSERT_FALSE(results.empty()) << failure.message;
+    EXPECT_EQ(download<float>(results[0])[0], program == kLoop ? 51 : -22);
+  }
+}
+
+TEST_F(Runtime, WithoutFallbackNamesTheOp) {
+  const ClientPtr client = open(test_backend("memory_only"), "none");
+  ASSERT_TRUE(client) << failure.message;
+  EXPECT_FALSE(compile(client.get(), kAddMultiply));
+  EXPECT_EQ(failure.code, COLLET_UNIMPLEMENTED);
+  EXPECT_THAT(failure.message, HasSubstr("runs nowhere"));
+  EXPECT_THAT(failure.message, HasSubstr("no fallback"));
+}
+
+TEST_F(Runtime, SplitsBetweenDeviceAndFallback) {
+  const ClientPtr client = open(test_backend("remote"));
+  ASSERT_TRUE(client) << failure.message;
+  const ExecutablePtr e = compile(client.get(), kAddMultiply);
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_EQ(facts(e.get()).device_ops, 1u) << explain(e.get());
+  EXPECT_GT(facts(e.get()).fallback_ops, 0u);
+  EXPECT_GT(facts(e.get()).crossing_bytes, 0u);
+  EXPECT_THAT(explain(e.get()), HasSubstr("kernels for add and dot alone"));
+  EXPECT_THAT(explain(e.get(), true), HasSubstr("\"side\": \"device\""));
+  const auto results = run(e.get(), two_vectors(client.get()));
+  ASSERT_EQ(results.size(), 2u) << failure.message;
+  EXPECT_THAT(download<float>(results[0]), ElementsAre(-22, -44, -66, -88));
+  EXPECT_THAT(download<float>(results[1]), ElementsAre(11, 22, 33, 44));
+}
+
+TEST_F(Runtime, RunsLoopsOnTheHost) {
+  Control control;
+  control.remove_traits = COLLET_TRAIT_CONTROL_FLOW;
+  const ClientPtr client = open(test_backend("wrapper"), "none", &control);
+  ASSERT_TRUE(client) << failure.message;
+  const ExecutablePtr e = compile(client.get(), kLoop);
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_EQ(facts(e.get()).host_ops, 1u) << explain(e.get());
+  EXPECT_EQ(facts(e.get()).fallback_ops, 0u);
+  const auto results = run(e.get(), two_vectors(client.get()));
+  ASSERT_EQ(results.size(), 1u) << failure.message;
+  EXPECT_THAT(download<float>(results[0]), ElementsAre(51, 102, 153, 204));
+}
+
+TEST_F(Runtime, CutsWhereTheBackendSays) {
+  Control control;
+  control.reject = COLLET_OP_NEGATE;
+  const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control);
+  const ExecutablePtr e = compile(client.get(), kAddMultiply);
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_EQ(facts(e.get()).clusters, 2u) << explain(e.get());
+  EXPECT_EQ(facts(e.get()).fallback_ops, 0u);
+  const auto results = run(e.get(), two_vectors(client.get()));
+  ASSERT_EQ(results.size(), 2u) << failure.message;
+  EXPECT_THAT(download<float>(results[0]), ElementsAre(-22, -44, -66, -88));
+}
+
+TEST_F(Runtime, TakesAGroupWholeOrNotAtAll) {
+  const uint32_t only[] = {COLLET_OP_ADD, COLLET_OP_NEGATE, COLLET_OP_CONSTANT};
+  Control control;
+  control.only = only;
+  control.only_count = 3;
+  control.group = 7;
+  const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control);
+  const ExecutablePtr e = compile(client.get(), kAddMultiply);
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_EQ(facts(e.get()).device_ops, 0u) << explain(e.get());
+  EXPECT_THAT(explain(e.get()), HasSubstr("group"));
+}
+
+TEST_F(Runtime, LeavesSmallClustersToTheFallback) {
+  Control control;
+  control.smallest_cluster = 100;
+  const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control);
+  const ExecutablePtr e = compile(client.get(), kAddMultiply);
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_EQ(facts(e.get()).device_ops, 0u) << explain(e.get());
+  EXPECT_THAT(explain(e.get()), HasSubstr("too small"));
+}
+
+TEST_F(Runtime, CachesExecutables) {
+  const ClientPtr client = open("interpreter");
+  const ModulePtr module = read(kAddMultiply);
+  const ExecutablePtr first = compile(client.get(), module.get()), second = compile(client.get(), module.get());
+  EXPECT_EQ(facts(first.get()).from_cache, 0u);
+  EXPECT_EQ(facts(second.get()).from_cache, 1u);
+  collet_compile_request request{};
+  request.no_cache = 1;
+  EXPECT_EQ(facts(compile(client.get(), module.get(), request).get()).from_cache, 0u);
+}
+
+constexpr char kDonates[] = R"(HloModule d, input_output_alias={ {}: (0, {}, may-alias) }
+ENTRY e {
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  ROOT s = f32[4] add(x, y)
+})";
+
+TEST_F(Runtime, DonatedArgumentsAreTakenOver) {
+  const ClientPtr client = open("interpreter");
+  const ExecutablePtr e = compile(client.get(), kDonates);
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_EQ(collet_executable_donates(e.get(), 0), 1u);
+  EXPECT_EQ(collet_executable_donates(e.get(), 1), 0u);
+  auto in = two_vectors(client.get());
+  const void* place = collet_buffer_host_pointer(in[0].get());
+  auto out = run(e.get(), in);
+  ASSERT_EQ(out.size(), 1u) << failure.message;
+  EXPECT_EQ(collet_buffer_host_pointer(out[0].get()), place);
+  EXPECT_EQ(collet_buffer_is_deleted(in[0].get()), 1u);
+  EXPECT_EQ(collet_buffer_is_deleted(in[1].get()), 0u);
+  EXPECT_THAT(download<float>(out[0]), ElementsAre(11, 22, 33, 44));
+  EXPECT_TRUE(run(e.get(), in).empty());
+  EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION);
+  EXPECT_THAT(failure.message, HasSubstr("argument 0"));
+}
+
+TEST_F(Runtime, KeepsDonatedArgumentsIfAsked) {
+  const ClientPtr client = open("interpreter");
+  for (const char* kind : {"may-alias", "must-alias"}) {
+    std::string text = kDonates;
+    text.replace(text.find("may-alias"), 9, kind);
+    const ExecutablePtr e = compile(client.get(), text);
+    ASSERT_TRUE(e) << failure.message;
+    auto in = two_vectors(client.get());
+    collet_execute_options options{};
+    options.keep_donated = 1;
+    auto out = run(e.get(), in, options);
+    ASSERT_EQ(out.size(), 1u) << failure.message;
+    EXPECT_THAT(download<float>(in[0]), ElementsAre(1, 2, 3, 4));
+    EXPECT_THAT(download<float>(out[0]), ElementsAre(11, 22, 33, 44));
+    const uint32_t zero[] = {0};
+    collet_execute_options not_that_one{};
+    not_that_one.non_donatable = zero;
+    not_that_one.non_donatable_count = 1;
+    ASSERT_EQ(run(e.get(), in, not_that_one).size(), 1u) << failure.message;
+    EXPECT_THAT(download<float>(in[0]), ElementsAre(1, 2, 3, 4));
+  }
+}
+
+TEST_F(Runtime, TheSameBufferTwiceIsNotOverwritten) {
+  const ClientPtr client = open("interpreter");
+  const ExecutablePtr e = compile(client.get(), kDonates);
+  const BufferPtr x = upload<float>(client.get(), COLLET_TYPE_F32, {4}, {1, 2, 3, 4});
+  collet_buffer* in[] = {x.get(), x.get()};
+  collet_buffer* out = nullptr;
+  ASSERT_EQ(collet_execute(e.get(), nullptr, in, &out, nullptr), COLLET_OK);
+  EXPECT_THAT(download<float>(BufferPtr(out)), ElementsAre(2, 4, 6, 8));
+}
+
+TEST_F(Runtime, RefusesWrongArguments) {
+  const ClientPtr client = open("interpreter");
+  const ExecutablePtr e = compile(client.get(), kDonates);
+  std::vector<BufferPtr> in;
+  in.push_back(upload<float>(client.get(), COLLET_TYPE_F32, {4}, {1, 2, 3, 4}));
+  in.push_back(upload<float>(client.get(), COLLET_TYPE_F32, {2, 2}, {1, 2, 3, 4}));
+  EXPECT_TRUE(run(e.get(), in).empty());
+  EXPECT_EQ(failure.code, COLLET_INVALID_ARGUMENT);
+  EXPECT_THAT(failure.message, HasSubstr("argument 1 is f32[2,2], but the program takes f32[4]"));
+  EXPECT_EQ(collet_buffer_is_deleted(in[0].get()), 0u);
+  in[1].reset();
+  EXPECT_TRUE(run(e.get(), in).empty());
+  EXPECT_THAT(failure.message, HasSubstr("missing"));
+}
+
+TEST_F(Runtime, ResultsMayBeArgumentsConstantsAndTwins) {
+  for (const std::string& backend : {std::string("interpreter"), test_backend("remote"), test_backend("memory_only")}) {
+    const ClientPtr client = open(backend);
+    const ExecutablePtr e = compile(client.get(), R"(HloModule m
+ENTRY e {
+  x = f32[2] parameter(0)
+  c = f32[2] constant({7, 8})
+  s = f32[2] add(x, x)
+  ROOT t = (f32[2], f32[2], f32[2], f32[2], f32[2]) tuple(x, c, s, s, c)
+})");
+    ASSERT_TRUE(e) << failure.message;
+    std::vector<BufferPtr> in;
+    in.push_back(upload<float>(client.get(), COLLET_TYPE_F32, {2}, {1, 2}));
+    auto out = run(e.get(), in);
+    ASSERT_EQ(out.size(), 5u) << failure.message;
+    in.clear();
+    EXPECT_THAT(download<float>(out[0]), ElementsAre(1, 2)) << backend;
+    EXPECT_THAT(download<float>(out[1]), ElementsAre(7, 8)) << backend;
+    EXPECT_THAT(download<float>(out[2]), ElementsAre(2, 4)) << backend;
+    EXPECT_THAT(download<float>(out[3]), ElementsAre(2, 4)) << backend;
+    EXPECT_THAT(download<float>(out[4]), ElementsAre(7, 8)) << backend;
+  }
+}
+
+TEST_F(Runtime, ReadsStridedHostArrays) {
+  const ClientPtr client = open("interpreter");
+  const float data[] = {1, 2, 3, 4, 5, 6};
+  const int64_t dims[] = {3, 2}, strides[] = {4, 12};
+  collet_host_array a{};
+  a.struct_size = sizeof a;
+  a.element = COLLET_TYPE_F32;
+  a.rank = 2;
+  a.dims = dims;
+  a.byte_strides = strides;
+  a.data = data;
+  int done = 0;
+  a.user = &done;
+  a.done = [](void* user) { ++*static_cast<int*>(user); };
+  collet_buffer* raw = nullptr;
+  ASSERT_EQ(collet_buffer_from_host(client.get(), 0, COLLET_NONE, &a, &raw, nullptr), COLLET_OK);
+  const BufferPtr b(raw);
+  EXPECT_THAT(download<float>(b), ElementsAre(1, 4, 2, 5, 3, 6));
+  EXPECT_EQ(done, 1);
+  float part[2];
+  ASSERT_EQ(collet_buffer_to_host_range(b.get(), 8, 8, part, nullptr, nullptr), COLLET_OK);
+  EXPECT_THAT(part, ElementsAre(2, 5));
+  EXPECT_EQ(collet_buffer_to_host_range(b.get(), 20, 8, part, nullptr, nullptr), COLLET_OUT_OF_RANGE);
+}
+
+TEST_F(Runtime, EmptyArraysAndScalarsWork) {
+  const ClientPtr client = open("interpreter");
+  const ExecutablePtr e = compile(client.get(), R"(HloModule m
+ENTRY e {
+  x = f32[0,3] parameter(0)
+  y = f32[] parameter(1)
+  s = f32[0,3] add(x, x)
+  z = f32[] add(y, y)
+  ROOT t = (f32[0,3], f32[]) tuple(s, z)
+})");
+  ASSERT_TRUE(e) << failure.message;
+  std::vector<BufferPtr> in;
+  in.push_back(upload<float>(client.get(), COLLET_TYPE_F32, {0, 3}, {}));
+  in.push_back(upload<float>(client.get(), COLLET_TYPE_F32, {}, {21}));
+  auto out = run(e.get(), in);
+  ASSERT_EQ(out.size(), 2u) << failure.message;
+  EXPECT_TRUE(download<float>(out[0]).empty());
+  EXPECT_THAT(download<float>(out[1]), ElementsAre(42));
+}
+
+TEST_F(Runtime, DeletedBuffersSaySo) {
+  const ClientPtr client = open("interpreter");
+  const BufferPtr x = upload<float>(client.get(), COLLET_TYPE_F32, {2}, {1, 2});
+  collet_buffer_delete(x.get());
+  EXPECT_EQ(collet_buffer_is_deleted(x.get()), 1u);
+  download<float>(x);
+  EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION);
+}
+
+TEST_F(Runtime, BuffersComeAndGo) {
+  const ClientPtr client = open("interpreter");
+  const std::vector<float> data(100, 1.0f);
+  for (int i = 0; i < 100000; ++i) ASSERT_TRUE(upload(client.get(), COLLET_TYPE_F32, {100}, data));
+  collet_client_device_info info{};
+  info.struct_size = sizeof info;
+  ASSERT_EQ(collet_client_device_info_get(client.get(), 0, &info, nullptr), COLLET_OK);
+  EXPECT_EQ(info.bytes_in_use, 0u);
+  EXPECT_LE(info.peak_bytes, 1024u);
+}
+
+TEST_F(Runtime, UnknownBackendsListTheirPlaces) {
+  EXPECT_FALSE(open("nonesuch"));
+  EXPECT_EQ(failure.code, COLLET_NOT_FOUND);
+  EXPECT_THAT(failure.message, HasSubstr("libcollet_backend_nonesuch.so"));
+  EXPECT_FALSE(open("./no/such.so"));
+  EXPECT_EQ(failure.code, COLLET_NOT_FOUND);
+}
+
+TEST_F(Runtime, UnreadFormsSaySo) {
+  EXPECT_FALSE(read("ML\xEFR\x0d"));
+  EXPECT_EQ(failure.code, COLLET_UNIMPLEMENTED);
+  EXPECT_THAT(failure.message, HasSubstr("StableHLO"));
+}
+
+// Work that takes long goes to a worker; its results come later, its failures with them.
+TEST_F(Runtime, LongWorkIsAsynchronous) {
+  Control control;
+  const ClientPtr client = open(test_backend("wrapper"), "none", &control);
+  const ExecutablePtr e = compile(client.get(), kDonates);
+  ASSERT_TRUE(e) << failure.message;
+  control.delay_ns = 30000000;
+  collet_execute_options options{};
+  options.keep_donated = 1;
+  auto in = two_vectors(client.get());
+  run(e.get(), in, options);  // seen to be long
+  std::vector<std::vector<BufferPtr>> outs;
+  for (int i = 0; i < 3; ++i) {
+    auto out = run(e.get(), in, options);
+    ASSERT_EQ(out.size(), 1u);
+    outs.push_back(std::move(out));
+  }
+  const EventPtr last(collet_buffer_ready(outs[2][0].get()));
+  EXPECT_EQ(collet_event_is_ready(last.get()), 0u);
+  in.clear();  // in use by what is queued
+  // A result of the future as an argument.
+  std::vector<BufferPtr> chain;
+  chain.push_back(std::move(outs[1][0]));
+  chain.push_back(std::move(outs[2][0]));
+  auto sum = run(e.get(), chain, options);
+  ASSERT_EQ(sum.size(), 1u) << failure.message;
+  EXPECT_THAT(download<float>(sum[0]), ElementsAre(22, 44, 66, 88));
+  EXPECT_EQ(collet_event_wait(last.get(), nullptr), COLLET_OK);
+}
+
+TEST_F(Runtime, FailuresOfQueuedWorkTravel) {
+  Control control;
+  const ClientPtr client = open(test_backend("wrapper"), "none", &control);
+  const ExecutablePtr e = compile(client.get(), kDonates);
+  control.delay_ns = 20000000;
+  collet_execute_options options{};
+  options.keep_donated = 1;
+  auto in = two_vectors(client.get());
+  run(e.get(), in, options);
+  control.counted = kExecute;
+  control.fail_at = 0;
+  auto first = run(e.get(), in, options);
+  ASSERT_EQ(first.size(), 1u) << failure.message;
+  std::vector<BufferPtr> chain;
+  chain.push_back(std::move(first[0]));
+  chain.push_back(std::move(in[1]));
+  auto second = run(e.get(), chain, options);
+  if (!second.empty()) download<float>(second[0]);
+  EXPECT_EQ(failure.code, COLLET_INTERNAL);
+  EXPECT_THAT(failure.message, HasSubstr("injected: execute failed"));
+  EXPECT_THAT(failure.message, HasSubstr("wrapped_interpreter"));
+}
+
+TEST_F(Runtime, ParticipantsRunTogether) {
+  const ClientPtr client = open("interpreter", nullptr, nullptr, 2);
+  ASSERT_TRUE(client) << failure.message;
+  const ModulePtr module = read(R"(HloModule r, replica_count=2
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+ENTRY e {
+  x = f32[2] parameter(0)
+  ROOT s = f32[2] all-reduce(x), replica_groups={}, to_apply=sum
+})");
+  ASSERT_TRUE(module) << failure.message;
+  const ExecutablePtr e = compile(client.get(), module.get());
+  ASSERT_TRUE(e) << failure.message;
+  const int64_t dims[] = {2};
+  const float one[] = {1, 2}, two[] = {10, 20};
+  std::vector<BufferPtr> in;
+  in.push_back(upload(client.get(), {COLLET_TYPE_F32, 1, dims}, one, 0));
+  in.push_back(upload(client.get(), {COLLET_TYPE_F32, 1, dims}, two, 1));
+  auto out = run(e.get(), in);
+  ASSERT_EQ(out.size(), 2u) << failure.message;
+  EXPECT_THAT(download<float>(out[0]), ElementsAre(11, 22));
+  EXPECT_THAT(download<float>(out[1]), ElementsAre(11, 22));
+}
+
+TEST_F(Runtime, ParticipantsRunApart) {
+  Control control;
+  control.remove_traits = COLLET_TRAIT_COLLECTIVES;
+  const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control, 2);
+  const ExecutablePtr e = compile(client.get(), R"(HloModule r, replica_count=2
+ENTRY e {
+  x = u32[] parameter(0)
+  r = u32[] replica-id()
+  ROOT s = u32[] add(x, r)
+})");
+  ASSERT_TRUE(e) << failure.message;
+  const uint32_t x = 40;
+  std::vector<BufferPtr> in;
+  in.push_back(upload(client.get(), {COLLET_TYPE_U32, 0, nullptr}, &x, 0));
+  in.push_back(upload(client.get(), {COLLET_TYPE_U32, 0, nullptr}, &x, 1));
+  auto out = run(e.get(), in);
+  ASSERT_EQ(out.size(), 2u) << failure.message;
+  EXPECT_THAT(download<uint32_t>(out[0]), ElementsAre(40));
+  EXPECT_THAT(download<uint32_t>(out[1]), ElementsAre(41));
+  EXPECT_FALSE(compile(client.get(), R"(HloModule r, replica_count=2
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+ENTRY e {
+  x = f32[2] parameter(0)
+  ROOT s = f32[2] all-reduce(x), replica_groups={}, to_apply=sum
+})"));
+  EXPECT_EQ(failure.code, COLLET_UNIMPLEMENTED);
+  EXPECT_THAT(failure.message, HasSubstr("all-reduce"));
+}
+
+TEST_F(Runtime, ManyThreadsCompileAndRun) {
+  const ClientPtr client = open(test_backend("narrow"));
+  ASSERT_TRUE(client) << failure.message;
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      Session s;
+      for (int i = 0; i < 10; ++i) {
+        const ExecutablePtr e = s.compile(client.get(), (t + i) % 2 ? kLoop : kAddMultiply);
+        if (!e) continue;
+        std::vector<BufferPtr> in;
+        in.push_back(s.upload<float>(client.get(), COLLET_TYPE_F32, {4}, {1, 2, 3, 4}));
+        in.push_back(s.upload<float>(client.get(), COLLET_TYPE_F32, {4}, {10, 20, 30, 40}));
+        auto out = s.run(e.get(), in);
+        if (!out.empty() && s.download<float>(out[0])[0] == ((t + i) % 2 ? 51 : -22)) ++right;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(right.load(), 80);
+}
+
+}  // namespace
+}  // namespace collet::testing

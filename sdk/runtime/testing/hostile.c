@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A backend that misbehaves as the environment variable COLLET_HOSTILE says. */
+#include <collet/backend.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int mode(const char* name) {
+  const char* wanted = getenv("COLLET_HOSTILE");
+  return wanted && strcmp(wanted, name) == 0;
+}
+
+static collet_status fail(struct collet_error* error, const char* message) {
+  error->code = COLLET_INTERNAL;
+  snprintf(error->message, sizeof error->message, "%s", message);
+  return COLLET_INTERNAL;
+}
+
+static char endless[8192];
+static int instance_word;
+
+static collet_status open_backend(const struct collet_open_options* options, collet_backend_instance** out,
+                                  struct collet_instance_info* info, struct collet_error* error) {
+  (void)options;
+  if (mode("open_fails")) return fail(error, "hostile open");
+  if (mode("open_fails_silently")) return COLLET_UNAVAILABLE;
+  if (mode("open_unknown_code")) return 4711;
+  memset(endless, 'x', sizeof endless);
+  info->opset = mode("opset_0") ? 0 : mode("opset_huge") ? UINT32_MAX : COLLET_OPSET;
+  info->device_count = mode("no_device") ? 0 : mode("many_devices") ? UINT32_MAX : 1;
+  info->name = mode("no_name") ? NULL : mode("endless_name") ? endless : "hostile";
+  info->version = mode("no_version") ? NULL : "1";
+  *out = mode("no_instance") ? NULL : (collet_backend_instance*)&instance_word;
+  return COLLET_OK;
+}
+
+static void close_backend(collet_backend_instance* instance) {
+  (void)instance;
+}
+
+static collet_status device_info(collet_backend_instance* instance, uint32_t device, struct collet_device_info* info,
+                                 struct collet_error* error) {
+  static struct collet_memory_space spaces[2];
+  static struct collet_type_support types[COLLET_TYPE_LIMIT];
+  static const uint32_t peers[] = {99};
+  (void)instance, (void)device;
+  if (mode("device_info_fails")) return fail(error, "hostile device_info");
+  memset(spaces, 0, sizeof spaces);
+  spaces[0].alignment = mode("alignment") ? 48 : mode("no_alignment") ? 0 : 64;
+  spaces[0].flags = mode("no_default") ? 0 : COLLET_SPACE_DEFAULT;
+  if (mode("host_pointer")) spaces[0].flags |= COLLET_SPACE_HOST_VISIBLE;
+  strcpy(spaces[0].kind, "device");
+  if (mode("endless_kind")) memset(spaces[0].kind, 'k', sizeof spaces[0].kind);
+  spaces[1] = spaces[0];
+  for (uint32_t i = 0; i < COLLET_TYPE_LIMIT; ++i) {
+    types[i].type = i;
+    types[i].flags = COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE;
+  }
+  info->traits = mode("traits") ? UINT32_MAX : 0;
+  info->kind = mode("no_kind") ? NULL : "Hostile";
+  info->fingerprint = "hostile";
+  info->spaces = mode("no_spaces") ? NULL : spaces;
+  info->space_count = mode("many_spaces") ? UINT32_MAX : mode("two_defaults") ? 2 : 1;
+  info->types = types;
+  info->type_count = mode("many_types") ? UINT32_MAX : COLLET_TYPE_LIMIT;
+  if (mode("peers")) {
+    info->peers = peers;
+    info->peer_count = 1;
+  }
+  if (mode("bandwidth")) info->link_bytes_per_ns = -1;
+  if (mode("latency")) info->link_latency_ns = 0.0 / 1e-320 * 0.0 - 1e308 * 10;
+  return COLLET_OK;
+}
+
+static collet_status alloc(collet_backend_instance* instance, uint32_t device, uint32_t space, uint64_t bytes,
+                           uint64_t alignment, collet_backend_buffer** out, void** host, struct collet_error* error) {
+  (void)instance, (void)device, (void)space;
+  if (mode("alloc_fails")) return fail(error, "hostile alloc");
+  *out = mode("no_buffer") ? NULL : aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  *host = mode("host_pointer") ? NULL : *out; /* the latter where the host sees nothing */
+  return COLLET_OK;
+}
+
+static void free_buffer(collet_backend_instance* instance, collet_backend_buffer* buffer) {
+  (void)instance;
+  free(buffer);
+}
+
+static collet_status copy(collet_backend_instance* instance, const struct collet_copy_region* regions, uint32_t count,
+                          const struct collet_sync* sync, struct collet_error* error) {
+  (void)instance, (void)sync;
+  if (mode("copy_fails")) return fail(error, "hostile copy");
+  for (uint32_t i = 0; i < count; ++i)
+    memcpy(
+        (regions[i].to.buffer ? (char*)regions[i].to.buffer : (char*)regions[i].to.host) + regions[i].to.offset,
+        (regions[i].from.buffer ? (char*)regions[i].from.buffer : (char*)regions[i].from.host) + regions[i].from.offset,
+        regions[i].bytes);
+  return COLLET_OK;
+}
+
+static collet_status supports(collet_backend_instance* instance, uint32_t device, const struct collet_program* program,
+                              const uint32_t* ops, uint32_t count, struct collet_verdict* verdicts,
+                              struct collet_error* error) {
+  (void)instance, (void)device, (void)program, (void)ops;
+  if (mode("supports_fails")) return fail(error, "hostile supports");
+  for (uint32_t i = 0; i < count; ++i) {
+    verdicts[i].answer = mode("unknown_answer") ? 77 : COLLET_ACCEPT;
+    if (mode("expands")) verdicts[i].answer = COLLET_EXPAND;
+    if (mode("cost")) verdicts[i].cost_ns = -5;
+    if (mode("groups")) verdicts[i].group = i + 1;
+    if (mode("endless_reason")) memset(verdicts[i].reason, 'r', sizeof verdicts[i].reason);
+  }
+  return COLLET_OK;
+}
+
+static int executable_word;
+
+static collet_status compile(collet_backend_instance* instance, const struct collet_program* program,
+                             const struct collet_compile_options* options, collet_backend_executable** out,
+                             struct collet_executable_info* info, struct collet_rejection* rejection,
+                             struct collet_error* error) {
+  (void)instance, (void)program, (void)options;
+  if (mode("compile_fails")) return fail(error, "hostile compile");
+  if (mode("rejects_without_end")) {
+    rejection->count = rejection->count ? rejection->count : 1;
+    for (uint32_t i = 0; i < rejection->count; ++i) rejection->ops[i] = i;
+    fail(error, "hostile rejection");
+    return COLLET_UNIMPLEMENTED;
+  }
+  if (mode("rejects_nonsense")) {
+    rejection->count = UINT32_MAX;
+    rejection->ops[0] = 123456;
+    fail(error, "hostile rejection");
+    return COLLET_RESOURCE_EXHAUSTED;
+  }
+  *out = mode("no_executable") ? NULL : (collet_backend_executable*)&executable_word;
+  if (mode("absorbed")) info->absorbed_count = UINT32_MAX;
+  if (mode("workspace")) info->workspace_bytes = UINT64_MAX;
+  if (mode("workspace_alignment")) info->workspace_alignment = 3;
+  return COLLET_OK;
+}
+
+static collet_status execute(collet_backend_executable* executable, const struct collet_launch* launches,
+                             uint32_t count, uint64_t run_id, struct collet_error* error) {
+  (void)executable, (void)launches, (void)count, (void)run_id;
+  if (mode("execute_fails_endlessly")) {
+    memset(error->message, 'm', sizeof error->message);
+    return COLLET_INTERNAL;
+  }
+  return fail(error, "hostile execute");
+}
+
+static void release(collet_backend_executable* executable) {
+  (void)executable;
+}
+
+static struct collet_backend backend;
+
+collet_status collet_backend_entry(const struct collet_host* host, const struct collet_backend** out,
+                                   struct collet_error* error) {
+  (void)host;
+  if (mode("entry_fails")) return fail(error, "hostile entry");
+  if (mode("no_table")) return COLLET_OK;
+  const struct collet_backend whole = {sizeof backend,
+                                       mode("major") ? COLLET_ABI_MAJOR + 1 : COLLET_ABI_MAJOR,
+                                       mode("minor") ? 999 : COLLET_ABI_MINOR,
+                                       mode("reserved") ? 1 : 0,
+                                       open_backend,
+                                       close_backend,
+                                       device_info,
+                                       mode("no_alloc") ? NULL : alloc,
+                                       free_buffer,
+                                       mode("no_copy") ? NULL : copy,
+                                       supports,
+                                       mode("no_compile") ? NULL : compile,
+                                       mode("no_execute") ? NULL : execute,
+                                       mode("no_release") ? NULL : release,
+                                       NULL};
+  backend = whole;
+  if (mode("tiny_table")) backend.struct_size = 4;
+  if (mode("huge_table")) backend.struct_size = UINT32_MAX;
+  if (mode("short_table")) backend.struct_size = offsetof(struct collet_backend, copy);
+  *out = &backend;
+  return COLLET_OK;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace collet::remote {
+
+/// What the backend asks of the process that owns the memory. Payload follows the request, the answer's follows the
+/// answer.
+enum class Verb : uint32_t { Alloc, Free, Write, Read, Copy, Compile, Run, Release };
+
+struct Request {
+  Verb verb;
+  uint32_t count = 0;                    ///< Run: buffers that follow
+  uint64_t buffer = 0, offset = 0;       ///< Copy: from; Compile, Run, Release: buffer is the program's number
+  uint64_t other = 0, other_offset = 0;  ///< Copy: to
+  uint64_t bytes = 0;
+};
+
+struct Answer {
+  int32_t status = 0;
+  uint32_t unused = 0;
+  uint64_t number = 0;  ///< Alloc, Compile: the new number
+};
+
+/// One argument or result of a run: a buffer by number.
+struct Slot {
+  uint64_t buffer, offset;
+};
+
+/// The other process: serves `socket` until it closes.
+void serve(int socket);
+
+/// All of `bytes`; false when the other end is gone.
+bool send_all(int socket, const void* data, uint64_t bytes);
+bool receive_all(int socket, void* data, uint64_t bytes);
+
+}  // namespace collet::remote

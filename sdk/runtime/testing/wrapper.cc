@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/runtime/testing/wrapper.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace collet::testing {
+namespace {
+
+struct Instance {
+  const collet_backend* inner = nullptr;
+  collet_backend_instance* instance = nullptr;
+  Control* control = nullptr;
+  std::string name;
+  std::vector<collet_type_support> types;
+};
+
+struct Executable {
+  Instance* owner;
+  collet_backend_executable* inner;
+};
+
+const collet_host* host = nullptr;
+
+Instance* of(collet_backend_instance* p) {
+  return reinterpret_cast<Instance*>(p);
+}
+Executable* of(collet_backend_executable* p) {
+  return reinterpret_cast<Executable*>(p);
+}
+
+collet_status fail(collet_error* error, collet_status code, const char* message) {
+  error->code = code;
+  std::snprintf(error->message, sizeof error->message, "%s", message);
+  return code;
+}
+
+bool fails_now(Control* c, uint32_t kind) {
+  if (!(c->counted & kind)) return false;
+  return c->calls.fetch_add(1) == c->fail_at.load();
+}
+
+// A backend of this build: its folder lies beside that of the test backends.
+std::string beside(const char* name) {
+  Dl_info self;
+  if (!dladdr(reinterpret_cast<void*>(&fails_now), &self)) return {};
+  const std::string here = self.dli_fname;
+  return here.substr(0, here.rfind('/')) + "/../backends/libcollet_backend_" + name + ".so";
+}
+
+collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
+                   collet_error* error) {
+  std::string path = beside("interpreter");
+  Control* control = default_control();
+  for (uint32_t i = 0; i < options->pairs; ++i) {
+    if (!std::strcmp(options->keys[i], "inner")) path = options->values[i];
+    if (!std::strcmp(options->keys[i], "control"))
+      control = reinterpret_cast<Control*>(std::strtoull(options->values[i], nullptr, 10));
+  }
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* symbol = handle ? dlsym(handle, "collet_backend_entry") : nullptr;
+  if (!symbol || !control) return fail(error, COLLET_INVALID_ARGUMENT, "needs the options inner and control");
+  collet_backend_entry_fn entry;
+  std::memcpy(&entry, &symbol, sizeof entry);
+  auto instance = new Instance;
+  instance->control = control;
+  collet_status code = entry(host, &instance->inner, error);
+  if (code == COLLET_OK) {
+    collet_open_options inner = *options;
+    inner.pairs = 0;
+    code = instance->inner->open(&inner, &instance->instance, info, error);
+  }
+  if (code != COLLET_OK) {
+    delete instance;
+    return code;
+  }
+  instance->name = default_name() ? default_name() : std::string("wrapped_") + info->name;
+  info->name = instance->name.c_str();
+  ++control->instances;
+  *out = reinterpret_cast<collet_backend_instance*>(instance);
+  return COLLET_OK;
+}
+
+void close(collet_backend_instance* p) {
+  Instance* i = of(p);
+  i->inner->close(i->instance);
+  --i->control->instances;
+  delete i;
+}
+
+collet_status device_info(collet_backend_instance* p, uint32_t device, collet_device_info* info, collet_error* error) {
+  Instance* i = of(p);
+  const collet_status code = i->inner->device_info(i->instance, device, info, error);
+  if (code != COLLET_OK) return code;
+  info->traits &= ~i->control->remove_traits;
+  info->link_latency_ns = i->control->link_latency_ns;
+  info->link_bytes_per_ns = i->control->link_bytes_per_ns;
+  info->smallest_cluster = i->control->smallest_cluster;
+  info->memory_bytes_per_ns = 0;  // hoped to be fast
+  info->flops_per_ns = 0;
+  info->launch_ns = 0;
+  if (i->types.empty())
+    for (uint32_t t = 0; t < info->type_count; ++t)
+      if (i->control->types >> info->types[t].type & 1) i->types.push_back(info->types[t]);
+  info->types = i->types.data();
+  info->type_count = static_cast<uint32_t>(i->types.size());
+  return COLLET_OK;
+}
+
+collet_status alloc(collet_backend_instance* p, uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment,
+                    collet_backend_buffer** out, void** out_host, collet_error* error) {
+  Instance* i = of(p);
+  if (fails_now(i->control, kAlloc)) return fail(error, COLLET_RESOURCE_EXHAUSTED, "injected: no memory");
+  const collet_status code = i->inner->alloc(i->instance, device, space, bytes, alignment, out, out_host, error);
+  if (code == COLLET_OK) ++i->control->buffers;
+  return code;
+}
+
+void free(collet_backend_instance* p, collet_backend_buffer* buffer) {
+  --of(p)->control->buffers;
+  of(p)->inner->free(of(p)->instance, buffer);
+}
+
+collet_status copy(collet_backend_instance* p, const collet_copy_region* regions, uint32_t count,
+                   const collet_sync* sync, collet_error* error) {
+  Instance* i = of(p);
+  if (fails_now(i->control, kCopy)) return fail(error, COLLET_INTERNAL, "injected: copy failed");
+  return i->inner->copy(i->instance, regions, count, sync, error);
+}
+
+bool wanted(const Control* c, uint32_t opcode) {
+  if (c->only_count == 0) return true;
+  return std::find(c->only, c->only + c->only_count, opcode) != c->only + c->only_count;
+}
+
+collet_status supports(collet_backend_instance* p, uint32_t device, const collet_program* program, const uint32_t* ops,
+                       uint32_t count, collet_verdict* verdicts, collet_error* error) {
+  Instance* i = of(p);
+  if (fails_now(i->control, kSupports)) return fail(error, COLLET_INTERNAL, "injected: supports failed");
+  const collet_status code = i->inner->supports(i->instance, device, program, ops, count, verdicts, error);
+  if (code != COLLET_OK) return code;
+  for (uint32_t k = 0; k < count; ++k) {
+    verdicts[k].group = i->control->group;
+    if (wanted(i->control, collet_op_at(program, ops[k])->opcode)) continue;
+    verdicts[k].answer = COLLET_DECLINE;
+    std::snprintf(verdicts[k].reason, sizeof verdicts[k].reason, "not one of its ops");
+  }
+  return COLLET_OK;
+}
+
+collet_status compile(collet_backend_instance* p, const collet_program* program, const collet_compile_options* options,
+                      collet_backend_executable** out, collet_executable_info* info, collet_rejection* rejection,
+                      collet_error* error) {
+  Instance* i = of(p);
+  rejection->count = 0;
+  if (fails_now(i->control, kCompile)) return fail(error, COLLET_INTERNAL, "injected: compile failed");
+  ++i->control->compiles;
+  if (i->control->reject) {
+    const collet_region* entry = collet_region_at(program, 0);
+    bool others = false;
+    for (uint32_t k = 0; k < entry->ops.count; ++k) {
+      const uint32_t number = entry->ops.first + k;
+      const uint32_t opcode = collet_op_at(program, number)->opcode;
+      if (opcode == i->control->reject && others) {
+        rejection->ops[0] = number;
+        rejection->count = 1;
+        return fail(error, COLLET_UNIMPLEMENTED, "injected: too much at once");
+      }
+      others |= opcode != COLLET_OP_CONSTANT;
+    }
+  }
+  collet_backend_executable* inner = nullptr;
+  const collet_status code = i->inner->compile(i->instance, program, options, &inner, info, rejection, error);
+  if (code != COLLET_OK) return code;
+  ++i->control->executables;
+  *out = reinterpret_cast<collet_backend_executable*>(new Executable{i, inner});
+  return COLLET_OK;
+}
+
+collet_status execute(collet_backend_executable* p, const collet_launch* launches, uint32_t count, uint64_t run_id,
+                      collet_error* error) {
+  Control* c = of(p)->owner->control;
+  if (fails_now(c, kExecute)) return fail(error, COLLET_INTERNAL, "injected: execute failed");
+  ++c->executes;
+  if (const int64_t ns = c->delay_ns.load()) std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
+  return of(p)->owner->inner->execute(of(p)->inner, launches, count, run_id, error);
+}
+
+void release(collet_backend_executable* p) {
+  --of(p)->owner->control->executables;
+  of(p)->owner->inner->release(of(p)->inner);
+  delete of(p);
+}
+
+const collet_backend kBackend = {
+    sizeof(collet_backend),
+    COLLET_ABI_MAJOR,
+    COLLET_ABI_MINOR,
+    0,
+    open,
+    close,
+    device_info,
+    alloc,
+    free,
+    copy,
+    supports,
+    compile,
+    execute,
+    release,
+    nullptr,
+};
+
+}  // namespace
+}  // namespace collet::testing
+
+extern "C" collet_status collet_backend_entry(const collet_host* the_host, const collet_backend** out, collet_error*) {
+  collet::testing::host = the_host;
+  *out = &collet::testing::kBackend;
+  return COLLET_OK;
+}
