@@ -21,6 +21,7 @@ struct Instance {
   Control* control = nullptr;
   std::string name;
   std::vector<collet_type_support> types;
+  std::vector<collet_memory_space> spaces;
 };
 
 struct Executable {
@@ -110,6 +111,12 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
   if (i->types.empty())
     for (uint32_t t = 0; t < info->type_count; ++t)
       if (i->control->types >> info->types[t].type & 1) i->types.push_back(info->types[t]);
+  if (i->spaces.empty()) {
+    i->spaces.assign(info->spaces, info->spaces + info->space_count);
+    for (collet_memory_space& s : i->spaces)
+      if (i->control->hide_memory) s.flags &= ~uint32_t{COLLET_SPACE_HOST_VISIBLE};
+  }
+  info->spaces = i->spaces.data();
   info->types = i->types.data();
   info->type_count = static_cast<uint32_t>(i->types.size());
   return COLLET_OK;

@@ -33,7 +33,8 @@ struct Control {
   uint32_t remove_traits = 0;
   double link_latency_ns = 0, link_bytes_per_ns = 0;
   uint32_t smallest_cluster = 0;
-  uint32_t group = 0;  ///< of all ops
+  uint32_t group = 0;        ///< of all ops
+  bool hide_memory = false;  ///< the host sees none of it
 };
 
 /// What stands in for missing options: null in the plain wrapper. And the name that it goes by; null: made from the inner

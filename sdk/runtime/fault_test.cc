@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "sdk/runtime/testing/session.h"
+
+// Every call into the backend fails once: the caller hears of it, nothing leaks, and the next program runs.
+
+namespace collet::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Clusters on both sides, a loop of the host's, a constant that comes as an argument, a donated argument.
+constexpr char kProgram[] = R"(HloModule m, input_output_alias={ {0}: (0, {}, must-alias) }
+cond {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  x = f32[4] get-tuple-element(s), index=1
+  y = f32[4] sine(x)
+  ROOT r = (s32[], f32[4]) tuple(j, y)
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  zero = s32[] constant(0)
+  init = (s32[], f32[4]) tuple(zero, x)
+  w = (s32[], f32[4]) while(init), condition=cond, body=body
+  y = f32[4] get-tuple-element(w), index=1
+  big = f32[2048] iota(), iota_dimension=0
+  part = f32[4] slice(big), slice={[8:12]}
+  s = f32[4] add(y, part)
+  p = f32[4] multiply(s, x)
+  ROOT t = (f32[4], f32[4]) tuple(p, s)
+})";
+
+constexpr uint32_t kTaken[] = {COLLET_OP_SINE, COLLET_OP_ADD, COLLET_OP_MULTIPLY, COLLET_OP_COMPARE};
+
+class Fault : public ::testing::Test, public Session {
+ protected:
+  Fault() {
+    control.only = kTaken;
+    control.only_count = 4;
+    control.remove_traits = COLLET_TRAIT_CONTROL_FLOW;
+    control.hide_memory = true;
+  }
+
+  bool use(collet_client* client) {
+    collet_compile_request request{};
+    request.no_cache = 1;
+    const ModulePtr module = read(kProgram);
+    const ExecutablePtr e = compile(client, module.get(), request);
+    if (!e) return false;
+    std::vector<BufferPtr> in;
+    in.push_back(upload<float>(client, COLLET_TYPE_F32, {4}, {1, 2, 3, 4}));
+    if (!in[0]) return false;
+    auto out = run(e.get(), in);
+    if (out.empty()) return false;
+    const std::vector<float> sum = download<float>(out[1]);
+    if (failure.code != COLLET_OK) return false;
+    EXPECT_NEAR(sum[0], 8.678, 0.01);
+    EXPECT_GT(facts(e.get()).device_ops, 0u);
+    EXPECT_GT(facts(e.get()).fallback_ops, 0u);
+    return true;
+  }
+
+  void fail_each(uint32_t kind, const char* message) {
+    int64_t n = 0;
+    for (;; ++n) {
+      ASSERT_LT(n, 1000);
+      control.counted = 0;
+      const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control);
+      ASSERT_TRUE(client) << failure.message;
+      control.counted = kind;
+      control.calls = 0;
+      control.fail_at = n;
+      const bool went_well = use(client.get());
+      const bool met = control.calls.load() > n;
+      control.fail_at = -1;
+      if (!met) {
+        EXPECT_TRUE(went_well) << failure.message;
+        break;
+      }
+      EXPECT_FALSE(went_well) << "call " << n << " failed unnoticed";
+      EXPECT_THAT(failure.message, HasSubstr(message));
+      EXPECT_THAT(failure.message, HasSubstr("wrapped_interpreter"));
+      EXPECT_TRUE(use(client.get())) << "after call " << n << " had failed: " << failure.message;
+      EXPECT_EQ(control.executables.load(), 0);
+      collet_client_device_info info{};
+      info.struct_size = sizeof info;
+      EXPECT_EQ(collet_client_device_info_get(client.get(), 0, &info, nullptr), COLLET_OK);
+      collet_client_trim(client.get());
+      EXPECT_EQ(collet_client_device_info_get(client.get(), 0, &info, nullptr), COLLET_OK);
+      EXPECT_EQ(info.bytes_in_use, 0u);
+      EXPECT_EQ(control.buffers.load(), 0);
+    }
+    EXPECT_GT(n, 0);
+    EXPECT_EQ(control.buffers.load(), 0);
+    EXPECT_EQ(control.executables.load(), 0);
+    EXPECT_EQ(control.instances.load(), 0);
+  }
+
+  Control control;
+};
+
+// An allocation that fails is tried once more after the pools were emptied, so that single failures do no harm.
+TEST_F(Fault, Alloc) {
+  for (int64_t n = 0;; ++n) {
+    ASSERT_LT(n, 1000);
+    const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control);
+    control.counted = kAlloc;
+    control.calls = 0;
+    control.fail_at = n;
+    EXPECT_TRUE(use(client.get())) << failure.message;
+    if (control.calls.load() <= n) break;
+  }
+  EXPECT_EQ(control.buffers.load(), 0);
+}
+TEST_F(Fault, Copy) {
+  fail_each(kCopy, "injected: copy failed");
+}
+TEST_F(Fault, Compile) {
+  fail_each(kCompile, "injected: compile failed");
+}
+TEST_F(Fault, Execute) {
+  fail_each(kExecute, "injected: execute failed");
+}
+TEST_F(Fault, Supports) {
+  fail_each(kSupports, "injected: supports failed");
+}
+
+}  // namespace
+}  // namespace collet::testing

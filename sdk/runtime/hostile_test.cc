@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "sdk/runtime/testing/session.h"
+
+// A backend that lies in every way: each lie is an error with its name in it, and the process lives on.
+
+namespace collet::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kProgram[] = R"(HloModule m
+ENTRY e {
+  x = f32[4] parameter(0)
+  y = f32[4] add(x, x)
+  ROOT z = f32[4] multiply(y, x)
+})";
+
+struct Lie {
+  const char* mode;
+  const char* message;  ///< part of what the caller is told; null: it does no harm
+};
+
+class Hostile : public ::testing::TestWithParam<Lie>, public Session {
+ protected:
+  // A library is loaded once: each lie has a copy of its own.
+  void SetUp() override {
+    setenv("COLLET_HOSTILE", GetParam().mode, 1);
+    path_ = ::testing::TempDir() + "hostile_" + std::to_string(getpid()) + GetParam().mode + ".so";
+    std::filesystem::copy_file(test_backend("hostile"), path_, std::filesystem::copy_options::overwrite_existing);
+  }
+  void TearDown() override {
+    unsetenv("COLLET_HOSTILE");
+    std::filesystem::remove(path_);
+  }
+
+  // As far as it goes: open, compile, upload, run, download.
+  Failure use(const char* fallback) {
+    const ClientPtr client = open(path_, fallback);
+    if (!client) return failure;
+    const ExecutablePtr e = compile(client.get(), kProgram);
+    if (!e) return failure;
+    std::vector<BufferPtr> in;
+    in.push_back(upload<float>(client.get(), COLLET_TYPE_F32, {4}, {1, 2, 3, 4}));
+    if (!in[0]) return failure;
+    auto out = run(e.get(), in);
+    if (failure.code != COLLET_OK) return failure;
+    download<float>(out[0]);
+    return failure;
+  }
+
+ private:
+  std::string path_;
+};
+
+TEST_P(Hostile, EndsInAnError) {
+  const Failure told = use("none");
+  if (!GetParam().message) {
+    EXPECT_THAT(told.message, HasSubstr("hostile execute"));
+    return;
+  }
+  EXPECT_NE(told.code, COLLET_OK);
+  EXPECT_LE(told.code, COLLET_DATA_LOSS);
+  EXPECT_THAT(told.message, HasSubstr(GetParam().message));
+  EXPECT_THAT(told.message, HasSubstr("hostile"));
+}
+
+const Lie kLies[] = {
+    {"major", "built for ABI 2"},
+    {"minor", nullptr},
+    {"entry_fails", "hostile entry"},
+    {"no_table", "handed out no table"},
+    {"tiny_table", "which cannot be"},
+    {"huge_table", "which cannot be"},
+    {"short_table", "lacks the function 'copy'"},
+    {"reserved", "reserved"},
+    {"no_alloc", "lacks the function 'alloc'"},
+    {"no_copy", "lacks the function 'copy'"},
+    {"no_compile", "lacks the function 'compile'"},
+    {"no_execute", "lacks the function 'execute'"},
+    {"no_release", "lacks the function 'release'"},
+    {"open_fails", "hostile open"},
+    {"open_fails_silently", "without a message"},
+    {"open_unknown_code", "unknown code 4711"},
+    {"opset_0", "opset 0"},
+    {"opset_huge", nullptr},
+    {"no_device", "there is no device"},
+    {"many_devices", "cannot be"},
+    {"no_name", "no name"},
+    {"endless_name", "has no end"},
+    {"no_version", "no version"},
+    {"no_instance", "no instance"},
+    {"device_info_fails", "hostile device_info"},
+    {"alignment", "alignment of 48"},
+    {"no_alignment", "alignment of 0"},
+    {"no_default", "exactly one"},
+    {"two_defaults", "exactly one"},
+    {"endless_kind", "has no end"},
+    {"no_kind", "no kind"},
+    {"no_spaces", "memory spaces"},
+    {"many_spaces", "memory spaces"},
+    {"many_types", "element types"},
+    {"peers", "peer"},
+    {"bandwidth", "no positive number"},
+    {"latency", "no positive number"},
+    {"traits", nullptr},
+    {"alloc_fails", "hostile alloc"},
+    {"no_buffer", "without a buffer"},
+    {"host_pointer", "no host pointer"},
+    {"copy_fails", "hostile copy"},
+    {"supports_fails", "hostile supports"},
+    {"unknown_answer", "the answer 77"},
+    {"expands", "runs nowhere: backend 'hostile'"},
+    {"cost", "no positive number"},
+    {"groups", nullptr},
+    {"endless_reason", nullptr},
+    {"compile_fails", "hostile compile"},
+    {"rejects_without_end", "hostile rejection"},
+    {"rejects_nonsense", "hostile rejection"},
+    {"no_executable", "without an executable"},
+    {"absorbed", "absorbed"},
+    {"workspace", "a workspace of"},
+    {"workspace_alignment", "alignment of 3"},
+    {"execute_fails_endlessly", "mmmm"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Lies, Hostile, ::testing::ValuesIn(kLies),
+                         [](const auto& lie) { return std::string(lie.param.mode); });
+
+TEST(HostileFiles, AreNoBackends) {
+  Session s;
+  EXPECT_FALSE(s.open("/dev/null"));
+  EXPECT_EQ(s.failure.code, COLLET_FAILED_PRECONDITION);
+  const char* build = std::getenv("COLLET_BUILD_DIR");
+  ASSERT_TRUE(build);
+  EXPECT_FALSE(s.open(std::string(build) + "/lib/libcollet.so"));
+  EXPECT_THAT(s.failure.message, HasSubstr("does not export collet_backend_entry"));
+}
+
+// What it rejects runs on the fallback instead.
+TEST(HostileCompile, FallsBackWhenAllIsRejected) {
+  setenv("COLLET_HOSTILE", "rejects_nonsense", 1);
+  Session s;
+  const ClientPtr client = s.open(test_backend("hostile"), "interpreter");
+  const ExecutablePtr e = s.compile(client.get(), kProgram);
+  unsetenv("COLLET_HOSTILE");
+  ASSERT_TRUE(e) << s.failure.message;
+  EXPECT_EQ(Session::facts(e.get()).device_ops, 0u);
+  EXPECT_THAT(Session::explain(e.get()), HasSubstr("hostile rejection"));
+}
+
+}  // namespace
+}  // namespace collet::testing
