@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "hlo/text/parser.h"
 
 namespace collet::hlo {
@@ -59,6 +62,16 @@ TEST(VerifyModule, ComplaintsStopAtTheLimit) {
   Diagnostics diagnostics("m", 5);
   verify_module(**module, {}, diagnostics);
   EXPECT_EQ(diagnostics.list().size(), 5u);
+}
+
+TEST(VerifyModule, WholeModulesVerify) {
+  for (const char* path : {"hlo/verify/testdata/network.hlo", "hlo/verify/testdata/devices.hlo"}) {
+    std::ifstream file(path);
+    ASSERT_TRUE(file) << path;
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const Status status = verify_text(text);
+    EXPECT_TRUE(status.ok()) << path << ": " << status.message();
+  }
 }
 
 // --- structure, which no reader of text lets through: built by hand ---
