@@ -3,8 +3,7 @@
 #include <string>
 
 #include "hlo/ops/eval/families.h"
-#include "hlo/ops/eval/gemm.h"
-#include "hlo/ops/eval/pack.h"
+#include "hlo/ops/eval/product.h"
 #include "hlo/ops/eval/strided.h"
 
 namespace collet::hlo {
@@ -39,51 +38,6 @@ Ints join(std::initializer_list<const Ints*> lists) {
   return out;
 }
 
-/// Sums for a result of type `result`: in words, doubles (long doubles for small f64 products) or complex doubles.
-class Product {
- public:
-  Product(Type result, int64_t work) : wide_(wide_of(result)) {
-    precise_ = result == Type::F64 && work < (int64_t{1} << 27);
-  }
-  Wide wide() const { return wide_; }
-  /// c += a * b, from the given elements of packed arrays.
-  void add(int64_t m, int64_t n, int64_t k, WideArray& a, int64_t a_at, WideArray& b, int64_t b_at, WideArray& c,
-           int64_t c_at) const {
-    if (wide_ == Wide::Int)
-      gemm(m, n, k, a.words() + a_at, b.words() + b_at, c.words() + c_at);
-    else if (wide_ == Wide::Complex)
-      gemm(m, n, k, a.complexes() + a_at, b.complexes() + b_at, c.complexes() + c_at);
-    else if (precise_)
-      gemm_wide(m, n, k, a.reals() + a_at, b.reals() + b_at, c.reals() + c_at);
-    else
-      gemm(m, n, k, a.reals() + a_at, b.reals() + b_at, c.reals() + c_at);
-  }
-
- private:
-  Wide wide_;
-  bool precise_ = false;
-};
-
-/// Doubles hold sums of products of short integers exactly, and are faster.
-bool fits_doubles(const Literal& a, const Literal& b, int64_t k) {
-  const auto bits = [](const Literal& x) {
-    return type_info(x.type()).kind == Kind::Pred ? 1 : type_info(x.type()).bits;
-  };
-  int depth = 0;
-  while ((int64_t{1} << depth) < k && depth < 62) ++depth;
-  return bits(a) + bits(b) + depth <= 52;
-}
-
-Expected<Literal> store_sums(WideArray sums, bool through_doubles, const Shape& shape) {
-  if (through_doubles) {
-    WideArray words(Wide::Int, sums.count());
-    for (int64_t i = 0; i < sums.count(); ++i)
-      words.words()[i] = static_cast<uint64_t>(static_cast<int64_t>(sums.reals()[i]));
-    return unpack(words, shape);
-  }
-  return unpack(sums, shape);
-}
-
 Expected<Literal> multiply(const EvalInput& in, const Side& left, const Side& right, WideArray a, WideArray b) {
   const Shape& ls = in.operand(0).shape();
   const Shape& rs = in.operand(1).shape();
@@ -92,9 +46,7 @@ Expected<Literal> multiply(const EvalInput& in, const Side& left, const Side& ri
   const int64_t batch = left.size(ls, left.batch), m = left.size(ls, left.free), k = left.size(ls, left.contracting),
                 n = right.size(rs, right.free);
   if (shape.element_count() != batch * m * n) return invalid_argument("the shape of the product does not fit");
-  const bool through_doubles = wide_of(shape.type()) == Wide::Int && a.wide() == Wide::Int && b.wide() == Wide::Int &&
-                               fits_doubles(in.operand(0), in.operand(1), k);
-  const Product product(through_doubles ? Type::F32 : shape.type(), batch * m * n * k);
+  const Product product(in.operand(0).type(), in.operand(1).type(), shape.type(), batch * m * n * k, k);
   a = widen_to(std::move(a), product.wide(), in.operand(0).type());
   b = widen_to(std::move(b), product.wide(), in.operand(1).type());
   WideArray sums(product.wide(), batch * m * n);
@@ -106,7 +58,7 @@ Expected<Literal> multiply(const EvalInput& in, const Side& left, const Side& ri
   else
     parallel(in.context, m, cost,
              [&](int64_t begin, int64_t end) { product.add(end - begin, n, k, a, begin * k, b, 0, sums, begin * n); });
-  return store_sums(std::move(sums), through_doubles, shape);
+  return unpack(product.finish(std::move(sums)), shape);
 }
 
 template <typename Attrs>
@@ -254,7 +206,8 @@ Expected<Literal> evaluate_ragged(const EvalInput& in) {
     return std::max<int64_t>(inner, 1);
   };
   const int64_t row_inner = inner_of(c.left.free), sum_inner = inner_of(c.left.contracting);
-  const Product product(in.instr.shape.type(), c.batch * c.m * c.n * c.k);
+  const Product product(in.operand(0).type(), in.operand(1).type(), in.instr.shape.type(), c.batch * c.m * c.n * c.k,
+                        c.k);
   WideArray a = widen_to(pack(in.operand(0), join({&c.left.batch, &c.left.free, &c.left.contracting})), product.wide(),
                          in.operand(0).type());
   WideArray b =
@@ -273,7 +226,7 @@ Expected<Literal> evaluate_ragged(const EvalInput& in) {
   } else {
     return multiply(in, c.left, c.right, std::move(a), std::move(b));
   }
-  return unpack(sums, in.instr.shape);
+  return unpack(product.finish(std::move(sums)), in.instr.shape);
 }
 
 }  // namespace

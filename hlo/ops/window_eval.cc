@@ -1,12 +1,241 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
+#include <algorithm>
 
+#include "hlo/ops/eval/body.h"
 #include "hlo/ops/eval/families.h"
+#include "hlo/ops/eval/pack.h"
+#include "hlo/ops/eval/strided.h"
+#include "hlo/ops/eval/taps.h"
 
 namespace collet::hlo {
+namespace {
+
+using namespace eval;
+
+/// Positions in padding and in holes are skipped, not filled with the initial value.
+class ReduceWindow {
+ public:
+  explicit ReduceWindow(const EvalInput& in)
+      : in_(in),
+        arrays_(in.operand_count() / 2),
+        input_(in.operand(0).shape()),
+        output_(in.instr.shape.is_tuple() ? in.instr.shape.element(0) : in.instr.shape),
+        window_(in.instr.as<WindowAttrs>().window),
+        taps_(window_, input_.dims(), output_.dims()),
+        strides_(row_major_strides(input_.dims())),
+        body_(in.module, in.instr.called[0], in.context) {
+    // One op on one array goes without rounding in between.
+    const Op op = arrays_ == 1 ? single_op(in.module, in.instr.called[0]) : Op::INVALID;
+    const Type type = in.operand(0).type();
+    if (op != Op::INVALID && op_info(op).has(COLLET_OP_COMMUTES) && type == output_.type() &&
+        in.operand(1).type() == type)
+      kernel_ = find_kernel(op, type);
+    bits_ = type_info(type).bits;
+  }
+
+  Expected<Literal> run() {
+    COLLET_TRY(check_size(output_));
+    if (body_.argument_count() != 2 * arrays_ || body_.result_count() != arrays_)
+      return invalid_argument("a reducer takes two scalars per operand and returns one");
+    for (size_t k = 0; k < arrays_; ++k) {
+      values_.push_back(pack(in_.operand(k)));
+      results_.push_back(
+          Literal::uninitialized(in_.instr.shape.is_tuple() ? in_.instr.shape.element(k) : in_.instr.shape));
+    }
+    if (kernel_ && is_running()) {
+      run_prefixes();
+    } else if (output_.rank() == 0) {
+      COLLET_TRY(run_lanes({}, 0, 0, 1));
+    } else if (output_.element_count() > 0) {
+      const Ints outer(output_.dims().begin(), output_.dims().end() - 1);
+      const int64_t inner = output_.dims().back();
+      int64_t base = 0;
+      for (Walk walk(outer, {}); !walk.done(); walk.next(), base += inner)
+        for (int64_t at = 0; at < inner; at += kLanes)
+          COLLET_TRY(run_lanes(walk.index(), base, at, std::min(kLanes, inner - at)));
+    }
+    if (!in_.instr.shape.is_tuple()) return std::move(results_[0]);
+    return Literal::tuple(std::move(results_));
+  }
+
+ private:
+  /// Outputs at..at+n of the innermost dimension, others at `outer`.
+  Status run_lanes(std::span<const int64_t> outer, int64_t base, int64_t at, int64_t n) {
+    for (size_t k = 0; k < arrays_; ++k) {
+      const Literal& init = in_.operand(arrays_ + k);
+      codec(init.type()).load(init.bytes(), 0, body_.argument(k), n);
+    }
+    const size_t rank = outer.size();
+    for (Walk tap(taps_.sizes(), {}); !tap.done(); tap.next()) {
+      int64_t offset = 0;
+      for (size_t d = 0; d < rank && offset >= 0; ++d) {
+        const int64_t i = taps_.at(d, outer[d], tap.index()[d]);
+        offset = i < 0 ? -1 : offset + i * strides_[d];
+      }
+      if (offset < 0) continue;
+      // Runs of lanes whose tap falls on an element.
+      for (int64_t first = 0; first < n;) {
+        if (rank < taps_.rank() && taps_.at(rank, at + first, tap.index()[rank]) < 0) {
+          ++first;
+          continue;
+        }
+        int64_t last = first + 1;
+        while (last < n && rank < taps_.rank() && taps_.at(rank, at + last, tap.index()[rank]) >= 0) ++last;
+        COLLET_TRY(fold(offset, at, first, last, rank < taps_.rank() ? tap.index()[rank] : 0));
+        first = last;
+      }
+      if (in_.context.cancelled()) return Status(Code::Cancelled, "cancelled in a reduce-window");
+    }
+    for (size_t k = 0; k < arrays_; ++k) {
+      const Codec& target = codec(results_[k].type());
+      target.store(body_.argument(k), results_[k].mutable_bytes() + (base + at) * target.bytes, 1, n);
+    }
+    return ok_status();
+  }
+
+  Status fold(int64_t offset, int64_t at, int64_t first, int64_t last, int64_t tap) {
+    const int64_t count = last - first;
+    const size_t inner = taps_.rank() - (taps_.rank() > 0);
+    for (size_t k = 0; k < arrays_; ++k) {
+      const size_t size = lane_bytes(values_[k].wide());
+      auto* to = static_cast<char*>(body_.argument(arrays_ + k));
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t x = taps_.rank() ? taps_.at(inner, at + first + i, tap) * strides_[inner] : 0;
+        std::memcpy(to + static_cast<size_t>(i) * size, values_[k].at(offset + x), size);
+      }
+    }
+    if (kernel_) {
+      char* acc = static_cast<char*>(body_.argument(0)) + static_cast<size_t>(first) * lane_bytes(values_[0].wide());
+      apply(kernel_, bits_, acc, acc, body_.argument(1), count);
+      return ok_status();
+    }
+    // The body works on lanes 0..count: bring the accumulators there and back.
+    std::vector<LaneBuffer> kept(first > 0 ? arrays_ : 0);
+    for (size_t k = 0; k < kept.size(); ++k) {
+      const size_t size = lane_bytes(values_[k].wide());
+      std::memcpy(kept[k].data(), body_.argument(k), kLanes * size);
+      std::memmove(body_.argument(k), kept[k].bytes + static_cast<size_t>(first) * size,
+                   static_cast<size_t>(count) * size);
+    }
+    // Lanes beyond `count` keep what they hold: run and feed_back touch only `count`.
+    COLLET_TRY(body_.run(count));
+    body_.feed_back(count);
+    for (size_t k = 0; k < kept.size(); ++k) {
+      const size_t size = lane_bytes(values_[k].wide());
+      std::memcpy(kept[k].bytes + static_cast<size_t>(first) * size, body_.argument(k),
+                  static_cast<size_t>(count) * size);
+      std::memcpy(body_.argument(k), kept[k].data(), kLanes * size);
+    }
+    return ok_status();
+  }
+
+  /// The windows along one dimension, and only that, are all prefixes (or all suffixes): running sums.
+  bool is_running() {
+    running_ = -1;
+    for (size_t d = 0; d < taps_.rank(); ++d) {
+      const bool plain =
+          window_.stride_at(d) == 1 && window_.base_dilation_at(d) == 1 && window_.window_dilation_at(d) == 1;
+      const int64_t size = window_.size[d], n = input_.dims()[d];
+      if (plain && size == 1 && window_.low_at(d) == 0 && window_.high_at(d) == 0) continue;
+      if (running_ >= 0 || !plain || size < 32 || size < n || output_.dims()[d] != n) return false;
+      const bool prefix = window_.low_at(d) == size - 1 && window_.high_at(d) == 0;
+      const bool suffix = window_.low_at(d) == 0 && window_.high_at(d) == size - 1;
+      if (!prefix && !suffix) return false;
+      running_ = static_cast<int>(d);
+      backwards_ = suffix;
+    }
+    return running_ >= 0;
+  }
+
+  void run_prefixes() {
+    const auto dim = static_cast<size_t>(running_);
+    const int64_t n = input_.dims()[dim], step = strides_[dim];
+    Ints outer, steps;
+    for (size_t d = 0; d < strides_.size(); ++d)
+      if (d != dim) {
+        outer.push_back(input_.dims()[d]);
+        steps.push_back(strides_[d]);
+      }
+    WideArray out(values_[0].wide(), values_[0].count());
+    LaneBuffer acc;
+    for (Walk walk(outer, {steps}); !walk.done(); walk.next()) {
+      codec(in_.operand(1).type()).load(in_.operand(1).bytes(), 0, acc.data(), 1);
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t at = walk.offset(0) + (backwards_ ? n - 1 - i : i) * step;
+        apply(kernel_, bits_, acc.data(), acc.data(), values_[0].at(at), 1);
+        std::memcpy(out.at(at), acc.data(), lane_bytes(out.wide()));
+      }
+    }
+    results_[0] = unpack(out, results_[0].shape());
+  }
+
+  const EvalInput& in_;
+  size_t arrays_;
+  const Shape& input_;
+  const Shape& output_;
+  const Window& window_;
+  Taps taps_;
+  Ints strides_;
+  Body body_;
+  Kernel kernel_ = nullptr;
+  int bits_ = 0, running_ = -1;
+  bool backwards_ = false;
+  std::vector<WideArray> values_;
+  std::vector<Literal> results_;
+};
+
+Expected<Literal> evaluate_select_and_scatter(const EvalInput& in) {
+  const Literal &operand = in.operand(0), &source = in.operand(1), &init = in.operand(2);
+  const Taps taps(in.instr.as<WindowAttrs>().window, operand.shape().dims(), source.shape().dims());
+  Body select(in.module, in.instr.called[0], in.context, 1), scatter(in.module, in.instr.called[1], in.context, 1);
+  if (select.argument_count() != 2 || scatter.argument_count() != 2)
+    return invalid_argument("select and scatter take two scalars");
+  const Op op = single_op(in.module, in.instr.called[1]);  // summed without rounding in between
+  const Kernel kernel = op != Op::INVALID ? find_kernel(op, operand.type()) : nullptr;
+  const WideArray values = pack(operand), updates = pack(source);
+  WideArray out(values.wide(), operand.element_count());
+  const size_t size = lane_bytes(values.wide());
+  LaneBuffer start;
+  codec(init.type()).load(init.bytes(), 0, start.data(), 1);
+  for (int64_t i = 0; i < out.count(); ++i) std::memcpy(out.at(i), start.data(), size);
+  const Ints strides = row_major_strides(operand.shape().dims());
+  int64_t s = 0;
+  for (Walk walk(source.shape().dims(), {}); !walk.done(); walk.next(), ++s) {
+    if (s % 4096 == 0 && in.context.cancelled()) return Status(Code::Cancelled, "cancelled in select-and-scatter");
+    int64_t held = -1;
+    for (Walk tap(taps.sizes(), {}); !tap.done(); tap.next()) {
+      int64_t at = 0;
+      for (size_t d = 0; d < taps.rank() && at >= 0; ++d) {
+        const int64_t i = taps.at(d, walk.index()[d], tap.index()[d]);
+        at = i < 0 ? -1 : at + i * strides[d];
+      }
+      if (at < 0) continue;
+      if (held >= 0) {
+        std::memcpy(select.argument(0), values.at(held), size);
+        std::memcpy(select.argument(1), values.at(at), size);
+        COLLET_TRY(select.run(1));
+        if (*static_cast<const int64_t*>(select.result(0))) continue;
+      }
+      held = at;
+    }
+    if (held < 0) continue;
+    if (kernel) {
+      apply(kernel, type_info(operand.type()).bits, out.at(held), out.at(held), updates.at(s), 1);
+      continue;
+    }
+    std::memcpy(scatter.argument(0), out.at(held), size);
+    std::memcpy(scatter.argument(1), updates.at(s), size);
+    COLLET_TRY(scatter.run(1));
+    std::memcpy(out.at(held), scatter.result(0), size);
+  }
+  return unpack(out, in.instr.shape);
+}
+
+}  // namespace
 
 Expected<Literal> evaluate_window(const EvalInput& in) {
-  return unimplemented("the evaluator has no " + std::string(op_info(in.instr.op).text));
+  if (in.instr.op == Op::SELECT_AND_SCATTER) return evaluate_select_and_scatter(in);
+  return ReduceWindow(in).run();
 }
 
 }  // namespace collet::hlo

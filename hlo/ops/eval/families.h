@@ -29,4 +29,7 @@ Expected<Literal> evaluate_asynchronous(const EvalInput& in);
 Expected<Literal> evaluate_host_io(const EvalInput& in);
 Expected<Literal> evaluate_dynamic_shape(const EvalInput& in);
 
+/// The k largest (or smallest) of the last dimension, with their indices; `shape` is a tuple of both.
+Expected<Literal> evaluate_topk_of(const Literal& operand, int64_t k, bool smallest, const Shape& shape);
+
 }  // namespace collet::hlo

@@ -76,19 +76,32 @@ void merge_dims(Ints& dims, std::vector<Ints>& strides) {
   for (Ints& s : strides) s.resize(kept);
 }
 
+StridedCopy::StridedCopy(std::span<const int64_t> dims, std::span<const int64_t> from_strides,
+                         std::span<const int64_t> to_strides, int bytes)
+    : dims_(dims.begin(), dims.end()),
+      strides_{Ints(from_strides.begin(), from_strides.end()), Ints(to_strides.begin(), to_strides.end())},
+      bytes_(bytes) {
+  empty_ = std::find(dims_.begin(), dims_.end(), 0) != dims_.end();
+  merge_dims(dims_, strides_);
+  if (dims_.empty()) return;
+  inner_ = dims_.back();
+  from_inner_ = strides_[0].back();
+  to_inner_ = strides_[1].back();
+  dims_.pop_back();
+  for (Ints& s : strides_) s.pop_back();
+}
+
+void StridedCopy::operator()(const uint8_t* from, uint8_t* to) const {
+  if (empty_) return;
+  const CopyRow copy = row_copier(bytes_);
+  if (dims_.empty()) return copy(from, from_inner_, to, to_inner_, inner_);
+  for (Walk walk(dims_, strides_); !walk.done(); walk.next())
+    copy(from + walk.offset(0) * bytes_, from_inner_, to + walk.offset(1) * bytes_, to_inner_, inner_);
+}
+
 void copy_strided(std::span<const int64_t> dims, const uint8_t* from, std::span<const int64_t> from_strides,
                   uint8_t* to, std::span<const int64_t> to_strides, int bytes) {
-  Ints sizes(dims.begin(), dims.end());
-  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return;
-  std::vector<Ints> strides{Ints(from_strides.begin(), from_strides.end()), Ints(to_strides.begin(), to_strides.end())};
-  merge_dims(sizes, strides);
-  const CopyRow copy = row_copier(bytes);
-  if (sizes.empty()) return copy(from, 1, to, 1, 1);
-  const int64_t n = sizes.back(), from_inner = strides[0].back(), to_inner = strides[1].back();
-  sizes.pop_back();
-  for (Ints& s : strides) s.pop_back();
-  for (Walk walk(sizes, strides); !walk.done(); walk.next())
-    copy(from + walk.offset(0) * bytes, from_inner, to + walk.offset(1) * bytes, to_inner, n);
+  StridedCopy(dims, from_strides, to_strides, bytes)(from, to);
 }
 
 void fill(uint8_t* to, int64_t count, const uint8_t* value, int bytes) {

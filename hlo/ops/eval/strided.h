@@ -23,6 +23,20 @@ int64_t product(std::span<const int64_t> dims);
 /// Copies elements of `bytes` bytes over the index space `dims`; strides in elements, any sign, 0 too.
 void copy_strided(std::span<const int64_t> dims, const uint8_t* from, std::span<const int64_t> from_strides,
                   uint8_t* to, std::span<const int64_t> to_strides, int bytes);
+/// The same, prepared for many copies of one form.
+class StridedCopy {
+ public:
+  StridedCopy(std::span<const int64_t> dims, std::span<const int64_t> from_strides, std::span<const int64_t> to_strides,
+              int bytes);
+  void operator()(const uint8_t* from, uint8_t* to) const;
+
+ private:
+  Ints dims_;
+  std::vector<Ints> strides_;
+  int64_t inner_ = 1, from_inner_ = 1, to_inner_ = 1;
+  int bytes_;
+  bool empty_ = false;
+};
 /// Fills `count` elements with the one at `value`.
 void fill(uint8_t* to, int64_t count, const uint8_t* value, int bytes);
 

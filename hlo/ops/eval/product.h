@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "hlo/ir/literal.h"
+#include "hlo/ops/eval/gemm.h"
+#include "hlo/ops/eval/pack.h"
+
+namespace collet::hlo::eval {
+
+/// Doubles hold sums of `k` products of these integers exactly, and are faster.
+bool fits_doubles(Type a, Type b, int64_t k);
+
+/// Sums of products for a result of some type: in words, doubles (long doubles where f64 products are few) or complex
+/// doubles.
+class Product {
+ public:
+  /// `work`: how many products in all; `k`: how many a sum.
+  Product(Type a, Type b, Type result, int64_t work, int64_t k);
+  Wide wide() const { return wide_; }
+  /// c[m, n] += a[m, k] * b[k, n], from the given elements of arrays of kind wide().
+  void add(int64_t m, int64_t n, int64_t k, WideArray& a, int64_t a_at, WideArray& b, int64_t b_at, WideArray& c,
+           int64_t c_at) const;
+  /// The sums as the result's kind of lanes.
+  WideArray finish(WideArray sums) const;
+
+ private:
+  Wide wide_;
+  bool precise_ = false;
+  bool through_doubles_ = false;
+};
+
+}  // namespace collet::hlo::eval
