@@ -3,6 +3,7 @@
 
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 
 #include "hlo/eval/dynamic.h"
 #include "hlo/eval/group.h"
@@ -20,10 +21,19 @@ struct CompPlan {
     std::vector<uint32_t> operands;  // positions of the operands' values
     std::vector<bool> dies;          // this is the operand's last use
     bool takes_element = false;      // get-tuple-element that is the last to ask for this element
+    bool live = true;
   };
   std::vector<Step> steps;
   uint32_t root = 0;
 };
+
+bool has_effect(const Instruction& instr, const std::vector<bool>& effects) {
+  if (has_side_effect(instr.op)) return true;
+  if (instr.op == Op::CUSTOM_CALL && instr.as<CustomCallAttrs>().has_side_effect) return true;
+  for (CompId called : instr.called)
+    if (effects[index_of(called)]) return true;
+  return false;
+}
 
 }  // namespace
 
@@ -32,6 +42,7 @@ struct Evaluator::Plan {
   EvalOptions options;
   std::vector<std::unique_ptr<CompPlan>> computations;  // by CompId; made when first needed
   std::mutex mutex;
+  std::vector<bool> effects;  // by CompId
 
   const CompPlan& of(CompId id) {
     std::lock_guard lock(mutex);
@@ -42,23 +53,52 @@ struct Evaluator::Plan {
   std::unique_ptr<CompPlan> make(CompId id) const;
 };
 
+namespace {
+
+/// Which computations do something beyond their result; what others compute in vain is not computed.
+std::vector<bool> find_side_effects(const Module& module) {
+  std::vector<bool> effects(module.computation_limit(), false);
+  for (CompId id : module.computations())  // callees stand before callers
+    for (InstrId i : module[id].order)
+      effects[index_of(id)] = effects[index_of(id)] || has_effect(module[i], effects);
+  return effects;
+}
+
+std::vector<bool> find_live(const Module& module, CompId id, const std::vector<bool>& effects,
+                            const std::unordered_map<uint32_t, uint32_t>& position) {
+  const Computation& computation = module[id];
+  std::vector<bool> live(computation.order.size(), false);
+  live[position.at(index_of(computation.root))] = true;
+  for (size_t i = computation.order.size(); i-- > 0;) {
+    const Instruction& instr = module[computation.order[i]];
+    if (has_effect(instr, effects)) live[i] = true;
+    if (!live[i]) continue;
+    for (InstrId o : instr.operands) live[position.at(index_of(o))] = true;
+  }
+  return live;
+}
+
+}  // namespace
+
 std::unique_ptr<CompPlan> Evaluator::Plan::make(CompId id) const {
   auto plan = std::make_unique<CompPlan>();
   const Computation& computation = module[id];
   std::unordered_map<uint32_t, uint32_t> position;
   std::vector<uint32_t> last_use(computation.order.size(), UINT32_MAX);
   std::vector<bool> only_elements(computation.order.size(), true);  // all users are get-tuple-element
-  for (InstrId i : computation.order) {
-    const Instruction& instr = module[i];
-    CompPlan::Step step{i, {}, {}, false};
-    const auto at = static_cast<uint32_t>(plan->steps.size());
-    for (InstrId o : instr.operands) {
-      const uint32_t from = position.at(index_of(o));
+  for (size_t i = 0; i < computation.order.size(); ++i)
+    position[index_of(computation.order[i])] = static_cast<uint32_t>(i);
+  const std::vector<bool> live = find_live(module, id, effects, position);
+  for (size_t i = 0; i < computation.order.size(); ++i) {
+    const Instruction& instr = module[computation.order[i]];
+    CompPlan::Step step{computation.order[i], {}, {}, false, live[i]};
+    const auto at = static_cast<uint32_t>(i);
+    for (size_t k = 0; live[i] && k < instr.operands.size(); ++k) {
+      const uint32_t from = position.at(index_of(instr.operands[k]));
       step.operands.push_back(from);
       last_use[from] = at;
       if (instr.op != Op::GET_TUPLE_ELEMENT) only_elements[from] = false;
     }
-    position[index_of(i)] = at;
     plan->steps.push_back(std::move(step));
   }
   plan->root = position.at(index_of(computation.root));
@@ -74,7 +114,7 @@ std::unique_ptr<CompPlan> Evaluator::Plan::make(CompId id) const {
       step.dies.push_back(dies);
     }
     const Instruction& instr = module[step.id];
-    if (instr.op == Op::GET_TUPLE_ELEMENT && only_elements[step.operands[0]])
+    if (step.live && instr.op == Op::GET_TUPLE_ELEMENT && only_elements[step.operands[0]])
       last_for_element[uint64_t{step.operands[0]} << 32 | static_cast<uint32_t>(instr.as<TupleIndexAttrs>().index)] =
           &step;
   }
@@ -196,6 +236,7 @@ Expected<Literal> Run::call(CompId computation, std::span<Literal> arguments) {
   std::vector<Literal> values(plan.steps.size());
   Status status;
   for (size_t i = 0; i < plan.steps.size() && status.ok(); ++i) {
+    if (!plan.steps[i].live) continue;
     if (cancelled()) {
       status = Status(Code::Cancelled, "cancelled");
       break;
@@ -230,8 +271,10 @@ Status check_argument(const Literal& value, const Shape& shape, const std::strin
 
 }  // namespace
 
-Evaluator::Evaluator(const Module& module, EvalOptions options) : plan_(new Plan{module, std::move(options), {}, {}}) {
+Evaluator::Evaluator(const Module& module, EvalOptions options)
+    : plan_(new Plan{module, std::move(options), {}, {}, {}}) {
   plan_->computations.resize(module.computation_limit());
+  plan_->effects = find_side_effects(module);
 }
 
 Evaluator::~Evaluator() = default;

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+#include "hlo/eval/evaluator.h"
+#include "hlo/testing/agreement.h"
+#include "hlo/text/parser.h"
+
+// Results that are known from elsewhere. COLLET_CORPUS_DIR names the folder; COLLET_CORPUS_ONLY, where it is set, picks
+// the cases whose name holds it.
+
+namespace collet::hlo {
+namespace {
+
+using testing::Agreement;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+bool chosen(const std::string& name) {
+  return name.find(environment("COLLET_CORPUS_ONLY")) != std::string::npos;
+}
+
+bool corpus_missing(const std::string& what) {
+  if (!environment("COLLET_CORPUS_DIR").empty()) return false;
+  EXPECT_NE(environment("COLLET_REQUIRE_CORPUS"), "1") << "COLLET_CORPUS_DIR is not set";
+  std::cout << "not run: " << what << " (COLLET_CORPUS_DIR is not set)\n";
+  return true;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+/// Sets a flag when it has lived for `seconds`.
+class Watchdog {
+ public:
+  explicit Watchdog(int seconds)
+      : thread_([this, seconds] {
+          std::unique_lock lock(mutex_);
+          if (!ended_.wait_for(lock, std::chrono::seconds(seconds), [this] { return done_; })) expired_ = true;
+        }) {}
+  ~Watchdog() {
+    {
+      std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    ended_.notify_all();
+    thread_.join();
+  }
+  const std::atomic<bool>* flag() const { return &expired_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool done_ = false;
+  std::atomic<bool> expired_ = false;
+  std::thread thread_;
+};
+
+Expected<std::vector<Literal>> run(const std::string& path, std::vector<Literal> inputs, bool as_f64) {
+  ParseOptions options;
+  options.floats_as_f64 = as_f64;
+  COLLET_ASSIGN(const std::unique_ptr<Module> module, parse_module(read_file(path), path, options));
+  const Watchdog watchdog(20);
+  EvalOptions eval;
+  eval.cancel = watchdog.flag();
+  eval.outfeed = [](const Literal&) { return ok_status(); };
+  COLLET_ASSIGN(const Literal result, Evaluator(*module, eval).run(std::move(inputs)));
+  return flatten(result);
+}
+
+TEST(EvalCorpus, AgreesWithTheIndex) {
+  if (corpus_missing("the results of an index of modules")) GTEST_SKIP();
+  const auto index = testing::read_index(environment("COLLET_CORPUS_DIR") + "/xla-tests.jsonl");
+  ASSERT_TRUE(index.ok()) << index.status().to_string();
+  int64_t all = 0, good = 0;
+  for (const testing::IndexEntry& entry : index->entries) {
+    if (!entry.has_result() || !chosen(entry.file)) continue;
+    ++all;
+    const auto begin = std::chrono::steady_clock::now();
+    const auto expected = testing::expected_results(*index, entry);
+    ASSERT_TRUE(expected.ok()) << expected.status().to_string();
+    const auto got = run(index->folder + "/" + entry.file, testing::inputs_by_type(entry.inputs), false);
+    const Agreement agreement =
+        got.ok() ? testing::agrees_with_index(*expected, *got) : Agreement{false, 0, got.status().to_string()};
+    good += agreement.agrees;
+    if (!agreement.agrees) std::cout << "differs: " << entry.file << ": " << agreement.detail << '\n';
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (seconds > 2) std::cout << "slow: " << entry.file << ": " << seconds << " s\n";
+  }
+  std::cout << good << " of " << all << " results agree\n";
+  EXPECT_GE(static_cast<double>(good), 0.99 * static_cast<double>(all));
+}
+
+TEST(EvalCorpus, AgreesWithTheModels) {
+  if (corpus_missing("the models")) GTEST_SKIP();
+  namespace fs = std::filesystem;
+  std::vector<std::string> folders;
+  for (const auto& folder : fs::directory_iterator(environment("COLLET_CORPUS_DIR") + "/models"))
+    if (fs::exists(folder.path() / "case.json")) folders.push_back(folder.path().string());
+  std::sort(folders.begin(), folders.end());
+  for (const std::string& folder : folders) {
+    if (!chosen(fs::path(folder).filename().string())) continue;
+    const auto model = testing::read_model(folder);
+    ASSERT_TRUE(model.ok()) << model.status().to_string();
+    const auto begin = std::chrono::steady_clock::now();
+    const auto got = run(model->program, testing::model_inputs(model->inputs, false), false);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    EXPECT_TRUE(got.ok()) << model->name << ": " << got.status().to_string();
+    if (!got.ok()) continue;
+    ASSERT_EQ(got->size(), model->outputs.size()) << model->name;
+    double worst = 0;
+    for (size_t k = 0; k < got->size(); ++k) {
+      const Agreement agreement = testing::agrees_with_model(model->outputs[k], (*got)[k]);
+      EXPECT_TRUE(agreement.agrees) << model->name << " output " << k << ": " << agreement.detail;
+      worst = std::max(worst, agreement.worst);
+    }
+    std::cout << model->name << ": " << worst << " of the bound, " << seconds << " s\n";
+  }
+}
+
+}  // namespace
+}  // namespace collet::hlo
