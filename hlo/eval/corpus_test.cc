@@ -82,6 +82,17 @@ Expected<std::vector<Literal>> run(const std::string& path, std::vector<Literal>
   return flatten(result);
 }
 
+std::vector<Literal> widened(const std::vector<Literal>& values) {
+  std::vector<Literal> out;
+  for (const Literal& value : values) {
+    const Type type = value.type();
+    const bool widens = type == Type::F32 || type == Type::F16 || type == Type::BF16 || type == Type::C64;
+    const Type wide = is_complex(type) ? Type::C128 : Type::F64;
+    out.push_back(widens ? testing::converted(value, value.shape().with_type(wide)) : value);
+  }
+  return out;
+}
+
 TEST(EvalCorpus, AgreesWithTheIndex) {
   if (corpus_missing("the results of an index of modules")) GTEST_SKIP();
   const auto index = testing::read_index(environment("COLLET_CORPUS_DIR") + "/xla-tests.jsonl");
@@ -93,9 +104,16 @@ TEST(EvalCorpus, AgreesWithTheIndex) {
     const auto begin = std::chrono::steady_clock::now();
     const auto expected = testing::expected_results(*index, entry);
     ASSERT_TRUE(expected.ok()) << expected.status().to_string();
-    const auto got = run(index->folder + "/" + entry.file, testing::inputs_by_type(entry.inputs), false);
-    const Agreement agreement =
+    const std::string path = index->folder + "/" + entry.file;
+    const auto inputs = testing::inputs_by_type(entry.inputs);
+    const auto got = run(path, inputs, false);
+    Agreement agreement =
         got.ok() ? testing::agrees_with_index(*expected, *got) : Agreement{false, 0, got.status().to_string()};
+    if (got.ok() && !agreement.agrees) {
+      const auto wide = run(path, widened(inputs), true);
+      if (wide.ok()) agreement = testing::agrees_with_index(*expected, *got, *wide);
+      if (agreement.agrees) std::cout << "ill-conditioned: " << entry.file << ": " << agreement.detail << '\n';
+    }
     good += agreement.agrees;
     if (!agreement.agrees) std::cout << "differs: " << entry.file << ": " << agreement.detail << '\n';
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -88,6 +88,32 @@ Expected<Shape> actual_shape(const EvalInput& in, const Instruction& instr, std:
   return infer_shape({in.module, instr.op, pointers, instr.attrs, instr.called, &fixed});
 }
 
+/// The first `sizes` of each dimension.
+Literal cut(const Literal& value, std::span<const int64_t> sizes) {
+  const Shape shape = Shape::array(value.type(), sizes);
+  Literal out = Literal::uninitialized(shape);
+  if (out.element_count() > 0)
+    eval::copy_strided(sizes, value.bytes(), eval::row_major_strides(value.shape().dims()), out.mutable_bytes(),
+                       eval::row_major_strides(sizes), type_info(shape.type()).bytes());
+  return out;
+}
+
+/// Elementwise ops on arrays of different sizes work on what all of them have.
+void cut_to_common(std::vector<Literal>& operands) {
+  std::vector<int64_t> common;
+  for (const Literal& operand : operands) {
+    const auto dims = operand.shape().dims();
+    if (dims.empty()) continue;
+    if (common.empty()) common.assign(dims.begin(), dims.end());
+    for (size_t d = 0; d < common.size() && d < dims.size(); ++d) common[d] = std::min(common[d], dims[d]);
+  }
+  for (Literal& operand : operands) {
+    const auto dims = operand.shape().dims();
+    if (dims.size() == common.size() && !std::equal(dims.begin(), dims.end(), common.begin()))
+      operand = cut(operand, common);
+  }
+}
+
 }  // namespace
 
 Literal cut_to_sizes(const Literal& value) {
@@ -96,12 +122,7 @@ Literal cut_to_sizes(const Literal& value) {
                ? value.reshaped(value.shape().to_static())
                : value;
   }
-  const Shape shape = Shape::array(value.type(), value.dynamic_sizes());
-  Literal out = Literal::uninitialized(shape);
-  if (out.element_count() > 0)
-    eval::copy_strided(shape.dims(), value.bytes(), eval::row_major_strides(value.shape().dims()), out.mutable_bytes(),
-                       eval::row_major_strides(shape.dims()), type_info(shape.type()).bytes());
-  return out;
+  return cut(value, value.dynamic_sizes());
 }
 
 Literal pad_to_bounds(const Literal& value, const Shape& shape) {
@@ -135,6 +156,7 @@ Expected<Literal> evaluate_with_sizes(const EvalInput& in) {
   if (!needs_sizes(in)) return evaluate(in);
   std::vector<Literal> operands;
   for (const Literal& operand : in.operands) operands.push_back(cut_to_sizes(operand));
+  if (is_elementwise(in.instr.op)) cut_to_common(operands);
   Instruction instr = in.instr;
   SliceAttrs slice;
   std::vector<int64_t> limits;

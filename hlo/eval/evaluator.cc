@@ -59,8 +59,7 @@ namespace {
 std::vector<bool> find_side_effects(const Module& module) {
   std::vector<bool> effects(module.computation_limit(), false);
   for (CompId id : module.computations())  // callees stand before callers
-    for (InstrId i : module[id].order)
-      effects[index_of(id)] = effects[index_of(id)] || has_effect(module[i], effects);
+    for (InstrId i : module[id].order) effects[index_of(id)] = effects[index_of(id)] || has_effect(module[i], effects);
   return effects;
 }
 

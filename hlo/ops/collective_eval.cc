@@ -87,6 +87,9 @@ class Collective {
 
   int64_t id(int64_t replica, int64_t partition) const { return replica * partitions_ + partition; }
 
+  /// A run of one participant takes modules that were made for several: the others have nothing to give.
+  bool alone() const { return context_.replica_count() * partitions_ == 1; }
+
   /// The participants that `number` of a group stands for.
   void add(GroupMode mode, int64_t number, Ints& ids) const {
     switch (mode) {
@@ -129,6 +132,7 @@ class Collective {
         break;
       }
     }
+    if (alone()) return Members{{me_}, 0};
     const auto self = std::find(out.ids.begin(), out.ids.end(), me_);
     if (self == out.ids.end()) return Members{{me_}, 0};  // in no group: alone
     out.self = static_cast<size_t>(self - out.ids.begin());
@@ -205,11 +209,22 @@ class Collective {
     return out;
   }
 
-  Status check_shape(const Literal& value, size_t k) const {
+  /// `value` where its shape is what the module states. A participant that is alone has the first shard, and zeros where
+  /// the others' would be.
+  Expected<Literal> fitted(Literal value, size_t k) const {
     const Shape* shape = &in_.instr.shape;
     if (in_.instr.op == Op::ALL_GATHER_START) shape = &shape->element(1);
     if (shape->is_tuple()) shape = &shape->element(k);
-    if (value.shape().compatible(*shape)) return ok_status();
+    if (value.shape().compatible(*shape)) return value;
+    if (alone() && value.shape().rank() == shape->rank()) {
+      std::vector<int64_t> common(shape->dims().begin(), shape->dims().end());
+      for (size_t d = 0; d < common.size(); ++d) common[d] = std::min(common[d], value.shape().dims()[d]);
+      Literal out = Literal::zeros(*shape);
+      if (product(common) > 0)
+        copy_strided(common, value.bytes(), row_major_strides(value.shape().dims()), out.mutable_bytes(),
+                     row_major_strides(shape->dims()), type_info(shape->type()).bytes());
+      return out;
+    }
     return failed_precondition("the group gives " + value.shape().to_string() + " where the module states " +
                                shape->to_string() + ": the run has other participants than the module was made for");
   }
@@ -222,8 +237,9 @@ class Collective {
     for (size_t k = 0; k < in_.operand_count(); ++k) {
       COLLET_ASSIGN(Literal sum, folded(all, k));
       const int64_t size = sum.shape().dim(static_cast<int>(attrs.dimension)) / count;
-      results.push_back(block(sum, attrs.dimension, static_cast<int64_t>(group.self) * size, size));
-      COLLET_TRY(check_shape(results.back(), k));
+      COLLET_ASSIGN(Literal part,
+                    fitted(block(sum, attrs.dimension, static_cast<int64_t>(group.self) * size, size), k));
+      results.push_back(std::move(part));
     }
     return as_result(std::move(results));
   }
@@ -235,8 +251,8 @@ class Collective {
     for (size_t k = 0; k < in_.operand_count(); ++k) {
       std::vector<Literal> parts;
       for (const auto& operands : all) parts.push_back(operands[k]);
-      results.push_back(join(parts, attrs.dimension));
-      COLLET_TRY(check_shape(results.back(), k));
+      COLLET_ASSIGN(Literal part, fitted(join(parts, attrs.dimension), k));
+      results.push_back(std::move(part));
     }
     return as_result(std::move(results));
   }
@@ -245,6 +261,7 @@ class Collective {
     COLLET_ASSIGN(const Members group, members(attrs.groups, attrs.channel, std::nullopt));
     COLLET_ASSIGN(const Everyone all, exchange(group));
     const auto count = static_cast<int64_t>(group.ids.size()), self = static_cast<int64_t>(group.self);
+    if (attrs.dimension.empty() && alone()) return as_result({in_.operands.begin(), in_.operands.end()});
     if (attrs.dimension.empty()) {  // one operand for each member
       if (static_cast<int64_t>(in_.operand_count()) != count)
         return failed_precondition("all-to-all has " + std::to_string(in_.operand_count()) +

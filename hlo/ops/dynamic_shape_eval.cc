@@ -60,10 +60,7 @@ Expected<Literal> evaluate_dynamic_shape(const EvalInput& in) {
   const auto dim = static_cast<size_t>(in.instr.as<DimensionAttrs>().dimension);
   Ints sizes = sizes_of(operand);
   if (in.instr.op == Op::GET_DIMENSION_SIZE) return Literal::scalar_int(Type::S32, sizes[dim]);
-  const int64_t size = in.operand(1).as_int(0);
-  if (size < 0 || size > operand.shape().dims()[dim])
-    return invalid_argument("set-dimension-size to " + std::to_string(size) + ", beyond the bound of " +
-                            std::to_string(operand.shape().dims()[dim]));
+  const int64_t size = std::clamp<int64_t>(in.operand(1).as_int(0), 0, operand.shape().dims()[dim]);
   sizes[dim] = size;
   Literal out = operand.reshaped(in.instr.shape);
   if (in.instr.shape.is_dynamic(static_cast<int>(dim)) || size == operand.shape().dims()[dim])
