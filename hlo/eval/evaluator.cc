@@ -145,6 +145,7 @@ class Run final : public EvalContext {
   int64_t replica_count() const override { return options_.replicas; }
   int64_t partition_count() const override { return options_.partitions; }
   int threads() const override { return group_ ? 1 : options_.threads; }
+  bool other_choices() const override { return options_.other_choices; }
   bool cancelled() const override { return options_.cancel && options_.cancel->load(std::memory_order_relaxed); }
 
   Expected<std::vector<std::vector<Literal>>> exchange(const Instruction& instr, std::span<const int64_t> group,

@@ -37,6 +37,8 @@ struct EvalOptions {
   const std::atomic<bool>* cancel = nullptr;
   /// Threads that one op may use.
   int threads = 2;
+  /// Take the other choice wherever the meaning of an op leaves one: what two runs do not agree on is not determined.
+  bool other_choices = false;
   /// Asked for each value of the entry computation; for tests and tracing. May be empty.
   std::function<void(const Instruction&, const Literal&)> on_value;
 };

@@ -220,6 +220,8 @@ class Collective {
       std::vector<int64_t> common(shape->dims().begin(), shape->dims().end());
       for (size_t d = 0; d < common.size(); ++d) common[d] = std::min(common[d], value.shape().dims()[d]);
       Literal out = Literal::zeros(*shape);
+      if (context_.other_choices() && shape->type() != Type::PRED)
+        std::memset(out.mutable_bytes(), 0xFF, static_cast<size_t>(out.byte_size()));
       if (product(common) > 0)
         copy_strided(common, value.bytes(), row_major_strides(value.shape().dims()), out.mutable_bytes(),
                      row_major_strides(shape->dims()), type_info(shape->type()).bytes());

@@ -42,6 +42,9 @@ class EvalContext {
   virtual std::pair<uint64_t, uint64_t> next_rng_state(uint64_t delta) = 0;
   /// True when the caller wants to stop; asked in loops.
   virtual bool cancelled() const { return false; }
+  /// Wherever the meaning of an op leaves a choice, take the other one: sums rounded at each step, equal elements of
+  /// sorts that are not stable the other way round, other bytes where nothing is defined.
+  virtual bool other_choices() const { return false; }
   /// Threads that one op may use.
   virtual int threads() const { return 1; }
 };

@@ -119,7 +119,8 @@ class Scatter {
       updates_.push_back(pack(in_.operand(arrays_ + 1 + k)));
     }
     // One op on one array is folded without rounding in between.
-    const Op op = arrays_ == 1 ? single_op(in_.module, in_.instr.called[0]) : Op::INVALID;
+    const Op op =
+        arrays_ == 1 && !in_.context.other_choices() ? single_op(in_.module, in_.instr.called[0]) : Op::INVALID;
     const Type type = in_.operand(0).type();
     const Kernel kernel = op != Op::INVALID && type == updates_type() ? find_kernel(op, type) : nullptr;
     const int bits = type_info(type).bits;

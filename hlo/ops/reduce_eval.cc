@@ -274,7 +274,8 @@ Expected<Literal> evaluate_reduce(const EvalInput& in) {
   if (in.instr.op == Op::MAP) return evaluate_map(in);
   const Space space(in.operand(0).shape(), in.instr.as<DimensionsAttrs>().dimensions);
   COLLET_TRY(check_size(in.instr.shape.is_tuple() ? in.instr.shape.element(0) : in.instr.shape));
-  const Op op = in.operand_count() == 2 ? single_op(in.module, in.instr.called[0]) : Op::INVALID;
+  const Op op =
+      in.operand_count() == 2 && !in.context.other_choices() ? single_op(in.module, in.instr.called[0]) : Op::INVALID;
   if (op != Op::INVALID && folds_freely(op) && !in.instr.shape.is_tuple() &&
       in.operand(0).type() == in.instr.shape.type() && in.operand(1).type() == in.instr.shape.type()) {
     FastReduce fast(in, op, space);

@@ -72,7 +72,8 @@ class Sort {
         arrays_(in.operand_count()),
         lines_(in.operand(0).shape(), in.instr.as<SortAttrs>().dimension),
         plain_(plain_comparator(in.module, in.instr.called[0])),
-        body_(in.module, in.instr.called[0], in.context, 1) {}
+        body_(in.module, in.instr.called[0], in.context, 1),
+        turns_ties_(!in.instr.as<SortAttrs>().stable && in.context.other_choices()) {}
 
   Expected<Literal> run() {
     if (body_.argument_count() != 2 * arrays_ || body_.result_count() != 1)
@@ -89,6 +90,7 @@ class Sort {
       std::iota(positions.begin(), positions.end(), 0);
       base_ = static_cast<int64_t>(line) * lines_.length;
       if (!merge_sort(positions, [this](int64_t a, int64_t b) { return less(a, b); })) return status_;
+      if (turns_ties_) turn_ties(positions);
       for (size_t k = 0; k < arrays_; ++k) move(k, lines_.starts[line], positions, results[k]);
     }
     if (!in_.instr.shape.is_tuple()) return std::move(results[0]);
@@ -118,6 +120,18 @@ class Sort {
     return *static_cast<const int64_t*>(body_.result(0)) != 0;
   }
 
+  /// Moves every element of a tie to another place in it.
+  void turn_ties(std::vector<int64_t>& positions) {
+    for (size_t begin = 0, end; begin < positions.size(); begin = end) {
+      end = begin + 1;
+      while (end < positions.size() && !less(positions[end - 1], positions[end]) &&
+             !less(positions[end], positions[end - 1]))
+        ++end;
+      std::rotate(positions.begin() + static_cast<long>(begin), positions.begin() + static_cast<long>(begin) + 1,
+                  positions.begin() + static_cast<long>(end));
+    }
+  }
+
   void move(size_t k, int64_t start, const std::vector<int64_t>& positions, Literal& result) {
     const auto bytes = type_info(result.type()).bytes();
     const auto size = static_cast<size_t>(bytes);
@@ -133,6 +147,7 @@ class Sort {
   Lines lines_;
   std::optional<PlainComparator> plain_;
   Body body_;
+  bool turns_ties_;
   std::vector<WideArray> values_;
   int64_t base_ = 0;
   uint64_t comparisons_ = 0;

@@ -25,7 +25,7 @@ class ReduceWindow {
         strides_(row_major_strides(input_.dims())),
         body_(in.module, in.instr.called[0], in.context) {
     // One op on one array goes without rounding in between.
-    const Op op = arrays_ == 1 ? single_op(in.module, in.instr.called[0]) : Op::INVALID;
+    const Op op = arrays_ == 1 && !in.context.other_choices() ? single_op(in.module, in.instr.called[0]) : Op::INVALID;
     const Type type = in.operand(0).type();
     if (op != Op::INVALID && op_info(op).has(COLLET_OP_COMMUTES) && type == output_.type() &&
         in.operand(1).type() == type)
@@ -191,7 +191,7 @@ Expected<Literal> evaluate_select_and_scatter(const EvalInput& in) {
   if (select.argument_count() != 2 || scatter.argument_count() != 2)
     return invalid_argument("select and scatter take two scalars");
   const Op op = single_op(in.module, in.instr.called[1]);  // summed without rounding in between
-  const Kernel kernel = op != Op::INVALID ? find_kernel(op, operand.type()) : nullptr;
+  const Kernel kernel = op != Op::INVALID && !in.context.other_choices() ? find_kernel(op, operand.type()) : nullptr;
   const WideArray values = pack(operand), updates = pack(source);
   WideArray out(values.wide(), operand.element_count());
   const size_t size = lane_bytes(values.wide());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/testing/agreement.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -109,6 +110,40 @@ double distance(const Literal& a, const Literal& b) {
   return largest;
 }
 
+bool same_element(const Literal& a, const Literal& b, int64_t i) {
+  if (is_integer(a.type()) || a.type() == Type::PRED) return a.as_int(i) == b.as_int(i);
+  return error_of(a.as_double(i), b.as_double(i)) == 0 && error_of(a.imaginary(i), b.imaginary(i)) == 0;
+}
+
+/// Values of the elements `which`, in ascending order, NaN last.
+std::vector<std::pair<double, double>> sorted(const Literal& value, const std::vector<int64_t>& which) {
+  std::vector<std::pair<double, double>> out;
+  for (int64_t i : which) out.emplace_back(value.as_double(i), value.imaginary(i));
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
+    if (std::isnan(a.first) || std::isnan(b.first)) return !std::isnan(a.first) && std::isnan(b.first);
+    return a < b;
+  });
+  return out;
+}
+
+bool is_permutation(const Literal& a, const Literal& b, const std::vector<int64_t>& which) {
+  return !which.empty() && sorted(a, which) == sorted(b, which);
+}
+
+/// Elements that two runs with other choices do not agree on: exact types in any way, floats where one has no finite
+/// value, or where they hold the same values in another order.
+std::vector<int64_t> open_elements(const Literal& a, const Literal& b, double allowed) {
+  std::vector<int64_t> differing, undefined;
+  if (!a.shape().same_dims(b.shape())) return {};
+  for (int64_t i = 0; i < a.element_count(); ++i) {
+    if (same_element(a, b, i)) continue;
+    const bool exact = is_integer(a.type()) || a.type() == Type::PRED;
+    if (exact || std::fabs(a.as_double(i) - b.as_double(i)) > allowed) differing.push_back(i);
+    if (exact || std::isfinite(a.as_double(i)) != std::isfinite(b.as_double(i))) undefined.push_back(i);
+  }
+  return is_permutation(a, b, differing) ? differing : undefined;
+}
+
 /// Element `i` is not padding of a dynamic dimension.
 bool is_inside(const Literal& value, int64_t i) {
   const auto sizes = value.dynamic_sizes();
@@ -126,28 +161,48 @@ Agreement refusal(std::string detail) {
 
 }  // namespace
 
-Agreement agrees_with_index(const Literal& expected, const Literal& got, const Literal* wide) {
+Agreement agrees_with_index(const Literal& expected, const Literal& got, const Variants& variants) {
   if (!got.valid() || !got.shape().compatible(expected.shape()))
     return refusal("the result is " + got.shape().to_string() + ", expected " + expected.shape().to_string());
   const double plain = index_tolerance(expected.type(), largest_finite(expected));
-  const double conditioned = wide ? 4 * distance(got, *wide) : 0;
-  Judge judge(std::max(plain, conditioned));
-  for (int64_t i = 0; i < expected.element_count(); ++i)
-    if (is_inside(got, i)) judge.see(expected, i, got, i);
+  double allowed = plain;
+  std::vector<int64_t> open;
+  if (variants.reference) {
+    if (variants.wide) allowed = std::max(allowed, 4 * distance(*variants.reference, *variants.wide));
+    if (variants.other) {
+      open = open_elements(*variants.reference, *variants.other, allowed);
+      if (!is_permutation(*variants.reference, *variants.other, open))
+        allowed = std::max(allowed, 4 * distance(*variants.reference, *variants.other));
+    }
+  }
+  Judge judge(allowed);
+  size_t next = 0;
+  for (int64_t i = 0; i < expected.element_count(); ++i) {
+    const bool is_open = next < open.size() && open[next] == i;
+    next += is_open;
+    if (!is_open && is_inside(got, i)) judge.see(expected, i, got, i);
+  }
   Agreement result = judge.result(expected.element_count());
-  if (conditioned > plain && result.agrees)
-    result.detail = "within " + number(conditioned) + " instead of " + number(plain) +
-                    ", since the module in f64 differs by a quarter of it";
+  if (result.agrees && !open.empty() && is_permutation(*variants.reference, *variants.other, open) &&
+      !is_permutation(expected, got, open))
+    return refusal("the " + std::to_string(open.size()) + " elements that may stand in any order are not the same set");
+  if (!result.agrees) return result;
+  if (!open.empty()) result.detail = std::to_string(open.size()) + " elements are not determined by the module";
+  if (allowed > plain)
+    result.detail += (open.empty() ? "" : "; ") + ("within " + number(allowed)) + " instead of " + number(plain) +
+                     ", as the module is conditioned";
   return result;
 }
 
 Agreement agrees_with_index(std::span<const Literal> expected, std::span<const Literal> got,
-                            std::span<const Literal> wide) {
+                            const VariantLists& variants) {
   if (expected.size() != got.size())
     return refusal("there are " + std::to_string(got.size()) + " results, expected " + std::to_string(expected.size()));
+  const auto pick = [](std::span<const Literal> list, size_t k) { return k < list.size() ? &list[k] : nullptr; };
   Agreement all;
   for (size_t k = 0; k < expected.size(); ++k) {
-    const Agreement one = agrees_with_index(expected[k], got[k], k < wide.size() ? &wide[k] : nullptr);
+    const Agreement one = agrees_with_index(
+        expected[k], got[k], {pick(variants.reference, k), pick(variants.wide, k), pick(variants.other, k)});
     all.worst = std::max(all.worst, one.worst);
     if (one.detail.empty() || (one.agrees && !all.agrees)) continue;
     if (all.detail.empty() || all.agrees != one.agrees) all.detail = "output " + std::to_string(k) + ": " + one.detail;
