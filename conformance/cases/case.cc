@@ -38,6 +38,8 @@ std::string_view why_no_case(Op op) {
     case Op::RNG:
     case Op::RNG_GET_AND_UPDATE_STATE:
       return "its numbers are not specified";
+    case Op::DYNAMIC_RESHAPE:
+      return "its result's size is known at run time alone";
     case Op::CUSTOM_CALL:
     case Op::DOMAIN:
     case Op::FUSION:

@@ -64,7 +64,6 @@ const std::vector<Row>& rows() {
       {Op::PAD, "0_to_5", {{0}, {}}, {5}, "padding=2_3"},
       {Op::PAD, "3x0", {{3, 0}, {}}, {3, 4}, "padding=0_0x1_3_2"},
       {Op::PAD, "4x4_all_cut", {{4, 4}, {}}, {0, 4}, "padding=-2_-2x0_0"},
-      {Op::PAD, "scalar", {{}, {}}, {}, "padding="},
       {Op::PAD, "2x3x5_inner", {{2, 3, 5}, {}}, {2, 7, 5}, "padding=0_0x1_1_1x0_0"},
       {Op::CONCATENATE, "17_and_15", {{17}, {15}}, {32}, "dimensions={0}"},
       {Op::CONCATENATE, "one", {{17}}, {17}, "dimensions={0}"},

@@ -162,11 +162,10 @@ void add_select_and_scatter(CaseList& list, const Row& row, Type type, Values va
 void add_window_cases(CaseList& list) {
   for (const Row& row : rows()) {
     for (const Type type : {Type::F32, Type::S32, Type::F64, Type::BF16, Type::F16, Type::S8, Type::U32}) {
-      add_reduce_window(list, row, "add", type, 0, Values::Unit);
+      add_reduce_window(list, row, "add", type, type == Type::F32 ? 0.5 : 0, Values::Unit);
       add_reduce_window(list, row, "maximum", type, hlo::is_unsigned(type) ? 0 : -100, Values::Unit);
     }
     add_reduce_window(list, row, "minimum", Type::F32, 0.25, Values::Ties);
-    add_reduce_window(list, row, "add", Type::F32, 0.5, Values::Unit);
     add_reduce_window(list, row, "multiply", Type::S32, 1, Values::Unit);
     add_reduce_window(list, row, "or", Type::PRED, 0, Values::Unit);
     add_reduce_window(list, row, "maximum", Type::F32, -3, Values::Edges);

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/cases/answer.h"
+
+#include <cmath>
+
+#include "hlo/eval/evaluator.h"
+#include "hlo/text/parser.h"
+#include "hlo/verify/verify.h"
+
+namespace collet::conformance {
+namespace {
+
+using hlo::Literal;
+using hlo::Module;
+
+Expected<std::unique_ptr<Module>> read(const Case& one, bool as_f64) {
+  hlo::ParseOptions options;
+  options.floats_as_f64 = as_f64;
+  COLLET_ASSIGN(std::unique_ptr<Module> module, hlo::parse_module(one.text, one.name, options));
+  COLLET_TRY(hlo::verify_module(*module));
+  return module;
+}
+
+std::vector<Shape> parameter_shapes(const Module& module) {
+  std::vector<Shape> shapes;
+  for (const hlo::InstrId id : module.entry_computation().parameters) shapes.push_back(module[id].shape);
+  return shapes;
+}
+
+Expected<std::vector<Literal>> evaluate(const Module& module, const std::vector<Literal>& inputs) {
+  COLLET_ASSIGN(const Literal result, hlo::Evaluator(module).run(inputs));
+  return hlo::flatten(result);
+}
+
+// The same numbers in the wider type of `shape`; `magnitudes`: their absolute values.
+Literal widened(const Literal& value, const Shape& shape, bool magnitudes) {
+  const bool exact =
+      value.type() == shape.type() && (!magnitudes || hlo::is_integer(value.type()) || value.type() == Type::PRED);
+  if (exact) return value;
+  Literal wide = Literal::zeros(shape);
+  for (int64_t i = 0; i < value.element_count(); ++i) {
+    const double real = value.as_double(i), imaginary = value.imaginary(i);
+    if (magnitudes) {
+      wide.set_double(i, std::hypot(real, imaginary));
+    } else {
+      wide.set_double(i, real, imaginary);
+    }
+  }
+  return wide;
+}
+
+// The result before rounding, and the same of absolute values: what gamma(n) multiplies.
+Status add_magnitudes(const Case& one, Answer& answer) {
+  COLLET_ASSIGN(const std::unique_ptr<Module> wide, read(one, true));
+  const std::vector<Shape> shapes = parameter_shapes(*wide);
+  std::vector<Literal> exact, absolute;
+  for (size_t i = 0; i < answer.inputs.size(); ++i) {
+    const bool data = one.bound.signed_data && i == 0;
+    exact.push_back(widened(answer.inputs[i], shapes[i], false));
+    absolute.push_back(widened(answer.inputs[i], shapes[i], !data));
+  }
+  COLLET_ASSIGN(const std::vector<Literal> results, evaluate(*wide, exact));
+  COLLET_ASSIGN(const std::vector<Literal> magnitudes, evaluate(*wide, absolute));
+  for (size_t i = 0; i < answer.outputs.size(); ++i) {
+    answer.outputs[i].exact = results[i];
+    answer.outputs[i].magnitude = magnitudes[i];
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Expected<Answer> answer_case(const Case& one, uint64_t seed, bool flushes) {
+  COLLET_ASSIGN(const std::unique_ptr<Module> module, read(one, false));
+  const std::vector<Shape> shapes = parameter_shapes(*module);
+  if (shapes.size() != one.inputs.size()) return internal_error("the case has as many inputs as parameters");
+  Answer answer;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    answer.inputs.push_back(make_input(one.inputs[i], shapes[i], i, shapes.size(), seed, flushes));
+  }
+  COLLET_ASSIGN(std::vector<Literal> outputs, evaluate(*module, answer.inputs));
+  for (Literal& output : outputs) answer.outputs.push_back({std::move(output), {}, {}});
+  if (one.bound.kind == Bound::Kind::Sum) COLLET_TRY(add_magnitudes(one, answer));
+  return answer;
+}
+
+}  // namespace collet::conformance

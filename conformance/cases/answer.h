@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "conformance/cases/case.h"
+#include "hlo/base/status.h"
+
+namespace collet::conformance {
+
+/// What the oracle says to a case: inputs, and what must come out.
+struct Answer {
+  std::vector<hlo::Literal> inputs;
+  std::vector<Reference> outputs;
+};
+
+/// Draws the inputs and evaluates; the error means that the case itself, or the evaluator, is at fault.
+Expected<Answer> answer_case(const Case& one, uint64_t seed, bool flushes);
+
+}  // namespace collet::conformance

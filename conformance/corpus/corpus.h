@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "conformance/runner/conform.h"
+
+/// \file
+/// Running a corpus: programs that nobody here wrote, and what is known of them. An index of texts (PATH ends in .jsonl),
+/// a folder of models (PATH/NAME/case.json), or a folder of self-checking modules (PATH/*.mlir, PATH/*.mlirbc).
+
+namespace collet::conformance {
+
+struct CorpusOptions {
+  BackendChoice backend;
+  std::string path;
+  std::vector<std::string> filters;  ///< globs over names
+  unsigned jobs = 1;
+  double timeout = 0;  ///< seconds an entry; 0: 120 for a model, 20 for a module
+  uint64_t memory_bytes = 0;
+  ProgressFunction progress;
+};
+
+/// What is expected of an entry: that it is read, refused, or has a result that agrees.
+enum class Expectation : uint8_t { Read, Refuse, Result };
+std::string_view expectation_name(Expectation expectation);
+
+enum class CorpusStatus : uint8_t { Pass, Fail, Crash, Timeout, NotRun };
+std::string_view corpus_status_name(CorpusStatus status);
+
+struct CorpusEntry {
+  std::string name;
+  Expectation expect = Expectation::Read;
+};
+
+struct CorpusResult {
+  CorpusEntry entry;
+  CorpusStatus status = CorpusStatus::NotRun;
+  std::string detail;
+  double seconds = 0;
+};
+
+struct CorpusReport {
+  std::string path, backend;
+  double seconds = 0;
+  std::vector<CorpusResult> results = {};
+
+  size_t count(Expectation expect, CorpusStatus status) const;
+  size_t count(Expectation expect) const;
+  bool passed() const;
+};
+
+/// Every entry, once. The error means that PATH is no corpus.
+Expected<std::vector<CorpusEntry>> list_corpus(const std::string& path);
+/// Runs all entries that the filters choose.
+Expected<CorpusReport> run_corpus(const CorpusOptions& options);
+/// The worker's side; an exit code.
+int serve_corpus(const CorpusOptions& options);
+
+/// {"cases": [{"name", "expect", "status", "detail", "seconds"}], ...}.
+std::string corpus_json(const CorpusReport& report);
+/// For people.
+std::string corpus_text(const CorpusReport& report, size_t most_failures);
+
+}  // namespace collet::conformance

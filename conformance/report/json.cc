@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/base/json.h"
+#include "conformance/report/report.h"
+
+namespace collet::conformance {
+namespace {
+
+using hlo::op_info;
+
+void write_case(JsonWriter& json, const ConformReport& report, const BackendChoice& backend, const CaseResult& one) {
+  json.begin_object().field("name", one.name).field("op", op_info(one.op).text);
+  json.field("type", hlo::type_info(one.type).text).field("status", outcome_name(one.outcome));
+  if (!one.detail.empty()) json.field("detail", one.detail);
+  json.field("ulp", one.ulp).field("share", one.share).field("device_ops", one.device_ops);
+  json.field("fallback_ops", one.fallback_ops).field("seconds", one.seconds);
+  if (one.outcome != Outcome::Pass) json.field("reproducer", reproducer(report, backend, one));
+  json.end_object();
+}
+
+void write_summary(JsonWriter& json, const OpSummary& s) {
+  json.begin_object().field("op", op_info(s.op).text).field("class", class_name(s.op)).field("cases", s.cases);
+  json.field("passed", s.passed).field("failed", s.failed).field("unsupported", s.unsupported);
+  json.field("on_device", s.on_device).field("worst_ulp", s.worst_ulp).field("worst_share", s.worst_share);
+  if (!s.worst_case.empty()) json.field("worst_case", s.worst_case);
+  json.end_object();
+}
+
+}  // namespace
+
+std::string report_json(const ConformReport& report, const BackendChoice& backend) {
+  std::string out;
+  JsonWriter json(out);
+  const std::vector<OpSummary> ops = summarize(report);
+  json.begin_object().field("backend", report.backend).field("version", report.version).field("library", report.path);
+  json.field("fallback", report.fallback).field("seed", report.seed).field("seconds", report.seconds);
+  json.field("verdict", report.conforms() ? "conforms" : "does not conform").key("counts").begin_object();
+  for (int i = 0; i <= static_cast<int>(Outcome::Oracle); ++i) {
+    const auto outcome = static_cast<Outcome>(i);
+    json.field(outcome_name(outcome), report.count(outcome));
+  }
+  json.end_object().key("ops").begin_array();
+  for (const OpSummary& s : ops) write_summary(json, s);
+  json.end_array().key("next").begin_array();
+  for (const OpSummary& s : road_map(ops)) json.value(op_info(s.op).text);
+  json.end_array().key("cases").begin_array();
+  for (const CaseResult& one : report.cases) write_case(json, report, backend, one);
+  json.end_array().end_object();
+  return out + "\n";
+}
+
+}  // namespace collet::conformance

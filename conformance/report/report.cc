@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/report/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace collet::conformance {
+namespace {
+
+using hlo::op_info;
+
+std::string quoted(std::string_view word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:+,";
+  return word.find_first_not_of(kPlain) == std::string_view::npos && !word.empty() ? std::string(word)
+                                                                                   : fmt::format("'{}'", word);
+}
+
+void add_case(OpSummary& summary, const CaseResult& one) {
+  ++summary.cases;
+  if (one.outcome == Outcome::Unsupported) {
+    ++summary.unsupported;
+    return;
+  }
+  if (one.outcome != Outcome::Pass) {
+    ++summary.failed;
+    return;
+  }
+  ++summary.passed;
+  if (one.fallback_ops == 0) ++summary.on_device;
+  if (one.ulp > summary.worst_ulp) {
+    summary.worst_ulp = one.ulp;
+    summary.worst_case = one.name;
+  }
+  summary.worst_share = std::max(summary.worst_share, one.share);
+}
+
+std::string failures_text(const ConformReport& report, const BackendChoice& backend, size_t most) {
+  std::string out;
+  size_t shown = 0, all = 0;
+  for (const CaseResult& one : report.cases) {
+    if (one.outcome == Outcome::Pass || one.outcome == Outcome::Unsupported) continue;
+    if (++all > most) continue;
+    ++shown;
+    out += fmt::format("{:<8} {}\n         {}\n         {}\n", outcome_name(one.outcome), one.name, one.detail,
+                       reproducer(report, backend, one));
+  }
+  if (all > shown) out += fmt::format("         and {} more; --json has them all\n", all - shown);
+  return out;
+}
+
+std::string errors_text(const std::vector<OpSummary>& ops) {
+  std::string out;
+  for (const OpSummary& s : ops) {
+    if (s.worst_ulp <= 0.5 + 1e-9 || s.passed == 0) continue;
+    out += fmt::format("  {:<24} {:>9.3g} ULP, {:>3.0f} % of what is allowed   {}\n", op_info(s.op).text, s.worst_ulp,
+                       100 * s.worst_share, s.worst_case);
+  }
+  return out.empty() ? out : "largest errors of passed cases:\n" + out;
+}
+
+std::string road_text(const ConformReport& report, const std::vector<OpSummary>& ops) {
+  const std::vector<OpSummary> missing = road_map(ops);
+  const size_t whole = static_cast<size_t>(
+      std::count_if(ops.begin(), ops.end(), [](const OpSummary& s) { return s.passed > 0 && s.on_device == s.cases; }));
+  std::string out = fmt::format("{} of {} ops ran on {} in all their cases\n", whole, ops.size(), report.backend);
+  if (missing.empty()) return out;
+  out += report.fallback.empty()
+             ? "not taken:\n"
+             : fmt::format("left to the fallback ({}), the most useful to implement first:\n", report.fallback);
+  size_t shown = 0;
+  for (const OpSummary& s : missing) {
+    if (++shown > 16) break;
+    out += fmt::format("  {:<24} {:<13} {:>4} of {} cases on the device\n", op_info(s.op).text, class_name(s.op),
+                       s.on_device, s.cases);
+  }
+  if (missing.size() > 16) out += fmt::format("  and {} more\n", missing.size() - 16);
+  return out;
+}
+
+}  // namespace
+
+std::string_view class_name(Op op) {
+  constexpr std::array<std::string_view, 6> kNames = {"core",       "exact",    "math",
+                                                      "structured", "executor", "communication"};
+  return kNames[static_cast<size_t>(op_info(op).op_class)];
+}
+
+std::vector<OpSummary> summarize(const ConformReport& report) {
+  std::array<OpSummary, hlo::kLastOp + 1> rows{};
+  for (const CaseResult& one : report.cases) add_case(rows[static_cast<size_t>(one.op)], one);
+  std::vector<OpSummary> ops;
+  for (int op = 1; op <= hlo::kLastOp; ++op) {
+    OpSummary& row = rows[static_cast<size_t>(op)];
+    if (row.cases == 0) continue;
+    row.op = static_cast<Op>(op);
+    ops.push_back(row);
+  }
+  return ops;
+}
+
+std::vector<OpSummary> road_map(const std::vector<OpSummary>& ops) {
+  std::vector<OpSummary> missing;
+  for (const OpSummary& s : ops) {
+    const bool executor = op_info(s.op).op_class == hlo::OpClass::EXECUTOR;
+    if (!executor && s.on_device + s.failed < s.cases) missing.push_back(s);
+  }
+  // What programs use most: products and reductions are core; among equals the one with the least done.
+  std::stable_sort(missing.begin(), missing.end(), [](const OpSummary& a, const OpSummary& b) {
+    const auto rank = [](const OpSummary& s) { return std::pair(op_info(s.op).op_class, s.on_device > 0); };
+    return rank(a) < rank(b);
+  });
+  return missing;
+}
+
+std::string reproducer(const ConformReport& report, const BackendChoice& backend, const CaseResult& one) {
+  std::string line = fmt::format("collet conform --backend {}", quoted(backend.name));
+  if (backend.no_fallback) line += " --no-fallback";
+  for (const auto& [key, value] : backend.options) line += fmt::format(" --option {}", quoted(key + "=" + value));
+  if (report.seed != 0) line += fmt::format(" --seed {}", report.seed);
+  if (report.full) line += " --full";
+  return line + fmt::format(" --filter {}", quoted(one.name));
+}
+
+std::string report_text(const ConformReport& report, const BackendChoice& backend, size_t most_failures) {
+  const std::vector<OpSummary> ops = summarize(report);
+  std::string out = failures_text(report, backend, most_failures);
+  if (!out.empty()) out += '\n';
+  out += errors_text(ops);
+  out += road_text(report, ops);
+  out += fmt::format("{} {}: {} of {} cases passed", report.backend, report.version, report.count(Outcome::Pass),
+                     report.cases.size());
+  for (const Outcome outcome :
+       {Outcome::Fail, Outcome::Crash, Outcome::Timeout, Outcome::Unsupported, Outcome::Oracle}) {
+    if (const size_t n = report.count(outcome)) out += fmt::format(", {} {}", n, outcome_name(outcome));
+  }
+  return out + fmt::format(" in {:.1f} s: {}\n", report.seconds, report.conforms() ? "conforms" : "does not conform");
+}
+
+}  // namespace collet::conformance

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "conformance/runner/conform.h"
+
+namespace collet::conformance {
+
+/// What became of one op's cases.
+struct OpSummary {
+  Op op = Op::INVALID;
+  size_t cases = 0, passed = 0, failed = 0, unsupported = 0;
+  size_t on_device = 0;  ///< passed cases of which nothing ran on the fallback
+  double worst_ulp = 0;
+  double worst_share = 0;
+  std::string worst_case;  ///< where the worst error was seen
+};
+
+/// "core", "math", ...
+std::string_view class_name(Op op);
+/// Ops that have cases in the report, in the order of the op table.
+std::vector<OpSummary> summarize(const ConformReport& report);
+/// Ops that the backend left to the fallback, or that nothing took, the most needed first: core before extended.
+std::vector<OpSummary> road_map(const std::vector<OpSummary>& ops);
+/// The line that runs one case again.
+std::string reproducer(const ConformReport& report, const BackendChoice& backend, const CaseResult& one);
+
+/// For machines.
+std::string report_json(const ConformReport& report, const BackendChoice& backend);
+/// JUnit's XML, a suite for each op.
+std::string report_junit(const ConformReport& report, const BackendChoice& backend);
+/// For people: failures with their reproducers, worst errors, road map, verdict.
+std::string report_text(const ConformReport& report, const BackendChoice& backend, size_t most_failures);
+
+}  // namespace collet::conformance

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/conform.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <unordered_map>
+
+#include "conformance/runner/run_case.h"
+#include "conformance/runner/workers.h"
+
+namespace collet::conformance {
+namespace {
+
+constexpr std::string_view kProbe = "?backend";
+
+bool matches(const std::vector<std::string>& filters, const std::string& name) {
+  return filters.empty() || std::any_of(filters.begin(), filters.end(), [&](const std::string& filter) {
+           return fnmatch(filter.c_str(), name.c_str(), 0) == 0;
+         });
+}
+
+double number(const Fields& fields, std::string_view key) {
+  return std::strtod(std::string(find_field(fields, key)).c_str(), nullptr);
+}
+
+Outcome outcome_of(std::string_view status) {
+  if (status == "pass") return Outcome::Pass;
+  if (status == "unsupported") return Outcome::Unsupported;
+  return status == "oracle" ? Outcome::Oracle : Outcome::Fail;
+}
+
+CaseResult result_of(const Case& one, const TaskResult& task) {
+  CaseResult result{.name = one.name, .op = one.op, .type = one.type};
+  result.seconds = task.seconds;
+  if (task.kind != TaskResult::Kind::Replied) {
+    result.outcome = task.kind == TaskResult::Kind::TimedOut ? Outcome::Timeout : Outcome::Crash;
+    result.detail = task.detail;
+    return result;
+  }
+  result.outcome = outcome_of(find_field(task.reply, "status"));
+  result.detail = find_field(task.reply, "detail");
+  result.ulp = number(task.reply, "ulp");
+  result.share = number(task.reply, "share");
+  result.device_ops = static_cast<int64_t>(number(task.reply, "device_ops"));
+  result.fallback_ops = static_cast<int64_t>(number(task.reply, "fallback_ops"));
+  return result;
+}
+
+std::vector<std::string> arguments_of(const ConformOptions& options) {
+  std::vector<std::string> arguments = worker_arguments(options.backend);
+  arguments.insert(arguments.end(), {"--seed", std::to_string(options.seed)});
+  if (options.full) arguments.emplace_back("--full");
+  return arguments;
+}
+
+Fields describe_backend(const Session& session) {
+  const Expected<collet_client_info> info = session.info();
+  if (!info.ok()) return {{"error", info.status().to_string()}};
+  return {{"name", info->backend},
+          {"version", info->backend_version},
+          {"path", info->backend_path},
+          {"fallback", info->fallback}};
+}
+
+// Opens the backend in a worker, so that even a crash there is only reported.
+Status probe(const PoolOptions& pool, ConformReport& report) {
+  TaskResult answer;
+  COLLET_TRY(run_tasks(
+      1, pool, [](size_t) { return std::string(kProbe); }, [&](size_t, const TaskResult& result) { answer = result; }));
+  if (answer.kind != TaskResult::Kind::Replied) return internal_error("the backend cannot be opened: " + answer.detail);
+  if (const std::string_view error = find_field(answer.reply, "error"); !error.empty()) {
+    return Status(Code::Unavailable, std::string(error));
+  }
+  report.backend = find_field(answer.reply, "name");
+  report.version = find_field(answer.reply, "version");
+  report.path = find_field(answer.reply, "path");
+  report.fallback = find_field(answer.reply, "fallback");
+  return ok_status();
+}
+
+}  // namespace
+
+std::string_view outcome_name(Outcome outcome) {
+  constexpr std::string_view kNames[] = {"pass", "fail", "crash", "timeout", "unsupported", "oracle"};
+  return kNames[static_cast<size_t>(outcome)];
+}
+
+size_t ConformReport::count(Outcome outcome) const {
+  return static_cast<size_t>(
+      std::count_if(cases.begin(), cases.end(), [&](const CaseResult& c) { return c.outcome == outcome; }));
+}
+
+bool ConformReport::conforms() const {
+  return count(Outcome::Pass) > 0 && count(Outcome::Pass) + count(Outcome::Unsupported) == cases.size();
+}
+
+std::vector<Case> chosen_cases(const ConformOptions& options) {
+  std::vector<Case> cases = all_cases(options.full);
+  std::erase_if(cases, [&](const Case& one) { return !matches(options.filters, one.name); });
+  std::vector<Case> shard;
+  for (size_t i = options.shard; i < cases.size(); i += options.shards) shard.push_back(std::move(cases[i]));
+  return shard;
+}
+
+std::vector<std::string> worker_arguments(const BackendChoice& backend) {
+  std::vector<std::string> arguments = {"conform", "--worker", "--backend", backend.name};
+  if (backend.no_fallback) arguments.emplace_back("--no-fallback");
+  for (const auto& [key, value] : backend.options) {
+    arguments.emplace_back("--option");
+    arguments.push_back(key + "=" + value);
+  }
+  return arguments;
+}
+
+Expected<ConformReport> run_conformance(const ConformOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<Case> cases = chosen_cases(options);
+  if (cases.empty()) return invalid_argument("no case has such a name; see --list");
+  PoolOptions pool;
+  pool.arguments = arguments_of(options);
+  pool.jobs = options.jobs;
+  pool.memory_bytes = options.memory_bytes;
+  pool.timeout = [&](size_t) { return options.timeout; };
+  ConformReport report;
+  report.seed = options.seed;
+  report.full = options.full;
+  COLLET_TRY(probe(pool, report));
+  report.cases.resize(cases.size());
+  size_t done = 0;
+  COLLET_TRY(run_tasks(
+      cases.size(), pool, [&](size_t i) { return cases[i].name; },
+      [&](size_t i, const TaskResult& task) {
+        report.cases[i] = result_of(cases[i], task);
+        if (options.progress) options.progress(++done, cases.size(), cases[i].name);
+      }));
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+int serve_conformance(const ConformOptions& options) {
+  const std::vector<Case> cases = all_cases(options.full);
+  std::unordered_map<std::string_view, const Case*> by_name;
+  for (const Case& one : cases) by_name.emplace(one.name, &one);
+  std::unique_ptr<Session> session;
+  return serve_tasks([&](std::string_view task) -> Fields {
+    if (!session) {
+      Expected<std::unique_ptr<Session>> opened = Session::open(options.backend);
+      if (!opened.ok())
+        return {{"status", "fail"}, {"error", opened.status().to_string()}, {"detail", opened.status().to_string()}};
+      session = *std::move(opened);
+    }
+    if (task == kProbe) return describe_backend(*session);
+    const auto found = by_name.find(task);
+    if (found == by_name.end()) return {{"status", "oracle"}, {"detail", "no such case"}};
+    return run_case(*found->second, *session, options.seed);
+  });
+}
+
+}  // namespace collet::conformance

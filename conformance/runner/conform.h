@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/cases/case.h"
+#include "conformance/runner/session.h"
+
+/// \file
+/// A conformance run: which cases, on which backend, in how many processes; and what came of it.
+
+namespace collet::conformance {
+
+enum class Outcome : uint8_t {
+  Pass,
+  Fail,
+  Crash,
+  Timeout,
+  Unsupported,  ///< neither the backend nor a fallback takes the op
+  Oracle        ///< the case could not be evaluated: a defect of the suite
+};
+std::string_view outcome_name(Outcome outcome);
+
+/// Told as cases end.
+using ProgressFunction = std::function<void(size_t done, size_t total, std::string_view name)>;
+
+struct ConformOptions {
+  BackendChoice backend;
+  std::vector<std::string> filters;  ///< globs over names; none: everything
+  uint32_t shard = 0, shards = 1;
+  uint64_t seed = 0;
+  bool full = false;  ///< every shape for every type
+  unsigned jobs = 1;
+  double timeout = 20;  ///< seconds a case
+  uint64_t memory_bytes = uint64_t{4} << 30;
+  ProgressFunction progress;
+};
+
+struct CaseResult {
+  std::string name;
+  Op op = Op::INVALID;
+  Type type = Type::Invalid;
+  Outcome outcome = Outcome::Pass;
+  std::string detail = {};
+  double ulp = 0;    ///< worst error
+  double share = 0;  ///< of what is allowed
+  int64_t device_ops = 0, fallback_ops = 0;
+  double seconds = 0;
+};
+
+struct ConformReport {
+  std::string backend, version, path, fallback;
+  uint64_t seed = 0;
+  bool full = false;
+  double seconds = 0;
+  std::vector<CaseResult> cases;
+
+  size_t count(Outcome outcome) const;
+  /// No case failed, crashed or hung, and at least one passed.
+  bool conforms() const;
+};
+
+/// The cases that the options choose.
+std::vector<Case> chosen_cases(const ConformOptions& options);
+/// Runs them. The error means that the backend could not be opened or no worker started.
+Expected<ConformReport> run_conformance(const ConformOptions& options);
+/// The worker's side of run_conformance; an exit code.
+int serve_conformance(const ConformOptions& options);
+/// The command line that makes a worker of the same choice.
+std::vector<std::string> worker_arguments(const BackendChoice& backend);
+
+}  // namespace collet::conformance

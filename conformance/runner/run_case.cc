@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/run_case.h"
+
+#include <collet/backend.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "conformance/cases/answer.h"
+
+namespace collet::conformance {
+namespace {
+
+using hlo::Literal;
+
+// Sets what a triangular result does not specify to zero.
+Literal keep_triangle(const Literal& value, int triangle) {
+  if (triangle == 0 || value.shape().rank() < 2) return value;
+  Literal kept = Literal::from_bytes(value.shape(), value.bytes());
+  const int rank = value.shape().rank();
+  const int64_t rows = value.shape().dim(rank - 2), columns = value.shape().dim(rank - 1);
+  for (int64_t i = 0; i < value.element_count(); ++i) {
+    const int64_t row = i / columns % rows, column = i % columns;
+    if (triangle < 0 ? column > row : column < row) kept.set_double(i, 0);
+  }
+  return kept;
+}
+
+struct Judgement {
+  bool pass = true;
+  double ulp = 0, share = 0;
+  std::string detail;
+};
+
+Judgement judge(const Case& one, const Answer& answer, const std::vector<Literal>& got, bool flushes) {
+  Judgement all;
+  if (got.size() != answer.outputs.size()) {
+    return {false, 0, 0, fmt::format("{} results, expected {}", got.size(), answer.outputs.size())};
+  }
+  for (size_t i = 0; i < got.size(); ++i) {
+    Reference reference = answer.outputs[i];
+    reference.value = keep_triangle(reference.value, one.bound.triangle);
+    const Literal result = keep_triangle(got[i], one.bound.triangle);
+    const Comparison c = compare(reference, result, one.bound, flushes);
+    all.ulp = std::max(all.ulp, c.worst_ulp);
+    all.share = std::max(all.share, c.worst_share);
+    if (c.agrees || !all.pass) continue;
+    all.pass = false;
+    all.detail = fmt::format("result {}: expected {}, got {} at {}; {} wrong: {}; largest error {:.3g} ULP", i,
+                             c.expected, c.got, index_text(result.shape(), c.first), c.bad, c.pattern, c.worst_ulp);
+  }
+  return all;
+}
+
+Fields with_status(std::string status, std::string detail) {
+  return {{"status", std::move(status)}, {"detail", std::move(detail)}};
+}
+
+Fields of_error(const Status& status) {
+  return with_status(status.code() == Code::Unimplemented ? "unsupported" : "fail", status.to_string());
+}
+
+}  // namespace
+
+Fields run_case(const Case& one, const Session& session, uint64_t seed) {
+  const bool flushes = (session.traits() & COLLET_TRAIT_FLUSHES_DENORMALS) != 0;
+  const Expected<Answer> answer = answer_case(one, case_seed(one.name, seed), flushes);
+  if (!answer.ok()) return with_status("oracle", answer.status().to_string());
+  const Expected<Program> program = session.compile(one.text, {.file = one.name});
+  if (!program.ok()) return of_error(program.status());
+  const Expected<std::vector<Literal>> got = program->run(answer->inputs);
+  if (!got.ok()) return of_error(got.status());
+  const Judgement judgement = judge(one, *answer, *got, flushes);
+  Fields fields = with_status(judgement.pass ? "pass" : "fail", judgement.detail);
+  fields.emplace_back("ulp", fmt::format("{}", judgement.ulp));
+  fields.emplace_back("share", fmt::format("{}", judgement.share));
+  if (const Expected<collet_executable_facts> facts = program->facts(); facts.ok()) {
+    fields.emplace_back("device_ops", std::to_string(facts->device_ops));
+    fields.emplace_back("fallback_ops", std::to_string(facts->fallback_ops));
+  }
+  return fields;
+}
+
+}  // namespace collet::conformance

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/collet.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "hlo/ir/literal.h"
+
+/// \file
+/// collet.h for C++ with values: programs take and give literals.
+
+namespace collet::conformance {
+
+template <auto Function>
+struct Releaser {
+  template <typename T>
+  void operator()(T* object) const {
+    Function(object);
+  }
+};
+template <typename T, auto Function>
+using Handle = std::unique_ptr<T, Releaser<Function>>;
+using ClientHandle = Handle<collet_client, collet_client_close>;
+using ModuleHandle = Handle<collet_module, collet_module_release>;
+using ExecutableHandle = Handle<collet_executable, collet_executable_release>;
+using BufferHandle = Handle<collet_buffer, collet_buffer_release>;
+using BlobHandle = Handle<collet_blob, collet_blob_release>;
+
+/// Which backend, and how it is opened.
+struct BackendChoice {
+  std::string name = "cpu";
+  bool no_fallback = false;
+  std::vector<std::pair<std::string, std::string>> options = {};  ///< of the backend's own
+};
+
+/// How a program is read and compiled.
+struct ProgramOptions {
+  std::string file = {};  ///< for messages
+  bool floats_as_f64 = false;
+  bool no_cache = true;
+  std::string dump_to = {};
+};
+
+hlo::Shape shape_of(const collet_array_type& type);
+/// A buffer's data; waits for it.
+Expected<hlo::Literal> fetch(collet_buffer* buffer);
+
+/// A compiled program.
+class Program {
+ public:
+  const std::vector<hlo::Shape>& arguments() const { return arguments_; }
+  const std::vector<hlo::Shape>& results() const { return results_; }
+  collet_executable* handle() const { return executable_.get(); }
+  Expected<collet_executable_facts> facts() const;
+  Expected<std::string> explain(bool json) const;
+
+  /// Puts arguments where the program wants them; they may be used again and again.
+  Expected<std::vector<BufferHandle>> upload(std::span<const hlo::Literal> arguments) const;
+  /// Runs once and waits; arguments stay alive.
+  Expected<std::vector<BufferHandle>> execute(std::span<const BufferHandle> arguments) const;
+  /// upload, execute, fetch.
+  Expected<std::vector<hlo::Literal>> run(std::span<const hlo::Literal> arguments) const;
+
+ private:
+  friend class Session;
+  collet_client* client_ = nullptr;
+  ExecutableHandle executable_;
+  std::vector<hlo::Shape> arguments_, results_;
+};
+
+/// An opened backend.
+class Session {
+ public:
+  static Expected<std::unique_ptr<Session>> open(const BackendChoice& choice);
+
+  collet_client* client() const { return client_.get(); }
+  Expected<collet_client_info> info() const;
+  /// COLLET_TRAIT_* of device 0.
+  uint32_t traits() const;
+  /// Reads and compiles. A program that cannot be read is INVALID_ARGUMENT, with all complaints in the message.
+  Expected<Program> compile(std::string_view bytes, const ProgramOptions& options) const;
+
+ private:
+  ClientHandle client_;
+};
+
+}  // namespace collet::conformance

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/workers.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace collet::conformance {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+// The worker finds its pipes here.
+constexpr int kTaskFd = 3, kReplyFd = 4;
+constexpr size_t kMostOutput = 2000;
+constexpr auto kTick = std::chrono::milliseconds(100);
+
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Fd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+  void reset() { *this = Fd(); }
+
+ private:
+  int fd_ = -1;
+};
+
+struct Pipe {
+  Fd read, write;
+};
+
+Expected<Pipe> make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return resource_exhausted(std::string("pipe: ") + std::strerror(errno));
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+struct Worker {
+  pid_t pid = -1;
+  Fd tasks, replies, output;
+  std::string pending;  // of a reply
+  std::string printed;  // the end of its stdout and stderr during the present task
+  bool busy = false, fresh = true;
+  size_t task = 0;
+  Clock::time_point start, deadline;
+
+  Worker() = default;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker() { stop(); }
+
+  bool alive() const { return pid > 0; }
+  // Ends the process and those it started; its wait status.
+  int stop() {
+    if (!alive()) return 0;
+    tasks.reset();
+    kill(-pid, SIGKILL);
+    kill(pid, SIGKILL);
+    return reap();
+  }
+  int reap() {
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    kill(-pid, SIGKILL);
+    pid = -1;
+    return status;
+  }
+};
+
+[[noreturn]] void become_worker(const Pipe& tasks, const Pipe& replies, const Pipe& output,
+                                const std::vector<char*>& arguments) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // The targets may be among the sources: first out of their way.
+  const int in = fcntl(tasks.read.get(), F_DUPFD, 10), out = fcntl(replies.write.get(), F_DUPFD, 10);
+  const int print = fcntl(output.write.get(), F_DUPFD, 10), null = open("/dev/null", O_RDONLY);
+  const bool good = in >= 0 && out >= 0 && print >= 0 && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
+                    dup2(print, STDOUT_FILENO) >= 0 && dup2(print, STDERR_FILENO) >= 0 && dup2(in, kTaskFd) >= 0 &&
+                    dup2(out, kReplyFd) >= 0;
+  if (good) {
+    for (const int fd : {in, out, print}) close(fd);
+    execv("/proc/self/exe", arguments.data());
+  }
+  _exit(127);
+}
+
+Status start(Worker& worker, const PoolOptions& options) {
+  COLLET_ASSIGN(Pipe tasks, make_pipe());
+  COLLET_ASSIGN(Pipe replies, make_pipe());
+  COLLET_ASSIGN(Pipe output, make_pipe());
+  std::string program = "collet";
+  std::vector<char*> arguments = {program.data()};
+  for (const std::string& argument : options.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t pid = fork();
+  if (pid < 0) return resource_exhausted(std::string("fork: ") + std::strerror(errno));
+  if (pid == 0) become_worker(tasks, replies, output, arguments);
+  setpgid(pid, pid);
+  worker.pid = pid;
+  worker.tasks = std::move(tasks.write);
+  worker.replies = std::move(replies.read);
+  worker.output = std::move(output.read);
+  fcntl(worker.replies.get(), F_SETFL, O_NONBLOCK);
+  fcntl(worker.output.get(), F_SETFL, O_NONBLOCK);
+  worker.pending.clear();
+  worker.printed.clear();
+  worker.busy = false;
+  worker.fresh = true;
+  return ok_status();
+}
+
+bool send(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return true;
+}
+
+// Appends what can be read now; false at the end of the file.
+bool drain(int fd, std::string& text) {
+  char block[1 << 14];
+  for (;;) {
+    const ssize_t n = read(fd, block, sizeof block);
+    if (n > 0) {
+      text.append(block, static_cast<size_t>(n));
+    } else if (n == 0) {
+      return false;
+    } else if (errno != EINTR) {
+      return errno == EAGAIN;
+    }
+  }
+}
+
+void keep_end(std::string& text) {
+  if (text.size() > kMostOutput) text.erase(0, text.size() - kMostOutput);
+}
+
+uint64_t resident_bytes(pid_t pid) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/statm", static_cast<int>(pid));
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "r"), std::fclose);
+  unsigned long long total = 0, resident = 0;
+  if (!file || std::fscanf(file.get(), "%llu %llu", &total, &resident) != 2) return 0;
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::string death(int status) {
+  if (WIFSIGNALED(status)) return std::string("was killed: ") + strsignal(WTERMSIG(status));
+  return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+class Pool {
+ public:
+  Pool(size_t count, const PoolOptions& options, const std::function<std::string(size_t)>& task,
+       const std::function<void(size_t, const TaskResult&)>& done)
+      : count_(count), options_(options), task_(task), done_(done) {}
+
+  Status run() {
+    const size_t jobs = std::clamp<size_t>(options_.jobs, 1, std::max<size_t>(count_, 1));
+    for (size_t i = 0; i < jobs; ++i) workers_.push_back(std::make_unique<Worker>());
+    while (finished_ < count_) {
+      for (auto& worker : workers_) {
+        if (!worker->busy && next_ < count_) COLLET_TRY(assign(*worker));
+      }
+      wait_for_news();
+      for (auto& worker : workers_) {
+        if (worker->alive()) look_at(*worker);
+      }
+    }
+    return ok_status();
+  }
+
+ private:
+  Status assign(Worker& worker) {
+    if (!worker.alive()) COLLET_TRY(start(worker, options_));
+    worker.task = next_++;
+    worker.busy = true;
+    worker.printed.clear();
+    worker.start = Clock::now();
+    const double seconds = options_.timeout(worker.task) + (worker.fresh ? options_.start_seconds : 0);
+    worker.deadline =
+        worker.start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    worker.fresh = false;
+    send(worker.tasks.get(), task_(worker.task) + "\n");  // a dead worker shows when its replies end
+    return ok_status();
+  }
+
+  void wait_for_news() {
+    std::vector<pollfd> fds;
+    for (const auto& worker : workers_) {
+      if (!worker->alive()) continue;
+      fds.push_back({worker->replies.get(), POLLIN, 0});
+      fds.push_back({worker->output.get(), POLLIN, 0});
+    }
+    poll(fds.data(), fds.size(), static_cast<int>(kTick.count()));
+  }
+
+  void finish(Worker& worker, TaskResult result) {
+    worker.busy = false;
+    result.seconds = std::chrono::duration<double>(Clock::now() - worker.start).count();
+    ++finished_;
+    done_(worker.task, result);
+  }
+
+  void fail(Worker& worker, TaskResult::Kind kind, std::string detail) {
+    drain(worker.output.get(), worker.printed);
+    keep_end(worker.printed);
+    if (!worker.printed.empty()) detail += "; it printed: " + worker.printed;
+    if (worker.busy) finish(worker, {kind, {}, std::move(detail), 0});
+  }
+
+  void look_at(Worker& worker) {
+    if (!drain(worker.output.get(), worker.printed)) worker.output.reset();
+    keep_end(worker.printed);
+    const bool open = drain(worker.replies.get(), worker.pending);
+    if (const size_t end = worker.pending.find('\n'); end != std::string::npos && worker.busy) {
+      const std::string line = worker.pending.substr(0, end);
+      worker.pending.erase(0, end + 1);
+      finish(worker, {TaskResult::Kind::Replied, decode_fields(line), {}, 0});
+    } else if (!open) {
+      const std::string how = death(worker.reap());
+      fail(worker, TaskResult::Kind::Crashed, "the worker " + how);
+    } else if (worker.busy && Clock::now() > worker.deadline) {
+      worker.stop();
+      fail(worker, TaskResult::Kind::TimedOut, "no answer in time");
+    } else if (options_.memory_bytes > 0 && resident_bytes(worker.pid) > options_.memory_bytes) {
+      worker.stop();
+      fail(worker, TaskResult::Kind::OutOfMemory,
+           "more than " + std::to_string(options_.memory_bytes >> 20) + " MiB of memory");
+    }
+  }
+
+  size_t count_;
+  const PoolOptions& options_;
+  const std::function<std::string(size_t)>& task_;
+  const std::function<void(size_t, const TaskResult&)>& done_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  size_t next_ = 0, finished_ = 0;
+};
+
+void append_escaped(std::string& out, std::string_view text) {
+  for (const char c : text) {
+    if (c == '\\' || c == '\n' || c == '\t' || c == '=') {
+      out += '\\';
+      out += c == '\n' ? 'n' : c == '\t' ? 't' : c == '=' ? 'e' : '\\';
+    } else {
+      out += c;
+    }
+  }
+}
+
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      out += text[i];
+      continue;
+    }
+    const char c = text[++i];
+    out += c == 'n' ? '\n' : c == 't' ? '\t' : c == 'e' ? '=' : c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string encode_fields(const Fields& fields) {
+  std::string line;
+  for (const auto& [key, value] : fields) {
+    if (!line.empty()) line += '\t';
+    append_escaped(line, key);
+    line += '=';
+    append_escaped(line, value);
+  }
+  return line;
+}
+
+Fields decode_fields(std::string_view line) {
+  Fields fields;
+  while (!line.empty()) {
+    const size_t end = std::min(line.find('\t'), line.size());
+    const std::string_view field = line.substr(0, end);
+    const size_t equals = std::min(field.find('='), field.size());
+    fields.emplace_back(unescaped(field.substr(0, equals)),
+                        equals < field.size() ? unescaped(field.substr(equals + 1)) : std::string());
+    line.remove_prefix(std::min(end + 1, line.size()));
+  }
+  return fields;
+}
+
+std::string_view find_field(const Fields& fields, std::string_view key) {
+  for (const auto& [name, value] : fields) {
+    if (name == key) return value;
+  }
+  return {};
+}
+
+Status run_tasks(size_t count, const PoolOptions& options, const std::function<std::string(size_t)>& task,
+                 const std::function<void(size_t, const TaskResult&)>& done) {
+  // A worker that dies between two looks must not take the parent with it.
+  struct sigaction ignore{}, before{};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignore, &before);
+  const Status status = Pool(count, options, task, done).run();
+  sigaction(SIGPIPE, &before, nullptr);
+  return status;
+}
+
+int serve_tasks(const std::function<Fields(std::string_view)>& answer) {
+  signal(SIGPIPE, SIG_DFL);
+  fcntl(kTaskFd, F_SETFD, FD_CLOEXEC);
+  fcntl(kReplyFd, F_SETFD, FD_CLOEXEC);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> tasks(fdopen(kTaskFd, "r"), std::fclose);
+  if (!tasks) return 1;
+  char* line = nullptr;
+  size_t room = 0;
+  for (ssize_t n; (n = getline(&line, &room, tasks.get())) > 0;) {
+    std::string_view task(line, static_cast<size_t>(n));
+    if (task.ends_with('\n')) task.remove_suffix(1);
+    if (!send(kReplyFd, encode_fields(answer(task)) + "\n")) break;
+  }
+  std::free(line);
+  return 0;
+}
+
+}  // namespace collet::conformance

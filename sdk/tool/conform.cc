@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conformance/corpus/corpus.h"
+#include "conformance/report/report.h"
+#include "conformance/runner/conform.h"
+#include "sdk/tool/files.h"
+#include "sdk/tool/terminal.h"
+#include "sdk/tool/verb.h"
+
+namespace collet::tool {
+namespace {
+
+namespace suite = collet::conformance;
+
+struct Options {
+  suite::BackendChoice backend;
+  std::vector<std::string> backend_options, filters;
+  std::string corpus, json, junit, shard;
+  uint64_t seed = 0, memory_mib = 0;
+  unsigned jobs = 1;
+  double timeout = 0;
+  size_t most_failures = 20;
+  bool full = false, list = false, worker = false, show = false;
+};
+
+// What a worker may have: its share of four fifths of the machine.
+uint64_t memory_share(const Options& options) {
+  if (options.memory_mib > 0) return options.memory_mib << 20;
+  const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return machine / 5 * 4 / std::max(options.jobs, 1u);
+}
+
+Status read_backend_options(Options& options) {
+  for (const std::string& option : options.backend_options) {
+    const size_t equals = option.find('=');
+    if (equals == std::string::npos) return invalid_argument("--option " + option + ": write KEY=VALUE");
+    options.backend.options.emplace_back(option.substr(0, equals), option.substr(equals + 1));
+  }
+  return ok_status();
+}
+
+Status read_shard(const Options& options, suite::ConformOptions& run) {
+  if (options.shard.empty()) return ok_status();
+  unsigned index = 0, count = 0;
+  char rest = 0;
+  const bool good = std::sscanf(options.shard.c_str(), "%u/%u%c", &index, &count, &rest) == 2 && index < count;
+  if (!good) return invalid_argument("--shard " + options.shard + ": write i/n, with i from 0 to n-1");
+  run.shard = index;
+  run.shards = count;
+  return ok_status();
+}
+
+Status write_reports(const Options& options, const std::string& json, const std::string& junit) {
+  if (!options.json.empty()) COLLET_TRY(write_file(options.json, json));
+  if (!options.junit.empty()) COLLET_TRY(write_file(options.junit, junit));
+  return ok_status();
+}
+
+suite::ProgressFunction progress_on(std::unique_ptr<Progress>& bar, const std::string& what) {
+  return [&bar, what](size_t done, size_t total, std::string_view name) {
+    if (!bar) bar = std::make_unique<Progress>(what, total);
+    bar->update(done, name);
+  };
+}
+
+int run_corpus(const Options& options) {
+  suite::CorpusOptions run;
+  run.backend = options.backend;
+  run.path = options.corpus;
+  run.filters = options.filters;
+  run.jobs = options.jobs;
+  run.timeout = options.timeout;
+  run.memory_bytes = memory_share(options);
+  if (options.worker) return suite::serve_corpus(run);
+  if (options.list) {
+    const Expected<std::vector<suite::CorpusEntry>> entries = suite::list_corpus(options.corpus);
+    if (!entries.ok()) return report(kUsage, entries.status().message());
+    for (const auto& entry : *entries) fmt::print("{} {}\n", suite::expectation_name(entry.expect), entry.name);
+    return kDone;
+  }
+  std::unique_ptr<Progress> bar;
+  run.progress = progress_on(bar, "corpus");
+  const Expected<suite::CorpusReport> result = suite::run_corpus(run);
+  bar.reset();
+  if (!result.ok()) {
+    report(result.status());
+    return result.status().code() == Code::NotFound ? kUsage : kRuntime;
+  }
+  if (const Status status = write_reports(options, suite::corpus_json(*result), ""); !status.ok())
+    return report(status);
+  if (options.json != "-") fmt::print("{}", suite::corpus_text(*result, options.most_failures));
+  return result->passed() ? kDone : kFailed;
+}
+
+int run_cases(const Options& options) {
+  suite::ConformOptions run;
+  run.backend = options.backend;
+  run.filters = options.filters;
+  run.seed = options.seed;
+  run.full = options.full;
+  run.jobs = options.jobs;
+  if (options.timeout > 0) run.timeout = options.timeout;
+  run.memory_bytes = memory_share(options);
+  if (const Status status = read_shard(options, run); !status.ok()) return report(kUsage, status.message());
+  if (options.worker) return suite::serve_conformance(run);
+  if (options.list || options.show) {
+    for (const suite::Case& one : suite::chosen_cases(run))
+      fmt::print("{}{}\n", one.name, options.show ? "\n" + one.text : "");
+    return kDone;
+  }
+  std::unique_ptr<Progress> bar;
+  run.progress = progress_on(bar, "conform");
+  const Expected<suite::ConformReport> result = suite::run_conformance(run);
+  bar.reset();
+  if (!result.ok()) {
+    report(result.status());
+    return result.status().code() == Code::InvalidArgument ? kUsage : kRuntime;
+  }
+  const Status written =
+      write_reports(options, options.json.empty() ? "" : suite::report_json(*result, options.backend),
+                    options.junit.empty() ? "" : suite::report_junit(*result, options.backend));
+  if (!written.ok()) return report(written);
+  if (options.json != "-") fmt::print("{}", suite::report_text(*result, options.backend, options.most_failures));
+  return result->conforms() ? kDone : kFailed;
+}
+
+int conform(Options options) {
+  if (const Status status = read_backend_options(options); !status.ok()) return report(kUsage, status.message());
+  return options.corpus.empty() ? run_cases(options) : run_corpus(options);
+}
+
+}  // namespace
+
+Action add_conform(CLI::App& verb) {
+  auto options = std::make_shared<Options>();
+  verb.add_option("--backend", options->backend.name, "The backend to test, by name or path")->capture_default_str();
+  verb.add_flag("--no-fallback", options->backend.no_fallback,
+                "Do without the fallback: what the backend declines is unsupported");
+  verb.add_option("--option", options->backend_options, "An option for the backend: KEY=VALUE; may be repeated");
+  verb.add_option("--filter", options->filters, "Run only cases whose name matches this glob; may be repeated");
+  verb.add_flag("--list", options->list, "Print the names of the cases, and do nothing else");
+  verb.add_flag("--show", options->show, "Print the programs of the cases, and do nothing else");
+  verb.add_option("--shard", options->shard, "Run one part of several: i/n, i from 0");
+  verb.add_option("--seed", options->seed, "Draw other inputs");
+  verb.add_flag("--full", options->full, "Every shape for every element type");
+  verb.add_option("--corpus", options->corpus,
+                  "Run a corpus instead: an index (.jsonl), a folder of models, or of self-checking modules");
+  verb.add_option("--jobs,-j", options->jobs, "Worker processes")->check(CLI::Range(1, 512))->capture_default_str();
+  verb.add_option("--timeout", options->timeout, "Seconds a case may take; 20, or 120 for a model of a corpus")
+      ->check(CLI::NonNegativeNumber);
+  verb.add_option("--memory", options->memory_mib, "MiB of memory a worker may have");
+  verb.add_option("--failures", options->most_failures, "Failures to show, at most")->capture_default_str();
+  verb.add_option("--json", options->json, "Write the report as JSON to this file; - is stdout");
+  verb.add_option("--junit", options->junit, "Write the report as JUnit's XML to this file");
+  verb.add_flag("--worker", options->worker)->group("");
+  verb.footer(
+      "Each case runs in a child process: a crash or hang costs one case. Inputs follow from a case's name and the "
+      "seed,\n"
+      "so that a case alone gets the same ones. Exit code 1: something failed.\n\n"
+      "Examples:\n  collet conform --backend ./libacme.so --jobs 4 --json report.json\n"
+      "  collet conform --backend acme --no-fallback --filter 'dot/f32/*'\n"
+      "  collet conform --backend acme --filter reduce/f32/add_129_all/unit\n"
+      "  collet conform --backend cpu --no-fallback --corpus models --jobs 2 --json out.json");
+  return [options] { return conform(*options); };
+}
+
+}  // namespace collet::tool

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/collet.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "sdk/tool/terminal.h"
+#include "sdk/tool/verb.h"
+
+namespace collet::tool {
+namespace {
+
+constexpr Verb kVerbs[] = {
+#define COLLET_VERB(name, summary) {#name, summary, add_##name},
+#include "sdk/tool/verbs.def"
+};
+
+constexpr char kFooter[] =
+    "Exit codes: 0 done, 1 the thing tested failed, 2 wrong usage, 3 input refused, 4 backend or runtime error.\n"
+    "Backends are found by name in COLLET_BACKEND_PATH and in the installed folder, or by path.\n"
+    "`collet VERB --help` has the options of a verb, with examples.";
+
+Exit exit_code(Code code) {
+  switch (code) {
+    case Code::Ok:
+      return kDone;
+    case Code::InvalidArgument:
+    case Code::OutOfRange:
+    case Code::DataLoss:
+      return kRefused;
+    default:
+      return kRuntime;
+  }
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Collet runs XLA's programs on any accelerator that has a backend.", "collet");
+  app.set_version_flag("--version", std::string("collet ") + collet_version());
+  app.footer(kFooter);
+  app.failure_message([](const CLI::App* where, const CLI::Error& error) {
+    const auto verbs = where->get_subcommands();
+    const std::string of = verbs.empty() ? "" : " " + verbs.front()->get_name();
+    return std::string("collet: ") + error.what() + "\nSee: collet" + of + " --help\n";
+  });
+  std::vector<std::pair<CLI::App*, Action>> actions;
+  for (const Verb& verb : verbs()) {
+    CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
+    sub->get_formatter()->column_width(34);
+    actions.emplace_back(sub, verb.add(*sub));
+  }
+  app.require_subcommand(0, 1);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? kDone : kUsage;
+  }
+  for (const auto& [verb, action] : actions) {
+    if (verb->parsed()) return action();
+  }
+  std::fputs(app.help().c_str(), stderr);
+  return kUsage;
+}
+
+}  // namespace
+
+std::span<const Verb> verbs() {
+  return kVerbs;
+}
+
+int report(Exit code, std::string_view message) {
+  const Style style = stderr_style();
+  while (message.ends_with('\n')) message.remove_suffix(1);
+  std::fprintf(stderr, "%scollet:%s %.*s\n", style.red, style.reset, static_cast<int>(message.size()), message.data());
+  return code;
+}
+
+int report(const Status& status) {
+  return report(exit_code(status.code()), status.to_string());
+}
+
+}  // namespace collet::tool
+
+int main(int argc, char** argv) {
+  try {
+    return collet::tool::run(argc, argv);
+  } catch (const std::exception& error) {
+    return collet::tool::report(collet::tool::kRuntime, error.what());
+  }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hlo/base/diagnostics.h"
+#include "hlo/base/json.h"
+#include "hlo/passes/pipeline.h"
+#include "hlo/text/printer.h"
+#include "sdk/tool/files.h"
+#include "sdk/tool/read_module.h"
+#include "sdk/tool/terminal.h"
+#include "sdk/tool/verb.h"
+
+namespace collet::tool {
+namespace {
+
+struct Options {
+  std::string file, pipeline, output = "-", emit = "hlo", json;
+  std::vector<std::string> passes, before, after;
+  bool list = false;
+};
+
+int list_passes(const Options& options) {
+  std::string out;
+  if (!options.json.empty()) {
+    JsonWriter json(out);
+    json.begin_object().key("passes").begin_array();
+    for (const hlo::PassInfo& pass : hlo::passes()) {
+      json.begin_object().field("name", pass.name).field("text", pass.text).field("idempotent", pass.idempotent);
+      json.end_object();
+    }
+    json.end_array().end_object();
+    const Status status = write_file(options.json, out + "\n");
+    if (!status.ok()) return report(status);
+    if (options.json == "-") return kDone;
+  }
+  fmt::print("Passes:\n");
+  for (const hlo::PassInfo& pass : hlo::passes()) fmt::print("  {:<24} {}\n", pass.name, pass.text);
+  fmt::print("\nPipelines:\n");
+  for (const hlo::Pipeline& pipeline : hlo::pipelines()) fmt::print("  {:<24} {}\n", pipeline.name, pipeline.text);
+  return kDone;
+}
+
+Status unknown_pass(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const hlo::PassInfo& pass : hlo::passes()) names.push_back(pass.name);
+  const std::string_view near = nearest_spelling(name, names);
+  return invalid_argument(fmt::format("there is no pass '{}'{}", name,
+                                      near.empty() ? "; see --list-passes" : fmt::format("; did you mean {}?", near)));
+}
+
+bool wanted(const std::vector<std::string>& names, std::string_view pass) {
+  return std::any_of(names.begin(), names.end(), [&](const auto& name) { return name == "all" || name == pass; });
+}
+
+Status check_names(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (name != "all" && hlo::find_pass(name) == nullptr) return unknown_pass(name);
+  }
+  return ok_status();
+}
+
+hlo::PassObserver observer_of(const Options& options) {
+  hlo::PassObserver observer;
+  observer.before = [&](std::string_view pass, int, const hlo::Module& module) {
+    if (wanted(options.before, pass)) fmt::print(stderr, "// before {}\n{}\n", pass, hlo::print_module(module));
+  };
+  observer.after = [&](std::string_view pass, int, const hlo::Module& module, bool changed) {
+    if (!wanted(options.after, pass)) return;
+    fmt::print(stderr, "// after {}{}\n{}\n", pass, changed ? "" : ", which changed nothing",
+               hlo::print_module(module));
+  };
+  return observer;
+}
+
+Status run(const Options& options, hlo::Module& module) {
+  hlo::PassContext context;
+  const hlo::PassObserver observer = observer_of(options);
+  if (!options.pipeline.empty()) return hlo::find_pipeline(options.pipeline)->run(module, context, observer).status();
+  const std::vector<std::string_view> names(options.passes.begin(), options.passes.end());
+  return hlo::run_passes(module, context, names, observer).status();
+}
+
+Status check_options(const Options& options) {
+  for (const auto* names : {&options.passes, &options.before, &options.after}) {
+    COLLET_TRY(check_names(*names));
+  }
+  if (!options.pipeline.empty() && hlo::find_pipeline(options.pipeline) == nullptr) {
+    return invalid_argument("there is no pipeline '" + options.pipeline + "'; see --list-passes");
+  }
+  return ok_status();
+}
+
+int optimize(const Options& options) {
+  if (options.list) return list_passes(options);
+  if (options.file.empty()) return report(kUsage, "opt: name a FILE, or --list-passes\nSee: collet opt --help");
+  if (const Status status = check_options(options); !status.ok()) return report(kUsage, status.message());
+  Expected<std::unique_ptr<hlo::Module>> module = read_module(options.file);
+  if (!module.ok()) return report(module.status());
+  if (const Status status = run(options, **module); !status.ok()) {
+    report(status);
+    return kRuntime;
+  }
+  const Status status = write_file(options.output, hlo::print_module(**module));
+  return status.ok() ? kDone : report(status);
+}
+
+}  // namespace
+
+Action add_opt(CLI::App& verb) {
+  auto options = std::make_shared<Options>();
+  verb.add_option("FILE", options->file, "The program; - is stdin");
+  auto* passes = verb.add_option("--passes", options->passes, "Passes to run, in this order: a,b,c")->delimiter(',');
+  verb.add_option("--pipeline", options->pipeline, "A list of passes by name")->excludes(passes);
+  verb.add_flag("--list-passes", options->list, "Show all passes and pipelines");
+  verb.add_option("--print-before", options->before, "Show the program on stderr before this pass, or all")
+      ->delimiter(',');
+  verb.add_option("--print-after", options->after, "Show the program on stderr after this pass, or all")
+      ->delimiter(',');
+  verb.add_option("--emit", options->emit, "Form of the output: hlo")->check(CLI::IsMember({"hlo"}));
+  verb.add_option("-o,--output", options->output, "Where to write it; - is stdout");
+  verb.add_option("--json", options->json, "Write the list of passes as JSON to this file; - is stdout");
+  verb.footer(
+      "Without passes the program is read, verified and printed.\n\n"
+      "Examples:\n  collet opt model.hlo\n  collet opt model.hlo --passes inline_calls,simplify -o simpler.hlo\n"
+      "  collet opt model.hlo --pipeline prepare --print-after all\n  collet opt --list-passes");
+  return [options] { return optimize(*options); };
+}
+
+}  // namespace collet::tool

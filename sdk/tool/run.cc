@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conformance/corpus/judge.h"
+#include "conformance/oracle/bounds.h"
+#include "conformance/runner/session.h"
+#include "hlo/base/json.h"
+#include "sdk/tool/files.h"
+#include "sdk/tool/inputs.h"
+#include "sdk/tool/terminal.h"
+#include "sdk/tool/verb.h"
+
+namespace collet::tool {
+namespace {
+
+using conformance::BackendChoice;
+using conformance::BufferHandle;
+using conformance::Program;
+using conformance::ProgramOptions;
+using conformance::Session;
+using hlo::Literal;
+using hlo::Shape;
+
+struct Options {
+  std::string file, output, dump_to, compare, json;
+  std::vector<std::string> inputs;
+  BackendChoice backend;
+  bool explain = false;
+  unsigned repeat = 1;
+};
+
+// What one output is like, for people.
+struct Summary {
+  double least = HUGE_VAL, largest = -HUGE_VAL, mean = 0;
+  int64_t nan = 0, infinite = 0;
+};
+
+struct Outcome {
+  std::vector<Literal> outputs;
+  std::vector<double> seconds;
+  collet_executable_facts facts{};
+  std::string explanation;  // for people, or JSON
+  std::string backend;
+  conformance::Agreement agreement;
+
+  double median() const {
+    std::vector<double> sorted = seconds;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted.empty() ? 0 : (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
+  }
+};
+
+Summary summarize(const Literal& value) {
+  Summary s;
+  int64_t finite = 0;
+  for (int64_t i = 0; i < value.element_count(); ++i) {
+    const double x = value.as_double(i);
+    if (std::isnan(x)) {
+      ++s.nan;
+    } else if (std::isinf(x)) {
+      ++s.infinite;
+    } else {
+      ++finite;
+      s.mean += (x - s.mean) / static_cast<double>(finite);
+      s.least = std::min(s.least, x);
+      s.largest = std::max(s.largest, x);
+    }
+  }
+  return s;
+}
+
+std::string first_elements(const Literal& value) {
+  constexpr int64_t kMost = 6;
+  std::string text;
+  for (int64_t i = 0; i < std::min(kMost, value.element_count()); ++i) {
+    text += (i ? ", " : "") + conformance::element_text(value, i);
+  }
+  return text + (value.element_count() > kMost ? ", ..." : "");
+}
+
+std::string output_line(size_t number, const Literal& value) {
+  const Shape& shape = value.shape();
+  if (!shape.is_array() || value.element_count() == 0) return fmt::format("output {}: {}\n", number, shape.to_string());
+  if (value.element_count() == 1)
+    return fmt::format("output {}: {} = {}\n", number, shape.to_string(), first_elements(value));
+  const Summary s = summarize(value);
+  std::string line = fmt::format("output {}: {}  min {:.6g}, max {:.6g}, mean {:.6g}", number, shape.to_string(),
+                                 s.least, s.largest, s.mean);
+  if (s.nan > 0) line += fmt::format(", {} NaN", s.nan);
+  if (s.infinite > 0) line += fmt::format(", {} infinite", s.infinite);
+  return line + fmt::format("\n  [{}]\n", first_elements(value));
+}
+
+// The arguments are put in place once; each run gives new results.
+Status run_repeatedly(const Program& program, const std::vector<Literal>& inputs, unsigned repeat, Outcome& outcome) {
+  COLLET_ASSIGN(const std::vector<BufferHandle> arguments, program.upload(inputs));
+  Progress bar("run", repeat);
+  for (unsigned i = 0; i < repeat; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    COLLET_ASSIGN(const std::vector<BufferHandle> results, program.execute(arguments));
+    outcome.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    bar.update(i + 1);
+    if (i + 1 < repeat) continue;
+    for (const BufferHandle& result : results) {
+      COLLET_ASSIGN(Literal value, conformance::fetch(result.get()));
+      outcome.outputs.push_back(std::move(value));
+    }
+  }
+  return ok_status();
+}
+
+Status compare_with(const Options& options, const std::string& text, const std::vector<Literal>& inputs,
+                    Outcome& outcome) {
+  COLLET_ASSIGN(const std::unique_ptr<Session> session, Session::open({.name = options.compare}));
+  COLLET_ASSIGN(const Program program, session->compile(text, {.file = options.file}));
+  COLLET_ASSIGN(const std::vector<Literal> outputs, program.run(inputs));
+  outcome.agreement = conformance::agrees_with_index(outputs, outcome.outputs);
+  return ok_status();
+}
+
+Expected<Outcome> execute(const Options& options) {
+  Outcome outcome;
+  COLLET_ASSIGN(const std::string text, read_file(options.file));
+  COLLET_ASSIGN(const std::unique_ptr<Session> session, Session::open(options.backend));
+  COLLET_ASSIGN(const collet_client_info info, session->info());
+  outcome.backend = info.backend;
+  ProgramOptions how{
+      .file = options.file == "-" ? "stdin" : options.file, .no_cache = false, .dump_to = options.dump_to};
+  COLLET_ASSIGN(const Program program, session->compile(text, how));
+  COLLET_ASSIGN(outcome.facts, program.facts());
+  if (options.explain) {
+    COLLET_ASSIGN(outcome.explanation, program.explain(!options.json.empty()));
+  }
+  COLLET_ASSIGN(const std::vector<Literal> inputs, make_inputs(options.inputs, options.file, program.arguments()));
+  COLLET_TRY(run_repeatedly(program, inputs, options.repeat, outcome));
+  if (!options.compare.empty()) COLLET_TRY(compare_with(options, text, inputs, outcome));
+  return outcome;
+}
+
+Status write_outputs(const std::string& folder, const std::vector<Literal>& outputs) {
+  COLLET_TRY(make_folder(folder));
+  std::string manifest;
+  JsonWriter json(manifest);
+  json.begin_object().key("outputs").begin_array();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string name = fmt::format("output_{}.bin", i);
+    const std::string_view bytes(reinterpret_cast<const char*>(outputs[i].bytes()),
+                                 static_cast<size_t>(outputs[i].byte_size()));
+    COLLET_TRY(write_file(folder + "/" + name, bytes));
+    json.begin_object().field("file", name).field("shape", outputs[i].shape().to_string()).end_object();
+  }
+  json.end_array().end_object();
+  return write_file(folder + "/manifest.json", manifest + "\n");
+}
+
+std::string as_json(const Options& options, const Outcome& outcome) {
+  std::string out;
+  JsonWriter json(out);
+  const collet_executable_facts& facts = outcome.facts;
+  json.begin_object().field("program", options.file).field("backend", outcome.backend).key("outputs").begin_array();
+  for (const Literal& value : outcome.outputs) {
+    const Summary s = summarize(value);
+    json.begin_object().field("shape", value.shape().to_string()).field("min", s.least).field("max", s.largest);
+    json.field("mean", s.mean).field("nan", s.nan).field("infinite", s.infinite).end_object();
+  }
+  json.end_array().field("median_seconds", outcome.median()).key("seconds").begin_array();
+  for (const double seconds : outcome.seconds) json.value(seconds);
+  json.end_array().field("compile_seconds", static_cast<double>(facts.compile_ns) * 1e-9);
+  json.field("device_ops", facts.device_ops)
+      .field("fallback_ops", facts.fallback_ops)
+      .field("host_ops", facts.host_ops);
+  json.field("clusters", facts.clusters).field("kernels", facts.kernels).field("traffic_bytes", facts.traffic_bytes);
+  json.field("workspace_bytes", facts.workspace_bytes).field("crossing_bytes", facts.crossing_bytes);
+  if (!options.compare.empty()) {
+    json.key("compare")
+        .begin_object()
+        .field("backend", options.compare)
+        .field("agrees", outcome.agreement.wrong.empty());
+    json.field("share", outcome.agreement.share).field("detail", outcome.agreement.wrong).end_object();
+  }
+  if (options.explain) json.key("plan").raw(outcome.explanation);
+  json.end_object();
+  return out + "\n";
+}
+
+void print_outcome(const Options& options, const Outcome& outcome) {
+  const Style style = stdout_style();
+  const collet_executable_facts& facts = outcome.facts;
+  if (options.explain && options.json.empty()) fmt::print("{}\n", outcome.explanation);
+  for (size_t i = 0; i < outcome.outputs.size(); ++i) fmt::print("{}", output_line(i, outcome.outputs[i]));
+  fmt::print("{}{}{}: {} ops on the device, {} on the fallback, {} on the host; compiled in {}\n", style.bold,
+             outcome.backend, style.reset, facts.device_ops, facts.fallback_ops, facts.host_ops,
+             human_seconds(static_cast<double>(facts.compile_ns) * 1e-9));
+  if (outcome.seconds.size() > 1) {
+    const auto [least, most] = std::minmax_element(outcome.seconds.begin(), outcome.seconds.end());
+    fmt::print("median of {} runs: {} (from {} to {})\n", outcome.seconds.size(), human_seconds(outcome.median()),
+               human_seconds(*least), human_seconds(*most));
+  } else {
+    fmt::print("run in {}\n", human_seconds(outcome.median()));
+  }
+  if (options.compare.empty()) return;
+  const bool agrees = outcome.agreement.wrong.empty();
+  fmt::print("{}{}{} {}{}\n", agrees ? style.green : style.red, agrees ? "agrees with" : "differs from", style.reset,
+             options.compare,
+             agrees ? fmt::format("; largest error {:.2g} of what is allowed", outcome.agreement.share)
+                    : ": " + outcome.agreement.wrong);
+}
+
+int run(const Options& options) {
+  const Expected<Outcome> outcome = execute(options);
+  if (!outcome.ok()) return report(outcome.status());
+  if (!options.output.empty()) {
+    if (const Status status = write_outputs(options.output, outcome->outputs); !status.ok()) return report(status);
+  }
+  if (!options.json.empty()) {
+    if (const Status status = write_file(options.json, as_json(options, *outcome)); !status.ok()) return report(status);
+  }
+  if (options.json != "-") print_outcome(options, *outcome);
+  return outcome->agreement.wrong.empty() ? kDone : kFailed;
+}
+
+}  // namespace
+
+Action add_run(CLI::App& verb) {
+  auto options = std::make_shared<Options>();
+  verb.add_option("FILE", options->file, "The program; - is stdin")->required();
+  verb.add_option("--backend", options->backend.name, "Where it runs: a backend by name or path")
+      ->envname("COLLET_BACKEND")
+      ->capture_default_str();
+  verb.add_flag("--no-fallback", options->backend.no_fallback,
+                "Do without the fallback: what the backend declines is an error");
+  verb.add_option(
+          "--inputs", options->inputs,
+          "rule (of case.json beside FILE, else by element type), random:SEED, zeros, or a raw file for each parameter")
+      ->type_name("WHAT")
+      ->expected(1, -1);
+  verb.add_option("--output", options->output, "Write each output as a raw file to this folder, and manifest.json");
+  verb.add_flag("--explain", options->explain, "Show what runs where, and why");
+  verb.add_option("--dump-to", options->dump_to,
+                  "Write the program before and after each stage, the plan and the artifacts to this folder");
+  verb.add_option("--repeat", options->repeat, "Run it so many times and show the median time")
+      ->check(CLI::Range(1u, 1000000000u));
+  verb.add_option("--compare", options->compare, "Run it on this backend too and compare the outputs");
+  verb.add_option("--json", options->json, "Write the facts as JSON to this file; - is stdout");
+  verb.footer(
+      "Exit code 1: --compare found a difference. Files of --inputs and --output are row-major and little-endian.\n\n"
+      "Examples:\n  collet run model.hlo\n  collet run model.hlo --backend ./libacme.so --explain\n"
+      "  collet run model.hlo --inputs x.bin y.bin --output results\n  collet run model.hlo --inputs random:7 --repeat "
+      "100 --compare interpreter\n"
+      "  collet opt model.hlo --pipeline prepare | collet run -");
+  return [options] { return run(*options); };
+}
+
+}  // namespace collet::tool
