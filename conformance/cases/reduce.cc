@@ -45,8 +45,18 @@ double terms(const Row& row) {
   return n + 1;
 }
 
-// `start`: the value it begins with, which need not be the neutral one.
+// What `body` leaves everything drawn here as it is with.
+double neutral(std::string_view body, Type type) {
+  if (body == "multiply") return 1;
+  if (body == "maximum") return hlo::is_unsigned(type) ? 0 : -100;
+  if (body == "minimum") return 100;
+  return body == "and" ? -1 : 0;
+}
+
+// `start`: the value it begins with, which need not be the neutral one; but over no dimension it is open whether it is
+// combined at all.
 void add_reduce(CaseList& list, const Row& row, const char* body, Type type, double start, Values values) {
+  if (row.over.empty()) start = neutral(body, type);
   Text text;
   const std::string combine = text.combiner(body, type);
   const std::string x = text.parameter(Shape::array(type, row.operand));
