@@ -349,10 +349,22 @@ TEST_F(Runtime, UnknownBackendsListTheirPlaces) {
   EXPECT_EQ(failure.code, COLLET_NOT_FOUND);
 }
 
-TEST_F(Runtime, UnreadFormsSaySo) {
+TEST_F(Runtime, EachFormNamesThePlaceOfItsFaults) {
   EXPECT_FALSE(read("ML\xEFR\x0d"));
-  EXPECT_EQ(failure.code, COLLET_UNIMPLEMENTED);
-  EXPECT_THAT(failure.message, HasSubstr("StableHLO"));
+  EXPECT_EQ(failure.code, COLLET_INVALID_ARGUMENT);
+  EXPECT_THAT(failure.message, HasSubstr("artifact, byte 5"));
+  EXPECT_FALSE(read("func.func @main() {\n  %0 = stablehlo.ad\n}"));
+  EXPECT_EQ(failure.code, COLLET_INVALID_ARGUMENT);
+  EXPECT_THAT(failure.message, HasSubstr("3:1"));
+}
+
+TEST_F(Runtime, RunsStableHlo) {
+  const ClientPtr client = open("interpreter");
+  const ExecutablePtr e = compile(client.get(),
+                                  "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n"
+                                  "  %0 = stablehlo.add %a, %a : tensor<2xf32>\n"
+                                  "  return %0 : tensor<2xf32>\n}\n");
+  ASSERT_TRUE(e) << failure.message;
 }
 
 // Work that takes long goes to a worker; its results come later, its failures with them.
