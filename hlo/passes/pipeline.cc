@@ -68,9 +68,10 @@ Expected<bool> clean(Module& module, PassContext& context, const PassObserver& o
 
 // Those whose results others expand come first.
 constexpr std::string_view kExpand[] = {
-    "expand_dot",    "expand_batch_norm", "expand_random",  // use sums, products and elementwise ops
-    "expand_window", "expand_sort",
-};
+    // Programs of sums, products and movement.
+    "expand_dot", "expand_batch_norm", "expand_random", "expand_window", "expand_sort",
+    // Their parts.
+    "expand_movement", "expand_convert", "expand_math", "expand_elementwise"};
 
 constexpr Pipeline kPipelines[] = {
     {"prepare", "target-independent: one computation of arrays, row-major, simplified", &prepare},

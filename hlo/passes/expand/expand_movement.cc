@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "hlo/passes/expand/expand.h"
+
+namespace collet::hlo {
+namespace {
+
+// Each part is written into its place.
+InstrId concatenate(const ExpandInput& in) {
+  Builder& b = in.b;
+  if (in.shape().has_dynamic() || in.shape().rank() == 0) return InstrId::None;
+  if (in.instr.operands.size() == 1) return in.operand(0);
+  const int64_t dim = in.as<DimensionAttrs>().dimension;
+  std::vector<InstrId> starts(static_cast<size_t>(in.shape().rank()), b.scalar_int(Type::S32, 0));
+  InstrId out = b.fill(in.shape(), 0);
+  int64_t at = 0;
+  for (InstrId part : in.instr.operands) {
+    starts[static_cast<size_t>(dim)] = b.scalar_int(at > INT32_MAX ? Type::S64 : Type::S32, at);
+    if (at > INT32_MAX) return InstrId::None;
+    out = b.dynamic_update_slice(out, part, starts);
+    at += b.shape(part).dim(static_cast<int>(dim));
+  }
+  return out;
+}
+
+// One dimension after the other, gathered from its end.
+InstrId reverse(const ExpandInput& in) {
+  Builder& b = in.b;
+  if (in.shape().has_dynamic() || in.shape().element_count() == 0) return InstrId::None;
+  InstrId x = in.operand(0);
+  const int64_t rank = in.shape().rank();
+  for (int64_t dim : in.as<DimensionsAttrs>().dimensions) {
+    const int64_t n = in.shape().dim(static_cast<int>(dim));
+    const InstrId count = b.iota(Shape::array(Type::S64, {n, 1}), 0);
+    const InstrId index = b.sub(b.like_int(count, n - 1), count);
+    auto* attrs = in.module.make<GatherAttrs>();
+    Ints others = counting(rank), sizes = to_ints(in.shape().dims());
+    others.erase(others.begin() + dim);
+    sizes[static_cast<size_t>(dim)] = 1;
+    attrs->offset_dims = in.module.dims(others);
+    attrs->collapsed_slice_dims = in.module.dims({dim});
+    attrs->start_index_map = in.module.dims({dim});
+    attrs->index_vector_dim = 1;
+    attrs->slice_sizes = in.module.dims(sizes);
+    x = b.op(Op::GATHER, in.shape().without_layout(), {x, index}, attrs);
+  }
+  return x;
+}
+
+// Negative edges become a slice of what interior padding made.
+InstrId pad(const ExpandInput& in) {
+  Builder& b = in.b;
+  const Padding& p = in.as<PadAttrs>().padding;
+  const auto negative = [](int64_t v) { return v < 0; };
+  if (std::none_of(p.low.begin(), p.low.end(), negative) && std::none_of(p.high.begin(), p.high.end(), negative))
+    return InstrId::None;
+  if (in.operand_shape(0).has_dynamic() || in.shape().element_count() == 0) return InstrId::None;
+  Ints low, high, start, limit;
+  for (size_t d = 0; d < p.low.size(); ++d) {
+    const int64_t n = in.operand_shape(0).dim(static_cast<int>(d));
+    const int64_t inside = n + std::max<int64_t>(n - 1, 0) * (p.interior.empty() ? 0 : p.interior[d]);
+    low.push_back(std::max<int64_t>(p.low[d], 0));
+    high.push_back(std::max<int64_t>(p.high[d], 0));
+    start.push_back(std::max<int64_t>(-p.low[d], 0));
+    limit.push_back(low.back() + inside + high.back() - std::max<int64_t>(-p.high[d], 0));
+  }
+  return b.slice(b.pad(in.operand(0), in.operand(1), low, high, p.interior), start, limit);
+}
+
+constexpr Expansion kTable[] = {{Op::CONCATENATE, &concatenate}, {Op::REVERSE, &reverse}, {Op::PAD, &pad}};
+
+}  // namespace
+
+Expected<bool> expand_movement(Module& module, PassContext& context) {
+  return expand_by_table(module, context, kTable);
+}
+
+}  // namespace collet::hlo
