@@ -367,6 +367,14 @@ TEST_F(Runtime, RunsStableHlo) {
   ASSERT_TRUE(e) << failure.message;
 }
 
+TEST_F(Runtime, BadProgramsAreRefused) {
+  for (const char* bad : {"", "nonsense", "ML\xEFR\x0d", "HloModule m\nENTRY e {", "module @m {", "\x01\x02\x03"}) {
+    EXPECT_FALSE(read(bad));
+    EXPECT_NE(failure.code, COLLET_OK);
+    EXPECT_NE(failure.message, "");
+  }
+}
+
 // Work that takes long goes to a worker; its results come later, its failures with them.
 TEST_F(Runtime, LongWorkIsAsynchronous) {
   Control control;
