@@ -283,6 +283,7 @@ collet_status compile(collet_backend_instance* instance, const collet_program* p
     if (Status s = find_refused(program, rejection); !s.ok()) return fail(error, s);
     PlanOptions plan_options;
     plan_options.fuse = instance->fuse;
+    plan_options.threads = instance->threads->count();
     plan_options.keep_artifacts = options && options->intermediate_check != 0;
     auto executable = std::make_unique<collet_backend_executable>();
     executable->instance = instance;

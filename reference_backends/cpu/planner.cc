@@ -7,7 +7,10 @@
 
 #include "reference_backends/cpu/fusion.h"
 #include "reference_backends/cpu/library.h"
+#include "reference_backends/cpu/product_call.h"
 #include "reference_backends/cpu/storage.h"
+#include "sdk/codegen/contraction.h"
+#include "sdk/codegen/emit_product.h"
 #include "sdk/codegen/kernels.h"
 
 namespace collet::cpu {
@@ -24,7 +27,7 @@ using codegen::NodeId;
 using codegen::Status;
 using codegen::ValueId;
 
-constexpr int kModuleFunctions = 12;
+constexpr size_t kModuleFunctions = 12;
 
 /// A step before memory is known.
 struct Draft {
@@ -143,8 +146,70 @@ class Compiler {
     } else if (!node_kernels(graph_, n, is_leaf, kernels)) {
       return library(n, drafts);
     }
-    for (KernelPlan& k : kernels) add_kernel(k, drafts);
+    for (KernelPlan& k : kernels) {
+      codegen::Product product;
+      if (find_product(k, graph_, jit_.target(), product)) {
+        add_product(product, drafts);
+      } else {
+        add_kernel(k, drafts);
+      }
+    }
     return {};
+  }
+
+  /// A value of the planner's own, in memory.
+  ValueId temporary(uint32_t element, codegen::Dims dims) {
+    const ValueId v = graph_.add_value(codegen::make_type(element, std::move(dims)));
+    web_.resize(graph_.values.size(), kNone);
+    block_plan_.in_memory.resize(graph_.values.size(), true);
+    return v;
+  }
+
+  void add_product(codegen::Product& p, Drafts& drafts) {
+    const ValueId result = p.converts ? temporary(p.type, graph_.type(p.result).dims) : p.result;
+    ValueId b = p.b.value;
+    if (p.b.packed) {
+      const int64_t panels = (p.columns + p.panel() - 1) / p.panel();
+      b = temporary(p.type, {p.b.batches * panels * p.depth * p.panel()});
+      p.b.pack.buffers[p.b.pack_output] = b;
+      p.b.pack.writes = {b};
+      add_kernel(p.b.pack, drafts);
+    }
+    ++time_;
+    Draft d;
+    d.step.kind = StepKind::kLibrary;
+    auto call = std::make_unique<ProductCall>(p, options_.threads);
+    if (p.a.packed) {
+      collapse_loops(p.a.pack.kernel, 1);
+      choose_lanes(p.a.pack.kernel, jit_.target().vector_bits, 1);
+      pack_functions_.emplace_back(function_of(p.a.pack.kernel), call->pack());
+      for (ValueId v : p.a.pack.buffers) {
+        if (v != kNone) d.webs.push_back(read(v));
+      }
+    } else {
+      d.webs.push_back(read(p.a.value));
+    }
+    d.webs.push_back(read(b));
+    d.webs.push_back(write(result));
+    WebId scratch = storages_.add(std::max<uint64_t>(call->scratch_bytes(), 64), time_);
+    d.webs.push_back(scratch);
+    for (size_t i = 0; i + 1 < d.webs.size(); ++i) plan_->traffic_bytes += storages_.bytes(d.webs[i]);
+    for (bool last_row : {false, true}) {
+      for (bool last_column : {false, true}) {
+        if ((last_row && !call->has_last_rows()) || (last_column && !call->has_last_columns())) continue;
+        codegen::MicroKernel m =
+            p.micro(last_row ? call->last_rows() : p.tile_rows, last_column ? call->last_columns() : p.panel());
+        micros_.emplace_back(m, call->micro(last_row, last_column));
+      }
+    }
+    d.step.library = call.get();
+    plan_->library.push_back(std::move(call));
+    ++plan_->kernels;
+    drafts.push_back(std::move(d));
+    if (p.converts) {
+      KernelPlan k = convert_kernel(graph_, result, p.result);
+      add_kernel(k, drafts);
+    }
   }
 
   void add_kernel(KernelPlan& k, Drafts& drafts) {
@@ -364,6 +429,13 @@ class Compiler {
   }
 
   Status compile_functions() {
+    for (auto& [micro, address] : micros_) {
+      const std::string name = codegen::name_of(micro);
+      void* f = nullptr;
+      COLLET_CODEGEN_TRY(jit_.shared(
+          name, [&, &m = micro](llvm::Module& module) { emit_micro_kernel(m, module, jit_.target(), name); }, f));
+      *address = reinterpret_cast<codegen::MicroFunction>(f);
+    }
     if (functions_.empty() && comparators_.empty()) return {};
     std::vector<std::function<void(llvm::Module&)>> fill;
     const codegen::Target& target = jit_.target();
@@ -374,17 +446,19 @@ class Compiler {
         }
       });
     }
-    fill.push_back([this, &target](llvm::Module& m) {
-      for (size_t i = 0; i < comparators_.size(); ++i) {
-        emit_comparator(comparators_[i].body, comparators_[i].types, m, target, "compare" + std::to_string(i));
-      }
-    });
+    if (!comparators_.empty())
+      fill.push_back([this, &target](llvm::Module& m) {
+        for (size_t i = 0; i < comparators_.size(); ++i) {
+          emit_comparator(comparators_[i].body, comparators_[i].types, m, target, "compare" + std::to_string(i));
+        }
+      });
     COLLET_CODEGEN_TRY(jit_.compile(fill, options_.keep_artifacts, plan_->code));
     for (size_t i = 0; i < functions_.size(); ++i) {
       void* f = plan_->code->find("kernel" + std::to_string(i));
       if (!f) return {COLLET_INTERNAL, "generated code has no function kernel" + std::to_string(i)};
       addresses_.push_back(reinterpret_cast<codegen::KernelFunction>(f));
     }
+    for (auto [number, target_address] : pack_functions_) *target_address = addresses_[static_cast<size_t>(number)];
     for (size_t i = 0; i < comparators_.size(); ++i) {
       void* f = plan_->code->find("compare" + std::to_string(i));
       if (!f) return {COLLET_INTERNAL, "generated code has no comparator"};
@@ -444,6 +518,8 @@ class Compiler {
   std::vector<const Kernel*> functions_;
   std::vector<codegen::KernelFunction> addresses_;
   std::vector<Comparator> comparators_;
+  std::vector<std::pair<codegen::MicroKernel, codegen::MicroFunction*>> micros_;
+  std::vector<std::pair<int, codegen::KernelFunction*>> pack_functions_;
   std::vector<ValueId> constants_;
   uint64_t constant_bytes_ = 0;
 };

@@ -13,6 +13,7 @@ namespace collet::cpu {
 
 struct PlanOptions {
   bool fuse = true;
+  int threads = 1;
   bool keep_artifacts = false;
 };
 

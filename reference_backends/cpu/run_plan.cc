@@ -12,7 +12,7 @@ struct Call {
   char* const* buffers;
 };
 
-void call_kernel(void* context, int64_t begin, int64_t end) {
+void call_kernel(void* context, int64_t begin, int64_t end, int) {
   const Call* call = static_cast<const Call*>(context);
   call->kernel(call->buffers, begin, end);
 }

@@ -31,6 +31,7 @@ class Storages {
   void may_alias(WebId result, WebId argument);
   /// Puts both in one memory if their lives allow it.
   bool unite(WebId a, WebId b);
+  uint64_t bytes(WebId web) const { return storages_[webs_[web].storage].bytes; }
   bool same(WebId a, WebId b) const { return webs_[a].storage == webs_[b].storage; }
   /// Gives every storage of the workspace its offset from `first`; returns the end.
   uint64_t place_all(uint64_t first);

@@ -18,7 +18,7 @@ inline void pause() {
 }  // namespace
 
 Threads::Threads(int count) {
-  for (int i = 1; i < count; ++i) workers_.emplace_back([this] { work(); });
+  for (int i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
 }
 
 Threads::~Threads() {
@@ -31,17 +31,29 @@ Threads::~Threads() {
   for (std::thread& t : workers_) t.join();
 }
 
-void Threads::take(Job& job) {
+void Threads::take(int worker) {
   for (;;) {
-    int64_t begin = job.next.fetch_add(job.part, std::memory_order_relaxed);
-    if (begin >= job.range) return;
-    job.body(job.context, begin, std::min(begin + job.part, job.range));
+    int64_t begin = job_.next.fetch_add(job_.part, std::memory_order_relaxed);
+    if (begin >= job_.range) return;
+    job_.body(job_.context, begin, std::min(begin + job_.part, job_.range), worker);
   }
+}
+
+bool Threads::enter() {
+  int gate = gate_.load(std::memory_order_acquire);
+  while (gate & 1) {
+    if (gate_.compare_exchange_weak(gate, gate + 2, std::memory_order_acq_rel)) return true;
+  }
+  return false;
+}
+
+void Threads::leave() {
+  gate_.fetch_sub(2, std::memory_order_release);
 }
 
 void Threads::loop(int64_t range, int64_t grain, Body body, void* context) {
   if (workers_.empty() || range <= grain || !busy_.try_lock()) {
-    body(context, 0, range);
+    body(context, 0, range, 0);
     return;
   }
   std::lock_guard lock(busy_, std::adopt_lock);
@@ -54,17 +66,19 @@ void Threads::loop(int64_t range, int64_t grain, Body body, void* context) {
   job_.range = range;
   job_.part = part;
   job_.next.store(0, std::memory_order_relaxed);
-  running_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  gate_.store(1, std::memory_order_release);
   generation_.fetch_add(1);
   if (sleeping_.load() > 0) {
     std::lock_guard sleep(sleep_);
     wake_.notify_all();
   }
-  take(job_);
-  while (running_.load(std::memory_order_acquire) != 0) pause();
+  take(0);
+  // Who has not come by now need not; who has must be done before the job goes.
+  gate_.fetch_sub(1, std::memory_order_acq_rel);
+  while (gate_.load(std::memory_order_acquire) != 0) pause();
 }
 
-void Threads::work() {
+void Threads::work(int worker) {
   uint64_t seen = 0;
   for (;;) {
     int spins = 0;
@@ -80,8 +94,9 @@ void Threads::work() {
     }
     seen = generation_.load();
     if (stop_) return;
-    take(job_);
-    running_.fetch_sub(1, std::memory_order_release);
+    if (!enter()) continue;
+    take(worker);
+    leave();
   }
 }
 

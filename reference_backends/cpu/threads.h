@@ -23,9 +23,10 @@ class Threads {
 
   int count() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// Calls body(context, begin, end) for parts of [0, range), each a multiple of `grain` but the last. Returns when all
-  /// are done. When the threads are busy with another loop the caller does it all.
-  using Body = void (*)(void* context, int64_t begin, int64_t end);
+  /// Calls body(context, begin, end, worker) for parts of [0, range), each a multiple of `grain` but the last. Returns
+  /// when all are done. `worker`, below count(), is never used twice at once. When the threads are busy with another loop
+  /// the caller does it all.
+  using Body = void (*)(void* context, int64_t begin, int64_t end, int worker);
   void loop(int64_t range, int64_t grain, Body body, void* context);
 
  private:
@@ -36,8 +37,10 @@ class Threads {
     int64_t part = 0;
     std::atomic<int64_t> next{0};
   };
-  void work();
-  void take(Job& job);
+  void work(int worker);
+  void take(int worker);
+  bool enter();
+  void leave();
 
   std::vector<std::thread> workers_;
   std::mutex busy_;  ///< held by the thread whose loop runs
@@ -46,7 +49,8 @@ class Threads {
   Job job_;
   std::atomic<uint64_t> generation_{0};
   std::atomic<int> sleeping_{0};
-  std::atomic<int> running_{0};
+  /// Twice the number of workers in the loop, and 1 while it is open to more.
+  std::atomic<int> gate_{0};
   std::atomic<bool> stop_{false};
 };
 

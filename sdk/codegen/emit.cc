@@ -15,14 +15,6 @@ using llvm::BasicBlock;
 using llvm::Type;
 using llvm::Value;
 
-void set_attributes(llvm::Function* f, const Target& target) {
-  f->addFnAttr(llvm::Attribute::NoUnwind);
-  f->addFnAttr("target-cpu", target.cpu);
-  f->addFnAttr("target-features", target.features);
-  f->addFnAttr("prefer-vector-width", std::to_string(target.vector_bits));
-  f->addFnAttr("min-legal-vector-width", std::to_string(target.vector_bits));
-}
-
 /// Products and sums of the program may be fused into one rounding; the mathematical functions may not.
 bool may_contract(uint32_t opcode) {
   return opcode == COLLET_OP_ADD || opcode == COLLET_OP_SUBTRACT || opcode == COLLET_OP_MULTIPLY;
@@ -77,7 +69,7 @@ class KernelEmitter {
     Type* i64 = b_.getInt64Ty();
     function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {ptr, i64, i64}, false),
                                        llvm::Function::ExternalLinkage, name, module);
-    set_attributes(function_, target);
+    set_function_attributes(function_, target);
   }
 
   llvm::Function* run() {
@@ -207,7 +199,7 @@ class KernelEmitter {
     Value* end =
         ranged ? static_cast<Value*>(function_->getArg(2)) : b_.getInt64(static_cast<uint64_t>(k_.loops[l].size));
     if (l != k_.lane_loop || k_.lanes == 1) {
-      loop(begin, end, 1, [&](Value* i) {
+      blocks(l, begin, end, 1, [&](Value* i) {
         iv_[l] = i;
         body();
       });
@@ -218,7 +210,7 @@ class KernelEmitter {
     Value* whole = b_.CreateAnd(b_.CreateSub(end, begin), b_.getInt64(~static_cast<uint64_t>(w - 1)));
     Value* main_end = full ? end : b_.CreateAdd(begin, whole);
     if (ranged || k_.loops[l].size >= w) {
-      loop(begin, main_end, w, [&](Value* i) {
+      blocks(l, begin, main_end, w, [&](Value* i) {
         iv_[l] = i;
         lanes_ = w;
         body();
@@ -244,6 +236,39 @@ class KernelEmitter {
       body();
       mask_ = nullptr;
       lanes_ = 1;
+    });
+  }
+
+  static constexpr int64_t kBlockSteps = 128;
+
+  struct Accumulator {
+    size_t reduction;
+    std::vector<Value*> slots;       ///< two per result: re, im
+    std::vector<Value*> tail_slots;  ///< of the scalar loop after the vectors
+    std::vector<Value*> sums;        ///< of the blocks before, for sums of floats
+  };
+
+  /// The loop, in blocks after each of which the sums so far are put aside where there are many terms: the error of a sum
+  /// grows with the terms that one accumulator takes.
+  void blocks(size_t l, Value* begin, Value* end, int64_t step, const std::function<void(Value*)>& body) {
+    if (!open_ || l + 1 != k_.loops.size() || l < k_.outer || k_.loops[l].size / step <= 2 * kBlockSteps) {
+      loop(begin, end, step, body);
+      return;
+    }
+    const int64_t block = step * kBlockSteps;
+    loop(begin, end, block, [&](Value* first) {
+      Value* last =
+          ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, b_.getInt64(static_cast<uint64_t>(block))), end);
+      loop(first, last, step, body);
+      for (Accumulator& a : *open_) {
+        if (a.sums.empty()) continue;
+        const uint32_t type = k_.reductions[a.reduction].types[0];
+        const int lanes = lanes_inside() ? k_.lanes : lanes_;
+        Val sum =
+            emit_combine(ir_, COLLET_COMBINE_ADD, type, get(a.sums, 0, type, lanes), get(a.slots, 0, type, lanes));
+        put(a.sums, 0, sum);
+        put(a.slots, 0, ir_.splat(combine_identity(ir_, COLLET_COMBINE_ADD, type), lanes));
+      }
     });
   }
 
@@ -273,12 +298,6 @@ class KernelEmitter {
     }
     for (const Update& u : k_.updates) update(u);
   }
-
-  struct Accumulator {
-    size_t reduction;
-    std::vector<Value*> slots;       ///< two per result: re, im
-    std::vector<Value*> tail_slots;  ///< of the scalar loop after the vectors
-  };
 
   Value* slot(Type* t) {
     BasicBlock& entry = function_->getEntryBlock();
@@ -316,12 +335,17 @@ class KernelEmitter {
     for (size_t r = 0; r < k_.reductions.size(); ++r) {
       if (reduction_stage_[r] != pass) continue;
       const Reduction& red = k_.reductions[r];
-      Accumulator a{r, make_slots(red, lanes_inside() ? k_.lanes : outer_lanes), {}};
+      Accumulator a{r, make_slots(red, lanes_inside() ? k_.lanes : outer_lanes), {}, {}};
       const int lanes = lanes_inside() ? k_.lanes : outer_lanes;
       const bool known = red.combine != COLLET_COMBINE_OTHER;
       for (size_t i = 0; i < red.types.size(); ++i) {
         Val start = known ? combine_identity(ir_, red.combine, red.types[i]) : val(red.inits[i]);
         put(a.slots, i, ir_.splat(start, lanes));
+      }
+      const uint32_t kind = collet_type_kind(red.types[0]);
+      if (red.combine == COLLET_COMBINE_ADD && (kind == COLLET_KIND_FLOAT || kind == COLLET_KIND_COMPLEX)) {
+        a.sums = make_slots(red, lanes);
+        put(a.sums, 0, ir_.splat(combine_identity(ir_, red.combine, red.types[0]), lanes));
       }
       if (lanes_inside() && !ir_.target.masks) {
         a.tail_slots = make_slots(red, 1);
@@ -332,7 +356,9 @@ class KernelEmitter {
     bool stores = std::any_of(k_.stores.begin(), k_.stores.end(),
                               [&](const Store& s) { return is_inner(s) && store_stage(s) == pass; });
     if (accumulators.empty() && !stores) return;
+    open_ = &accumulators;
     inner(k_.outer, pass, accumulators);
+    open_ = nullptr;
     for (const Accumulator& a : accumulators) finish(a, outer_lanes);
   }
 
@@ -388,10 +414,14 @@ class KernelEmitter {
     std::vector<Val> results;
     for (size_t i = 0; i < r.types.size(); ++i) {
       const uint32_t type = r.types[i];
+      auto total = [&](int lanes) {
+        Val x = get(a.slots, i, type, lanes);
+        return a.sums.empty() ? x : emit_combine(ir_, r.combine, type, get(a.sums, i, type, lanes), x);
+      };
       if (!lanes_inside()) {
-        results.push_back(get(a.slots, i, type, outer_lanes));
+        results.push_back(total(outer_lanes));
       } else {
-        Val x = get(a.slots, i, type, k_.lanes);
+        Val x = total(k_.lanes);
         for (int n = k_.lanes / 2; n >= 1; n /= 2) {
           std::vector<int> low(static_cast<size_t>(n));
           std::vector<int> high(static_cast<size_t>(n));
@@ -578,11 +608,20 @@ class KernelEmitter {
   std::vector<int> reduction_stage_;
   std::vector<std::vector<bool>> needed_;
   int last_stage_ = 0;
+  std::vector<Accumulator>* open_ = nullptr;  ///< of the pass that is being emitted
   int lanes_ = 1;
   Value* mask_ = nullptr;
 };
 
 }  // namespace
+
+void set_function_attributes(llvm::Function* f, const Target& target) {
+  f->addFnAttr(llvm::Attribute::NoUnwind);
+  f->addFnAttr("target-cpu", target.cpu);
+  f->addFnAttr("target-features", target.features);
+  f->addFnAttr("prefer-vector-width", std::to_string(target.vector_bits));
+  f->addFnAttr("min-legal-vector-width", std::to_string(target.vector_bits));
+}
 
 llvm::Function* emit_kernel(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name) {
   return KernelEmitter(kernel, module, target, name).run();
@@ -595,7 +634,7 @@ llvm::Function* emit_comparator(const ScalarBody& body, const std::vector<uint32
   Type* i64 = b.getInt64Ty();
   auto* f = llvm::Function::Create(llvm::FunctionType::get(b.getInt8Ty(), {b.getPtrTy(), i64, i64}, false),
                                    llvm::Function::ExternalLinkage, name, module);
-  set_attributes(f, target);
+  set_function_attributes(f, target);
   b.SetInsertPoint(BasicBlock::Create(ir.context(), "entry", f));
   std::vector<Val> args;
   for (size_t k = 0; k < types.size(); ++k) {

@@ -14,6 +14,9 @@ namespace collet::codegen {
 /// must be given the whole range; one without loops ignores it.
 using KernelFunction = void (*)(char* const* buffers, int64_t begin, int64_t end);
 
+/// Tells LLVM which processor a function is for.
+void set_function_attributes(llvm::Function* function, const Target& target);
+
 /// Adds the kernel to the module as a function of that type.
 llvm::Function* emit_kernel(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name);
 

@@ -190,4 +190,16 @@ Status Jit::compile(const std::vector<std::function<void(llvm::Module&)>>& fill,
   return {};
 }
 
+Status Jit::shared(const std::string& name, const std::function<void(llvm::Module&)>& fill, void*& out) {
+  std::lock_guard lock(mutex_);
+  auto& [code, address] = shared_[name];
+  if (!address) {
+    COLLET_CODEGEN_TRY(compile({fill}, false, code));
+    address = code->find(name);
+    if (!address) return {COLLET_INTERNAL, "generated code has no function " + name};
+  }
+  out = address;
+  return {};
+}
+
 }  // namespace collet::codegen

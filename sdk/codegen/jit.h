@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -46,12 +48,17 @@ class Jit {
   Status compile(const std::vector<std::function<void(llvm::Module&)>>& fill, bool keep_artifacts,
                  std::unique_ptr<Code>& out);
 
+  /// A function that many programs use: compiled when first asked for, kept as long as this. `fill` defines `name`.
+  Status shared(const std::string& name, const std::function<void(llvm::Module&)>& fill, void*& out);
+
   const Target& target() const { return target_; }
 
  private:
   explicit Jit(Target target) : target_(std::move(target)) {}
   Target target_;
   std::shared_ptr<llvm::orc::LLJIT> jit_;
+  std::mutex mutex_;
+  std::map<std::string, std::pair<std::unique_ptr<Code>, void*>> shared_;
 };
 
 }  // namespace collet::codegen

@@ -239,6 +239,19 @@ KernelPlan row_kernel(const Graph& graph, const Dims& shape, size_t outer, const
   return plan;
 }
 
+KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to) {
+  const ArrayType& type = graph.type(to);
+  KernelPlan plan;
+  plan.kernel = nest(type.dims);
+  Tracer tracer(graph, plan.kernel, [](ValueId) { return true; });
+  Position at = loop_position(0, type.dims.size());
+  TapeId x = tracer.convert(tracer.load(from, at, kNoTape), type.element);
+  plan.kernel.stores.push_back({tracer.output(to), x, tracer.linear(at, type.dims), kNoTape});
+  plan.writes = {to};
+  plan.buffers = tracer.buffers();
+  return plan;
+}
+
 bool has_node_kernel(const Graph& graph, const Node& node) {
   switch (node.opcode) {
     case COLLET_OP_REDUCE:

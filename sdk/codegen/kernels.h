@@ -39,6 +39,9 @@ KernelPlan row_kernel(const Graph& graph, const Dims& shape, size_t outer, const
 /// flow).
 bool node_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, std::vector<KernelPlan>& out);
 
+/// Converts `from` to the type of `to`, of the same shape.
+KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to);
+
 /// Whether node_kernels knows the node, without building anything.
 bool has_node_kernel(const Graph& graph, const Node& node);
 

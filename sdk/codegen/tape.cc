@@ -60,6 +60,26 @@ bool lanes_may_reduce(const Kernel& kernel) {
   });
 }
 
+/// Several vectors side by side hide the latency of the additions, and each sums less.
+void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps) {
+  int work = 0;
+  for (size_t k = 0; k < kernel.tape.size(); ++k) {
+    const Instruction& i = kernel.tape[k];
+    if ((deps[k] >> kernel.lane_loop & 1) == 0) continue;
+    if (i.op == TapeOp::kLoad) work += 1;
+    if (i.op == TapeOp::kOp) work += i.opcode == COLLET_OP_ADD || i.opcode == COLLET_OP_MULTIPLY ? 1 : 3;
+  }
+  const int64_t size = kernel.loops[kernel.lane_loop].size;
+  const bool one_type = kernel.reductions.size() == 1 && kernel.reductions[0].combine != COLLET_COMBINE_OTHER;
+  if (!one_type) return;
+  for (int times = 4; times >= 2; times /= 2) {
+    if (work * times <= 32 && size >= static_cast<int64_t>(kernel.lanes) * times * 2) {
+      kernel.lanes *= times;
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 bool Index::is_constant() const {
@@ -110,11 +130,11 @@ std::vector<uint64_t> loop_dependencies(const Kernel& kernel) {
   return deps;
 }
 
-void collapse_loops(Kernel& kernel) {
-  for (size_t l = kernel.loops.size(); l-- > 0;) {
+void collapse_loops(Kernel& kernel, size_t first) {
+  for (size_t l = kernel.loops.size(); l-- > first;) {
     if (kernel.loops[l].size == 1) erase_loop(kernel, l);
   }
-  for (size_t l = kernel.loops.size(); l-- > 1;) {
+  for (size_t l = kernel.loops.size(); l-- > first + 1;) {
     if (!can_merge(kernel, l - 1)) continue;
     kernel.loops[l].size *= kernel.loops[l - 1].size;
     erase_loop(kernel, l - 1);
@@ -132,13 +152,11 @@ int compute_bytes(uint32_t type) {
   return std::max<int>(1, static_cast<int>(collet_type_bytes(type)));
 }
 
-void choose_lanes(Kernel& kernel, int vector_bits) {
+void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
   kernel.lanes = 1;
   kernel.lane_loop = kernel.loops.size();
-  size_t first = 0;
   size_t last = kernel.loops.size();
   if (!kernel.reductions.empty() && !lanes_may_reduce(kernel)) last = kernel.outer;
-  if (kernel.outer == kernel.loops.size() || kernel.reductions.empty()) first = 0;
   if (kernel.sequential) {
     // Lanes of one vector must not touch the same element: only a loop that walks the target with unit stride.
     for (size_t l = first; l < last; ++l) {
@@ -177,6 +195,7 @@ void choose_lanes(Kernel& kernel, int vector_bits) {
     for (uint32_t t : r.types) bytes = std::max(bytes, compute_bytes(t));
   }
   kernel.lanes = vector_bits / (8 * std::max(bytes, 2));
+  if (!kernel.reductions.empty()) widen_reduction(kernel, deps);
 }
 
 }  // namespace collet::codegen

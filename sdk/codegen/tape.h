@@ -136,11 +136,11 @@ struct Kernel {
 /// Loops that each tape value depends on, as a bit set.
 std::vector<uint64_t> loop_dependencies(const Kernel& kernel);
 
-/// Merges adjacent loops that every access walks as one, and drops loops of size 1.
-void collapse_loops(Kernel& kernel);
+/// Merges adjacent loops that every access walks as one, and drops loops of size 1. Loops before `first` stay.
+void collapse_loops(Kernel& kernel, size_t first = 0);
 
-/// Chooses the loop to vectorise and its width for registers of `vector_bits`.
-void choose_lanes(Kernel& kernel, int vector_bits);
+/// Chooses the loop to vectorise and its width for registers of `vector_bits`, not among loops before `first`.
+void choose_lanes(Kernel& kernel, int vector_bits, size_t first = 0);
 
 /// Bytes of one element of `type` while it is computed with.
 int compute_bytes(uint32_t type);

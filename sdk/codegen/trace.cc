@@ -228,12 +228,16 @@ TapeId Tracer::load(ValueId v, const Position& at, TapeId mask) {
   const Value& value = graph_.value(v);
   if (value.constant && value.splat && mask == kNoTape) return constant(value.type.element, value.constant);
   if (value.type.elements == 0) return integer(value.type.element, 0);
+  return load_at(v, linear(at, value.type.dims), mask);
+}
+
+TapeId Tracer::load_at(ValueId v, const Index& index, TapeId mask) {
   Instruction i;
   i.op = TapeOp::kLoad;
-  i.type = value.type.element;
-  i.index = linear(at, value.type.dims);
+  i.type = graph_.type(v).element;
+  i.index = index;
   i.buffer = buffer(v);
-  i.mask = mask;
+  i.mask = both(mask, guard_);
   return emit(std::move(i));
 }
 

@@ -37,6 +37,11 @@ class Tracer {
   /// Reads an element from memory.
   TapeId load(ValueId v, const Position& at, TapeId mask);
 
+  /// The same, by linear index.
+  TapeId load_at(ValueId v, const Index& index, TapeId mask);
+  /// From now on nothing is read where `mask` is false.
+  void guard(TapeId mask) { guard_ = mask; }
+
   /// The number by which the kernel knows the memory of `v`.
   uint32_t buffer(ValueId v);
 
@@ -85,6 +90,7 @@ class Tracer {
   std::function<bool(ValueId)> leaf_;
   std::map<Instruction, TapeId> known_;
   std::map<std::tuple<ValueId, Position, TapeId>, TapeId> memo_;
+  TapeId guard_ = kNoTape;
   std::map<NodeId, int64_t> reductions_;
   std::vector<ValueId> buffers_;
   std::map<ValueId, uint32_t> buffer_of_;

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/contraction.h"
+
+#include <algorithm>
+#include <map>
+
+#include "sdk/codegen/trace.h"
+
+namespace collet::codegen {
+namespace {
+
+/// Copies instructions of one tape to another, with other loops.
+class Rewriter {
+ public:
+  Rewriter(const Kernel& from, const std::vector<ValueId>& buffers, std::vector<Index> loops, Tracer& to,
+           Kernel& target)
+      : from_(from), buffers_(buffers), loops_(std::move(loops)), to_(to), target_(target) {}
+
+  Index index(const Index& i) {
+    Index r;
+    r.constant = i.constant;
+    for (size_t l = 0; l < i.coefficients.size(); ++l) {
+      if (i.coefficients[l] != 0) r = add_scaled(r, loops_[l], i.coefficients[l]);
+    }
+    for (auto [t, c] : i.terms) r = add_scaled(r, as_index(t), c);
+    return r;
+  }
+
+  TapeId value(TapeId t) {
+    if (t == kNoTape) return kNoTape;
+    if (auto it = done_.find(t); it != done_.end()) return it->second;
+    TapeId r = copy(from_.tape[static_cast<size_t>(t)]);
+    done_[t] = r;
+    return r;
+  }
+
+ private:
+  /// Quotients and remainders become affine where the new loops allow it.
+  Index as_index(TapeId t) {
+    const Instruction& i = from_.tape[static_cast<size_t>(t)];
+    if (i.op == TapeOp::kDivide || i.op == TapeOp::kModulo) {
+      Index q;
+      Index r;
+      to_.divide(index(i.index), i.a, q, r);
+      return i.op == TapeOp::kDivide ? q : r;
+    }
+    if (i.op == TapeOp::kStart) return to_.start(value(i.args[0]), i.a);
+    return to_.term(value(t));
+  }
+
+  TapeId copy(const Instruction& i) {
+    switch (i.op) {
+      case TapeOp::kConstant:
+        return to_.constant(i.type, i.bits.data());
+      case TapeOp::kIndex:
+        return to_.index_value(index(i.index));
+      case TapeOp::kInRange: {
+        TapeId r = to_.in_range(index(i.index), i.a);
+        return r == kNoTape ? to_.integer(COLLET_TYPE_PRED, 1) : r;
+      }
+      case TapeOp::kLoad: {
+        Index at = index(i.index);
+        TapeId mask = value(i.mask);
+        return to_.load_at(buffers_[i.buffer], at, mask);
+      }
+      case TapeOp::kOp: {
+        std::vector<TapeId> args;
+        for (TapeId a : i.args) args.push_back(value(a));
+        return to_.op(i.opcode, i.type, std::move(args), i.a, i.b);
+      }
+      default:
+        return to_.index_value(as_index_of(i));
+    }
+  }
+
+  Index as_index_of(const Instruction& i) {
+    Index q;
+    Index r;
+    if (i.op == TapeOp::kStart) return to_.start(value(i.args[0]), i.a);
+    to_.divide(index(i.index), i.a, q, r);
+    return i.op == TapeOp::kDivide ? q : r;
+  }
+
+  const Kernel& from_;
+  const std::vector<ValueId>& buffers_;
+  std::vector<Index> loops_;
+  Tracer& to_;
+  Kernel& target_;
+  std::map<TapeId, TapeId> done_;
+};
+
+/// A run of loops that act as one: outermost first.
+using Group = std::vector<size_t>;
+
+int64_t extent(const Kernel& k, const Group& g) {
+  int64_t n = 1;
+  for (size_t l : g) n *= k.loops[l].size;
+  return n;
+}
+
+/// The step with which an index walks the loops of a group as one; false where it does not.
+bool step_of(const Kernel& k, const Index& index, const Group& g, int64_t& step) {
+  step = 0;
+  int64_t inside = 1;
+  bool first = true;
+  for (size_t i = g.size(); i-- > 0;) {
+    const int64_t size = k.loops[g[i]].size;
+    if (size == 1) continue;
+    const int64_t c = index.coefficient(g[i]);
+    if (first) {
+      step = c;
+      first = false;
+    } else if (c != step * inside) {
+      return false;
+    }
+    inside *= size;
+  }
+  return true;
+}
+
+struct Side {
+  TapeId value = kNoTape;
+  const Instruction* load = nullptr;  ///< where the value is a plain load
+  uint64_t deps = 0;
+};
+
+class Finder {
+ public:
+  Finder(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out)
+      : plan_(plan), k_(plan.kernel), graph_(graph), target_(target), out_(out) {}
+
+  bool run() {
+    if (!match() || !group() || !worthwhile()) return false;
+    choose_tile();
+    out_.type = type_;
+    out_.result = plan_.buffers[store_->buffer];
+    if (!operand_a()) return false;
+    operand_b();
+    return true;
+  }
+
+ private:
+  const Instruction& at(TapeId t) const { return k_.tape[static_cast<size_t>(t)]; }
+
+  Side side(TapeId t, const std::vector<uint64_t>& deps) const {
+    Side s;
+    s.value = t;
+    s.deps = deps[static_cast<size_t>(t)];
+    const Instruction& i = at(t);
+    if (i.op == TapeOp::kLoad && i.mask == kNoTape && i.index.terms.empty() && i.type == type_) s.load = &i;
+    return s;
+  }
+
+  /// One store of one sum of one product.
+  bool match() {
+    if (k_.reductions.size() != 1 || k_.stores.size() != 1 || !k_.updates.empty()) return false;
+    store_ = &k_.stores[0];
+    if (store_->mask != kNoTape || !store_->index.terms.empty()) return false;
+    const Instruction& stored = at(store_->value);
+    out_.converts = stored.op == TapeOp::kOp && stored.opcode == COLLET_OP_CONVERT;
+    if ((out_.converts ? at(stored.args[0]) : stored).op != TapeOp::kReduced) return false;
+    const Reduction& r = k_.reductions[0];
+    if (r.combine != COLLET_COMBINE_ADD || r.inputs.size() != 1 || r.condition != kNoTape) return false;
+    type_ = r.types[0];
+    if (type_ != COLLET_TYPE_F32 && type_ != COLLET_TYPE_F64) return false;
+    const Instruction& init = at(r.inits[0]);
+    if (init.op != TapeOp::kConstant || (init.bits[0] << 1) != 0) return false;
+    const Instruction& product = at(r.inputs[0]);
+    if (product.op != TapeOp::kOp || product.opcode != COLLET_OP_MULTIPLY) return false;
+    if (k_.loops.size() > 60) return false;
+    auto deps = loop_dependencies(k_);
+    lhs_ = side(product.args[0], deps);
+    rhs_ = side(product.args[1], deps);
+    return true;
+  }
+
+  bool has(uint64_t set, size_t loop) const { return (set >> loop & 1) != 0; }
+
+  /// Sorts the loops into rows, columns, depth and batches.
+  bool group() {
+    // Columns are on the side whose loop is contiguous in the result.
+    size_t unit = k_.loops.size();
+    for (size_t l = 0; l < k_.outer; ++l) {
+      if (k_.loops[l].size > 1 && store_->index.coefficient(l) == 1) unit = l;
+    }
+    if (unit == k_.loops.size()) {  // one column, or none contiguous
+      for (size_t l = 0; l < k_.outer; ++l) {
+        if (k_.loops[l].size > 1) return false;
+      }
+    }
+    if (unit < k_.loops.size() && has(lhs_.deps, unit) && !has(rhs_.deps, unit)) std::swap(lhs_, rhs_);
+    std::vector<size_t> loops;
+    for (size_t l = 0; l < k_.outer; ++l) {
+      if (k_.loops[l].size > 1) loops.push_back(l);
+    }
+    std::stable_sort(loops.begin(), loops.end(),
+                     [&](size_t x, size_t y) { return store_->index.coefficient(x) > store_->index.coefficient(y); });
+    int64_t next_column = 1;
+    int64_t next_row = 0;
+    for (size_t i = loops.size(); i-- > 0;) {
+      const size_t l = loops[i];
+      const int64_t c = store_->index.coefficient(l);
+      const int64_t size = k_.loops[l].size;
+      const bool in_lhs = has(lhs_.deps, l);
+      const bool in_rhs = has(rhs_.deps, l);
+      if (in_rhs && !in_lhs && c == next_column) {
+        columns_.insert(columns_.begin(), l);
+        next_column = c * size;
+      } else if (in_lhs && !in_rhs && (rows_.empty() || c == next_row)) {
+        rows_.insert(rows_.begin(), l);
+        if (next_row == 0) out_.ldc = c;
+        next_row = c * size;
+      } else {
+        batch_.insert(batch_.begin(), l);
+      }
+    }
+    for (size_t l = k_.outer; l < k_.loops.size(); ++l) {
+      if (k_.loops[l].size == 1) continue;
+      if (!has(lhs_.deps, l) || !has(rhs_.deps, l)) return false;
+      depth_.push_back(l);
+    }
+    out_.rows = extent(k_, rows_);
+    out_.columns = extent(k_, columns_);
+    out_.depth = extent(k_, depth_);
+    if (rows_.empty()) out_.ldc = out_.columns;
+    out_.c_offset = store_->index.constant;
+    for (size_t l : batch_) out_.batch.emplace_back(k_.loops[l].size, store_->index.coefficient(l));
+    return out_.rows > 0 && out_.columns > 0 && out_.depth > 0;
+  }
+
+  bool worthwhile() const {
+    if (out_.columns < 4 || out_.depth < 4) return false;
+    if (out_.rows == 1 && !direct_b()) return false;  // each element of b is used once: packing it costs more
+    if (out_.rows < 4 && !direct_b() && out_.depth * out_.columns > 4096) return false;
+    return out_.rows * out_.columns * out_.depth * out_.batches() >= 2048;
+  }
+
+  bool direct_b() const {
+    int64_t step = 0;
+    int64_t column = 0;
+    return rhs_.load && step_of(k_, rhs_.load->index, depth_, step) &&
+           step_of(k_, rhs_.load->index, columns_, column) && column == 1;
+  }
+
+  void choose_tile() {
+    const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+    out_.lanes = target_.vector_bits / 8 / bytes;
+    const bool many = target_.vector_bits >= 512;  // 32 registers
+    const int room = many ? 28 : 12;
+    const int64_t most = many ? 14 : 6;
+    const int64_t tiles = (out_.rows + most - 1) / most;
+    out_.tile_rows = static_cast<int>((out_.rows + tiles - 1) / tiles);
+    const int64_t needed = (out_.columns + out_.lanes - 1) / out_.lanes;
+    int vectors = std::min(room / out_.tile_rows, 8);
+    if (out_.tile_rows > 6 && vectors > 2 && needed % vectors != 0) vectors = 2;
+    out_.vectors = static_cast<int>(std::min<int64_t>(std::max(vectors, 1), needed));
+  }
+
+  /// Loop variables of the old kernel as expressions in the new one's.
+  void spread(Tracer& tracer, const Group& g, Index linear, std::vector<Index>& loops) const {
+    Dims dims;
+    for (size_t l : g) dims.push_back(k_.loops[l].size);
+    Position p = tracer.delinearize(std::move(linear), dims);
+    for (size_t i = 0; i < g.size(); ++i) loops[g[i]] = p[i];
+  }
+
+  Group dependent(const Group& g, uint64_t deps) const {
+    Group r;
+    for (size_t l : g) {
+      if (has(deps, l)) r.push_back(l);
+    }
+    return r;
+  }
+
+  /// Number of different matrices, and which one each batch uses.
+  void batches_of(ProductOperand& o, uint64_t deps) const {
+    Group used = dependent(batch_, deps);
+    o.batches = extent(k_, used);
+    int64_t step = o.batches;
+    for (size_t l : batch_) {
+      const int64_t size = k_.loops[l].size;
+      if (has(deps, l)) {
+        step /= size;
+        o.batch_of.emplace_back(size, step);
+      } else {
+        o.batch_of.emplace_back(size, 0);
+      }
+    }
+  }
+
+  bool direct(ProductOperand& o, const Side& s, const Group& lines) const {
+    if (!s.load) return false;
+    const Index& index = s.load->index;
+    if (!step_of(k_, index, depth_, o.depth) || !step_of(k_, index, lines, o.row)) return false;
+    o.value = plan_.buffers[s.load->buffer];
+    o.offset = index.constant;
+    for (size_t l : batch_) o.batch.emplace_back(k_.loops[l].size, index.coefficient(l));
+    return true;
+  }
+
+  bool operand_a() {
+    ProductOperand& a = out_.a;
+    if (direct(a, lhs_, rows_)) {
+      const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+      const bool small = out_.columns <= 2 * out_.panel() || out_.rows <= out_.tile_rows;
+      const bool clashes = a.row * bytes % 2048 == 0 && out_.depth > 64;  // rows that share a set of the cache
+      if (a.depth == 1 && (small || !clashes)) return true;
+      if (a.row == 1 && small) return true;  // the micro-kernel walks it the other way
+    }
+    a = {};
+    pack_a();
+    return true;
+  }
+
+  void pack_a() {
+    ProductOperand& o = out_.a;
+    o.packed = true;
+    batches_of(o, lhs_.deps);
+    const Group used = dependent(batch_, lhs_.deps);
+    const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+    const int64_t line = 64 / bytes;
+    int64_t pitch = (out_.depth + line - 1) / line * line;
+    if (pitch / line % 2 == 0) pitch += line;
+    o.row = pitch;
+    o.depth = 1;
+    Kernel& k = o.pack.kernel;
+    k.loops.push_back({o.batches * out_.rows});
+    for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
+    k.outer = k.loops.size();
+    Tracer tracer(graph_, k, [](ValueId) { return true; });
+    std::vector<Index> loops(k_.loops.size());
+    Index batch;
+    Index row;
+    tracer.divide(loop_index(0), out_.rows, batch, row);
+    spread(tracer, used, batch, loops);
+    spread(tracer, rows_, row, loops);
+    Index to = add_scaled({}, loop_index(0), pitch);
+    Index linear;
+    for (size_t i = 0; i < depth_.size(); ++i) loops[depth_[i]] = loop_index(1 + i);
+    int64_t step = 1;
+    for (size_t i = depth_.size(); i-- > 0;) {
+      linear = add_scaled(linear, loop_index(1 + i), step);
+      step *= k_.loops[depth_[i]].size;
+    }
+    finish_pack(o, tracer, lhs_, std::move(loops), add_scaled(to, linear, 1));
+  }
+
+  void operand_b() {
+    ProductOperand& b = out_.b;
+    if (direct(b, rhs_, columns_) && (b.row == 1 || out_.columns == 1)) {
+      // Reading it in place is best where it is read once or twice.
+      if (out_.rows <= 2 * out_.tile_rows || out_.depth * b.depth < 4096) return;
+    }
+    b = {};
+    b.packed = true;
+    batches_of(b, rhs_.deps);
+    const Group used = dependent(batch_, rhs_.deps);
+    const int64_t width = out_.panel();
+    const int64_t panels = (out_.columns + width - 1) / width;
+    b.depth = width;
+    b.row = 1;
+    Kernel& k = b.pack.kernel;
+    k.loops.push_back({b.batches * panels});
+    for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
+    k.loops.push_back({width});
+    k.outer = k.loops.size();
+    Tracer tracer(graph_, k, [](ValueId) { return true; });
+    std::vector<Index> loops(k_.loops.size());
+    Index batch;
+    Index panel;
+    tracer.divide(loop_index(0), panels, batch, panel);
+    const size_t lane = depth_.size() + 1;
+    Index column = add_scaled(loop_index(lane), panel, width);
+    TapeId mask = tracer.in_range(column, out_.columns);
+    spread(tracer, used, batch, loops);
+    spread(tracer, columns_, column, loops);
+    Index to = add_scaled(loop_index(lane), loop_index(0), out_.depth * width);
+    int64_t step = width;
+    for (size_t i = depth_.size(); i-- > 0;) {
+      loops[depth_[i]] = loop_index(1 + i);
+      to = add_scaled(to, loop_index(1 + i), step);
+      step *= k_.loops[depth_[i]].size;
+    }
+    tracer.guard(mask);
+    finish_pack(b, tracer, rhs_, std::move(loops), to);
+  }
+
+  void finish_pack(ProductOperand& o, Tracer& tracer, const Side& s, std::vector<Index> loops, const Index& to) {
+    Rewriter rewriter(k_, plan_.buffers, std::move(loops), tracer, o.pack.kernel);
+    TapeId x = tracer.convert(rewriter.value(s.value), type_);
+    o.pack.buffers = tracer.buffers();
+    o.pack_output = static_cast<uint32_t>(o.pack.buffers.size());
+    o.pack.buffers.push_back(kNone);
+    o.pack.kernel.buffers = o.pack_output + 1;
+    o.pack.kernel.stores.push_back({o.pack_output, x, to, kNoTape});
+  }
+
+  const KernelPlan& plan_;
+  const Kernel& k_;
+  const Graph& graph_;
+  const Target& target_;
+  Product& out_;
+  const Store* store_ = nullptr;
+  uint32_t type_ = 0;
+  Side lhs_;
+  Side rhs_;
+  Group rows_;
+  Group columns_;
+  Group depth_;
+  Group batch_;
+};
+
+}  // namespace
+
+MicroKernel Product::micro(int64_t tile, int64_t tile_columns) const {
+  MicroKernel m;
+  m.type = type;
+  m.rows = static_cast<int>(tile);
+  m.vectors = static_cast<int>((tile_columns + lanes - 1) / lanes);
+  m.masked = tile_columns % lanes != 0;
+  m.by_depth = a.depth != 1;
+  return m;
+}
+
+bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out) {
+  return Finder(plan, graph, target, out).run();
+}
+
+}  // namespace collet::codegen

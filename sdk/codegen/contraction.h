@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Matrix products: a kernel that sums products of two loads is a product of matrices, whatever op it came from. Rows,
+/// columns and the depth are found from how the loops move through the operands; operands that do not lie as the
+/// micro-kernel wants them are packed by kernels of their own, with their producers fused in.
+
+#include <collet/types.h>
+
+#include <compare>
+#include <memory>
+#include <vector>
+
+#include "sdk/codegen/kernels.h"
+#include "sdk/codegen/target.h"
+
+namespace collet::codegen {
+
+/// The innermost function: rows x (vectors * lanes) elements of the result in registers.
+struct MicroKernel {
+  uint32_t type = 0;  ///< COLLET_TYPE_F32 or F64
+  int rows = 1;
+  int vectors = 1;
+  bool masked = false;    ///< the last vector may be partial
+  bool by_depth = false;  ///< a's rows are neighbours, its depth is a_step apart; else the other way round
+  auto operator<=>(const MicroKernel&) const = default;
+};
+
+/// c[rows, columns] (+)= a[rows, depth] * b[depth, columns]. Steps are in elements: a's between rows (or steps of the
+/// depth), b's between steps of the depth, c's between rows. `tail` lanes of the last vector count where it is masked.
+using MicroFunction = void (*)(const char* a, const char* b, char* c, int64_t depth, int64_t a_step, int64_t b_step,
+                               int64_t c_step, int64_t tail, int64_t accumulate);
+
+/// An operand of a product: where it is read from.
+struct ProductOperand {
+  bool packed = false;
+  KernelPlan pack;           ///< writes row (or panel) after row; loop 0 is the row or panel over all batches
+  uint32_t pack_output = 0;  ///< its buffer that is the packed memory
+  ValueId value = kNone;     ///< read directly: the value, and where its first element is
+  int64_t offset = 0;
+  int64_t row = 0;                                    ///< direct: step of one row (a) or column (b: 1)
+  int64_t depth = 0;                                  ///< direct: step of one step of the depth
+  std::vector<std::pair<int64_t, int64_t>> batch;     ///< direct: (extent, step), outermost first
+  int64_t batches = 1;                                ///< packed: number of different matrices
+  std::vector<std::pair<int64_t, int64_t>> batch_of;  ///< packed: (extent, step in matrices)
+};
+
+/// A product of matrices for each batch.
+struct Product {
+  uint32_t type = 0;      ///< in which it is computed
+  bool converts = false;  ///< the result is of another type: it is computed aside and converted
+  ValueId result = kNone;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t depth = 0;
+  int64_t ldc = 0;
+  int64_t c_offset = 0;
+  std::vector<std::pair<int64_t, int64_t>> batch;  ///< (extent, step in the result), outermost first
+  ProductOperand a;
+  ProductOperand b;
+  int tile_rows = 1;
+  int vectors = 1;
+  int lanes = 1;
+  int64_t panel() const { return static_cast<int64_t>(vectors) * lanes; }
+  int64_t batches() const {
+    int64_t n = 1;
+    for (auto& level : batch) n *= level.first;
+    return n;
+  }
+  /// The function for a tile of that many rows and columns.
+  MicroKernel micro(int64_t tile, int64_t tile_columns) const;
+};
+
+/// Finds the product in a kernel whose tape has not been collapsed; false where it is none, or better left as it is.
+bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out);
+
+}  // namespace collet::codegen
