@@ -139,9 +139,7 @@ InstrId Builder::bitcast_convert(InstrId x, Type to) {
 InstrId Builder::reshape(InstrId x, std::span<const int64_t> to) {
   const Shape& from = shape(x);
   if (std::equal(to.begin(), to.end(), from.dims().begin(), from.dims().end()) && !from.has_dynamic()) return x;
-  auto* attrs = module_.make<ReshapeAttrs>();
-  attrs->inferred_dimension = -1;
-  return op(Op::RESHAPE, Shape::array(from.type(), to), {x}, attrs);
+  return op(Op::RESHAPE, Shape::array(from.type(), to), {x});
 }
 
 InstrId Builder::transpose(InstrId x, std::span<const int64_t> permutation) {
