@@ -16,7 +16,7 @@ Shape one_or_tuple(std::vector<Shape> shapes) {
 Expected<std::vector<Shape>> array_operands(const InferInput& in) {
   std::vector<Shape> shapes;
   for (size_t i = 0; i < in.operands.size(); ++i) {
-    COLLET_TRY(expect_array(in, i, concat("operand ", i)));
+    COLLET_TRY(expect_array(in, i));
     shapes.push_back(in.operand(i).without_layout());
   }
   return shapes;

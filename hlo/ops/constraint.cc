@@ -64,7 +64,8 @@ DimList DimList::of(const Shape& shape) {
 }
 
 Shape with_dims_of(const Shape& shape, Type type) {
-  return shape.without_layout().with_type(type);
+  const Shape plain = shape.without_layout();
+  return plain.type() == type ? plain : plain.with_type(type);
 }
 
 Shape join_dims(const Shape& a, const Shape& b, Type type) {
@@ -120,6 +121,7 @@ Expected<Signature> signature(const Module& module, Op op, CompId id) {
 
 Status expect_array(const InferInput& in, size_t i, std::string_view role) {
   if (in.operand(i).is_array()) return ok_status();
+  if (role.empty()) return broken(in.op, "", "operand ", i, " must be an array, but is ", in.operand(i));
   return broken(in.op, "", role, " must be an array, but is ", in.operand(i));
 }
 

@@ -129,8 +129,8 @@ struct Signature {
 };
 /// An error when `computation` is none, has no root or misses a parameter.
 Expected<Signature> signature(const Module& module, Op op, CompId computation);
-/// An error when operand `i` (called `role` in the message) is not an array.
-Status expect_array(const InferInput& in, size_t i, std::string_view role);
+/// An error when operand `i` is not an array; the message calls it `role`, or by its number.
+Status expect_array(const InferInput& in, size_t i, std::string_view role = {});
 /// Whether `shape` is an array of rank 0, of `type` unless that is Invalid.
 bool is_scalar_of(const Shape& shape, Type type = Type::Invalid);
 /// A computation that folds n values and n values to n values, as reduce and its kin call.

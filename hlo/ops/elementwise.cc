@@ -6,13 +6,13 @@ namespace {
 
 // Operands of one shape; their dimensions joined.
 Expected<Shape> joined(const InferInput& in, std::string_view label, Type type) {
-  for (size_t i = 0; i < in.operands.size(); ++i) COLLET_TRY(expect_array(in, i, concat("operand ", i)));
+  for (size_t i = 0; i < in.operands.size(); ++i) COLLET_TRY(expect_array(in, i));
   Shape out = with_dims_of(in.operand(0), type);
   for (size_t i = 1; i < in.operands.size(); ++i) {
     if (!dims_agree(out, in.operand(i)))
       return broken(in.op, label, "operand shapes differ: ", in.operand(0), " and ", in.operand(i),
                     " (there is no implicit broadcast)");
-    out = join_dims(out, in.operand(i), type);
+    if (out.has_dynamic() || in.operand(i).has_dynamic()) out = join_dims(out, in.operand(i), type);
   }
   return out;
 }
@@ -39,7 +39,7 @@ Expected<Shape> infer_unary(const InferInput& in) {
 Expected<Shape> infer_binary(const InferInput& in) {
   const Shape& lhs = in.operand(0);
   const Shape& rhs = in.operand(1);
-  for (size_t i = 0; i < 2; ++i) COLLET_TRY(expect_array(in, i, concat("operand ", i)));
+  for (size_t i = 0; i < 2; ++i) COLLET_TRY(expect_array(in, i));
   if (!types_agree(lhs.type(), rhs.type()))
     return broken(in.op, "C1", "element types differ: lhs is ", lhs, ", rhs is ", rhs);
   if (in.op == Op::COMPARE) return joined(in, "C2", Type::PRED);

@@ -207,8 +207,8 @@ Expected<Shape> infer_scatter(const InferInput& in) {
   std::vector<Shape> scalars;
   scalars.reserve(n);
   for (size_t i = 0; i < n; ++i) {
-    COLLET_TRY(expect_array(in, i, concat("input ", i)));
-    COLLET_TRY(expect_array(in, n + 1 + i, concat("updates ", i)));
+    COLLET_TRY(expect_array(in, i));
+    COLLET_TRY(expect_array(in, n + 1 + i));
     if (!dims_agree(in.operand(0), in.operand(i)))
       return broken(in.op, "C1", "input shapes differ: ", in.operand(0), " and ", in.operand(i));
     if (!dims_agree(in.operand(n + 1), in.operand(n + 1 + i)))

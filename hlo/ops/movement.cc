@@ -40,7 +40,7 @@ Expected<Shape> infer_concatenate(const InferInput& in) {
   Type type = first.type();
   DimList dims = DimList::of(first);
   for (size_t i = 1; i < in.operands.size(); ++i) {
-    COLLET_TRY(expect_array(in, i, concat("operand ", i)));
+    COLLET_TRY(expect_array(in, i));
     const Shape& next = in.operand(i);
     if (!types_agree(type, next.type()))
       return broken(in.op, "C1", "element types differ: operand 0 is ", first, ", operand ", i, " is ", next);

@@ -13,7 +13,7 @@ Expected<Shape> infer_fold(const InferInput& in) {
   const Shape& first = in.operand(0);
   std::vector<Type> types;
   for (size_t i = 0; i < n; ++i) {
-    COLLET_TRY(expect_array(in, i, concat("input ", i)));
+    COLLET_TRY(expect_array(in, i));
     if (!dims_agree(first, in.operand(i)))
       return broken(in.op, "C1", "input shapes differ: input 0 is ", first, ", input ", i, " is ", in.operand(i));
     types.push_back(in.operand(i).type());
@@ -37,7 +37,7 @@ Expected<Shape> infer_fold(const InferInput& in) {
 Expected<Shape> map_shape(const InferInput& in) {
   const Shape* shape = in.operands[0];
   for (size_t i = 0; i < in.operands.size(); ++i) {
-    COLLET_TRY(expect_array(in, i, concat("operand ", i)));
+    COLLET_TRY(expect_array(in, i));
     const Shape& next = in.operand(i);
     if (dims_agree(*shape, next) || next.is_scalar()) continue;
     if (!shape->is_scalar()) return broken(in.op, "C1", "operand shapes differ: ", *shape, " and ", next);

@@ -143,13 +143,16 @@ Expected<Shape> infer_shape(const InferInput& in) {
 }
 
 Expected<Shape> infer_shape(const Module& module, const Instruction& instr) {
-  std::vector<const Shape*> operands;
-  operands.reserve(instr.operands.size());
-  for (InstrId id : instr.operands) {
-    if (index_of(id) >= module.instruction_limit()) return broken(instr.op, "", "has an operand that does not exist");
-    operands.push_back(&module[id].shape);
+  const size_t n = instr.operands.size();
+  std::array<const Shape*, 8> few;  // most have no more
+  std::vector<const Shape*> many(n > few.size() ? n : 0);
+  const Shape** operands = n > few.size() ? many.data() : few.data();
+  for (size_t i = 0; i < n; ++i) {
+    if (index_of(instr.operands[i]) >= module.instruction_limit())
+      return broken(instr.op, "", "has an operand that does not exist");
+    operands[i] = &module[instr.operands[i]].shape;
   }
-  return infer_shape({module, instr.op, operands, instr.attrs, instr.called, &instr.shape});
+  return infer_shape({module, instr.op, {operands, n}, instr.attrs, instr.called, &instr.shape});
 }
 
 Status verify_instruction(const Module& module, const Instruction& instr) {

@@ -39,7 +39,7 @@ Expected<Shape> infer_sort(const InferInput& in) {
   if (in.op == Op::TOPK) return infer_topk(in);
   const Shape& first = in.operand(0);
   for (size_t i = 0; i < in.operands.size(); ++i) {
-    COLLET_TRY(expect_array(in, i, concat("operand ", i)));
+    COLLET_TRY(expect_array(in, i));
     if (!dims_agree(first, in.operand(i)))
       return broken(in.op, "C3", "operand shapes differ: operand 0 is ", first, ", operand ", i, " is ", in.operand(i));
   }

@@ -11,7 +11,7 @@ Expected<Shape> infer_reduce_window(const InferInput& in) {
   const Shape& first = in.operand(0);
   std::vector<Type> types;
   for (size_t i = 0; i < n; ++i) {
-    COLLET_TRY(expect_array(in, i, concat("input ", i)));
+    COLLET_TRY(expect_array(in, i));
     if (!dims_agree(first, in.operand(i)))
       return broken(in.op, "C2", "input shapes differ: input 0 is ", first, ", input ", i, " is ", in.operand(i));
     types.push_back(in.operand(i).type());

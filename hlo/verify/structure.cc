@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <unordered_set>
+#include <functional>
+#include <utility>
 
 #include "hlo/verify/context.h"
 
@@ -128,11 +129,18 @@ bool check_root(Context& context, const Places& places, CompId c) {
 }
 
 void check_names(Context& context, const Computation& computation) {
-  std::unordered_set<std::string_view> names;
-  names.reserve(computation.order.size());
-  for (InstrId id : computation.order)
-    if (!names.insert(context.module[id].name).second && !context.full())
-      context.complain(context.module[id], "the name occurs twice in its computation");
+  const auto name = [&](InstrId id) { return context.module[id].name; };
+  std::vector<std::pair<size_t, uint32_t>> hashes;
+  hashes.reserve(computation.order.size());
+  for (InstrId id : computation.order) hashes.emplace_back(std::hash<std::string_view>()(name(id)), index_of(id));
+  std::sort(hashes.begin(), hashes.end());
+  for (size_t i = 1; i < hashes.size(); ++i)
+    for (size_t k = i; k-- > 0 && hashes[k].first == hashes[i].first && !context.full();)
+      if (const auto id = static_cast<InstrId>(hashes[i].second);
+          name(id) == name(static_cast<InstrId>(hashes[k].second))) {
+        context.complain(context.module[id], "the name occurs twice in its computation");
+        break;
+      }
 }
 
 // Control edges stay inside of a computation and close no circle with the operands.
