@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <sstream>
+
+#include "hlo/stablehlo/byte_reader.h"
+#include "hlo/stablehlo/bytecode.h"
+#include "hlo/stablehlo/import.h"
+#include "hlo/stablehlo/text.h"
+
+namespace collet::hlo {
+namespace {
+
+Expected<std::unique_ptr<Module>> import_text(std::string_view text) {
+  COLLET_ASSIGN(std::unique_ptr<mlir::Program> program, mlir::read_text(text, "test"));
+  return import_program(*program);
+}
+
+/// The opcodes of the entry, in order.
+std::vector<Op> entry_ops(const Module& module) {
+  std::vector<Op> out;
+  for (InstrId id : module.entry_computation().order) out.push_back(module[id].op);
+  return out;
+}
+
+TEST(ByteReader, ReadsPrefixVarints) {
+  const auto read = [](std::string_view bytes) {
+    mlir::ByteReader r(bytes);
+    const uint64_t v = r.varint();
+    EXPECT_FALSE(r.failed());
+    EXPECT_TRUE(r.done());
+    return v;
+  };
+  EXPECT_EQ(read("\x01"), 0u);
+  EXPECT_EQ(read("\xFF"), 127u);
+  EXPECT_EQ(read(std::string_view("\x02\x02", 2)), 128u);
+  EXPECT_EQ(read(std::string_view("\x00\x01\x02\x03\x04\x05\x06\x07\x08", 9)), 0x0807060504030201u);
+}
+
+TEST(ByteReader, FailsPastTheEnd) {
+  mlir::ByteReader r(std::string_view("\x02", 1));
+  EXPECT_EQ(r.varint(), 0u);
+  EXPECT_TRUE(r.failed());
+}
+
+TEST(StableHloText, TranslatesPrettyForms) {
+  auto module = import_text(R"(
+func.func @main(%a: tensor<2x3xf32>, %b: tensor<3xf32>) -> tensor<2xf32> {
+  %c = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+  %0 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<3xf32>) -> tensor<2x3xf32>
+  %1 = stablehlo.multiply %a, %0 : tensor<2x3xf32>
+  %2 = stablehlo.reduce(%1 init: %c) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+  return %2 : tensor<2xf32>
+})");
+  ASSERT_TRUE(module.ok()) << module.status().to_string();
+  EXPECT_EQ(entry_ops(**module),
+            (std::vector<Op>{Op::PARAMETER, Op::PARAMETER, Op::CONSTANT, Op::BROADCAST, Op::MULTIPLY, Op::REDUCE}));
+}
+
+TEST(StableHloText, LoopsTakeWhatTheyCapture) {
+  auto module = import_text(R"(
+func.func @main(%n: tensor<i32>, %step: tensor<i32>) -> tensor<i32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %r = stablehlo.while(%i = %zero) : tensor<i32>
+  cond {
+    %p = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %j = stablehlo.add %i, %step : tensor<i32>
+    stablehlo.return %j : tensor<i32>
+  }
+  return %r : tensor<i32>
+})");
+  ASSERT_TRUE(module.ok()) << module.status().to_string();
+  for (InstrId id : (*module)->entry_computation().order) {
+    const Instruction& instr = (**module)[id];
+    if (instr.op != Op::WHILE) continue;
+    EXPECT_EQ(instr.shape.to_string(), "(s32[], s32[], s32[])");
+    return;
+  }
+  FAIL() << "there is no loop";
+}
+
+TEST(StableHloText, ReadsStructuredAttributesOfTheGenericForm) {
+  auto module = import_text(R"(
+func.func @main(%x: tensor<5x6xf32>, %i: tensor<2x1xi32>) -> tensor<2x6xf32> {
+  %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0],
+    start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 6>}> : (tensor<5x6xf32>, tensor<2x1xi32>) -> tensor<2x6xf32>
+  return %0 : tensor<2x6xf32>
+})");
+  ASSERT_TRUE(module.ok()) << module.status().to_string();
+  const Instruction& gather = (**module)[(*module)->entry_computation().root];
+  ASSERT_EQ(gather.op, Op::GATHER);
+  EXPECT_EQ(gather.as<GatherAttrs>().offset_dims[0], 1);
+  EXPECT_EQ(gather.as<GatherAttrs>().index_vector_dim, 1);
+}
+
+TEST(StableHloText, QuantizedArithmeticBecomesPlain) {
+  auto module = import_text(R"(
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.uniform_quantize %x : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.5:1>>
+  %1 = stablehlo.abs %0 : tensor<4x!quant.uniform<i8:f32, 0.5:1>>
+  %2 = stablehlo.uniform_dequantize %1 : (tensor<4x!quant.uniform<i8:f32, 0.5:1>>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+})");
+  ASSERT_TRUE(module.ok()) << module.status().to_string();
+  for (InstrId id : (*module)->entry_computation().order)
+    if ((**module)[id].op == Op::ABS) {
+      EXPECT_EQ((**module)[id].shape.to_string(), "f32[4]");
+      return;
+    }
+  FAIL() << "there is no abs";
+}
+
+struct Complaint {
+  const char* text;
+  uint32_t line;
+  const char* message;
+};
+
+class StableHloComplaints : public testing::TestWithParam<Complaint> {};
+
+TEST_P(StableHloComplaints, NameThePlace) {
+  Diagnostics diagnostics;
+  EXPECT_EQ(mlir::read_text(GetParam().text, diagnostics), nullptr);
+  ASSERT_EQ(diagnostics.list().size(), 1u);
+  EXPECT_EQ(diagnostics.list()[0].line, GetParam().line);
+  EXPECT_NE(diagnostics.list()[0].message.find(GetParam().message), std::string::npos) << diagnostics.list()[0].message;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Text, StableHloComplaints,
+    testing::Values(
+        Complaint{"func.func @main() {\n  return %x : tensor<f32>\n}", 2, "undefined value %x"},
+        Complaint{"func.func @main(%a: tensor<2xq32>) {\n}", 1, "unknown type 'q32'"},
+        Complaint{"func.func @main() {\n  %c = stablehlo.constant dense<[1, 2]> : tensor<3xi32>\n}", 2, "elements for"},
+        Complaint{"func.func @main() {\n", 2, "ends inside"},
+        Complaint{"func.func @main() {\n  %0:2 = stablehlo.constant dense<1> : tensor<i32>\n}", 3, "2 are named"},
+        Complaint{"", 1, "holds no program"}));
+
+TEST(StableHloImport, RefusesRecursion) {
+  auto module = import_text(
+      "func.func @main() -> tensor<f32> {\n  %0 = call @main() : () -> tensor<f32>\n"
+      "  return %0 : tensor<f32>\n}");
+  ASSERT_FALSE(module.ok());
+  EXPECT_NE(module.status().message().find("calls itself"), std::string::npos);
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream out;
+  out << file.rdbuf();
+  return out.str();
+}
+
+/// Text and artifact of each program in the corpus give the same instructions.
+TEST(StableHloCorpus, TextAndArtifactAgree) {
+  const char* corpus = std::getenv("COLLET_CORPUS_DIR");
+  if (!corpus) {
+    const char* required = std::getenv("COLLET_REQUIRE_CORPUS");
+    ASSERT_FALSE(required && *required == '1') << "the corpus is required and COLLET_CORPUS_DIR is not set";
+    GTEST_SKIP() << "without COLLET_CORPUS_DIR 2,940 programs were not read";
+  }
+  size_t programs = 0, read = 0;
+  std::map<std::string, size_t> refused;
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(corpus) / "stablehlo-testdata")) {
+    if (entry.path().extension() != ".mlir") continue;
+    ++programs;
+    const std::string contents = read_file(entry.path());
+    const std::vector<std::string_view> pieces = mlir::split_programs(contents);
+    if (pieces.size() != 1) {
+      // Several programs of functions that take nothing.
+      for (std::string_view piece : pieces) {
+        auto program = mlir::read_text(piece, entry.path().string());
+        ASSERT_TRUE(program.ok()) << program.status().to_string();
+        for (std::string_view name : functions_without_arguments(**program))
+          EXPECT_TRUE(import_program(**program, {.entry = name}).ok()) << entry.path() << " @" << name;
+      }
+      ++read;
+      continue;
+    }
+    auto text = import_text(contents);
+    std::filesystem::path twin = entry.path();
+    twin += "bc";
+    if (!text.ok()) {
+      EXPECT_EQ(text.status().code(), Code::Unimplemented) << entry.path() << text.status().to_string();
+      ++refused[text.status().message()];
+      continue;
+    }
+    ++read;
+    if (!std::filesystem::exists(twin)) continue;
+    auto program = mlir::read_bytecode(read_file(twin));
+    ASSERT_TRUE(program.ok()) << twin << program.status().to_string();
+    auto artifact = import_program(**program);
+    ASSERT_TRUE(artifact.ok()) << twin << artifact.status().to_string();
+    if ((*artifact)->instruction_count() != (*text)->instruction_count()) {
+      // An artifact is written after rewriting; CHLO and quantized forms differ, but the signature stays.
+      const Module& a = **artifact;
+      EXPECT_TRUE(a[a.entry_computation().root].shape.compatible((**text)[(*text)->entry_computation().root].shape))
+          << twin;
+    }
+  }
+  EXPECT_GT(programs, 1000u);
+  EXPECT_GE(read * 100, programs * 98) << "refused: " << programs - read;
+  for (const auto& [why, count] : refused) std::cout << count << " x " << why << "\n";
+}
+
+}  // namespace
+}  // namespace collet::hlo
