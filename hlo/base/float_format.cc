@@ -20,9 +20,9 @@ uint64_t encode_e8m0(double value) {
   if (!(value > 0) || std::isinf(value)) return 0xFF;
   int exponent;
   const double fraction = std::frexp(value, &exponent);  // in [0.5, 1)
-  // Between 2^(e-1) and 2^e; the tie at 0.75 goes to the even code.
+  // Between 2^(e-1) and 2^e; the tie goes up, as XLA converts.
   int code = exponent - 1 + 127;
-  if (fraction > 0.75 || (fraction == 0.75 && (code & 1))) ++code;
+  if (fraction >= 0.75) ++code;
   if (code < 0) return 0;
   return code > 254 ? 0xFF : static_cast<uint64_t>(code);
 }
