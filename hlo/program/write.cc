@@ -70,6 +70,7 @@ class Writer {
     v.index = index;
     v.name = name(text);
     v.offset = options_.arena_offset && leaf.instr != InstrId::None ? options_.arena_offset(leaf) : COLLET_NONE64;
+    if (v.offset != COLLET_NONE64) arena_bytes_ = std::max(arena_bytes_, v.offset + types_[t].bytes);
     values_.push_back(v);
     return static_cast<uint32_t>(values_.size() - 1);
   }
@@ -272,6 +273,7 @@ class Writer {
   std::vector<uint32_t> refs_;
   AttributePools pools_;
   std::vector<char> records_, data_;
+  uint64_t arena_bytes_ = 0;
   std::vector<InstrId> op_instructions_;
   std::vector<ConstantArgument> constants_out_;
 };
@@ -303,7 +305,7 @@ Expected<Program> Writer::assemble() {
   head.struct_size = sizeof head;
   head.opset = COLLET_OPSET;
   head.name = name(m_.name());
-  head.arena_bytes = options_.arena_bytes;
+  head.arena_bytes = arena_bytes_;
   head.arena_alignment = options_.arena_alignment;
   const ModuleHeader& header = m_.header();
   head.replica_count =

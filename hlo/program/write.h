@@ -24,7 +24,6 @@ struct ProgramOptions {
   bool without_names = false;
   /// Advice: place of a leaf in the arena, COLLET_NONE64 for none. May be empty.
   std::function<uint64_t(Leaf)> arena_offset = {};
-  uint64_t arena_bytes = 0;
   uint32_t arena_alignment = 64;
 };
 

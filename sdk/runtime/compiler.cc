@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 
 #include "hlo/passes/pipeline.h"
+#include "hlo/passes/plan_buffers.h"
 #include "hlo/program/print.h"
 #include "hlo/program/write.h"
 #include "hlo/verify/verify.h"
@@ -195,6 +197,8 @@ class Compiler {
       auto scheduled = schedule->run(*module_, context);
       if (!scheduled.ok()) return scheduled.status();
     }
+    // Advice, which clusters inherit: their ops stand in the module's order. Without a plan there is none.
+    if (auto plan = hlo::plan_buffers(*module_); plan.ok()) buffers_ = *std::move(plan);
     return ask();
   }
 
@@ -254,6 +258,7 @@ class Compiler {
     hlo::ProgramOptions options;
     options.constants_as_arguments = !accepts_constants(cluster, unit.side);
     options.single_participant = !together;
+    if (buffers_) options.arena_offset = [this](hlo::Leaf leaf) { return buffers_->offset(leaf); };
     COLLET_ASSIGN(const hlo::Program program, hlo::write_cluster(*module_, spec, options));
     if (dump_.on()) {
       auto text = hlo::print_program(program.block.data(), program.block.size());
@@ -401,6 +406,7 @@ class Compiler {
   std::shared_ptr<ExecutableCore> core_ = std::make_shared<ExecutableCore>();
   std::unique_ptr<hlo::Module> module_;
   Verdicts device_, fallback_;
+  std::optional<hlo::BufferPlan> buffers_;
   Constraints constraints_;
   Partition partition_;
   Lowered lowered_;

@@ -42,9 +42,22 @@ Expected<std::unique_ptr<hlo::Module>> read_hlo_text(std::string_view bytes, con
                                                      std::string& messages) {
   hlo::ParseOptions parse;
   parse.file_name = options.file ? options.file : "";
-  parse.elided = options.elided == COLLET_ELIDED_ZEROS    ? hlo::ElidedConstants::Zeros
-                 : options.elided == COLLET_ELIDED_RANDOM ? hlo::ElidedConstants::Random
-                                                          : hlo::ElidedConstants::Refuse;
+  switch (options.elided) {
+    case COLLET_ELIDED_REFUSE:
+      parse.elided = hlo::ElidedConstants::Refuse;
+      break;
+    case COLLET_ELIDED_ZEROS:
+      parse.elided = hlo::ElidedConstants::Zeros;
+      break;
+    case COLLET_ELIDED_RANDOM:
+      parse.elided = hlo::ElidedConstants::Random;
+      break;
+    case COLLET_ELIDED_COUNTER:
+      parse.elided = hlo::ElidedConstants::Counter;
+      break;
+    default:
+      return invalid_argument("unknown way to fill elided constants");
+  }
   parse.seed = options.seed;
   parse.floats_as_f64 = options.floats_as_f64 != 0;
   if (options.max_errors) parse.max_errors = options.max_errors;

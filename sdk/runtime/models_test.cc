@@ -63,7 +63,7 @@ class Models : public ::testing::Test, public Session {
     ASSERT_TRUE(model.ok()) << model.status().to_string();
     std::ifstream file(model->program);
     const std::string text((std::istreambuf_iterator<char>(file)), {});
-    const ModulePtr module = read(text);
+    const ModulePtr module = read(text, COLLET_ELIDED_COUNTER);
     ASSERT_TRUE(module) << failure.message;
     const ExecutablePtr e = compile(client_.get(), module.get());
     ASSERT_TRUE(e) << failure.message;

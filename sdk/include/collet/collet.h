@@ -58,18 +58,18 @@ COLLET_API void collet_blob_release(collet_blob* blob);
 /** Options of collet_client_open. */
 struct collet_client_options {
   uint32_t struct_size;
-  uint32_t device_count;       /**< virtual devices wanted where the backend makes them; 0: its own choice */
+  uint32_t device_count; /**< virtual devices wanted where the backend makes them; 0: its own choice */
   /** A name ("cpu"), looked up in COLLET_BACKEND_PATH (folders, separated by colons) and the installed folder, or a path
    * to a shared library. Null: the environment's COLLET_BACKEND, else "cpu". */
   const char* backend;
   /** Where ops run that the backend does not take: null for the usual one (cpu, or the interpreter where cpu was not
    * built); "none" for no fallback. The reference backends have none. */
   const char* fallback;
-  const char* target;          /**< a named target to compile for without hardware; null: the machine's devices */
-  const char* const* keys;     /**< further options for the backend, `pairs` of them */
+  const char* target;      /**< a named target to compile for without hardware; null: the machine's devices */
+  const char* const* keys; /**< further options for the backend, `pairs` of them */
   const char* const* values;
   uint32_t pairs;
-  uint32_t reserved;           /**< zero */
+  uint32_t reserved; /**< zero */
   void* log_user;
   /** Null: warnings and errors go to stderr. Any thread. */
   void (*log)(void* user, int32_t severity, const char* message);
@@ -86,12 +86,12 @@ COLLET_API void collet_client_close(collet_client* client);
 struct collet_client_info {
   uint32_t struct_size;
   uint32_t device_count;
-  const char* backend;         /**< name */
+  const char* backend; /**< name */
   const char* backend_version;
-  const char* backend_path;    /**< of the library */
-  const char* fallback;        /**< name; empty for none */
-  uint32_t opset;              /**< of the backend */
-  uint32_t functions;          /**< how many functions of the core table the backend supplies */
+  const char* backend_path; /**< of the library */
+  const char* fallback;     /**< name; empty for none */
+  uint32_t opset;           /**< of the backend */
+  uint32_t functions;       /**< how many functions of the core table the backend supplies */
 };
 /** Fills `info`, whose struct_size the caller has set. */
 COLLET_API collet_status collet_client_info_get(collet_client* client, struct collet_client_info* info,
@@ -100,15 +100,15 @@ COLLET_API collet_status collet_client_info_get(collet_client* client, struct co
 /** What a client says about a device. */
 struct collet_client_device_info {
   uint32_t struct_size;
-  uint32_t traits;             /**< COLLET_TRAIT_* of backend.h */
-  const char* kind;            /**< model */
+  uint32_t traits;  /**< COLLET_TRAIT_* of backend.h */
+  const char* kind; /**< model */
   const char* fingerprint;
   uint32_t space_count;
   uint32_t default_space;
   int32_t coordinates[4];
-  uint64_t bytes_in_use;       /**< by this client, in all spaces of the device */
+  uint64_t bytes_in_use; /**< by this client, in all spaces of the device */
   uint64_t peak_bytes;
-  uint64_t capacity;           /**< of the default space; 0: unknown */
+  uint64_t capacity; /**< of the default space; 0: unknown */
 };
 /** Fills `info` for device number `device`. */
 COLLET_API collet_status collet_client_device_info_get(collet_client* client, uint32_t device,
@@ -125,26 +125,31 @@ COLLET_API void collet_client_trim(collet_client* client);
 
 /** Forms of a program. */
 enum {
-  COLLET_FORMAT_AUTO = 0,          /**< told by its content */
+  COLLET_FORMAT_AUTO = 0, /**< told by its content */
   COLLET_FORMAT_HLO_TEXT = 1,
-  COLLET_FORMAT_HLO_PROTO = 2,     /**< HloModuleProto or HloProto, binary */
+  COLLET_FORMAT_HLO_PROTO = 2, /**< HloModuleProto or HloProto, binary */
   COLLET_FORMAT_STABLEHLO_TEXT = 3,
-  COLLET_FORMAT_STABLEHLO = 4      /**< portable artifact (MLIR bytecode) */
+  COLLET_FORMAT_STABLEHLO = 4 /**< portable artifact (MLIR bytecode) */
 };
 
 /** What to do with a constant printed as {...}. */
-enum { COLLET_ELIDED_REFUSE = 0, COLLET_ELIDED_ZEROS = 1, COLLET_ELIDED_RANDOM = 2 };
+enum {
+  COLLET_ELIDED_REFUSE = 0,
+  COLLET_ELIDED_ZEROS = 1,
+  COLLET_ELIDED_RANDOM = 2,
+  COLLET_ELIDED_COUNTER = 3 /**< as XLA fills them: a running counter of 32-bit words */
+};
 
 /** Options of collet_module_read. */
 struct collet_read_options {
   uint32_t struct_size;
-  uint32_t format;             /**< COLLET_FORMAT_* */
-  const char* file;            /**< name for messages; may be null */
-  uint32_t elided;             /**< COLLET_ELIDED_* */
-  uint32_t floats_as_f64;      /**< 1: f32, bf16 and f16 are read as f64 throughout, c64 as c128 */
-  uint64_t seed;               /**< for COLLET_ELIDED_RANDOM */
-  uint32_t max_errors;         /**< 0: 20 */
-  uint32_t skip_verify;        /**< 1: do not verify after reading */
+  uint32_t format;        /**< COLLET_FORMAT_* */
+  const char* file;       /**< name for messages; may be null */
+  uint32_t elided;        /**< COLLET_ELIDED_* */
+  uint32_t floats_as_f64; /**< 1: f32, bf16 and f16 are read as f64 throughout, c64 as c128 */
+  uint64_t seed;          /**< for COLLET_ELIDED_RANDOM */
+  uint32_t max_errors;    /**< 0: 20 */
+  uint32_t skip_verify;   /**< 1: do not verify after reading */
 };
 
 /** Reads a program. INVALID_ARGUMENT with the first error's place and message in `error`; all of them, with source lines
@@ -162,7 +167,7 @@ COLLET_API collet_status collet_module_write(collet_module* module, uint32_t for
 
 /** An array type as an embedder sees it. `dims` lives as long as what it was asked of. */
 struct collet_array_type {
-  uint32_t element;            /**< COLLET_TYPE_* */
+  uint32_t element; /**< COLLET_TYPE_* */
   uint32_t rank;
   const int64_t* dims;
 };
@@ -182,15 +187,15 @@ COLLET_API struct collet_array_type collet_module_result(const collet_module* mo
 /** Options of collet_compile. */
 struct collet_compile_request {
   uint32_t struct_size;
-  uint32_t optimization;       /**< 0 ... 3; 0 means 2 unless optimization_given */
+  uint32_t optimization; /**< 0 ... 3; 0 means 2 unless optimization_given */
   uint32_t optimization_given;
-  uint32_t replica_count;      /**< 0: the module's */
-  uint32_t partition_count;    /**< 0: the module's */
-  uint32_t assignment_count;   /**< 0, or replica_count * partition_count */
-  const uint32_t* assignment;  /**< device of participant replica * partition_count + partition; null: 0, 1, 2 ... */
-  const char* dump_to;         /**< folder for the module before and after each stage, plan, artifacts; null: none */
-  uint32_t no_fusion;          /**< 1: propose none (for measuring what fusion gives) */
-  uint32_t no_cache;           /**< 1: neither look in the cache nor fill it */
+  uint32_t replica_count;     /**< 0: the module's */
+  uint32_t partition_count;   /**< 0: the module's */
+  uint32_t assignment_count;  /**< 0, or replica_count * partition_count */
+  const uint32_t* assignment; /**< device of participant replica * partition_count + partition; null: 0, 1, 2 ... */
+  const char* dump_to;        /**< folder for the module before and after each stage, plan, artifacts; null: none */
+  uint32_t no_fusion;         /**< 1: propose none (for measuring what fusion gives) */
+  uint32_t no_cache;          /**< 1: neither look in the cache nor fill it */
   void* user;
   /** Null, or called by the compiling thread; not 0: give up with COLLET_CANCELLED. */
   int32_t (*progress)(void* user, double done, const char* stage);
@@ -199,8 +204,8 @@ struct collet_compile_request {
 /** Compiles. INVALID_ARGUMENT for a program that does not verify, UNIMPLEMENTED for an op that neither backend nor
  * fallback takes; both name the instruction. */
 COLLET_API collet_status collet_compile(collet_client* client, collet_module* module,
-                                        const struct collet_compile_request* request, collet_executable** out_executable,
-                                        struct collet_error* error);
+                                        const struct collet_compile_request* request,
+                                        collet_executable** out_executable, struct collet_error* error);
 /** Another reference. */
 COLLET_API void collet_executable_retain(collet_executable* executable);
 /** Drops a reference; null does nothing. Running work is waited for by the library. */
@@ -209,18 +214,18 @@ COLLET_API void collet_executable_release(collet_executable* executable);
 /** What an executable says about itself. */
 struct collet_executable_facts {
   uint32_t struct_size;
-  uint32_t argument_count;     /**< flattened */
-  uint32_t result_count;       /**< flattened */
-  uint32_t participants;       /**< replica_count * partition_count */
-  uint32_t device_ops;         /**< ops that run on the backend's devices */
-  uint32_t fallback_ops;       /**< ops that run on the fallback */
-  uint32_t host_ops;           /**< control flow that the runtime runs itself */
-  uint32_t clusters;           /**< programs that were compiled; equal ones count once */
-  uint32_t kernels;            /**< of one execution without loops, as far as the backends say */
-  uint32_t from_cache;         /**< 1: nothing was compiled */
-  uint64_t traffic_bytes;      /**< likewise; 0: unknown */
-  uint64_t workspace_bytes;    /**< of one execution */
-  uint64_t crossing_bytes;     /**< copied between device and fallback in one execution */
+  uint32_t argument_count;  /**< flattened */
+  uint32_t result_count;    /**< flattened */
+  uint32_t participants;    /**< replica_count * partition_count */
+  uint32_t device_ops;      /**< ops that run on the backend's devices */
+  uint32_t fallback_ops;    /**< ops that run on the fallback */
+  uint32_t host_ops;        /**< control flow that the runtime runs itself */
+  uint32_t clusters;        /**< programs that were compiled; equal ones count once */
+  uint32_t kernels;         /**< of one execution without loops, as far as the backends say */
+  uint32_t from_cache;      /**< 1: nothing was compiled */
+  uint64_t traffic_bytes;   /**< likewise; 0: unknown */
+  uint64_t workspace_bytes; /**< of one execution */
+  uint64_t crossing_bytes;  /**< copied between device and fallback in one execution */
   uint64_t compile_ns;
 };
 /** Fills `facts`, whose struct_size the caller has set. */
@@ -242,21 +247,21 @@ COLLET_API collet_status collet_executable_explain(collet_executable* executable
 
 /** How long the caller's memory must stay as it is. */
 enum {
-  COLLET_HOST_COPIED = 0,            /**< until the call returns */
-  COLLET_HOST_UNTIL_DONE = 1,        /**< until `done` is called */
-  COLLET_HOST_ZERO_COPY = 2,         /**< until `done` is called, which may be when the buffer dies: it may be a view */
-  COLLET_HOST_MUTABLE_ZERO_COPY = 3  /**< likewise, and the buffer may be donated and written in place */
+  COLLET_HOST_COPIED = 0,           /**< until the call returns */
+  COLLET_HOST_UNTIL_DONE = 1,       /**< until `done` is called */
+  COLLET_HOST_ZERO_COPY = 2,        /**< until `done` is called, which may be when the buffer dies: it may be a view */
+  COLLET_HOST_MUTABLE_ZERO_COPY = 3 /**< likewise, and the buffer may be donated and written in place */
 };
 
 /** An array in host memory. */
 struct collet_host_array {
   uint32_t struct_size;
-  uint32_t element;            /**< COLLET_TYPE_* */
+  uint32_t element; /**< COLLET_TYPE_* */
   const int64_t* dims;
   const int64_t* byte_strides; /**< null: dense, row-major */
   const void* data;
   uint32_t rank;
-  uint32_t semantics;          /**< COLLET_HOST_* */
+  uint32_t semantics; /**< COLLET_HOST_* */
   void* user;
   /** Null, or called once, on any thread, when `data` is no longer needed. */
   void (*done)(void* user);
@@ -305,11 +310,11 @@ COLLET_API const void* collet_buffer_host_pointer(collet_buffer* buffer);
 /** Options of collet_execute. */
 struct collet_execute_options {
   uint32_t struct_size;
-  uint32_t keep_donated;       /**< 1: arguments that the program donates are copied and stay alive */
-  uint64_t run_id;             /**< same for all processes of one run; 0: the library counts */
+  uint32_t keep_donated;         /**< 1: arguments that the program donates are copied and stay alive */
+  uint64_t run_id;               /**< same for all processes of one run; 0: the library counts */
   const uint32_t* non_donatable; /**< arguments that must stay alive although the program donates them */
   uint32_t non_donatable_count;
-  uint32_t synchronous;        /**< 1: return when the results are there */
+  uint32_t synchronous; /**< 1: return when the results are there */
 };
 
 /** Runs. `arguments[p * argument_count + i]` is argument i of participant p, on that participant's device;

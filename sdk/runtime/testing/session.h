@@ -69,9 +69,12 @@ class Session {
     return ClientPtr(out);
   }
 
-  ModulePtr read(std::string_view text) {
+  ModulePtr read(std::string_view text, uint32_t elided = COLLET_ELIDED_REFUSE) {
+    collet_read_options options{};
+    options.struct_size = sizeof options;
+    options.elided = elided;
     collet_module* out = nullptr;
-    note(collet_module_read(text.data(), text.size(), nullptr, &out, nullptr, &error_));
+    note(collet_module_read(text.data(), text.size(), &options, &out, nullptr, &error_));
     return ModulePtr(out);
   }
 
