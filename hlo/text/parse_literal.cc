@@ -250,13 +250,13 @@ bool Parser::number(double& out) {
 }
 
 bool Parser::float_element(const FloatTarget& target, uint8_t* to) {
-  return component(target, "", to);
+  return component(target, target.type, "", to);
 }
 
-bool Parser::component(const FloatTarget& target, std::string_view which, uint8_t* to) {
+bool Parser::component(const FloatTarget& target, Type shown, std::string_view which, uint8_t* to) {
   const char* begin = tok_.begin;
   const FloatFormat& format = target.format;
-  const std::string_view type = type_info(target.type).text;
+  const std::string_view type = type_info(shown).text;
   if (is(Tok::Nan)) {
     if (tok_.payload && !has_payload(format)) return complain(std::string(type) + " has no NaN with a payload");
     if (tok_.payload >> format.mantissa_bits && tok_.payload)
@@ -293,8 +293,8 @@ bool Parser::component(const FloatTarget& target, std::string_view which, uint8_
 bool Parser::complex_element(Type type, uint8_t* to) {
   const FloatTarget& target = float_target(type == Type::C64 ? Type::F32 : Type::F64);
   if (!expect(Tok::LeftParen, " before a complex number")) return false;
-  return component(target, "real", to) && expect(Tok::Comma, " between real and imaginary part") &&
-         component(target, "imaginary", to + target.bytes) && expect(Tok::RightParen, " after a complex number");
+  return component(target, type, "real", to) && expect(Tok::Comma, " between real and imaginary part") &&
+         component(target, type, "imaginary", to + target.bytes) && expect(Tok::RightParen, " after a complex number");
 }
 
 bool Parser::integer_element(Type type, uint8_t* to) {

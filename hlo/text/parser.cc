@@ -134,7 +134,7 @@ std::unique_ptr<Module> Parser::run() {
 bool Parser::module_text() {
   const bool has_header = is_word(Word::HloModule);
   if (has_header && !header()) {
-    if (!recover_computation(lexer_.at())) return false;
+    if (!recover_computation(lexer_.begin())) return false;
   }
   if (!computations()) return false;
   if (!has_header && entry_ != CompId::None) module_.set_name("module_" + std::string(module_[entry_].name));
@@ -527,7 +527,7 @@ LineKind classify(const char* p, const char* end) {
 
 bool Parser::recover_instruction(const char* from) {
   const char* end = lexer_.end();
-  for (const char* p = std::max(from, tok_.begin); p < end;) {
+  for (const char* p = std::max(from, behind_); p < end;) {
     p = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)));
     if (!p) break;
     ++p;
@@ -544,9 +544,7 @@ bool Parser::recover_instruction(const char* from) {
 
 bool Parser::recover_computation(const char* from) {
   const char* end = lexer_.end();
-  const char* p = std::max(from, tok_.begin);
-  if (p > from && p < end && (p == lexer_.begin() || p[-1] == '\n') && classify(p, end) == LineKind::Computation)
-    return true;
+  const char* p = std::max(from, behind_);
   while (p < end) {
     p = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)));
     if (!p) break;

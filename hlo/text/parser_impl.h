@@ -217,11 +217,14 @@ class Parser {
   bool float_element(const struct FloatTarget& target, uint8_t* to);
   bool integer_element(Type type, uint8_t* to);
   bool complex_element(Type type, uint8_t* to);
-  bool component(const struct FloatTarget& target, std::string_view which, uint8_t* to);
+  bool component(const struct FloatTarget& target, Type shown, std::string_view which, uint8_t* to);
   void fill_elided(Literal& out);
 
   // tokens and complaints
-  void next() { lexer_.next(tok_); }
+  void next() {
+    behind_ = tok_.end;
+    lexer_.next(tok_);
+  }
   bool is(Tok kind) const { return tok_.kind == kind; }
   bool is_word(Word word) const { return tok_.kind == Tok::Keyword && tok_.word == word; }
   bool eat(Tok kind) {
@@ -245,6 +248,7 @@ class Parser {
 
   Lexer lexer_;
   Token tok_;
+  const char* behind_ = nullptr;  // behind the token before this one
   const ParseOptions& options_;
   Diagnostics& diagnostics_;
   size_t errors_at_start_;

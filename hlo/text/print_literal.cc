@@ -200,6 +200,15 @@ void write_literal(std::string& out, const Literal& literal, bool large, bool sh
   }
   if (shaped) {
     write_shape(out, shape, layouts);
+    // Without a layout the braces of the value would be read as one.
+    if (shape.rank() > 0 && !(layouts && shape.layout())) {
+      out += '{';
+      for (int i = shape.rank(); i-- > 0;) {
+        write(out, i);
+        if (i) out += ',';
+      }
+      out += '}';
+    }
     out += ' ';
   }
   const int64_t count = shape.element_count();
