@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "reference_backends/cpu/units.h"
 #include "sdk/codegen/kernels.h"
 #include "sdk/codegen/scalar_ops.h"
 
@@ -178,6 +179,7 @@ bool can_inline(const Graph& graph, const Node& node) {
 
 void plan_block(const Graph& graph, const Block& block, bool fuse, BlockPlan& plan) {
   Planner(graph, block, fuse, plan).run();
+  form_units(graph, block, fuse, plan);
 }
 
 }  // namespace collet::cpu

@@ -108,16 +108,28 @@ class Compiler {
   Status block(BlockId id, Drafts& drafts) {
     const Block& b = graph_.blocks[id];
     plan_block(graph_, b, options_.fuse, block_plan_);
-    for (NodeId n : b.nodes) {
-      if (block_plan_.alive[n]) COLLET_CODEGEN_TRY(node(graph_.nodes[n], drafts));
+    const std::vector<Unit> units = block_plan_.units;  // bodies of control flow make plans of their own
+    for (const Unit& u : units) COLLET_CODEGEN_TRY(unit(u, drafts));
+    return {};
+  }
+
+  Status unit(const Unit& u, Drafts& drafts) {
+    const Node& n = graph_.nodes[u.nodes[0]];
+    if (!u.fused) return node(n, drafts);
+    KernelPlan kernel;
+    if (!fused_kernel(graph_, u.values, [this](ValueId v) { return leaf(v); }, kernel)) {
+      return {COLLET_INTERNAL, "cpu: a fusion cannot be compiled"};
+    }
+    codegen::Product product;
+    if (u.nodes.size() == 1 && find_product(kernel, graph_, jit_.target(), product)) {
+      add_product(product, drafts);
+    } else {
+      add_kernel(kernel, drafts);
     }
     return {};
   }
 
   Status node(const Node& n, Drafts& drafts) {
-    if (std::none_of(n.results.begin(), n.results.end(), [&](ValueId v) { return block_plan_.in_memory[v]; })) {
-      return {};
-    }
     if (block_plan_.alias[n.results[0]]) {
       web_[n.results[0]] = web(n.operands[0]);
       return {};

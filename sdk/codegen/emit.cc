@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
+#include <map>
 
 #include "sdk/codegen/emit_memory.h"
 #include "sdk/codegen/scalar_ops.h"
@@ -131,14 +131,39 @@ class KernelEmitter {
       last_stage_ = std::max(last_stage_, stage);
     }
     needed_.assign(static_cast<size_t>(last_stage_) + 1, std::vector<bool>(k_.tape.size(), false));
+    first_pass_.assign(k_.tape.size(), -1);
+    kept_.assign(k_.tape.size(), false);
+    find_costly(deps);
+    for (int pass = 0; pass <= last_stage_; ++pass) need_all(pass);
+  }
+
+  /// Values worth keeping from one pass over a row to the next: they cost more than a load.
+  void find_costly(const std::vector<uint64_t>& deps) {
+    costly_.assign(k_.tape.size(), false);
+    if (last_stage_ == 0 || !(k_.lanes == 1 || k_.lane_loop >= k_.outer)) return;
+    int64_t row = 1;
+    for (size_t l = k_.outer; l < k_.loops.size(); ++l) row *= k_.loops[l].size;
+    if (row > kLongestKeptRow) return;
+    uint64_t inner = 0;
+    for (size_t l = k_.outer; l < k_.loops.size(); ++l) inner |= uint64_t{1} << l;
+    for (size_t k = 0; k < k_.tape.size(); ++k) {
+      const Instruction& i = k_.tape[k];
+      const uint32_t kind = collet_type_kind(i.type);
+      costly_[k] = (deps[k] & inner) == inner && i.op == TapeOp::kOp && kind == COLLET_KIND_FLOAT &&
+                   (scalar_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE);
+    }
+  }
+
+  void need_all(int pass) {
     for (size_t r = 0; r < k_.reductions.size(); ++r) {
-      if (reduction_stage_[r] < 0) continue;
+      if (reduction_stage_[r] != pass) continue;
       for (TapeId x : k_.reductions[r].inputs) need(reduction_stage_[r], x);
       need(reduction_stage_[r], k_.reductions[r].condition);
     }
     for (const Store& s : k_.stores) {
       if (!is_inner(s)) continue;
       int stage = store_stage(s);
+      if (stage != pass) continue;
       need(stage, s.value);
       need(stage, s.mask);
       for (auto& t : s.index.terms) need(stage, t.first);
@@ -158,6 +183,11 @@ class KernelEmitter {
     auto& set = needed_[static_cast<size_t>(pass)];
     if (set[k]) return;
     set[k] = true;
+    if (costly_[k] && first_pass_[k] >= 0 && first_pass_[k] < pass) {
+      kept_[k] = true;
+      return;
+    }
+    if (first_pass_[k] < 0) first_pass_[k] = pass;
     const Instruction& i = k_.tape[k];
     for (TapeId a : i.args) need(pass, a);
     for (auto& term : i.index.terms) need(pass, term.first);
@@ -240,6 +270,7 @@ class KernelEmitter {
   }
 
   static constexpr int64_t kBlockSteps = 128;
+  static constexpr int64_t kLongestKeptRow = 8192;
 
   struct Accumulator {
     size_t reduction;
@@ -365,7 +396,7 @@ class KernelEmitter {
   void inner(size_t l, int pass, std::vector<Accumulator>& accumulators) {
     if (l > k_.outer || l == k_.loops.size()) {
       for (size_t k = 0; k < k_.tape.size(); ++k) {
-        if (level_[k] == l && needed_[static_cast<size_t>(pass)][k]) vals_[k] = instruction(k_.tape[k]);
+        if (level_[k] == l && needed_[static_cast<size_t>(pass)][k]) vals_[k] = inner_value(k, pass);
       }
     }
     if (l < k_.loops.size()) {
@@ -376,6 +407,36 @@ class KernelEmitter {
     for (const Store& s : k_.stores) {
       if (is_inner(s) && store_stage(s) == pass) store(s);
     }
+  }
+
+  /// Computes a value, or reads what an earlier pass over this row has kept of it.
+  Val inner_value(size_t k, int pass) {
+    if (!kept_[k]) return instruction(k_.tape[k]);
+    Type* t = ir_.scalar(k_.tape[k].type);
+    Value*& room = rooms_[k];
+    if (!room) {
+      int64_t row = k_.lanes;
+      int64_t n = 1;
+      for (size_t l = k_.outer; l < k_.loops.size(); ++l) n *= k_.loops[l].size;
+      room = slot(llvm::ArrayType::get(t, static_cast<uint64_t>(row + n)));
+    }
+    Index place;  // the vectorised loop walks it with unit stride
+    int64_t step = k_.lane_loop < k_.loops.size() && k_.lanes > 1 ? k_.loops[k_.lane_loop].size : 1;
+    for (size_t l = k_.outer; l < k_.loops.size(); ++l) {
+      if (l == k_.lane_loop && k_.lanes > 1) {
+        place = add_scaled(place, loop_index(l), 1);
+      } else {
+        place = add_scaled(place, loop_index(l), step);
+        step *= k_.loops[l].size;
+      }
+    }
+    Value* p = b_.CreateGEP(t, room, lanes(place).scalar);
+    const llvm::Align align(t->getScalarSizeInBits() / 8);
+    Type* vt = ir_.wide(t, lanes_);
+    if (pass > first_pass_[k]) return {b_.CreateAlignedLoad(vt, p, align)};
+    Val x = ir_.splat(instruction(k_.tape[k]), lanes_);
+    b_.CreateAlignedStore(x.v, p, align);
+    return x;
   }
 
   void accumulate(Accumulator& a) {
@@ -607,6 +668,10 @@ class KernelEmitter {
   std::vector<int> stage_;
   std::vector<int> reduction_stage_;
   std::vector<std::vector<bool>> needed_;
+  std::vector<bool> costly_;
+  std::vector<bool> kept_;  ///< values that a later pass reads from memory of the function's own
+  std::vector<int> first_pass_;
+  std::map<size_t, Value*> rooms_;
   int last_stage_ = 0;
   std::vector<Accumulator>* open_ = nullptr;  ///< of the pass that is being emitted
   int lanes_ = 1;

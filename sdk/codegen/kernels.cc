@@ -19,31 +19,14 @@ Kernel nest(const Dims& outer, const Dims& inner = {}) {
   return k;
 }
 
-/// Reductions over [outer, end) of dimensions `dims` of the operand, results on the kept ones.
 KernelPlan reduce_kernel(const Graph& graph, const Node& node, const LeafTest& leaf) {
   const ArrayType& operand = graph.type(node.operands[0]);
-  Dims dims = integers(graph, attributes<collet_dimensions_attrs>(graph, node).dimensions);
-  Dims kept;
-  Dims reduced;
-  for (size_t d = 0; d < operand.dims.size(); ++d) {
-    bool is_reduced = std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
-    (is_reduced ? reduced : kept).push_back(operand.dims[d]);
+  FusedValues values{operand.dims, std::vector<bool>(operand.dims.size(), false), node.results, node.results};
+  for (int64_t d : integers(graph, attributes<collet_dimensions_attrs>(graph, node).dimensions)) {
+    values.inner[static_cast<size_t>(d)] = true;
   }
   KernelPlan plan;
-  plan.kernel = nest(kept, reduced);
-  Tracer tracer(graph, plan.kernel, [&](ValueId v) {
-    return leaf(v) && std::find(node.results.begin(), node.results.end(), v) == node.results.end();
-  });
-  Position at = loop_position(0, kept.size());
-  for (ValueId r : node.results) {
-    Store s;
-    s.value = tracer.value(r, at);
-    s.index = tracer.linear(at, kept);
-    s.buffer = tracer.output(r);
-    plan.kernel.stores.push_back(s);
-    plan.writes.push_back(r);
-  }
-  plan.buffers = tracer.buffers();
+  fused_kernel(graph, values, leaf, plan);
   return plan;
 }
 
@@ -186,6 +169,23 @@ KernelPlan scatter_kernel(const Graph& graph, const Node& node, const LeafTest& 
   return plan;
 }
 
+/// The position of an array of `dims` in loops that walk `shape` at `at`: the same but for dimensions of size 1.
+bool place_in(const Dims& dims, const Dims& shape, const Position& at, Position& out) {
+  out = {};
+  size_t s = 0;
+  for (int64_t d : dims) {
+    if (d == 1) {
+      out.at.emplace_back();
+      continue;
+    }
+    while (s < shape.size() && shape[s] == 1) ++s;
+    if (s == shape.size() || shape[s] != d) return false;
+    out.at.push_back(at[s++]);
+  }
+  while (s < shape.size() && shape[s] == 1) ++s;
+  return s == shape.size();
+}
+
 /// Operands that are read only where the result is written.
 void find_in_place(KernelPlan& plan, const Graph& graph) {
   for (const Store& s : plan.kernel.stores) {
@@ -211,22 +211,31 @@ void find_in_place(KernelPlan& plan, const Graph& graph) {
 
 KernelPlan loop_kernel(const Graph& graph, const std::vector<ValueId>& roots, const LeafTest& leaf) {
   const Dims& dims = graph.type(roots[0]).dims;
-  return row_kernel(graph, dims, dims.size(), roots, leaf);
+  KernelPlan plan;
+  fused_kernel(graph, {dims, std::vector<bool>(dims.size(), false), roots, roots}, leaf, plan);
+  return plan;
 }
 
-KernelPlan row_kernel(const Graph& graph, const Dims& shape, size_t outer, const std::vector<ValueId>& roots,
-                      const LeafTest& leaf) {
-  KernelPlan plan;
-  plan.kernel = nest(Dims(shape.begin(), shape.begin() + static_cast<int64_t>(outer)),
-                     Dims(shape.begin() + static_cast<int64_t>(outer), shape.end()));
-  // A root that another one needs is computed in place as well.
-  const std::set<ValueId> own(roots.begin(), roots.end());
+bool fused_kernel(const Graph& graph, const FusedValues& values, const LeafTest& leaf, KernelPlan& plan) {
+  Dims kept;
+  Dims reduced;
+  Position whole;  // the loop of each dimension of the shape
+  whole.at.resize(values.shape.size());
+  size_t inner = static_cast<size_t>(std::count(values.inner.begin(), values.inner.end(), false));
+  for (size_t d = 0; d < values.shape.size(); ++d) {
+    whole[d] = loop_index(values.inner[d] ? inner++ : kept.size());
+    (values.inner[d] ? reduced : kept).push_back(values.shape[d]);
+  }
+  plan.kernel = nest(kept, reduced);
+  const std::set<ValueId> own(values.own.begin(), values.own.end());
   Tracer tracer(graph, plan.kernel, [&](ValueId v) { return own.count(v) == 0 && leaf(v); });
-  for (ValueId r : roots) {
+  for (ValueId r : values.roots) {
     const ArrayType& type = graph.type(r);
-    Position at = type.elements == make_type(0, shape).elements && type.dims.size() == shape.size()
-                      ? loop_position(0, shape.size())
-                      : loop_position(0, outer);
+    Position at;
+    if (!place_in(type.dims, values.shape, whole, at) &&
+        !place_in(type.dims, kept, loop_position(0, kept.size()), at)) {
+      return false;
+    }
     Store s;
     s.value = tracer.value(r, at);
     s.index = tracer.linear(at, type.dims);
@@ -235,8 +244,14 @@ KernelPlan row_kernel(const Graph& graph, const Dims& shape, size_t outer, const
     plan.writes.push_back(r);
   }
   plan.buffers = tracer.buffers();
-  if (outer == shape.size()) find_in_place(plan, graph);
-  return plan;
+  if (tracer.failed()) return false;
+  if (values.own.size() > 1) {
+    for (ValueId v : values.own) {
+      if (tracer.scattered(v)) return false;
+    }
+  }
+  if (reduced.empty()) find_in_place(plan, graph);
+  return true;
 }
 
 KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to) {

@@ -27,13 +27,19 @@ struct KernelPlan {
 /// Holds for values that are read from memory.
 using LeafTest = std::function<bool(ValueId)>;
 
-/// The kernels that compute `roots`: values of the same shape of element-wise ops, movements and, where `inner_rank`
-/// is not 0, of reductions of the last `inner_rank` dimensions.
+/// The kernel that computes `roots`, values of the same shape of element-wise ops and movements.
 KernelPlan loop_kernel(const Graph& graph, const std::vector<ValueId>& roots, const LeafTest& leaf);
-/// Values that are computed along rows: dimensions [0, outer) of `shape` are independent; reductions over the rest
-/// may stand between. Roots have the whole shape or its outer part.
-KernelPlan row_kernel(const Graph& graph, const Dims& shape, size_t outer, const std::vector<ValueId>& roots,
-                      const LeafTest& leaf);
+
+/// Values that are computed together: the loops are the dimensions of `shape`, the inner ones those where `inner` holds.
+/// Reductions of the inner dimensions may stand between. A root has the whole shape or its outer dimensions.
+struct FusedValues {
+  Dims shape;
+  std::vector<bool> inner;
+  std::vector<ValueId> own;    ///< computed in place, whatever the leaf test says
+  std::vector<ValueId> roots;  ///< those of them that are stored
+};
+/// False where these values cannot be computed together.
+bool fused_kernel(const Graph& graph, const FusedValues& values, const LeafTest& leaf, KernelPlan& out);
 
 /// The kernels of a node that loop_kernel does not cover; false when there is none for it (a library call, control
 /// flow).

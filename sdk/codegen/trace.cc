@@ -448,20 +448,8 @@ TapeId Tracer::reduce(const Node& node, uint32_t result, const Position& at) {
   if (it == reductions_.end()) {
     size_t n = node.operands.size() / 2;
     Dims dims = integers(graph_, attributes<collet_dimensions_attrs>(graph_, node).dimensions);
-    const ArrayType& type = graph_.type(node.operands[0]);
-    // Reduced dimensions are the inner loops, in order.
     Position from;
-    from.at.resize(type.dims.size());
-    size_t kept = 0;
-    size_t inner = kernel_.outer;
-    for (size_t d = 0; d < type.dims.size(); ++d) {
-      if (!contains(dims, static_cast<int64_t>(d))) {
-        from[d] = at[kept++];
-      } else if (type.dims[d] != 1) {
-        while (inner < kernel_.loops.size() && kernel_.loops[inner].size == 1) ++inner;
-        from[d] = loop_index(inner++);
-      }
-    }
+    if (!match_loops(node, dims, at, from)) failed_ = true;
     Reduction r;
     const Block& block = graph_.blocks[node.blocks[0]];
     r.combine = n == 1 ? block.combine : static_cast<uint32_t>(COLLET_COMBINE_OTHER);
@@ -481,6 +469,43 @@ TapeId Tracer::reduce(const Node& node, uint32_t result, const Position& at) {
   i.a = result;
   i.b = it->second;
   return emit(std::move(i));
+}
+
+/// Kept dimensions are the outer loops and reduced ones the inner loops, both in order; loops of size 1 do not count.
+bool Tracer::match_loops(const Node& node, const Dims& reduced, const Position& at, Position& from) const {
+  const Dims& dims = graph_.type(node.operands[0]).dims;
+  auto next_loop = [&](size_t& l, size_t end) {
+    while (l < end && kernel_.loops[l].size == 1) ++l;
+    return l < end ? l++ : end;
+  };
+  from.at.resize(dims.size());
+  bool ok = true;
+  size_t outer = 0;
+  size_t inner = kernel_.outer;
+  size_t kept = 0;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const bool is_reduced = contains(reduced, static_cast<int64_t>(d));
+    if (!is_reduced) from[d] = at[kept++];
+    if (dims[d] == 1) continue;
+    const size_t end = is_reduced ? kernel_.loops.size() : kernel_.outer;
+    const size_t l = next_loop(is_reduced ? inner : outer, end);
+    if (l == end || kernel_.loops[l].size != dims[d]) return false;
+    if (is_reduced) {
+      from[d] = loop_index(l);
+    } else {
+      ok = ok && from[d] == loop_index(l);
+    }
+  }
+  return ok && next_loop(inner, kernel_.loops.size()) == kernel_.loops.size();
+}
+
+bool Tracer::scattered(ValueId v) const {
+  int places = 0;
+  for (auto it = memo_.lower_bound({v, Position{}, INT32_MIN}); it != memo_.end() && std::get<0>(it->first) == v;
+       ++it) {
+    ++places;
+  }
+  return places > 1;
 }
 
 std::vector<TapeId> Tracer::inlined(const Block& block, const std::vector<TapeId>& arguments) {

@@ -48,6 +48,11 @@ class Tracer {
   /// Memory that is written: never shared with one that is read.
   uint32_t output(ValueId v);
 
+  /// Some value could not be computed in this loop nest: a reduction over other loops, or at another place.
+  bool failed() const { return failed_; }
+  /// Whether `v` was asked for at more than one place.
+  bool scattered(ValueId v) const;
+
   /// What the kernel's buffers are.
   const std::vector<ValueId>& buffers() const { return buffers_; }
 
@@ -83,6 +88,7 @@ class Tracer {
   TapeId concatenate(const Node& node, const Position& at, TapeId mask);
   TapeId gather(const Node& node, const Position& at, TapeId mask);
   TapeId reduce(const Node& node, uint32_t result, const Position& at);
+  bool match_loops(const Node& node, const Dims& reduced, const Position& at, Position& from) const;
   std::pair<int64_t, int64_t> range(const Index& index) const;
 
   const Graph& graph_;
@@ -91,6 +97,7 @@ class Tracer {
   std::map<Instruction, TapeId> known_;
   std::map<std::tuple<ValueId, Position, TapeId>, TapeId> memo_;
   TapeId guard_ = kNoTape;
+  bool failed_ = false;
   std::map<NodeId, int64_t> reductions_;
   std::vector<ValueId> buffers_;
   std::map<ValueId, uint32_t> buffer_of_;

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference_backends/cpu/units.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace collet::cpu {
+namespace {
+
+using codegen::Block;
+using codegen::Dims;
+using codegen::FusedValues;
+using codegen::Graph;
+using codegen::KernelPlan;
+using codegen::kNone;
+using codegen::Node;
+using codegen::NodeId;
+using codegen::ValueId;
+
+constexpr size_t kMostNodes = 32;
+constexpr size_t kMostBuffers = 48;
+constexpr size_t kMostInstructions = 500;
+constexpr int64_t kLongRow = 32768;  ///< elements; few rows as long as this are better walked by several threads
+
+using UnitId = uint32_t;
+
+class Former {
+ public:
+  Former(const Graph& graph, const Block& block, bool fuse, BlockPlan& plan)
+      : graph_(graph), block_(block), fuse_(fuse), plan_(plan), unit_of_(graph.nodes.size(), kNone) {}
+
+  void run() {
+    for (NodeId n : block_.nodes) {
+      if (stands_alone_in_memory(n)) order_.push_back(n);
+    }
+    for (size_t i = 0; i < order_.size(); ++i) rank_[order_[i]] = i;
+    for (NodeId n : order_) inputs_[n] = leaves(graph_.nodes[n]);
+    for (NodeId n : order_) {
+      for (ValueId v : inputs_[n]) readers_[v].push_back(n);
+    }
+    for (NodeId n : order_) place(n);
+    sort();
+  }
+
+ private:
+  bool stands_alone_in_memory(NodeId n) const {
+    const Node& node = graph_.nodes[n];
+    return plan_.alive[n] &&
+           std::any_of(node.results.begin(), node.results.end(), [&](ValueId v) { return plan_.in_memory[v]; });
+  }
+
+  /// Values in memory that a node reads, itself or through what is inlined in it.
+  std::vector<ValueId> leaves(const Node& node) const {
+    std::set<ValueId> found;
+    std::vector<ValueId> open(node.operands.begin(), node.operands.end());
+    std::set<ValueId> seen;
+    while (!open.empty()) {
+      ValueId v = open.back();
+      open.pop_back();
+      if (!seen.insert(v).second) continue;
+      if (plan_.in_memory[v] || !graph_.def(v)) {
+        found.insert(v);
+      } else {
+        const Node& d = *graph_.def(v);
+        open.insert(open.end(), d.operands.begin(), d.operands.end());
+      }
+    }
+    return {found.begin(), found.end()};
+  }
+
+  bool is_loop(const Node& node) const {
+    return can_inline(graph_, node) && !plan_.alias[node.results[0]] && graph_.type(node.results[0]).elements > 0;
+  }
+
+  bool is_reduce(const Node& node) const {
+    return node.opcode == COLLET_OP_REDUCE && codegen::has_node_kernel(graph_, node) &&
+           graph_.type(node.operands[0]).elements > 0;
+  }
+
+  static int64_t product(const Dims& dims, const std::vector<bool>& inner, bool which) {
+    int64_t n = 1;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (inner[d] == which) n *= dims[d];
+    }
+    return n;
+  }
+
+  static bool trailing(const std::vector<bool>& inner) { return std::is_sorted(inner.begin(), inner.end()); }
+  static bool any(const std::vector<bool>& inner) { return std::find(inner.begin(), inner.end(), true) != inner.end(); }
+
+  /// Rows that one thread walks at a time should be neither few nor long.
+  static bool good_rows(const FusedValues& v) {
+    return trailing(v.inner) && (product(v.shape, v.inner, true) <= kLongRow || product(v.shape, v.inner, false) >= 64);
+  }
+
+  FusedValues alone(const Node& node) const {
+    FusedValues v;
+    if (is_reduce(node)) {
+      v.shape = graph_.type(node.operands[0]).dims;
+      v.inner.assign(v.shape.size(), false);
+      for (int64_t d : integers(graph_, codegen::attributes<collet_dimensions_attrs>(graph_, node).dimensions)) {
+        v.inner[static_cast<size_t>(d)] = true;
+      }
+    } else {
+      v.shape = graph_.type(node.results[0]).dims;
+      v.inner.assign(v.shape.size(), false);
+    }
+    v.own = node.results;
+    v.roots = node.results;
+    return v;
+  }
+
+  static Dims squeezed(const Dims& dims) {
+    Dims r;
+    for (int64_t d : dims) {
+      if (d != 1) r.push_back(d);
+    }
+    return r;
+  }
+
+  static Dims kept(const FusedValues& v) {
+    Dims r;
+    for (size_t d = 0; d < v.shape.size(); ++d) {
+      if (!v.inner[d]) r.push_back(v.shape[d]);
+    }
+    return r;
+  }
+
+  /// The unit's loops once the node has joined; false where the shapes do not fit.
+  bool joined(const Unit& unit, const Node& node, FusedValues& out) const {
+    out = unit.values;
+    if (is_reduce(node)) {
+      FusedValues mine = alone(node);
+      if (mine.shape != out.shape) return false;
+      if (any(out.inner)) return mine.inner == out.inner;
+      // The unit has values of the whole shape; they can be stored only along rows.
+      out.inner = mine.inner;
+      return good_rows(out);
+    }
+    const Dims dims = squeezed(graph_.type(node.results[0]).dims);
+    if (dims == squeezed(out.shape)) return !any(out.inner) || good_rows(out);
+    return any(out.inner) && dims == squeezed(kept(out));
+  }
+
+  bool reads_from(const Node& node, const Unit& unit) const {
+    const auto& in = inputs_.at(static_cast<NodeId>(&node - graph_.nodes.data()));
+    return std::any_of(in.begin(), in.end(), [&](ValueId v) {
+      return std::find(unit.values.own.begin(), unit.values.own.end(), v) != unit.values.own.end();
+    });
+  }
+
+  /// A path from the unit to the node through other units.
+  bool detour(UnitId unit, NodeId n) const {
+    size_t first = SIZE_MAX;
+    for (NodeId m : units_[unit].nodes) first = std::min(first, rank_.at(m));
+    std::vector<NodeId> open;
+    std::set<UnitId> seen;
+    auto push_inputs = [&](NodeId m, bool direct) {
+      for (ValueId v : inputs_.at(m)) {
+        const Node* d = graph_.def(v);
+        if (!d) continue;
+        const NodeId id = graph_.values[v].def;
+        const UnitId u = unit_of_[id];
+        if (u == kNone || (direct && u == unit)) continue;
+        if (u == unit) return true;
+        if (!seen.insert(u).second) continue;
+        for (NodeId member : units_[u].nodes) {
+          if (rank_.at(member) > first) open.push_back(member);
+        }
+      }
+      return false;
+    };
+    if (push_inputs(n, true)) return true;
+    while (!open.empty()) {
+      const NodeId m = open.back();
+      open.pop_back();
+      if (push_inputs(m, false)) return true;
+    }
+    return false;
+  }
+
+  void place(NodeId n) {
+    const Node& node = graph_.nodes[n];
+    const bool fusible = fuse_ && (is_loop(node) || is_reduce(node));
+    if (fusible) {
+      for (UnitId u : candidates(n)) {
+        if (join(u, n)) return;
+      }
+    }
+    Unit unit;
+    unit.nodes = {n};
+    unit.fused = is_loop(node) || is_reduce(node);
+    if (unit.fused) unit.values = alone(node);
+    unit_of_[n] = static_cast<UnitId>(units_.size());
+    units_.push_back(std::move(unit));
+  }
+
+  /// Units that the node reads from, latest first; then those that read what it reads.
+  std::vector<UnitId> candidates(NodeId n) const {
+    std::set<UnitId, std::greater<>> feeding;
+    std::set<UnitId, std::greater<>> siblings;
+    int64_t most = 0;
+    for (ValueId v : inputs_.at(n)) most = std::max(most, graph_.type(v).elements);
+    for (ValueId v : inputs_.at(n)) {
+      if (graph_.def(v) && unit_of_[graph_.values[v].def] != kNone) feeding.insert(unit_of_[graph_.values[v].def]);
+      auto found = readers_.find(v);
+      if (found == readers_.end() || graph_.type(v).elements < most || most < 1024) continue;
+      for (NodeId r : found->second) {
+        if (unit_of_[r] != kNone) siblings.insert(unit_of_[r]);
+      }
+    }
+    std::vector<UnitId> list(feeding.begin(), feeding.end());
+    for (UnitId u : siblings) {
+      if (!feeding.count(u)) list.push_back(u);
+    }
+    list.resize(std::min<size_t>(list.size(), 6));
+    return list;
+  }
+
+  bool join(UnitId u, NodeId n) {
+    Unit& unit = units_[u];
+    const Node& node = graph_.nodes[n];
+    FusedValues values;
+    if (!unit.fused || unit.nodes.size() >= kMostNodes || !joined(unit, node, values)) return false;
+    if (detour(u, n)) return false;
+    values.own.insert(values.own.end(), node.results.begin(), node.results.end());
+    std::vector<NodeId> nodes = unit.nodes;
+    nodes.push_back(n);
+    values.roots = stored(values.own, nodes);
+    KernelPlan plan;
+    auto leaf = [&](ValueId v) { return plan_.in_memory[v] || graph_.value(v).constant != nullptr; };
+    if (!codegen::fused_kernel(graph_, values, leaf, plan)) return false;
+    if (plan.buffers.size() > kMostBuffers || plan.kernel.tape.size() > kMostInstructions) return false;
+    unit.values = std::move(values);
+    unit.nodes = std::move(nodes);
+    unit_of_[n] = u;
+    return true;
+  }
+
+  /// Values that someone else reads.
+  std::vector<ValueId> stored(const std::vector<ValueId>& own, const std::vector<NodeId>& nodes) const {
+    std::vector<ValueId> r;
+    for (ValueId v : own) {
+      bool wanted = std::find(block_.results.begin(), block_.results.end(), v) != block_.results.end();
+      if (auto it = readers_.find(v); it != readers_.end()) {
+        for (NodeId reader : it->second) {
+          wanted = wanted || std::find(nodes.begin(), nodes.end(), reader) == nodes.end();
+        }
+      }
+      if (wanted) r.push_back(v);
+    }
+    return r;
+  }
+
+  /// Units in an order in which they can run, close to that of the nodes.
+  void sort() {
+    std::vector<bool> done(units_.size(), false);
+    for (NodeId n : order_) visit(unit_of_[n], done);
+  }
+
+  void visit(UnitId u, std::vector<bool>& done) {
+    if (done[u]) return;
+    done[u] = true;
+    for (NodeId n : units_[u].nodes) {
+      for (ValueId v : inputs_.at(n)) {
+        const Node* d = graph_.def(v);
+        if (!d) continue;
+        const UnitId from = unit_of_[graph_.values[v].def];
+        if (from != kNone && from != u) visit(from, done);
+      }
+    }
+    plan_.units.push_back(units_[u]);
+  }
+
+  const Graph& graph_;
+  const Block& block_;
+  bool fuse_;
+  BlockPlan& plan_;
+  std::vector<NodeId> order_;
+  std::map<NodeId, size_t> rank_;
+  std::map<NodeId, std::vector<ValueId>> inputs_;
+  std::map<ValueId, std::vector<NodeId>> readers_;
+  std::vector<UnitId> unit_of_;
+  std::vector<Unit> units_;
+};
+
+}  // namespace
+
+void form_units(const Graph& graph, const Block& block, bool fuse, BlockPlan& plan) {
+  plan.units.clear();
+  Former(graph, block, fuse, plan).run();
+}
+
+}  // namespace collet::cpu
