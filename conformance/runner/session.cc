@@ -159,6 +159,7 @@ Expected<Program> Session::compile(std::string_view bytes, const ProgramOptions&
   collet_compile_request request{};
   request.struct_size = sizeof request;
   request.no_cache = options.no_cache ? 1 : 0;
+  request.replica_count = request.partition_count = options.one_participant ? 1 : 0;
   request.dump_to = options.dump_to.empty() ? nullptr : options.dump_to.c_str();
   collet_executable* executable = nullptr;
   collet_error error{};

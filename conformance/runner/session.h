@@ -45,6 +45,7 @@ struct ProgramOptions {
   std::string file = {};  ///< for messages
   bool floats_as_f64 = false;
   bool no_cache = true;
+  bool one_participant = false;  ///< whatever replica and partition counts the module has
   std::string dump_to = {};
 };
 
