@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/corpus/self_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "hlo/passes/passes.h"
+#include "hlo/stablehlo/bytecode.h"
+#include "hlo/stablehlo/import.h"
+#include "hlo/stablehlo/text.h"
+#include "hlo/testing/checks.h"
+#include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
+#include "hlo/verify/verify.h"
+
+namespace collet::conformance {
+namespace {
+
+using hlo::Check;
+using hlo::Module;
+namespace mlir = hlo::mlir;
+
+EntryOutcome failed(const Status& status) {
+  return {CorpusStatus::Fail, status.to_string()};
+}
+
+Expected<std::vector<std::unique_ptr<mlir::Program>>> read_programs(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return not_found(path + " cannot be read");
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  std::vector<std::unique_ptr<mlir::Program>> programs;
+  if (mlir::is_bytecode(bytes)) {
+    COLLET_ASSIGN(std::unique_ptr<mlir::Program> program, mlir::read_bytecode(bytes));
+    programs.push_back(std::move(program));
+    return programs;
+  }
+  for (std::string_view piece : mlir::split_programs(bytes)) {
+    COLLET_ASSIGN(std::unique_ptr<mlir::Program> program, mlir::read_text(piece, path));
+    programs.push_back(std::move(program));
+  }
+  return programs;
+}
+
+/// Translated, verified, and the same after printing and reading.
+Expected<std::unique_ptr<Module>> translate(const mlir::Program& program, std::string_view entry) {
+  COLLET_ASSIGN(std::unique_ptr<Module> module, hlo::import_program(program, {.entry = entry}));
+  COLLET_TRY(hlo::verify_module(*module));
+  const std::string printed = hlo::print_module(*module);
+  COLLET_ASSIGN(const std::unique_ptr<Module> again, hlo::parse_module(printed, "what was printed"));
+  if (hlo::print_module(*again) != printed) return internal_error("printing it twice gives two texts");
+  return module;
+}
+
+/// Runs the module and compares its checks; how many there were.
+Expected<size_t> run_checks(Module& module, LazySession& session) {
+  hlo::PassContext context;
+  COLLET_TRY(hlo::inline_calls(module, context).status());
+  COLLET_ASSIGN(const std::vector<Check> checks, hlo::lift_checks(module));
+  if (checks.empty()) return size_t{0};
+  COLLET_ASSIGN(const Session* opened, session.get());
+  COLLET_ASSIGN(const Program program, opened->compile(hlo::print_module(module), {}));
+  COLLET_ASSIGN(const std::vector<hlo::Literal> results, program.run({}));
+  for (const Check& check : checks) {
+    if (check.expected >= results.size()) return internal_error("the program gives too few results");
+    COLLET_TRY(hlo::compare_check(check, results[check.actual], results[check.expected]));
+  }
+  return checks.size();
+}
+
+}  // namespace
+
+EntryOutcome run_self_checking(const std::string& path, bool checks, LazySession& session) {
+  const auto programs = read_programs(path);
+  if (!programs.ok()) return failed(programs.status());
+  size_t functions = 0, compared = 0;
+  for (const std::unique_ptr<mlir::Program>& program : *programs) {
+    std::vector<std::string_view> entries{"main"};
+    // Helpers that take nothing are not tests, where there is a main.
+    const std::vector<std::string_view> all = hlo::functions_without_arguments(*program);
+    const bool has_main = std::find(all.begin(), all.end(), "main") != all.end();
+    if (!has_main && !all.empty()) entries = all;
+    for (std::string_view entry : entries) {
+      auto module = translate(*program, entry);
+      if (!module.ok()) return failed(module.status().with_prefix(fmt::format("@{}: ", entry)));
+      ++functions;
+      if (!checks) continue;
+      const Expected<size_t> done = run_checks(**module, session);
+      if (!done.ok()) return failed(done.status().with_prefix(fmt::format("@{}: ", entry)));
+      compared += *done;
+    }
+  }
+  if (checks && compared == 0) return {CorpusStatus::Fail, "no check was made"};
+  return {CorpusStatus::Pass, fmt::format("{} functions, {} checks", functions, compared)};
+}
+
+}  // namespace collet::conformance
