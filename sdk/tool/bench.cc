@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "conformance/bench/measure.h"
+#include "hlo/base/json.h"
+#include "sdk/tool/files.h"
+#include "sdk/tool/terminal.h"
+#include "sdk/tool/verb.h"
+
+namespace collet::tool {
+namespace {
+
+struct Options {
+  bench::Request request;
+  std::string json;
+  bool list = false;
+};
+
+// How many times faster the first is; "-" where one did not run.
+std::string ratio(const bench::Timing& fast, const bench::Timing& slow) {
+  if (fast.median_ns == 0 || slow.median_ns == 0) return "-";
+  return fmt::format("{:.2f}x", slow.median_ns / fast.median_ns);
+}
+
+std::string spread(const bench::Timing& timing) {
+  if (timing.median_ns == 0) return "-";
+  return fmt::format("{:.0f} %", 100 * (timing.high_ns - timing.low_ns) / timing.median_ns);
+}
+
+std::string where(const bench::Timing& timing) {
+  if (timing.fallback_ops == 0) return "all";
+  return fmt::format("{}/{}", timing.device_ops, timing.device_ops + timing.fallback_ops);
+}
+
+void print_row(const bench::Result& result, bool against) {
+  const bench::Timing& timing = result.fused;
+  if (!timing.ran()) {
+    fmt::print("{:<20} did not run: {}\n", result.which->name, timing.error);
+    return;
+  }
+  fmt::print("{:<20} {:>8.2f} {:>8}", result.which->name, result.limit_ns / timing.median_ns,
+             result.compute_bound ? "flops" : "memory");
+  if (against) fmt::print(" {:>10}", ratio(timing, result.other));
+  fmt::print(" {:>10} {:>7} {:>9} {:>7} {:>10}{}\n", ratio(timing, result.unfused), timing.kernels, where(timing),
+             spread(timing), human_seconds(timing.median_ns * 1e-9), result.agrees ? "" : "  RESULTS DIFFER");
+}
+
+void print_report(const bench::Report& report) {
+  const Style style = stdout_style();
+  const bool against = !report.against.empty();
+  fmt::print("{}{}{}{}, {} threads with {:.0f} GFLOP/s ({}), medians of {}\n\n", style.bold, report.backend,
+             against ? " against " + report.against : "", style.reset, report.peak.threads, report.peak.flops_per_ns,
+             report.peak.vectors, report.request.repeat);
+  fmt::print("{}{:<20} {:>8} {:>8}", style.dim, "case", "of limit", "bound");
+  if (against) fmt::print(" {:>10}", "vs " + report.against.substr(0, 7));
+  fmt::print(" {:>10} {:>7} {:>9} {:>7} {:>10}{}\n", "vs unfused", "kernels", "on device", "spread", "time",
+             style.reset);
+  for (const bench::Result& result : report.results) print_row(result, against);
+  fmt::print(
+      "\nof limit: the machine's own time to move the arguments and results once, or to do the multiply-adds, "
+      "whichever\n"
+      "is longer, divided by the time taken. The limits are those of the host, measured in this run by all threads.\n");
+}
+
+void write_timing(JsonWriter& json, const char* name, const bench::Timing& timing) {
+  json.key(name).begin_object();
+  if (!timing.ran()) json.field("error", timing.error);
+  json.field("median_ns", timing.median_ns).field("low_ns", timing.low_ns).field("high_ns", timing.high_ns);
+  json.field("device_ops", timing.device_ops).field("fallback_ops", timing.fallback_ops);
+  json.field("kernels", timing.kernels).field("traffic_bytes", timing.traffic_bytes).end_object();
+}
+
+std::string to_json(const bench::Report& report) {
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().field("backend", report.backend).field("against", report.against);
+  json.field("repeat", report.request.repeat).key("machine").begin_object();
+  json.field("threads", report.peak.threads).field("vectors", report.peak.vectors);
+  json.field("gflops", report.peak.flops_per_ns).field("gflops_one_thread", report.peak.flops_per_ns_1).end_object();
+  json.key("cases").begin_array();
+  for (const bench::Result& result : report.results) {
+    json.begin_object().field("name", result.which->name).field("flops", result.which->flops);
+    json.field("read_bytes", result.read_bytes).field("written_bytes", result.written_bytes);
+    json.field("limit_ns", result.limit_ns).field("bound", result.compute_bound ? "flops" : "memory");
+    json.field("of_limit", result.fused.median_ns == 0 ? 0.0 : result.limit_ns / result.fused.median_ns);
+    json.field("agrees", result.agrees);
+    write_timing(json, "fused", result.fused);
+    write_timing(json, "unfused", result.unfused);
+    if (!report.against.empty()) write_timing(json, "against", result.other);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return text + "\n";
+}
+
+int run_bench(Options options) {
+  if (options.list) {
+    for (const bench::Case& one : bench::cases()) fmt::print("{:<20} {}\n", one.name, one.what);
+    return kDone;
+  }
+  std::unique_ptr<Progress> bar;
+  options.request.progress = [&](size_t done, size_t total, const std::string& what) {
+    if (!bar) bar = std::make_unique<Progress>("measuring", total);
+    bar->update(done, what);
+  };
+  const auto report = bench::measure(options.request);
+  bar.reset();
+  if (!report.ok()) return tool::report(report.status());
+  if (options.json != "-") print_report(*report);
+  if (!options.json.empty()) {
+    if (const Status status = write_file(options.json, to_json(*report)); !status.ok()) return tool::report(status);
+  }
+  for (const bench::Result& result : report->results) {
+    if (!result.fused.ran() || !result.agrees) return kFailed;
+  }
+  return kDone;
+}
+
+}  // namespace
+
+Action add_bench(CLI::App& verb) {
+  auto options = std::make_shared<Options>();
+  verb.add_option("--backend", options->request.backend, "name or path (COLLET_BACKEND, else cpu)");
+  verb.add_option("--against", options->request.against, "another backend to compare with");
+  verb.add_option("--filter", options->request.filter, "only cases with this in their name");
+  verb.add_option("--repeat", options->request.repeat, "samples of each; medians are shown")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  verb.add_flag("--no-fallback", options->request.no_fallback, "a case with an op that the backend lacks does not run");
+  verb.add_option("--json", options->json, "write everything to FILE; - is stdout")->type_name("FILE");
+  verb.add_flag("--list", options->list, "name the cases");
+  verb.footer(
+      "Ratios, never bare times: to the machine's measured limits, to another backend, to unfused execution. The\n"
+      "contestants take turns in one process, and their results are compared first.\n"
+      "Example: collet bench --backend cpu --against interpreter --filter softmax");
+  return [options] { return run_bench(*options); };
+}
+
+}  // namespace collet::tool

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hlo/base/json.h"
+#include "sdk/tool/files.h"
+#include "sdk/tool/verb.h"
+
+namespace collet::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string name, language = "c++", out, json;
+};
+
+// The templates are whole projects whose backend is called so.
+constexpr std::string_view kPlaceholder = "acme";
+
+// What a backend must not be called: the reference backends, what the tool gives a meaning to, words of C++ (the name
+// becomes a namespace).
+constexpr std::string_view kTaken[] = {
+    "all",      "auto",   "bool",     "case",   "char",   "class",   "collet",   "const",     "cpu",    "default",
+    "delete",   "do",     "double",   "else",   "enum",   "export",  "extern",   "float",     "for",    "friend",
+    "gpu",      "if",     "inline",   "int",    "long",   "main",    "mutable",  "namespace", "new",    "none",
+    "operator", "or",     "and",      "not",    "xor",    "private", "public",   "register",  "return", "short",
+    "signed",   "sizeof", "static",   "std",    "struct", "switch",  "template", "test",      "this",   "throw",
+    "try",      "typeid", "typename", "union",  "using",  "virtual", "void",     "volatile",  "while",  "interpreter",
+    "kernel",   "device", "backend",  "memory", "table"};
+
+Status check_name(const std::string& name) {
+  const bool spelled = !name.empty() && name.size() <= 32 && name[0] >= 'a' && name[0] <= 'z' && name.back() != '_' &&
+                       name.find("__") == std::string::npos &&
+                       std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                         return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+                       });
+  if (!spelled) {
+    return invalid_argument("'" + name +
+                            "' is no name for a backend: a lower-case letter first, then up to 31 lower-case "
+                            "letters, digits and single underscores");
+  }
+  if (std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken)) {
+    return invalid_argument("a backend cannot be called '" + name + "': the word has another meaning");
+  }
+  return ok_status();
+}
+
+// my_chip: MyChip.
+std::string camel_case(const std::string& name) {
+  std::string out;
+  bool start = true;
+  for (char c : name) {
+    if (c != '_') out += start ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    start = c == '_';
+  }
+  return out;
+}
+
+std::string upper_case(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return name;
+}
+
+void replace_all(std::string& text, const std::string& old, const std::string& made) {
+  for (size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += made.size()) {
+    text.replace(at, old.size(), made);
+  }
+}
+
+std::string filled(std::string text, const std::string& name) {
+  const std::string placeholder(kPlaceholder);
+  const std::pair<std::string, std::string> words[] = {
+      {placeholder, name}, {camel_case(placeholder), camel_case(name)}, {upper_case(placeholder), upper_case(name)}};
+  // A name may hold the placeholder itself: a mark that no text holds keeps what was replaced from being replaced again.
+  for (size_t i = 0; i < std::size(words); ++i)
+    replace_all(text, words[i].first, std::string(1, static_cast<char>(1 + i)));
+  for (size_t i = 0; i < std::size(words); ++i)
+    replace_all(text, std::string(1, static_cast<char>(1 + i)), words[i].second);
+  return text;
+}
+
+// Where this tool was installed, or the build folder that it lies in.
+fs::path prefix() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  return error ? fs::path() : self.parent_path().parent_path();
+}
+
+// What -DCollet_DIR= wants to be told; empty where CMake looks anyway.
+std::string config_folder() {
+  const fs::path root = prefix();
+  if (root == "/usr" || root == "/usr/local") return "";
+  std::error_code error;
+  if (fs::exists(root / "ColletConfig.cmake", error)) return root.string();
+  for (const char* lib : {"lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"}) {
+    const fs::path folder = root / lib / "cmake" / "Collet";
+    if (fs::exists(folder / "ColletConfig.cmake", error)) return folder.string();
+  }
+  return "";
+}
+
+// Path in the project -> contents.
+using Project = std::map<std::string, std::string>;
+
+Status add_file(const fs::path& from, const std::string& to, const std::string& name, Project& project) {
+  COLLET_ASSIGN(std::string text, read_file(from.string()));
+  project[filled(to, name)] = filled(std::move(text), name);
+  return ok_status();
+}
+
+Expected<Project> make_project(const Options& options) {
+  const fs::path templates = prefix() / "share" / "collet" / "templates";
+  const fs::path folder = templates / (options.language == "c" ? "c" : "cxx");
+  Project project;
+  std::error_code error;
+  for (auto it = fs::recursive_directory_iterator(folder, error); !error && it != fs::recursive_directory_iterator();
+       it.increment(error)) {
+    if (!it->is_regular_file()) continue;
+    COLLET_TRY(add_file(it->path(), it->path().lexically_relative(folder).string(), options.name, project));
+  }
+  if (error || project.empty()) return not_found("the templates are not at " + templates.string());
+  COLLET_TRY(add_file(templates / "mnist" / "train.hlo", "tests/mnist_step.hlo", options.name, project));
+  return project;
+}
+
+// Writes all files, or none: they are made beside the folder first.
+Status write_project(const Project& project, const fs::path& folder) {
+  const std::string part = folder.string() + ".part";
+  std::error_code error;
+  if (fs::exists(part, error)) return failed_precondition(part + " is in the way");
+  const Status status = [&] {
+    for (const auto& [path, text] : project) {
+      COLLET_TRY(make_folder((fs::path(part) / path).parent_path().string()));
+      COLLET_TRY(write_file((fs::path(part) / path).string(), text));
+    }
+    fs::rename(part, folder, error);
+    return error ? not_found(folder.string() + ": cannot be made: " + error.message()) : ok_status();
+  }();
+  if (!status.ok()) fs::remove_all(part, error);
+  return status;
+}
+
+void print_next(const Options& options, const fs::path& folder, const std::string& library) {
+  const std::string build = (folder / "build").string(), config = config_folder();
+  const std::string where = config.empty() ? "" : " -DCollet_DIR=" + config;
+  fmt::print("{} is there: a backend in {} that runs a few ops itself and leaves the rest to the fallback.\n\n",
+             folder.string(), options.language == "c" ? "C" : "C++");
+  fmt::print("Next:\n");
+  fmt::print("  cmake -S {} -B {}{}\n", folder.string(), build, where);
+  fmt::print("  cmake --build {0} && ctest --test-dir {0}\n", build);
+  fmt::print("  collet run {} --backend {} --explain\n", (folder / "tests" / "mnist_step.hlo").string(), library);
+  fmt::print("  collet conform --backend {}\n\n", library);
+  fmt::print("{} says what to do first, second and third.\n", (folder / "README.md").string());
+}
+
+int make_backend(const Options& options) {
+  if (const Status status = check_name(options.name); !status.ok()) return report(kUsage, status.message());
+  fs::path folder = (options.out.empty() ? fs::path(options.name) : fs::path(options.out)).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // it ended with a slash
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(folder, error)) &&
+      !(fs::is_directory(folder, error) && fs::is_empty(folder, error))) {
+    return report(kRefused, folder.string() + " is there already, and nothing is overwritten");
+  }
+  Expected<Project> project = make_project(options);
+  if (!project.ok()) return report(project.status());
+  if (const Status status = write_project(*project, folder); !status.ok()) return report(status);
+  const std::string library = (folder / "build" / ("libcollet_backend_" + options.name + ".so")).string();
+  if (options.json != "-") print_next(options, folder, library);
+  if (options.json.empty()) return kDone;
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object();
+  json.field("name", options.name).field("language", options.language).field("folder", folder.string());
+  json.field("library", library).field("collet_dir", config_folder()).key("files").begin_array();
+  for (const auto& [path, contents] : *project) json.value(path);
+  json.end_array().end_object();
+  const Status status = write_file(options.json, text + "\n");
+  return status.ok() ? kDone : report(status);
+}
+
+}  // namespace
+
+Action add_new(CLI::App& verb) {
+  auto options = std::make_shared<Options>();
+  verb.add_option("NAME", options->name, "of the backend: lower-case letters, digits, underscores")->required();
+  verb.add_option("--language", options->language, "c: the interface by hand; c++: a table of kernels")
+      ->check(CLI::IsMember({"c", "c++"}))
+      ->capture_default_str();
+  verb.add_option("--out", options->out, "folder to make (NAME)");
+  verb.add_option("--json", options->json, "write what was made to FILE; - is stdout")->type_name("FILE");
+  verb.footer(
+      "Makes a project of its own that builds at once: a backend, its test, and a README with the road map.\n"
+      "Example: collet new acme --language c++");
+  return [options] { return make_backend(*options); };
+}
+
+}  // namespace collet::tool
