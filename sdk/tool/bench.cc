@@ -44,7 +44,7 @@ void print_row(const bench::Result& result, bool against) {
   }
   fmt::print("{:<20} {:>8.2f} {:>8}", result.which->name, result.limit_ns / timing.median_ns,
              result.compute_bound ? "flops" : "memory");
-  if (against) fmt::print(" {:>10}", ratio(timing, result.other));
+  if (against) fmt::print(" {:>15}", ratio(timing, result.other));
   fmt::print(" {:>10} {:>7} {:>9} {:>7} {:>10}{}\n", ratio(timing, result.unfused), timing.kernels, where(timing),
              spread(timing), human_seconds(timing.median_ns * 1e-9), result.agrees ? "" : "  RESULTS DIFFER");
 }
@@ -56,7 +56,7 @@ void print_report(const bench::Report& report) {
              against ? " against " + report.against : "", style.reset, report.peak.threads, report.peak.flops_per_ns,
              report.peak.vectors, report.request.repeat);
   fmt::print("{}{:<20} {:>8} {:>8}", style.dim, "case", "of limit", "bound");
-  if (against) fmt::print(" {:>10}", "vs " + report.against.substr(0, 7));
+  if (against) fmt::print(" {:>15}", "vs " + report.against.substr(0, 12));
   fmt::print(" {:>10} {:>7} {:>9} {:>7} {:>10}{}\n", "vs unfused", "kernels", "on device", "spread", "time",
              style.reset);
   for (const bench::Result& result : report.results) print_row(result, against);
