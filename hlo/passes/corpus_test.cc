@@ -161,6 +161,18 @@ TEST(Corpus, expansion_keeps_what_modules_compute) {
   check_corpus(&prepare_and_legalize, true, 8);
 }
 
+Expected<bool> prepare_and_fuse(Module& module, PassContext& context, const PassObserver& observer) {
+  COLLET_ASSIGN(const bool first, prepare(module, context, observer));
+  COLLET_ASSIGN(const bool second, propose_fusions(module, context, observer));
+  static constexpr std::string_view kOrder[] = {"schedule"};
+  COLLET_ASSIGN(const bool third, run_passes(module, context, kOrder, observer));
+  return first || second || third;
+}
+
+TEST(Corpus, fusion_keeps_what_modules_compute) {
+  check_corpus(&prepare_and_fuse, false, 8);
+}
+
 TEST(Corpus, prepare_keeps_what_modules_compute) {
   check_corpus(&prepare, false, 8);
 }

@@ -33,6 +33,13 @@ struct PassContext {
   std::function<void(const Module&)> prepare_claims;
   /// Set by legalize with each prepare_claims: instructions numbered from here are new, and not asked about.
   uint32_t claims_end = UINT32_MAX;
+  /// The device may have this instruction inside a fusion. Null: any that it takes.
+  std::function<bool(const Module&, InstrId)> fusible;
+  /// Which of the proposed fusions the device takes, one answer each; the others are dissolved again. Null: all, or none
+  /// where claim is set.
+  std::function<std::vector<bool>(const Module&, std::span<const InstrId>)> take_fusions;
+  /// Instructions in a fusion, at most.
+  size_t largest_fusion = 64;
   /// A composite (a call with a name) that is to stay a call. Null: none.
   std::function<bool(const Module&, InstrId)> keep_composite;
   /// The device takes while, conditional and call.

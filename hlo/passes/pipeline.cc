@@ -76,6 +76,7 @@ constexpr std::string_view kExpand[] = {
 constexpr Pipeline kPipelines[] = {
     {"prepare", "target-independent: one computation of arrays, row-major, simplified", &prepare},
     {"legalize", "expands what the device does not take, until nothing is left to expand", &legalize},
+    {"fuse", "proposes fusions and keeps those that the device takes", &propose_fusions},
     {"optimize", "simplify, fold, share and drop until nothing changes", &optimize},
 };
 
@@ -126,6 +127,12 @@ Expected<bool> optimize(Module& module, PassContext& context, const PassObserver
   int number = 0;
   COLLET_TRY(check(module, observer, "before the first pass"));
   return clean(module, context, observer, number);
+}
+
+Expected<bool> propose_fusions(Module& module, PassContext& context, const PassObserver& observer) {
+  int number = 0;
+  COLLET_TRY(check(module, observer, "before the first pass"));
+  return run_list(module, context, std::array{std::string_view("fuse")}, observer, number);
 }
 
 std::span<const Pipeline> pipelines() {

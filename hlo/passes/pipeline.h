@@ -55,6 +55,8 @@ Expected<bool> prepare(Module& module, PassContext& context, const PassObserver&
 /// Asks context.claim and expands what it says, round by round until nothing is left to expand; then cleans up. The
 /// second run changes nothing, unless claims change.
 Expected<bool> legalize(Module& module, PassContext& context, const PassObserver& observer = {});
+/// Proposes fusions and keeps those that context.take_fusions takes.
+Expected<bool> propose_fusions(Module& module, PassContext& context, const PassObserver& observer = {});
 /// Cleans up to a fixed point: simplify, fold, share, drop.
 Expected<bool> optimize(Module& module, PassContext& context, const PassObserver& observer = {});
 

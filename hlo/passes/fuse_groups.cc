@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/passes/fuse_groups.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace collet::hlo {
+namespace {
+
+using Dims64 = std::vector<int64_t>;
+constexpr uint32_t kNoGroup = UINT32_MAX;
+constexpr int kLookAhead = 12;
+constexpr int64_t kLongestRow = int64_t{1} << 16;
+constexpr size_t kMostOperands = 48;
+
+Dims64 dims_of(const Instruction& instr) {
+  return {instr.shape.dims().begin(), instr.shape.dims().end()};
+}
+
+// Reads each element of its operands at most once, at a place that follows from the result's.
+bool moves_once(Op op) {
+  switch (op) {
+    case Op::RESHAPE:
+    case Op::TRANSPOSE:
+    case Op::REVERSE:
+    case Op::SLICE:
+    case Op::PAD:
+    case Op::CONCATENATE:
+    case Op::DYNAMIC_SLICE:
+    case Op::BITCAST_CONVERT:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_pointwise(const Instruction& instr) {
+  return is_elementwise(instr.op) && instr.op != Op::MAP;
+}
+bool is_product(Op op) {
+  return op == Op::DOT || op == Op::CONVOLUTION;
+}
+
+// dimensions of `whole` that `part` keeps when the last ones are reduced.
+bool reduces_last(const Instruction& reduce, const Shape& whole) {
+  const Dims dims = reduce.as<DimensionsAttrs>().dimensions;
+  std::vector<bool> reduced(static_cast<size_t>(whole.rank()));
+  for (int64_t d : dims) reduced[static_cast<size_t>(d)] = true;
+  return std::is_sorted(reduced.begin(), reduced.end());
+}
+
+/// A group while it grows.
+struct Group {
+  std::vector<uint32_t> members;  // places in the order, descending
+  bool has_product = false, has_reduce = false, moves = false;
+  Dims64 whole, rows;  // with reductions: sizes before and after
+  Dims64 reduced;
+  bool has_broadcast_rows = false;
+};
+
+class Grouping {
+ public:
+  Grouping(const Module& module, CompId computation, const PassContext& context, const FusionLimits& limits)
+      : module_(module), context_(context), limits_(limits), order_(module[computation].order) {
+    for (uint32_t i = 0; i < order_.size(); ++i) place_[index_of(order_[i])] = i;
+    users_.resize(order_.size());
+    for (uint32_t i = 0; i < order_.size(); ++i)
+      for (InstrId o : at(i).operands) users_[place_.at(index_of(o))].push_back(i);
+    root_ = place_.at(index_of(module[computation].root));
+    group_.assign(order_.size(), kNoGroup);
+  }
+
+  std::vector<FusionGroup> run() {
+    for (uint32_t i = static_cast<uint32_t>(order_.size()); i-- > 0;) {
+      if (!may_fuse(i)) continue;
+      if (!join_users(i)) start(i);
+    }
+    if (limits_.several_outputs) join_siblings();
+    std::vector<FusionGroup> out;
+    for (Group& group : groups_) {
+      if (!worth_it(group)) continue;
+      FusionGroup fusion;
+      fusion.kind = group.has_product ? FusionKind::OUTPUT : group.has_reduce ? FusionKind::INPUT : FusionKind::LOOP;
+      std::sort(group.members.begin(), group.members.end());
+      for (uint32_t i : group.members) fusion.members.push_back(order_[i]);
+      out.push_back(std::move(fusion));
+    }
+    return out;
+  }
+
+ private:
+  const Instruction& at(uint32_t i) const { return module_[order_[i]]; }
+
+  bool may_fuse(uint32_t i) const {
+    const Instruction& instr = at(i);
+    if (!instr.shape.is_array() || instr.shape.has_dynamic() || instr.shape.element_count() == 0) return false;
+    if (instr.extras && !instr.extras->control_predecessors.empty()) return false;
+    if (has_side_effect(instr.op) || instr.op == Op::PARAMETER || instr.op == Op::CONSTANT) return false;
+    for (InstrId o : instr.operands)
+      if (!module_[o].shape.is_array() || module_[o].shape.has_dynamic()) return false;
+    const bool reduce = instr.op == Op::REDUCE && instr.operands.size() == 2 && limits_.reductions;
+    const bool known = is_pointwise(instr) || moves_once(instr.op) || instr.op == Op::BROADCAST ||
+                       instr.op == Op::IOTA || reduce || (is_product(instr.op) && limits_.products);
+    if (!known || (instr.op == Op::CONCATENATE && instr.operands.size() > 8)) return false;
+    if (context_.claim && context_.claim(module_, order_[i]) != Claim::Take) return false;
+    return !context_.fusible || context_.fusible(module_, order_[i]);
+  }
+
+  void start(uint32_t i) {
+    if (is_repeatable(module_, order_[i])) return;  // never stored on its own account
+    Group group;
+    group.members = {i};
+    note(group, i);
+    group_[i] = static_cast<uint32_t>(groups_.size());
+    groups_.push_back(std::move(group));
+  }
+
+  void note(Group& group, uint32_t i) {
+    const Instruction& instr = at(i);
+    group.has_product |= is_product(instr.op);
+    group.moves |= moves_once(instr.op);
+    if (instr.op == Op::REDUCE && !group.has_reduce) {
+      group.has_reduce = true;
+      group.whole = dims_of(module_[instr.operand(0)]);
+      group.rows = dims_of(instr);
+      const Dims dims = instr.as<DimensionsAttrs>().dimensions;
+      group.reduced.assign(dims.begin(), dims.end());
+      std::sort(group.reduced.begin(), group.reduced.end());
+    }
+  }
+
+  bool join_users(uint32_t i) {
+    if (i == root_ || users_[i].empty()) return false;
+    const uint32_t g = group_[users_[i][0]];
+    if (g == kNoGroup) return false;
+    for (uint32_t u : users_[i])
+      if (group_[u] != g) return false;
+    Group& group = groups_[g];
+    if (group.members.size() >= limits_.most_members || !may_join(group, i)) return false;
+    group.members.push_back(i);
+    group_[i] = g;
+    note(group, i);
+    return true;
+  }
+
+  bool may_join(const Group& group, uint32_t i) {
+    const Instruction& instr = at(i);
+    if (is_product(instr.op)) return product_may_join(group, instr);
+    for (uint32_t u : users_[i])
+      if (!may_feed(group, i, at(u))) return false;
+    if (instr.op == Op::REDUCE) return reduce_may_join(group, instr);
+    if (group.has_reduce) return fits_rows(group, instr);
+    if (group.has_product) return false;  // nothing is read by a product that was not stored
+    return true;
+  }
+
+  // The producer at i may be computed where `user`, in the group, wants it.
+  bool may_feed(const Group& group, uint32_t i, const Instruction& user) {
+    const Instruction& instr = at(i);
+    if (is_pointwise(user)) return true;
+    if (user.op == Op::REDUCE) return module_[user.operand(0)].name == instr.name && instr.op != Op::REDUCE;
+    if (user.op == Op::BROADCAST) {
+      // Each value is wanted many times: only where it can be held, one per row.
+      if (instr.shape.rank() == 0 || !limits_.reductions || group.moves) return false;
+      return is_row_broadcast(user) && leads_to_reduce(order_[i], dims_of(user), kLookAhead);
+    }
+    if (user.op == Op::DYNAMIC_SLICE) return user.operand(0) == order_[i] && operands_but_first_differ(user, order_[i]);
+    if (user.op == Op::PAD) return user.operand(0) == order_[i] && user.operand(1) != order_[i];
+    return moves_once(user.op) && !group.has_reduce && instr.op != Op::REDUCE;
+  }
+  static bool operands_but_first_differ(const Instruction& user, InstrId id) {
+    return std::find(user.operands.begin() + 1, user.operands.end(), id) == user.operands.end();
+  }
+
+  static bool is_row_broadcast(const Instruction& broadcast) {
+    const Dims d = broadcast.as<BroadcastAttrs>().dimensions;
+    for (size_t k = 0; k < d.size(); ++k)
+      if (d[k] != static_cast<int64_t>(k)) return false;
+    return !d.empty() && static_cast<int64_t>(d.size()) < broadcast.shape.rank();
+  }
+
+  // Up from `id`, through ops on one value per row, there is a reduction of rows of `whole`.
+  bool leads_to_reduce(InstrId id, const Dims64& whole, int depth) const {
+    const Instruction& instr = module_[id];
+    if (instr.op == Op::REDUCE)
+      return instr.operands.size() == 2 && dims_of(module_[instr.operand(0)]) == whole &&
+             reduces_last(instr, module_[instr.operand(0)].shape);
+    if (depth == 0 || !is_pointwise(instr)) return false;
+    return std::any_of(instr.operands.begin(), instr.operands.end(),
+                       [&](InstrId o) { return leads_to_reduce(o, whole, depth - 1); });
+  }
+
+  bool product_may_join(const Group& group, const Instruction& product) const {
+    if (group.has_product || group.has_reduce || group.moves) return false;
+    const Dims64 dims = dims_of(product);
+    return std::all_of(group.members.begin(), group.members.end(), [&](uint32_t m) {
+      return dims_of(at(m)) == dims && (is_pointwise(at(m)) || at(m).op == Op::BROADCAST);
+    });
+  }
+
+  bool reduce_may_join(const Group& group, const Instruction& reduce) const {
+    if (group.has_product || group.moves) return false;
+    Group next;
+    next.whole = dims_of(module_[reduce.operand(0)]);
+    next.rows = dims_of(reduce);
+    const Dims dims = reduce.as<DimensionsAttrs>().dimensions;
+    next.reduced.assign(dims.begin(), dims.end());
+    std::sort(next.reduced.begin(), next.reduced.end());
+    if (group.has_reduce && (group.whole != next.whole || group.reduced != next.reduced)) return false;
+    const bool last = reduces_last(reduce, module_[reduce.operand(0)].shape);
+    int64_t row = 1;
+    for (int64_t d : next.reduced) row *= next.whole[static_cast<size_t>(d)];
+    for (uint32_t m : group.members) {
+      if (!fits_rows(next, at(m))) return false;
+      // Something of full size waits for the reduction: then rows must lie together and be short enough to be held.
+      if (at(m).op != Op::REDUCE && dims_of(at(m)) == next.whole && next.whole != next.rows &&
+          (!last || row > kLongestRow))
+        return false;
+    }
+    return true;
+  }
+
+  // In a group of rows everything is of full size or one value per row.
+  bool fits_rows(const Group& group, const Instruction& instr) const {
+    const Dims64 dims = dims_of(instr);
+    if (instr.op == Op::REDUCE) {
+      const Dims d = instr.as<DimensionsAttrs>().dimensions;
+      Dims64 reduced(d.begin(), d.end());
+      std::sort(reduced.begin(), reduced.end());
+      return dims_of(module_[instr.operand(0)]) == group.whole && reduced == group.reduced;
+    }
+    if (dims != group.whole && dims != group.rows) return false;
+    return is_pointwise(instr) || instr.op == Op::BROADCAST || instr.op == Op::IOTA;
+  }
+
+  bool worth_it(const Group& group) const {
+    size_t count = group.members.size();
+    if (count == 0) return false;
+    std::unordered_set<uint32_t> outside;
+    for (uint32_t m : group.members)
+      for (InstrId o : at(m).operands)
+        if (group_[place_.at(index_of(o))] != group_[m]) {
+          if (is_repeatable(module_, o) && !module_[o].shape.is_scalar()) ++count;
+          outside.insert(index_of(o));
+        }
+    return count >= 2 && outside.size() <= kMostOperands;
+  }
+
+  // ---- several outputs ----
+
+  void join_siblings() {
+    std::map<std::pair<uint32_t, Dims64>, uint32_t> readers;  // of an array, by size of what is computed
+    for (uint32_t g = 0; g < groups_.size(); ++g) {
+      for (size_t k = 0; k < groups_[g].members.size(); ++k) {
+        const uint32_t m = groups_[g].members[k];
+        bool joined = false;
+        for (InstrId o : at(m).operands) {
+          const uint32_t from = place_.at(index_of(o));
+          if (group_[from] == g || module_[o].shape.rank() == 0) continue;
+          const auto [it, fresh] = readers.try_emplace({from, domain(groups_[g])}, g);
+          if (!fresh && it->second != g && siblings(it->second, g)) {
+            merge(it->second, g);
+            joined = true;
+            break;
+          }
+        }
+        if (joined) break;
+      }
+    }
+  }
+
+  Dims64 domain(const Group& group) const {
+    return group.has_reduce ? group.whole : dims_of(at(group.members.front()));
+  }
+
+  bool siblings(uint32_t a, uint32_t b) {
+    const Group &x = groups_[a], &y = groups_[b];
+    if (x.members.empty() || y.members.empty() || x.has_product || y.has_product || x.moves || y.moves) return false;
+    if (x.has_reduce != y.has_reduce || x.reduced != y.reduced || x.whole != y.whole) return false;
+    if (x.members.size() + y.members.size() > limits_.most_members) return false;
+    return !reaches(a, b) && !reaches(b, a);
+  }
+
+  // Something in `to` depends on something in `from`. Groups count as one: what reaches a member reaches all.
+  bool reaches(uint32_t from, uint32_t to) const {
+    std::unordered_set<uint32_t> seen_groups{from};
+    std::unordered_set<uint32_t> seen;
+    std::vector<uint32_t> work(groups_[from].members);
+    size_t budget = 4096;
+    while (!work.empty()) {
+      const uint32_t i = work.back();
+      work.pop_back();
+      for (uint32_t u : users_[i]) {
+        if (group_[u] == from || !seen.insert(u).second) continue;
+        if (group_[u] == to) return true;
+        if (--budget == 0) return true;  // too far to be sure
+        work.push_back(u);
+        if (group_[u] != kNoGroup && seen_groups.insert(group_[u]).second)
+          for (uint32_t m : groups_[group_[u]].members)
+            if (seen.insert(m).second) work.push_back(m);
+      }
+    }
+    return false;
+  }
+
+  void merge(uint32_t into, uint32_t from) {
+    for (uint32_t m : groups_[from].members) group_[m] = into;
+    auto& members = groups_[into].members;
+    members.insert(members.end(), groups_[from].members.begin(), groups_[from].members.end());
+    groups_[from].members.clear();
+  }
+
+  const Module& module_;
+  const PassContext& context_;
+  const FusionLimits& limits_;
+  const std::vector<InstrId>& order_;
+  std::unordered_map<uint32_t, uint32_t> place_;
+  std::vector<std::vector<uint32_t>> users_;
+  uint32_t root_ = 0;
+  std::vector<uint32_t> group_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+bool is_repeatable(const Module& module, InstrId id) {
+  const Instruction& instr = module[id];
+  if (!instr.shape.is_array() || instr.shape.has_dynamic()) return false;
+  switch (instr.op) {
+    case Op::CONSTANT:
+      return instr.shape.element_count() == 1;
+    case Op::IOTA:
+      return true;
+    case Op::BROADCAST:
+      return instr.shape.element_count() >= 4 * module[instr.operand(0)].shape.element_count();
+    default:
+      return false;
+  }
+}
+
+std::vector<FusionGroup> find_fusions(const Module& module, CompId computation, const PassContext& context,
+                                      const FusionLimits& limits) {
+  return Grouping(module, computation, context, limits).run();
+}
+
+}  // namespace collet::hlo
