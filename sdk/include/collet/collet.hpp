@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef COLLET_COLLET_HPP
+#define COLLET_COLLET_HPP
+
+/** \file
+ * collet.h for C++17: owners instead of handles, Result instead of codes. Header only; throws nothing of its own.
+ *
+ *     auto client = collet::Client::open("cpu");
+ *     auto module = collet::Module::read(text);
+ *     if (!client || !module) return report(client ? module.error() : client.error());
+ *     auto executable = client->compile(*module);
+ *     auto x = client->upload<float>({2, 3}, data);
+ *     auto results = executable->run({*x});
+ *     auto numbers = (*results)[0].to_vector<float>();
+ *
+ * Owners are cheap to copy (they count references), except Client. A default-constructed one owns nothing.
+ */
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "collet.h"
+
+namespace collet {
+
+/** Why something failed. */
+struct Error {
+  collet_status code = COLLET_OK;
+  std::string message;
+};
+
+/** A T, or an Error. */
+template <typename T>
+class Result {
+ public:
+  /** Success. */
+  Result(T value) : state_(std::move(value)) {}
+  /** Failure. */
+  Result(Error error) : state_(std::move(error)) {}
+  /** True on success. */
+  explicit operator bool() const { return state_.index() == 0; }
+  /** The value; only on success. */
+  T& operator*() { return *std::get_if<0>(&state_); }
+  /** The value; only on success. */
+  const T& operator*() const { return *std::get_if<0>(&state_); }
+  /** The value; only on success. */
+  T* operator->() { return std::get_if<0>(&state_); }
+  /** The error; only on failure. */
+  const Error& error() const { return *std::get_if<1>(&state_); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+/** Success of what gives nothing. */
+struct Done {};
+
+namespace detail {
+
+/** Owns one reference to a counted handle. */
+template <typename T, void (*Retain)(T*), void (*Release)(T*)>
+class Owner {
+ public:
+  Owner() = default;
+  /** Takes over a reference. */
+  explicit Owner(T* handle) : handle_(handle) {}
+  Owner(const Owner& other) : handle_(other.handle_) {
+    if (handle_) Retain(handle_);
+  }
+  Owner(Owner&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Owner& operator=(Owner other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Owner() {
+    if (handle_) Release(handle_);
+  }
+  /** The handle; still owned here. */
+  T* get() const { return handle_; }
+  /** True unless it owns nothing. */
+  explicit operator bool() const { return handle_ != nullptr; }
+
+ protected:
+  T* handle_ = nullptr;
+};
+
+/** The element type that stands for a C++ type. */
+template <typename T>
+struct Element;
+template <>
+struct Element<bool> {
+  static constexpr uint32_t value = COLLET_TYPE_PRED;
+};
+template <>
+struct Element<int8_t> {
+  static constexpr uint32_t value = COLLET_TYPE_S8;
+};
+template <>
+struct Element<int16_t> {
+  static constexpr uint32_t value = COLLET_TYPE_S16;
+};
+template <>
+struct Element<int32_t> {
+  static constexpr uint32_t value = COLLET_TYPE_S32;
+};
+template <>
+struct Element<int64_t> {
+  static constexpr uint32_t value = COLLET_TYPE_S64;
+};
+template <>
+struct Element<uint8_t> {
+  static constexpr uint32_t value = COLLET_TYPE_U8;
+};
+template <>
+struct Element<uint16_t> {
+  static constexpr uint32_t value = COLLET_TYPE_U16;
+};
+template <>
+struct Element<uint32_t> {
+  static constexpr uint32_t value = COLLET_TYPE_U32;
+};
+template <>
+struct Element<uint64_t> {
+  static constexpr uint32_t value = COLLET_TYPE_U64;
+};
+template <>
+struct Element<float> {
+  static constexpr uint32_t value = COLLET_TYPE_F32;
+};
+template <>
+struct Element<double> {
+  static constexpr uint32_t value = COLLET_TYPE_F64;
+};
+
+inline Error failure(collet_status code, const collet_error& error) {
+  return {code, error.message};
+}
+
+}  // namespace detail
+
+/** A moment that comes once. */
+class Event : public detail::Owner<collet_event, collet_event_retain, collet_event_release> {
+ public:
+  using Owner::Owner;
+  /** It has come. */
+  bool is_ready() const { return collet_event_is_ready(handle_) != 0; }
+  /** Blocks until it has come. */
+  Result<Done> wait() const {
+    collet_error error;
+    const collet_status code = collet_event_wait(handle_, &error);
+    if (code != COLLET_OK) return detail::failure(code, error);
+    return Done{};
+  }
+};
+
+/** An array on a device. */
+class Buffer : public detail::Owner<collet_buffer, collet_buffer_retain, collet_buffer_release> {
+ public:
+  using Owner::Owner;
+  /** Element type and dimensions; the latter live as long as the buffer. */
+  collet_array_type type() const { return collet_buffer_type(handle_); }
+  /** Bytes of its data. */
+  uint64_t bytes() const { return collet_buffer_bytes(handle_); }
+  /** Number of its device. */
+  uint32_t device() const { return collet_buffer_device(handle_); }
+  /** It was donated or deleted. */
+  bool is_deleted() const { return collet_buffer_is_deleted(handle_) != 0; }
+  /** Comes when its data is there. */
+  Event ready() const { return Event(collet_buffer_ready(handle_)); }
+  /** Copies its data out; `size` bytes of room. Blocks. */
+  Result<Done> to_host(void* out, uint64_t size) const {
+    collet_error error;
+    const collet_status code = collet_buffer_to_host(handle_, out, size, nullptr, &error);
+    if (code != COLLET_OK) return detail::failure(code, error);
+    return Done{};
+  }
+  /** Its elements. INVALID_ARGUMENT where they are not T. Blocks. */
+  template <typename T>
+  Result<std::vector<T>> to_vector() const {
+    if (type().element != detail::Element<T>::value)
+      return Error{COLLET_INVALID_ARGUMENT, std::string("the elements are ") + collet_type_name(type().element)};
+    std::vector<T> out(bytes() / sizeof(T));
+    const Result<Done> copied = to_host(out.data(), out.size() * sizeof(T));
+    if (!copied) return copied.error();
+    return out;
+  }
+};
+
+/** A program as it was read. */
+class Module : public detail::Owner<collet_module, collet_module_retain, collet_module_release> {
+ public:
+  using Owner::Owner;
+  /** Reads any form; `file` is for messages. */
+  static Result<Module> read(std::string_view bytes, const char* file = nullptr) {
+    collet_read_options options{};
+    options.struct_size = sizeof options;
+    options.file = file;
+    return read(bytes, options);
+  }
+  /** Reads as `options` say. */
+  static Result<Module> read(std::string_view bytes, const collet_read_options& options) {
+    collet_error error;
+    collet_module* out = nullptr;
+    const collet_status code = collet_module_read(bytes.data(), bytes.size(), &options, &out, nullptr, &error);
+    if (code != COLLET_OK) return detail::failure(code, error);
+    return Module(out);
+  }
+  /** Number of flattened parameters. */
+  uint32_t parameter_count() const { return collet_module_parameter_count(handle_); }
+  /** Type of a flattened parameter. */
+  collet_array_type parameter(uint32_t index) const { return collet_module_parameter(handle_, index); }
+  /** Number of flattened results. */
+  uint32_t result_count() const { return collet_module_result_count(handle_); }
+  /** Type of a flattened result. */
+  collet_array_type result(uint32_t index) const { return collet_module_result(handle_, index); }
+};
+
+/** A compiled program. */
+class Executable : public detail::Owner<collet_executable, collet_executable_retain, collet_executable_release> {
+ public:
+  using Owner::Owner;
+  /** What it says about itself. */
+  collet_executable_facts facts() const {
+    collet_executable_facts out{};
+    out.struct_size = sizeof out;
+    collet_executable_facts_get(handle_, &out, nullptr);
+    return out;
+  }
+  /** The plan for people, or as JSON. */
+  std::string explain(bool json = false) const {
+    collet_blob* blob = nullptr;
+    if (collet_executable_explain(handle_, json ? 1 : 0, &blob, nullptr) != COLLET_OK) return {};
+    std::string out(collet_blob_data(blob), collet_blob_size(blob));
+    collet_blob_release(blob);
+    return out;
+  }
+  /** Runs; results are buffers to come. See collet_execute. */
+  Result<std::vector<Buffer>> run(const std::vector<Buffer>& arguments, collet_execute_options options = {}) const {
+    options.struct_size = sizeof options;
+    const collet_executable_facts f = facts();
+    if (arguments.size() != size_t{f.argument_count} * f.participants)
+      return Error{COLLET_INVALID_ARGUMENT, std::to_string(arguments.size()) + " arguments; the program takes " +
+                                                std::to_string(size_t{f.argument_count} * f.participants)};
+    std::vector<collet_buffer*> in, out(size_t{f.result_count} * f.participants);
+    for (const Buffer& b : arguments) in.push_back(b.get());
+    collet_error error;
+    const collet_status code = collet_execute(handle_, &options, in.data(), out.data(), &error);
+    if (code != COLLET_OK) return detail::failure(code, error);
+    std::vector<Buffer> results;
+    for (collet_buffer* b : out) results.emplace_back(b);
+    return results;
+  }
+};
+
+/** A backend, opened. Moves, but is not copied. */
+class Client {
+ public:
+  /** See collet_client_options for both names; null is the usual. */
+  static Result<Client> open(const char* backend = nullptr, const char* fallback = nullptr) {
+    collet_client_options options{};
+    options.struct_size = sizeof options;
+    options.backend = backend;
+    options.fallback = fallback;
+    return open(options);
+  }
+  /** Opens as `options` say. */
+  static Result<Client> open(const collet_client_options& options) {
+    collet_error error;
+    collet_client* out = nullptr;
+    const collet_status code = collet_client_open(&options, &out, &error);
+    if (code != COLLET_OK) return detail::failure(code, error);
+    return Client(out);
+  }
+  /** Takes over a client. */
+  explicit Client(collet_client* handle) : handle_(handle) {}
+  Client(Client&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Client& operator=(Client&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Client() { collet_client_close(handle_); }
+
+  /** The handle; still owned here. */
+  collet_client* get() const { return handle_; }
+  /** What it says about itself. */
+  collet_client_info info() const {
+    collet_client_info out{};
+    out.struct_size = sizeof out;
+    collet_client_info_get(handle_, &out, nullptr);
+    return out;
+  }
+  /** See collet_compile. */
+  Result<Executable> compile(const Module& module, collet_compile_request request = {}) const {
+    request.struct_size = sizeof request;
+    collet_error error;
+    collet_executable* out = nullptr;
+    const collet_status code = collet_compile(handle_, module.get(), &request, &out, &error);
+    if (code != COLLET_OK) return detail::failure(code, error);
+    return Executable(out);
+  }
+  /** Copies a dense array of any element type to a device. */
+  Result<Buffer> upload(collet_array_type type, const void* data, uint32_t device = 0) const {
+    collet_host_array array{};
+    array.struct_size = sizeof array;
+    array.element = type.element;
+    array.rank = type.rank;
+    array.dims = type.dims;
+    array.data = data;
+    collet_error error;
+    collet_buffer* out = nullptr;
+    const collet_status code = collet_buffer_from_host(handle_, device, COLLET_NONE, &array, &out, &error);
+    if (code != COLLET_OK) return detail::failure(code, error);
+    return Buffer(out);
+  }
+  /** Copies an array of T; `data` has as many elements as the dimensions say. */
+  template <typename T>
+  Result<Buffer> upload(const std::vector<int64_t>& dims, const T* data, uint32_t device = 0) const {
+    return upload({detail::Element<T>::value, static_cast<uint32_t>(dims.size()), dims.data()}, data, device);
+  }
+
+ private:
+  collet_client* handle_;
+};
+
+}  // namespace collet
+
+#endif
