@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -140,17 +141,26 @@ TEST(EvalCorpus, AgreesWithTheModels) {
     const auto model = testing::read_model(folder);
     ASSERT_TRUE(model.ok()) << model.status().to_string();
     const auto begin = std::chrono::steady_clock::now();
-    const auto got = run(model->program, testing::model_inputs(model->inputs, false), false);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    EXPECT_TRUE(got.ok()) << model->name << ": " << got.status().to_string();
-    if (!got.ok()) continue;
-    ASSERT_EQ(got->size(), model->outputs.size()) << model->name;
     double worst = 0;
-    for (size_t k = 0; k < got->size(); ++k) {
-      const Agreement agreement = testing::agrees_with_model(model->outputs[k], (*got)[k]);
-      EXPECT_TRUE(agreement.agrees) << model->name << " output " << k << ": " << agreement.detail;
-      worst = std::max(worst, agreement.worst);
+    // Where the other implementation's error says that the module is ill-conditioned, f64 settles who is right.
+    const bool ill = std::any_of(model->outputs.begin(), model->outputs.end(), [](const testing::ModelOutput& output) {
+      return !output.exact && output.xla_max_abs_error > 1e-4 * output.max_abs;
+    });
+    for (bool as_f64 : {false, true}) {
+      if (as_f64 && !ill) continue;
+      const auto got = run(model->program, testing::model_inputs(model->inputs, as_f64), as_f64);
+      ASSERT_TRUE(got.ok()) << model->name << ": " << got.status().to_string();
+      ASSERT_EQ(got->size(), model->outputs.size()) << model->name;
+      for (size_t k = 0; k < got->size(); ++k) {
+        if (as_f64 && model->outputs[k].xla_max_abs_error <= 1e-4 * model->outputs[k].max_abs) continue;
+        const Agreement agreement = testing::agrees_with_model(model->outputs[k], (*got)[k], as_f64);
+        // A constant such as 1e-6, rounded to bf16 before it was printed, moves the f64 result by a little more than 1e-9.
+        EXPECT_LE(agreement.worst, as_f64 ? 4 : 1)
+            << model->name << (as_f64 ? " in f64" : "") << " output " << k << ": " << agreement.detail;
+        worst = std::max(worst, agreement.worst);
+      }
     }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     std::cout << model->name << ": " << worst << " of the bound, " << seconds << " s\n";
   }
 }
