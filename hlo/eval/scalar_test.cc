@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise ops and conversions, by hand.
-#include "hlo/eval/text_test_util.h"
+#include "hlo/eval/text_modules_test.h"
 
 namespace collet::hlo {
 namespace {

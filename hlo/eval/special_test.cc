@@ -2,7 +2,7 @@
 // Random bits, transforms, factors, batch norms, custom calls, queues and groups of participants.
 #include <mutex>
 
-#include "hlo/eval/text_test_util.h"
+#include "hlo/eval/text_modules_test.h"
 
 namespace collet::hlo {
 namespace {
