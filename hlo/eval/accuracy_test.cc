@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "hlo/base/float_format.h"
-#include "hlo/eval/text_test_util.h"
+#include "hlo/eval/text_modules_test.h"
 
 namespace collet::hlo {
 namespace {
