@@ -2,6 +2,8 @@
 #include "hlo/eval/evaluator.h"
 
 #include <mutex>
+#include <new>
+#include <stdexcept>
 #include <thread>
 #include <unordered_map>
 
@@ -255,6 +257,18 @@ Expected<Literal> Run::call(CompId computation, std::span<Literal> arguments) {
   return std::move(values[plan.root]);
 }
 
+/// Memory that is not there is an error like others.
+template <typename Work>
+Expected<Literal> guarded(const Work& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("there is not enough memory for the values of the module");
+  } catch (const std::length_error&) {
+    return resource_exhausted("there is not enough memory for the values of the module");
+  }
+}
+
 Status check_argument(const Literal& value, const Shape& shape, const std::string& place) {
   if (shape.is_tuple()) {
     if (!value.shape().is_tuple() || value.elements().size() != shape.elements().size())
@@ -296,7 +310,7 @@ Expected<Literal> Evaluator::run_computation(CompId computation, std::vector<Lit
   for (size_t i = 0; i < parameters.size(); ++i)
     COLLET_TRY(check_argument(arguments[i], plan_->module[parameters[i]].shape, "argument " + std::to_string(i)));
   Run run(plan_->module, plan_->options, [this](CompId id) -> const CompPlan& { return plan_->of(id); }, 0, nullptr);
-  return run.call(computation, arguments);
+  return guarded([&] { return run.call(computation, arguments); });
 }
 
 Expected<std::vector<Literal>> Evaluator::run_all(std::vector<std::vector<Literal>> arguments) const {
@@ -325,7 +339,7 @@ Expected<std::vector<Literal>> Evaluator::run_all(std::vector<std::vector<Litera
     threads.emplace_back([&, p] {
       const auto at = static_cast<size_t>(p);
       Run run(plan_->module, options, [this](CompId id) -> const CompPlan& { return plan_->of(id); }, p, &group);
-      Expected<Literal> result = run.call(entry, arguments[at]);
+      Expected<Literal> result = guarded([&] { return run.call(entry, arguments[at]); });
       if (result.ok())
         results[at] = *std::move(result);
       else

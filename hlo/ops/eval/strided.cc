@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/ops/eval/strided.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <thread>
@@ -143,8 +145,8 @@ void parallel(const EvalContext& context, int64_t count, int64_t cost,
 }
 
 Status check_size(const Shape& shape) {
-  constexpr int64_t kMost = int64_t{1} << 40;
-  if (shape.byte_size() > kMost)
+  static const int64_t most = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  if (shape.byte_size() > most)
     return resource_exhausted("a value of shape " + shape.to_string() + " takes more memory than there is");
   return ok_status();
 }

@@ -78,7 +78,7 @@ void merge_dims(Ints& dims, std::vector<Ints>& strides);
 void parallel(const EvalContext& context, int64_t count, int64_t cost,
               const std::function<void(int64_t, int64_t)>& work);
 
-/// INVALID_ARGUMENT when the result would take more memory than can be had at all.
+/// RESOURCE_EXHAUSTED when a value would take more memory than the machine has.
 Status check_size(const Shape& shape);
 
 }  // namespace collet::hlo::eval
