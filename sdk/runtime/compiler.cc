@@ -2,6 +2,7 @@
 #include "sdk/runtime/compiler.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -19,7 +20,6 @@
 namespace collet::runtime {
 namespace {
 
-constexpr int kMostRounds = 8;       // of asking and expanding
 constexpr int kMostCuts = 2;         // of a cluster at the same op; then that op goes to the fallback
 constexpr int kMostRejections = 64;  // of clusters, before the compilation is given up
 constexpr uint32_t kMostParticipants = 4096;
@@ -36,7 +36,8 @@ class Compiler {
     COLLET_TRY(hlo::verify_module(*module_));
     dump_.module("read", *module_);
     COLLET_TRY(progress(0.05, "prepare"));
-    COLLET_TRY(stage("prepare"));
+    hlo::PassContext context = this->context();
+    COLLET_TRY(hlo::prepare(*module_, context, observer()).status());
     core_->donates.assign(source_.parameters().size(), 0);
     for (uint32_t a : hlo::donated_arguments(source_.module())) core_->donates[a] = 1;
 
@@ -117,14 +118,6 @@ class Compiler {
     return observer;
   }
 
-  // Runs a named pipeline, if there is one of that name.
-  Status stage(std::string_view name) {
-    const hlo::Pipeline* pipeline = hlo::find_pipeline(name);
-    if (!pipeline) return ok_status();
-    hlo::PassContext context = this->context();
-    return pipeline->run(*module_, context, observer()).status();
-  }
-
   void mix(hlo::ContentId& key, std::string_view text) const {
     std::string all(reinterpret_cast<const char*>(&key), sizeof key);
     all += text;
@@ -171,7 +164,7 @@ class Compiler {
     return fallback == COLLET_ACCEPT ? hlo::Claim::Leave : hlo::Claim::Expand;
   }
 
-  // Expands what is to be expanded until nothing changes; then fuses and orders.
+  // Expands what is to be expanded, fuses what the device takes fused, and orders.
   Status legalize() {
     hlo::PassContext context = this->context();
     Status failure;
@@ -180,23 +173,22 @@ class Compiler {
       if (failure.ok()) failure = std::move(status);
     };
     context.claim = [this](const hlo::Module&, hlo::InstrId id) { return claim(id); };
-    const auto run = [&](std::string_view name) -> Expected<bool> {
-      const hlo::Pipeline* pipeline = hlo::find_pipeline(name);
-      if (!pipeline) return false;
-      COLLET_TRY(ask());
-      COLLET_ASSIGN(const bool changed, pipeline->run(*module_, context, observer()));
-      COLLET_TRY(failure);
-      return changed;
+    context.fusible = [this](const hlo::Module&, hlo::InstrId id) { return device_.of(id).answer == COLLET_ACCEPT; };
+    context.take_fusions = [&](const hlo::Module&, std::span<const hlo::InstrId> fusions) {
+      Status status = ask();
+      if (failure.ok()) failure = std::move(status);
+      std::vector<bool> taken;
+      for (hlo::InstrId id : fusions) taken.push_back(device_.of(id).answer == COLLET_ACCEPT);
+      return taken;
     };
-    for (int round = 0; round < kMostRounds; ++round) {
-      COLLET_ASSIGN(const bool changed, run("legalize"));
-      if (!changed) break;
+    COLLET_TRY(hlo::legalize(*module_, context, observer()).status());
+    COLLET_TRY(failure);
+    if (!request_.no_fusion && client_.backend().computes()) {
+      COLLET_TRY(ask());
+      COLLET_TRY(hlo::propose_fusions(*module_, context, observer()).status());
+      COLLET_TRY(failure);
     }
-    if (!request_.no_fusion) COLLET_TRY(run("fuse").status());
-    if (const hlo::PassInfo* schedule = hlo::find_pass("schedule")) {
-      auto scheduled = schedule->run(*module_, context);
-      if (!scheduled.ok()) return scheduled.status();
-    }
+    COLLET_TRY(hlo::run_passes(*module_, context, std::array{std::string_view("schedule")}, observer()).status());
     // Advice, which clusters inherit: their ops stand in the module's order. Without a plan there is none.
     if (auto plan = hlo::plan_buffers(*module_); plan.ok()) buffers_ = *std::move(plan);
     return ask();

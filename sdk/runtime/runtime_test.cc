@@ -135,7 +135,10 @@ TEST_F(Runtime, CutsWhereTheBackendSays) {
   Control control;
   control.reject = COLLET_OP_NEGATE;
   const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control);
-  const ExecutablePtr e = compile(client.get(), kAddMultiply);
+  const ModulePtr module = read(kAddMultiply);
+  collet_compile_request request{};
+  request.no_fusion = 1;
+  const ExecutablePtr e = compile(client.get(), module.get(), request);
   ASSERT_TRUE(e) << failure.message;
   EXPECT_EQ(facts(e.get()).clusters, 2u) << explain(e.get());
   EXPECT_EQ(facts(e.get()).fallback_ops, 0u);
