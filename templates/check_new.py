@@ -48,7 +48,7 @@ def check_project(args, work):
     if symbols != ["collet_backend_entry"]:
         sys.exit(f"visible symbols: {symbols}")
     print(run(["ctest", "--test-dir", build, "--output-on-failure"]))
-    losses = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mnist", "losses.txt")
+    losses = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mnist", "losses.txt")
     path = os.path.join(work, "mnist.json")
     run([args.mnist, "--backend", library, "--steps", "10", "--losses", losses, "--quiet", "--json", path])
     with open(path, encoding="utf-8") as file:
