@@ -19,6 +19,7 @@ uint8_t* address(const collet_argument& a) {
 Expected<std::unique_ptr<Executable>> Executable::make(const collet_program* program) {
   COLLET_ASSIGN(hlo::ReadProgram read, hlo::read_program(program, program->total_bytes));
   std::unique_ptr<Executable> out(new Executable);
+  out->program_ = hlo::Block(program, program->total_bytes);
   out->module_ = std::move(read.module);
   const hlo::Module& m = *out->module_;
   for (hlo::InstrId p : m.entry_computation().parameters) out->arguments_.push_back(m[p].shape);

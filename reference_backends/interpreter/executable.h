@@ -10,6 +10,7 @@
 #include "hlo/base/status.h"
 #include "hlo/eval/evaluator.h"
 #include "hlo/ir/module.h"
+#include "hlo/program/block.h"
 
 namespace collet::interpreter {
 
@@ -23,12 +24,14 @@ class Executable {
  public:
   static Expected<std::unique_ptr<Executable>> make(const collet_program* program);
   Status run(std::span<const collet_launch> launches) const;
+  const hlo::Block& program() const { return program_; }
 
  private:
   Executable() = default;
   Expected<std::vector<hlo::Literal>> arguments(const collet_launch& launch) const;
   Status store(const hlo::Literal& result, const collet_launch& launch) const;
 
+  hlo::Block program_;
   std::unique_ptr<hlo::Module> module_;
   std::unique_ptr<hlo::Evaluator> evaluator_;
   std::vector<hlo::Shape> arguments_, results_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/backend.h>
+#include <collet/tables.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "hlo/base/status.h"
+#include "hlo/program/check.h"
 #include "reference_backends/interpreter/executable.h"
 
 /// \file
@@ -161,6 +163,33 @@ void release(collet_backend_executable* executable) {
   delete of(executable);
 }
 
+// An executable as bytes is the program that it was made from.
+collet_status serialize(collet_backend_executable* executable, void* out, uint64_t capacity, uint64_t* out_bytes,
+                        collet_error*) {
+  const hlo::Block& program = of(executable)->program();
+  *out_bytes = program.size();
+  if (capacity >= program.size()) std::memcpy(out, program.data(), program.size());
+  return COLLET_OK;
+}
+
+collet_status load(collet_backend_instance*, const void* bytes, uint64_t size, const collet_compile_options*,
+                   collet_backend_executable** out, collet_executable_info* info, collet_error* error) {
+  const hlo::Block program(bytes, size);
+  const Status status = hlo::check_program(program.data(), program.size());
+  if (!status.ok()) return to_c(Status(Code::DataLoss, status.message()), error);
+  auto made = Executable::make(program.program());
+  if (!made.ok()) return to_c(made.status(), error);
+  info->absorbed_count = 0;
+  info->kernels = program.program()->ops.count;
+  *out = reinterpret_cast<collet_backend_executable*>(made->release());
+  return COLLET_OK;
+}
+
+const void* query(collet_backend_instance*, const char* name, uint32_t version) {
+  static const collet_aot_table aot = {sizeof(collet_aot_table), 0, serialize, load};
+  return version == 1 && std::string_view(name) == "aot" ? &aot : nullptr;
+}
+
 const collet_backend kBackend = {
     sizeof(collet_backend),
     COLLET_ABI_MAJOR,
@@ -176,7 +205,7 @@ const collet_backend kBackend = {
     compile,
     execute,
     release,
-    nullptr,
+    query,
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ constexpr uint32_t kMostSpaces = 64;
 constexpr uint32_t kMostTypes = 1024;
 constexpr size_t kLongestString = 4096;
 constexpr uint64_t kLargestWorkspace = uint64_t{1} << 48;
+constexpr uint64_t kLargestFile = uint64_t{1} << 34;
 constexpr uint32_t kMostRejected = 256;
 constexpr uint32_t kMostArtifacts = 256;
 
@@ -241,7 +242,14 @@ Expected<collet_backend_executable*> Backend::compile(const collet_program* prog
     return from_c(code, error, where("compile"));
   }
   rejected.clear();
-  if (!executable) return bad_answer(where("compile"), "succeeded without an executable");
+  return accept(program, executable, info, std::move(absorbed), facts, "compile");
+}
+
+Expected<collet_backend_executable*> Backend::accept(const collet_program* program,
+                                                     collet_backend_executable* executable, collet_executable_info info,
+                                                     std::vector<uint32_t> absorbed, CompiledFacts& facts,
+                                                     const char* function) {
+  if (!executable) return bad_answer(where(function), "succeeded without an executable");
   // A backend that left the count alone absorbed nothing.
   if (!absorbed.empty() && absorbed[0] == COLLET_NONE) info.absorbed_count = 0;
   auto checked = check_compiled(program, info, std::move(absorbed));
@@ -267,6 +275,41 @@ Status Backend::execute(collet_backend_executable* executable, std::span<const c
 void Backend::release(collet_backend_executable* executable) {
   const auto lock = lock_all();
   library_->table.release(executable);
+}
+
+std::string Backend::serialize(collet_backend_executable* executable) {
+  const auto* table = static_cast<const collet_aot_table*>(query("aot", 1, sizeof(collet_aot_table)));
+  if (!table || !table->serialize || !table->load) return {};
+  collet_error error{};
+  uint64_t size = 0;
+  const auto lock = lock_all();
+  if (table->serialize(executable, nullptr, 0, &size, &error) != COLLET_OK || size == 0 || size > kLargestFile)
+    return {};
+  std::string out(size, 0);
+  uint64_t written = 0;
+  if (table->serialize(executable, out.data(), size, &written, &error) != COLLET_OK || written != size) return {};
+  return out;
+}
+
+Expected<collet_backend_executable*> Backend::load(std::string_view bytes, const collet_program* program,
+                                                   const collet_compile_options& options, CompiledFacts& facts) {
+  const auto* table = static_cast<const collet_aot_table*>(query("aot", 1, sizeof(collet_aot_table)));
+  if (!table || !table->load) return unimplemented(where("load") + ": there is no aot table");
+  std::vector<uint32_t> absorbed(program->constants.count, COLLET_NONE);
+  collet_executable_info info{};
+  info.struct_size = sizeof info;
+  info.absorbed_count = static_cast<uint32_t>(absorbed.size());
+  info.absorbed = absorbed.data();
+  collet_error error{};
+  collet_backend_executable* executable = nullptr;
+  collet_status code;
+  {
+    const auto serial = lock_compile();
+    const auto lock = lock_all();
+    code = table->load(instance_, bytes.data(), bytes.size(), &options, &executable, &info, &error);
+  }
+  if (code != COLLET_OK) return from_c(code, error, where("load"));
+  return accept(program, executable, info, std::move(absorbed), facts, "load");
 }
 
 const void* Backend::query(const char* name, uint32_t version, uint32_t bytes) {

@@ -82,6 +82,11 @@ class Backend {
                                                CompiledFacts& facts, std::vector<uint32_t>& rejected);
   Status execute(collet_backend_executable* executable, std::span<const collet_launch> launches, uint64_t run_id);
   void release(collet_backend_executable* executable);
+  /// The executable as bytes; empty where the backend cannot.
+  std::string serialize(collet_backend_executable* executable);
+  /// From such bytes; `program` is the one that it was compiled from. UNIMPLEMENTED where the backend cannot.
+  Expected<collet_backend_executable*> load(std::string_view bytes, const collet_program* program,
+                                            const collet_compile_options& options, CompiledFacts& facts);
   /// The optional table, or null; it has at least `bytes` bytes.
   const void* query(const char* name, uint32_t version, uint32_t bytes);
   /// Its contents; empty where the backend shows none.
@@ -97,6 +102,9 @@ class Backend {
   std::string where(const char* function) const { return "backend '" + name_ + "', " + function; }
   std::unique_lock<std::mutex> lock_all();
   std::unique_lock<std::mutex> lock_compile();
+  Expected<collet_backend_executable*> accept(const collet_program* program, collet_backend_executable* executable,
+                                              collet_executable_info info, std::vector<uint32_t> absorbed,
+                                              CompiledFacts& facts, const char* function);
   Expected<CompiledFacts> check_compiled(const collet_program* program, const collet_executable_info& info,
                                          std::vector<uint32_t> absorbed) const;
 

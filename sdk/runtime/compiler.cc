@@ -12,6 +12,7 @@
 #include "hlo/program/print.h"
 #include "hlo/program/write.h"
 #include "hlo/verify/verify.h"
+#include "sdk/runtime/disk_cache.h"
 #include "sdk/runtime/dump.h"
 #include "sdk/runtime/explain.h"
 #include "sdk/runtime/partition.h"
@@ -293,7 +294,10 @@ class Compiler {
     if (!compiled) {
       CompiledFacts facts;
       std::vector<uint32_t> rejected;
-      auto handle = backend->compile(program.get(), options, facts, rejected);
+      const hlo::ContentId file = file_key(key, *backend, options);
+      auto handle = from_disk(file, *backend, program, options, facts);
+      const bool found = handle.ok();
+      if (!found) handle = backend->compile(program.get(), options, facts, rejected);
       if (!handle.ok()) {
         rejected_.clear();
         for (uint32_t op : rejected)
@@ -303,6 +307,8 @@ class Compiler {
         return handle.status();
       }
       compiled = std::make_shared<CompiledProgram>(backend, *handle, std::move(facts));
+      if (!found && !request_.no_cache && disk_.on())
+        if (const std::string bytes = backend->serialize(*handle); !bytes.empty()) disk_.keep(file, bytes);
       const DeviceFacts& device = backend->devices()[options.assignment[0]];
       if (compiled->facts().workspace_alignment > device.spaces[device.default_space].alignment)
         return internal_error("backend '" + backend->name() +
@@ -313,6 +319,23 @@ class Compiler {
       for (const Backend::Artifact& a : backend->artifacts(compiled->handle())) dump_.text(a.name, a.contents);
     compiled_[{key.words[0], key.words[1]}] = compiled;
     return compiled;
+  }
+
+  // Bytes from another process must be for this very backend and device.
+  hlo::ContentId file_key(hlo::ContentId key, const Backend& backend, const collet_compile_options& options) const {
+    mix(key, backend.name() + "\n" + backend.version() + "\n" + std::to_string(COLLET_ABI_MAJOR) + "." +
+                 std::to_string(COLLET_ABI_MINOR));
+    for (uint32_t p = 0; p < options.participants; ++p) mix(key, backend.devices()[options.assignment[p]].fingerprint);
+    return key;
+  }
+
+  Expected<collet_backend_executable*> from_disk(const hlo::ContentId& key, Backend& backend,
+                                                 const hlo::Program& program, const collet_compile_options& options,
+                                                 CompiledFacts& facts) {
+    if (request_.no_cache || !disk_.on()) return not_found("no cache");
+    const std::optional<std::string> bytes = disk_.find(key);
+    if (!bytes) return not_found("not in the cache");
+    return backend.load(*bytes, program.get(), options, facts);
   }
 
   // What a rejection means for the next attempt; false when there is nowhere to go.
@@ -397,6 +420,7 @@ class Compiler {
   Dump& dump_;
   std::shared_ptr<ExecutableCore> core_ = std::make_shared<ExecutableCore>();
   std::unique_ptr<hlo::Module> module_;
+  DiskCache disk_;
   Verdicts device_, fallback_;
   std::optional<hlo::BufferPlan> buffers_;
   Constraints constraints_;

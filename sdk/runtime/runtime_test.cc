@@ -2,6 +2,9 @@
 #include <collet/collet.h>
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <thread>
 
 #include "sdk/runtime/testing/session.h"
@@ -179,6 +182,27 @@ TEST_F(Runtime, CachesExecutables) {
   collet_compile_request request{};
   request.no_cache = 1;
   EXPECT_EQ(facts(compile(client.get(), module.get(), request).get()).from_cache, 0u);
+}
+
+TEST_F(Runtime, CachesCompiledProgramsOnDisk) {
+  const std::string folder = ::testing::TempDir() + "collet_cache_" + std::to_string(getpid());
+  setenv("COLLET_CACHE_DIR", folder.c_str(), 1);
+  for (int round = 0; round < 3; ++round) {
+    const ClientPtr client = open("interpreter");  // a new one, with an empty cache in memory
+    const ExecutablePtr e = compile(client.get(), kAddMultiply);
+    ASSERT_TRUE(e) << failure.message;
+    const auto out = run(e.get(), two_vectors(client.get()));
+    ASSERT_EQ(out.size(), 2u) << failure.message;
+    EXPECT_THAT(download<float>(out[0]), ElementsAre(-22, -44, -66, -88));
+    int files = 0;
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+      ++files;
+      if (round == 1) std::filesystem::resize_file(file.path(), 100);  // the third finds it damaged
+    }
+    EXPECT_EQ(files, 1);
+  }
+  unsetenv("COLLET_CACHE_DIR");
+  std::filesystem::remove_all(folder);
 }
 
 constexpr char kDonates[] = R"(HloModule d, input_output_alias={ {}: (0, {}, may-alias) }
