@@ -7,10 +7,9 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <unordered_map>
 
+#include "conformance/corpus/round_trip.h"
 #include "conformance/corpus/run_entry.h"
 #include "conformance/corpus/self_check.h"
 #include "conformance/runner/workers.h"
@@ -38,14 +37,6 @@ Expectation expectation_of(const IndexEntry& entry) {
   return entry.has_result() ? Expectation::Result : Expectation::Read;
 }
 
-// A module that checks itself has a result. An artifact is what its text beside it is.
-Expectation expectation_of_module(fs::path path) {
-  path.replace_extension(".mlir");
-  std::ifstream file(path, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  return text.find("check.") != std::string::npos ? Expectation::Result : Expectation::Read;
-}
-
 Expected<std::vector<CorpusEntry>> list_folder(const std::string& path) {
   std::vector<CorpusEntry> entries;
   std::error_code error;
@@ -53,7 +44,7 @@ Expected<std::vector<CorpusEntry>> list_folder(const std::string& path) {
     if (fs::exists(item.path() / "case.json", error)) {
       entries.push_back({item.path().filename().string(), Expectation::Result});
     } else if (is_module(item.path())) {
-      entries.push_back({item.path().filename().string(), expectation_of_module(item.path())});
+      entries.push_back({item.path().filename().string(), expectation_of_module(item.path().string())});
     }
   }
   if (entries.empty()) {
@@ -96,6 +87,12 @@ std::string_view expectation_name(Expectation expectation) {
   return kNames[static_cast<size_t>(expectation)];
 }
 
+Expectation expectation_of_module(const std::string& path) {
+  const Expected<std::string> text = contents(fs::path(path).replace_extension(".mlir").string());
+  const bool checks = text.ok() && text->find("check.") != std::string::npos;
+  return checks ? Expectation::Result : Expectation::Read;
+}
+
 std::string_view corpus_status_name(CorpusStatus status) {
   constexpr std::string_view kNames[] = {"pass", "fail", "crash", "timeout", "not-run"};
   return kNames[static_cast<size_t>(status)];
@@ -129,26 +126,24 @@ Expected<CorpusReport> run_corpus(const CorpusOptions& options) {
   COLLET_ASSIGN(std::vector<CorpusEntry> entries, list_corpus(options.path));
   std::erase_if(entries, [&](const CorpusEntry& entry) { return !chosen(options.filters, entry.name); });
   CorpusReport report{.path = options.path, .backend = options.backend.name};
-  std::vector<size_t> tasks;
-  for (const CorpusEntry& entry : entries) {
-    tasks.push_back(report.results.size());
-    report.results.push_back({.entry = entry});
-  }
+  for (const CorpusEntry& entry : entries) report.results.push_back({.entry = entry});
   PoolOptions pool;
   pool.arguments = arguments_of(options);
   pool.jobs = options.jobs;
   pool.memory_bytes = options.memory_bytes;
-  const double usual = is_index(options.path) ? kModuleSeconds : kModelSeconds;
-  pool.timeout = [&](size_t) { return options.timeout > 0 ? options.timeout : usual; };
+  pool.timeout = [&](size_t i) {
+    const bool model = !is_index(options.path) && !is_module(report.results[i].entry.name);
+    return options.timeout > 0 ? options.timeout : model ? kModelSeconds : kModuleSeconds;
+  };
   size_t done = 0;
   COLLET_TRY(run_tasks(
-      tasks.size(), pool, [&](size_t i) { return report.results[tasks[i]].entry.name; },
+      entries.size(), pool, [&](size_t i) { return report.results[i].entry.name; },
       [&](size_t i, const TaskResult& task) {
-        CorpusResult& result = report.results[tasks[i]];
+        CorpusResult& result = report.results[i];
         result.status = status_of(task);
         result.detail = task.kind == TaskResult::Kind::Replied ? find_field(task.reply, "detail") : task.detail;
         result.seconds = task.seconds;
-        if (options.progress) options.progress(++done, tasks.size(), result.entry.name);
+        if (options.progress) options.progress(++done, entries.size(), result.entry.name);
       }));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

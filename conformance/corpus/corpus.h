@@ -30,6 +30,9 @@ std::string_view expectation_name(Expectation expectation);
 enum class CorpusStatus : uint8_t { Pass, Fail, Crash, Timeout, NotRun };
 std::string_view corpus_status_name(CorpusStatus status);
 
+/// A module that checks itself has a result; an artifact, X.mlirbc, is what the text X.mlir beside it is.
+Expectation expectation_of_module(const std::string& path);
+
 struct CorpusEntry {
   std::string name;
   Expectation expect = Expectation::Read;
@@ -38,7 +41,7 @@ struct CorpusEntry {
 struct CorpusResult {
   CorpusEntry entry;
   CorpusStatus status = CorpusStatus::NotRun;
-  std::string detail;
+  std::string detail = {};
   double seconds = 0;
 };
 

@@ -4,18 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include "conformance/corpus/round_trip.h"
 #include "hlo/passes/passes.h"
 #include "hlo/stablehlo/bytecode.h"
 #include "hlo/stablehlo/import.h"
 #include "hlo/stablehlo/text.h"
 #include "hlo/testing/checks.h"
-#include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
 #include "hlo/verify/verify.h"
 
@@ -31,9 +29,7 @@ EntryOutcome failed(const Status& status) {
 }
 
 Expected<std::vector<std::unique_ptr<mlir::Program>>> read_programs(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return not_found(path + " cannot be read");
-  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  COLLET_ASSIGN(const std::string bytes, contents(path));
   std::vector<std::unique_ptr<mlir::Program>> programs;
   if (mlir::is_bytecode(bytes)) {
     COLLET_ASSIGN(std::unique_ptr<mlir::Program> program, mlir::read_bytecode(bytes));
@@ -51,9 +47,7 @@ Expected<std::vector<std::unique_ptr<mlir::Program>>> read_programs(const std::s
 Expected<std::unique_ptr<Module>> translate(const mlir::Program& program, std::string_view entry) {
   COLLET_ASSIGN(std::unique_ptr<Module> module, hlo::import_program(program, {.entry = entry}));
   COLLET_TRY(hlo::verify_module(*module));
-  const std::string printed = hlo::print_module(*module);
-  COLLET_ASSIGN(const std::unique_ptr<Module> again, hlo::parse_module(printed, "what was printed"));
-  if (hlo::print_module(*again) != printed) return internal_error("printing it twice gives two texts");
+  COLLET_TRY(check_round_trip(*module));
   return module;
 }
 

@@ -44,6 +44,7 @@ struct BackendChoice {
 struct ProgramOptions {
   std::string file = {};  ///< for messages
   bool floats_as_f64 = false;
+  bool fill_elided = false;  ///< constants that the text leaves out are filled as XLA fills them, not refused
   bool no_cache = true;
   bool one_participant = false;  ///< whatever replica and partition counts the module has
   std::string dump_to = {};
