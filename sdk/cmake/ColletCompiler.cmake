@@ -35,7 +35,7 @@ if(COLLET_WERROR)
   list(APPEND COLLET_WARNINGS -Werror)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # With optimisation gcc 12 raises these inside libstdc++ on correct code; they stay warnings.
-    list(APPEND COLLET_WARNINGS -Wno-error=array-bounds -Wno-error=maybe-uninitialized
+    list(APPEND COLLET_WARNINGS -Wno-error=array-bounds -Wno-error=free-nonheap-object -Wno-error=maybe-uninitialized
          -Wno-error=restrict -Wno-error=stringop-overflow -Wno-error=stringop-overread)
   endif()
 endif()
