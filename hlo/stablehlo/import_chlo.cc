@@ -96,8 +96,19 @@ Status mulhi(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, m.emit(scope, Op::CONVERT, shape, {high}));
 }
 
-/// Numpy's broadcasting of static shapes: trailing dimensions aligned, or as broadcast_dimensions says.
-Expected<InstrId> stretch(Importer& m, ImportScope& scope, const mlir::Op& op, InstrId x, const Shape& to) {
+template <Op kOp>
+Status broadcast_binary(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(InstrId a, m.value(scope, op, 0));
+  COLLET_ASSIGN(InstrId b, m.value(scope, op, 1));
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  COLLET_ASSIGN(a, broadcast_operand(m, scope, op, a, shape));
+  COLLET_ASSIGN(b, broadcast_operand(m, scope, op, b, shape));
+  return m.define(scope, op, m.emit(scope, kOp, shape, {a, b}));
+}
+
+}  // namespace
+
+Expected<InstrId> broadcast_operand(Importer& m, ImportScope& scope, const mlir::Op& op, InstrId x, const Shape& to) {
   const Shape from = m.shape_of(x);
   if (from.same_dims(to)) return x;
   std::vector<int64_t> sizes, dims;
@@ -116,18 +127,6 @@ Expected<InstrId> stretch(Importer& m, ImportScope& scope, const mlir::Op& op, I
   attrs->dimensions = m.module().dims(dims);
   return m.emit(scope, Op::BROADCAST, to.with_type(from.type()), {x}, attrs);
 }
-
-template <Op kOp>
-Status broadcast_binary(Importer& m, ImportScope& scope, const mlir::Op& op) {
-  COLLET_ASSIGN(InstrId a, m.value(scope, op, 0));
-  COLLET_ASSIGN(InstrId b, m.value(scope, op, 1));
-  COLLET_ASSIGN(Shape shape, m.result_shape(op));
-  COLLET_ASSIGN(a, stretch(m, scope, op, a, shape));
-  COLLET_ASSIGN(b, stretch(m, scope, op, b, shape));
-  return m.define(scope, op, m.emit(scope, kOp, shape, {a, b}));
-}
-
-}  // namespace
 
 std::span<const ImportRow> import_chlo_rows() {
   static constexpr ImportRow kRows[] = {

@@ -103,7 +103,12 @@ std::span<const ImportRow> import_structured_rows();
 std::span<const ImportRow> import_control_rows();
 std::span<const ImportRow> import_dynamic_rows();
 std::span<const ImportRow> import_chlo_rows();
+std::span<const ImportRow> import_chlo_math_rows();
 std::span<const ImportRow> import_collective_rows();
+
+/// Numpy's broadcasting of static shapes: trailing dimensions aligned, or as broadcast_dimensions says.
+Expected<InstrId> broadcast_operand(Importer& importer, ImportScope& scope, const mlir::Op& op, InstrId x,
+                                    const Shape& to);
 
 /// Quantized types: any operand or result of the op is quantized.
 bool has_quantized(const mlir::Op& op);

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <sstream>
 
+#include "hlo/eval/evaluator.h"
 #include "hlo/stablehlo/byte_reader.h"
 #include "hlo/stablehlo/bytecode.h"
 #include "hlo/stablehlo/import.h"
@@ -149,6 +153,104 @@ TEST(StableHloImport, RefusesRecursion) {
       "  return %0 : tensor<f32>\n}");
   ASSERT_FALSE(module.ok());
   EXPECT_NE(module.status().message().find("calls itself"), std::string::npos);
+}
+
+/// What the CHLO op of that name gives for scalars of the type.
+Expected<double> evaluate(std::string_view name, std::vector<double> arguments, Type type) {
+  const std::string mlir_type = "tensor<" + std::string(collet_type_name(static_cast<uint32_t>(type))) + ">";
+  std::string parameters, uses, types;
+  std::vector<Literal> values;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string comma = i ? ", " : "", value = "%a" + std::to_string(i);
+    parameters += comma + value + ": " + mlir_type;
+    uses += comma + value;
+    types += comma + mlir_type;
+    values.push_back(Literal::scalar(type, arguments[i]));
+  }
+  COLLET_ASSIGN(
+      std::unique_ptr<Module> module,
+      import_text("func.func @main(" + parameters + ") -> " + mlir_type + " {\n  %0 = chlo." + std::string(name) + " " +
+                  uses + " : " + types + " -> " + mlir_type + "\n  return %0 : " + mlir_type + "\n}"));
+  COLLET_ASSIGN(Literal result, Evaluator(*module).run(std::move(values)));
+  return result.as_double(0);
+}
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+struct SpecialValue {
+  const char* op;
+  std::vector<double> arguments;
+  double expected;
+};
+
+class ChloMath : public testing::TestWithParam<SpecialValue> {};
+
+TEST_P(ChloMath, KnownValues) {
+  const auto& [op, arguments, expected] = GetParam();
+  const std::pair<Type, double> types[] = {
+      {Type::F64, 2e-13}, {Type::F32, 4e-6}, {Type::F16, 1e-3}, {Type::BF16, 8e-3}};
+  for (const auto& [type, tolerance] : types) {
+    const auto got = evaluate(op, arguments, type);
+    ASSERT_TRUE(got.ok()) << got.status().to_string();
+    if (std::isnan(expected))
+      EXPECT_TRUE(std::isnan(*got)) << op << " of " << collet_type_name(static_cast<uint32_t>(type)) << ": " << *got;
+    else if (std::isinf(expected))
+      EXPECT_EQ(*got, expected) << op << " of " << collet_type_name(static_cast<uint32_t>(type));
+    else
+      EXPECT_NEAR(*got, expected, tolerance * std::max(std::fabs(expected), 0.5))
+          << op << " of " << collet_type_name(static_cast<uint32_t>(type));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Special, ChloMath,
+    testing::Values(SpecialValue{"lgamma", {-4.5}, -2.813084081769316},
+                    SpecialValue{"lgamma", {0.25}, 1.2880225246980774}, SpecialValue{"lgamma", {1.0}, 0.0},
+                    SpecialValue{"lgamma", {100.0}, 359.1342053695754}, SpecialValue{"lgamma", {-3.0}, kInf},
+                    SpecialValue{"lgamma", {-kInf}, kInf}, SpecialValue{"lgamma", {kNan}, kNan},
+                    SpecialValue{"digamma", {-4.5}, 1.6110931485817512},
+                    SpecialValue{"digamma", {0.25}, -4.2274535333762655},
+                    SpecialValue{"digamma", {10.0}, 2.251752589066721}, SpecialValue{"digamma", {-2.0}, kNan},
+                    SpecialValue{"digamma", {kInf}, kInf}, SpecialValue{"erfc", {-4.5}, 1.999999999803384},
+                    SpecialValue{"erfc", {0.25}, 0.7236736098317631}, SpecialValue{"erfc", {1.5}, 0.03389485352468927},
+                    SpecialValue{"erfc", {2.5}, 0.00040695201744495886}, SpecialValue{"erfc", {kInf}, 0.0},
+                    SpecialValue{"erfc", {-kInf}, 2.0}, SpecialValue{"erfc", {kNan}, kNan},
+                    SpecialValue{"erf_inv", {-0.5}, -0.4769362762044699}, SpecialValue{"erf_inv", {1.0}, kInf},
+                    SpecialValue{"erf_inv", {-1.0}, -kInf}, SpecialValue{"erf_inv", {1.5}, kNan},
+                    SpecialValue{"erf_inv", {0.99609375}, 2.0404520146056093},
+                    SpecialValue{"bessel_i1e", {-4.5}, -0.17095882229749212},
+                    SpecialValue{"bessel_i1e", {10.0}, 0.1212626813844555}, SpecialValue{"bessel_i1e", {kInf}, 0.0},
+                    SpecialValue{"zeta", {2.0, 1.0}, 1.6449340668482266}, SpecialValue{"zeta", {1.0, 3.0}, kInf},
+                    SpecialValue{"zeta", {0.5, 3.0}, kNan}, SpecialValue{"zeta", {2.0, -3.0}, kInf},
+                    SpecialValue{"zeta", {2.5, -3.5}, kNan}, SpecialValue{"polygamma", {1.0, 0.5}, 4.93480220054468},
+                    SpecialValue{"polygamma", {3.0, 2.5}, 0.2239058488172521},
+                    SpecialValue{"polygamma", {0.0, 0.25}, -4.2274535333762655},
+                    SpecialValue{"polygamma", {1.5, 0.5}, kNan}, SpecialValue{"polygamma", {-1.0, 0.5}, kNan}));
+
+TEST(ChloNextAfter, StepsByOneInEachType) {
+  const std::pair<Type, double> epsilons[] = {
+      {Type::F64, 0x1p-52}, {Type::F32, 0x1p-23}, {Type::F16, 0x1p-10}, {Type::BF16, 0x1p-7}};
+  for (const auto& [type, epsilon] : epsilons) {
+    EXPECT_EQ(*evaluate("next_after", {1, 2}, type), 1 + epsilon);
+    EXPECT_EQ(*evaluate("next_after", {1, -kInf}, type), 1 - epsilon / 2);
+    EXPECT_EQ(*evaluate("next_after", {-1, 0}, type), -1 + epsilon / 2);
+    EXPECT_EQ(*evaluate("next_after", {-1, -kInf}, type), -1 - epsilon);
+    EXPECT_EQ(*evaluate("next_after", {3, 3}, type), 3);
+    EXPECT_TRUE(std::signbit(*evaluate("next_after", {0.0, -0.0}, type)));
+    EXPECT_LT(*evaluate("next_after", {0, -1}, type), 0);
+    EXPECT_EQ(*evaluate("next_after", {*evaluate("next_after", {0, 1}, type), -1}, type), 0);
+    EXPECT_TRUE(std::isnan(*evaluate("next_after", {kNan, 1}, type)));
+    EXPECT_TRUE(std::isnan(*evaluate("next_after", {1, kNan}, type)));
+  }
+}
+
+TEST(ChloMathTypes, RefusesNarrowTypes) {
+  const auto got = import_text(
+      "func.func @main(%a: tensor<f8E4M3FN>) -> tensor<f8E4M3FN> {\n"
+      "  %0 = chlo.lgamma %a : tensor<f8E4M3FN> -> tensor<f8E4M3FN>\n  return %0 : tensor<f8E4M3FN>\n}");
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.status().code(), Code::Unimplemented);
 }
 
 std::string read_file(const std::filesystem::path& path) {
