@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hlo/base/arena.h"
+#include "hlo/base/blocks.h"
 #include "hlo/ir/attributes.h"
 #include "hlo/ir/literal.h"
 #include "hlo/ir/ops.h"
@@ -218,7 +219,7 @@ class Module {
   std::string_view name_;
   ModuleHeader header_;
   Arena arena_;
-  std::deque<Instruction> instructions_;
+  Blocks<Instruction> instructions_;
   std::deque<Computation> computations_;
   std::vector<CompId> order_;
   CompId entry_ = CompId::None;

@@ -40,7 +40,7 @@ class NameTable {
   }
   /// Enters `name`; false when it is there already (the old number stays).
   bool insert(std::string_view name, uint32_t value) {
-    if (entries_.size() * 2 >= slots_.size()) grow();
+    if (entries_.size() * 3 >= slots_.size() * 2) grow();
     const uint32_t hash = hash_of(name);
     Slot& slot = slots_[slot_of(name, hash)];
     if (slot.hash) return false;
@@ -89,7 +89,7 @@ class NameTable {
     }
   }
   void grow() {
-    std::vector<Slot> old(slots_.size() * 4);
+    std::vector<Slot> old(slots_.size() * 2);
     old.swap(slots_);
     const size_t mask = slots_.size() - 1;
     for (const Slot& s : old) {
