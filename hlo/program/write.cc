@@ -62,15 +62,16 @@ class Writer {
 
   Expected<uint32_t> value(const Shape& shape, uint32_t definition, uint32_t index, uint32_t flags,
                            std::string_view text, Leaf leaf) {
-    COLLET_ASSIGN(const uint32_t t, type(shape));
+    auto t = type(shape);
+    if (!t.ok()) return text.empty() ? t.status() : t.status().with_prefix("'" + std::string(text) + "': ");
     collet_value v{};
-    v.type = t;
+    v.type = *t;
     v.flags = flags;
     v.definition = definition;
     v.index = index;
     v.name = name(text);
     v.offset = options_.arena_offset && leaf.instr != InstrId::None ? options_.arena_offset(leaf) : COLLET_NONE64;
-    if (v.offset != COLLET_NONE64) arena_bytes_ = std::max(arena_bytes_, v.offset + types_[t].bytes);
+    if (v.offset != COLLET_NONE64) arena_bytes_ = std::max(arena_bytes_, v.offset + types_[v.type].bytes);
     values_.push_back(v);
     return static_cast<uint32_t>(values_.size() - 1);
   }

@@ -205,6 +205,53 @@ TEST_F(Runtime, CachesCompiledProgramsOnDisk) {
   std::filesystem::remove_all(folder);
 }
 
+TEST_F(Runtime, NamesWhatHasNoStaticShape) {
+  const ClientPtr client = open("interpreter");
+  EXPECT_FALSE(
+      compile(client.get(), "HloModule m\nENTRY e {\n  x = f32[<=4] parameter(0)\n  ROOT p = f32[<=4] add(x, x)\n}"));
+  EXPECT_EQ(failure.code, COLLET_UNIMPLEMENTED);
+  EXPECT_THAT(failure.message, HasSubstr("'x': dynamic dimensions"));
+}
+
+TEST_F(Runtime, DumpsEachStage) {
+  const std::string folder = ::testing::TempDir() + "collet_dump_" + std::to_string(getpid());
+  const ClientPtr client = open(test_backend("remote"));
+  const ModulePtr module = read(kAddMultiply);
+  collet_compile_request request{};
+  request.dump_to = folder.c_str();
+  ASSERT_TRUE(compile(client.get(), module.get(), request)) << failure.message;
+  std::string names;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) names += file.path().filename().string() + "\n";
+  for (const char* part : {"read.hlo", "legal.hlo", "program", "plan.txt", "plan.json"})
+    EXPECT_THAT(names, HasSubstr(part));
+  std::filesystem::remove_all(folder);
+  request.dump_to = "/proc/no/such/place";
+  EXPECT_FALSE(compile(client.get(), module.get(), request));
+  EXPECT_THAT(failure.message, HasSubstr("/proc/no/such/place"));
+}
+
+TEST_F(Runtime, CopiesBetweenDevices) {
+  const ClientPtr client = open("interpreter", nullptr, nullptr, 2);
+  const BufferPtr x = upload<float>(client.get(), COLLET_TYPE_F32, {2}, {1, 2});
+  collet_buffer* raw = nullptr;
+  ASSERT_EQ(collet_buffer_copy(x.get(), 1, COLLET_NONE, &raw, nullptr), COLLET_OK);
+  const BufferPtr y(raw);
+  EXPECT_EQ(collet_buffer_device(y.get()), 1u);
+  EXPECT_THAT(download<float>(y), ElementsAre(1, 2));
+  collet_error error;
+  EXPECT_EQ(collet_buffer_copy(x.get(), 7, COLLET_NONE, &raw, &error), COLLET_INVALID_ARGUMENT);
+  EXPECT_THAT(std::string(error.message), HasSubstr("there is no device 7"));
+}
+
+TEST_F(Runtime, StopsWhenTheCallerGivesUp) {
+  const ClientPtr client = open("interpreter");
+  const ModulePtr module = read(kAddMultiply);
+  collet_compile_request request{};
+  request.progress = [](void*, double, const char*) -> int32_t { return 1; };
+  EXPECT_FALSE(compile(client.get(), module.get(), request));
+  EXPECT_EQ(failure.code, COLLET_CANCELLED);
+}
+
 constexpr char kDonates[] = R"(HloModule d, input_output_alias={ {}: (0, {}, may-alias) }
 ENTRY e {
   x = f32[4] parameter(0)
