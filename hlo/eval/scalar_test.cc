@@ -149,6 +149,21 @@ TEST(Complex, Arithmetic) {
   binary("complex", "f32[2]", "{1, 2}", "{3, 4}", "{(1, 3), (2, 4)}", "", "c64[2]");
 }
 
+TEST(Complex, FunctionsNearTheirZeros) {
+  // |1 + z|^2 = 1 + 2x + x^2 + y^2: no digit is lost to the 1.
+  const auto near = [](const std::string& op, const std::string& a, double re, double im) {
+    auto got = testing::evaluate_text("HloModule m\nENTRY e {\n a = c128[] constant(" + a + ")\n ROOT r = c128[] " +
+                                      op + "(a)\n}\n");
+    ASSERT_TRUE(got.ok()) << got.status().to_string();
+    EXPECT_NEAR(got->as_double(0) / re, 1, 1e-15) << op;
+    EXPECT_NEAR(got->imaginary(0) / im, 1, 1e-15) << op;
+  };
+  near("log-plus-one", "(1e-20, 1e-10)", 1.5e-20, 1e-10);
+  near("exponential-minus-one", "(1e-20, 1e-10)", 5e-21, 1e-10);
+  near("logistic", "(-700, 1)", std::exp(-700.0) * std::cos(1.0), std::exp(-700.0) * std::sin(1.0));
+  binary("power", "c64[2]", "{(0, 0), (0, 0)}", "{(0, 0), (2, 0)}", "{(1, 0), (0, 0)}");
+}
+
 TEST(Convert, FloatsToIntegers) {
   unary("convert", "f32[6]", "{-1.9, 1.9, nan, inf, -inf, 3e9}", "{-1, 1, 0, 2147483647, -2147483648, 2147483647}",
         "s32[6]");

@@ -307,6 +307,12 @@ TEST(Groups, GatherScatterAndExchange) {
   expect_group(1, 3, "p = u32[] partition-id()\n ROOT r = u32[1] reshape(p)", {{0}, {1}, {2}});
 }
 
+TEST(Groups, MayWidenTheElements) {
+  expect_value("a = bf16[2] constant({1.5, 2})\nROOT r = f32[2] all-reduce(a), replica_groups={{0},{1}}, to_apply=sum",
+               "f32[2]", "{1.5, 2}",
+               "sum {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT r = f32[] add(x, y)\n}\n");
+}
+
 TEST(Groups, SendAndReceive) {
   const std::string pairs =
       ", channel_id=3, frontend_attributes={_xla_send_recv_source_target_pairs=\"{{0,1},{1,0}}\"}";

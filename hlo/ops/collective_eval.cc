@@ -147,24 +147,26 @@ class Collective {
     return all;
   }
 
-  /// Operand `k` of all, folded in the group's order.
+  /// Operand `k` of all, folded in the group's order, in the element type of the result.
   Expected<Literal> folded(const Everyone& all, size_t k) {
-    Literal sum = all[0][k];
-    const Codec& elements = codec(sum.type());
-    if (all.size() == 1 || !elements.load) return sum;
+    const Shape& stated = in_.instr.shape.is_tuple() ? in_.instr.shape.element(k) : in_.instr.shape;
+    const Literal& first = all[0][k];
+    const Codec &from = codec(first.type()), &to = codec(stated.type());
+    if (!from.load || !to.store || (all.size() == 1 && stated.type() == first.type())) return first;
     Body body(in_.module, in_.instr.called[0], context_);
     if (body.argument_count() != 2 || body.result_count() != 1)
       return invalid_argument("the reduction of a collective takes two scalars");
-    uint8_t* to = sum.mutable_bytes();
+    Literal sum = Literal::uninitialized(first.shape().with_type(stated.type()));
+    uint8_t* bytes = sum.mutable_bytes();
     for (int64_t at = 0; at < sum.element_count(); at += kLanes) {
       const int64_t n = std::min(kLanes, sum.element_count() - at);
-      elements.load(to + at * elements.bytes, 1, body.argument(0), n);
+      from.load(first.bytes() + at * from.bytes, 1, body.argument(0), n);
       for (size_t m = 1; m < all.size(); ++m) {
-        elements.load(all[m][k].bytes() + at * elements.bytes, 1, body.argument(1), n);
+        from.load(all[m][k].bytes() + at * from.bytes, 1, body.argument(1), n);
         COLLET_TRY(body.run(n));
         body.feed_back(n);
       }
-      elements.store(body.argument(0), to + at * elements.bytes, 1, n);
+      to.store(body.argument(0), bytes + at * to.bytes, 1, n);
     }
     return sum;
   }
