@@ -37,6 +37,16 @@ bool only_awaited(const Module& module, const UserMap& users, InstrId start) {
   return true;
 }
 
+// Transfers have halves of their own, which must stay where they are.
+bool holds_transfers(const Module& module, const Instruction& start) {
+  for (CompId c : start.called)
+    for (InstrId id : module[c].order) {
+      const Op op = module[id].op;
+      if (op == Op::SEND || op == Op::RECV || op == Op::SEND_DONE || op == Op::RECV_DONE) return true;
+    }
+  return false;
+}
+
 // What the pair computes, at the place of the start.
 InstrId join(Module& module, Builder& b, const Instruction& start, const Instruction* done) {
   if (start.op == Op::ASYNC_START) return inline_computation(b, start.called[0], start.operands);
@@ -63,7 +73,7 @@ Expected<bool> join_async(Module& module, PassContext&) {
     for (InstrId id : rewriter.instructions()) {
       Instruction& instr = rewriter.enter(id);
       const bool starts = instr.op == Op::ASYNC_START || plain_op(instr.op) != Op::INVALID;
-      if (starts && id != root && only_awaited(module, users, id)) {
+      if (starts && id != root && only_awaited(module, users, id) && !holds_transfers(module, instr)) {
         const auto waiting = users.users(id);
         const Instruction* done = waiting.empty() ? nullptr : &module[waiting[0]];
         rewriter.replace(id, join(module, rewriter.builder(), instr, done));

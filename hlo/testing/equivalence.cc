@@ -54,7 +54,10 @@ std::string leaf_difference(const Literal& a, const Literal& b, const Tolerance&
   for (int64_t i = 0; i < n; ++i)
     for (bool imaginary : {false, true})
       if (const double v = part(a, i, imaginary); std::isfinite(v)) largest = std::max(largest, std::abs(v));
-  const double bound = bound_of(type, tolerance) * largest;
+  // At the bottom of the range a step is no longer small in proportion.
+  const FloatFormat format = float_format(static_cast<uint32_t>(real_type(type)));
+  const double step = exact ? 0 : std::ldexp(1.0, 1 - format.bias - format.mantissa_bits);
+  const double bound = bound_of(type, tolerance) * largest + 8 * step;
   double worst = 0;
   int64_t where = -1;
   for (int64_t i = 0; i < n; ++i) {

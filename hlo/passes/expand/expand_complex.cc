@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+
+#include "hlo/passes/expand/arithmetic.h"
+#include "hlo/passes/expand/expand.h"
+
+// Complex values as pairs of real ones. Each op is written with real, imag and complex around it; where two such ops meet,
+// simplify takes out what lies between them, so that a chain of them needs none.
+
+namespace collet::hlo {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Pair {
+  Real re, im;
+};
+
+Pair parts(Builder& b, InstrId z) {
+  if (is_complex(b.type(z))) return {{b, b.unary(Op::REAL, z)}, {b, b.unary(Op::IMAG, z)}};
+  return {{b, z}, {b, b.like(z, 0)}};
+}
+InstrId join(Builder& b, Pair z) {
+  return b.binary(Op::COMPLEX, z.re.id, z.im.id);
+}
+Real call(Op op, Real x) {
+  return x.of(x.b->unary(op, x.id));
+}
+Real larger(Real x, Real y) {
+  return x.of(x.b->max(x.id, y.id));
+}
+Real smaller(Real x, Real y) {
+  return x.of(x.b->min(x.id, y.id));
+}
+Real angle(Pair z) {
+  return z.re.of(z.re.b->binary(Op::ATAN2, z.im.id, z.re.id));
+}
+
+// Without overflow; infinite when a part is, even where the other one is NaN.
+Real hypotenuse(Pair z) {
+  const Real a = magnitude(z.re), c = magnitude(z.im), most = larger(a, c), least = smaller(a, c);
+  const Real ratio = select(equal(most, 0), 0, least / most);
+  const Real length = most * call(Op::SQRT, ratio * ratio + 1);
+  return select(equal(a, kInfinity) || equal(c, kInfinity), kInfinity, length);
+}
+
+Pair times(Pair x, Pair y) {
+  return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+}
+Pair plus(Pair x, Pair y) {
+  return {x.re + y.re, x.im + y.im};
+}
+// Smith: by the larger part of the divisor.
+Pair over(Pair x, Pair y) {
+  const Truth wide = magnitude(y.re) > magnitude(y.im) || compare(magnitude(y.re), Direction::EQ, magnitude(y.im));
+  const Real ratio = select(wide, y.im / y.re, y.re / y.im);
+  const Real below = select(wide, y.re + y.im * ratio, y.re * ratio + y.im);
+  const Real re = select(wide, x.re + x.im * ratio, x.re * ratio + x.im);
+  const Real im = select(wide, x.im - x.re * ratio, x.im * ratio - x.re);
+  return {re / below, im / below};
+}
+Pair one(Pair like) {
+  return {like.re.like(1), like.re.like(0)};
+}
+Pair minus(Pair z) {
+  return {-z.re, -z.im};
+}
+
+Pair exponential(Pair z) {
+  const Real size = call(Op::EXPONENTIAL, z.re);
+  // A real argument has a real result, also where the size is infinite.
+  return {size * call(Op::COSINE, z.im), select(equal(z.im, 0), z.im, size * call(Op::SINE, z.im))};
+}
+Pair exponential_minus_one(Pair z) {
+  const Real half = call(Op::SINE, z.im * 0.5);
+  const Real grown = call(Op::EXPONENTIAL_MINUS_ONE, z.re), cosine = call(Op::COSINE, z.im);
+  return {grown * cosine - half * half * 2.0, exponential(z).im};
+}
+Pair logarithm(Pair z) {
+  // log|z| near |z| = 1 from |z|^2 - 1.
+  const Real a = magnitude(z.re), c = magnitude(z.im), most = larger(a, c), least = smaller(a, c);
+  const Real near = call(Op::LOG_PLUS_ONE, (most - 1) * (most + 1) + least * least) * 0.5;
+  const Truth close = most > 0.5 && most < 2;
+  return {select(close, near, call(Op::LOG, hypotenuse(z))), angle(z)};
+}
+Pair log_plus_one(Pair z) {
+  const Pair u = {z.re + 1, z.im};
+  const Real near = call(Op::LOG_PLUS_ONE, z.re * (z.re + 2) + z.im * z.im) * 0.5;
+  const Truth close = magnitude(z.re) < 0.5 && magnitude(z.im) < 0.5;
+  return {select(close, near, logarithm(u).re), angle(u)};
+}
+Pair square_root(Pair z) {
+  const Real a = magnitude(z.re);
+  // Halves, so that the sum does not overflow.
+  const Real t = call(Op::SQRT, hypotenuse(z) * 0.5 + a * 0.5);
+  const Real other = select(equal(t, 0), t, magnitude(z.im) * 0.5 / t);
+  const Truth left = z.re < 0;
+  const Real im = select(left, t, other);
+  return {select(left, other, t), with_sign_of(im, z.im)};
+}
+Pair sine(Pair z) {
+  return {call(Op::SINE, z.re) * call(Op::COSH, z.im), call(Op::COSINE, z.re) * call(Op::SINH, z.im)};
+}
+Pair cosine(Pair z) {
+  return {call(Op::COSINE, z.re) * call(Op::COSH, z.im), -(call(Op::SINE, z.re) * call(Op::SINH, z.im))};
+}
+Pair sinh(Pair z) {
+  return {call(Op::SINH, z.re) * call(Op::COSINE, z.im), call(Op::COSH, z.re) * call(Op::SINE, z.im)};
+}
+Pair cosh(Pair z) {
+  return {call(Op::COSH, z.re) * call(Op::COSINE, z.im), call(Op::SINH, z.re) * call(Op::SINE, z.im)};
+}
+// (sinh 2a + i sin 2b) / (cosh 2a + cos 2b), the denominator as 2 (sinh^2 a + cos^2 b).
+Pair tanh(Pair z) {
+  const Real far = magnitude(z.re), a = smaller(far, far.like(20));
+  const Real sh = call(Op::SINH, a), ch = call(Op::COSH, a), s = call(Op::SINE, z.im), c = call(Op::COSINE, z.im);
+  const Real below = sh * sh + c * c;
+  return {with_sign_of(magnitude(sh * ch / below), z.re), s * c / below};
+}
+Pair tangent(Pair z) {
+  const Pair t = tanh({-z.im, z.re});
+  return {t.im, -t.re};
+}
+Pair logistic(Pair z) {
+  return over(one(z), plus(one(z), exponential(minus(z))));
+}
+Pair inverse_root(Pair z) {
+  return over(one(z), square_root(z));
+}
+Pair direction(Pair z) {
+  const Real size = hypotenuse(z);
+  const Truth zero = equal(size, 0);
+  return {select(zero, 0, z.re / size), select(zero, 0, z.im / size)};
+}
+Pair power(Pair z, Pair w) {
+  const Pair general = exponential(times(w, logarithm(z)));
+  const Truth no_base = equal(z.re, 0) && equal(z.im, 0), no_exponent = equal(w.re, 0) && equal(w.im, 0);
+  const Pair at_zero = {select(no_base, 0, general.re), select(no_base, 0, general.im)};
+  return {select(no_exponent, 1, at_zero.re), select(no_exponent, 0, at_zero.im)};
+}
+
+template <Pair (*function)(Pair)>
+InstrId unary(const ExpandInput& in) {
+  if (!is_complex(in.type())) return InstrId::None;
+  return join(in.b, function(parts(in.b, in.operand(0))));
+}
+template <Pair (*function)(Pair, Pair)>
+InstrId binary(const ExpandInput& in) {
+  if (!is_complex(in.type())) return InstrId::None;
+  return join(in.b, function(parts(in.b, in.operand(0)), parts(in.b, in.operand(1))));
+}
+Pair difference(Pair x, Pair y) {
+  return {x.re - y.re, x.im - y.im};
+}
+
+InstrId absolute(const ExpandInput& in) {
+  if (!is_complex(in.operand_shape(0).type())) return InstrId::None;
+  return hypotenuse(parts(in.b, in.operand(0))).id;
+}
+
+InstrId compare_parts(const ExpandInput& in) {
+  if (!is_complex(in.operand_shape(0).type())) return InstrId::None;
+  const Pair x = parts(in.b, in.operand(0)), y = parts(in.b, in.operand(1));
+  const Direction d = in.as<CompareAttrs>().direction;
+  const Truth re = compare(x.re, d, y.re), im = compare(x.im, d, y.im);
+  return (d == Direction::EQ ? re && im : re || im).id;
+}
+
+InstrId convert(const ExpandInput& in) {
+  Builder& b = in.b;
+  const bool from = is_complex(in.operand_shape(0).type()), to = is_complex(in.type());
+  if (!from && !to) return InstrId::None;
+  if (!to) return b.convert(b.unary(Op::REAL, in.operand(0)), in.type());
+  const Type part = real_type(in.type());
+  if (!from) {
+    const InstrId re = b.convert(in.operand(0), part);
+    return b.binary(Op::COMPLEX, re, b.like(re, 0));
+  }
+  return b.binary(Op::COMPLEX, b.convert(b.unary(Op::REAL, in.operand(0)), part),
+                  b.convert(b.unary(Op::IMAG, in.operand(0)), part));
+}
+
+// The op on each part, where it only moves elements (or adds them).
+InstrId each_part(const ExpandInput& in) {
+  Builder& b = in.b;
+  if (!in.shape().is_array() || !is_complex(in.type())) return InstrId::None;
+  InstrId out[2];
+  for (int part = 0; part < 2; ++part) {
+    std::vector<InstrId> operands;
+    for (InstrId o : in.instr.operands)
+      operands.push_back(is_complex(b.type(o)) ? b.unary(part == 0 ? Op::REAL : Op::IMAG, o) : o);
+    out[part] = b.op(in.instr.op, in.shape().with_type(real_type(in.type())), operands, in.instr.attrs);
+  }
+  return b.binary(Op::COMPLEX, out[0], out[1]);
+}
+
+InstrId constant(const ExpandInput& in) {
+  Builder& b = in.b;
+  if (!in.shape().is_array() || !is_complex(in.type())) return InstrId::None;
+  const Literal& value = in.module.literal(in.instr);
+  Literal re = Literal::zeros(Shape::array(real_type(in.type()), in.shape().dims())), im = re;
+  for (int64_t i = 0; i < value.element_count(); ++i) {
+    re.set_double(i, value.as_double(i));
+    im.set_double(i, value.imaginary(i));
+  }
+  return b.binary(Op::COMPLEX, b.constant(std::move(re)), b.constant(std::move(im)));
+}
+
+InstrId dot(const ExpandInput& in) {
+  Builder& b = in.b;
+  if (!is_complex(in.type())) return InstrId::None;
+  const Pair x = parts(b, in.operand(0)), y = parts(b, in.operand(1));
+  const auto& attrs = in.as<DotAttrs>();
+  const Type part = real_type(in.type());
+  const auto product = [&](Real p, Real q) { return b.dot(p.id, q.id, attrs, part); };
+  return b.binary(Op::COMPLEX, b.sub(product(x.re, y.re), product(x.im, y.im)),
+                  b.add(product(x.re, y.im), product(x.im, y.re)));
+}
+
+// Sums of parts; products and others do not come apart.
+InstrId reduce(const ExpandInput& in) {
+  Builder& b = in.b;
+  if (!in.shape().is_array() || !is_complex(in.type()) || in.instr.operands.size() != 2) return InstrId::None;
+  const Computation& body = in.module[in.instr.called[0]];
+  if (in.module[body.root].op != Op::ADD || body.order.size() != 3) return InstrId::None;
+  const Pair x = parts(b, in.operand(0)), init = parts(b, in.operand(1));
+  const Dims dims = in.as<DimensionsAttrs>().dimensions;
+  return b.binary(Op::COMPLEX, b.reduce(x.re.id, init.re.id, dims, Op::ADD),
+                  b.reduce(x.im.id, init.im.id, dims, Op::ADD));
+}
+
+constexpr Expansion kTable[] = {
+    {Op::NEGATE, &unary<&minus>},
+    {Op::SUBTRACT, &binary<&difference>},
+    {Op::ADD, &binary<&plus>},
+    {Op::MULTIPLY, &binary<&times>},
+    {Op::DIVIDE, &binary<&over>},
+    {Op::POWER, &binary<&power>},
+    {Op::ABS, &absolute},
+    {Op::SIGN, &unary<&direction>},
+    {Op::EXPONENTIAL, &unary<&exponential>},
+    {Op::EXPONENTIAL_MINUS_ONE, &unary<&exponential_minus_one>},
+    {Op::LOG, &unary<&logarithm>},
+    {Op::LOG_PLUS_ONE, &unary<&log_plus_one>},
+    {Op::SQRT, &unary<&square_root>},
+    {Op::RSQRT, &unary<&inverse_root>},
+    {Op::SINE, &unary<&sine>},
+    {Op::COSINE, &unary<&cosine>},
+    {Op::TAN, &unary<&tangent>},
+    {Op::SINH, &unary<&sinh>},
+    {Op::COSH, &unary<&cosh>},
+    {Op::TANH, &unary<&tanh>},
+    {Op::LOGISTIC, &unary<&logistic>},
+    {Op::COMPARE, &compare_parts},
+    {Op::CONVERT, &convert},
+    {Op::CONSTANT, &constant},
+    {Op::DOT, &dot},
+    {Op::REDUCE, &reduce},
+    {Op::SELECT, &each_part},
+    {Op::BROADCAST, &each_part},
+    {Op::RESHAPE, &each_part},
+    {Op::TRANSPOSE, &each_part},
+    {Op::SLICE, &each_part},
+    {Op::PAD, &each_part},
+    {Op::CONCATENATE, &each_part},
+    {Op::REVERSE, &each_part},
+    {Op::DYNAMIC_SLICE, &each_part},
+    {Op::DYNAMIC_UPDATE_SLICE, &each_part},
+    {Op::GATHER, &each_part},
+};
+
+}  // namespace
+
+Expected<bool> expand_complex(Module& module, PassContext& context) {
+  return expand_by_table(module, context, kTable);
+}
+
+}  // namespace collet::hlo
