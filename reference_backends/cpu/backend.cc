@@ -35,6 +35,8 @@ struct collet_backend_instance {
   std::vector<collet_type_support> types;
   collet_memory_space space{};
   bool fuse = true;
+  uint32_t devices = 1;
+  std::vector<uint32_t> peers;
 };
 
 struct collet_backend_executable {
@@ -77,6 +79,8 @@ int thread_count() {
   if (const char* n = std::getenv("COLLET_CPU_THREADS")) return std::clamp(std::atoi(n), 1, 256);
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
+
+constexpr uint32_t kMostDevices = 1024;  ///< they are all the same processor
 
 /// Options of open: keys with what they set.
 struct OpenOptions {
@@ -129,7 +133,12 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     instance->space.flags = COLLET_SPACE_HOST_VISIBLE | COLLET_SPACE_DEFAULT;
     std::strcpy(instance->space.kind, "device");
     info->opset = COLLET_OPSET;
-    info->device_count = 1;
+    instance->devices = options && options->device_count ? options->device_count : 1;
+    if (instance->devices > kMostDevices) {
+      return fail(error, COLLET_RESOURCE_EXHAUSTED, "cpu: at most " + std::to_string(kMostDevices) + " devices");
+    }
+    for (uint32_t d = 0; d < instance->devices; ++d) instance->peers.push_back(d);
+    info->device_count = instance->devices;
     info->name = "cpu";
     info->version = "0.1.0";
     *out = instance.release();
@@ -141,9 +150,13 @@ void close(collet_backend_instance* instance) {
   delete instance;
 }
 
+collet_status no_device(collet_error* error, uint32_t device) {
+  return fail(error, COLLET_NOT_FOUND, "cpu: there is no device " + std::to_string(device));
+}
+
 collet_status device_info(collet_backend_instance* instance, uint32_t device, collet_device_info* info,
                           collet_error* error) {
-  if (device != 0) return fail(error, COLLET_NOT_FOUND, "cpu: there is only device 0");
+  if (device >= instance->devices) return no_device(error, device);
   info->traits = COLLET_TRAIT_CONTROL_FLOW;
   info->kind = instance->kind.c_str();
   info->fingerprint = instance->fingerprint.c_str();
@@ -151,6 +164,9 @@ collet_status device_info(collet_backend_instance* instance, uint32_t device, co
   info->space_count = 1;
   info->types = instance->types.data();
   info->type_count = static_cast<uint32_t>(instance->types.size());
+  info->peers = instance->peers.data();
+  info->peer_count = instance->devices;
+  info->coordinates[0] = static_cast<int32_t>(device);
   info->compute_units = static_cast<uint32_t>(instance->threads->count());
   info->launch_ns = 200;
   info->memory_bytes_per_ns = 20;
@@ -162,7 +178,7 @@ collet_status alloc(collet_backend_instance* instance, uint32_t device, uint32_t
                     uint64_t alignment, collet_backend_buffer** out_buffer, void** out_host_pointer,
                     collet_error* error) {
   return guarded(error, [&]() -> collet_status {
-    if (device != 0 || space != 0) return fail(error, COLLET_NOT_FOUND, "cpu: no such memory space");
+    if (device >= instance->devices || space != 0) return fail(error, COLLET_NOT_FOUND, "cpu: no such memory space");
     auto buffer = std::make_unique<collet_backend_buffer>();
     buffer->bytes = bytes;
     buffer->data = static_cast<char*>(instance->memory.allocate(bytes, alignment));
@@ -239,10 +255,10 @@ class Answers {
   std::unordered_map<const collet_op*, codegen::NodeId> node_of_;
 };
 
-collet_status supports(collet_backend_instance*, uint32_t device, const collet_program* program, const uint32_t* ops,
-                       uint32_t count, collet_verdict* verdicts, collet_error* error) {
+collet_status supports(collet_backend_instance* instance, uint32_t device, const collet_program* program,
+                       const uint32_t* ops, uint32_t count, collet_verdict* verdicts, collet_error* error) {
   return guarded(error, [&]() -> collet_status {
-    if (device != 0) return fail(error, COLLET_NOT_FOUND, "cpu: there is only device 0");
+    if (device >= instance->devices) return no_device(error, device);
     Answers answers(program);
     if (Status s = answers.prepare(); !s.ok()) return fail(error, s);
     for (uint32_t i = 0; i < count; ++i) answers.answer(ops[i], verdicts[i]);

@@ -177,10 +177,21 @@ class Compiler {
     return v;
   }
 
+  /// A packing that the call itself runs, part by part: loop 0 must stay what it is.
+  void add_packing(codegen::ProductOperand& o, codegen::KernelFunction* target, Draft& d) {
+    collapse_loops(o.pack.kernel, 1);
+    choose_lanes(o.pack.kernel, jit_.target().vector_bits, 1);
+    pack_functions_.emplace_back(function_of(o.pack.kernel), target);
+    for (ValueId v : o.pack.buffers) {
+      if (v != kNone) d.webs.push_back(read(v));
+    }
+  }
+
   void add_product(codegen::Product& p, Drafts& drafts) {
     const ValueId result = p.converts ? temporary(p.type, graph_.type(p.result).dims) : p.result;
+    auto call = std::make_unique<ProductCall>(p, options_.threads);
     ValueId b = p.b.value;
-    if (p.b.packed) {
+    if (p.b.packed && !call->packs_b()) {
       const int64_t panels = (p.columns + p.panel() - 1) / p.panel();
       b = temporary(p.type, {p.b.batches * panels * p.depth * p.panel()});
       p.b.pack.buffers[p.b.pack_output] = b;
@@ -190,18 +201,16 @@ class Compiler {
     ++time_;
     Draft d;
     d.step.kind = StepKind::kLibrary;
-    auto call = std::make_unique<ProductCall>(p, options_.threads);
     if (p.a.packed) {
-      collapse_loops(p.a.pack.kernel, 1);
-      choose_lanes(p.a.pack.kernel, jit_.target().vector_bits, 1);
-      pack_functions_.emplace_back(function_of(p.a.pack.kernel), call->pack());
-      for (ValueId v : p.a.pack.buffers) {
-        if (v != kNone) d.webs.push_back(read(v));
-      }
+      add_packing(p.a, call->pack_a(), d);
     } else {
       d.webs.push_back(read(p.a.value));
     }
-    d.webs.push_back(read(b));
+    if (call->packs_b()) {
+      add_packing(p.b, call->pack_b(), d);
+    } else {
+      d.webs.push_back(read(b));
+    }
     d.webs.push_back(write(result));
     WebId scratch = storages_.add(std::max<uint64_t>(call->scratch_bytes(), 64), time_);
     d.webs.push_back(scratch);

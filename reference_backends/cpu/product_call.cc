@@ -40,17 +40,16 @@ ProductCall::ProductCall(const codegen::Product& p, int threads)
       a_offset_(p.a.offset),
       a_row_(p.a.row),
       a_depth_(p.a.depth),
+      a_tile_(p.a.tile),
+      a_pack_rows_(p.a.pack_rows),
       b_offset_(p.b.offset),
       b_depth_(p.b.depth),
       threads_(threads) {
   tail_ = last_columns_ % p.lanes;
-  if (a_packed_) {
-    a_buffers_ = static_cast<uint32_t>(p.a.pack.buffers.size()) - 1;
-    a_output_ = p.a.pack_output;
-  }
+  if (a_packed_) a_buffers_ = static_cast<uint32_t>(p.a.pack.buffers.size()) - 1;
   const int64_t blocks = divide_up(depth_, kDepthBlock);
   depth_block_ = divide_up(divide_up(depth_, blocks), 4) * 4;
-  const int64_t line = (a_packed_ ? a_row_ : std::min(depth_block_, depth_)) * bytes_;
+  const int64_t line = (a_packed_ ? depth_ : std::min(depth_block_, depth_)) * bytes_;
   const int64_t tiles = std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(line * tile_rows_, 1), 1, 64);
   chunk_rows_ = std::min(tiles * tile_rows_, rows_);
   // Enough pieces for all threads, by rows first.
@@ -67,6 +66,9 @@ ProductCall::ProductCall(const codegen::Product& p, int threads)
     extents_.push_back(level.first);
     c_steps_.push_back(level.second);
   }
+  // One matrix a batch, and all rows at once: then it is packed where it stays in the cache.
+  packs_b_ = b_packed_ && p.b.batches > 1 && p.b.batches == batches_ && chunks_ == 1;
+  if (packs_b_) b_buffers_ = static_cast<uint32_t>(p.b.pack.buffers.size()) - 1;
   a_steps_ = steps_of(p.a);
   b_steps_ = steps_of(p.b);
 }
@@ -76,19 +78,35 @@ double ProductCall::cost_ns() const {
          static_cast<double>(batches_) / (bytes_ == 8 ? 30.0 : 60.0);
 }
 
+int64_t ProductCall::a_room() const {
+  return a_packed_ ? (divide_up(chunk_rows_, tile_rows_) * a_tile_ * bytes_ + 127) / 64 * 64 : 0;
+}
+
+int64_t ProductCall::b_room() const {
+  return packs_b_ ? (panels_ * depth_ * panel_ * bytes_ + 127) / 64 * 64 : 0;
+}
+
 uint64_t ProductCall::scratch_bytes() const {
-  if (!a_packed_) return 0;
-  return static_cast<uint64_t>(threads_) * (static_cast<uint64_t>(chunk_rows_ * a_row_ * bytes_) + 64);
+  return static_cast<uint64_t>(threads_ * (a_room() + b_room()));
 }
 
 const char* ProductCall::packed_rows(char* const* buffers, int64_t matrix, int64_t first, int64_t rows,
-                                     int worker) const {
-  char* scratch = buffers[a_buffers_ + 2] + static_cast<int64_t>(worker) * (chunk_rows_ * a_row_ * bytes_ + 64);
+                                     char* scratch) const {
   char* places[kMostBuffers];
-  const int64_t begin = matrix * rows_ + first;
+  const int64_t units = divide_up(rows_, a_pack_rows_);
+  const int64_t begin = matrix * units + first / a_pack_rows_;
   for (uint32_t i = 0; i < a_buffers_; ++i) places[i] = buffers[i];
-  places[a_output_] = scratch - begin * a_row_ * bytes_;
-  pack_(places, begin, begin + rows);
+  places[a_buffers_] = scratch - begin * (a_pack_rows_ == 1 ? a_row_ : a_tile_) * bytes_;
+  pack_a_(places, begin, begin + divide_up(rows, a_pack_rows_));
+  return scratch;
+}
+
+const char* ProductCall::packed_panels(char* const* buffers, int64_t matrix, int64_t first, int64_t last,
+                                       char* scratch) const {
+  char* places[kMostBuffers];
+  for (uint32_t i = 0; i < b_buffers_; ++i) places[i] = buffers[a_buffers_ + i];
+  places[b_buffers_] = scratch - matrix * panels_ * depth_ * panel_ * bytes_;
+  pack_b_(places, matrix * panels_ + first, matrix * panels_ + last);
   return scratch;
 }
 
@@ -103,7 +121,7 @@ void ProductCall::block(const Where& at, int64_t rows, int64_t first_panel, int6
       char* c = at.c + j * panel_ * bytes_;
       for (int64_t i = 0; i < rows; i += tile_rows_) {
         const bool last_row = rows - i < tile_rows_;
-        micro_[last_row ? 1 : 0][last_column ? 1 : 0](at.a + (i * a_row_ + k * a_depth_) * bytes_, b,
+        micro_[last_row ? 1 : 0][last_column ? 1 : 0](at.a + (i / tile_rows_ * a_tile_ + k * a_depth_) * bytes_, b,
                                                       c + i * ldc_ * bytes_, depth, a_depth_ == 1 ? a_row_ : a_depth_,
                                                       b_depth_, ldc_, tail_, k != 0);
       }
@@ -128,12 +146,19 @@ void ProductCall::part(char* const* buffers, int64_t job, int worker) const {
   const int64_t first = chunk * chunk_rows_;
   const int64_t rows = std::min(chunk_rows_, rows_ - first);
   Where at;
-  at.a = a_packed_ ? packed_rows(buffers, a_batch, first, rows, worker)
+  const int64_t first_panel = panels_ * piece / column_parts_;
+  const int64_t last_panel = panels_ * (piece + 1) / column_parts_;
+  char* scratch = buffers[a_buffers_ + b_buffers_ + 1] + worker * (a_room() + b_room());
+  at.a = a_packed_ ? packed_rows(buffers, a_batch, first, rows, scratch)
                    : buffers[0] + (a_offset_ + a_batch + first * a_row_) * bytes_;
-  const char* b = buffers[a_buffers_];
-  at.b = b + (b_packed_ ? b_batch * panels_ * depth_ * panel_ : b_offset_ + b_batch) * bytes_;
-  at.c = buffers[a_buffers_ + 1] + (c_batch + first * ldc_) * bytes_;
-  block(at, rows, panels_ * piece / column_parts_, panels_ * (piece + 1) / column_parts_);
+  if (packs_b_) {
+    at.b = packed_panels(buffers, b_batch, first_panel, last_panel, scratch + a_room());
+  } else {
+    const int64_t matrix = b_packed_ ? b_batch * panels_ * depth_ * panel_ : b_offset_ + b_batch;
+    at.b = buffers[a_buffers_] + matrix * bytes_;
+  }
+  at.c = buffers[a_buffers_ + b_buffers_] + (c_batch + first * ldc_) * bytes_;
+  block(at, rows, first_panel, last_panel);
 }
 
 void ProductCall::run(char* const* buffers, Threads& threads) const {

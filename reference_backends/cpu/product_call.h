@@ -6,7 +6,8 @@
 
 namespace collet::cpu {
 
-/// Runs a product of matrices with compiled micro-kernels. Buffers: a (or what its packing reads), b, the result, scratch.
+/// Runs a product of matrices with compiled micro-kernels. Buffers: a and b, or what their packing reads, the result,
+/// scratch.
 class ProductCall : public LibraryCall {
  public:
   ProductCall(const codegen::Product& product, int threads);
@@ -18,12 +19,14 @@ class ProductCall : public LibraryCall {
   codegen::MicroFunction* micro(bool last_row, bool last_column) {
     return &micro_[last_row ? 1 : 0][last_column ? 1 : 0];
   }
-  codegen::KernelFunction* pack() { return &pack_; }
+  codegen::KernelFunction* pack_a() { return &pack_a_; }
+  codegen::KernelFunction* pack_b() { return &pack_b_; }
+  /// Whether b is packed here, matrix by matrix, and not by a step before.
+  bool packs_b() const { return packs_b_; }
   bool has_last_rows() const { return last_rows_ != 0; }
   bool has_last_columns() const { return last_columns_ != 0; }
   int64_t last_rows() const { return last_rows_; }
   int64_t last_columns() const { return last_columns_; }
-  uint32_t a_buffers() const { return a_buffers_; }
   double cost_ns() const;
 
  private:
@@ -34,10 +37,14 @@ class ProductCall : public LibraryCall {
   };
   void part(char* const* buffers, int64_t job, int worker) const;
   void block(const Where& at, int64_t rows, int64_t first_panel, int64_t last_panel) const;
-  const char* packed_rows(char* const* buffers, int64_t batch, int64_t first, int64_t rows, int worker) const;
+  const char* packed_rows(char* const* buffers, int64_t matrix, int64_t first, int64_t rows, char* scratch) const;
+  const char* packed_panels(char* const* buffers, int64_t matrix, int64_t first, int64_t last, char* scratch) const;
+  int64_t a_room() const;
+  int64_t b_room() const;
 
   codegen::MicroFunction micro_[2][2] = {};
-  codegen::KernelFunction pack_ = nullptr;
+  codegen::KernelFunction pack_a_ = nullptr;
+  codegen::KernelFunction pack_b_ = nullptr;
   int64_t bytes_;  ///< of an element
   int64_t rows_;
   int64_t columns_;
@@ -57,11 +64,14 @@ class ProductCall : public LibraryCall {
   int64_t batches_;
   bool a_packed_;
   bool b_packed_;
+  bool packs_b_ = false;
   uint32_t a_buffers_ = 1;
-  uint32_t a_output_ = 0;
+  uint32_t b_buffers_ = 1;
   int64_t a_offset_;
   int64_t a_row_;
   int64_t a_depth_;
+  int64_t a_tile_;
+  int64_t a_pack_rows_;
   int64_t b_offset_;
   int64_t b_depth_;
   int threads_;

@@ -130,11 +130,13 @@ class Finder {
       : plan_(plan), k_(plan.kernel), graph_(graph), target_(target), out_(out) {}
 
   bool run() {
-    if (!match() || !group() || !worthwhile()) return false;
+    if (!match() || !group()) return false;
+    split_columns();
+    if (!worthwhile()) return false;
     choose_tile();
     out_.type = type_;
     out_.result = plan_.buffers[store_->buffer];
-    if (!operand_a()) return false;
+    operand_a();
     operand_b();
     return true;
   }
@@ -228,6 +230,22 @@ class Finder {
     return out_.rows > 0 && out_.columns > 0 && out_.depth > 0;
   }
 
+  /// Columns that only division could tell apart are better taken row by row of what they are.
+  void split_columns() {
+    if (columns_.size() < 2) return;
+    const size_t last = columns_.back();
+    const int64_t size = k_.loops[last].size;
+    const int64_t lanes = target_.vector_bits / (type_ == COLLET_TYPE_F64 ? 64 : 32);
+    const bool fills = size * 4 >= (size + lanes - 1) / lanes * lanes * 3;
+    int64_t step = 0;
+    if (!fills || (rhs_.load && step_of(k_, rhs_.load->index, columns_, step))) return;
+    batch_.insert(batch_.end(), columns_.begin(), columns_.end() - 1);
+    columns_ = {last};
+    out_.columns = size;
+    out_.batch.clear();
+    for (size_t l : batch_) out_.batch.emplace_back(k_.loops[l].size, store_->index.coefficient(l));
+  }
+
   bool worthwhile() const {
     if (out_.columns < 4 || out_.depth < 4) return false;
     if (out_.rows == 1 && !direct_b()) return false;  // each element of b is used once: packing it costs more
@@ -298,21 +316,23 @@ class Finder {
     return true;
   }
 
-  bool operand_a() {
+  void operand_a() {
     ProductOperand& a = out_.a;
+    const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
     if (direct(a, lhs_, rows_)) {
-      const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+      a.tile = a.row * out_.tile_rows;
       const bool small = out_.columns <= 2 * out_.panel() || out_.rows <= out_.tile_rows;
-      const bool clashes = a.row * bytes % 2048 == 0 && out_.depth > 64;  // rows that share a set of the cache
-      if (a.depth == 1 && (small || !clashes)) return true;
-      if (a.row == 1 && small) return true;  // the micro-kernel walks it the other way
+      // Lines of the cache that lie a power of two apart push each other out.
+      const bool clashes = (a.depth == 1 ? a.row : a.depth) * bytes % 2048 == 0 && out_.depth > 64;
+      if ((a.depth == 1 || a.row == 1) && (small || !clashes)) return;
     }
+    const bool by_depth = a.value != kNone && a.row == 1 && out_.rows > 1;
     a = {};
-    pack_a();
-    return true;
+    pack_a(by_depth);
   }
 
-  void pack_a() {
+  /// Rows one after the other, or, where the rows are neighbours in memory, tiles of rows, each by depth.
+  void pack_a(bool by_depth) {
     ProductOperand& o = out_.a;
     o.packed = true;
     batches_of(o, lhs_.deps);
@@ -321,35 +341,43 @@ class Finder {
     const int64_t line = 64 / bytes;
     int64_t pitch = (out_.depth + line - 1) / line * line;
     if (pitch / line % 2 == 0) pitch += line;
-    o.row = pitch;
-    o.depth = 1;
+    const int64_t tile = out_.tile_rows;
+    o.row = by_depth ? 1 : pitch;
+    o.depth = by_depth ? tile : 1;
+    o.tile = by_depth ? out_.depth * tile : pitch * tile;
+    o.pack_rows = by_depth ? tile : 1;
     Kernel& k = o.pack.kernel;
-    k.loops.push_back({o.batches * out_.rows});
+    const int64_t units = (out_.rows + o.pack_rows - 1) / o.pack_rows;
+    k.loops.push_back({o.batches * units});
     for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
+    if (by_depth) k.loops.push_back({tile});
     k.outer = k.loops.size();
     Tracer tracer(graph_, k, [](ValueId) { return true; });
     std::vector<Index> loops(k_.loops.size());
     Index batch;
-    Index row;
-    tracer.divide(loop_index(0), out_.rows, batch, row);
+    Index unit;
+    tracer.divide(loop_index(0), units, batch, unit);
+    const size_t lane = depth_.size() + 1;
+    Index row = by_depth ? add_scaled(loop_index(lane), unit, tile) : unit;
+    if (by_depth) tracer.guard(tracer.in_range(row, out_.rows));
     spread(tracer, used, batch, loops);
     spread(tracer, rows_, row, loops);
-    Index to = add_scaled({}, loop_index(0), pitch);
-    Index linear;
-    for (size_t i = 0; i < depth_.size(); ++i) loops[depth_[i]] = loop_index(1 + i);
-    int64_t step = 1;
+    Index to = add_scaled({}, loop_index(0), by_depth ? o.tile : pitch);
+    if (by_depth) to = add_scaled(to, loop_index(lane), 1);
+    int64_t step = o.depth;
     for (size_t i = depth_.size(); i-- > 0;) {
-      linear = add_scaled(linear, loop_index(1 + i), step);
+      loops[depth_[i]] = loop_index(1 + i);
+      to = add_scaled(to, loop_index(1 + i), step);
       step *= k_.loops[depth_[i]].size;
     }
-    finish_pack(o, tracer, lhs_, std::move(loops), add_scaled(to, linear, 1));
+    finish_pack(o, tracer, lhs_, std::move(loops), to);
   }
 
   void operand_b() {
     ProductOperand& b = out_.b;
     if (direct(b, rhs_, columns_) && (b.row == 1 || out_.columns == 1)) {
       // Reading it in place is best where it is read once or twice.
-      if (out_.rows <= 2 * out_.tile_rows || out_.depth * b.depth < 4096) return;
+      if (out_.rows <= 64 * out_.tile_rows || out_.depth * b.depth < 4096) return;
     }
     b = {};
     b.packed = true;
@@ -418,7 +446,7 @@ MicroKernel Product::micro(int64_t tile, int64_t tile_columns) const {
   m.rows = static_cast<int>(tile);
   m.vectors = static_cast<int>((tile_columns + lanes - 1) / lanes);
   m.masked = tile_columns % lanes != 0;
-  m.by_depth = a.depth != 1;
+  m.by_depth = a.row == 1 && a.depth != 1;
   return m;
 }
 

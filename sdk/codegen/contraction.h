@@ -39,8 +39,10 @@ struct ProductOperand {
   uint32_t pack_output = 0;  ///< its buffer that is the packed memory
   ValueId value = kNone;     ///< read directly: the value, and where its first element is
   int64_t offset = 0;
-  int64_t row = 0;                                    ///< direct: step of one row (a) or column (b: 1)
-  int64_t depth = 0;                                  ///< direct: step of one step of the depth
+  int64_t row = 0;        ///< a: elements from one row to the next; 1 where rows are neighbours. b: 1
+  int64_t depth = 0;      ///< elements from one step of the depth to the next; of a, 1 unless `row` is
+  int64_t tile = 0;       ///< a: elements from one tile of rows to the next
+  int64_t pack_rows = 1;  ///< a, packed: rows that one turn of loop 0 writes
   std::vector<std::pair<int64_t, int64_t>> batch;     ///< direct: (extent, step), outermost first
   int64_t batches = 1;                                ///< packed: number of different matrices
   std::vector<std::pair<int64_t, int64_t>> batch_of;  ///< packed: (extent, step in matrices)

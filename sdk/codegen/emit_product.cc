@@ -29,58 +29,28 @@ class MicroEmitter {
   llvm::Function* run() {
     auto& context = ir_.context();
     BasicBlock* entry = BasicBlock::Create(context, "entry", function_);
-    BasicBlock* unrolled = BasicBlock::Create(context, "unrolled", function_);
-    BasicBlock* middle = BasicBlock::Create(context, "middle", function_);
-    BasicBlock* rest = BasicBlock::Create(context, "rest", function_);
+    BasicBlock* body = BasicBlock::Create(context, "depth", function_);
     BasicBlock* exit = BasicBlock::Create(context, "exit", function_);
     b_.SetInsertPoint(entry);
     make_mask();
-    Value* depth = function_->getArg(3);
-    Value* whole = b_.CreateAnd(depth, b_.getInt64(~uint64_t{kUnroll - 1}));
-    std::vector<Value*> zero(static_cast<size_t>(k_.rows * k_.vectors), llvm::Constant::getNullValue(vector_));
-    b_.CreateCondBr(b_.CreateICmpSGT(whole, b_.getInt64(0)), unrolled, middle);
-    auto after_unrolled = loop(entry, unrolled, middle, b_.getInt64(0), whole, kUnroll, zero);
-    b_.SetInsertPoint(middle);
-    std::vector<Value*> start = join(middle, {entry, unrolled}, {zero, after_unrolled});
-    b_.CreateCondBr(b_.CreateICmpSLT(whole, depth), rest, exit);
-    auto after_rest = loop(middle, rest, exit, whole, depth, 1, start);
+    b_.CreateBr(body);
+    std::vector<Value*> sums = loop(entry, body, exit);
     b_.SetInsertPoint(exit);
-    store(join(exit, {middle, rest}, {start, after_rest}));
-    b_.CreateRetVoid();
+    store(sums);
     return function_;
   }
 
  private:
-  static constexpr unsigned kUnroll = 4;
-
-  std::vector<Value*> join(BasicBlock*, const std::vector<BasicBlock*>& from,
-                           const std::vector<std::vector<Value*>>& values) {
-    std::vector<Value*> r;
-    for (size_t i = 0; i < values[0].size(); ++i) {
-      llvm::PHINode* phi = b_.CreatePHI(vector_, 2);
-      for (size_t k = 0; k < from.size(); ++k) phi->addIncoming(values[k][i], from[k]);
-      r.push_back(phi);
-    }
-    return r;
-  }
-
-  /// Steps of the depth from `begin` to `end`; leaves the sums. Pointers into a are kept for every third row, so that an
-  /// address is one of them plus nothing, one or two steps.
-  std::vector<Value*> loop(BasicBlock* before, BasicBlock* body, BasicBlock* exit, Value* begin, Value* end,
-                           unsigned unroll, const std::vector<Value*>& start) {
+  /// All steps of the depth, of which there is at least one; leaves the sums. One step a turn: more, and the compiler
+  /// moves loads about until it runs out of registers. Pointers into a are kept for every third row, so that an address
+  /// is one of them plus nothing, one or two steps.
+  std::vector<Value*> loop(BasicBlock* before, BasicBlock* body, BasicBlock* exit) {
     b_.SetInsertPoint(before->getTerminator());
     Value* a_step = function_->getArg(4);
-    Value* b_step = function_->getArg(5);
-    std::vector<Value*> firsts{offset(function_->getArg(1), b_.CreateMul(begin, b_step))};
-    if (k_.by_depth) {
-      firsts.push_back(offset(function_->getArg(0), b_.CreateMul(begin, a_step)));
-    } else {
-      Value* row = offset(function_->getArg(0), begin);
+    std::vector<Value*> firsts{function_->getArg(1), function_->getArg(0)};
+    if (!k_.by_depth) {
       Value* three = b_.CreateMul(a_step, b_.getInt64(3));
-      for (int r = 0; r < k_.rows; r += 3) {
-        firsts.push_back(row);
-        row = offset(row, three);
-      }
+      for (int r = 3; r < k_.rows; r += 3) firsts.push_back(offset(firsts.back(), three));
     }
     b_.SetInsertPoint(body);
     auto phi_of = [&](Value* first) {
@@ -88,30 +58,37 @@ class MicroEmitter {
       phi->addIncoming(first, before);
       return phi;
     };
-    llvm::PHINode* k = phi_of(begin);
+    llvm::PHINode* k = phi_of(b_.getInt64(0));
     std::vector<llvm::PHINode*> pointers;
     for (Value* p : firsts) pointers.push_back(phi_of(p));
     std::vector<llvm::PHINode*> phis;
     std::vector<Value*> sums;
-    for (Value* s : start) {
-      phis.push_back(phi_of(s));
+    for (int i = 0; i < k_.rows * k_.vectors; ++i) {
+      phis.push_back(phi_of(llvm::Constant::getNullValue(vector_)));
       sums.push_back(phis.back());
     }
-    std::vector<Value*> at(pointers.begin(), pointers.end());
-    for (unsigned u = 0; u < unroll; ++u) {
-      step(at, u, sums);
-      at[0] = offset(at[0], b_step);
-      if (k_.by_depth) at[1] = offset(at[1], a_step);
+    prefetch(pointers[0]);
+    step({pointers.begin(), pointers.end()}, sums);
+    pointers[0]->addIncoming(offset(pointers[0], function_->getArg(5)), body);
+    for (size_t i = 1; i < pointers.size(); ++i) {
+      pointers[i]->addIncoming(offset(pointers[i], k_.by_depth ? a_step : b_.getInt64(1)), body);
     }
-    if (!k_.by_depth) {
-      for (size_t i = 1; i < at.size(); ++i) at[i] = offset(at[i], b_.getInt64(unroll));
-    }
-    Value* next = b_.CreateAdd(k, b_.getInt64(unroll), "", true, true);
+    Value* next = b_.CreateAdd(k, b_.getInt64(1), "", true, true);
     k->addIncoming(next, body);
-    for (size_t i = 0; i < pointers.size(); ++i) pointers[i]->addIncoming(at[i], body);
     for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(sums[i], body);
-    b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, exit);
+    b_.CreateCondBr(b_.CreateICmpSLT(next, function_->getArg(3)), body, exit);
     return sums;
+  }
+
+  /// Asks for what b has in store: its rows may lie far apart.
+  void prefetch(Value* b) {
+    constexpr uint64_t kAhead = 12;
+    Value* far = offset(b, b_.CreateMul(function_->getArg(5), b_.getInt64(kAhead)));
+    const int line = 64 / static_cast<int>(scalar_->getScalarSizeInBits() / 8);
+    for (int at = 0; at < k_.vectors * lanes_; at += line) {
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                         {offset(far, at), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+    }
   }
 
   Value* offset(Value* p, Value* elements) { return b_.CreateGEP(scalar_, p, elements); }
@@ -119,7 +96,7 @@ class MicroEmitter {
     return b_.CreateGEP(scalar_, p, llvm::ConstantInt::getSigned(b_.getInt64Ty(), elements));
   }
 
-  void step(const std::vector<Value*>& at, unsigned u, std::vector<Value*>& sums) {
+  void step(const std::vector<Value*>& at, std::vector<Value*>& sums) {
     std::vector<Value*> right;
     for (int v = 0; v < k_.vectors; ++v) {
       Value* p = offset(at[0], v * lanes_);
@@ -134,7 +111,6 @@ class MicroEmitter {
       } else {
         p = at[static_cast<size_t>(1 + r / 3)];
         if (r % 3 != 0) p = offset(p, b_.CreateMul(function_->getArg(4), b_.getInt64(static_cast<uint64_t>(r % 3))));
-        p = offset(p, static_cast<int64_t>(u));
       }
       Value* left = ir_.splat(b_.CreateAlignedLoad(scalar_, p, align()), lanes_);
       for (int v = 0; v < k_.vectors; ++v) {
@@ -170,7 +146,6 @@ class MicroEmitter {
       }
       b_.CreateRetVoid();
     }
-    b_.SetInsertPoint(BasicBlock::Create(context, "end", function_));
   }
 
   void write(Value* p, const std::vector<Value*>& sums, int r, int v, bool accumulate) {
