@@ -74,6 +74,12 @@ TEST(Errors, ConcernLiterals) {
             "3:21 real part 1e+99 is out of range for c64, [-3.40282e+38, 3.40282e+38]\n");
 }
 
+TEST(Errors, ConcernNames) {
+  EXPECT_EQ(error("%f32 = f32[4] negate(p)"), "3:1 an instruction may not be called 'f32'\n");
+  EXPECT_EQ(error("__x = f32[4] negate(p)"), "3:1 an instruction may not be called '__x'\n");
+  EXPECT_EQ(error("%true = f32[4] negate(p) __xla_x = f32[4] negate(p)"), "");
+}
+
 TEST(Errors, ConcernShapesAndLayouts) {
   EXPECT_EQ(error("x = f32[2,2]{0} negate(q)"), "3:13 the shape has 2 dimensions, but its layout 1\n");
   EXPECT_EQ(error("x = f32[4] negate(f32[5] p)"), "3:26 operand is declared as f32[5], but 'p' is f32[4]\n");

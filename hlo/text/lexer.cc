@@ -184,6 +184,12 @@ bool begins_name(char c) {
   return is(c, kWordStart);
 }
 
+bool is_reserved_name(std::string_view name) {
+  if (name.starts_with("__")) return !name.starts_with("__xla_");
+  const Reserved* reserved = find_reserved(name.data(), name.size());
+  return reserved && reserved->type != Type::Invalid;
+}
+
 void Lexer::fail(Token& out, std::string_view reason) {
   out.kind = Tok::Error;
   reason_ = reason;
@@ -324,8 +330,7 @@ void Lexer::next(Token& out) {
           at_ += 2;
           out.kind = Tok::Dots;
         } else {
-          --at_;
-          number(out);
+          fail(out, "unexpected '.'; a number begins with a digit");
         }
         break;
       default:
@@ -410,7 +415,7 @@ void Lexer::number(Token& out) {
     at_ = p + 3;
     nan(out, true);
   } else {
-    fail(out, *at_ == '.' ? "unexpected '.'" : "unexpected '-'");
+    fail(out, "unexpected '-'");
     ++at_;
   }
 }

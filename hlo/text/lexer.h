@@ -116,6 +116,9 @@ class Lexer {
 bool is_name_char(char c);
 bool begins_name(char c);
 
+/// XLA gives no instruction such a name: types, and what begins with "__" (but not "__xla_").
+bool is_reserved_name(std::string_view name);
+
 /// "'{'", "a name", ...: for messages.
 std::string_view token_text(Tok kind);
 

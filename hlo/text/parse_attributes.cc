@@ -200,8 +200,7 @@ bool Parser::missing_attributes(const Draft& draft, const char* start) {
   const auto fields = record_fields(draft.record);
   for (size_t i = 0; i < fields.size(); ++i) {
     const FieldInfo& f = fields[i];
-    const bool needed = (f.required && f.kind != FieldKind::WINDOW && !f.text.empty()) ||
-                        (op == Op::COLLECTIVE_BROADCAST && f.kind == FieldKind::GROUPS);
+    const bool needed = f.required && f.kind != FieldKind::WINDOW && !f.text.empty();
     if (needed && !(draft.seen >> i & 1)) return missing(f.text);
   }
   Regions regions = op_info(op).regions;
@@ -392,6 +391,18 @@ bool Parser::enum_value(const FieldInfo& f, uint32_t& out) {
       next();
       return true;
     }
+  // Spellings of old files, and XLA's words for "not said".
+  std::string lower(tok_.text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const EnumValue* old = nullptr;
+  for (const EnumValue& v : f.values)
+    if (v.text == lower && v.text.starts_with("dot_")) old = &v;
+  if (tok_.text == "PADDING_INVALID" || tok_.text == "TRANSPOSE_INVALID") old = &f.values[0];
+  if (old && (f.text == "algorithm" || f.text == "padding_type" || f.text == "transpose_a")) {
+    out = old->value;
+    next();
+    return true;
+  }
   std::vector<std::string_view> known;
   for (const EnumValue& v : f.values)
     if (!v.text.empty()) known.push_back(v.text);

@@ -100,7 +100,7 @@ bool Parser::right_hand_side(std::string_view text, const char* name_at, bool at
     if (at_shape() && !shape(draft.shape)) return false;
     if (!opcode(draft)) return false;
     const OpInfo& info = op_info(draft.op);
-    if (!draft.shape && info.has(COLLET_OP_SHAPED))
+    if (!draft.shape && (info.has(COLLET_OP_SHAPED) || draft.op == Op::OPT_BARRIER))
       return complain("the shape of " + std::string(info.text) + " must be written before it");
     draft.record = info.record;
     if (draft.record != Record::None) draft.attrs = make_record(draft.record, module_.arena());
@@ -181,7 +181,7 @@ bool Parser::operand_list(Draft& draft) {
   if (!expect(Tok::LeftParen, " before the operands")) return false;
   if (!is(Tok::RightParen)) do {
       if (!operand(draft)) return false;
-    } while (eat(Tok::Comma));
+    } while (eat(Tok::Comma) && !is(Tok::RightParen));
   return expect(Tok::RightParen, " after the operands");
 }
 
@@ -502,6 +502,8 @@ bool Parser::add_instruction(Draft& draft, std::string_view text, const char* na
   if (!draft.shape && !infer(draft, inferred)) return false;
   if (draft.shape && has_implied_shape(draft.op)) draft.shape = implied_shape(module_, draft, inferred);
   if (text.empty()) text = anonymous_name(draft.op);
+  if ((text[0] == '_' || text.size() < 15) && is_reserved_name(text))
+    return complain(name_at, "an instruction may not be called " + quoted(text));
   Scope& inside = scope();
   out = module_.append(inside.computation, draft.op, draft.shape ? *draft.shape : inferred, draft.operands, draft.attrs,
                        draft.called, text);
@@ -527,7 +529,7 @@ bool Parser::add_instruction(Draft& draft, std::string_view text, const char* na
     async_start_[index_of(out)] =
         before.op == Op::ASYNC_START ? draft.operands[0] : async_start_.at(index_of(draft.operands[0]));
   }
-  if (draft.extras.parameter_replication.size() &&
+  if ((draft.seen_common >> static_cast<int>(Common::ParameterReplication) & 1) &&
       static_cast<int64_t>(draft.extras.parameter_replication.size()) != instr.shape.leaf_count())
     return complain("the shape has " + std::to_string(instr.shape.leaf_count()) +
                     " leaves, but parameter_replication has " +

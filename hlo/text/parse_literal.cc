@@ -96,8 +96,8 @@ bool Parser::shaped_literal(Literal& out) {
     next();
     ok = true;
     while (ok && !is(Tok::RightParen)) {
-      ok = shaped_literal(elements.emplace_back()) &&
-           (is(Tok::RightParen) || expect(Tok::Comma, " between elements of a tuple"));
+      ok = shaped_literal(elements.emplace_back());
+      if (ok) eat(Tok::Comma);
     }
     if (ok) {
       next();
@@ -115,7 +115,7 @@ bool Parser::tuple_literal(const Shape& shape, Literal& out) {
   if (!expect(Tok::LeftParen, " before the elements of a tuple")) return false;
   std::vector<Literal> elements(shape.elements().size());
   for (size_t i = 0; i < elements.size(); ++i) {
-    if (i && !expect(Tok::Comma, " between elements of a tuple")) return false;
+    if (i) eat(Tok::Comma);
     if (!literal(shape.element(i), elements[i])) return false;
   }
   out = Literal::tuple(std::move(elements));
@@ -306,7 +306,12 @@ bool Parser::integer_element(Type type, uint8_t* to) {
   if (!is(Tok::Int)) return expected("an integer, as the literal's type is " + std::string(type_info(type).text));
   const TypeInfo& info = type_info(type);
   const int64_t value = tok_.integer;
-  const int bits = type == Type::PRED ? 1 : info.bits;
+  if (type == Type::PRED) {
+    *to = value != 0;
+    next();
+    return true;
+  }
+  const int bits = info.bits;
   bool fits = true;
   std::string range;
   if (info.kind == Kind::Signed) {

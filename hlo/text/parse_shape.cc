@@ -6,6 +6,39 @@
 
 namespace collet::hlo::text {
 
+namespace {
+
+bool is_permutation(std::span<const int64_t> list) {
+  std::vector<bool> seen(list.size());
+  for (int64_t v : list) {
+    if (v < 0 || static_cast<size_t>(v) >= list.size() || seen[static_cast<size_t>(v)]) return false;
+    seen[static_cast<size_t>(v)] = true;
+  }
+  return true;
+}
+
+// XLA's parser looks into shapes that stand in tuples; other layouts are left to the verifier.
+bool valid_in_tuple(const Shape& shape) {
+  if (shape.is_array() && shape.element_count() == INT64_MAX) return false;
+  const Layout* l = shape.layout();
+  if (!l) return true;
+  if (!is_permutation(l->minor_to_major) || l->element_size_bits < 0) return false;
+  if (l->index_type != Type::Invalid || l->pointer_type != Type::Invalid) return false;
+  for (const Tile& tile : l->tiles) {
+    if (tile.dims.empty()) return false;
+    for (int64_t d : tile.dims)
+      if (d <= 0 && d != Tile::kCombine) return false;
+  }
+  for (const SplitConfig& split : l->splits) {
+    if (split.dimension < 0 || split.dimension >= shape.rank()) return false;
+    for (int64_t i : split.indices)
+      if (i <= 0 || i >= shape.dim(static_cast<int>(split.dimension))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool Parser::at_shape() {
   return is(Tok::Type) || is(Tok::LeftParen) || (is(Tok::Ident) && tok_.text == "b" && peek() == Tok::LeftParen);
 }
@@ -104,6 +137,8 @@ bool Parser::read_shape(Shape& out) {
   if (!is(Tok::RightParen)) do {
       const Shape* element = nullptr;
       if (!shape(element)) return false;
+      if (!buffer && !valid_in_tuple(*element))
+        return complain("an element of a tuple has a malformed shape or layout");
       elements.push_back(*element);
     } while (!buffer && eat(Tok::Comma));
   if (buffer) {
@@ -132,12 +167,6 @@ bool Parser::read_array(Shape& out) {
   if (l.minor_to_major.size() != sizes.size())
     return complain(begin, "the shape has " + std::to_string(sizes.size()) + " dimensions, but its layout " +
                                std::to_string(l.minor_to_major.size()));
-  std::vector<bool> seen(sizes.size());
-  for (int64_t d : l.minor_to_major) {
-    if (d < 0 || static_cast<size_t>(d) >= sizes.size() || seen[static_cast<size_t>(d)])
-      return complain(begin, "the layout is no permutation of the dimensions");
-    seen[static_cast<size_t>(d)] = true;
-  }
   if (l.physical_shape) return complain(begin, "a physical shape belongs to sparse arrays, which are not supported");
   out = out.with_layout(std::move(l));
   return true;
@@ -236,7 +265,7 @@ bool Parser::layout_number(int64_t& out) {
 
 bool Parser::layout_type(Type& out) {
   if (!expect(Tok::LeftParen, " in the layout")) return false;
-  if (!is(Tok::Type) || !is_unsigned(tok_.type)) return expected("an unsigned type");
+  if (!is(Tok::Type) || !is_integer(tok_.type)) return expected("an integer type");
   out = tok_.type;
   next();
   return expect(Tok::RightParen, " in the layout");

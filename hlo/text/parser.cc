@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "hlo/text/parser_impl.h"
 
@@ -483,16 +484,17 @@ const Shape* shape_at_index(const Shape* shape, const Dims& index) {
 
 bool Parser::check_aliases() {
   const Shape& result = module_[module_[entry_].root].shape;
-  std::vector<std::vector<int64_t>> seen;
-  for (const InputOutputAlias& alias : module_.header().aliases) {
+  // Of two aliases of one output the first counts.
+  std::set<std::vector<int64_t>> seen;
+  std::vector<InputOutputAlias>& aliases = module_.header().aliases;
+  for (const InputOutputAlias& alias : aliases) {
     if (!shape_at_index(&result, alias.output_index))
       return complain(aliases_at_, "an alias names an output that the result " + result.to_string() + " does not have");
     if (alias.parameter < 0) return complain(aliases_at_, "an alias names a negative parameter number");
-    seen.emplace_back(alias.output_index.begin(), alias.output_index.end());
   }
-  std::sort(seen.begin(), seen.end());
-  if (std::adjacent_find(seen.begin(), seen.end()) != seen.end())
-    return complain(aliases_at_, "an output is aliased twice");
+  std::erase_if(aliases, [&](const InputOutputAlias& alias) {
+    return !seen.emplace(alias.output_index.begin(), alias.output_index.end()).second;
+  });
   return true;
 }
 

@@ -110,8 +110,8 @@ TEST(Parser, ReadsShapes) {
     EXPECT_EQ(shape->to_string(true), text);
   }
   EXPECT_EQ(parse_shape("f32 [ 2 , /*c*/ 3 ] { 1 , 0 }")->to_string(true), "f32[2,3]{1,0}");
-  for (const char* text : {"f32", "f32[2", "f32[-1]", "f32[2]{1}", "f32[2]{0,1}", "f32[2,2]{0,0}", "f33[2]", "(f32[]",
-                           "f32[2]{0:P(f32[2])}", "f32[99999999999999999999]", "f32[] x", "b(token[])"})
+  for (const char* text : {"f32", "f32[2", "f32[-1]", "f32[2]{0,1}", "(f32[2,2]{0,0})", "(f32[2]{0:T()})", "f33[2]",
+                           "(f32[]", "f32[2]{0:P(f32[2])}", "f32[99999999999999999999]", "f32[] x", "b(token[])"})
     EXPECT_FALSE(parse_shape(text).ok()) << text;
 }
 
@@ -133,7 +133,7 @@ TEST(Parser, ReadsFloatsExactly) {
 TEST(Parser, ReadsIntegersOfAllWidths) {
   EXPECT_EQ(constant("s4[2] constant({-8, 7})").as_int(0), -8);
   EXPECT_EQ(constant("u64[] constant(18446744073709551615)").data<uint64_t>()[0], UINT64_MAX);
-  EXPECT_EQ(constant("pred[3] constant({1, false, true})").bytes()[2], 1);
+  EXPECT_EQ(constant("pred[3] constant({2, false, true})").bytes()[2], 1);
   EXPECT_EQ(constant("s32[2,0] constant({{}, {}})").element_count(), 0);
   EXPECT_EQ(constant("s32[2,2] constant({ {1 2} {3, 4} })").as_int(3), 4);  // commas are blanks
   const Literal tuple = constant("(s32[2], (pred[])) constant(({1, 2}, (true)))");

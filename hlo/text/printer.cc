@@ -42,6 +42,13 @@ std::string readable(std::string_view text) {
   return out;
 }
 
+std::string allowed(std::string_view text) {
+  std::string out = readable(text);
+  if (out.starts_with("__")) out[0] = 'a';
+  if (is_reserved_name(out)) out += '_';
+  return out;
+}
+
 bool is_readable(std::string_view text) {
   if (text.empty() || !begins_name(text[0])) return false;
   return std::all_of(text.begin(), text.end(), is_name_char);
@@ -159,12 +166,15 @@ void Printer::find_double_names() {
   for (CompId c : module_.computations()) {
     seen.clear();
     std::vector<InstrId> again;
-    for (InstrId id : module_[c].order)
-      if (!is_readable(module_[id].name) || !seen.insert(module_[id].name, 0)) again.push_back(id);
+    for (InstrId id : module_[c].order) {
+      const std::string_view text = module_[id].name;
+      if (!is_readable(text) || is_reserved_name(text) || !seen.insert(text, 0)) again.push_back(id);
+    }
     for (InstrId id : again) {
       std::string made;
-      fresh(module_[id].name, made);
-      const auto& kept = instruction_names_[index_of(id)] = made.empty() ? std::string(module_[id].name) : made;
+      const std::string stem = allowed(module_[id].name);
+      if (fresh(stem, made)) made = stem;
+      const auto& kept = instruction_names_[index_of(id)] = std::move(made);
       seen.insert(kept, 0);
     }
   }

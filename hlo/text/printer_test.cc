@@ -165,14 +165,16 @@ TEST(Printer, GivesDoubleAndStrangeNamesNewOnes) {
   module[c].parameters.push_back(a);
   const InstrId b = module.append(c, Op::NEGATE, Shape::scalar(Type::F32), std::vector{a}, nullptr, {}, "x");
   const InstrId d = module.append(c, Op::NEGATE, Shape::scalar(Type::F32), std::vector{b}, nullptr, {}, "a b/c");
-  module[c].root = module.append(c, Op::NEGATE, Shape::scalar(Type::F32), std::vector{d}, nullptr, {}, "true");
+  const InstrId e = module.append(c, Op::NEGATE, Shape::scalar(Type::F32), std::vector{d}, nullptr, {}, "s32");
+  module[c].root = module.append(c, Op::NEGATE, Shape::scalar(Type::F32), std::vector{e}, nullptr, {}, "true");
   EXPECT_EQ(print(module, PrintStyle::Short), R"(HloModule jit_f_
 
 ENTRY %f32 {
   x = f32[] parameter(0)
   x.1 = f32[] negate(x)
   a_b_c = f32[] negate(x.1)
-  ROOT %true = f32[] negate(a_b_c)
+  s32_ = f32[] negate(a_b_c)
+  ROOT %true = f32[] negate(s32_)
 }
 
 )");
