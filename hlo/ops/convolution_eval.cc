@@ -59,7 +59,7 @@ class Convolution {
       return invalid_argument("the groups of the convolution do not divide its features");
     depth_ = window_ * group_features_;
     const Product sums(in_.operand(0).type(), in_.operand(1).type(), shape_.type(), shape_.element_count() * depth_,
-                       depth_);
+                       depth_, in_.context.other_choices());
     WideArray input =
         widen_to(pack(in_.operand(0), order_of({labels_.input_batch}, labels_.input_spatial, {labels_.input_feature})),
                  sums.wide(), in_.operand(0).type());

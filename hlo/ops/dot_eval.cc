@@ -46,7 +46,8 @@ Expected<Literal> multiply(const EvalInput& in, const Side& left, const Side& ri
   const int64_t batch = left.size(ls, left.batch), m = left.size(ls, left.free), k = left.size(ls, left.contracting),
                 n = right.size(rs, right.free);
   if (shape.element_count() != batch * m * n) return invalid_argument("the shape of the product does not fit");
-  const Product product(in.operand(0).type(), in.operand(1).type(), shape.type(), batch * m * n * k, k);
+  const Product product(in.operand(0).type(), in.operand(1).type(), shape.type(), batch * m * n * k, k,
+                        in.context.other_choices());
   a = widen_to(std::move(a), product.wide(), in.operand(0).type());
   b = widen_to(std::move(b), product.wide(), in.operand(1).type());
   WideArray sums(product.wide(), batch * m * n);
@@ -207,7 +208,7 @@ Expected<Literal> evaluate_ragged(const EvalInput& in) {
   };
   const int64_t row_inner = inner_of(c.left.free), sum_inner = inner_of(c.left.contracting);
   const Product product(in.operand(0).type(), in.operand(1).type(), in.instr.shape.type(), c.batch * c.m * c.n * c.k,
-                        c.k);
+                        c.k, in.context.other_choices());
   WideArray a = widen_to(pack(in.operand(0), join({&c.left.batch, &c.left.free, &c.left.contracting})), product.wide(),
                          in.operand(0).type());
   WideArray b =

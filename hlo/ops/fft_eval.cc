@@ -260,8 +260,9 @@ Expected<Literal> evaluate_fft(const EvalInput& in) {
   COLLET_TRY(check_size(in.instr.shape));
   COLLET_TRY(check_lengths(in));
   const Type type = in.instr.shape.type();
-  if (type == Type::F64 || type == Type::C128) return Transform<long double>(in).run();
-  return Transform<double>(in).run();
+  const bool wide = type == Type::F64 || type == Type::C128;
+  if (in.context.other_choices()) return wide ? Transform<double>(in).run() : Transform<float>(in).run();
+  return wide ? Transform<long double>(in).run() : Transform<double>(in).run();
 }
 
 }  // namespace collet::hlo

@@ -110,6 +110,28 @@ void gemm(int64_t m, int64_t n, int64_t k, const std::complex<double>* a, const 
     }
 }
 
+void gemm_narrow(int64_t m, int64_t n, int64_t k, const double* a, const double* b, double* c) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t p = 0; p < k; ++p)
+      for (int64_t j = 0; j < n; ++j)
+        c[i * n + j] = static_cast<float>(c[i * n + j] + static_cast<float>(a[i * k + p] * b[p * n + j]));
+}
+
+void gemm_narrow(int64_t m, int64_t n, int64_t k, const std::complex<double>* a, const std::complex<double>* b,
+                 std::complex<double>* c) {
+  const auto narrow = [](double x) { return static_cast<double>(static_cast<float>(x)); };
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t p = 0; p < k; ++p) {
+      const double re = a[i * k + p].real(), im = a[i * k + p].imag();
+      for (int64_t j = 0; j < n; ++j) {
+        const std::complex<double> x = b[p * n + j];
+        std::complex<double>& sum = c[i * n + j];
+        sum = {narrow(sum.real() + narrow(narrow(re * x.real()) - narrow(im * x.imag()))),
+               narrow(sum.imag() + narrow(narrow(re * x.imag()) + narrow(im * x.real())))};
+      }
+    }
+}
+
 void gemm_wide(int64_t m, int64_t n, int64_t k, const double* a, const double* b, double* c) {
   std::vector<long double> row(static_cast<size_t>(n));
   for (int64_t i = 0; i < m; ++i) {

@@ -15,4 +15,9 @@ void gemm(int64_t m, int64_t n, int64_t k, const std::complex<double>* a, const 
 /// The sums in long double, rounded once: for f64.
 void gemm_wide(int64_t m, int64_t n, int64_t k, const double* a, const double* b, double* c);
 
+/// The sums in float, rounded at each step.
+void gemm_narrow(int64_t m, int64_t n, int64_t k, const double* a, const double* b, double* c);
+void gemm_narrow(int64_t m, int64_t n, int64_t k, const std::complex<double>* a, const std::complex<double>* b,
+                 std::complex<double>* c);
+
 }  // namespace collet::hlo::eval
