@@ -83,20 +83,22 @@ F atanh_of(F x) {
 F cbrt_of(F x) {
   Ir& ir = *x.ir;
   F a = abs(x);
-  llvm::Value* tiny = a < 2.2250738585072014e-308;
-  F s = select(tiny, a * 18014398509481984.0, a);
+  // Scaled by 2^54, so that neither squares nor doubles leave the range.
+  llvm::Value* tiny = a < 1e-280;
+  llvm::Value* huge = a > 1e280;
+  F s = select(tiny, a * 0x1p54, select(huge, a * 0x1p-54, a));
   llvm::Value* i = ir.b.CreateAdd(ir.b.CreateUDiv(bits(s), ki(x, 3)), ki(x, 0x2a9f7893782da1ceULL));
   F r = from_bits(x, i);
   for (int k = 0; k < 3; ++k) {
     F cube = r * r * r;
-    r = r * (cube + 2.0 * s) / (2.0 * cube + s);
+    r = r * ((cube + 2.0 * s) / (2.0 * cube + s));
   }
   // One Newton step with the cube's error in view.
   F q = r * r;
   F q_low = exact_fma(r, r, -q);
   F error = exact_fma(q, r, -s) + q_low * r;
   r = r - error / (3.0 * q);
-  r = select(tiny, r * 3.814697265625e-06, r);
+  r = select(tiny, r * 0x1p-18, select(huge, r * 0x1p18, r));
   r = select(ir.b.CreateOr(a == 0.0, a == kInfinity), a, r);
   return select(is_nan(x), x, copysign(r, x));
 }

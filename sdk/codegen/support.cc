@@ -31,6 +31,12 @@ void reduce(double x, double& high, double& low, int64_t& quarter) {
     quarter = 0;
     return;
   }
+  if (std::fabs(x) < 0.75) {
+    high = x;
+    low = 0;
+    quarter = 0;
+    return;
+  }
   // |x| = m * 2^e; m * (2 / pi) modulo 4, to 192 bits: bits of 2 / pi above those that matter are skipped.
   const uint64_t raw = std::bit_cast<uint64_t>(std::fabs(x));
   const int64_t e = static_cast<int64_t>(raw >> 52) - 1075;

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The plugin, loaded as any host loads it, and programs run through it.
+
+#include <collet/backend.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sdk/codegen/testing/program_builder.h"
+
+namespace collet::cpu::testing {
+
+using Bytes = std::vector<char>;
+
+template <typename T>
+Bytes bytes_of(const std::vector<T>& v) {
+  Bytes b(v.size() * sizeof(T));
+  if (!v.empty()) std::memcpy(b.data(), v.data(), b.size());
+  return b;
+}
+
+template <typename T>
+std::vector<T> elements_of(const Bytes& b) {
+  std::vector<T> v(b.size() / sizeof(T));
+  if (!v.empty()) std::memcpy(v.data(), b.data(), v.size() * sizeof(T));
+  return v;
+}
+
+/// An open instance of the backend.
+class Plugin {
+ public:
+  /// `features` as the option of that name: "-avx512f" and the like.
+  explicit Plugin(const std::string& features = "", const std::string& threads = "2", const std::string& fuse = "1") {
+    const char* folder = std::getenv("COLLET_BACKEND_PATH");
+    std::string path = std::string(folder ? folder : ".") + "/libcollet_backend_cpu.so";
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) ADD_FAILURE() << dlerror();
+    auto entry = reinterpret_cast<collet_backend_entry_fn>(dlsym(library, "collet_backend_entry"));
+    static const collet_host host = {sizeof(collet_host), COLLET_ABI_MAJOR, COLLET_ABI_MINOR,
+                                     COLLET_OPSET,        nullptr,          nullptr};
+    EXPECT_EQ(entry(&host, &table, &error), COLLET_OK);
+    const char* keys[] = {"features", "threads", "fuse"};
+    const char* values[] = {features.c_str(), threads.c_str(), fuse.c_str()};
+    collet_open_options options{};
+    options.struct_size = sizeof options;
+    options.keys = keys;
+    options.values = values;
+    options.pairs = 3;
+    collet_instance_info info{};
+    info.struct_size = sizeof info;
+    EXPECT_EQ(table->open(&options, &instance, &info, &error), COLLET_OK) << error.message;
+  }
+  ~Plugin() { table->close(instance); }
+  Plugin(const Plugin&) = delete;
+
+  const collet_backend* table = nullptr;
+  collet_backend_instance* instance = nullptr;
+  collet_error error{};
+};
+
+/// Memory of the backend's.
+class Memory {
+ public:
+  Memory(Plugin& plugin, uint64_t bytes) : plugin_(plugin), bytes_(bytes) {
+    if (bytes == 0) return;
+    EXPECT_EQ(plugin.table->alloc(plugin.instance, 0, 0, bytes, 64, &buffer_, &host_, &plugin.error), COLLET_OK);
+  }
+  ~Memory() { plugin_.table->free(plugin_.instance, buffer_); }
+  Memory(const Memory&) = delete;
+
+  void put(const Bytes& b) {
+    if (!b.empty()) std::memcpy(host_, b.data(), b.size());
+  }
+  Bytes get() const {
+    const char* p = static_cast<const char*>(host_);
+    return p ? Bytes(p, p + bytes_) : Bytes();
+  }
+  collet_argument argument() const {
+    collet_argument a{};
+    a.buffer = buffer_;
+    a.bytes = bytes_;
+    return a;
+  }
+
+ private:
+  Plugin& plugin_;
+  uint64_t bytes_;
+  collet_backend_buffer* buffer_ = nullptr;
+  void* host_ = nullptr;
+};
+
+/// A compiled program.
+class Compiled {
+ public:
+  Compiled(Plugin& plugin, const collet_program* program) : plugin_(plugin), program_(program) {
+    info.struct_size = sizeof info;
+    const uint32_t device = 0;
+    collet_compile_options options{};
+    options.struct_size = sizeof options;
+    options.assignment = &device;
+    options.participants = 1;
+    options.optimization = 2;
+    status = plugin.table->compile(plugin.instance, program, &options, &executable_, &info, nullptr, &error);
+  }
+  ~Compiled() {
+    if (executable_) plugin_.table->release(executable_);
+  }
+  Compiled(const Compiled&) = delete;
+
+  /// Runs with fresh buffers.
+  std::vector<Bytes> run(const std::vector<Bytes>& arguments) {
+    std::vector<std::unique_ptr<Memory>> in;
+    std::vector<std::unique_ptr<Memory>> out;
+    std::vector<collet_argument> a;
+    std::vector<collet_argument> r;
+    for (const Bytes& b : arguments) {
+      in.push_back(std::make_unique<Memory>(plugin_, b.size()));
+      in.back()->put(b);
+      a.push_back(in.back()->argument());
+    }
+    const collet_region* entry = collet_region_at(program_, 0);
+    for (uint32_t i = 0; i < entry->results.count; ++i) {
+      const uint32_t v = collet_ref_at(program_, entry->results.first + i);
+      out.push_back(std::make_unique<Memory>(plugin_, collet_value_type(program_, v)->bytes));
+      r.push_back(out.back()->argument());
+    }
+    launch(a, r);
+    std::vector<Bytes> results;
+    for (auto& m : out) results.push_back(m->get());
+    return results;
+  }
+
+  void launch(const std::vector<collet_argument>& arguments, const std::vector<collet_argument>& results) {
+    Memory workspace(plugin_, info.workspace_bytes);
+    collet_launch l{};
+    l.arguments = arguments.data();
+    l.results = results.data();
+    l.argument_count = static_cast<uint32_t>(arguments.size());
+    l.result_count = static_cast<uint32_t>(results.size());
+    l.workspace = workspace.argument();
+    collet_error e{};
+    EXPECT_EQ(plugin_.table->execute(executable_, &l, 1, 1, &e), COLLET_OK) << e.message;
+  }
+
+  collet_status status = COLLET_OK;
+  collet_error error{};
+  collet_executable_info info{};
+
+ private:
+  Plugin& plugin_;
+  const collet_program* program_;
+  collet_backend_executable* executable_ = nullptr;
+};
+
+}  // namespace collet::cpu::testing

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <random>
+
+#include "reference_backends/cpu/tests/plugin.h"
+
+namespace collet::cpu::testing {
+namespace {
+
+using codegen::testing::Handle;
+using codegen::testing::ProgramBuilder;
+using codegen::testing::RegionBuilder;
+
+/// Small integers, so that every sum is exact.
+template <typename T>
+std::vector<T> integers(size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<T> v(n);
+  for (T& x : v) x = static_cast<T>(static_cast<int>(random() % 9) - 4);
+  return v;
+}
+
+class ProductTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  Plugin plugin_{GetParam()};
+
+  template <typename T>
+  void dot(uint32_t type, int64_t batch, int64_t m, int64_t n, int64_t k, bool lhs_turned, bool rhs_turned) {
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    Handle x = e.argument(type, lhs_turned ? std::vector<int64_t>{batch, k, m} : std::vector<int64_t>{batch, m, k});
+    Handle y = e.argument(type, rhs_turned ? std::vector<int64_t>{batch, n, k} : std::vector<int64_t>{batch, k, n});
+    collet_dot_attrs a{};
+    a.lhs_batch = b.list({0});
+    a.rhs_batch = b.list({0});
+    a.lhs_contracting = b.list({lhs_turned ? 1 : 2});
+    a.rhs_contracting = b.list({rhs_turned ? 2 : 1});
+    e.results({e.op(COLLET_OP_DOT, type, {batch, m, n}, {x, y}, a)});
+    Compiled c(plugin_, b.finish());
+    ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+    auto p = integers<T>(static_cast<size_t>(batch * m * k), 1);
+    auto q = integers<T>(static_cast<size_t>(batch * k * n), 2);
+    auto got = elements_of<T>(c.run({bytes_of(p), bytes_of(q)})[0]);
+    for (int64_t g = 0; g < batch; ++g) {
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          T want = 0;
+          for (int64_t d = 0; d < k; ++d) {
+            const int64_t at = lhs_turned ? (g * k + d) * m + i : (g * m + i) * k + d;
+            const int64_t bt = rhs_turned ? (g * n + j) * k + d : (g * k + d) * n + j;
+            want = static_cast<T>(want + p[static_cast<size_t>(at)] * q[static_cast<size_t>(bt)]);
+          }
+          ASSERT_EQ(got[static_cast<size_t>((g * m + i) * n + j)], want)
+              << batch << "x" << m << "x" << n << "x" << k << " at " << g << ", " << i << ", " << j;
+        }
+      }
+    }
+  }
+};
+
+TEST_P(ProductTest, EveryShapeAndLayout) {
+  const int64_t sizes[][3] = {{1, 1, 1},     {1, 17, 33},   {14, 32, 64},  {15, 33, 65}, {13, 5, 9},  {3, 100, 7},
+                              {100, 10, 78}, {29, 70, 400}, {64, 16, 513}, {2, 256, 31}, {257, 4, 12}};
+  for (auto [m, n, k] : sizes) {
+    for (bool lhs : {false, true}) {
+      for (bool rhs : {false, true}) {
+        dot<float>(COLLET_TYPE_F32, 1, m, n, k, lhs, rhs);
+        dot<double>(COLLET_TYPE_F64, 2, m, n, k, lhs, rhs);
+      }
+    }
+    dot<float>(COLLET_TYPE_F32, 3, m, n, k, false, true);
+    dot<int32_t>(COLLET_TYPE_S32, 2, m, n, k, true, false);
+  }
+}
+
+TEST_P(ProductTest, PowersOfTwoThatArePacked) {
+  dot<float>(COLLET_TYPE_F32, 1, 130, 96, 1024, false, false);
+  dot<float>(COLLET_TYPE_F32, 1, 130, 96, 512, true, true);
+  dot<float>(COLLET_TYPE_F32, 1, 1024, 70, 128, true, false);
+}
+
+struct Convolution {
+  int64_t batch, height, width, in, out, kernel, stride, pad, base, dilation, groups;
+  bool channels_last;
+};
+
+void PrintTo(const Convolution& c, std::ostream* out) {
+  *out << c.batch << "x" << c.height << "x" << c.width << "x" << c.in << " to " << c.out << ", kernel " << c.kernel
+       << ", stride " << c.stride << ", pad " << c.pad << ", dilations " << c.base << " " << c.dilation << ", groups "
+       << c.groups << (c.channels_last ? ", channels last" : "");
+}
+
+TEST_P(ProductTest, Convolutions) {
+  const Convolution cases[] = {
+      {2, 9, 11, 8, 20, 3, 1, 1, 1, 1, 1, true},    {2, 9, 11, 8, 20, 3, 1, 1, 1, 1, 1, false},
+      {1, 16, 16, 3, 33, 5, 2, 2, 1, 1, 1, true},   {1, 16, 56, 16, 33, 3, 1, 1, 1, 1, 1, false},
+      {3, 8, 8, 16, 16, 1, 1, 0, 1, 1, 1, true},    {3, 8, 8, 16, 16, 1, 1, 0, 1, 1, 1, false},
+      {2, 10, 10, 12, 12, 3, 1, 1, 1, 1, 12, true}, {2, 10, 10, 12, 24, 3, 1, 1, 1, 1, 4, false},
+      {1, 6, 7, 5, 9, 3, 1, 2, 2, 1, 1, true},      {1, 12, 12, 4, 9, 3, 1, 0, 1, 2, 1, true},
+      {1, 12, 12, 4, 9, 3, 1, -1, 1, 1, 1, false},  {1, 7, 7, 32, 40, 3, 1, 1, 1, 1, 1, false},
+  };
+  for (const Convolution& c : cases) {
+    const int64_t span = (c.kernel - 1) * c.dilation + 1;
+    const int64_t oh = ((c.height - 1) * c.base + 1 + 2 * c.pad - span) / c.stride + 1;
+    const int64_t ow = ((c.width - 1) * c.base + 1 + 2 * c.pad - span) / c.stride + 1;
+    const int64_t in = c.in / c.groups;
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    using D = std::vector<int64_t>;
+    Handle x = e.argument(COLLET_TYPE_F32,
+                          c.channels_last ? D{c.batch, c.height, c.width, c.in} : D{c.batch, c.in, c.height, c.width});
+    Handle w = e.argument(COLLET_TYPE_F32,
+                          c.channels_last ? D{c.kernel, c.kernel, in, c.out} : D{c.out, in, c.kernel, c.kernel});
+    collet_convolution_attrs a{};
+    a.window.size = b.list({c.kernel, c.kernel});
+    a.window.stride = b.list({c.stride, c.stride});
+    a.window.padding_low = a.window.padding_high = b.list({c.pad, c.pad});
+    a.window.base_dilation = b.list({c.base, c.base});
+    a.window.window_dilation = b.list({c.dilation, c.dilation});
+    a.window.reversal = b.list({0, 0});
+    a.feature_groups = c.groups;
+    a.batch_groups = 1;
+    auto& l = a.labels;
+    const int64_t first = c.channels_last ? 1 : 2;
+    l.input_batch = l.output_batch = 0;
+    l.input_feature = l.output_feature = c.channels_last ? 3 : 1;
+    l.kernel_input_feature = c.channels_last ? 2 : 1;
+    l.kernel_output_feature = c.channels_last ? 3 : 0;
+    l.input_spatial = l.output_spatial = b.list({first, first + 1});
+    l.kernel_spatial = c.channels_last ? b.list({0, 1}) : b.list({2, 3});
+    e.results({e.op(COLLET_OP_CONVOLUTION, COLLET_TYPE_F32,
+                    c.channels_last ? D{c.batch, oh, ow, c.out} : D{c.batch, c.out, oh, ow}, {x, w}, a)});
+    Compiled compiled(plugin_, b.finish());
+    ASSERT_EQ(compiled.status, COLLET_OK) << compiled.error.message;
+    auto p = integers<float>(static_cast<size_t>(c.batch * c.height * c.width * c.in), 1);
+    auto q = integers<float>(static_cast<size_t>(c.kernel * c.kernel * in * c.out), 2);
+    auto got = elements_of<float>(compiled.run({bytes_of(p), bytes_of(q)})[0]);
+    for (int64_t n = 0; n < c.batch; ++n) {
+      for (int64_t o = 0; o < c.out; ++o) {
+        for (int64_t i = 0; i < oh; ++i) {
+          for (int64_t j = 0; j < ow; ++j) {
+            float want = 0;
+            for (int64_t ki = 0; ki < c.kernel; ++ki) {
+              for (int64_t kj = 0; kj < c.kernel; ++kj) {
+                const int64_t y = i * c.stride + ki * c.dilation - c.pad;
+                const int64_t z = j * c.stride + kj * c.dilation - c.pad;
+                if (y < 0 || z < 0 || y % c.base || z % c.base || y / c.base >= c.height || z / c.base >= c.width)
+                  continue;
+                for (int64_t f = 0; f < in; ++f) {
+                  const int64_t feature = o / (c.out / c.groups) * in + f;
+                  const int64_t at = c.channels_last
+                                         ? ((n * c.height + y / c.base) * c.width + z / c.base) * c.in + feature
+                                         : ((n * c.in + feature) * c.height + y / c.base) * c.width + z / c.base;
+                  const int64_t wt = c.channels_last ? ((ki * c.kernel + kj) * in + f) * c.out + o
+                                                     : ((o * in + f) * c.kernel + ki) * c.kernel + kj;
+                  want += p[static_cast<size_t>(at)] * q[static_cast<size_t>(wt)];
+                }
+              }
+            }
+            const int64_t at =
+                c.channels_last ? ((n * oh + i) * ow + j) * c.out + o : ((n * c.out + o) * oh + i) * ow + j;
+            ASSERT_EQ(got[static_cast<size_t>(at)], want) << ::testing::PrintToString(c);
+          }
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, ProductTest, ::testing::Values("", "-avx512f"));
+
+}  // namespace
+}  // namespace collet::cpu::testing
