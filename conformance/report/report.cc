@@ -36,12 +36,16 @@ void add_case(OpSummary& summary, const CaseResult& one) {
   summary.worst_share = std::max(summary.worst_share, one.share);
 }
 
+// A few of each op: what one op does wrong, it does wrong in many cases.
 std::string failures_text(const ConformReport& report, const BackendChoice& backend, size_t most) {
+  constexpr size_t kMostOfOneOp = 3;
   std::string out;
+  std::array<size_t, hlo::kLastOp + 1> seen{};
   size_t shown = 0, all = 0;
   for (const CaseResult& one : report.cases) {
     if (one.outcome == Outcome::Pass || one.outcome == Outcome::Unsupported) continue;
-    if (++all > most) continue;
+    ++all;
+    if (++seen[static_cast<size_t>(one.op)] > kMostOfOneOp || shown >= most) continue;
     ++shown;
     out += fmt::format("{:<8} {}\n         {}\n         {}\n", outcome_name(one.outcome), one.name, one.detail,
                        reproducer(report, backend, one));

@@ -46,8 +46,9 @@ Judgement judge(const Case& one, const Answer& answer, const std::vector<Literal
     all.share = std::max(all.share, c.worst_share);
     if (c.agrees || !all.pass) continue;
     all.pass = false;
-    all.detail = fmt::format("result {}: expected {}, got {} at {}; {} wrong: {}; largest error {:.3g} ULP", i,
-                             c.expected, c.got, index_text(result.shape(), c.first), c.bad, c.pattern, c.worst_ulp);
+    all.detail = fmt::format("result {}: expected {}, got {} at {}; {} wrong: {}", i, c.expected, c.got,
+                             index_text(result.shape(), c.first), c.bad, c.pattern);
+    if (c.worst_ulp > 0) all.detail += fmt::format("; largest error {:.3g} ULP", c.worst_ulp);
   }
   return all;
 }

@@ -141,25 +141,38 @@ int conform(Options options) {
 
 Action add_conform(CLI::App& verb) {
   auto options = std::make_shared<Options>();
-  verb.add_option("--backend", options->backend.name, "The backend to test, by name or path")->capture_default_str();
+  verb.add_option("--backend", options->backend.name, "The backend to test, by name or path")
+      ->capture_default_str()
+      ->type_name("BACKEND");
   verb.add_flag("--no-fallback", options->backend.no_fallback,
                 "Do without the fallback: what the backend declines is unsupported");
-  verb.add_option("--option", options->backend_options, "An option for the backend: KEY=VALUE; may be repeated");
-  verb.add_option("--filter", options->filters, "Run only cases whose name matches this glob; may be repeated");
+  verb.add_option("--option", options->backend_options, "An option for the backend: KEY=VALUE; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  verb.add_option("--filter", options->filters, "Run only cases whose name matches this glob; may be repeated")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
   verb.add_flag("--list", options->list, "Print the names of the cases, and do nothing else");
   verb.add_flag("--show", options->show, "Print the programs of the cases, and do nothing else");
-  verb.add_option("--shard", options->shard, "Run one part of several: i/n, i from 0");
-  verb.add_option("--seed", options->seed, "Draw other inputs");
+  verb.add_option("--shard", options->shard, "Run one part of several: i/n, i from 0")->type_name("I/N");
+  verb.add_option("--seed", options->seed, "Draw other inputs")->type_name("N");
   verb.add_flag("--full", options->full, "Every shape for every element type");
   verb.add_option("--corpus", options->corpus,
-                  "Run a corpus instead: an index (.jsonl), a folder of models, or of self-checking modules");
-  verb.add_option("--jobs,-j", options->jobs, "Worker processes")->check(CLI::Range(1, 512))->capture_default_str();
+                  "Run a corpus instead: an index (.jsonl), a folder of models, or of self-checking modules")
+      ->type_name("PATH");
+  verb.add_option("--jobs,-j", options->jobs, "Worker processes")
+      ->check(CLI::Range(1, 512))
+      ->capture_default_str()
+      ->type_name("N");
   verb.add_option("--timeout", options->timeout, "Seconds a case may take; 20, or 120 for a model of a corpus")
-      ->check(CLI::NonNegativeNumber);
-  verb.add_option("--memory", options->memory_mib, "MiB of memory a worker may have");
-  verb.add_option("--failures", options->most_failures, "Failures to show, at most")->capture_default_str();
-  verb.add_option("--json", options->json, "Write the report as JSON to this file; - is stdout");
-  verb.add_option("--junit", options->junit, "Write the report as JUnit's XML to this file");
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("SECONDS");
+  verb.add_option("--memory", options->memory_mib, "MiB of memory a worker may have")->type_name("MIB");
+  verb.add_option("--failures", options->most_failures, "Failures to show, at most")
+      ->capture_default_str()
+      ->type_name("N");
+  verb.add_option("--json", options->json, "Write the report as JSON to this file; - is stdout")->type_name("FILE");
+  verb.add_option("--junit", options->junit, "Write the report as JUnit's XML to this file")->type_name("FILE");
   verb.add_flag("--worker", options->worker)->group("");
   verb.footer(
       "Each case runs in a child process: a crash or hang costs one case. Inputs follow from a case's name and the "

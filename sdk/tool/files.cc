@@ -15,37 +15,42 @@ struct Close {
 };
 using File = std::unique_ptr<std::FILE, Close>;
 
-Status failed(const std::string& path, const char* what) {
-  return not_found(path + ": " + what + ": " + std::strerror(errno));
+// What cannot be read is an input refused; what cannot be written is a failure of the system.
+Status unreadable(const std::string& path) {
+  return invalid_argument(path + " cannot be read: " + std::strerror(errno));
+}
+
+Status unwritable(const std::string& path) {
+  return failed_precondition(path + " cannot be written: " + std::strerror(errno));
 }
 
 }  // namespace
 
 Expected<std::string> read_file(const std::string& path) {
   std::error_code ignored;
-  if (path != "-" && std::filesystem::is_directory(path, ignored)) return not_found(path + " is a folder");
+  if (path != "-" && std::filesystem::is_directory(path, ignored)) return invalid_argument(path + " is a folder");
   File opened(path == "-" ? nullptr : std::fopen(path.c_str(), "rb"));
-  if (path != "-" && !opened) return failed(path, "cannot be read");
+  if (path != "-" && !opened) return unreadable(path);
   std::FILE* file = opened ? opened.get() : stdin;
   std::string bytes;
   char block[1 << 16];
   for (size_t n; (n = std::fread(block, 1, sizeof block, file)) > 0;) bytes.append(block, n);
-  if (std::ferror(file)) return failed(path, "cannot be read");
+  if (std::ferror(file)) return unreadable(path);
   return bytes;
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {
   if (path == "-") {
     const bool good = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0;
-    return good ? ok_status() : failed("stdout", "cannot be written");
+    return good ? ok_status() : unwritable("stdout");
   }
   const std::string part = path + ".part";
   File file(std::fopen(part.c_str(), "wb"));
-  if (!file) return failed(path, "cannot be written");
+  if (!file) return unwritable(path);
   bool good = std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
   good &= std::fclose(file.release()) == 0;
   if (good && std::rename(part.c_str(), path.c_str()) == 0) return ok_status();
-  const Status status = failed(path, "cannot be written");
+  const Status status = unwritable(path);
   std::remove(part.c_str());
   return status;
 }
@@ -53,7 +58,7 @@ Status write_file(const std::string& path, std::string_view bytes) {
 Status make_folder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  return error ? not_found(path + ": cannot be made: " + error.message()) : ok_status();
+  return error ? failed_precondition(path + " cannot be made: " + error.message()) : ok_status();
 }
 
 }  // namespace collet::tool

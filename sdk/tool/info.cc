@@ -241,15 +241,16 @@ int show_ops(const Options& options) {
 
 Action add_info(CLI::App& verb) {
   auto options = std::make_shared<Options>();
-  auto* file = verb.add_option("FILE", options->file, "A program: its size, ops, memory and work; - is stdin");
+  auto* file =
+      verb.add_option("FILE", options->file, "A program: its size, ops, memory and work; - is stdin")->type_name("");
   auto* ops = verb.add_flag("--ops", options->ops, "The op table");
   auto* backends =
       verb.add_flag("--backends", options->backends, "The backends that are found by name, and their devices");
-  auto* backend = verb.add_option("--backend", options->backend, "One backend, by name or path");
+  auto* backend = verb.add_option("--backend", options->backend, "One backend, by name or path")->type_name("BACKEND");
   verb.add_option("--format", options->format, "Form of the op table: text, md, json or c")
       ->check(CLI::IsMember({"text", "md", "json", "c"}))
       ->needs(ops);
-  verb.add_option("--json", options->json, "Write what is shown as JSON to this file; - is stdout");
+  verb.add_option("--json", options->json, "Write what is shown as JSON to this file; - is stdout")->type_name("FILE");
   file->excludes(ops)->excludes(backends)->excludes(backend);
   ops->excludes(backends)->excludes(backend);
   backends->excludes(backend);

@@ -114,17 +114,25 @@ int optimize(const Options& options) {
 
 Action add_opt(CLI::App& verb) {
   auto options = std::make_shared<Options>();
-  verb.add_option("FILE", options->file, "The program; - is stdin");
-  auto* passes = verb.add_option("--passes", options->passes, "Passes to run, in this order: a,b,c")->delimiter(',');
-  verb.add_option("--pipeline", options->pipeline, "A list of passes by name")->excludes(passes);
+  verb.add_option("FILE", options->file, "The program; - is stdin")->type_name("FILE");
+  auto* passes = verb.add_option("--passes", options->passes, "Passes to run, in this order")
+                     ->delimiter(',')
+                     ->allow_extra_args(false)
+                     ->type_name("A,B,C");
+  verb.add_option("--pipeline", options->pipeline, "A list of passes by name")->excludes(passes)->type_name("NAME");
   verb.add_flag("--list-passes", options->list, "Show all passes and pipelines");
   verb.add_option("--print-before", options->before, "Show the program on stderr before this pass, or all")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("PASS");
   verb.add_option("--print-after", options->after, "Show the program on stderr after this pass, or all")
-      ->delimiter(',');
-  verb.add_option("--emit", options->emit, "Form of the output: hlo")->check(CLI::IsMember({"hlo"}));
-  verb.add_option("-o,--output", options->output, "Where to write it; - is stdout");
-  verb.add_option("--json", options->json, "Write the list of passes as JSON to this file; - is stdout");
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("PASS");
+  verb.add_option("--emit", options->emit, "Form of the output: hlo")->check(CLI::IsMember({"hlo"}))->type_name("FORM");
+  verb.add_option("-o,--output", options->output, "Where to write it; - is stdout")->type_name("FILE");
+  verb.add_option("--json", options->json, "Write the list of passes as JSON to this file; - is stdout")
+      ->type_name("FILE");
   verb.footer(
       "Without passes the program is read, verified and printed.\n\n"
       "Examples:\n  collet opt model.hlo\n  collet opt model.hlo --passes inline_calls,simplify -o simpler.hlo\n"

@@ -214,7 +214,13 @@ void print_outcome(const Options& options, const Outcome& outcome) {
                     : ": " + outcome.agreement.wrong);
 }
 
-int run(const Options& options) {
+int run(Options options) {
+  // `run --inputs zeros FILE`: the list of inputs took the program.
+  if (options.file.empty() && options.inputs.size() > 1) {
+    options.file = options.inputs.back();
+    options.inputs.pop_back();
+  }
+  if (options.file.empty()) return report(kUsage, "run: FILE is required\nSee: collet run --help");
   const Expected<Outcome> outcome = execute(options);
   if (!outcome.ok()) return report(outcome.status());
   if (!options.output.empty()) {
@@ -231,10 +237,11 @@ int run(const Options& options) {
 
 Action add_run(CLI::App& verb) {
   auto options = std::make_shared<Options>();
-  verb.add_option("FILE", options->file, "The program; - is stdin")->required();
+  verb.add_option("FILE", options->file, "The program; - is stdin")->type_name("FILE");
   verb.add_option("--backend", options->backend.name, "Where it runs: a backend by name or path")
       ->envname("COLLET_BACKEND")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->type_name("BACKEND");
   verb.add_flag("--no-fallback", options->backend.no_fallback,
                 "Do without the fallback: what the backend declines is an error");
   verb.add_option(
@@ -242,14 +249,18 @@ Action add_run(CLI::App& verb) {
           "rule (of case.json beside FILE, else by element type), random:SEED, zeros, or a raw file for each parameter")
       ->type_name("WHAT")
       ->expected(1, -1);
-  verb.add_option("--output", options->output, "Write each output as a raw file to this folder, and manifest.json");
+  verb.add_option("--output", options->output, "Write each output as a raw file to this folder, and manifest.json")
+      ->type_name("DIR");
   verb.add_flag("--explain", options->explain, "Show what runs where, and why");
   verb.add_option("--dump-to", options->dump_to,
-                  "Write the program before and after each stage, the plan and the artifacts to this folder");
+                  "Write the program before and after each stage, the plan and the artifacts to this folder")
+      ->type_name("DIR");
   verb.add_option("--repeat", options->repeat, "Run it so many times and show the median time")
-      ->check(CLI::Range(1u, 1000000000u));
-  verb.add_option("--compare", options->compare, "Run it on this backend too and compare the outputs");
-  verb.add_option("--json", options->json, "Write the facts as JSON to this file; - is stdout");
+      ->check(CLI::Range(1u, 1000000000u))
+      ->type_name("N");
+  verb.add_option("--compare", options->compare, "Run it on this backend too and compare the outputs")
+      ->type_name("BACKEND");
+  verb.add_option("--json", options->json, "Write the facts as JSON to this file; - is stdout")->type_name("FILE");
   verb.footer(
       "Exit code 1: --compare found a difference. Files of --inputs and --output are row-major and little-endian.\n\n"
       "Examples:\n  collet run model.hlo\n  collet run model.hlo --backend ./libacme.so --explain\n"

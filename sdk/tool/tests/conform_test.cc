@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "sdk/tool/tests/command.h"
+
+namespace collet::tool::testing {
+namespace {
+
+// `"key": "value"` of each object that has it, in order.
+std::vector<std::string> values_of(const std::string& json, const std::string& key) {
+  std::vector<std::string> values;
+  const std::string start = "\"" + key + "\": \"";
+  for (size_t at = 0; (at = json.find(start, at)) != std::string::npos;) {
+    at += start.size();
+    values.push_back(json.substr(at, json.find('"', at) - at));
+  }
+  return values;
+}
+
+// Ops of the cases that did not pass, and what became of these.
+struct Bad {
+  std::set<std::string> ops, statuses;
+  size_t passed = 0;
+};
+
+Bad bad_cases(const std::string& json) {
+  const std::string cases = json.substr(json.find("\"cases\": [\n    {"));
+  const std::vector<std::string> names = values_of(cases, "name"), statuses = values_of(cases, "status");
+  Bad bad;
+  for (size_t i = 0; i < names.size() && i < statuses.size(); ++i) {
+    if (statuses[i] == "pass") {
+      ++bad.passed;
+      continue;
+    }
+    bad.ops.insert(names[i].substr(0, names[i].find('/')));
+    bad.statuses.insert(statuses[i]);
+  }
+  return bad;
+}
+
+TEST(Conform, TheInterpreterConforms) {
+  const Ran ran = collet(
+      "conform --backend interpreter --no-fallback --jobs 2 --filter 'add/*' --filter 'dot/f32/*' --filter "
+      "'reduce/*/add_*'");
+  EXPECT_EQ(ran.code, 0) << ran.out;
+  EXPECT_TRUE(contains(ran.out, ": conforms")) << ran.out;
+}
+
+TEST(Conform, CpuConforms) {
+  if (!has_backend("cpu")) GTEST_SKIP() << "there is no cpu backend in this build";
+  const Ran ran = collet(
+      "conform --backend cpu --no-fallback --jobs 2 --filter 'multiply/*' --filter 'dot/bf16/*' --filter "
+      "'reduce/f32/*'");
+  EXPECT_EQ(ran.code, 0) << ran.out;
+}
+
+TEST(Conform, ListsShardsThatMakeUpTheWhole) {
+  const std::string all = collet("conform --list --filter 'add/*'").out;
+  std::multiset<std::string> whole, parts;
+  const auto lines = [](const std::string& text, std::multiset<std::string>& into) {
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) into.insert(line);
+  };
+  lines(all, whole);
+  for (const char* shard : {"0/3", "1/3", "2/3"})
+    lines(collet(std::string("conform --list --filter 'add/*' --shard ") + shard).out, parts);
+  EXPECT_GT(whole.size(), 50u);
+  EXPECT_EQ(whole, parts);
+}
+
+TEST(Conform, WritesJUnit) {
+  const Folder folder;
+  const Ran ran =
+      collet("conform --backend interpreter --filter 'negate/f32/*' --json - --junit " + (folder / "report.xml"));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "\"verdict\": \"conforms\"")) << ran.out;
+  const std::string xml = contents(folder / "report.xml");
+  EXPECT_TRUE(contains(xml, "<testsuite name=\"negate\"")) << xml;
+  EXPECT_TRUE(contains(xml, "<testcase classname=\"negate\" name=\"negate/f32/17/unit\"")) << xml;
+}
+
+struct MutantCase {
+  const char* mutant;
+  const char* op;
+  const char* status;
+};
+
+class Mutants : public ::testing::TestWithParam<MutantCase> {};
+
+// Every wrong is noticed, is charged to the op that is wrong, and costs no other case.
+TEST_P(Mutants, AreKilled) {
+  const MutantCase& mutant = GetParam();
+  const std::string lib = build_dir() + "/lib/collet/";
+  for (const std::string behind : {"interpreter", "cpu"}) {
+    if (!has_backend(behind)) continue;
+    const Ran ran = collet(
+        "conform --no-fallback --jobs 2 --timeout 4 --json - --backend " + lib +
+        "test_backends/libcollet_backend_mutant.so --option mutant=" + mutant.mutant + " --option backend=" + lib +
+        "backends/libcollet_backend_" + behind +
+        ".so --filter 'subtract/f32/*' --filter 'transpose/f32/*' --filter 'dot/f32/1*' --filter 'sort/f32/GT_17_*' "
+        "--filter 'reverse/f32/17/*' --filter 'maximum/f32/*'");
+    EXPECT_EQ(ran.code, 1) << ran.err;
+    const Bad bad = bad_cases(ran.out);
+    EXPECT_EQ(bad.ops, std::set<std::string>{mutant.op}) << behind;
+    EXPECT_EQ(bad.statuses, std::set<std::string>{mutant.status}) << behind;
+    EXPECT_GT(bad.passed, 40u) << behind;
+    EXPECT_TRUE(contains(ran.out, std::string("--option mutant=") + mutant.mutant)) << "no reproducer";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Mutants,
+                         ::testing::Values(MutantCase{"vector-tail", "subtract", "fail"},
+                                           MutantCase{"attribute-ignored", "transpose", "fail"},
+                                           MutantCase{"one-element", "dot", "fail"},
+                                           MutantCase{"crash", "sort", "crash"},
+                                           MutantCase{"hang", "reverse", "timeout"}),
+                         [](const auto& instance) {
+                           std::string name = instance.param.mutant;
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
+
+// A corpus of one's own: each way in which an entry passes or fails.
+TEST(Corpus, ListsEveryEntryOnce) {
+  const Folder folder;
+  std::filesystem::create_directory(folder / "some");
+  write(folder / "some/good.hlo",
+        "HloModule m\nENTRY e {\n  x = s32[2] parameter(0)\n  ROOT y = s32[2] negate(x)\n}\n");
+  write(folder / "some/refused.hlo",
+        "HloModule m\nENTRY e {\n  x = s32[2] parameter(0)\n  ROOT y = s32[2] negat(x)\n}\n");
+  for (const char* copy : {"wrong", "read", "not_refused"}) {
+    std::filesystem::copy_file(folder / "some/good.hlo", folder / ("some/" + std::string(copy) + ".hlo"));
+  }
+  std::filesystem::copy_file(folder / "some/refused.hlo", folder / "some/elsewhere.hlo");
+  const std::string result = R"("xla": "read", "inputs": ["s32[2]"], "outputs": ["s32[2]"], "bytes": 8, "offset": )";
+  write(folder / "some.jsonl", R"({"file": "good.hlo", )" + result + "0}\n" + R"({"file": "wrong.hlo", )" + result +
+                                   "8}\n" + R"({"file": "read.hlo", "xla": "read"})" + "\n" +
+                                   R"({"file": "refused.hlo", "xla": "refused", "line": 4, "column": 20})" + "\n" +
+                                   R"({"file": "elsewhere.hlo", "xla": "refused", "line": 12, "column": 1})" + "\n" +
+                                   R"({"file": "not_refused.hlo", "xla": "refused", "line": 3, "column": 1})" + "\n" +
+                                   R"({"file": "missing.hlo", "xla": "read"})" + "\n");
+  // By the rule, the first parameter of type s32[2] is {0, 1}; the second line of results is not its negation.
+  const int32_t values[] = {0, -1, 5, 5};
+  write(folder / "some.expected.bin", {reinterpret_cast<const char*>(values), sizeof values});
+  const Ran ran = collet("conform --backend interpreter --jobs 2 --json - --corpus " + (folder / "some.jsonl"));
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  const std::vector<std::string> names = values_of(ran.out, "name"), expects = values_of(ran.out, "expect"),
+                                 statuses = values_of(ran.out, "status");
+  EXPECT_EQ(names, (std::vector<std::string>{"good.hlo", "wrong.hlo", "read.hlo", "refused.hlo", "elsewhere.hlo",
+                                             "not_refused.hlo", "missing.hlo"}));
+  EXPECT_EQ(expects, (std::vector<std::string>{"result", "result", "read", "refuse", "refuse", "refuse", "read"}));
+  EXPECT_EQ(statuses, (std::vector<std::string>{"pass", "fail", "pass", "pass", "fail", "fail", "fail"})) << ran.out;
+}
+
+TEST(Corpus, SomeModelsRun) {
+  const char* corpus = std::getenv("COLLET_CORPUS_DIR");
+  if (corpus == nullptr) {
+    const char* required = std::getenv("COLLET_REQUIRE_CORPUS");
+    ASSERT_FALSE(required != nullptr && std::string_view(required) == "1")
+        << "the corpus is required; COLLET_CORPUS_DIR does not name it";
+    GTEST_SKIP() << "without COLLET_CORPUS_DIR 4 models were not run";
+  }
+  const Ran ran =
+      collet(std::string("conform --backend interpreter --no-fallback --jobs 2 --corpus ") + corpus +
+             "/models --filter softmax --filter mnist_softmax_train --filter attention --filter switch_cond");
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  EXPECT_TRUE(contains(ran.out, "result   4 of 4 passed")) << ran.out;
+}
+
+}  // namespace
+}  // namespace collet::tool::testing

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "sdk/tool/tests/command.h"
+
+namespace collet::tool::testing {
+namespace {
+
+constexpr char kData[] = "sdk/tool/tests/data/";
+
+// Compares with a file, or writes it where COLLET_UPDATE_GOLDENS is 1.
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::string path = "sdk/tool/tests/golden/" + name;
+  const char* update = std::getenv("COLLET_UPDATE_GOLDENS");
+  if (update != nullptr && std::string_view(update) == "1") {
+    write(path, text);
+    return;
+  }
+  EXPECT_EQ(text, contents(path)) << path << " (COLLET_UPDATE_GOLDENS=1 writes it anew)";
+}
+
+TEST(Command, HelpSaysWhatThereIs) {
+  for (const std::string verb : {"run", "opt", "info", "conform", "completion"}) {
+    const Ran ran = collet(verb + " --help");
+    EXPECT_EQ(ran.code, 0) << verb;
+    EXPECT_TRUE(contains(ran.out, "Examples:")) << verb;
+    EXPECT_EQ(ran.err, "") << verb;
+    expect_golden("help_" + verb + ".txt", ran.out);
+  }
+  const Ran all = collet("--help");
+  EXPECT_EQ(all.code, 0);
+  for (const char* part : {"run", "opt", "info", "conform", "Exit codes: 0 done"})
+    EXPECT_TRUE(contains(all.out, part)) << part;
+}
+
+TEST(Command, Version) {
+  const Ran ran = collet("--version");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_TRUE(ran.out.starts_with("collet 0.")) << ran.out;
+}
+
+struct WrongUse {
+  const char* arguments;
+  int code;
+  const char* says;
+};
+
+TEST(Command, ExitCodesTellWhoseFaultItIs) {
+  const std::string add = std::string(kData) + "add.hlo";
+  const std::vector<WrongUse> uses = {
+      {"", 2, "Usage: collet"},
+      {"walk", 2, "walk"},
+      {"run", 2, "FILE is required"},
+      {"run --no-such-option x", 2, "--no-such-option"},
+      {"info", 2, "name a FILE"},
+      {"info --ops --format pdf", 2, "pdf"},
+      {"opt --passes nonsense sdk/tool/tests/data/add.hlo", 2, "there is no pass 'nonsense'"},
+      {"opt --passes simplfy sdk/tool/tests/data/add.hlo", 2, "did you mean simplify?"},
+      {"opt --pipeline nonsense sdk/tool/tests/data/add.hlo", 2, "there is no pipeline"},
+      {"conform --shard 3/2", 2, "--shard"},
+      {"conform --backend interpreter --filter nothing/at/all", 2, "no case has such a name"},
+      {"conform --corpus sdk/tool/tests/golden", 2, "is no corpus"},
+      {"run no_such_file.hlo", 3, "no_such_file.hlo cannot be read"},
+      {"run sdk --backend interpreter", 3, "is a folder"},
+      {"run sdk/tool/tests/data/broken.hlo --backend interpreter", 3, "broken.hlo:5:"},
+      {"opt sdk/tool/tests/data/broken.hlo", 3, "negat"},
+      {"info sdk/tool/tests/data/broken.hlo", 3, "broken.hlo:5:"},
+      {"run sdk/tool/tests/data/add.hlo --backend interpreter --inputs sdk/tool/tests/data/add.hlo", 3,
+       "names 1 files"},
+      {"run sdk/tool/tests/data/add.hlo --backend interpreter --inputs random:x", 3, "seed"},
+      {"run sdk/tool/tests/data/add.hlo --backend no_such_backend", 4, "no_such_backend"},
+      {"info --backend no_such_backend", 4, "no_such_backend"},
+      {"conform --backend no_such_backend --filter add/f32/1/unit", 4, "no_such_backend"},
+  };
+  for (const WrongUse& use : uses) {
+    const Ran ran = collet(use.arguments);
+    EXPECT_EQ(ran.code, use.code) << use.arguments << "\n" << ran.err;
+    EXPECT_TRUE(contains(ran.err, use.says)) << use.arguments << "\n" << ran.err;
+    EXPECT_EQ(ran.out, "") << use.arguments;
+    EXPECT_FALSE(contains(ran.err, "\033[")) << "colour on what is no terminal";
+  }
+}
+
+TEST(Run, WritesOutputsAndTheirManifest) {
+  const Folder folder;
+  const float x[] = {1, 2, 3}, y[] = {0.5, -2, 10};
+  write(folder / "x.bin", {reinterpret_cast<const char*>(x), sizeof x});
+  write(folder / "y.bin", {reinterpret_cast<const char*>(y), sizeof y});
+  const Ran ran = collet("run sdk/tool/tests/data/add.hlo --backend interpreter --inputs " + (folder / "x.bin") + " " +
+                         (folder / "y.bin") + " --output " + (folder / "results"));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  expect_golden("manifest.json", contents(folder / "results/manifest.json"));
+  const std::string sum = contents(folder / "results/output_0.bin"),
+                    product = contents(folder / "results/output_1.bin");
+  const float sums[] = {1.5, 0, 13}, products[] = {3, 0, 26};
+  ASSERT_EQ(sum.size(), sizeof sums);
+  EXPECT_EQ(std::memcmp(sum.data(), sums, sizeof sums), 0);
+  EXPECT_EQ(std::memcmp(product.data(), products, sizeof products), 0);
+  EXPECT_TRUE(contains(ran.out, "output 0: f32[3]  min 0, max 13")) << ran.out;
+}
+
+TEST(Run, InputsByRuleComeFromTheCaseBesideTheProgram) {
+  const Folder folder;
+  write(folder / "program.hlo", "HloModule m\nENTRY e {\n  ROOT x = s32[4] parameter(0)\n}\n");
+  const std::string line = "run " + (folder / "program.hlo") + " --backend interpreter";
+  const Ran by_type = collet(line);
+  ASSERT_EQ(by_type.code, 0) << by_type.err;
+  write(folder / "case.json", R"({"inputs": [{"shape": "s32[4]", "rule": "integer", "modulo": 1, "low": 77}]})");
+  const Ran by_case = collet(line);
+  ASSERT_EQ(by_case.code, 0) << by_case.err;
+  EXPECT_TRUE(contains(by_case.out, "[77, 77, 77, 77]")) << by_case.out;
+  EXPECT_FALSE(contains(by_type.out, "77"));
+  EXPECT_TRUE(contains(collet(line + " --inputs zeros").out, "[0, 0, 0, 0]"));
+  EXPECT_TRUE(
+      contains(collet("run --backend interpreter --inputs zeros " + (folder / "program.hlo")).out, "[0, 0, 0, 0]"));
+  EXPECT_EQ(collet(line + " --inputs random:1").out.substr(0, 60),
+            collet(line + " --inputs random:1").out.substr(0, 60));
+}
+
+TEST(Run, ReadsStdinAndWritesJson) {
+  const Ran ran = collet("run - --backend interpreter --repeat 3 --json - <sdk/tool/tests/data/add.hlo");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  for (const char* part :
+       {"\"backend\": \"interpreter\"", "\"median_seconds\": ", "\"shape\": \"f32[3]\"", "\"fallback_ops\": 0"}) {
+    EXPECT_TRUE(contains(ran.out, part)) << part << "\n" << ran.out;
+  }
+  EXPECT_TRUE(ran.out.starts_with("{")) << ran.out;
+}
+
+TEST(Run, ComparesBackends) {
+  const Ran ran = collet("run sdk/tool/tests/data/add.hlo --backend interpreter --compare interpreter");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "agrees with interpreter")) << ran.out;
+}
+
+TEST(Opt, PrintsWhatItReads) {
+  const Ran ran = collet("opt sdk/tool/tests/data/add.hlo");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  expect_golden("add_read.hlo", ran.out);
+}
+
+TEST(Opt, RunsPassesInOrderAndShowsThem) {
+  const Folder folder;
+  const Ran ran = collet(
+      "opt sdk/tool/tests/data/add.hlo --passes simplify,eliminate_dead --print-before simplify --print-after all -o " +
+      (folder / "out.hlo"));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "");
+  EXPECT_TRUE(contains(ran.err, "// before simplify\n"));
+  EXPECT_TRUE(contains(ran.err, "// after eliminate_dead"));
+  EXPECT_FALSE(contains(ran.err, "// before eliminate_dead"));
+  EXPECT_EQ(collet("opt " + (folder / "out.hlo")).out, contents(folder / "out.hlo"));
+}
+
+TEST(Opt, ListsPasses) {
+  const Ran ran = collet("opt --list-passes");
+  EXPECT_EQ(ran.code, 0);
+  for (const char* part : {"inline_calls", "eliminate_dead", "Pipelines:", "prepare"})
+    EXPECT_TRUE(contains(ran.out, part)) << part;
+  EXPECT_TRUE(contains(collet("opt --list-passes --json -").out, "\"name\": \"inline_calls\""));
+}
+
+TEST(Info, CountsAProgram) {
+  const Ran ran = collet("info sdk/tool/tests/data/add.hlo");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  expect_golden("info_add.txt", ran.out);
+}
+
+TEST(Info, ShowsTheOpTableInEachForm) {
+  EXPECT_TRUE(contains(collet("info --ops").out, "convolution"));
+  EXPECT_TRUE(contains(collet("info --ops --format md").out, "| `dot` | core | dot | 2 |"));
+  EXPECT_TRUE(contains(collet("info --ops --format json").out, "\"op\": \"dot\""));
+  EXPECT_TRUE(contains(collet("info --ops --format c").out, "case COLLET_OP_DOT:"));
+}
+
+TEST(Info, FindsBackends) {
+  const Ran all = collet("info --backends");
+  EXPECT_EQ(all.code, 0) << all.err;
+  EXPECT_TRUE(contains(all.out, "interpreter")) << all.out;
+  EXPECT_TRUE(contains(collet("info --backend interpreter --json -").out, "\"name\": \"interpreter\""));
+}
+
+TEST(Completion, KnowsVerbsAndOptions) {
+  for (const std::string shell : {"bash", "zsh", "fish"}) {
+    const Ran ran = collet("completion " + shell);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    for (const char* part : {"conform", "no-fallback", "list-passes"})
+      EXPECT_TRUE(contains(ran.out, part)) << shell << ": " << part;
+  }
+  const Folder folder;
+  write(folder / "script", collet("completion bash").out);
+  const std::string test = "bash -c 'source " + (folder / "script") +
+                           "; COMP_WORDS=(collet run --exp); COMP_CWORD=2; _collet; " +
+                           "[ \"${COMPREPLY[*]}\" = --explain ] && COMP_WORDS=(collet con) && COMP_CWORD=1 && _collet "
+                           "&& [ \"${COMPREPLY[*]}\" = conform ]'";
+  EXPECT_EQ(std::system(test.c_str()), 0);
+}
+
+}  // namespace
+}  // namespace collet::tool::testing
