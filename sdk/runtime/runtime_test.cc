@@ -326,6 +326,18 @@ TEST_F(Runtime, RefusesWrongArguments) {
   EXPECT_THAT(failure.message, HasSubstr("missing"));
 }
 
+TEST_F(Runtime, TakesLargeComplexConstantsWhole) {
+  std::string numbers;
+  for (int i = 0; i < 400; ++i) numbers += (i ? ", (" : "(") + std::to_string(i) + ", 1)";
+  const ClientPtr client = open("interpreter", nullptr);
+  const ExecutablePtr e = compile(
+      client.get(), "HloModule m\nENTRY e { c = c128[400] constant({" + numbers + "}) ROOT r = f64[400] real(c) }");
+  ASSERT_TRUE(e) << failure.message;
+  const auto results = run(e.get(), {});
+  ASSERT_EQ(results.size(), 1u) << failure.message;
+  EXPECT_EQ(download<double>(results[0])[399], 399);
+}
+
 TEST_F(Runtime, ResultsMayBeArgumentsConstantsAndTwins) {
   for (const std::string& backend : {std::string("interpreter"), test_backend("remote"), test_backend("memory_only")}) {
     const ClientPtr client = open(backend);

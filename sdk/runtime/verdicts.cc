@@ -80,6 +80,12 @@ Expected<Verdicts> Verdicts::ask(Backend& backend, uint32_t device, const hlo::M
     seen[index] = true;
     v = {answers[i].answer, answers[i].group, answers[i].cost_ns, answers[i].reason};
   }
+  // Large constants come as arguments: there is no op to ask about, only a type.
+  for (const hlo::ConstantArgument& c : program.constants) {
+    const auto type = static_cast<uint32_t>(module[c.instr].shape.type());
+    const bool known = backend.computes() && (facts.type_flags[type] & (COLLET_MAY_MOVE | COLLET_MAY_COMPUTE));
+    if (known) out.list_[hlo::index_of(c.instr)] = {COLLET_ACCEPT, 0, 0, {}};
+  }
   return out;
 }
 
