@@ -24,6 +24,13 @@ Status check(const Module& module, const PassObserver& observer, std::string_vie
   return status.ok() ? status : internal_error(std::string(when) + ": " + status.to_string());
 }
 
+// Names that a reader gave are made known, so that new ones differ from them; and the module is whole.
+Status begin(Module& module, const PassObserver& observer) {
+  for (CompId c : module.computations())
+    for (InstrId id : module[c].order) module.note_name(module[id].name);
+  return check(module, observer, "before the first pass");
+}
+
 Expected<bool> run_pass(Module& module, PassContext& context, const PassInfo& pass, const PassObserver& observer,
                         int& number) {
   if (observer.before) observer.before(pass.name, number, module);
@@ -86,7 +93,7 @@ constexpr Pipeline kPipelines[] = {
 Expected<bool> run_passes(Module& module, PassContext& context, std::span<const std::string_view> names,
                           const PassObserver& observer) {
   int number = 0;
-  COLLET_TRY(check(module, observer, "before the first pass"));
+  COLLET_TRY(begin(module, observer));
   return run_list(module, context, names, observer, number);
 }
 
@@ -101,15 +108,22 @@ Expected<bool> prepare(Module& module, PassContext& context, const PassObserver&
       "eliminate_dead",     // elements of tuples that nobody looked at
   };
   int number = 0;
-  COLLET_TRY(check(module, observer, "before the first pass"));
+  COLLET_TRY(begin(module, observer));
   COLLET_ASSIGN(const bool first, run_list(module, context, kFirst, observer, number));
   COLLET_ASSIGN(const bool second, clean(module, context, observer, number));
-  return first || second;
+  // Loops once what they hold is simple: written out where they are short, relieved of state that nobody needs. Both
+  // leave constants and dead code to clean up; counting is last, for unrolling and shrinking change what is counted.
+  static constexpr std::string_view kLoops[] = {"unroll_loops", "shrink_loops"};
+  COLLET_ASSIGN(const bool loops, run_list(module, context, kLoops, observer, number));
+  if (loops) COLLET_TRY(clean(module, context, observer, number).status());
+  COLLET_ASSIGN(const bool counted,
+                run_list(module, context, std::array{std::string_view("count_trips")}, observer, number));
+  return first || second || loops || counted;
 }
 
 Expected<bool> legalize(Module& module, PassContext& context, const PassObserver& observer) {
   int number = 0;
-  COLLET_TRY(check(module, observer, "before the first pass"));
+  COLLET_TRY(begin(module, observer));
   COLLET_ASSIGN(bool any, run_list(module, context, std::array{std::string_view("remove_barriers")}, observer, number));
   for (int round = 0; round < kMostExpansions; ++round) {
     // Claims were made for the module as it stood; each round asks again about what is new.
@@ -126,13 +140,13 @@ Expected<bool> legalize(Module& module, PassContext& context, const PassObserver
 
 Expected<bool> optimize(Module& module, PassContext& context, const PassObserver& observer) {
   int number = 0;
-  COLLET_TRY(check(module, observer, "before the first pass"));
+  COLLET_TRY(begin(module, observer));
   return clean(module, context, observer, number);
 }
 
 Expected<bool> propose_fusions(Module& module, PassContext& context, const PassObserver& observer) {
   int number = 0;
-  COLLET_TRY(check(module, observer, "before the first pass"));
+  COLLET_TRY(begin(module, observer));
   return run_list(module, context, std::array{std::string_view("fuse")}, observer, number);
 }
 

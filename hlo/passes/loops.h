@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "hlo/ir/module.h"
+
+namespace collet::hlo {
+
+/// A while in the form of flatten_tuples: one flat tuple in, through and out.
+struct Loop {
+  InstrId op = InstrId::None;
+  CompId condition = CompId::None, body = CompId::None;
+  InstrId init = InstrId::None;  ///< the `tuple` that it takes
+  size_t size = 0;               ///< of the state
+};
+
+/// Finds them; each computation is looked through once, however many loops share it.
+class LoopFinder {
+ public:
+  explicit LoopFinder(const Module& module) : module_(module) {}
+  /// Nothing where `id` is no while, or not in that form.
+  std::optional<Loop> find(InstrId id);
+
+ private:
+  bool reads_elements_only(CompId computation);
+
+  const Module& module_;
+  std::unordered_map<uint32_t, bool> known_;
+};
+/// The state element that `id` reads in a computation of the loop; nothing when it reads none.
+std::optional<size_t> state_read(const Module& module, CompId computation, InstrId id);
+/// Element `i` is handed on unchanged by the body.
+bool is_invariant(const Module& module, const Loop& loop, size_t i);
+/// How many instructions call each computation, by number.
+std::vector<uint32_t> count_callers(const Module& module);
+
+/// The induction variable and the number of trips, where they follow from the text of the loop.
+struct TripCount {
+  int64_t trips = 0;
+  size_t induction = 0;  ///< element of the state
+  int64_t init = 0, step = 0;
+};
+std::optional<TripCount> find_trip_count(const Module& module, const Loop& loop);
+
+}  // namespace collet::hlo

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <unordered_map>
+
+#include "hlo/passes/loops.h"
+#include "hlo/passes/passes.h"
+#include "hlo/passes/rewriter.h"
+
+// State that a loop need not carry: elements that never change and are known before it begins as constants are constants
+// inside, and elements that neither the condition nor a result nor another needed element depends on are dropped.
+
+namespace collet::hlo {
+namespace {
+
+// Constants that are worth having in the body: those the device may fold into its code.
+constexpr int64_t kLargestSunk = 1024;
+// What sinking brings to light in one round is used in the next, one level of nesting further.
+constexpr int kMostRounds = 8;
+
+// Replaces reads of the state elements in `values` by these constants, but for what `result` (the body's root) hands on:
+// so that the element is still seen to be invariant.
+bool read_constants(Module& module, CompId c, InstrId result, const std::unordered_map<size_t, InstrId>& values) {
+  std::vector<InstrId> order;
+  std::unordered_map<uint32_t, size_t> reads;  // get-tuple-element -> element
+  std::unordered_map<size_t, InstrId> here;
+  bool changed = false;
+  for (InstrId id : module[c].order) {
+    if (const auto read = state_read(module, c, id); read && values.contains(*read)) reads[index_of(id)] = *read;
+    for (size_t k = 0; id != result && !reads.empty() && k < module[id].operands.size(); ++k) {
+      const auto it = reads.find(index_of(module[id].operand(k)));
+      if (it == reads.end()) continue;
+      InstrId& constant = here.try_emplace(it->second, InstrId::None).first->second;
+      if (constant == InstrId::None) {
+        const Instruction& value = module[values.at(it->second)];
+        constant = module.create(c, Op::CONSTANT, value.shape, {}, value.attrs);
+        order.push_back(constant);
+      }
+      module[id].operands[k] = constant;
+      changed = true;
+    }
+    order.push_back(id);
+  }
+  if (changed) module[c].order = std::move(order);
+  return changed;
+}
+
+bool sink_constants(Module& module, const Loop& loop) {
+  std::unordered_map<size_t, InstrId> values;
+  for (size_t i = 0; i < loop.size; ++i) {
+    const InstrId init = module[loop.init].operand(i);
+    if (module[init].op != Op::CONSTANT || module[init].shape.byte_size() > kLargestSunk) continue;
+    if (is_invariant(module, loop, i)) values[i] = init;
+  }
+  if (values.empty()) return false;
+  const bool condition = read_constants(module, loop.condition, InstrId::None, values);
+  return read_constants(module, loop.body, module[loop.body].root, values) || condition;
+}
+
+// What fed dropped elements only would read state that is gone.
+bool drop_dead(Module& module, CompId c, const std::vector<bool>& effects) {
+  std::unordered_map<uint32_t, bool> live;
+  live[index_of(module[c].root)] = true;
+  auto& order = module[c].order;
+  for (size_t k = order.size(); k-- > 0;) {
+    const Instruction& instr = module[order[k]];
+    if (instr.op == Op::PARAMETER || has_effect(module, instr, effects)) live[index_of(order[k])] = true;
+    if (!live[index_of(order[k])]) continue;
+    for (InstrId o : instr.operands) live[index_of(o)] = true;
+    if (instr.extras)
+      for (InstrId p : instr.extras->control_predecessors) live[index_of(p)] = true;
+  }
+  return std::erase_if(order, [&](InstrId id) { return !live[index_of(id)]; }) != 0;
+}
+
+/// Which elements of a loop's state are needed: found backwards from those that are read outside or by the condition.
+class Needed {
+ public:
+  Needed(const Module& module, const Loop& loop) : module_(module), loop_(loop), needed_(loop.size) {}
+
+  std::vector<bool> find(const UserMap& users, InstrId root, const std::vector<bool>& effects) {
+    if (loop_.op == root) return std::vector<bool>(loop_.size, true);
+    for (InstrId user : users.users(loop_.op)) {
+      if (module_[user].op != Op::GET_TUPLE_ELEMENT) return std::vector<bool>(loop_.size, true);
+      need(static_cast<size_t>(module_[user].as<TupleIndexAttrs>().index));
+    }
+    for (InstrId id : module_[loop_.condition].order)
+      if (const auto read = state_read(module_, loop_.condition, id)) need(*read);
+    for (InstrId id : module_[loop_.body].order)
+      if (has_effect(module_, module_[id], effects)) look(id);
+    while (!work_.empty()) {
+      const InstrId id = work_.back();
+      work_.pop_back();
+      if (const auto read = state_read(module_, loop_.body, id)) need(*read);
+      for (InstrId o : module_[id].operands) look(o);
+      if (module_[id].extras)
+        for (InstrId p : module_[id].extras->control_predecessors) look(p);
+    }
+    return needed_;
+  }
+
+ private:
+  void need(size_t i) {
+    if (needed_[i]) return;
+    needed_[i] = true;
+    look(module_[module_[loop_.body].root].operand(i));
+  }
+  void look(InstrId id) {
+    if (id == module_[loop_.body].root || seen_[index_of(id)]) return;
+    seen_[index_of(id)] = true;
+    work_.push_back(id);
+  }
+
+  const Module& module_;
+  const Loop& loop_;
+  std::vector<bool> needed_;
+  std::unordered_map<uint32_t, bool> seen_;
+  std::vector<InstrId> work_;
+};
+
+// A sharding of the whole state has one element for each.
+void narrow_sharding(Module& module, Instruction& instr, const std::vector<bool>& needed) {
+  if (!instr.extras || !instr.extras->sharding || instr.extras->sharding->kind != Sharding::Kind::Tuple) return;
+  const Sharding& old = *instr.extras->sharding;
+  Extras extras = *instr.extras;
+  extras.sharding = nullptr;
+  if (old.elements.size() == needed.size()) {
+    Sharding narrow = old;
+    narrow.elements.clear();
+    for (size_t i = 0; i < needed.size(); ++i)
+      if (needed[i]) narrow.elements.push_back(old.elements[i]);
+    extras.sharding = module.keep(std::move(narrow));
+  }
+  instr.extras = module.arena().make<Extras>(extras);
+}
+
+void set_operands(Module& module, InstrId tuple, const std::vector<bool>& needed) {
+  std::vector<InstrId> operands;
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < needed.size(); ++i)
+    if (needed[i]) {
+      operands.push_back(module[tuple].operand(i));
+      shapes.push_back(module[operands.back()].shape);
+    }
+  module[tuple].operands = module.arena().list<InstrId>(std::span<const InstrId>(operands));
+  module[tuple].shape = Shape::tuple(std::move(shapes));
+  narrow_sharding(module, module[tuple], needed);
+}
+
+void renumber(Module& module, Instruction& read, const std::vector<int64_t>& number) {
+  auto* attrs = module.make<TupleIndexAttrs>();
+  attrs->index = number[static_cast<size_t>(read.as<TupleIndexAttrs>().index)];
+  read.attrs = attrs;
+}
+
+// The new operand of the loop, which stands nowhere yet; None where everything is needed.
+InstrId drop_state(Module& module, CompId caller, const Loop& loop, const UserMap& users,
+                   const std::vector<bool>& effects) {
+  const std::vector<bool> needed = Needed(module, loop).find(users, module[caller].root, effects);
+  if (std::find(needed.begin(), needed.end(), false) == needed.end()) return InstrId::None;
+  std::vector<int64_t> number(loop.size, -1);
+  int64_t next = 0;
+  for (size_t i = 0; i < loop.size; ++i)
+    if (needed[i]) number[i] = next++;
+  // The tuple may be another loop's too.
+  const std::vector<InstrId> elements(module[loop.init].operands.begin(), module[loop.init].operands.end());
+  const InstrId init = module.create(caller, Op::TUPLE, module[loop.init].shape, elements);
+  set_operands(module, init, needed);
+  module[loop.op].operands[0] = init;
+  module[loop.op].shape = module[init].shape;
+  module[loop.op].attrs = module.make<WhileAttrs>();
+  narrow_sharding(module, module[loop.op], needed);
+  set_operands(module, module[loop.body].root, needed);
+  for (CompId c : {loop.condition, loop.body}) {
+    const InstrId parameter = module[c].parameters[0];
+    module[parameter].shape = module[init].shape;
+    narrow_sharding(module, module[parameter], needed);
+    drop_dead(module, c, effects);
+    for (InstrId id : module[c].order)
+      if (state_read(module, c, id)) renumber(module, module[id], number);
+  }
+  for (InstrId user : users.users(loop.op)) renumber(module, module[user], number);
+  return init;
+}
+
+bool shrink_in(Module& module, CompId c, LoopFinder& finder, const std::vector<uint32_t>& callers,
+               const std::vector<bool>& effects) {
+  std::vector<Loop> loops;
+  for (InstrId id : module[c].order)
+    if (const auto loop = finder.find(id); loop && callers[index_of(loop->condition)] == 1)
+      if (callers[index_of(loop->body)] == 1) loops.push_back(*loop);
+  if (loops.empty()) return false;
+  bool changed = false;
+  std::unordered_map<uint32_t, InstrId> before;  // what to put before a loop
+  const UserMap users(module, c);
+  for (const Loop& loop : loops) {
+    changed |= sink_constants(module, loop);
+    drop_dead(module, loop.condition, effects);  // a read that nothing needs is no read
+    const InstrId init = drop_state(module, c, loop, users, effects);
+    if (init != InstrId::None) before[index_of(loop.op)] = init;
+  }
+  if (before.empty()) return changed;
+  std::vector<InstrId> order;
+  for (InstrId id : module[c].order) {
+    if (auto it = before.find(index_of(id)); it != before.end()) order.push_back(it->second);
+    order.push_back(id);
+  }
+  module[c].order = std::move(order);
+  return true;
+}
+
+}  // namespace
+
+Expected<bool> shrink_loops(Module& module, PassContext& context) {
+  bool changed = false;
+  for (int round = 0; round < kMostRounds; ++round) {
+    bool again = false;
+    const std::vector<uint32_t> callers = count_callers(module);
+    const std::vector<bool> effects = computations_with_effects(module);
+    LoopFinder finder(module);
+    for (CompId c : flow_computations(module)) again |= shrink_in(module, c, finder, callers, effects);
+    if (!again) break;
+    changed = true;
+    COLLET_TRY(eliminate_dead(module, context).status());
+  }
+  // Counts name elements of the state, which have other numbers now.
+  if (changed) COLLET_TRY(count_trips(module, context).status());
+  return changed;
+}
+
+}  // namespace collet::hlo

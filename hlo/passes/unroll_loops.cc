@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/passes/loops.h"
+#include "hlo/passes/passes.h"
+#include "hlo/passes/rewriter.h"
+
+namespace collet::hlo {
+namespace {
+
+// What may come of a loop: so many trips, so many instructions in all.
+constexpr int64_t kMostTrips = 4;
+constexpr size_t kMostInstructions = 128;
+
+// One trip is no more than the loop, unless its body stays for others.
+bool is_small(const Module& module, const Loop& loop, int64_t trips, const std::vector<uint32_t>& callers) {
+  if (trips == 0 || (trips == 1 && callers[index_of(loop.body)] == 1)) return true;
+  return trips <= kMostTrips && module[loop.body].order.size() * static_cast<size_t>(trips) <= kMostInstructions;
+}
+
+}  // namespace
+
+Expected<bool> unroll_loops(Module& module, PassContext&) {
+  bool changed = false;
+  LoopFinder finder(module);
+  const std::vector<uint32_t> callers = count_callers(module);
+  for (CompId c : flow_computations(module)) {
+    bool any = false;
+    for (InstrId id : module[c].order) any |= module[id].op == Op::WHILE;
+    if (!any) continue;
+    Rewriter rewriter(module, c);
+    for (InstrId id : rewriter.instructions()) {
+      rewriter.enter(id);
+      const auto loop = finder.find(id);
+      const auto count = loop ? find_trip_count(module, *loop) : std::nullopt;
+      const bool small = count && is_small(module, *loop, count->trips, callers);
+      if (!small) {
+        rewriter.keep(id);
+        continue;
+      }
+      InstrId state = loop->init;
+      for (int64_t trip = 0; trip < count->trips; ++trip) {
+        const InstrId argument[] = {state};
+        state = inline_computation(rewriter.builder(), loop->body, argument);
+      }
+      rewriter.replace(id, state);
+    }
+    changed |= rewriter.finish();
+    COLLET_TRY(rewriter.builder().status());
+  }
+  if (changed) order_computations(module);
+  return changed;
+}
+
+}  // namespace collet::hlo
