@@ -123,7 +123,11 @@ Pair tangent(Pair z) {
   return {t.im, -t.re};
 }
 Pair logistic(Pair z) {
-  return over(one(z), plus(one(z), exponential(minus(z))));
+  const Pair grown = exponential(minus(z)), sum = plus(one(z), grown);
+  // Near the poles, 1 + exp(-z) without cancellation: 1 + cos y = 2 cos^2(y / 2).
+  const Real size = call(Op::EXPONENTIAL, -z.re), half = call(Op::COSINE, z.im * 0.5);
+  const Real near = half * half * 2.0 * size - call(Op::EXPONENTIAL_MINUS_ONE, -z.re);
+  return over(one(z), {select(magnitude(z.re) < 1, near, sum.re), sum.im});
 }
 Pair inverse_root(Pair z) {
   return over(one(z), square_root(z));

@@ -151,7 +151,11 @@ InstrId by_philox(const Bits& g, const Shape& shape) {
 InstrId rng_bit_generator(const ExpandInput& in) {
   const Shape& shape = in.shape().element(1);
   const Shape& state = in.operand_shape(0);
-  if (shape.element_count() == 0 || shape.has_dynamic() || state.rank() != 1) return InstrId::None;
+  if (shape.has_dynamic() || state.rank() != 1) return InstrId::None;
+  if (shape.element_count() == 0) {
+    const InstrId results[] = {in.operand(0), in.b.fill_int(shape, 0)};
+    return in.b.tuple(results);
+  }
   // A state may come as twice as many words of 32 bits.
   InstrId words = in.operand(0);
   if (state.type() == Type::U32 && state.dim(0) % 2 == 0) {

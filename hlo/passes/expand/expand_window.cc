@@ -13,25 +13,59 @@ constexpr int64_t kMostTaps = 1024;
 
 // ---- reduce-window ----
 
-/// One dimension at a time: a window in several dimensions is a window of windows, as combining is associative.
+/// One dimension at a time: a window in several dimensions is a window of windows, as combining is associative. The
+/// initial value is combined once with each window's sum. Padding and the holes of dilation hold the combiner's identity;
+/// where it has none that is known, a predicate beside the values says what counts.
 class WindowFold {
  public:
   WindowFold(const ExpandInput& in, size_t count) : in_(in), b_(in.b), count_(count) {}
 
   bool run(Values& values) {
     const Window& w = in_.as<WindowAttrs>().window;
+    choose_filling(w, values);
     for (size_t d = 0; d < w.rank(); ++d)
       if (!fold(values, w, static_cast<int64_t>(d))) return false;
-    return true;
+    return combine_initial(values);
   }
 
  private:
+  // What stands where no element is.
+  void choose_filling(const Window& w, Values& values) {
+    bool holes = false;
+    for (size_t d = 0; d < w.rank(); ++d) holes |= w.low_at(d) > 0 || w.high_at(d) > 0 || w.base_dilation_at(d) > 1;
+    const Module& module = in_.module;
+    const Computation& body = module[in_.instr.called[0]];
+    const Op op = module[body.root].op;
+    bool known = count_ == 1 && body.order.size() == 3;
+    known &= op == Op::ADD || op == Op::MULTIPLY || op == Op::MAXIMUM || op == Op::MINIMUM || op == Op::AND ||
+             op == Op::OR || op == Op::XOR;
+    const Type type = in_.operand_shape(0).type();
+    known = known && module[body.root].shape.type() == type && module[body.root].operands.size() == 2 &&
+            module[body.root].operand(0) != module[body.root].operand(1);
+    masked_ = holes && !known;
+    for (size_t i = 0; i < count_; ++i)
+      filling_.push_back(holes && known ? b_.constant(b_.identity(op, type)) : in_.operand(count_ + i));
+    if (masked_) values.push_back(b_.fill_int(b_.shape(values[0]).with_type(Type::PRED), 1));
+  }
+
+  bool combine_initial(Values& values) {
+    Values first;
+    for (size_t i = 0; i < count_; ++i) first.push_back(b_.broadcast(in_.operand(count_ + i), b_.dims(values[i]), {}));
+    if (masked_) first.push_back(b_.fill_int(b_.shape(values[0]).with_type(Type::PRED), 1));
+    if (!combine(first, values)) return false;
+    if (masked_) first.pop_back();
+    values = std::move(first);
+    return true;
+  }
+
   bool fold(Values& values, const Window& w, int64_t dim) {
     const auto d = static_cast<size_t>(dim);
     const int64_t size = w.size[d], stride = w.stride_at(d), step = w.window_dilation_at(d);
     for (size_t i = 0; i < count_; ++i)
-      values[i] =
-          b_.pad_dim(values[i], in_.operand(count_ + i), dim, w.low_at(d), w.high_at(d), w.base_dilation_at(d) - 1);
+      values[i] = b_.pad_dim(values[i], filling_[i], dim, w.low_at(d), w.high_at(d), w.base_dilation_at(d) - 1);
+    if (masked_)
+      values[count_] = b_.pad_dim(values[count_], b_.scalar_int(Type::PRED, 0), dim, w.low_at(d), w.high_at(d),
+                                  w.base_dilation_at(d) - 1);
     const int64_t padded = b_.shape(values[0]).dim(static_cast<int>(dim));
     const int64_t places = padded - (size - 1) * step;  // where a window fits
     if (size == 1) return take(values, dim, 0, places, stride), true;
@@ -85,10 +119,15 @@ class WindowFold {
     for (InstrId& v : values) v = b_.slice_dim(v, dim, start, limit, stride);
   }
   bool combine(Values& sum, const Values& more) {
-    Values arguments = sum;
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    Values arguments(sum.begin(), sum.begin() + static_cast<ptrdiff_t>(count_));
+    arguments.insert(arguments.end(), more.begin(), more.begin() + static_cast<ptrdiff_t>(count_));
     auto out = inline_elementwise(b_, in_.instr.called[0], arguments);
     if (!out) return false;
+    if (masked_) {
+      const InstrId left = sum[count_], right = more[count_];
+      for (size_t i = 0; i < count_; ++i) (*out)[i] = b_.select(left, b_.select(right, (*out)[i], sum[i]), more[i]);
+      out->push_back(b_.or_(left, right));
+    }
     sum = std::move(*out);
     return true;
   }
@@ -96,12 +135,19 @@ class WindowFold {
   const ExpandInput& in_;
   Builder& b_;
   size_t count_;
+  Values filling_;
+  bool masked_ = false;  // values[count_] is the predicate
 };
 
 InstrId reduce_window(const ExpandInput& in) {
   const size_t count = in.instr.operands.size() / 2;
   const Shape& first = in.shape().is_tuple() ? in.shape().element(0) : in.shape();
-  if (first.element_count() == 0 || in.operand_shape(0).has_dynamic()) return InstrId::None;
+  if (in.operand_shape(0).has_dynamic()) return InstrId::None;
+  if (first.element_count() == 0) {
+    Values none;
+    for (size_t i = 0; i < count; ++i) none.push_back(in.b.broadcast(in.operand(count + i), first.dims(), {}));
+    return in.shape().is_tuple() ? in.b.tuple(none) : none[0];
+  }
   Values values(in.instr.operands.begin(), in.instr.operands.begin() + static_cast<ptrdiff_t>(count));
   if (!WindowFold(in, count).run(values)) return InstrId::None;
   return in.shape().is_tuple() ? in.b.tuple(values) : values[0];
@@ -152,7 +198,8 @@ InstrId select_and_scatter(const ExpandInput& in) {
   Builder& b = in.b;
   const Window& w = in.as<WindowAttrs>().window;
   const InstrId operand = in.operand(0), source = in.operand(1), init = in.operand(2);
-  if (in.operand_shape(1).element_count() == 0 || in.operand_shape(0).has_dynamic()) return InstrId::None;
+  if (in.operand_shape(0).has_dynamic()) return InstrId::None;
+  if (in.operand_shape(1).element_count() == 0) return b.broadcast(init, in.shape().dims(), {});
   for (size_t d = 0; d < w.rank(); ++d)
     if (w.base_dilation_at(d) != 1 || w.window_dilation_at(d) != 1) return InstrId::None;
   const Taps taps(b, w, in.operand_shape(1).dims());
