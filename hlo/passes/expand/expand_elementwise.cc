@@ -282,7 +282,7 @@ InstrId compare(const ExpandInput& in) {
   const FloatBits f(b, type);
   const auto key = [&](InstrId x) {
     const InstrId bits = f.signed_bits(x);
-    InstrId turned = b.xor_(bits, b.like_int(bits, f.sign() - 1));
+    InstrId turned = b.xor_(bits, b.like_int(bits, f.below_sign()));
     if (f.format.specials == FloatSpecials::FNUZ) {  // its one NaN, in the place of -0, comes before all
       const InstrId nan = b.like_int(bits, f.sign());
       turned = b.select(b.compare(bits, Direction::EQ, nan), nan, turned);

@@ -39,6 +39,8 @@ struct FloatBits {
       : b(builder), type(float_type), format(float_format(static_cast<uint32_t>(float_type))) {}
 
   int64_t sign() const { return static_cast<int64_t>(uint64_t{1} << (format.bits() - 1)); }
+  /// All bits below the sign.
+  int64_t below_sign() const { return static_cast<int64_t>((uint64_t{1} << (format.bits() - 1)) - 1); }
   int64_t exponent_mask() const { return ((int64_t{1} << format.exponent_bits) - 1) << format.mantissa_bits; }
   int64_t mantissa_mask() const { return (int64_t{1} << format.mantissa_bits) - 1; }
 
