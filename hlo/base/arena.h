@@ -75,10 +75,11 @@ class Arena {
     std::uninitialized_copy(items.begin(), items.end(), data);
     return {data, items.size()};
   }
-  template <typename T>
-    requires(!std::is_const_v<T>)
-  List<const T> list(const std::vector<T>& items) {
-    return list<const T>(std::span<const T>(items));
+  template <typename Vector>
+    requires requires { typename Vector::allocator_type; }
+  List<const typename Vector::value_type> list(const Vector& items) {
+    using Item = typename Vector::value_type;
+    return list<const Item>(std::span<const Item>(items));
   }
 
   /// Copies `text` into the arena.

@@ -165,7 +165,7 @@ TEST_F(StructureTest, ControlEdgesCloseNoCircle) {
   const InstrId n = module_.append(main_, Op::NEGATE, shape_, {&sum_, 1}, nullptr, {}, "n");
   module_[main_].root = n;
   Extras extras;
-  extras.control_predecessors = module_.arena().list<InstrId>(std::vector<InstrId>{n});
+  extras.control_predecessors = module_.arena().list(std::vector<InstrId>{n});
   module_[x_].extras = module_.arena().make<Extras>(extras);
   EXPECT_THAT(error(), HasSubstr("control edges and operands form a circle"));
 }
