@@ -26,11 +26,11 @@ const std::vector<Case>& cases();
 
 /// What is compared.
 struct Request {
-  std::string backend;       ///< name or path
-  std::string against;       ///< another backend; empty: none
-  std::string filter;        ///< part of a case's name; empty: all
-  uint32_t repeat = 15;      ///< samples of each contestant; the median counts
-  bool no_fallback = false;  ///< for both backends
+  std::string backend = "cpu";  ///< name or path
+  std::string against;          ///< another backend; empty: none
+  std::string filter;           ///< part of a case's name; empty: all
+  uint32_t repeat = 15;         ///< samples of each contestant; the median counts
+  bool no_fallback = false;     ///< for both backends
   /// Called now and then: how much of how many is done, and with what.
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
 };

@@ -3,41 +3,16 @@
 
 #include <map>
 
+#include "conformance/report/markup.h"
 #include "conformance/report/report.h"
 
 namespace collet::conformance {
 namespace {
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\n':
-        out += "&#10;";
-        break;
-      default:  // XML has no other control characters
-        out += static_cast<unsigned char>(c) < 0x20 && c != '\t' ? ' ' : c;
-    }
-  }
-  return out;
-}
-
 std::string element(const ConformReport& report, const BackendChoice& backend, const CaseResult& one) {
   const std::string head = fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\"",
-                                       hlo::op_info(one.op).text, escaped(one.name), one.seconds);
-  const std::string detail = escaped(one.detail);
+                                       hlo::op_info(one.op).text, escape_markup(one.name), one.seconds);
+  const std::string detail = escape_markup(one.detail);
   switch (one.outcome) {
     case Outcome::Pass:
       return head + "/>\n";
@@ -45,10 +20,10 @@ std::string element(const ConformReport& report, const BackendChoice& backend, c
       return head + fmt::format("><skipped message=\"{}\"/></testcase>\n", detail);
     case Outcome::Fail:
       return head + fmt::format("><failure message=\"{}\">{}</failure></testcase>\n", detail,
-                                escaped(reproducer(report, backend, one)));
+                                escape_markup(reproducer(report, backend, one)));
     default:
       return head + fmt::format("><error type=\"{}\" message=\"{}\">{}</error></testcase>\n", outcome_name(one.outcome),
-                                detail, escaped(reproducer(report, backend, one)));
+                                detail, escape_markup(reproducer(report, backend, one)));
   }
 }
 
@@ -62,7 +37,7 @@ std::string report_junit(const ConformReport& report, const BackendChoice& backe
   std::string out = fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"collet conform {}\" tests=\"{}\" "
       "time=\"{:.3f}\">\n",
-      escaped(report.backend), report.cases.size(), report.seconds);
+      escape_markup(report.backend), report.cases.size(), report.seconds);
   for (const auto& [op, body] : suites) {
     const OpSummary& s = counts[op];
     size_t errors = 0;

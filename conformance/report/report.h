@@ -31,6 +31,8 @@ std::string reproducer(const ConformReport& report, const BackendChoice& backend
 std::string report_json(const ConformReport& report, const BackendChoice& backend);
 /// JUnit's XML, a suite for each op.
 std::string report_junit(const ConformReport& report, const BackendChoice& backend);
+/// A web page that needs nothing else: verdict, failures with their reproducers, road map, a row for each op.
+std::string report_html(const ConformReport& report, const BackendChoice& backend);
 /// For people: failures with their reproducers, worst errors, road map, verdict.
 std::string report_text(const ConformReport& report, const BackendChoice& backend, size_t most_failures);
 

@@ -7,8 +7,16 @@
 namespace collet {
 namespace {
 
-// Length of the UTF-8 sequence at `text[i]`; 0 where there is none.
-size_t sequence_length(std::string_view text, size_t i) {
+void append_control(std::string& out, unsigned char c) {
+  constexpr char kHex[] = "0123456789abcdef";
+  out += "\\u00";
+  out += kHex[c >> 4];
+  out += kHex[c & 15];
+}
+
+}  // namespace
+
+size_t utf8_length(std::string_view text, size_t i) {
   auto byte = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
   auto follows = [&](size_t k) { return (byte(k) & 0xC0) == 0x80; };
   const unsigned lead = byte(i);
@@ -26,15 +34,6 @@ size_t sequence_length(std::string_view text, size_t i) {
   return 0;
 }
 
-void append_control(std::string& out, unsigned char c) {
-  constexpr char kHex[] = "0123456789abcdef";
-  out += "\\u00";
-  out += kHex[c >> 4];
-  out += kHex[c & 15];
-}
-
-}  // namespace
-
 std::string json_quote(std::string_view text) {
   std::string out = "\"";
   for (size_t i = 0; i < text.size();) {
@@ -49,7 +48,7 @@ std::string json_quote(std::string_view text) {
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
       append_control(out, static_cast<unsigned char>(c));
       ++i;
-    } else if (const size_t n = sequence_length(text, i)) {
+    } else if (const size_t n = utf8_length(text, i)) {
       out += text.substr(i, n);
       i += n;
     } else {

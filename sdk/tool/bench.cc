@@ -102,6 +102,7 @@ int run_bench(Options options) {
     for (const bench::Case& one : bench::cases()) fmt::print("{:<20} {}\n", one.name, one.what);
     return kDone;
   }
+  if (const Status status = check_writable(options.json); !status.ok()) return tool::report(status);
   std::unique_ptr<Progress> bar;
   options.request.progress = [&](size_t done, size_t total, const std::string& what) {
     if (!bar) bar = std::make_unique<Progress>("measuring", total);
@@ -109,7 +110,10 @@ int run_bench(Options options) {
   };
   const auto report = bench::measure(options.request);
   bar.reset();
-  if (!report.ok()) return tool::report(report.status());
+  if (!report.ok()) {
+    const bool usage = report.status().code() == Code::InvalidArgument;
+    return usage ? tool::report(kUsage, report.status().message()) : tool::report(report.status());
+  }
   if (options.json != "-") print_report(*report);
   if (!options.json.empty()) {
     if (const Status status = write_file(options.json, to_json(*report)); !status.ok()) return tool::report(status);
@@ -124,19 +128,26 @@ int run_bench(Options options) {
 
 Action add_bench(CLI::App& verb) {
   auto options = std::make_shared<Options>();
-  verb.add_option("--backend", options->request.backend, "name or path (COLLET_BACKEND, else cpu)");
-  verb.add_option("--against", options->request.against, "another backend to compare with");
-  verb.add_option("--filter", options->request.filter, "only cases with this in their name");
-  verb.add_option("--repeat", options->request.repeat, "samples of each; medians are shown")
+  verb.add_option("--backend", options->request.backend, "The backend to measure, by name or path")
+      ->envname("COLLET_BACKEND")
+      ->capture_default_str()
+      ->type_name("BACKEND");
+  verb.add_option("--against", options->request.against, "Another backend to compare with")->type_name("BACKEND");
+  verb.add_option("--filter", options->request.filter, "Only cases with this in their name")->type_name("PART");
+  verb.add_option("--repeat", options->request.repeat, "Samples of each; medians are shown")
       ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  verb.add_flag("--no-fallback", options->request.no_fallback, "a case with an op that the backend lacks does not run");
-  verb.add_option("--json", options->json, "write everything to FILE; - is stdout")->type_name("FILE");
-  verb.add_flag("--list", options->list, "name the cases");
+      ->capture_default_str()
+      ->type_name("N");
+  verb.add_flag("--no-fallback", options->request.no_fallback,
+                "Do without the fallback: a case with an op that the backend declines does not run");
+  verb.add_option("--json", options->json, "Write everything as JSON to this file; - is stdout")->type_name("FILE");
+  verb.add_flag("--list", options->list, "Print the names of the cases, and do nothing else");
   verb.footer(
-      "Ratios, never bare times: to the machine's measured limits, to another backend, to unfused execution. The\n"
-      "contestants take turns in one process, and their results are compared first.\n"
-      "Example: collet bench --backend cpu --against interpreter --filter softmax");
+      "Ratios, never bare times: to the machine's measured limits, to another backend,\n"
+      "to unfused execution. The contestants take turns in one process, and their\n"
+      "results are compared first. Exit code 1: a case did not run, or results differ.\n\n"
+      "Examples:\n  collet bench\n  collet bench --backend ./libacme.so --against cpu\n"
+      "  collet bench --filter softmax --repeat 50 --json bench.json");
   return [options] { return run_bench(*options); };
 }
 

@@ -94,7 +94,7 @@ std::string fish(const CLI::App& root) {
 
 Action add_completion(CLI::App& verb) {
   auto shell = std::make_shared<std::string>();
-  verb.add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  verb.add_option("SHELL", *shell, "The shell")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
   verb.footer(
       "Examples:\n  collet completion bash > ~/.local/share/bash-completion/completions/collet\n"
       "  collet completion zsh > ~/.zfunc/_collet\n  collet completion fish > ~/.config/fish/completions/collet.fish");

@@ -23,7 +23,7 @@ namespace suite = collet::conformance;
 struct Options {
   suite::BackendChoice backend;
   std::vector<std::string> backend_options, filters;
-  std::string corpus, json, junit, shard;
+  std::string corpus, json, junit, html, shard;
   uint64_t seed = 0, memory_mib = 0;
   unsigned jobs = 1;
   double timeout = 0;
@@ -58,9 +58,16 @@ Status read_shard(const Options& options, suite::ConformOptions& run) {
   return ok_status();
 }
 
-Status write_reports(const Options& options, const std::string& json, const std::string& junit) {
-  if (!options.json.empty()) COLLET_TRY(write_file(options.json, json));
-  if (!options.junit.empty()) COLLET_TRY(write_file(options.junit, junit));
+Status write_reports(const Options& options, const suite::ConformReport& report) {
+  if (!options.json.empty()) COLLET_TRY(write_file(options.json, suite::report_json(report, options.backend)));
+  if (!options.junit.empty()) COLLET_TRY(write_file(options.junit, suite::report_junit(report, options.backend)));
+  if (!options.html.empty()) COLLET_TRY(write_file(options.html, suite::report_html(report, options.backend)));
+  return ok_status();
+}
+
+// What cannot be written is found out before the cases run.
+Status check_reports(const Options& options) {
+  for (const std::string* path : {&options.json, &options.junit, &options.html}) COLLET_TRY(check_writable(*path));
   return ok_status();
 }
 
@@ -94,8 +101,10 @@ int run_corpus(const Options& options) {
     report(result.status());
     return result.status().code() == Code::NotFound ? kUsage : kRuntime;
   }
-  if (const Status status = write_reports(options, suite::corpus_json(*result), ""); !status.ok())
-    return report(status);
+  if (!options.json.empty()) {
+    if (const Status status = write_file(options.json, suite::corpus_json(*result)); !status.ok())
+      return report(status);
+  }
   if (options.json != "-") fmt::print("{}", suite::corpus_text(*result, options.most_failures));
   return result->passed() ? kDone : kFailed;
 }
@@ -124,16 +133,17 @@ int run_cases(const Options& options) {
     report(result.status());
     return result.status().code() == Code::InvalidArgument ? kUsage : kRuntime;
   }
-  const Status written =
-      write_reports(options, options.json.empty() ? "" : suite::report_json(*result, options.backend),
-                    options.junit.empty() ? "" : suite::report_junit(*result, options.backend));
-  if (!written.ok()) return report(written);
+  if (const Status status = write_reports(options, *result); !status.ok()) return report(status);
   if (options.json != "-") fmt::print("{}", suite::report_text(*result, options.backend, options.most_failures));
   return result->conforms() ? kDone : kFailed;
 }
 
 int conform(Options options) {
   if (const Status status = read_backend_options(options); !status.ok()) return report(kUsage, status.message());
+  if (!options.corpus.empty() && !(options.junit.empty() && options.html.empty())) {
+    return report(kUsage, "--corpus has a report as text and as --json; not as --junit or --html");
+  }
+  if (const Status status = check_reports(options); !status.ok()) return report(status);
   return options.corpus.empty() ? run_cases(options) : run_corpus(options);
 }
 
@@ -142,6 +152,7 @@ int conform(Options options) {
 Action add_conform(CLI::App& verb) {
   auto options = std::make_shared<Options>();
   verb.add_option("--backend", options->backend.name, "The backend to test, by name or path")
+      ->envname("COLLET_BACKEND")
       ->capture_default_str()
       ->type_name("BACKEND");
   verb.add_flag("--no-fallback", options->backend.no_fallback,
@@ -172,16 +183,17 @@ Action add_conform(CLI::App& verb) {
       ->capture_default_str()
       ->type_name("N");
   verb.add_option("--json", options->json, "Write the report as JSON to this file; - is stdout")->type_name("FILE");
+  verb.add_option("--html", options->html, "Write the report as a web page to this file")->type_name("FILE");
   verb.add_option("--junit", options->junit, "Write the report as JUnit's XML to this file")->type_name("FILE");
   verb.add_flag("--worker", options->worker)->group("");
   verb.footer(
-      "Each case runs in a child process: a crash or hang costs one case. Inputs follow from a case's name and the "
-      "seed,\n"
-      "so that a case alone gets the same ones. Exit code 1: something failed.\n\n"
-      "Examples:\n  collet conform --backend ./libacme.so --jobs 4 --json report.json\n"
+      "Each case runs in a child process: a crash or hang costs one case. Inputs follow\n"
+      "from a case's name and the seed, so that a case alone gets the same ones. Exit\n"
+      "code 1: something failed.\n\n"
+      "Examples:\n  collet conform --backend ./libacme.so --jobs 4 --html report.html\n"
       "  collet conform --backend acme --no-fallback --filter 'dot/f32/*'\n"
       "  collet conform --backend acme --filter reduce/f32/add_129_all/unit\n"
-      "  collet conform --backend cpu --no-fallback --corpus models --jobs 2 --json out.json");
+      "  collet conform --no-fallback --corpus models --jobs 2 --json out.json");
   return [options] { return conform(*options); };
 }
 

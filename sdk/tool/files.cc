@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/tool/files.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -44,15 +46,28 @@ Status write_file(const std::string& path, std::string_view bytes) {
     const bool good = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0;
     return good ? ok_status() : unwritable("stdout");
   }
-  const std::string part = path + ".part";
+  // A device, a pipe or a link is written as it is: a new file in its place would be another thing.
+  std::error_code ignored;
+  const auto kind = std::filesystem::symlink_status(path, ignored).type();
+  const bool special = kind != std::filesystem::file_type::not_found && kind != std::filesystem::file_type::regular;
+  const std::string part = special ? path : path + ".part";
   File file(std::fopen(part.c_str(), "wb"));
   if (!file) return unwritable(path);
   bool good = std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
   good &= std::fclose(file.release()) == 0;
-  if (good && std::rename(part.c_str(), path.c_str()) == 0) return ok_status();
+  if (good && (special || std::rename(part.c_str(), path.c_str()) == 0)) return ok_status();
   const Status status = unwritable(path);
-  std::remove(part.c_str());
+  if (!special) std::remove(part.c_str());
   return status;
+}
+
+Status check_writable(const std::string& path) {
+  if (path.empty() || path == "-") return ok_status();
+  std::error_code ignored;
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  errno = EISDIR;
+  if (std::filesystem::is_directory(path, ignored)) return unwritable(path);
+  return access(parent.empty() ? "." : parent.c_str(), W_OK) == 0 ? ok_status() : unwritable(path);
 }
 
 Status make_folder(const std::string& path) {

@@ -2,11 +2,15 @@
 #include <collet/collet.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "sdk/tool/help.h"
 #include "sdk/tool/terminal.h"
 #include "sdk/tool/verb.h"
 
@@ -19,8 +23,9 @@ constexpr Verb kVerbs[] = {
 };
 
 constexpr char kFooter[] =
-    "Exit codes: 0 done, 1 the thing tested failed, 2 wrong usage, 3 input refused, 4 backend or runtime error.\n"
-    "Backends are found by name in COLLET_BACKEND_PATH and in the installed folder, or by path.\n"
+    "Exit codes: 0 done, 1 the thing tested failed, 2 wrong usage, 3 input refused,\n"
+    "4 a backend or the system failed. Backends are found by name in the folders of\n"
+    "COLLET_BACKEND_PATH and in the installed one, or by path.\n"
     "`collet VERB --help` has the options of a verb, with examples.";
 
 Exit exit_code(Code code) {
@@ -36,9 +41,18 @@ Exit exit_code(Code code) {
   }
 }
 
+// What was printed has arrived, or the verb has failed.
+int finish(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  return report(kRuntime, std::string("stdout cannot be written: ") + std::strerror(errno));
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Collet runs XLA's programs on any accelerator that has a backend.", "collet");
-  app.set_version_flag("--version", std::string("collet ") + collet_version());
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.get_formatter()->label("SUBCOMMAND", "VERB");
+  app.set_version_flag("--version", std::string("collet ") + collet_version(), "Print the version and exit");
+  app.set_help_flag("-h,--help", "Print this help and exit");
   app.footer(kFooter);
   app.failure_message([](const CLI::App* where, const CLI::Error& error) {
     const auto verbs = where->get_subcommands();
@@ -48,7 +62,7 @@ int run(int argc, char** argv) {
   std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Verb& verb : verbs()) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
-    sub->get_formatter()->column_width(34);
+    sub->group("Verbs");
     actions.emplace_back(sub, verb.add(*sub));
   }
   app.require_subcommand(0, 1);
@@ -59,7 +73,7 @@ int run(int argc, char** argv) {
     return code == 0 ? kDone : kUsage;
   }
   for (const auto& [verb, action] : actions) {
-    if (verb->parsed()) return action();
+    if (verb->parsed()) return finish(action());
   }
   std::fputs(app.help().c_str(), stderr);
   return kUsage;

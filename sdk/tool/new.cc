@@ -194,15 +194,17 @@ int make_backend(const Options& options) {
 
 Action add_new(CLI::App& verb) {
   auto options = std::make_shared<Options>();
-  verb.add_option("NAME", options->name, "of the backend: lower-case letters, digits, underscores")->required();
-  verb.add_option("--language", options->language, "c: the interface by hand; c++: a table of kernels")
+  verb.add_option("NAME", options->name, "Of the backend: lower-case letters, digits and single underscores")
+      ->required()
+      ->type_name("");
+  verb.add_option("--language", options->language, "c has the interface by hand, c++ a table of kernels")
       ->check(CLI::IsMember({"c", "c++"}))
       ->capture_default_str();
-  verb.add_option("--out", options->out, "folder to make (NAME)");
-  verb.add_option("--json", options->json, "write what was made to FILE; - is stdout")->type_name("FILE");
+  verb.add_option("--out", options->out, "The folder to make, else NAME")->type_name("DIR");
+  verb.add_option("--json", options->json, "Write what was made as JSON to this file; - is stdout")->type_name("FILE");
   verb.footer(
-      "Makes a project of its own that builds at once: a backend, its test, and a README with the road map.\n"
-      "Example: collet new acme --language c++");
+      "The project builds at once: a backend, its test, and a README with the road map.\n\n"
+      "Examples:\n  collet new acme\n  collet new acme --language c --out projects/acme");
   return [options] { return make_backend(*options); };
 }
 

@@ -146,7 +146,6 @@ Expected<Outcome> execute(const Options& options) {
 }
 
 Status write_outputs(const std::string& folder, const std::vector<Literal>& outputs) {
-  COLLET_TRY(make_folder(folder));
   std::string manifest;
   JsonWriter json(manifest);
   json.begin_object().key("outputs").begin_array();
@@ -214,6 +213,16 @@ void print_outcome(const Options& options, const Outcome& outcome) {
                     : ": " + outcome.agreement.wrong);
 }
 
+// What cannot be written is found out before the program runs.
+Status prepare_outputs(const Options& options) {
+  COLLET_TRY(check_writable(options.json));
+  if (!options.output.empty()) {
+    COLLET_TRY(make_folder(options.output));
+    COLLET_TRY(check_writable(options.output + "/manifest.json"));
+  }
+  return ok_status();
+}
+
 int run(Options options) {
   // `run --inputs zeros FILE`: the list of inputs took the program.
   if (options.file.empty() && options.inputs.size() > 1) {
@@ -221,6 +230,7 @@ int run(Options options) {
     options.inputs.pop_back();
   }
   if (options.file.empty()) return report(kUsage, "run: FILE is required\nSee: collet run --help");
+  if (const Status status = prepare_outputs(options); !status.ok()) return report(status);
   const Expected<Outcome> outcome = execute(options);
   if (!outcome.ok()) return report(outcome.status());
   if (!options.output.empty()) {
@@ -246,7 +256,8 @@ Action add_run(CLI::App& verb) {
                 "Do without the fallback: what the backend declines is an error");
   verb.add_option(
           "--inputs", options->inputs,
-          "rule (of case.json beside FILE, else by element type), random:SEED, zeros, or a raw file for each parameter")
+          "rule (that of case.json beside FILE, else by element type), random:SEED, zeros, or a raw file for each "
+          "parameter")
       ->type_name("WHAT")
       ->expected(1, -1);
   verb.add_option("--output", options->output, "Write each output as a raw file to this folder, and manifest.json")
@@ -262,7 +273,8 @@ Action add_run(CLI::App& verb) {
       ->type_name("BACKEND");
   verb.add_option("--json", options->json, "Write the facts as JSON to this file; - is stdout")->type_name("FILE");
   verb.footer(
-      "Exit code 1: --compare found a difference. Files of --inputs and --output are row-major and little-endian.\n\n"
+      "Exit code 1: --compare found a difference. Files of --inputs and --output are\n"
+      "row-major and little-endian.\n\n"
       "Examples:\n  collet run model.hlo\n  collet run model.hlo --backend ./libacme.so --explain\n"
       "  collet run model.hlo --inputs x.bin y.bin --output results\n  collet run model.hlo --inputs random:7 --repeat "
       "100 --compare interpreter\n"

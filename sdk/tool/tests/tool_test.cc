@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <sstream>
 #include <vector>
 
 #include "sdk/tool/tests/command.h"
@@ -23,7 +24,7 @@ void expect_golden(const std::string& name, const std::string& text) {
 }
 
 TEST(Command, HelpSaysWhatThereIs) {
-  for (const std::string verb : {"run", "opt", "info", "conform", "completion"}) {
+  for (const std::string verb : {"run", "opt", "info", "conform", "bench", "new", "completion"}) {
     const Ran ran = collet(verb + " --help");
     EXPECT_EQ(ran.code, 0) << verb;
     EXPECT_TRUE(contains(ran.out, "Examples:")) << verb;
@@ -34,6 +35,13 @@ TEST(Command, HelpSaysWhatThereIs) {
   EXPECT_EQ(all.code, 0);
   for (const char* part : {"run", "opt", "info", "conform", "Exit codes: 0 done"})
     EXPECT_TRUE(contains(all.out, part)) << part;
+}
+
+TEST(Command, HelpFitsAPlainTerminal) {
+  for (const std::string verb : {"", "run", "opt", "info", "conform", "bench", "new", "completion"}) {
+    std::istringstream lines(collet(verb + " --help").out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << verb << ": " << line;
+  }
 }
 
 TEST(Command, Version) {
@@ -74,6 +82,22 @@ TEST(Command, ExitCodesTellWhoseFaultItIs) {
       {"run sdk/tool/tests/data/add.hlo --backend no_such_backend", 4, "no_such_backend"},
       {"info --backend no_such_backend", 4, "no_such_backend"},
       {"conform --backend no_such_backend --filter add/f32/1/unit", 4, "no_such_backend"},
+      {"bench --backend no_such_backend", 4, "no_such_backend"},
+      {"run sdk/tool/tests/data/add.hlo --backend sdk/tool/tests/data/add.hlo", 4, "add.hlo"},
+      {"run sdk/tool/tests/data/add.hlo --repeat 0", 2, "--repeat"},
+      {"run sdk/tool/tests/data/add.hlo --repeat 99999999999", 2, "--repeat"},
+      {"bench --repeat 0", 2, "--repeat"},
+      {"bench --filter no_such_case", 2, "no_such_case"},
+      {"conform --jobs 0", 2, "--jobs"},
+      {"conform --corpus sdk/tool --html page.html", 2, "--corpus"},
+      // What cannot be written is found out before anything runs.
+      {"run sdk/tool/tests/data/add.hlo --backend interpreter --json no/such/folder/x.json", 4, "cannot be written"},
+      {"run sdk/tool/tests/data/add.hlo --backend interpreter --output sdk/tool/tests/data/add.hlo", 4, "add.hlo"},
+      {"run sdk/tool/tests/data/add.hlo --backend interpreter --json sdk/tool", 4, "sdk/tool cannot be written"},
+      {"conform --backend interpreter --junit no/such/folder/x.xml", 4, "cannot be written"},
+      {"conform --backend interpreter --html no/such/folder/x.html", 4, "cannot be written"},
+      {"bench --json no/such/folder/x.json", 4, "cannot be written"},
+      {"opt sdk/tool/tests/data/add.hlo -o no/such/folder/x.hlo", 4, "cannot be written"},
   };
   for (const WrongUse& use : uses) {
     const Ran ran = collet(use.arguments);
@@ -82,6 +106,24 @@ TEST(Command, ExitCodesTellWhoseFaultItIs) {
     EXPECT_EQ(ran.out, "") << use.arguments;
     EXPECT_FALSE(contains(ran.err, "\033[")) << "colour on what is no terminal";
   }
+}
+
+// A full disk is told of, and a device named as output stays what it is.
+TEST(Command, SaysThatItCannotWrite) {
+  const Folder folder;
+  const std::string tool = "'" + build_dir() + "/bin/collet' ", add = std::string(kData) + "add.hlo";
+  const std::vector<std::string> lines = {"info --ops >/dev/full",
+                                          "info --ops --json /dev/full >/dev/null",
+                                          "opt " + add + " >/dev/full",
+                                          "run " + add + " --backend interpreter >/dev/full",
+                                          "run " + add + " --backend interpreter --json - >/dev/full",
+                                          "completion bash >/dev/full"};
+  for (const std::string& line : lines) {
+    const int status = std::system((tool + line + " 2>" + (folder / "err")).c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 4) << line;
+    EXPECT_TRUE(contains(contents(folder / "err"), "No space left")) << line << "\n" << contents(folder / "err");
+  }
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
 
 TEST(Run, WritesOutputsAndTheirManifest) {
@@ -145,7 +187,8 @@ TEST(Opt, PrintsWhatItReads) {
 TEST(Opt, RunsPassesInOrderAndShowsThem) {
   const Folder folder;
   const Ran ran = collet(
-      "opt sdk/tool/tests/data/add.hlo --passes simplify,eliminate_dead --print-before simplify --print-after all -o " +
+      "opt sdk/tool/tests/data/add.hlo --passes simplify,eliminate_dead --print-before simplify --print-after all "
+      "-o " +
       (folder / "out.hlo"));
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.out, "");

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "conformance/report/markup.h"
+#include "conformance/report/report.h"
+
+namespace collet::conformance {
+namespace {
+
+using hlo::op_info;
+
+// The page stands alone: no script, no font, nothing fetched.
+constexpr char kHead[] = R"(<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Conformance of {0}</title>
+<style>
+:root {{ color-scheme: light dark; --good: #2e8b57; --bad: #c0392b; --skip: #9aa0a6; --line: #8884 }}
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }}
+h1 {{ font-size: 1.6rem; margin-bottom: 0 }} h2 {{ font-size: 1.15rem; margin-top: 2.2rem }}
+.verdict {{ font-size: 1.15rem; font-weight: 600 }} .good {{ color: var(--good) }} .bad {{ color: var(--bad) }}
+table {{ border-collapse: collapse; width: 100% }}
+th, td {{ text-align: left; padding: .2rem .6rem .2rem 0; border-bottom: 1px solid var(--line); vertical-align: top }}
+td.n, th.n {{ text-align: right; font-variant-numeric: tabular-nums }}
+code, pre {{ font: 13px/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: .1rem 0 }}
+.bar {{ display: flex; height: .7rem; width: 9rem; margin-top: .45rem; background: var(--line) }}
+.bar i {{ display: block }} .p {{ background: var(--good) }} .f {{ background: var(--bad) }} .u {{ background: var(--skip) }}
+footer {{ margin-top: 2rem; opacity: .7 }}
+</style>
+<h1>Conformance of {0} {1}</h1>
+<p class="verdict {2}">{3}</p>
+<p>{4}</p>
+)";
+
+std::string counts(const ConformReport& report) {
+  std::string out = fmt::format("{} of {} cases passed", report.count(Outcome::Pass), report.cases.size());
+  for (const Outcome outcome :
+       {Outcome::Fail, Outcome::Crash, Outcome::Timeout, Outcome::Unsupported, Outcome::Oracle}) {
+    if (const size_t n = report.count(outcome)) out += fmt::format(", {} {}", n, outcome_name(outcome));
+  }
+  return out + fmt::format(" in {:.1f} s; fallback: {}; seed {}; library <code>{}</code>.", report.seconds,
+                           report.fallback.empty() ? "none" : escape_markup(report.fallback), report.seed,
+                           escape_markup(report.path));
+}
+
+std::string failures(const ConformReport& report, const BackendChoice& backend) {
+  std::string out;
+  for (const CaseResult& one : report.cases) {
+    if (one.outcome == Outcome::Pass || one.outcome == Outcome::Unsupported) continue;
+    out += fmt::format("<tr><td class=\"bad\">{}<td><code>{}</code><td>{}<pre>{}</pre>\n", outcome_name(one.outcome),
+                       escape_markup(one.name), escape_markup(one.detail),
+                       escape_markup(reproducer(report, backend, one)));
+  }
+  if (out.empty()) return out;
+  return "<h2>What failed</h2>\n<table>\n<tr><th>outcome<th>case<th>why, and the line that runs it again\n" + out +
+         "</table>\n";
+}
+
+std::string bar(const OpSummary& s) {
+  const auto part = [&](const char* kind, size_t n) {
+    return n == 0 ? std::string()
+                  : fmt::format("<i class=\"{}\" style=\"width:{:.2f}%\"></i>", kind,
+                                100.0 * static_cast<double>(n) / static_cast<double>(s.cases));
+  };
+  return "<div class=\"bar\">" + part("p", s.passed) + part("f", s.failed) + part("u", s.unsupported) + "</div>";
+}
+
+std::string op_rows(const std::vector<OpSummary>& ops) {
+  std::string out =
+      "<h2>By op</h2>\n<table>\n<tr><th>op<th>class<th><th class=\"n\">cases<th class=\"n\">passed<th "
+      "class=\"n\">failed"
+      "<th class=\"n\">unsupported<th class=\"n\">wholly on the device<th class=\"n\">largest error, ULP"
+      "<th class=\"n\">of what is allowed\n";
+  for (const OpSummary& s : ops) {
+    out +=
+        fmt::format("<tr><td><code>{}</code><td>{}<td>{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n{}\">{}",
+                    op_info(s.op).text, class_name(s.op), bar(s), s.cases, s.passed, s.failed ? " bad" : "", s.failed);
+    out += fmt::format("<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{:.3g}<td class=\"n\">{:.0f} %\n",
+                       s.unsupported, s.on_device, s.worst_ulp, 100 * s.worst_share);
+  }
+  return out + "</table>\n";
+}
+
+std::string road(const ConformReport& report, const std::vector<OpSummary>& ops) {
+  const std::vector<OpSummary> missing = road_map(ops);
+  if (missing.empty()) return "";
+  std::string out = report.fallback.empty()
+                        ? "<h2>Not taken</h2>\n<ol>\n"
+                        : "<h2>Left to the fallback, the most useful to implement first</h2>\n<ol>\n";
+  for (const OpSummary& s : missing) {
+    out += fmt::format("<li><code>{}</code>, {}: {} of {} cases on the device\n", op_info(s.op).text, class_name(s.op),
+                       s.on_device, s.cases);
+  }
+  return out + "</ol>\n";
+}
+
+}  // namespace
+
+std::string report_html(const ConformReport& report, const BackendChoice& backend) {
+  const std::vector<OpSummary> ops = summarize(report);
+  std::string out = fmt::format(kHead, escape_markup(report.backend), escape_markup(report.version),
+                                report.conforms() ? "good" : "bad",
+                                report.conforms() ? "It conforms." : "It does not conform.", counts(report));
+  out += failures(report, backend) + road(report, ops) + op_rows(ops);
+  return out + "<footer>Written by <code>collet conform</code>.</footer>\n</html>\n";
+}
+
+}  // namespace collet::conformance

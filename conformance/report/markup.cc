@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/report/markup.h"
+
+#include "hlo/base/json.h"
+
+namespace collet::conformance {
+
+std::string escape_markup(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = utf8_length(text, i);
+    const std::string_view character = text.substr(i, length);
+    i += length == 0 ? 1 : length;
+    if (character == "&") {
+      out += "&amp;";
+    } else if (character == "<") {
+      out += "&lt;";
+    } else if (character == ">") {
+      out += "&gt;";
+    } else if (character == "\"") {
+      out += "&quot;";
+    } else if (character == "\n") {
+      out += "&#10;";
+    } else if (length == 0 || (length == 1 && static_cast<unsigned char>(character[0]) < 0x20 && character != "\t")) {
+      out += ' ';
+    } else {
+      out += character;
+    }
+  }
+  return out;
+}
+
+}  // namespace collet::conformance
