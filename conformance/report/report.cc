@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 
 namespace collet::conformance {
 namespace {
@@ -15,6 +17,22 @@ std::string quoted(std::string_view word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:+,";
   return word.find_first_not_of(kPlain) == std::string_view::npos && !word.empty() ? std::string(word)
                                                                                    : fmt::format("'{}'", word);
+}
+
+// How the command that runs now is called from a shell: by name where the shell finds it so, else by path.
+std::string own_command() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  const char* path = std::getenv("PATH");
+  if (error || self.filename() != "collet") return "collet";
+  for (std::string_view rest = path == nullptr ? "" : path; !rest.empty();) {
+    const size_t end = std::min(rest.find(':'), rest.size());
+    const fs::path found = fs::path(rest.substr(0, end)) / "collet";
+    if (fs::exists(found, error)) return fs::equivalent(found, self, error) ? "collet" : quoted(self.string());
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return quoted(self.string());
 }
 
 void add_case(OpSummary& summary, const CaseResult& one) {
@@ -119,7 +137,8 @@ std::vector<OpSummary> road_map(const std::vector<OpSummary>& ops) {
 }
 
 std::string reproducer(const ConformReport& report, const BackendChoice& backend, const CaseResult& one) {
-  std::string line = fmt::format("collet conform --backend {}", quoted(backend.name));
+  static const std::string command = own_command();
+  std::string line = fmt::format("{} conform --backend {}", command, quoted(backend.name));
   if (backend.no_fallback) line += " --no-fallback";
   for (const auto& [key, value] : backend.options) line += fmt::format(" --option {}", quoted(key + "=" + value));
   if (report.seed != 0) line += fmt::format(" --seed {}", report.seed);

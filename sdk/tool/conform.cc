@@ -78,6 +78,15 @@ suite::ProgressFunction progress_on(std::unique_ptr<Progress>& bar, const std::s
   };
 }
 
+// The last line is the verdict.
+void print_report(std::string_view text, bool good) {
+  const Style style = stdout_style();
+  const size_t last = text.find_last_of('\n', text.empty() ? 0 : text.size() - 2);
+  const size_t start = last == std::string_view::npos ? 0 : last + 1;
+  const std::string_view verdict = text.substr(start, text.find_last_not_of('\n') + 1 - start);
+  fmt::print("{}{}{}{}{}\n", text.substr(0, start), style.bold, good ? style.green : style.red, verdict, style.reset);
+}
+
 int run_corpus(const Options& options) {
   suite::CorpusOptions run;
   run.backend = options.backend;
@@ -105,7 +114,7 @@ int run_corpus(const Options& options) {
     if (const Status status = write_file(options.json, suite::corpus_json(*result)); !status.ok())
       return report(status);
   }
-  if (options.json != "-") fmt::print("{}", suite::corpus_text(*result, options.most_failures));
+  if (options.json != "-") print_report(suite::corpus_text(*result, options.most_failures), result->passed());
   return result->passed() ? kDone : kFailed;
 }
 
@@ -134,7 +143,8 @@ int run_cases(const Options& options) {
     return result.status().code() == Code::InvalidArgument ? kUsage : kRuntime;
   }
   if (const Status status = write_reports(options, *result); !status.ok()) return report(status);
-  if (options.json != "-") fmt::print("{}", suite::report_text(*result, options.backend, options.most_failures));
+  if (options.json != "-")
+    print_report(suite::report_text(*result, options.backend, options.most_failures), result->conforms());
   return result->conforms() ? kDone : kFailed;
 }
 
