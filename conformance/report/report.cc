@@ -13,7 +13,7 @@ namespace {
 
 using hlo::op_info;
 
-std::string quoted(std::string_view word) {
+std::string shell_word(std::string_view word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:+,";
   return word.find_first_not_of(kPlain) == std::string_view::npos && !word.empty() ? std::string(word)
                                                                                    : fmt::format("'{}'", word);
@@ -29,10 +29,10 @@ std::string own_command() {
   for (std::string_view rest = path == nullptr ? "" : path; !rest.empty();) {
     const size_t end = std::min(rest.find(':'), rest.size());
     const fs::path found = fs::path(rest.substr(0, end)) / "collet";
-    if (fs::exists(found, error)) return fs::equivalent(found, self, error) ? "collet" : quoted(self.string());
+    if (fs::exists(found, error)) return fs::equivalent(found, self, error) ? "collet" : shell_word(self.string());
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  return quoted(self.string());
+  return shell_word(self.string());
 }
 
 void add_case(OpSummary& summary, const CaseResult& one) {
@@ -138,12 +138,12 @@ std::vector<OpSummary> road_map(const std::vector<OpSummary>& ops) {
 
 std::string reproducer(const ConformReport& report, const BackendChoice& backend, const CaseResult& one) {
   static const std::string command = own_command();
-  std::string line = fmt::format("{} conform --backend {}", command, quoted(backend.name));
+  std::string line = fmt::format("{} conform --backend {}", command, shell_word(backend.name));
   if (backend.no_fallback) line += " --no-fallback";
-  for (const auto& [key, value] : backend.options) line += fmt::format(" --option {}", quoted(key + "=" + value));
+  for (const auto& [key, value] : backend.options) line += fmt::format(" --option {}", shell_word(key + "=" + value));
   if (report.seed != 0) line += fmt::format(" --seed {}", report.seed);
   if (report.full) line += " --full";
-  return line + fmt::format(" --filter {}", quoted(one.name));
+  return line + fmt::format(" --filter {}", shell_word(one.name));
 }
 
 std::string report_text(const ConformReport& report, const BackendChoice& backend, size_t most_failures) {
