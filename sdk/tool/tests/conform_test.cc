@@ -83,6 +83,26 @@ TEST(Conform, WritesJUnit) {
   EXPECT_TRUE(contains(xml, "<testcase classname=\"negate\" name=\"negate/f32/17/unit\"")) << xml;
 }
 
+// What a failure says runs that case again, from any shell; the reports hold it, and hold together whatever it prints.
+TEST(Conform, FailuresNameTheLineThatRunsThemAgain) {
+  const Folder folder;
+  const std::string lib = build_dir() + "/lib/collet/";
+  const Ran ran = collet(
+      "conform --no-fallback --backend " + lib +
+      "test_backends/libcollet_backend_mutant.so --option mutant=one-element --option backend=" + lib +
+      "backends/libcollet_backend_interpreter.so --filter 'dot/f32/1*' --failures 1 --html " + (folder / "page.html"));
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  const size_t start = ran.out.find(build_dir() + "/bin/collet conform");
+  ASSERT_NE(start, std::string::npos) << ran.out;
+  const std::string line = ran.out.substr(start, ran.out.find('\n', start) - start);
+  EXPECT_EQ(WEXITSTATUS(std::system((line + " >" + (folder / "again")).c_str())), 1) << line;
+  EXPECT_TRUE(contains(contents(folder / "again"), ": 0 of 1 cases passed, 1 fail")) << contents(folder / "again");
+  const std::string page = contents(folder / "page.html");
+  for (const char* part :
+       {"<!DOCTYPE html>", "It does not conform.", "<code>dot</code>", "--option mutant=one-element"})
+    EXPECT_TRUE(contains(page, part)) << part;
+}
+
 struct MutantCase {
   const char* mutant;
   const char* op;
