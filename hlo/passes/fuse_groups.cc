@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace collet::hlo {
 namespace {
@@ -14,6 +15,8 @@ constexpr uint32_t kNoGroup = UINT32_MAX;
 constexpr int kLookAhead = 12;
 constexpr int64_t kLongestRow = int64_t{1} << 16;
 constexpr size_t kMostOperands = 48;
+constexpr size_t kFurthestLook = 1024;
+constexpr int kMostSiblingsTried = 4;
 
 Dims64 dims_of(const Instruction& instr) {
   return {instr.shape.dims().begin(), instr.shape.dims().end()};
@@ -253,14 +256,16 @@ class Grouping {
   void join_siblings() {
     std::map<std::pair<uint32_t, Dims64>, uint32_t> readers;  // of an array, by size of what is computed
     for (uint32_t g = 0; g < groups_.size(); ++g) {
-      for (size_t k = 0; k < groups_[g].members.size(); ++k) {
+      int tried = 0;
+      for (size_t k = 0; k < groups_[g].members.size() && tried < kMostSiblingsTried; ++k) {
         const uint32_t m = groups_[g].members[k];
         bool joined = false;
         for (InstrId o : at(m).operands) {
           const uint32_t from = place_.at(index_of(o));
           if (group_[from] == g || module_[o].shape.rank() == 0) continue;
           const auto [it, fresh] = readers.try_emplace({from, domain(groups_[g])}, g);
-          if (!fresh && it->second != g && siblings(it->second, g)) {
+          if (fresh || it->second == g || ++tried > kMostSiblingsTried) continue;
+          if (siblings(it->second, g)) {
             merge(it->second, g);
             joined = true;
             break;
@@ -284,22 +289,25 @@ class Grouping {
   }
 
   // Something in `to` depends on something in `from`. Groups count as one: what reaches a member reaches all.
-  bool reaches(uint32_t from, uint32_t to) const {
-    std::unordered_set<uint32_t> seen_groups{from};
-    std::unordered_set<uint32_t> seen;
+  bool reaches(uint32_t from, uint32_t to) {
+    ++round_;
+    seen_.resize(order_.size());
+    seen_groups_.resize(groups_.size());
+    seen_groups_[from] = round_;
+    const auto first_visit = [&](uint32_t i) { return std::exchange(seen_[i], round_) != round_; };
     std::vector<uint32_t> work(groups_[from].members);
-    size_t budget = 4096;
+    size_t budget = kFurthestLook;
     while (!work.empty()) {
       const uint32_t i = work.back();
       work.pop_back();
       for (uint32_t u : users_[i]) {
-        if (group_[u] == from || !seen.insert(u).second) continue;
-        if (group_[u] == to) return true;
         if (--budget == 0) return true;  // too far to be sure
+        if (group_[u] == from || !first_visit(u)) continue;
+        if (group_[u] == to) return true;
         work.push_back(u);
-        if (group_[u] != kNoGroup && seen_groups.insert(group_[u]).second)
+        if (group_[u] != kNoGroup && std::exchange(seen_groups_[group_[u]], round_) != round_)
           for (uint32_t m : groups_[group_[u]].members)
-            if (seen.insert(m).second) work.push_back(m);
+            if (first_visit(m)) work.push_back(m);
       }
     }
     return false;
@@ -321,6 +329,9 @@ class Grouping {
   uint32_t root_ = 0;
   std::vector<uint32_t> group_;
   std::vector<Group> groups_;
+  // What a search has met, by its number.
+  std::vector<uint32_t> seen_, seen_groups_;
+  uint32_t round_ = 0;
 };
 
 }  // namespace
