@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/pjrt/call.h"
+
+/// \file
+/// The functions that this plugin does not have: callers get an error that names the function.
+
+namespace collet::pjrt {
+
+#define ABSENT(name)                                                    \
+  PJRT_Error* call(PJRT_##name##_Args&) {                               \
+    return unimplemented("PJRT_" #name " is not there in this plugin"); \
+  }
+ABSENT(CopyToDeviceStream_Destroy)
+ABSENT(CopyToDeviceStream_AddChunk)
+ABSENT(CopyToDeviceStream_TotalBytes)
+ABSENT(CopyToDeviceStream_GranuleSize)
+ABSENT(CopyToDeviceStream_CurrentBytes)
+ABSENT(TopologyDescription_Create)
+ABSENT(TopologyDescription_Serialize)
+ABSENT(Client_CreateViewOfDeviceBuffer)
+ABSENT(ExecuteContext_Create)
+ABSENT(ExecuteContext_Destroy)
+ABSENT(AsyncHostToDeviceTransferManager_Destroy)
+ABSENT(AsyncHostToDeviceTransferManager_TransferData)
+ABSENT(Client_CreateBuffersForAsyncHostToDevice)
+ABSENT(AsyncHostToDeviceTransferManager_RetrieveBuffer)
+ABSENT(AsyncHostToDeviceTransferManager_Device)
+ABSENT(AsyncHostToDeviceTransferManager_BufferCount)
+ABSENT(AsyncHostToDeviceTransferManager_BufferSize)
+ABSENT(AsyncHostToDeviceTransferManager_SetBufferError)
+ABSENT(AsyncHostToDeviceTransferManager_AddMetadata)
+ABSENT(Client_DmaMap)
+ABSENT(Client_DmaUnmap)
+ABSENT(TopologyDescription_Deserialize)
+ABSENT(Client_CreateAliasBuffer)
+ABSENT(Client_FulfillAliasBuffer)
+ABSENT(Client_CreateErrorBuffer)
+ABSENT(AsyncHostToDeviceTransferManager_TransferLiteral)
+ABSENT(Buffer_CopyRawToHostFuture)
+ABSENT(Device_PoisonExecution)
+ABSENT(Device_CreateAsyncTrackingEvent)
+ABSENT(AsyncTrackingEvent_Destroy)
+ABSENT(Buffer_DonateWithControlDependency)
+ABSENT(Buffer_Bitcast)
+ABSENT(TopologyDescription_MakeCanonicalShapeForMemorySpace)
+ABSENT(TopologyDescription_GetMemorySpaceKindIds)
+#undef ABSENT
+
+}  // namespace collet::pjrt

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/collet.h>
+
+#include <mutex>
+
+#include "sdk/pjrt/client.h"
+
+/// An array in a memory of a device. Owns a reference of libcollet's buffer.
+struct PJRT_Buffer {
+  collet_buffer* handle = nullptr;
+  collet::pjrt::Memory* memory = nullptr;
+  collet_array_type type{};
+
+  std::mutex mutex;
+  int views = 0;         ///< holders of the raw pointer: until there are none, the data stay
+  bool deleted = false;  ///< asked for, perhaps while there are views
+
+  PJRT_Buffer(collet_buffer* reference, collet::pjrt::Memory* place)
+      : handle(reference), memory(place), type(collet_buffer_type(reference)) {}
+  PJRT_Buffer(const PJRT_Buffer&) = delete;
+  PJRT_Buffer& operator=(const PJRT_Buffer&) = delete;
+  ~PJRT_Buffer() { collet_buffer_release(handle); }
+
+  bool is_deleted() const { return deleted || collet_buffer_is_deleted(handle); }
+};

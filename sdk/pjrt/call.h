@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "sdk/pjrt/api/table.h"
+#include "sdk/pjrt/error.h"
+
+/// \file
+/// How a caller's arguments reach our code. Callers were compiled against an older or newer declaration of the same
+/// structs, so each call works on a whole copy: what the caller's struct lacks is zero, and nothing is written behind its
+/// end.
+
+namespace collet::pjrt {
+
+/// What each function of the table does, told apart by the type of its arguments. Null for success.
+#define PJRT_FUNCTION(name, last, least, size) PJRT_Error* call(PJRT_##name##_Args& args);
+#include "sdk/pjrt/api/functions.def"
+
+/// Bytes of an argument struct without padding at its end, and how many of them every supported caller has.
+template <typename Args>
+struct Extent;
+#define PJRT_FUNCTION(name, last, least, size)                                                                \
+  template <>                                                                                                 \
+  struct Extent<PJRT_##name##_Args> {                                                                         \
+    static constexpr const char* kName = "PJRT_" #name "_Args";                                               \
+    static constexpr size_t kFull = offsetof(PJRT_##name##_Args, last) + sizeof(PJRT_##name##_Args::last);    \
+    static constexpr size_t kLeast = offsetof(PJRT_##name##_Args, least) + sizeof(PJRT_##name##_Args::least); \
+    static_assert(kFull == size && kLeast <= kFull);                                                          \
+  };
+#include "sdk/pjrt/api/functions.def"
+
+/// A copy of a caller's struct, zero behind the caller's end.
+template <typename T>
+T copy_of(const T& caller) {
+  T out;
+  std::memset(static_cast<void*>(&out), 0, sizeof out);
+  std::memcpy(static_cast<void*>(&out), &caller, caller.struct_size < sizeof out ? caller.struct_size : sizeof out);
+  return out;
+}
+
+/// The error for a struct that ends too early.
+PJRT_Error* too_short(const char* name, size_t size, size_t least);
+
+/// Runs `body` on a whole copy of the caller's arguments. No exception leaves it.
+template <typename Args, typename Body>
+PJRT_Error* guarded(Args* caller, const char* name, size_t least, size_t full, const Body& body) {
+  try {
+    if (!caller) return invalid_argument(std::string(name) + " is null");
+    const size_t size = caller->struct_size;
+    if (size < least) return too_short(name, size, least);
+    Args args;
+    const size_t shared = size < full ? size : full;
+    std::memcpy(static_cast<void*>(&args), caller, shared);
+    std::memset(reinterpret_cast<char*>(&args) + shared, 0, sizeof args - shared);
+    PJRT_Error* error = body(args);
+    std::memcpy(static_cast<void*>(caller), &args, shared);
+    return error;
+  } catch (const std::bad_alloc&) {
+    return make_error(PJRT_Error_Code_RESOURCE_EXHAUSTED, "out of host memory");
+  } catch (const std::exception& e) {
+    return make_error(PJRT_Error_Code_INTERNAL, std::string("unexpected: ") + e.what());
+  }
+}
+
+/// The table's entry for a function.
+template <typename Args>
+PJRT_Error* entry(Args* caller) {
+  using E = Extent<Args>;
+  return guarded(caller, E::kName, E::kLeast, E::kFull, [](Args& args) { return call(args); });
+}
+
+}  // namespace collet::pjrt

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/collet.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "sdk/pjrt/api/device.h"
+
+/// \file
+/// A client and what it owns for as long as it lives: devices, their descriptions and memories.
+
+namespace collet::pjrt {
+
+/// Settings of a client: from its options, else from the environment.
+struct Settings {
+  std::string platform = "collet";            ///< option platform_name, COLLET_PLATFORM_NAME
+  std::string backend;                        ///< option backend, COLLET_BACKEND; empty: libcollet's choice
+  std::string fallback;                       ///< option fallback, COLLET_FALLBACK; empty: libcollet's choice
+  std::string target;                         ///< option target
+  uint32_t device_count = 0;                  ///< option device_count, COLLET_DEVICES; 0: the backend's choice
+  std::map<std::string, std::string> others;  ///< for the backend
+};
+
+/// Reads options and environment.
+PJRT_Error* read_settings(const PJRT_NamedValue* options, size_t count, Settings& out);
+
+/// A memory space of a device.
+struct Memory : PJRT_Memory {
+  PJRT_Device* device;
+  uint32_t space;
+  int id;
+  int kind_id;
+  std::string kind;
+  std::string text;
+
+  /// What the caller keeps with a memory under a key of its own.
+  struct UserData {
+    void* data;
+    void (*destroy)(void*);
+  };
+  std::mutex mutex;
+  std::map<const void*, UserData> user_data;
+
+  Memory(PJRT_Device* device, uint32_t space, int id, const char* kind);
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory();
+};
+
+}  // namespace collet::pjrt
+
+struct PJRT_DeviceDescription {
+  int id = 0;
+  std::string kind;
+  std::string text;
+  std::string debug_text;
+  std::vector<int64_t> coordinates;
+  std::vector<PJRT_NamedValue> attributes;
+};
+
+struct PJRT_Device {
+  PJRT_Client* client = nullptr;
+  uint32_t number = 0;
+  PJRT_DeviceDescription description;
+  std::vector<std::unique_ptr<collet::pjrt::Memory>> owned;
+  std::vector<PJRT_Memory*> memories;
+  collet::pjrt::Memory* default_memory = nullptr;
+};
+
+struct PJRT_TopologyDescription {
+  std::string platform;
+  std::string version;
+  std::string serialized;
+  std::vector<PJRT_DeviceDescription*> descriptions;
+  std::vector<std::unique_ptr<PJRT_DeviceDescription>> owned;
+};
+
+struct PJRT_Client {
+  collet_client* handle = nullptr;
+  collet::pjrt::Settings settings;
+  std::string version;
+  std::vector<std::unique_ptr<PJRT_Device>> owned;
+  std::vector<PJRT_Device*> devices;
+  std::vector<PJRT_Memory*> memories;
+  PJRT_TopologyDescription topology;
+
+  PJRT_Client() = default;
+  PJRT_Client(const PJRT_Client&) = delete;
+  PJRT_Client& operator=(const PJRT_Client&) = delete;
+  ~PJRT_Client() { collet_client_close(handle); }
+};

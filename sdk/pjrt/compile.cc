@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string_view>
+
+#include "sdk/pjrt/call.h"
+#include "sdk/pjrt/element_types.h"
+#include "sdk/pjrt/executable.h"
+#include "sdk/pjrt/layouts.h"
+#include "sdk/pjrt/wire.h"
+
+namespace collet::pjrt {
+namespace {
+
+PJRT_Error* format_of(std::string_view name, std::string_view code, uint32_t& out) {
+  if (name == "mlir") {
+    out = code.starts_with("ML\xEFR") ? COLLET_FORMAT_STABLEHLO : COLLET_FORMAT_STABLEHLO_TEXT;
+  } else if (name == "hlo" || name == "hlo_with_config") {
+    out = COLLET_FORMAT_HLO_PROTO;
+  } else {
+    return invalid_argument("programs are read as mlir, hlo or hlo_with_config, not as '" + std::string(name) + "'");
+  }
+  return nullptr;
+}
+
+// HloModuleProtoWithConfig is {1: HloModuleProto, 2: config}.
+std::string_view without_config(std::string_view format, std::string_view code) {
+  if (format != "hlo_with_config") return code;
+  WireReader reader(code);
+  while (reader.next())
+    if (reader.field() == 1) return reader.bytes();
+  return code;
+}
+
+struct Module {
+  collet_module* handle = nullptr;
+  ~Module() { collet_module_release(handle); }
+};
+
+struct Blob {
+  collet_blob* handle = nullptr;
+  ~Blob() { collet_blob_release(handle); }
+};
+
+PJRT_Error* read(std::string_view format, std::string_view code, Module& out) {
+  collet_read_options options{};
+  options.struct_size = sizeof options;
+  COLLET_PJRT_CHECK(format_of(format, code, options.format));
+  code = without_config(format, code);
+  Blob messages;
+  collet_error failure{};
+  const collet_status status =
+      collet_module_read(code.data(), code.size(), &options, &out.handle, &messages.handle, &failure);
+  if (status == COLLET_OK) return nullptr;
+  // The first message stands in `failure`, perhaps cut; the list of all has it whole.
+  std::string text = failure.message;
+  if (messages.handle && collet_blob_size(messages.handle) > text.size()) text = collet_blob_data(messages.handle);
+  return from_collet(status, text.c_str());
+}
+
+// FNV-1a over all that the outcome depends on, twice with other beginnings.
+std::string fingerprint_of(const Compiled& c) {
+  std::array<uint64_t, 2> hash = {14695981039346656037ull, 0x9E3779B97F4A7C15ull};
+  for (const std::string_view text :
+       {std::string_view(c.code), std::string_view(c.raw_options), std::string_view(c.client->version)})
+    for (const char byte : text)
+      for (uint64_t& h : hash) h = (h ^ static_cast<unsigned char>(byte)) * 1099511628211ull;
+  std::array<char, 33> out{};
+  std::snprintf(out.data(), out.size(), "%016llx%016llx", static_cast<unsigned long long>(hash[0]),
+                static_cast<unsigned long long>(hash[1]));
+  return out.data();
+}
+
+PJRT_Error* assign(PJRT_Client& client, CompileOptions& options) {
+  const uint32_t participants = options.replicas * options.partitions;
+  if (options.assignment.empty())
+    for (uint32_t i = 0; i < participants; ++i) options.assignment.push_back(i);
+  for (const uint32_t device : options.assignment)
+    if (device >= client.devices.size())
+      return invalid_argument("the program is assigned to device " + std::to_string(device) + "; there are " +
+                              std::to_string(client.devices.size()));
+  return nullptr;
+}
+
+PJRT_NamedValue cost(const char* name, double value) {
+  PJRT_NamedValue out{};
+  out.struct_size = sizeof out;
+  out.name = name;
+  out.name_size = std::strlen(name);
+  out.type = PJRT_NamedValue_kFloat;
+  out.float_value = static_cast<float>(value);
+  out.value_size = 1;
+  return out;
+}
+
+PJRT_Error* describe(Compiled& c) {
+  collet_executable_facts facts{};
+  facts.struct_size = sizeof facts;
+  COLLET_PJRT_TRY(collet_executable_facts_get(c.handle, &facts, &failure));
+  c.arguments = facts.argument_count;
+  for (const uint32_t d : c.options.assignment) c.devices.push_back(c.client->devices[d]);
+  const std::string& kind = c.devices[0]->default_memory->kind;
+  for (uint32_t i = 0; i < facts.result_count; ++i) {
+    const collet_array_type type = collet_executable_result(c.handle, i);
+    c.output_types.push_back(from_collet(type.element));
+    c.output_dims.insert(c.output_dims.end(), type.dims, type.dims + type.rank);
+    c.output_ranks.push_back(type.rank);
+    c.output_layouts.push_back(row_major(type.rank));
+  }
+  for (uint32_t i = 0; i < facts.argument_count; ++i)
+    c.parameter_layouts.push_back(row_major(collet_executable_argument(c.handle, i).rank));
+  c.output_kinds.assign(facts.result_count, kind.c_str());
+  c.output_kind_sizes.assign(facts.result_count, kind.size());
+  c.parameter_kinds.assign(facts.argument_count, kind.c_str());
+  c.parameter_kind_sizes.assign(facts.argument_count, kind.size());
+  for (uint32_t r = 0; r < c.options.replicas; ++r)
+    for (uint32_t p = 0; p < c.options.partitions; ++p) {
+      c.logical_ids.push_back(static_cast<int>(r));
+      c.logical_ids.push_back(static_cast<int>(p));
+    }
+  c.assignment = write_assignment(c.options);
+  if (facts.traffic_bytes) c.costs.push_back(cost("bytes accessed", static_cast<double>(facts.traffic_bytes)));
+  c.fingerprint = fingerprint_of(c);
+  c.name = "main_" + c.fingerprint.substr(0, 8);
+  return nullptr;
+}
+
+}  // namespace
+
+PJRT_Error* compile(PJRT_Client& client, std::string_view format, std::string_view code, std::string_view options,
+                    std::shared_ptr<Compiled>& out) {
+  auto c = std::make_shared<Compiled>();
+  c->client = &client;
+  c->raw_options = options;
+  c->code = code;
+  c->format = format;
+  COLLET_PJRT_CHECK(read_compile_options(options, c->options));
+  COLLET_PJRT_CHECK(assign(client, c->options));
+  if (c->options.partitions > 1)
+    return unimplemented("a program of " + std::to_string(c->options.partitions) +
+                         " partitions needs a partitioner, which is not there yet");
+  Module module;
+  COLLET_PJRT_CHECK(read(format, code, module));
+  collet_compile_request request{};
+  request.struct_size = sizeof request;
+  request.replica_count = c->options.replicas;
+  request.partition_count = c->options.partitions;
+  request.assignment_count = static_cast<uint32_t>(c->options.assignment.size());
+  request.assignment = c->options.assignment.data();
+  COLLET_PJRT_TRY(collet_compile(client.handle, module.handle, &request, &c->handle, &failure));
+  COLLET_PJRT_CHECK(describe(*c));
+  out = std::move(c);
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Client_Compile_Args& args) {
+  const PJRT_Program program = copy_of(*args.program);
+  std::shared_ptr<Compiled> compiled;
+  COLLET_PJRT_CHECK(compile(*args.client, {program.format, program.format_size}, {program.code, program.code_size},
+                            {args.compile_options, args.compile_options_size}, compiled));
+  args.executable = new PJRT_LoadedExecutable{std::move(compiled)};
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Compile_Args& args) {
+  if (!args.client) return unimplemented("compiling for a topology without a client");
+  const PJRT_Program program = copy_of(*args.program);
+  std::shared_ptr<Compiled> compiled;
+  COLLET_PJRT_CHECK(compile(*args.client, {program.format, program.format_size}, {program.code, program.code_size},
+                            {args.compile_options, args.compile_options_size}, compiled));
+  args.executable = new PJRT_Executable{std::move(compiled)};
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Client_Load_Args& args) {
+  args.loaded_executable = new PJRT_LoadedExecutable{args.executable->program};
+  return nullptr;
+}
+
+}  // namespace collet::pjrt

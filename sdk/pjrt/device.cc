@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "sdk/pjrt/call.h"
+#include "sdk/pjrt/client.h"
+
+namespace collet::pjrt {
+namespace {
+
+void* get_user_data(PJRT_Memory* memory, const void* key) {
+  auto* m = static_cast<Memory*>(memory);
+  const std::lock_guard lock(m->mutex);
+  const auto found = m->user_data.find(key);
+  return found == m->user_data.end() ? nullptr : found->second.data;
+}
+
+void set_user_data(PJRT_Memory* memory, const void* key, void* data, void (*destroy)(void*)) {
+  auto* m = static_cast<Memory*>(memory);
+  Memory::UserData old{};
+  {
+    const std::lock_guard lock(m->mutex);
+    old = std::exchange(m->user_data[key], Memory::UserData{data, destroy});
+  }
+  if (old.data && old.destroy) old.destroy(old.data);
+}
+
+constexpr PJRT_Memory_FunctionTable kTable = {sizeof(PJRT_Memory_FunctionTable), nullptr, sizeof(Memory), get_user_data,
+                                              set_user_data};
+
+// The same number for the same kind, in every process.
+int number_of_kind(const std::string& kind) {
+  uint32_t hash = 2166136261u;
+  for (const char c : kind) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return static_cast<int>(hash & 0x7fffffff);
+}
+
+void text(const std::string& from, const char*& data, size_t& size) {
+  data = from.c_str();
+  size = from.size();
+}
+
+}  // namespace
+
+Memory::Memory(PJRT_Device* of_device, uint32_t space_number, int number, const char* kind_name)
+    : PJRT_Memory{&kTable},
+      device(of_device),
+      space(space_number),
+      id(number),
+      kind_id(number_of_kind(kind_name)),
+      kind(kind_name),
+      text(of_device->description.text + "/" + kind_name) {}
+
+Memory::~Memory() {
+  for (const auto& [key, value] : user_data)
+    if (value.data && value.destroy) value.destroy(value.data);
+}
+
+PJRT_Error* call(PJRT_DeviceDescription_Id_Args& args) {
+  args.id = args.device_description->id;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_DeviceDescription_ProcessIndex_Args& args) {
+  args.process_index = 0;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_DeviceDescription_Attributes_Args& args) {
+  args.attributes = args.device_description->attributes.data();
+  args.num_attributes = args.device_description->attributes.size();
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_DeviceDescription_Kind_Args& args) {
+  text(args.device_description->kind, args.device_kind, args.device_kind_size);
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_DeviceDescription_DebugString_Args& args) {
+  text(args.device_description->debug_text, args.debug_string, args.debug_string_size);
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_DeviceDescription_ToString_Args& args) {
+  text(args.device_description->text, args.to_string, args.to_string_size);
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Device_GetDescription_Args& args) {
+  args.device_description = &args.device->description;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Device_IsAddressable_Args& args) {
+  args.is_addressable = true;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Device_LocalHardwareId_Args& args) {
+  args.local_hardware_id = static_cast<int>(args.device->number);
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Device_AddressableMemories_Args& args) {
+  args.memories = args.device->memories.data();
+  args.num_memories = args.device->memories.size();
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Device_DefaultMemory_Args& args) {
+  args.memory = args.device->default_memory;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Device_MemoryStats_Args& args) {
+  collet_client_device_info info{};
+  info.struct_size = sizeof info;
+  COLLET_PJRT_TRY(collet_client_device_info_get(args.device->client->handle, args.device->number, &info, &failure));
+  args.bytes_in_use = static_cast<int64_t>(info.bytes_in_use);
+  args.peak_bytes_in_use = static_cast<int64_t>(info.peak_bytes);
+  args.peak_bytes_in_use_is_set = true;
+  args.bytes_limit = static_cast<int64_t>(info.capacity);
+  args.bytes_limit_is_set = info.capacity != 0;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Device_ClearMemoryStats_Args&) {
+  return unimplemented("memory statistics cannot be cleared");
+}
+
+PJRT_Error* call(PJRT_Device_GetAttributes_Args& args) {
+  args.attributes = args.device->description.attributes.data();
+  args.num_attributes = args.device->description.attributes.size();
+  args.device_attributes = nullptr;
+  args.attributes_deleter = [](PJRT_Device_Attributes*) {};
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Memory_Id_Args& args) {
+  args.id = static_cast<Memory*>(args.memory)->id;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Memory_Kind_Args& args) {
+  text(static_cast<Memory*>(args.memory)->kind, args.kind, args.kind_size);
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Memory_Kind_Id_Args& args) {
+  args.kind_id = static_cast<Memory*>(args.memory)->kind_id;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Memory_DebugString_Args& args) {
+  text(static_cast<Memory*>(args.memory)->text, args.debug_string, args.debug_string_size);
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Memory_ToString_Args& args) {
+  text(static_cast<Memory*>(args.memory)->text, args.to_string, args.to_string_size);
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Memory_AddressableByDevices_Args& args) {
+  args.devices = &static_cast<Memory*>(args.memory)->device;
+  args.num_devices = 1;
+  return nullptr;
+}
+
+}  // namespace collet::pjrt

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/pjrt/executable.h"
+
+#include <algorithm>
+
+#include "sdk/pjrt/call.h"
+#include "sdk/pjrt/wire.h"
+
+namespace collet::pjrt {
+namespace {
+
+constexpr std::string_view kMagic = "collet executable 1\n";
+
+uint64_t dense_bytes(const collet_array_type& type) {
+  uint64_t bytes = collet_type_bytes(type.element);
+  for (uint32_t d = 0; d < type.rank; ++d) bytes *= static_cast<uint64_t>(type.dims[d]);
+  return bytes;
+}
+
+// What an executable is made from: reading it back compiles again, through libcollet's cache on disk.
+std::string serialize(const Compiled& c) {
+  std::string out(kMagic);
+  put_bytes(out, 1, c.format);
+  put_bytes(out, 2, c.raw_options);
+  put_bytes(out, 3, c.client->version);
+  put_bytes(out, 4, c.code);
+  return out;
+}
+
+}  // namespace
+}  // namespace collet::pjrt
+
+struct PJRT_SerializedExecutable {
+  std::string bytes;
+};
+struct PJRT_SerializedCompileOptions {};
+struct PJRT_DeviceAssignmentSerialized {};
+
+namespace collet::pjrt {
+
+PJRT_Error* call(PJRT_Executable_Destroy_Args& args) {
+  delete args.executable;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_Name_Args& args) {
+  args.executable_name = args.executable->program->name.c_str();
+  args.executable_name_size = args.executable->program->name.size();
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_NumReplicas_Args& args) {
+  args.num_replicas = args.executable->program->options.replicas;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_NumPartitions_Args& args) {
+  args.num_partitions = args.executable->program->options.partitions;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_NumOutputs_Args& args) {
+  args.num_outputs = args.executable->program->output_types.size();
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args& args) {
+  args.size_in_bytes = -1;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_GetCostAnalysis_Args& args) {
+  args.properties = args.executable->program->costs.data();
+  args.num_properties = args.executable->program->costs.size();
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_OutputMemoryKinds_Args& args) {
+  const Compiled& c = *args.executable->program;
+  args.num_outputs = c.output_kinds.size();
+  args.memory_kinds = c.output_kinds.data();
+  args.memory_kind_sizes = c.output_kind_sizes.data();
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_ParameterMemoryKinds_Args& args) {
+  const Compiled& c = *args.executable->program;
+  args.num_parameters = c.parameter_kinds.size();
+  args.memory_kinds = c.parameter_kinds.data();
+  args.memory_kind_sizes = c.parameter_kind_sizes.data();
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_OutputElementTypes_Args& args) {
+  Compiled& c = *args.executable->program;
+  args.output_types = c.output_types.data();
+  args.num_output_types = c.output_types.size();
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_OutputDimensions_Args& args) {
+  const Compiled& c = *args.executable->program;
+  args.num_outputs = c.output_ranks.size();
+  args.dims = c.output_dims.data();
+  args.dim_sizes = c.output_ranks.data();
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_OptimizedProgram_Args& args) {
+  const Compiled& c = *args.executable->program;
+  if (!args.program) return invalid_argument("no program to fill");
+  PJRT_Program& out = *args.program;
+  out.format = c.format.c_str();
+  out.format_size = c.format.size();
+  if (out.code) {
+    if (out.code_size < c.code.size()) return invalid_argument("no room for the program");
+    std::memcpy(out.code, c.code.data(), c.code.size());
+  }
+  out.code_size = c.code.size();
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_Serialize_Args& args) {
+  auto* out = new PJRT_SerializedExecutable{serialize(*args.executable->program)};
+  args.serialized_bytes = out->bytes.data();
+  args.serialized_bytes_size = out->bytes.size();
+  args.serialized_executable = out;
+  args.serialized_executable_deleter = [](PJRT_SerializedExecutable* e) { delete e; };
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_DeserializeAndLoad_Args& args) {
+  std::string_view bytes(args.serialized_executable, args.serialized_executable_size);
+  if (!bytes.starts_with(kMagic)) return invalid_argument("these bytes are no executable of this plugin");
+  WireReader reader(bytes.substr(kMagic.size()));
+  std::string_view format, options, version, code;
+  while (reader.next()) {
+    if (reader.field() == 1) format = reader.bytes();
+    if (reader.field() == 2) options = reader.bytes();
+    if (reader.field() == 3) version = reader.bytes();
+    if (reader.field() == 4) code = reader.bytes();
+  }
+  if (!reader.ok()) return invalid_argument("the executable is damaged");
+  if (version != args.client->version)
+    return failed_precondition("the executable was made by " + std::string(version) + "; this is " +
+                               args.client->version);
+  if (args.overridden_serialized_compile_options_size)
+    options = {args.overridden_serialized_compile_options, args.overridden_serialized_compile_options_size};
+  std::shared_ptr<Compiled> compiled;
+  COLLET_PJRT_CHECK(compile(*args.client, format, code, options, compiled));
+  args.loaded_executable = new PJRT_LoadedExecutable{std::move(compiled)};
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_Fingerprint_Args& args) {
+  args.executable_fingerprint = args.executable->program->fingerprint.c_str();
+  args.executable_fingerprint_size = args.executable->program->fingerprint.size();
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_GetCompileOptions_Args& args) {
+  args.serialized_bytes = args.executable->program->raw_options.data();
+  args.serialized_bytes_size = args.executable->program->raw_options.size();
+  args.serialized_compile_options = nullptr;
+  args.serialized_compile_options_deleter = [](PJRT_SerializedCompileOptions*) {};
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_Executable_GetCompiledMemoryStats_Args& args) {
+  const Compiled& c = *args.executable->program;
+  collet_executable_facts facts{};
+  facts.struct_size = sizeof facts;
+  COLLET_PJRT_TRY(collet_executable_facts_get(c.handle, &facts, &failure));
+  uint64_t in = 0, out = 0, shared = 0;
+  for (uint32_t i = 0; i < facts.argument_count; ++i) {
+    const uint64_t bytes = dense_bytes(collet_executable_argument(c.handle, i));
+    in += bytes;
+    if (collet_executable_donates(c.handle, i)) shared += bytes;
+  }
+  for (uint32_t i = 0; i < facts.result_count; ++i) out += dense_bytes(collet_executable_result(c.handle, i));
+  args.argument_size_in_bytes = static_cast<int64_t>(in);
+  args.output_size_in_bytes = static_cast<int64_t>(out);
+  args.alias_size_in_bytes = static_cast<int64_t>(std::min(shared, out));
+  args.temp_size_in_bytes = static_cast<int64_t>(facts.workspace_bytes);
+  args.peak_memory_in_bytes =
+      args.argument_size_in_bytes + args.output_size_in_bytes - args.alias_size_in_bytes + args.temp_size_in_bytes;
+  args.total_size_in_bytes = args.peak_memory_in_bytes;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_LoadedExecutable_Destroy_Args& args) {
+  delete args.executable;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_LoadedExecutable_GetExecutable_Args& args) {
+  args.executable = new PJRT_Executable{args.loaded_executable->program};
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_LoadedExecutable_AddressableDevices_Args& args) {
+  args.addressable_devices = args.executable->program->devices.data();
+  args.num_addressable_devices = args.executable->program->devices.size();
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args& args) {
+  Compiled& c = *args.executable->program;
+  args.addressable_device_logical_ids = reinterpret_cast<PJRT_LogicalDeviceIds*>(c.logical_ids.data());
+  args.num_addressable_device_logical_ids = c.logical_ids.size() / 2;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_LoadedExecutable_GetDeviceAssignment_Args& args) {
+  args.serialized_bytes = args.executable->program->assignment.data();
+  args.serialized_bytes_size = args.executable->program->assignment.size();
+  args.serialized_device_assignment = nullptr;
+  args.serialized_device_assignment_deleter = [](PJRT_DeviceAssignmentSerialized*) {};
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_LoadedExecutable_Delete_Args& args) {
+  args.executable->deleted = true;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_LoadedExecutable_IsDeleted_Args& args) {
+  args.is_deleted = args.executable->deleted;
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_LoadedExecutable_Fingerprint_Args& args) {
+  args.executable_fingerprint = args.executable->program->fingerprint.c_str();
+  args.executable_fingerprint_size = args.executable->program->fingerprint.size();
+  return nullptr;
+}
+
+}  // namespace collet::pjrt

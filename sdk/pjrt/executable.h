@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/collet.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sdk/pjrt/api/extensions.h"
+#include "sdk/pjrt/client.h"
+#include "sdk/pjrt/compile_options.h"
+
+namespace collet::pjrt {
+
+/// A compiled program, shared by the handles that callers hold.
+struct Compiled {
+  PJRT_Client* client = nullptr;
+  collet_executable* handle = nullptr;
+  CompileOptions options;
+  std::string raw_options;  ///< as they came
+  std::string code;         ///< as it came
+  std::string format;       ///< likewise
+  std::string name;
+  std::string fingerprint;
+  std::string assignment;  ///< DeviceAssignmentProto
+
+  uint32_t arguments = 0;
+  std::vector<PJRT_Buffer_Type> output_types;
+  std::vector<int64_t> output_dims;
+  std::vector<size_t> output_ranks;
+  std::vector<const char*> output_kinds;
+  std::vector<size_t> output_kind_sizes;
+  std::vector<const char*> parameter_kinds;
+  std::vector<size_t> parameter_kind_sizes;
+  std::vector<PJRT_Layouts_MemoryLayout*> output_layouts;
+  std::vector<PJRT_Layouts_MemoryLayout*> parameter_layouts;
+  std::vector<PJRT_Device*> devices;
+  std::vector<int> logical_ids;  ///< replica, partition; replica, partition; ...
+  std::vector<PJRT_NamedValue> costs;
+
+  Compiled() = default;
+  Compiled(const Compiled&) = delete;
+  Compiled& operator=(const Compiled&) = delete;
+  ~Compiled() { collet_executable_release(handle); }
+};
+
+/// Compiles a program in one of the formats.
+PJRT_Error* compile(PJRT_Client& client, std::string_view format, std::string_view code, std::string_view options,
+                    std::shared_ptr<Compiled>& out);
+
+}  // namespace collet::pjrt
+
+struct PJRT_Executable {
+  std::shared_ptr<collet::pjrt::Compiled> program;
+};
+
+struct PJRT_LoadedExecutable {
+  std::shared_ptr<collet::pjrt::Compiled> program;
+  std::atomic<bool> deleted = false;
+};

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "sdk/pjrt/buffer.h"
+#include "sdk/pjrt/call.h"
+#include "sdk/pjrt/event.h"
+#include "sdk/pjrt/executable.h"
+
+namespace collet::pjrt {
+namespace {
+
+// A list that needs the heap only when it is long.
+template <typename T>
+class List {
+ public:
+  explicit List(size_t size) : size_(size) {
+    if (size > few_.size()) many_ = std::make_unique<T[]>(size);
+  }
+  T* data() { return many_ ? many_.get() : few_.data(); }
+  T& operator[](size_t i) { return data()[i]; }
+  size_t size() const { return size_; }
+
+ private:
+  size_t size_;
+  std::array<T, 32> few_{};
+  std::unique_ptr<T[]> many_;
+};
+
+PJRT_Error* check(const PJRT_LoadedExecutable_Execute_Args& args, const PJRT_ExecuteOptions& options,
+                  const Compiled& c) {
+  if (args.executable->deleted) return failed_precondition("the executable was deleted");
+  if (args.num_devices != c.devices.size())
+    return invalid_argument("the program runs on " + std::to_string(c.devices.size()) + " devices, not on " +
+                            std::to_string(args.num_devices));
+  if (args.num_args != c.arguments)
+    return invalid_argument("the program takes " + std::to_string(c.arguments) + " arguments; " +
+                            std::to_string(args.num_args) + " were given");
+  if (args.execute_device && args.execute_device != c.devices[0])
+    return unimplemented("the program was compiled for another device than it is to run on");
+  if (options.num_send_ops || options.num_recv_ops) return unimplemented("host send and receive");
+  return nullptr;
+}
+
+// Arguments that must survive: those that the caller names, and those with a view of the host's.
+void keep_alive(const PJRT_LoadedExecutable_Execute_Args& args, const PJRT_ExecuteOptions& options, const Compiled& c,
+                std::vector<uint32_t>& out) {
+  for (size_t i = 0; i < options.num_non_donatable_input_indices; ++i)
+    out.push_back(static_cast<uint32_t>(options.non_donatable_input_indices[i]));
+  for (uint32_t i = 0; i < c.arguments; ++i) {
+    if (!collet_executable_donates(c.handle, i)) continue;
+    for (size_t d = 0; d < args.num_devices; ++d) {
+      PJRT_Buffer* buffer = args.argument_lists[d][i];
+      const std::lock_guard lock(buffer->mutex);
+      if (buffer->views) {
+        out.push_back(i);
+        break;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
+  const Compiled& c = *args.executable->program;
+  PJRT_ExecuteOptions options{};
+  if (args.options) options = copy_of(*args.options);
+  COLLET_PJRT_CHECK(check(args, options, c));
+  const size_t devices = args.num_devices, results = c.output_types.size();
+
+  List<collet_buffer*> arguments(devices * c.arguments), made(devices * results);
+  for (size_t d = 0; d < devices; ++d)
+    for (uint32_t i = 0; i < c.arguments; ++i) {
+      const PJRT_Buffer& buffer = *args.argument_lists[d][i];
+      if (buffer.deleted) return failed_precondition("argument " + std::to_string(i) + " was deleted or donated");
+      if (buffer.memory->device != c.devices[d])
+        return invalid_argument("argument " + std::to_string(i) + " is on " + buffer.memory->device->description.text +
+                                "; the program runs on " + c.devices[d]->description.text);
+      arguments[d * c.arguments + i] = buffer.handle;
+    }
+  std::vector<uint32_t> kept;
+  keep_alive(args, options, c, kept);
+  collet_execute_options run{};
+  run.struct_size = sizeof run;
+  run.non_donatable = kept.data();
+  run.non_donatable_count = static_cast<uint32_t>(kept.size());
+  run.synchronous = results == 0;  // no result to wait for
+  COLLET_PJRT_TRY(collet_execute(c.handle, &run, arguments.data(), made.data(), &failure));
+
+  for (size_t d = 0; d < devices; ++d) {
+    Memory* memory = c.devices[d]->default_memory;
+    for (size_t i = 0; i < results; ++i) args.output_lists[d][i] = new PJRT_Buffer(made[d * results + i], memory);
+    if (args.device_complete_events)
+      args.device_complete_events[d] = results ? event_of(collet_buffer_ready(made[d * results])) : ready_event();
+  }
+  return nullptr;
+}
+
+}  // namespace collet::pjrt

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "sdk/pjrt/api/extensions.h"
+#include "sdk/pjrt/api/table.h"
+#include "sdk/pjrt/compile_options.h"
+#include "sdk/pjrt/wire.h"
+
+/// \file
+/// The plugin as a frontend sees it: loaded by path, called through its table.
+
+namespace collet::pjrt {
+namespace {
+
+const PJRT_Api* api() {
+  static const PJRT_Api* const table = [] {
+    void* library = dlopen(COLLET_PJRT_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    EXPECT_NE(library, nullptr) << dlerror();
+    auto* get = reinterpret_cast<const PJRT_Api* (*)()>(dlsym(library, "GetPjrtApi"));
+    EXPECT_NE(get, nullptr);
+    return get();
+  }();
+  return table;
+}
+
+template <typename Args>
+Args args_of() {
+  Args args{};
+  args.struct_size = sizeof(Args);
+  return args;
+}
+
+// Code and message of an error, which is destroyed; OK for null.
+std::pair<int, std::string> outcome(PJRT_Error* error) {
+  if (!error) return {PJRT_Error_Code_OK, ""};
+  auto code = args_of<PJRT_Error_GetCode_Args>();
+  code.error = error;
+  EXPECT_EQ(api()->PJRT_Error_GetCode(&code), nullptr);
+  auto message = args_of<PJRT_Error_Message_Args>();
+  message.error = error;
+  api()->PJRT_Error_Message(&message);
+  std::pair<int, std::string> out = {code.code, std::string(message.message, message.message_size)};
+  EXPECT_EQ(error->vtable->get_code(error), code.code);
+  auto destroy = args_of<PJRT_Error_Destroy_Args>();
+  destroy.error = error;
+  api()->PJRT_Error_Destroy(&destroy);
+  return out;
+}
+
+void expect_ok(PJRT_Error* error) {
+  const auto [code, message] = outcome(error);
+  EXPECT_EQ(code, PJRT_Error_Code_OK) << message;
+}
+
+void await(PJRT_Event* event) {
+  auto wait = args_of<PJRT_Event_Await_Args>();
+  wait.event = event;
+  expect_ok(api()->PJRT_Event_Await(&wait));
+  auto destroy = args_of<PJRT_Event_Destroy_Args>();
+  destroy.event = event;
+  expect_ok(api()->PJRT_Event_Destroy(&destroy));
+}
+
+class Plugin : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto create = args_of<PJRT_Client_Create_Args>();
+    PJRT_NamedValue backend{};
+    backend.struct_size = sizeof backend;
+    backend.name = "backend";
+    backend.name_size = 7;
+    backend.type = PJRT_NamedValue_kString;
+    backend.string_value = "interpreter";
+    backend.value_size = 11;
+    create.create_options = &backend;
+    create.num_options = 1;
+    expect_ok(api()->PJRT_Client_Create(&create));
+    client = create.client;
+    ASSERT_NE(client, nullptr);
+    auto devices = args_of<PJRT_Client_AddressableDevices_Args>();
+    devices.client = client;
+    expect_ok(api()->PJRT_Client_AddressableDevices(&devices));
+    ASSERT_GE(devices.num_addressable_devices, 1u);
+    device = devices.addressable_devices[0];
+  }
+
+  void TearDown() override {
+    auto destroy = args_of<PJRT_Client_Destroy_Args>();
+    destroy.client = client;
+    expect_ok(api()->PJRT_Client_Destroy(&destroy));
+  }
+
+  PJRT_Buffer* upload(const float* data, std::vector<int64_t> dims, std::vector<int64_t> strides = {}) {
+    auto from = args_of<PJRT_Client_BufferFromHostBuffer_Args>();
+    from.client = client;
+    from.data = data;
+    from.type = PJRT_Buffer_Type_F32;
+    from.dims = dims.data();
+    from.num_dims = dims.size();
+    from.byte_strides = strides.data();
+    from.num_byte_strides = strides.size();
+    from.device = device;
+    expect_ok(api()->PJRT_Client_BufferFromHostBuffer(&from));
+    await(from.done_with_host_buffer);
+    return from.buffer;
+  }
+
+  std::vector<float> download(PJRT_Buffer* buffer) {
+    auto to = args_of<PJRT_Buffer_ToHostBuffer_Args>();
+    to.src = buffer;
+    expect_ok(api()->PJRT_Buffer_ToHostBuffer(&to));
+    std::vector<float> out(to.dst_size / sizeof(float));
+    to.dst = out.data();
+    expect_ok(api()->PJRT_Buffer_ToHostBuffer(&to));
+    await(to.event);
+    return out;
+  }
+
+  void destroy(PJRT_Buffer* buffer) {
+    auto args = args_of<PJRT_Buffer_Destroy_Args>();
+    args.buffer = buffer;
+    expect_ok(api()->PJRT_Buffer_Destroy(&args));
+  }
+
+  PJRT_Error* compile(std::string code, const std::string& format, const std::string& options,
+                      PJRT_LoadedExecutable** out) {
+    PJRT_Program program{};
+    program.struct_size = sizeof program;
+    program.code = code.data();
+    program.code_size = code.size();
+    program.format = format.data();
+    program.format_size = format.size();
+    auto args = args_of<PJRT_Client_Compile_Args>();
+    args.client = client;
+    args.program = &program;
+    args.compile_options = options.data();
+    args.compile_options_size = options.size();
+    PJRT_Error* error = api()->PJRT_Client_Compile(&args);
+    *out = args.executable;
+    return error;
+  }
+
+  PJRT_Client* client = nullptr;
+  PJRT_Device* device = nullptr;
+};
+
+constexpr const char* kDouble = R"(
+module @twice {
+  func.func public @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+    %y = stablehlo.add %x, %x : tensor<2x3xf32>
+    return %y : tensor<2x3xf32>
+  }
+})";
+
+TEST(PjrtTable, EveryFunctionIsThere) {
+  EXPECT_EQ(api()->pjrt_api_version.major_version, 0);
+  EXPECT_EQ(api()->pjrt_api_version.minor_version, PJRT_API_MINOR);
+#define PJRT_FUNCTION(name, last, least, size) EXPECT_NE(api()->PJRT_##name, nullptr) << #name;
+#include "sdk/pjrt/api/functions.def"
+  EXPECT_EQ(sizeof(PJRT_Api), 40 + 138 * sizeof(void*));
+}
+
+TEST(PjrtTable, StructsOfOlderAndNewerCallers) {
+  // An older caller's struct ends before the fields that came later, and a guard stands where they would be.
+  struct Longer {
+    PJRT_Plugin_Attributes_Args args;
+    uint64_t guard[4];
+  } longer{};
+  longer.args.struct_size = sizeof longer;
+  longer.guard[0] = 42;
+  expect_ok(api()->PJRT_Plugin_Attributes(&longer.args));
+  EXPECT_EQ(longer.guard[0], 42u);
+  EXPECT_GE(longer.args.num_attributes, 1u);
+
+  auto shorter = args_of<PJRT_Client_Create_Args>();
+  shorter.struct_size = offsetof(PJRT_Client_Create_Args, kv_try_get_callback);
+  shorter.kv_try_get_user_arg = &shorter;
+  PJRT_NamedValue name{};
+  name.struct_size = sizeof name;
+  name.name = "backend";
+  name.name_size = 7;
+  name.string_value = "interpreter";
+  name.value_size = 11;
+  shorter.create_options = &name;
+  shorter.num_options = 1;
+  expect_ok(api()->PJRT_Client_Create(&shorter));
+  EXPECT_EQ(shorter.kv_try_get_user_arg, &shorter);
+  auto destroy = args_of<PJRT_Client_Destroy_Args>();
+  destroy.client = shorter.client;
+  expect_ok(api()->PJRT_Client_Destroy(&destroy));
+
+  auto too_short = args_of<PJRT_Client_Create_Args>();
+  too_short.struct_size = 16;
+  EXPECT_EQ(outcome(api()->PJRT_Client_Create(&too_short)).first, PJRT_Error_Code_INVALID_ARGUMENT);
+}
+
+TEST(PjrtTable, WhatIsNotThereSaysSo) {
+  auto args = args_of<PJRT_Client_DmaMap_Args>();
+  const auto [code, message] = outcome(api()->PJRT_Client_DmaMap(&args));
+  EXPECT_EQ(code, PJRT_Error_Code_UNIMPLEMENTED);
+  EXPECT_NE(message.find("PJRT_Client_DmaMap"), std::string::npos);
+}
+
+TEST(PjrtTable, ExtensionChainEnds) {
+  int layouts = 0;
+  for (const PJRT_Extension_Base* e = api()->extension_start; e; e = e->next)
+    layouts += e->type == PJRT_Extension_Type_Layouts;
+  EXPECT_EQ(layouts, 1);
+}
+
+TEST_F(Plugin, StridedArraysArriveAndComeBack) {
+  const float data[6] = {1, 2, 3, 4, 5, 6};
+  PJRT_Buffer* transposed = upload(data, {3, 2}, {4, 12});
+  EXPECT_EQ(download(transposed), (std::vector<float>{1, 4, 2, 5, 3, 6}));
+  PJRT_Buffer* backwards = upload(data + 5, {6}, {-4});
+  EXPECT_EQ(download(backwards), (std::vector<float>{6, 5, 4, 3, 2, 1}));
+  destroy(transposed);
+  destroy(backwards);
+}
+
+TEST_F(Plugin, CompilesAndRuns) {
+  PJRT_LoadedExecutable* executable = nullptr;
+  expect_ok(compile(kDouble, "mlir", "", &executable));
+  ASSERT_NE(executable, nullptr);
+  const float data[6] = {1, 2, 3, 4, 5, 6};
+  PJRT_Buffer* in = upload(data, {2, 3});
+  PJRT_Buffer* const inputs[] = {in};
+  PJRT_Buffer* const* const lists[] = {inputs};
+  PJRT_Buffer* outputs[1] = {};
+  PJRT_Buffer** const output_lists[] = {outputs};
+  PJRT_Event* done[1] = {};
+  auto run = args_of<PJRT_LoadedExecutable_Execute_Args>();
+  PJRT_ExecuteOptions options{};
+  options.struct_size = offsetof(PJRT_ExecuteOptions, context);  // an older caller's
+  run.executable = executable;
+  run.options = &options;
+  run.argument_lists = lists;
+  run.num_devices = 1;
+  run.num_args = 1;
+  run.output_lists = output_lists;
+  run.device_complete_events = done;
+  expect_ok(api()->PJRT_LoadedExecutable_Execute(&run));
+  await(done[0]);
+  EXPECT_EQ(download(outputs[0]), (std::vector<float>{2, 4, 6, 8, 10, 12}));
+  run.num_args = 0;
+  EXPECT_EQ(outcome(api()->PJRT_LoadedExecutable_Execute(&run)).first, PJRT_Error_Code_INVALID_ARGUMENT);
+  destroy(outputs[0]);
+  destroy(in);
+  auto free = args_of<PJRT_LoadedExecutable_Destroy_Args>();
+  free.executable = executable;
+  expect_ok(api()->PJRT_LoadedExecutable_Destroy(&free));
+}
+
+TEST_F(Plugin, BadProgramsAndOptionsAreErrors) {
+  PJRT_LoadedExecutable* executable = nullptr;
+  EXPECT_EQ(outcome(compile("nonsense", "mlir", "", &executable)).first, PJRT_Error_Code_INVALID_ARGUMENT);
+  EXPECT_EQ(outcome(compile(kDouble, "onnx", "", &executable)).first, PJRT_Error_Code_INVALID_ARGUMENT);
+  EXPECT_EQ(outcome(compile(kDouble, "mlir", "\xff\xff\xff", &executable)).first, PJRT_Error_Code_INVALID_ARGUMENT);
+}
+
+TEST_F(Plugin, AViewKeepsADeletedBuffersData) {
+  const float data[2] = {7, 8};
+  PJRT_Buffer* buffer = upload(data, {2});
+  auto hold = args_of<PJRT_Buffer_IncreaseExternalReferenceCount_Args>();
+  hold.buffer = buffer;
+  expect_ok(api()->PJRT_Buffer_IncreaseExternalReferenceCount(&hold));
+  auto pointer = args_of<PJRT_Buffer_UnsafePointer_Args>();
+  pointer.buffer = buffer;
+  expect_ok(api()->PJRT_Buffer_UnsafePointer(&pointer));
+  auto erase = args_of<PJRT_Buffer_Delete_Args>();
+  erase.buffer = buffer;
+  expect_ok(api()->PJRT_Buffer_Delete(&erase));
+  auto is_deleted = args_of<PJRT_Buffer_IsDeleted_Args>();
+  is_deleted.buffer = buffer;
+  expect_ok(api()->PJRT_Buffer_IsDeleted(&is_deleted));
+  EXPECT_TRUE(is_deleted.is_deleted);
+  EXPECT_EQ(reinterpret_cast<const float*>(pointer.buffer_pointer)[1], 8);
+  auto drop = args_of<PJRT_Buffer_DecreaseExternalReferenceCount_Args>();
+  drop.buffer = buffer;
+  expect_ok(api()->PJRT_Buffer_DecreaseExternalReferenceCount(&drop));
+  EXPECT_EQ(outcome(api()->PJRT_Buffer_DecreaseExternalReferenceCount(&drop)).first, PJRT_Error_Code_INVALID_ARGUMENT);
+  destroy(buffer);
+}
+
+TEST_F(Plugin, CallersEventsCallBackAfterTheirEnd) {
+  auto create = args_of<PJRT_Event_Create_Args>();
+  expect_ok(api()->PJRT_Event_Create(&create));
+  int code = -1;
+  auto on_ready = args_of<PJRT_Event_OnReady_Args>();
+  on_ready.event = create.event;
+  on_ready.user_arg = &code;
+  on_ready.callback = [](PJRT_Error* error, void* user) { *static_cast<int*>(user) = outcome(error).first; };
+  expect_ok(api()->PJRT_Event_OnReady(&on_ready));
+  EXPECT_EQ(code, -1);
+  auto set = args_of<PJRT_Event_Set_Args>();
+  set.event = create.event;
+  set.error_code = PJRT_Error_Code_ABORTED;
+  expect_ok(api()->PJRT_Event_Set(&set));
+  EXPECT_EQ(code, PJRT_Error_Code_ABORTED);
+  auto destroy = args_of<PJRT_Event_Destroy_Args>();
+  destroy.event = create.event;
+  expect_ok(api()->PJRT_Event_Destroy(&destroy));
+}
+
+TEST(PjrtOptions, AssignmentsAreReadAndWritten) {
+  CompileOptions options;
+  options.replicas = 2;
+  options.partitions = 2;
+  options.assignment = {0, 1, 200, 3};
+  std::string build, message;
+  put_number(build, 4, 2);
+  put_number(build, 5, 2);
+  put_bytes(build, 9, write_assignment(options));
+  put_bytes(message, 3, build);
+  CompileOptions read;
+  EXPECT_EQ(read_compile_options(message, read), nullptr);
+  EXPECT_EQ(read.replicas, 2u);
+  EXPECT_EQ(read.partitions, 2u);
+  EXPECT_EQ(read.assignment, options.assignment);
+  for (size_t cut = 1; cut < message.size(); ++cut) {
+    CompileOptions any;
+    (void)outcome(read_compile_options(std::string_view(message).substr(0, cut), any));
+  }
+}
+
+}  // namespace
+}  // namespace collet::pjrt

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <cstdlib>
+
+#include "sdk/pjrt/call.h"
+#include "sdk/pjrt/client.h"
+
+namespace collet::pjrt {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+PJRT_Error* to_number(const std::string& name, const std::string& text, uint32_t& out) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, out);
+  if (error != std::errc() || stop != end) return invalid_argument(name + " is not a number: '" + text + "'");
+  return nullptr;
+}
+
+PJRT_Error* to_text(const PJRT_NamedValue& value, const std::string& name, std::string& out) {
+  switch (value.type) {
+    case PJRT_NamedValue_kString:
+      out.assign(value.string_value, value.value_size);
+      return nullptr;
+    case PJRT_NamedValue_kInt64:
+      out = std::to_string(value.int64_value);
+      return nullptr;
+    case PJRT_NamedValue_kFloat:
+      out = std::to_string(value.float_value);
+      return nullptr;
+    case PJRT_NamedValue_kBool:
+      out = value.bool_value ? "1" : "0";
+      return nullptr;
+    case PJRT_NamedValue_kInt64List:
+      for (size_t i = 0; i < value.value_size; ++i) out += (i ? "," : "") + std::to_string(value.int64_array_value[i]);
+      return nullptr;
+  }
+  return invalid_argument("option '" + name + "' has a type that is not known");
+}
+
+// What jax.distributed adds to every client's options: a client of ours is one process.
+bool is_of_the_frontend(const std::string& name) {
+  return name == "node_id" || name == "num_nodes" || name == "partition_index";
+}
+
+}  // namespace
+
+PJRT_Error* read_settings(const PJRT_NamedValue* options, size_t count, Settings& out) {
+  if (std::string platform = environment("COLLET_PLATFORM_NAME"); !platform.empty()) out.platform = platform;
+  out.backend = environment("COLLET_BACKEND");
+  out.fallback = environment("COLLET_FALLBACK");
+  std::string devices = environment("COLLET_DEVICES");
+  std::string devices_name = "COLLET_DEVICES";
+  for (size_t i = 0; i < count; ++i) {
+    const PJRT_NamedValue option = copy_of(options[i]);
+    const std::string name(option.name, option.name_size);
+    std::string text;
+    COLLET_PJRT_CHECK(to_text(option, name, text));
+    if (name == "platform_name") {
+      out.platform = text;
+    } else if (name == "backend") {
+      if (out.backend.empty()) out.backend = text;  // the environment chooses among backends of one installation
+    } else if (name == "fallback") {
+      if (out.fallback.empty()) out.fallback = text;
+    } else if (name == "target") {
+      out.target = text;
+    } else if (name == "device_count") {
+      if (devices.empty()) devices = text, devices_name = "option 'device_count'";
+    } else if (!is_of_the_frontend(name)) {
+      out.others[name] = text;
+    }
+  }
+  if (!devices.empty()) COLLET_PJRT_CHECK(to_number(devices_name, devices, out.device_count));
+  return nullptr;
+}
+
+}  // namespace collet::pjrt
