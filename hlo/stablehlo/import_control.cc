@@ -297,6 +297,18 @@ Status identity(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return {};
 }
 
+/// Casts between the types of two dialects, which are one type here: each operand is the result of its place.
+Status dialect_cast(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  if (op.operands.size() != op.results.size())
+    return invalid_argument("builtin.unrealized_conversion_cast: " + std::to_string(op.operands.size()) +
+                            " operands and " + std::to_string(op.results.size()) + " results");
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    COLLET_ASSIGN(InstrId id, m.value(scope, op, i));
+    scope.values[op.results[i]] = id;
+  }
+  return {};
+}
+
 Status nothing(Importer&, ImportScope&, const mlir::Op&) {
   return {};
 }
@@ -322,6 +334,7 @@ std::span<const ImportRow> import_control_rows() {
       {"check.expect_almost_eq_const", check},
       {"check.expect_close", check},
       {"check.expect_serialized_eq", check},
+      {"builtin.unrealized_conversion_cast", dialect_cast},
       {"sdy.sharding_constraint", identity},
       {"sdy.reshard", identity},
       {"sdy.propagation_barrier", identity},

@@ -147,6 +147,26 @@ INSTANTIATE_TEST_SUITE_P(
         Complaint{"func.func @main() {\n  %0:2 = stablehlo.constant dense<1> : tensor<i32>\n}", 3, "2 are named"},
         Complaint{"", 1, "holds no program"}));
 
+TEST(StableHloImport, CastsBetweenDialectsAreTheirOperands) {
+  auto module = import_text(R"(
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = "builtin.unrealized_conversion_cast"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = "stablehlo.negate"(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+})");
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  for (InstrId id : (*module)->entry_computation().order) {
+    const Op op = (**module)[id].op;
+    EXPECT_TRUE(op == Op::PARAMETER || op == Op::NEGATE);
+  }
+  auto uneven = import_text(R"(
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0:2 = "builtin.unrealized_conversion_cast"(%x) : (tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+  return %0#1 : tensor<2xf32>
+})");
+  EXPECT_FALSE(uneven.ok());
+}
+
 TEST(StableHloImport, RefusesRecursion) {
   auto module = import_text(
       "func.func @main() -> tensor<f32> {\n  %0 = call @main() : () -> tensor<f32>\n"
