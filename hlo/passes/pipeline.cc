@@ -106,6 +106,7 @@ Expected<bool> prepare(Module& module, PassContext& context, const PassObserver&
       "remove_markers",     // copies that only changed a layout are the same array now
       "flatten_tuples",     // after copies of tuples are gone, and barriers are all that is left to hold tuples
       "eliminate_dead",     // elements of tuples that nobody looked at
+      "pad_dynamic",        // what comes after sees static shapes alone
   };
   int number = 0;
   COLLET_TRY(begin(module, observer));

@@ -21,6 +21,11 @@
  *
  * What a program at the joint promises: no tuples, static shapes, dense row-major arrays, regions that see nothing but
  * their own arguments, operands defined before their use, and a schedule: the order of a region's ops.
+ *
+ * A bounded dynamic dimension (f32[<=8]) never comes here. The SDK makes a padded array of the bound's size of it and,
+ * for each such dimension, a scalar of s32 that says how much is in use; ops that would see the padding get it masked
+ * first, by iota, compare and select. A backend needs to do nothing for them. At the program's border an argument fills
+ * its bound, and a result is zero outside of its size.
  */
 
 #include <string.h>
