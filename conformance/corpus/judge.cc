@@ -8,7 +8,6 @@
 #include <functional>
 
 #include "conformance/oracle/bounds.h"
-#include "hlo/base/float_format.h"
 
 namespace collet::conformance {
 namespace {
@@ -100,34 +99,11 @@ Agreement agrees_with_samples(const ModelCase& model, const std::vector<Literal>
 
 }  // namespace
 
-double index_tolerance(Type type) {
-  switch (hlo::real_type(type)) {
-    case Type::F64:
-      return 1e-12;
-    case Type::F32:
-      return 1e-4;
-    case Type::F16:
-      return 2e-3;
-    case Type::BF16:
-      return 2e-2;
-    default:
-      return hlo::is_float(type) ? std::ldexp(1.0, -float_format(static_cast<uint32_t>(type)).mantissa_bits) : 0;
-  }
-}
-
-Agreement agrees_with_index(const std::vector<Literal>& expected, const std::vector<Literal>& got) {
-  Agreement all{count_mismatch(expected.size(), got.size()), 0};
-  if (!all.wrong.empty()) return all;
-  for (size_t i = 0; i < got.size(); ++i) {
-    if (!got[i].shape().same_without_layout(expected[i].shape())) {
-      return {
-          fmt::format("output {} is {}, expected {}", i, got[i].shape().to_string(), expected[i].shape().to_string()),
-          HUGE_VAL};
-    }
-    const double allowed = index_tolerance(expected[i].type()) * largest_magnitude(expected[i]);
-    all = merged(all, compare_elements(i, expected[i], got[i], allowed, [](int64_t k) { return k; }));
-  }
-  return all;
+Agreement agrees_with_index(const std::vector<Literal>& expected, const std::vector<Literal>& got,
+                            const hlo::testing::VariantLists& variants) {
+  hlo::testing::Agreement judged = hlo::testing::agrees_with_index(expected, got, variants);
+  if (judged.agrees) return {.share = judged.worst, .note = std::move(judged.detail)};
+  return {.wrong = std::move(judged.detail), .share = judged.worst};
 }
 
 Agreement agrees_with_model(const ModelCase& model, const std::vector<Literal>& got) {

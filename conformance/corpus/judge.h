@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hlo/ir/literal.h"
+#include "hlo/testing/agreement.h"
 #include "hlo/testing/corpus.h"
 
 /// \file
@@ -16,14 +17,15 @@ namespace collet::conformance {
 /// What came of it: empty `wrong` means agreement.
 struct Agreement {
   std::string wrong;
-  double share = 0;  ///< largest error as a share of what is allowed
+  double share = 0;       ///< largest error as a share of what is allowed
+  std::string note = {};  ///< of an agreement: what the module leaves open, or how it is conditioned
 };
 
 /// Results of another implementation in the same precision: a share of the output's largest finite magnitude that
-/// depends on its type; NaN and infinities in the same places; integers exactly.
-Agreement agrees_with_index(const std::vector<hlo::Literal>& expected, const std::vector<hlo::Literal>& got);
-/// The share of the largest magnitude that is allowed; 0 for types that must agree exactly.
-double index_tolerance(hlo::Type type);
+/// depends on its type; NaN and infinities in the same places; integers exactly. `variants` say how well the module
+/// determines them: see hlo/testing/agreement.h.
+Agreement agrees_with_index(const std::vector<hlo::Literal>& expected, const std::vector<hlo::Literal>& got,
+                            const hlo::testing::VariantLists& variants = {});
 
 /// A float64 sample: within 4 times the error of XLA:CPU, at least 8 ULP of the largest magnitude.
 Agreement agrees_with_model(const hlo::testing::ModelCase& model, const std::vector<hlo::Literal>& got);

@@ -186,6 +186,31 @@ TEST(Reduce, LongSumsKeepTheOrder) {
       "f32[]", "10000", kAdd);
 }
 
+TEST(Reduce, ShortFoldsAndScattersRoundEachStep) {
+  // 2^24 + 1 is 2^24 in f32, ties to even: only sums that are rounded at the end get past it.
+  const std::string big = "z = f32[] constant(16777216)\no = f32[] constant(1)\n";
+  const auto sum = [&](const std::string& n) {
+    return big + "a = f32[" + n +
+           "] broadcast(o), dimensions={}\nROOT r = f32[] reduce(a, z), dimensions={0}, to_apply=add";
+  };
+  expect_value(sum("16"), "f32[]", "16777216", kAdd);
+  expect_value(sum("18"), "f32[]", "16777234", kAdd);
+  expect_value(big +
+                   "a = f32[4] broadcast(o), dimensions={}\n"
+                   "ROOT r = f32[1] reduce-window(a, z), window={size=4}, to_apply=add",
+               "f32[1]", "{16777216}", kAdd);
+  expect_value(big +
+                   "a = f32[2] broadcast(z), dimensions={}\nu = f32[4] broadcast(o), dimensions={}\n"
+                   "i = s32[4,1] constant({{1}, {1}, {1}, {1}})\nROOT r = f32[2] scatter(a, i, u), "
+                   "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, "
+                   "index_vector_dim=1, to_apply=add",
+               "f32[2]", "{16777216, 16777216}", kAdd);
+  expect_value(
+      "a = f32[1,3] constant({{16777216, 1, 1}})\nb = f32[3,1] constant({{1}, {1}, {1}})\n"
+      "ROOT r = f32[1,1] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+      "f32[1,1]", "{{16777216}}");
+}
+
 TEST(Windows, ReduceWindow) {
   const std::string a = "a = s32[5] constant({1, 2, 3, 4, 5})\nz = s32[] constant(0)\n";
   expect_value(a + "ROOT r = s32[3] reduce-window(a, z), window={size=3}, to_apply=addi", "s32[3]", "{6, 9, 12}", kAdd);

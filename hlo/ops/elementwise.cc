@@ -87,30 +87,9 @@ Status verify_compare(const Instruction& instr, const Shape& lhs) {
   const auto& a = instr.as<CompareAttrs>();
   if (static_cast<uint32_t>(a.direction) > static_cast<uint32_t>(Direction::LT))
     return broken(instr.op, "", "no such direction: ", static_cast<int64_t>(a.direction));
-  if (a.type == CompareType::DEFAULT) return ok_status();
-  bool fits = false;
-  switch (kind_of(lhs.type())) {
-    case Kind::Signed:
-      fits = a.type == CompareType::SIGNED;
-      break;
-    case Kind::Unsigned:
-    case Kind::Pred:
-      fits = a.type == CompareType::UNSIGNED;
-      break;
-    case Kind::Float:
-      fits = a.type == CompareType::FLOAT || a.type == CompareType::TOTALORDER;
-      break;
-    case Kind::Complex:
-      fits = a.type == CompareType::FLOAT;
-      break;
-    case Kind::Opaque:
-      break;
-  }
-  if (fits) return ok_status();
-  static constexpr std::string_view kNames[] = {"", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"};
-  const auto index = static_cast<size_t>(a.type);
-  return broken(instr.op, "C3", "comparison type ", index < std::size(kNames) ? kNames[index] : "?",
-                " does not fit operands of ", lhs);
+  // SIGNED, UNSIGNED and FLOAT only repeat the operands' type, which decides also where they contradict it.
+  if (a.type != CompareType::TOTALORDER || is_float(lhs.type())) return ok_status();
+  return broken(instr.op, "C3", "comparison type TOTALORDER does not fit operands of ", lhs);
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ class EvalContext {
   virtual std::pair<uint64_t, uint64_t> next_rng_state(uint64_t delta) = 0;
   /// True when the caller wants to stop; asked in loops.
   virtual bool cancelled() const { return false; }
-  /// Wherever the meaning of an op leaves a choice, take the other one: sums rounded at each step, equal elements of
-  /// sorts that are not stable the other way round, other bytes where nothing is defined.
+  /// Wherever the meaning of an op leaves a choice, take the other one: long sums rounded at each step and short ones at
+  /// the end, equal elements of sorts that are not stable the other way round, other bytes where nothing is defined.
   virtual bool other_choices() const { return false; }
   /// Threads that one op may use.
   virtual int threads() const { return 1; }
@@ -61,6 +61,8 @@ struct EvalInput {
 };
 
 /// What the instruction computes: integers exactly and wrapping, floats in at least double precision and rounded once.
+/// Scatters and folds of up to 16 values are rounded after each value, in row-major order, as their bodies say; longer
+/// folds once.
 /// The module has been verified.
 Expected<Literal> evaluate(const EvalInput& input);
 

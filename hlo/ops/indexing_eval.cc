@@ -118,9 +118,8 @@ class Scatter {
       values_.push_back(pack(in_.operand(k)));
       updates_.push_back(pack(in_.operand(arrays_ + 1 + k)));
     }
-    // One op on one array is folded without rounding in between.
-    const Op op =
-        arrays_ == 1 && !in_.context.other_choices() ? single_op(in_.module, in_.instr.called[0]) : Op::INVALID;
+    // One op on one array needs no body. Each step is rounded; without rounding in between is the other choice.
+    const Op op = arrays_ == 1 ? single_op(in_.module, in_.instr.called[0]) : Op::INVALID;
     const Type type = in_.operand(0).type();
     const Kernel kernel = op != Op::INVALID && type == updates_type() ? find_kernel(op, type) : nullptr;
     const int bits = type_info(type).bits;
@@ -131,10 +130,12 @@ class Scatter {
       if (!locate(walk, at)) continue;
       for (Walk inside(window_, {strides_, window_strides_}); !inside.done(); inside.next()) {
         const int64_t to = at + inside.offset(0), from = walk.offset(1) + inside.offset(1);
-        if (kernel)
-          apply(kernel, bits, values_[0].at(to), values_[0].at(to), updates_[0].at(from), 1);
-        else
+        if (!kernel) {
           COLLET_TRY(combine(body, to, from));
+          continue;
+        }
+        apply(kernel, bits, values_[0].at(to), values_[0].at(to), updates_[0].at(from), 1);
+        if (!in_.context.other_choices()) codec(type).round(values_[0].at(to), 1);
       }
     }
     std::vector<Literal> results;

@@ -35,7 +35,7 @@ struct Space {
   }
 };
 
-/// One op on one array: folded in wide form and rounded once.
+/// One op on one array: a long fold in wide form, rounded once; a short one step by step.
 class FastReduce {
  public:
   FastReduce(const EvalInput& in, Op op, const Space& space)
@@ -52,6 +52,7 @@ class FastReduce {
     reduced_ = space.reduced;
     merge_dims(reduced_, strides);
     reduced_strides_ = strides[0];
+    rounds_ = is_short(product(space.reduced)) && wide_ != Wide::Int;
   }
   explicit operator bool() const { return kernel_; }
 
@@ -61,7 +62,7 @@ class FastReduce {
     const int64_t outputs = out.element_count();
     const bool rows = !reduced_strides_.empty() && reduced_strides_.back() == 1;
     const int64_t work = operand_.element_count();
-    if (rows)
+    if (rows && !rounds_)
       parallel(in_.context, outputs, work, [&](int64_t begin, int64_t end) { fold_rows(to, begin, end); });
     else
       fold_columns(to);
@@ -129,6 +130,7 @@ class FastReduce {
           source_.load(operand_.bytes() + (kept.offset(0) + at * stride + walk.offset(0)) * source_.bytes, stride,
                        x.data(), n);
           combine(acc.data(), x.data(), n);
+          if (rounds_) source_.round(acc.data(), n);
         }
         source_.store(acc.data(), to + o * source_.bytes, 1, n);
         o += n;
@@ -145,6 +147,7 @@ class FastReduce {
   const Space& space_;
   LaneBuffer init_;
   Ints reduced_, reduced_strides_;
+  bool rounds_ = false;
 };
 
 /// Any body, any number of arrays. The order of elements is kept; their grouping is not.

@@ -24,13 +24,14 @@ class ReduceWindow {
         taps_(window_, input_.dims(), output_.dims()),
         strides_(row_major_strides(input_.dims())),
         body_(in.module, in.instr.called[0], in.context) {
-    // One op on one array goes without rounding in between.
+    // One op on one array goes without rounding in between, unless the window is small.
     const Op op = arrays_ == 1 && !in.context.other_choices() ? single_op(in.module, in.instr.called[0]) : Op::INVALID;
     const Type type = in.operand(0).type();
     if (op != Op::INVALID && op_info(op).has(COLLET_OP_COMMUTES) && type == output_.type() &&
         in.operand(1).type() == type)
       kernel_ = find_kernel(op, type);
     bits_ = type_info(type).bits;
+    rounds_ = is_short(product(taps_.sizes()));
   }
 
   Expected<Literal> run() {
@@ -107,6 +108,7 @@ class ReduceWindow {
     if (kernel_) {
       char* acc = static_cast<char*>(body_.argument(0)) + static_cast<size_t>(first) * lane_bytes(values_[0].wide());
       apply(kernel_, bits_, acc, acc, body_.argument(1), count);
+      if (rounds_) codec(in_.operand(0).type()).round(acc, count);
       return ok_status();
     }
     // The body works on lanes 0..count: bring the accumulators there and back.
@@ -179,7 +181,7 @@ class ReduceWindow {
   Body body_;
   Kernel kernel_ = nullptr;
   int bits_ = 0, running_ = -1;
-  bool backwards_ = false;
+  bool backwards_ = false, rounds_ = false;
   std::vector<WideArray> values_;
   std::vector<Literal> results_;
 };
@@ -190,8 +192,9 @@ Expected<Literal> evaluate_select_and_scatter(const EvalInput& in) {
   Body select(in.module, in.instr.called[0], in.context, 1), scatter(in.module, in.instr.called[1], in.context, 1);
   if (select.argument_count() != 2 || scatter.argument_count() != 2)
     return invalid_argument("select and scatter take two scalars");
-  const Op op = single_op(in.module, in.instr.called[1]);  // summed without rounding in between
-  const Kernel kernel = op != Op::INVALID && !in.context.other_choices() ? find_kernel(op, operand.type()) : nullptr;
+  // The other choice: summed without rounding in between.
+  const Op op = in.context.other_choices() ? single_op(in.module, in.instr.called[1]) : Op::INVALID;
+  const Kernel kernel = op != Op::INVALID ? find_kernel(op, operand.type()) : nullptr;
   const WideArray values = pack(operand), updates = pack(source);
   WideArray out(values.wide(), operand.element_count());
   const size_t size = lane_bytes(values.wide());

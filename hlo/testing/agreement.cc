@@ -41,6 +41,10 @@ double largest_finite(const Literal& value) {
   return largest;
 }
 
+bool is_exact(Type type) {
+  return is_integer(type) || type == Type::PRED;
+}
+
 /// A unit in the last place of `type` at `value`.
 double ulp_at(Type type, double value) {
   const FloatFormat format = float_format(static_cast<uint32_t>(real_type(type)));
@@ -76,7 +80,7 @@ class Judge {
   /// Element `i` of `expected` against element `at` of `got`.
   void see(const Literal& expected, int64_t i, const Literal& got, int64_t at) {
     double error;
-    if (is_integer(expected.type()) || expected.type() == Type::PRED)
+    if (is_exact(expected.type()))
       error = expected.as_int(i) == got.as_int(at) ? 0 : INFINITY;
     else
       error = std::max(error_of(expected.as_double(i), got.as_double(at)),
@@ -85,7 +89,7 @@ class Judge {
     if (error <= allowed_) return;
     if (result_.agrees)
       result_.detail = "element " + position(got.shape(), at) + " is " + element(got, at) + ", expected " +
-                       element(expected, i) + " within " + number(allowed_);
+                       element(expected, i) + (is_exact(expected.type()) ? "" : " within " + number(allowed_));
     result_.agrees = false;
     ++bad_;
   }
@@ -111,7 +115,7 @@ double distance(const Literal& a, const Literal& b) {
 }
 
 bool same_element(const Literal& a, const Literal& b, int64_t i) {
-  if (is_integer(a.type()) || a.type() == Type::PRED) return a.as_int(i) == b.as_int(i);
+  if (is_exact(a.type())) return a.as_int(i) == b.as_int(i);
   return error_of(a.as_double(i), b.as_double(i)) == 0 && error_of(a.imaginary(i), b.imaginary(i)) == 0;
 }
 
@@ -137,7 +141,7 @@ std::vector<int64_t> open_elements(const Literal& a, const Literal& b, double al
   if (!a.shape().same_dims(b.shape())) return {};
   for (int64_t i = 0; i < a.element_count(); ++i) {
     if (same_element(a, b, i)) continue;
-    const bool exact = is_integer(a.type()) || a.type() == Type::PRED;
+    const bool exact = is_exact(a.type());
     if (exact || std::fabs(a.as_double(i) - b.as_double(i)) > allowed) differing.push_back(i);
     if (exact || std::isfinite(a.as_double(i)) != std::isfinite(b.as_double(i))) undefined.push_back(i);
   }
@@ -164,7 +168,7 @@ Agreement refusal(std::string detail) {
 Agreement agrees_with_index(const Literal& expected, const Literal& got, const Variants& variants) {
   if (!got.valid() || !got.shape().compatible(expected.shape()))
     return refusal("the result is " + got.shape().to_string() + ", expected " + expected.shape().to_string());
-  const double plain = index_tolerance(expected.type(), largest_finite(expected));
+  const double plain = is_exact(expected.type()) ? 0 : index_tolerance(expected.type(), largest_finite(expected));
   double allowed = plain;
   std::vector<int64_t> open;
   if (variants.reference) {

@@ -87,7 +87,7 @@ bool agrees(const Check& check, const Literal& actual, const Literal& expected, 
     const double x = a.parts[p], y = b.parts[p];
     switch (check.kind) {
       case Check::Kind::Equal:
-        if (!(x == y)) return false;
+        if (!(x == y) && a.bits[p] != b.bits[p]) return false;
         break;
       case Check::Kind::AlmostEqual:
         if (x == y || (std::isnan(x) && std::isnan(y))) break;

@@ -17,7 +17,7 @@ namespace collet::hlo {
 /// One check: entry results `actual` and `expected` are to agree.
 struct Check {
   enum class Kind : uint8_t {
-    Equal,        ///< every element; -0 equals 0, NaN nothing
+    Equal,        ///< every element; -0 equals 0, a NaN only the same bits
     AlmostEqual,  ///< floats within `tolerance`, absolutely; NaN agrees with NaN
     Close         ///< floats at most `max_ulp` representable values apart, complex by parts; NaN agrees with NaN
   };

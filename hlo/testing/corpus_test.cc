@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "hlo/testing/checks.h"
+
 namespace collet::hlo::testing {
 namespace {
 
@@ -88,6 +90,15 @@ TEST_F(Files, BrokenOnesAreRefusedWithTheirPlace) {
   write("case.json",
         "{\"name\": \"x\", \"outputs\": [{\"shape\": \"f32[2]\", \"stored\": \"f64\", \"count\": 3, \"stride\": 1}]}");
   EXPECT_FALSE(read_model(folder_).ok());
+}
+
+TEST(Checks, ExpectedNaNsMustBeTheSame) {
+  const auto nan = [](uint32_t bits) { return Literal::from_bytes(Shape::array(Type::F32, {}), &bits); };
+  const Check equal{.kind = Check::Kind::Equal, .name = "c"};
+  EXPECT_TRUE(compare_check(equal, nan(0x7fc00000), nan(0x7fc00000)).ok());
+  EXPECT_FALSE(compare_check(equal, nan(0xffc00000), nan(0x7fc00000)).ok());
+  EXPECT_FALSE(compare_check(equal, nan(0x3f800000), nan(0x7fc00000)).ok());
+  EXPECT_TRUE(compare_check(equal, nan(0x80000000), nan(0)).ok());
 }
 
 }  // namespace

@@ -28,6 +28,13 @@ inline void apply(Kernel kernel, int bits, void* out, const void* a, const void*
   kernel({out, {a, b, nullptr}, n, bits});
 }
 
+/// A fold of `n` values that is rounded at each step, in row-major order, as the ops of its body say. A long one goes on
+/// in wide form and is rounded once: its order is the implementation's, and rounding would tell more of the order than of
+/// the sum.
+constexpr bool is_short(int64_t n) {
+  return n <= 16;
+}
+
 // By kind of lane; each returns null for ops that the kind does not have.
 Kernel int_kernel(Op op, Kind kind);
 Kernel real_kernel(Op op, bool f64);

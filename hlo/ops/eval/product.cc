@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/ops/eval/product.h"
 
+#include "hlo/ops/eval/kernels.h"
+
 namespace collet::hlo::eval {
 
 bool fits_doubles(Type a, Type b, int64_t k) {
@@ -10,11 +12,12 @@ bool fits_doubles(Type a, Type b, int64_t k) {
   return bits(a) + bits(b) + depth <= 52;
 }
 
-Product::Product(Type a, Type b, Type result, int64_t work, int64_t k, bool narrow) : wide_(wide_of(result)) {
+Product::Product(Type a, Type b, Type result, int64_t work, int64_t k, bool other) : wide_(wide_of(result)) {
   through_doubles_ = wide_ == Wide::Int && wide_of(a) == Wide::Int && wide_of(b) == Wide::Int && fits_doubles(a, b, k);
   if (through_doubles_) wide_ = Wide::Real;
-  precise_ = result == Type::F64 && work < (int64_t{1} << 27) && !narrow;
-  narrow_ = narrow && result != Type::F64 && result != Type::C128 && !through_doubles_;
+  const bool steps = is_short(k) != other;
+  precise_ = result == Type::F64 && work < (int64_t{1} << 27) && !steps;
+  narrow_ = steps && result != Type::F64 && result != Type::C128 && !through_doubles_;
 }
 
 void Product::add(int64_t m, int64_t n, int64_t k, WideArray& a, int64_t a_at, WideArray& b, int64_t b_at, WideArray& c,

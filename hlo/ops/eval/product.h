@@ -14,8 +14,9 @@ bool fits_doubles(Type a, Type b, int64_t k);
 /// doubles.
 class Product {
  public:
-  /// `work`: how many products in all; `k`: how many a sum. `narrow`: sums in the result's own precision, f32 at least.
-  Product(Type a, Type b, Type result, int64_t work, int64_t k, bool narrow);
+  /// `work`: how many products in all; `k`: how many a sum. Short sums (is_short) are rounded at each step to the result's
+  /// own precision, f32 at least; long ones at the end. `other`: the other way round.
+  Product(Type a, Type b, Type result, int64_t work, int64_t k, bool other);
   Wide wide() const { return wide_; }
   /// c[m, n] += a[m, k] * b[k, n], from the given elements of arrays of kind wide().
   void add(int64_t m, int64_t n, int64_t k, WideArray& a, int64_t a_at, WideArray& b, int64_t b_at, WideArray& c,
