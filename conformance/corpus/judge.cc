@@ -21,16 +21,6 @@ bool is_number(Type type) {
   return hlo::is_float(type) || hlo::is_complex(type);
 }
 
-double largest_magnitude(const Literal& value) {
-  double largest = 0;
-  for (int64_t i = 0; i < value.element_count(); ++i) {
-    for (const double part : {value.as_double(i), value.imaginary(i)}) {
-      if (std::isfinite(part)) largest = std::max(largest, std::fabs(part));
-    }
-  }
-  return largest;
-}
-
 // The error of one part as a share of `allowed`; more than 1 is wrong.
 double share_of(double expected, double got, double allowed) {
   if (!std::isfinite(expected) || !std::isfinite(got)) {
@@ -102,7 +92,7 @@ Agreement agrees_with_samples(const ModelCase& model, const std::vector<Literal>
 Agreement agrees_with_index(const std::vector<Literal>& expected, const std::vector<Literal>& got,
                             const hlo::testing::VariantLists& variants) {
   hlo::testing::Agreement judged = hlo::testing::agrees_with_index(expected, got, variants);
-  if (judged.agrees) return {.share = judged.worst, .note = std::move(judged.detail)};
+  if (judged.agrees) return {.wrong = {}, .share = judged.worst, .note = std::move(judged.detail)};
   return {.wrong = std::move(judged.detail), .share = judged.worst};
 }
 
