@@ -9,7 +9,9 @@ namespace collet::hlo {
 namespace {
 
 // Custom calls that annotate and, on one device, give back their operand.
-constexpr std::array<std::string_view, 15> kAnnotations = {"Sharding",
+constexpr std::array<std::string_view, 17> kAnnotations = {"Sharding",
+                                                           "ShardBarrierFrom",
+                                                           "ShardBarrierTo",
                                                            "SPMDFullToShardShape",
                                                            "SPMDShardToFullShape",
                                                            "annotate_device_placement",
@@ -73,6 +75,19 @@ InstrId permute_alone(Builder& b, const Instruction& instr) {
   return b.fill(b.shape(instr.operand(0)), 0);
 }
 
+// What one participant alone has of a block of shape `out`: the first shard, and zeros where the others' would be.
+InstrId fitted(Builder& b, InstrId x, const Shape& out) {
+  if (b.shape(x).same_without_layout(out)) return x;
+  if (!b.shape(x).is_array() || b.rank(x) != out.rank() || b.shape(x).has_dynamic() || out.has_dynamic())
+    return InstrId::None;
+  for (int d = 0; d < out.rank(); ++d) {
+    const int64_t have = b.dims(x)[static_cast<size_t>(d)], want = out.dim(d);
+    if (have > want) x = b.slice_dim(x, d, 0, want);
+    if (have < want) x = b.pad_dim(x, b.scalar(out.type(), 0), d, 0, want - have);
+  }
+  return b.shape(x).same_without_layout(out) ? x : InstrId::None;
+}
+
 // What `instr` gives where nobody else takes part; None when it must stay.
 InstrId without_others(Module& module, Builder& b, const Instruction& instr, Participants n) {
   switch (instr.op) {
@@ -82,11 +97,14 @@ InstrId without_others(Module& module, Builder& b, const Instruction& instr, Par
     case Op::ALL_TO_ALL:
     case Op::COLLECTIVE_BROADCAST: {
       if (!is_alone(instr, n)) return InstrId::None;
-      for (size_t i = 0; i < instr.operands.size(); ++i) {
+      std::vector<InstrId> results(instr.operands.begin(), instr.operands.end());
+      for (size_t i = 0; i < results.size(); ++i) {
         const Shape& out = instr.shape.is_tuple() ? instr.shape.element(i) : instr.shape;
-        if (!module[instr.operand(i)].shape.same_without_layout(out)) return InstrId::None;
+        if (!module[results[i]].shape.same_without_layout(out) && n.replicas * n.partitions != 1) return InstrId::None;
+        results[i] = fitted(b, results[i], out);
+        if (results[i] == InstrId::None) return InstrId::None;
       }
-      return instr.shape.is_tuple() ? b.tuple(instr.operands) : instr.operand(0);
+      return instr.shape.is_tuple() ? b.tuple(results) : results[0];
     }
     case Op::COLLECTIVE_PERMUTE:
       if (n.replicas * n.partitions != 1 || instr.operands.size() != 1 || !module[instr.operand(0)].shape.is_array())

@@ -51,6 +51,13 @@ InstrId size_of_static(const RuleInput& r) {
   return r.b.fill_int(r.instr.shape, r.at(0).shape.dim(static_cast<int>(dim)));
 }
 
+InstrId size_of_all(const RuleInput& r) {
+  const int dim = static_cast<int>(r.instr.as<DimensionAttrs>().dimension);
+  const Literal* size = r.splat(1);
+  if (!size || r.at(0).shape.has_dynamic() || !r.at(0).shape.same_without_layout(r.instr.shape)) return kNo;
+  return size->as_int(0) == r.at(0).shape.dim(dim) ? r.operand(0) : kNo;
+}
+
 // Over dimensions of one element each result is combine(init, x) itself.
 InstrId reduce_of_ones(const RuleInput& r) {
   if (!r.instr.shape.is_array() || r.at(0).shape.has_dynamic()) return kNo;
@@ -75,6 +82,7 @@ constexpr Rule kRules[] = {
     {Op::CONDITIONAL, "a conditional of one branch is that branch", conditional_of_one},
     {Op::SORT, "one element is sorted", sort_of_one},
     {Op::GET_DIMENSION_SIZE, "the size of a static dimension is a constant", size_of_static},
+    {Op::SET_DIMENSION_SIZE, "a dimension whose size is all of it stays as it is", size_of_all},
     {Op::REDUCE, "reducing dimensions of size one combines once", reduce_of_ones},
 };
 

@@ -35,9 +35,6 @@ C operator-(C x, C y) {
 C operator-(C x) {
   return {-x.re, -x.im};
 }
-C operator*(F k, C x) {
-  return {k * x.re, k * x.im};
-}
 C times_i(C x) {
   return {-x.im, x.re};
 }
@@ -302,10 +299,6 @@ C power_of(C x, C y) {
   return select(exponent_zero, one, r);
 }
 
-C half(C x) {
-  return x.re.k(0.5) * x;
-}
-
 }  // namespace
 
 Val complex_abs(Ir& ir, const ScalarOp& op) {
@@ -391,11 +384,13 @@ Val complex_atan2(Ir& ir, const ScalarOp& op) {
   return val(times_minus_i(log_of((x + times_i(y)) / r)));
 }
 
+/// e^z / (1 + e^z) or 1 / (1 + e^-z): whichever has no large power, and nothing that cancels.
 Val complex_logistic(Ir& ir, const ScalarOp& op) {
   C x = arg(ir, op);
   C one{x.re.k(1.0), x.re.k(0.0)};
-  C t = tanh_of(half(x));
-  return val(half(one + t));
+  llvm::Value* right = x.re >= 0.0;
+  C e = exp_of(select(right, -x, x));
+  return val(select(right, one, e) / (one + e));
 }
 
 Val complex_power(Ir& ir, const ScalarOp& op) {

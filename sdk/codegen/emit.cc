@@ -15,20 +15,23 @@ using llvm::BasicBlock;
 using llvm::Type;
 using llvm::Value;
 
-/// Products and sums of the program may be fused into one rounding; the mathematical functions may not.
-bool may_contract(uint32_t opcode) {
-  return opcode == COLLET_OP_ADD || opcode == COLLET_OP_SUBTRACT || opcode == COLLET_OP_MULTIPLY;
-}
-
+/// Each op rounds its result: what is computed together gives the same as one by one.
 Val emit_op(Ir& ir, const Instruction& i, const std::vector<Val>& args, const std::vector<uint32_t>& types) {
-  llvm::IRBuilderBase::FastMathFlagGuard guard(ir.b);
-  if (may_contract(i.opcode)) {
-    llvm::FastMathFlags flags;
-    flags.setAllowContract(true);
-    ir.b.setFastMathFlags(flags);
-  }
   return emit_scalar(ir, {i.opcode, i.type, types, args, i.a, i.b});
 }
+
+/// Lets multiplications and additions become one instruction while it lives, where a sum of products allows it.
+class Contraction {
+ public:
+  Contraction(Ir& ir, bool allowed) : guard_(ir.b) {
+    llvm::FastMathFlags flags;
+    flags.setAllowContract(allowed);
+    if (allowed) ir.b.setFastMathFlags(flags);
+  }
+
+ private:
+  llvm::IRBuilderBase::FastMathFlagGuard guard_;
+};
 
 /// Values of the same number of lanes.
 void level_lanes(Ir& ir, std::vector<Val>& args) {
@@ -108,6 +111,7 @@ class KernelEmitter {
   /// Level and stage of every tape value, and what each pass over the inner loops needs.
   void analyse() {
     auto deps = loop_dependencies(k_);
+    contracts_ = std::any_of(k_.reductions.begin(), k_.reductions.end(), [](const Reduction& r) { return r.contract; });
     reduction_stage_.assign(k_.reductions.size(), -1);
     level_.resize(k_.tape.size());
     stage_.resize(k_.tape.size());
@@ -449,10 +453,7 @@ class KernelEmitter {
       Value* on = condition_mask(r.condition);
       if (lanes_inside() && mask_) on = on ? b_.CreateAnd(ir_.splat(on, lanes), mask_) : mask_;
       if (on) x = ir_.select(ir_.splat(on, lanes), x, ir_.splat(combine_identity(ir_, r.combine, r.types[0]), lanes));
-      llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
-      llvm::FastMathFlags flags;
-      flags.setAllowContract(true);
-      b_.setFastMathFlags(flags);
+      const Contraction contraction(ir_, r.contract);
       put(slots, 0, emit_combine(ir_, r.combine, r.types[0], get(slots, 0, r.types[0], lanes), x));
       return;
     }
@@ -572,6 +573,7 @@ class KernelEmitter {
           types.push_back(k_.tape[static_cast<size_t>(a)].type);
         }
         level_lanes(ir_, args);
+        const Contraction contraction(ir_, i.opcode == COLLET_OP_MULTIPLY && contracts_);
         return emit_op(ir_, i, args, types);
       }
       case TapeOp::kReduced:
@@ -673,6 +675,7 @@ class KernelEmitter {
   std::vector<int> first_pass_;
   std::map<size_t, Value*> rooms_;
   int last_stage_ = 0;
+  bool contracts_ = false;
   std::vector<Accumulator>* open_ = nullptr;  ///< of the pass that is being emitted
   int lanes_ = 1;
   Value* mask_ = nullptr;

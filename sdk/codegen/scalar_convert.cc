@@ -55,41 +55,43 @@ Val scalar_bitcast(Ir& ir, const ScalarOp& op) {
 
 Val scalar_reduce_precision(Ir& ir, const ScalarOp& op) {
   auto& b = ir.b;
+  // Formats with infinities are cut on their own bits, so that subnormals are what they are there.
+  FloatFormat f = op.types[0] == COLLET_TYPE_F64 ? FloatFormat{11, 52, 1023} : FloatFormat{8, 23, 127};
+  const bool narrow = op.types[0] != COLLET_TYPE_F32 && op.types[0] != COLLET_TYPE_F64 &&
+                      float_format(op.types[0]).specials == FloatFormat::IEEE;
   Value* x = op.args[0].v;
-  const bool f64 = x->getType()->getScalarType()->isDoubleTy();
-  const int mantissa = f64 ? 52 : 23;
-  const int exponent = f64 ? 11 : 8;
-  const int bias = f64 ? 1023 : 127;
+  Value* bits = ir.bits_of(x);
+  if (narrow) {
+    f = float_format(op.types[0]);
+    Value* stored = ir.to_storage({x}, op.types[0]);
+    bits = b.CreateBitCast(stored, ir.like(stored, b.getIntNTy(width_of(op.types[0]))));
+  }
   const int to_exponent = static_cast<int>(op.a);
   const int to_mantissa = static_cast<int>(op.b);
-  Type* t = ir.int_like(x);
-  auto k = [&](uint64_t v) { return ir.constant_int(t, v); };
-  const uint64_t sign_mask = uint64_t{1} << (mantissa + exponent);
-  Value* bits = ir.bits_of(x);
+  auto k = [&](uint64_t v) { return ir.constant_int(bits->getType(), v); };
+  const uint64_t sign_mask = uint64_t{1} << (f.mantissa_bits + f.exponent_bits);
   Value* sign = b.CreateAnd(bits, k(sign_mask));
   Value* mag = b.CreateAnd(bits, k(sign_mask - 1));
-  const uint64_t infinity = ((uint64_t{1} << exponent) - 1) << mantissa;
+  const uint64_t infinity = ((uint64_t{1} << f.exponent_bits) - 1) << f.mantissa_bits;
   Value* r = mag;
-  if (to_mantissa < mantissa) {
-    const int cut = mantissa - to_mantissa;
+  if (to_mantissa < f.mantissa_bits) {
+    const int cut = f.mantissa_bits - to_mantissa;
     Value* odd = b.CreateAnd(b.CreateLShr(mag, k(static_cast<uint64_t>(cut))), k(1));
     r = b.CreateAdd(b.CreateAdd(mag, k((uint64_t{1} << (cut - 1)) - 1)), odd);
-    r = b.CreateAnd(r, k(~((uint64_t{1} << cut) - 1)));
+    r = b.CreateAnd(r, k(sign_mask - (uint64_t{1} << cut)));
   }
-  if (to_exponent < exponent) {
+  if (to_exponent < f.exponent_bits) {
     const int to_bias = (1 << (to_exponent - 1)) - 1;
-    const uint64_t too_large = static_cast<uint64_t>(bias + to_bias + 1) << mantissa;
-    const uint64_t too_small = static_cast<uint64_t>(bias - to_bias) << mantissa;
+    const uint64_t too_large = static_cast<uint64_t>(f.bias + to_bias + 1) << f.mantissa_bits;
+    const uint64_t too_small = static_cast<uint64_t>(f.bias - to_bias) << f.mantissa_bits;
     r = b.CreateSelect(b.CreateICmpUGE(r, k(too_large)), k(infinity), r);
-    r = b.CreateSelect(b.CreateICmpULT(r, k(too_small + (uint64_t{1} << mantissa))), k(0), r);
+    r = b.CreateSelect(b.CreateICmpULT(r, k(too_small + (uint64_t{1} << f.mantissa_bits))), k(0), r);
   }
   Value* nan = b.CreateFCmpUNO(x, x);
-  Value* y = b.CreateBitCast(b.CreateOr(r, sign), x->getType());
-  if (to_mantissa == 0) {
-    Value* inf = b.CreateBitCast(b.CreateOr(k(infinity), sign), x->getType());
-    return {b.CreateSelect(nan, inf, y)};
-  }
-  return {b.CreateSelect(nan, x, y)};
+  r = b.CreateSelect(nan, to_mantissa == 0 ? k(infinity) : mag, r);
+  Value* y = b.CreateOr(r, sign);
+  if (!narrow) return {b.CreateBitCast(y, x->getType())};
+  return {ir.from_storage(b.CreateBitCast(y, ir.like(y, ir.storage(op.types[0]))), op.types[0])};
 }
 
 Val scalar_stochastic_convert(Ir& ir, const ScalarOp& op) {

@@ -42,6 +42,9 @@ uint32_t sum_type(uint32_t result) {
   return is_narrow_float(result) ? static_cast<uint32_t>(COLLET_TYPE_F32) : result;
 }
 
+/// Sums of fewer products in all are computed as they are written, each product and each sum rounded.
+constexpr int64_t kPlainProducts = 4096;
+
 /// Stores the sum of lhs * rhs over the inner loops.
 void sum_of_products(Tracer& tracer, KernelPlan& plan, TapeId lhs, TapeId rhs, ValueId result, const Index& index,
                      uint32_t type) {
@@ -52,6 +55,9 @@ void sum_of_products(Tracer& tracer, KernelPlan& plan, TapeId lhs, TapeId rhs, V
   r.inputs = {product};
   r.inits = {tracer.integer(sum, 0)};
   r.types = {sum};
+  int64_t products = 1;
+  for (const Loop& l : plan.kernel.loops) products *= l.size;
+  r.contract = products > kPlainProducts;
   plan.kernel.reductions.push_back(r);
   Instruction reduced;
   reduced.op = TapeOp::kReduced;
