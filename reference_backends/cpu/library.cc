@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference_backends/cpu/library.h"
 
+#include <string_view>
+
 #include "sdk/codegen/kernels.h"
 
 namespace collet::cpu {
@@ -11,6 +13,21 @@ using codegen::Node;
 
 bool real_or_complex(uint32_t type) {
   return type == COLLET_TYPE_F32 || type == COLLET_TYPE_F64 || type == COLLET_TYPE_C64 || type == COLLET_TYPE_C128;
+}
+
+/// Values and places of the largest, as a custom call that frontends know.
+bool is_topk_call(const Graph& graph, const Node& node) {
+  const auto a = codegen::attributes<collet_custom_call_attrs>(graph, node);
+  if (std::string_view(collet_string(graph.program, a.target), a.target.count) != "TopK") return false;
+  if (node.operands.size() != 1 || node.results.size() != 2) return false;
+  const auto& from = graph.type(node.operands[0]);
+  const auto& values = graph.type(node.results[0]);
+  const auto& places = graph.type(node.results[1]);
+  if (from.rank() == 0 || values.element != from.element || places.element != COLLET_TYPE_S32) return false;
+  codegen::Dims rows = from.dims;
+  rows.back() = values.rank() == from.rank() ? values.dims.back() : -1;
+  const bool fits = values.dims == rows && places.dims == rows && rows.back() <= from.dims.back();
+  return fits && (from.element == COLLET_TYPE_F32 || from.element == COLLET_TYPE_BF16);
 }
 
 }  // namespace
@@ -26,6 +43,12 @@ bool has_library_call(const Graph& graph, const Node& node) {
     }
     case COLLET_OP_RNG_BIT_GENERATOR:
       return true;
+    case COLLET_OP_RNG_GET_AND_UPDATE_STATE: {
+      const auto& type = graph.type(node.results[0]);
+      return type.element == COLLET_TYPE_U64 && type.elements == 2;
+    }
+    case COLLET_OP_CUSTOM_CALL:
+      return is_topk_call(graph, node);
     case COLLET_OP_FFT:
     case COLLET_OP_CHOLESKY:
     case COLLET_OP_TRIANGULAR_SOLVE:
@@ -46,6 +69,12 @@ codegen::Status make_library_call(const Graph& graph, const Node& node, std::vec
       return {};
     case COLLET_OP_RNG_BIT_GENERATOR:
       out = make_random_bits(graph, node);
+      return {};
+    case COLLET_OP_RNG_GET_AND_UPDATE_STATE:
+      out = make_random_state(graph, node);
+      return {};
+    case COLLET_OP_CUSTOM_CALL:
+      out = make_topk(graph, node);
       return {};
     case COLLET_OP_FFT:
       out = make_fft(graph, node);

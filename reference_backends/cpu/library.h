@@ -34,6 +34,7 @@ std::unique_ptr<LibraryCall> make_sort(const codegen::Graph& graph, const codege
                                        std::vector<Comparator>& comparators);
 std::unique_ptr<LibraryCall> make_topk(const codegen::Graph& graph, const codegen::Node& node);
 std::unique_ptr<LibraryCall> make_random_bits(const codegen::Graph& graph, const codegen::Node& node);
+std::unique_ptr<LibraryCall> make_random_state(const codegen::Graph& graph, const codegen::Node& node);
 std::unique_ptr<LibraryCall> make_fft(const codegen::Graph& graph, const codegen::Node& node);
 std::unique_ptr<LibraryCall> make_cholesky(const codegen::Graph& graph, const codegen::Node& node);
 std::unique_ptr<LibraryCall> make_triangular_solve(const codegen::Graph& graph, const codegen::Node& node);

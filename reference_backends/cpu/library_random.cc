@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "reference_backends/cpu/library.h"
 
@@ -144,7 +146,34 @@ class RandomBits : public LibraryCall {
   bool threefry_ = false;
 };
 
+/// The state of one source of random numbers: each run goes on where the last one ended. The sources of a program differ
+/// in the upper word, so that they never meet.
+class RandomState : public LibraryCall {
+ public:
+  RandomState(int64_t delta, uint64_t source) : delta_(static_cast<uint64_t>(delta)), state_{kSeed, source} {}
+
+  void run(char* const* buffers, Threads&) const override {
+    std::lock_guard lock(mutex_);
+    std::memcpy(buffers[0], state_, sizeof state_);
+    state_[0] += delta_;
+    if (state_[0] < delta_) ++state_[1];
+  }
+
+ private:
+  static constexpr uint64_t kSeed = 0x7012395;
+  uint64_t delta_;
+  mutable std::mutex mutex_;
+  mutable uint64_t state_[2];
+};
+
 }  // namespace
+
+std::unique_ptr<LibraryCall> make_random_state(const Graph& graph, const Node& node) {
+  const auto before = std::count_if(graph.nodes.data(), &node,
+                                    [](const Node& n) { return n.opcode == COLLET_OP_RNG_GET_AND_UPDATE_STATE; });
+  return std::make_unique<RandomState>(codegen::attributes<collet_rng_state_attrs>(graph, node).delta,
+                                       static_cast<uint64_t>(before));
+}
 
 std::unique_ptr<LibraryCall> make_random_bits(const Graph& graph, const Node& node) {
   return std::make_unique<RandomBits>(graph, node);

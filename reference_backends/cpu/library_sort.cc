@@ -204,12 +204,13 @@ class Sort : public LibraryCall {
 class TopK : public LibraryCall {
  public:
   TopK(const Graph& graph, const Node& node) {
-    auto a = codegen::attributes<collet_topk_attrs>(graph, node);
     const ArrayType& type = graph.type(node.operands[0]);
     length_ = type.dims.back();
     rows_ = length_ == 0 ? 0 : type.elements / length_;
-    k_ = a.k;
-    rule_ = {type.element, a.smallest == 0, true};
+    k_ = graph.type(node.results[0]).dims.back();
+    const bool smallest =
+        node.opcode == COLLET_OP_TOPK && codegen::attributes<collet_topk_attrs>(graph, node).smallest != 0;
+    rule_ = {type.element, !smallest, true};
   }
 
   uint64_t scratch_bytes() const override { return static_cast<uint64_t>(length_) * sizeof(Entry) + 64; }

@@ -15,12 +15,7 @@ using llvm::BasicBlock;
 using llvm::Type;
 using llvm::Value;
 
-/// Each op rounds its result: what is computed together gives the same as one by one.
-Val emit_op(Ir& ir, const Instruction& i, const std::vector<Val>& args, const std::vector<uint32_t>& types) {
-  return emit_scalar(ir, {i.opcode, i.type, types, args, i.a, i.b});
-}
-
-/// Lets multiplications and additions become one instruction while it lives, where a sum of products allows it.
+/// Lets multiplications and additions become one instruction while it lives.
 class Contraction {
  public:
   Contraction(Ir& ir, bool allowed) : guard_(ir.b) {
@@ -32,6 +27,22 @@ class Contraction {
  private:
   llvm::IRBuilderBase::FastMathFlagGuard guard_;
 };
+
+/// Products and sums of the program may share one rounding, as they do in XLA; not those of f64, where a program may
+/// count on each, nor the mathematical functions.
+bool is_wide(uint32_t type) {
+  return type == COLLET_TYPE_F64 || type == COLLET_TYPE_C128;
+}
+bool may_contract(const Instruction& i) {
+  return !is_wide(i.type) &&
+         (i.opcode == COLLET_OP_ADD || i.opcode == COLLET_OP_SUBTRACT || i.opcode == COLLET_OP_MULTIPLY);
+}
+
+Val emit_op(Ir& ir, const Instruction& i, const std::vector<Val>& args, const std::vector<uint32_t>& types,
+            bool sums_products = false) {
+  const Contraction contraction(ir, may_contract(i) || (sums_products && i.opcode == COLLET_OP_MULTIPLY));
+  return emit_scalar(ir, {i.opcode, i.type, types, args, i.a, i.b});
+}
 
 /// Values of the same number of lanes.
 void level_lanes(Ir& ir, std::vector<Val>& args) {
@@ -453,7 +464,7 @@ class KernelEmitter {
       Value* on = condition_mask(r.condition);
       if (lanes_inside() && mask_) on = on ? b_.CreateAnd(ir_.splat(on, lanes), mask_) : mask_;
       if (on) x = ir_.select(ir_.splat(on, lanes), x, ir_.splat(combine_identity(ir_, r.combine, r.types[0]), lanes));
-      const Contraction contraction(ir_, r.contract);
+      const Contraction contraction(ir_, r.contract || !is_wide(r.types[0]));
       put(slots, 0, emit_combine(ir_, r.combine, r.types[0], get(slots, 0, r.types[0], lanes), x));
       return;
     }
@@ -573,8 +584,7 @@ class KernelEmitter {
           types.push_back(k_.tape[static_cast<size_t>(a)].type);
         }
         level_lanes(ir_, args);
-        const Contraction contraction(ir_, i.opcode == COLLET_OP_MULTIPLY && contracts_);
-        return emit_op(ir_, i, args, types);
+        return emit_op(ir_, i, args, types, contracts_);
       }
       case TapeOp::kReduced:
         break;

@@ -242,7 +242,7 @@ TEST_P(MathTest, ArcTangentKnowsTheQuadrants) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, MathTest, ::testing::Values("", "-avx512f"));
+INSTANTIATE_TEST_SUITE_P(Targets, MathTest, ::testing::Values("", "-avx512f", "-sse3"));
 
 }  // namespace
 }  // namespace collet::codegen

@@ -82,7 +82,7 @@ struct Reduction {
   std::vector<uint32_t> types;
   ScalarBody body;             ///< where combine is OTHER: accumulators, then inputs
   TapeId condition = kNoTape;  ///< a point where it is false is skipped
-  bool contract = false;       ///< a product that is summed need not be rounded
+  bool contract = false;       ///< a product of f64 that is summed need not be rounded
   bool operator==(const Reduction&) const = default;
   auto operator<=>(const Reduction&) const = default;
 };

@@ -16,9 +16,12 @@ struct Implied {
   const char* prefix;  ///< all features whose names begin so
 };
 constexpr Implied kImplied[] = {
-    {"avx512f", "avx512"}, {"avx512f", "amx"}, {"avx512f", "avx10"}, {"avx2", "avx512"},
-    {"avx2", "avxvnni"},   {"avx", "avx"},     {"avx", "fma"},       {"avx", "f16c"},
-    {"avx", "vaes"},       {"avx", "vpclmul"}, {"avx2", "vaes"},
+    {"avx512f", "avx512"}, {"avx512f", "amx"}, {"avx512f", "avx10"}, {"avx2", "avx512"}, {"avx2", "avxvnni"},
+    {"avx", "avx"},        {"avx", "fma"},     {"avx", "f16c"},      {"avx", "vaes"},    {"avx", "vpclmul"},
+    {"avx2", "vaes"},      {"avx", "sha512"},  {"avx", "sm3"},       {"avx", "sm4"},     {"sse3", "ssse3"},
+    {"sse3", "sse4"},      {"sse3", "avx"},    {"sse3", "fma"},      {"sse3", "f16c"},   {"sse3", "vaes"},
+    {"sse3", "vpclmul"},   {"sse3", "amx"},    {"sse3", "sha512"},   {"sse3", "sm3"},    {"sse3", "sm4"},
+    {"sse3", "gfni"},
 };
 
 }  // namespace

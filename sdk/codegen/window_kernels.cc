@@ -42,7 +42,7 @@ uint32_t sum_type(uint32_t result) {
   return is_narrow_float(result) ? static_cast<uint32_t>(COLLET_TYPE_F32) : result;
 }
 
-/// Sums of fewer products in all are computed as they are written, each product and each sum rounded.
+/// Sums of fewer products of f64 in all are computed as they are written, each product and each sum rounded.
 constexpr int64_t kPlainProducts = 4096;
 
 /// Stores the sum of lhs * rhs over the inner loops.

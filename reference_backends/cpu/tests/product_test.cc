@@ -167,7 +167,7 @@ TEST_P(ProductTest, Convolutions) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, ProductTest, ::testing::Values("", "-avx512f"));
+INSTANTIATE_TEST_SUITE_P(Targets, ProductTest, ::testing::Values("", "-avx512f", "-sse3"));
 
 }  // namespace
 }  // namespace collet::cpu::testing
