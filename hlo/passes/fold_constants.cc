@@ -51,6 +51,35 @@ int64_t work(const Module& module, const Instruction& instr) {
   return largest;
 }
 
+// A constant, or one that was taken apart for a device that has no complex numbers.
+bool is_known(const Module& module, InstrId id) {
+  const Instruction& instr = module[id];
+  if (instr.shape.has_dynamic()) return false;
+  return instr.op == Op::CONSTANT ||
+         (instr.op == Op::COMPLEX && is_known(module, instr.operand(0)) && is_known(module, instr.operand(1)));
+}
+
+Expected<Literal> known_value(const Module& module, InstrId id, EvalContext& context) {
+  const Instruction& instr = module[id];
+  if (instr.op == Op::CONSTANT) return module.literal(instr);
+  std::vector<Literal> parts;
+  for (InstrId part : instr.operands) {
+    COLLET_ASSIGN(Literal value, known_value(module, part, context));
+    parts.push_back(std::move(value));
+  }
+  return evaluate({module, instr, parts, context});
+}
+
+Expected<Literal> fold(const Module& module, const Instruction& instr) {
+  FoldContext context(module);
+  std::vector<Literal> operands;
+  for (InstrId o : instr.operands) {
+    COLLET_ASSIGN(Literal value, known_value(module, o, context));
+    operands.push_back(std::move(value));
+  }
+  return evaluate({module, instr, operands, context});
+}
+
 bool may_fold(const Module& module, const Instruction& instr, const PassContext& context) {
   const OpInfo& info = op_info(instr.op);
   if (info.op_class == OpClass::COMMUNICATION || info.op_class == OpClass::EXECUTOR || has_side_effect(instr.op))
@@ -65,6 +94,9 @@ bool may_fold(const Module& module, const Instruction& instr, const PassContext&
     case Op::SET_DIMENSION_SIZE:
     case Op::DYNAMIC_RESHAPE:
       return false;
+    case Op::COMPLEX:  // a constant that was taken apart stays so
+      if (context.claim) return false;
+      break;
     default:
       break;
   }
@@ -72,7 +104,7 @@ bool may_fold(const Module& module, const Instruction& instr, const PassContext&
   if (!instr.shape.is_array() || instr.shape.has_dynamic()) return false;
   int64_t bytes = 0;
   for (InstrId o : instr.operands) {
-    if (module[o].op != Op::CONSTANT || module[o].shape.has_dynamic()) return false;
+    if (!is_known(module, o)) return false;
     bytes += module[o].shape.byte_size();
   }
   const int64_t out = instr.shape.byte_size();
@@ -92,10 +124,7 @@ Expected<bool> fold_constants(Module& module, PassContext& context) {
         rewriter.keep(id);
         continue;
       }
-      std::vector<Literal> operands;
-      for (InstrId o : instr.operands) operands.push_back(module.literal(module[o]));
-      FoldContext fold(module);
-      auto value = evaluate({module, instr, operands, fold});
+      auto value = fold(module, instr);
       if (!value.ok()) {
         rewriter.keep(id);  // the program may never come to it; if it does, the error is said then
         continue;

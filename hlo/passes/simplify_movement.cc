@@ -331,11 +331,12 @@ InstrId iota_of_one(const RuleInput& r) {
              : kNo;
 }
 
-// An elementwise op of broadcasts, all with one mapping, has only so many different elements as they have.
+// An elementwise op of broadcasts, all with one mapping, has only so many different elements as they have. Parts of
+// complex numbers stay apart: a device without them would take the broadcast apart again.
 InstrId sink_into_broadcast(const RuleInput& r) {
   const Op op = r.instr.op;
-  if (!is_elementwise(op) || op == Op::MAP || op == Op::STOCHASTIC_CONVERT || r.instr.operands.empty() ||
-      !r.instr.shape.is_array() || !is_static(r))
+  if (!is_elementwise(op) || op == Op::MAP || op == Op::STOCHASTIC_CONVERT || op == Op::COMPLEX ||
+      r.instr.operands.empty() || !r.instr.shape.is_array() || !is_static(r))
     return kNo;
   const Instruction& first = r.at(0);
   if (first.op != Op::BROADCAST) return kNo;
@@ -355,8 +356,10 @@ InstrId sink_into_broadcast(const RuleInput& r) {
 
 InstrId no_elements(const RuleInput& r) {
   const OpInfo& info = op_info(r.instr.op);
-  if (r.instr.op == Op::CONSTANT || !r.instr.shape.is_array() || r.instr.shape.element_count() != 0 || !is_static(r) ||
-      info.op_class == OpClass::EXECUTOR || info.op_class == OpClass::COMMUNICATION || has_side_effect(r.instr.op))
+  // Parts that nobody joins by another rule stay apart: an expansion may have made them.
+  if (r.instr.op == Op::CONSTANT || r.instr.op == Op::COMPLEX || !r.instr.shape.is_array() ||
+      r.instr.shape.element_count() != 0 || !is_static(r) || info.op_class == OpClass::EXECUTOR ||
+      info.op_class == OpClass::COMMUNICATION || has_side_effect(r.instr.op))
     return kNo;
   return r.b.constant(Literal::zeros(r.instr.shape.without_layout()));
 }
