@@ -134,6 +134,8 @@ Expected<bool> fold_constants(Module& module, PassContext& context) {
     changed |= rewriter.finish();
     COLLET_TRY(rewriter.builder().status());
   }
+  // Operands of what was folded may not stay in a fusion.
+  if (changed) COLLET_TRY(eliminate_dead(module, context).status());
   return changed;
 }
 

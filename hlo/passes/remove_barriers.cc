@@ -4,7 +4,7 @@
 
 namespace collet::hlo {
 
-Expected<bool> remove_barriers(Module& module, PassContext&) {
+Expected<bool> remove_barriers(Module& module, PassContext& context) {
   bool changed = false;
   for (CompId computation : post_order(module)) {
     Rewriter rewriter(module, computation);
@@ -19,6 +19,8 @@ Expected<bool> remove_barriers(Module& module, PassContext&) {
     }
     changed |= rewriter.finish();
   }
+  // Tuples that nobody reads any more may not stay in a fusion.
+  if (changed) COLLET_TRY(eliminate_dead(module, context).status());
   return changed;
 }
 

@@ -64,7 +64,6 @@ InstrId reduce_of_ones(const RuleInput& r) {
   const Dims dims = r.instr.as<DimensionsAttrs>().dimensions;
   for (int64_t d : dims)
     if (r.at(0).shape.dim(static_cast<int>(d)) != 1) return kNo;
-  if (dims.empty()) return r.operand(0);
   const Computation& body = r.module[r.instr.called[0]];
   const Instruction& root = r.module[body.root];
   if (!op_info(root.op).has(COLLET_OP_BINARY) || !op_info(root.op).has(COLLET_OP_ELEMENTWISE) ||
