@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random modules through the pipelines and through passes in any order: what they compute stays what it was. A failure
+// names its seed; COLLET_RANDOM_SEED=N runs that one alone and prints the module.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "hlo/eval/evaluator.h"
+#include "hlo/passes/pipeline.h"
+#include "hlo/testing/equivalence.h"
+#include "hlo/testing/inputs.h"
+#include "hlo/testing/random_module.h"
+#include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
+#include "hlo/verify/verify.h"
+
+namespace collet::hlo {
+namespace {
+
+Claim claim_core(const Module& module, InstrId id) {
+  const OpClass c = op_info(module[id].op).op_class;
+  return c == OpClass::CORE || c == OpClass::EXECUTOR || c == OpClass::COMMUNICATION ? Claim::Take : Claim::Expand;
+}
+Claim claim_nothing(const Module&, InstrId) {
+  return Claim::Expand;
+}
+
+using Way = Status (*)(Module&, const PassObserver&, uint64_t seed, std::string& told);
+
+Status optimized(Module& module, const PassObserver& observer, uint64_t, std::string&) {
+  PassContext context;
+  COLLET_TRY(prepare(module, context, observer).status());
+  COLLET_TRY(propose_fusions(module, context, observer).status());
+  static constexpr std::string_view kOrder[] = {"schedule"};
+  return run_passes(module, context, kOrder, observer).status();
+}
+
+Status expanded(Module& module, const PassObserver& observer, uint64_t seed, std::string& told) {
+  PassContext context;
+  COLLET_TRY(prepare(module, context, observer).status());
+  context.claim = seed % 4 == 0 ? claim_nothing : claim_core;
+  told = seed % 4 == 0 ? "nothing is taken" : "core is taken";
+  return legalize(module, context, observer).status();
+}
+
+// Some passes in any order, some of them twice. What needs flat tuples or static shapes has to see that itself.
+Status shuffled(Module& module, const PassObserver& observer, uint64_t seed, std::string& told) {
+  PassContext context;
+  context.claim = claim_core;
+  std::vector<std::string_view> names;
+  const uint64_t count = 3 + testing::mix(seed) % 10;
+  for (uint64_t i = 0; i < count; ++i) names.push_back(passes()[testing::mix(seed * 131 + i) % passes().size()].name);
+  for (std::string_view name : names) told += (told.empty() ? "" : ",") + std::string(name);
+  return run_passes(module, context, names, observer).status();
+}
+
+std::vector<Literal> leaves(const Literal& value) {
+  return flatten(value);
+}
+
+std::string compare(const Literal& expected, const Literal& actual) {
+  const std::vector<Literal> a = leaves(expected), b = leaves(actual);
+  if (a.size() != b.size()) return "another number of results";
+  for (size_t i = 0; i < a.size(); ++i) {
+    const std::string difference = testing::difference(a[i], b[i], {1e-10, 1e-5});
+    if (!difference.empty()) return "result " + std::to_string(i) + ": " + difference;
+  }
+  return {};
+}
+
+// What is wrong with one seed; empty where nothing is.
+std::string check(uint64_t seed, bool show) {
+  testing::RandomModule options;
+  options.steps = 8 + static_cast<int>(seed % 40);
+  const std::string text = testing::random_module(seed, options);
+  if (show) std::cout << text;
+  auto module = parse_module(text, "random");
+  if (!module.ok()) return "the generator: " + module.status().to_string();
+  if (Status status = verify_module(**module); !status.ok()) return "the generator: " + status.to_string();
+  const std::vector<Literal> inputs = testing::entry_inputs(**module);
+  const auto expected = Evaluator(**module).run(inputs);
+  if (!expected.ok()) return "before: " + expected.status().to_string();
+  PassObserver observer;
+  observer.verify = [](const Module& m) { return verify_module(m); };
+  for (Way way : {&optimized, &expanded, &shuffled}) {
+    auto after = (*module)->clone();
+    std::string told;
+    if (Status status = way(*after, observer, seed, told); !status.ok()) return told + ": " + status.to_string();
+    if (show) std::cout << "// " << told << "\n" << print_module(*after, {});
+    const auto actual = Evaluator(*after).run(inputs);
+    if (!actual.ok()) return told + ": after: " + actual.status().to_string();
+    if (const std::string what = compare(*expected, *actual); !what.empty()) return told + ": " + what;
+  }
+  return {};
+}
+
+void sweep(uint64_t from, uint64_t to) {
+  const char* only = std::getenv("COLLET_RANDOM_SEED");
+  if (only) {
+    from = std::strtoull(only, nullptr, 10);
+    to = from + 1;
+  }
+  int failures = 0;
+  for (uint64_t seed = from; seed < to && failures < 20; ++seed) {
+    const std::string complaint = check(seed, only != nullptr);
+    failures += !complaint.empty();
+    EXPECT_TRUE(complaint.empty()) << "COLLET_RANDOM_SEED=" << seed << ": " << complaint;
+  }
+}
+
+TEST(Random, modules_keep_what_they_compute) {
+  sweep(0, 3000);
+}
+
+TEST(RandomLong, modules_keep_what_they_compute) {
+  sweep(1000, 21000);
+}
+
+}  // namespace
+}  // namespace collet::hlo

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+/// \file
+/// Programs by chance, for tests that compare one way of running with another.
+
+namespace collet::hlo::testing {
+
+struct RandomModule {
+  /// Steps in the entry, at least; what loops, branches and calls hold comes on top.
+  int steps = 24;
+  /// Loops, conditionals, calls, fusions.
+  bool control_flow = true;
+};
+
+/// HLO text of a valid module that follows from `seed`: ops of most families over types of every kind, among the shapes
+/// scalars, empty arrays and dimensions of one. Its parameters are arrays.
+///
+/// Results are well conditioned: what implementations may round differently (functions, sums in another order) never
+/// reaches an op with steps (compare, floor, sort, a conversion to integers) nor one that would enlarge the difference.
+std::string random_module(uint64_t seed, const RandomModule& options = {});
+
+}  // namespace collet::hlo::testing
