@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -51,15 +52,29 @@ Expected<std::unique_ptr<Module>> translate(const mlir::Program& program, std::s
   return module;
 }
 
+/// What the text's checks expect of what it returns.
+Expected<std::vector<hlo::ExpectedResult>> expected_of_text(const std::string& path) {
+  COLLET_ASSIGN(const auto programs, read_programs(path));
+  if (programs.size() != 1) return invalid_argument(path + ": more than one program");
+  COLLET_ASSIGN(std::unique_ptr<Module> module, hlo::import_program(*programs[0]));
+  hlo::PassContext context;
+  COLLET_TRY(hlo::inline_calls(*module, context).status());
+  return hlo::expected_results(*module);
+}
+
+Expected<std::vector<hlo::Literal>> run_without_arguments(const Module& module, LazySession& session) {
+  COLLET_ASSIGN(const Session* opened, session.get());
+  COLLET_ASSIGN(const Program program, opened->compile(hlo::print_module(module), {}));
+  return program.run({});
+}
+
 /// Runs the module and compares its checks; how many there were.
 Expected<size_t> run_checks(Module& module, LazySession& session) {
   hlo::PassContext context;
   COLLET_TRY(hlo::inline_calls(module, context).status());
   COLLET_ASSIGN(const std::vector<Check> checks, hlo::lift_checks(module));
   if (checks.empty()) return size_t{0};
-  COLLET_ASSIGN(const Session* opened, session.get());
-  COLLET_ASSIGN(const Program program, opened->compile(hlo::print_module(module), {}));
-  COLLET_ASSIGN(const std::vector<hlo::Literal> results, program.run({}));
+  COLLET_ASSIGN(const std::vector<hlo::Literal> results, run_without_arguments(module, session));
   for (const Check& check : checks) {
     if (check.expected >= results.size()) return internal_error("the program gives too few results");
     COLLET_TRY(hlo::compare_check(check, results[check.actual], results[check.expected]));
@@ -67,11 +82,27 @@ Expected<size_t> run_checks(Module& module, LazySession& session) {
   return checks.size();
 }
 
+/// The artifact's checks or, where the compiler that wrote it has dropped them, those of the text of the same stem.
+Expected<size_t> run_artifact_checks(Module& module, const std::string& path, LazySession& session) {
+  COLLET_ASSIGN(const size_t own, run_checks(module, session));
+  if (own > 0) return own;
+  const std::string twin = std::filesystem::path(path).replace_extension(".mlir").string();
+  COLLET_ASSIGN(const std::vector<hlo::ExpectedResult> wanted, expected_of_text(twin));
+  if (wanted.empty()) return size_t{0};
+  COLLET_ASSIGN(const std::vector<hlo::Literal> results, run_without_arguments(module, session));
+  for (const hlo::ExpectedResult& want : wanted) {
+    if (want.result >= results.size()) return internal_error("the program gives too few results");
+    COLLET_TRY(hlo::compare_check(want.check, results[want.result], want.value));
+  }
+  return wanted.size();
+}
+
 }  // namespace
 
 EntryOutcome run_self_checking(const std::string& path, bool checks, LazySession& session) {
   const auto programs = read_programs(path);
   if (!programs.ok()) return failed(programs.status());
+  const bool is_artifact = std::filesystem::path(path).extension() == ".mlirbc";
   size_t functions = 0, compared = 0;
   for (const std::unique_ptr<mlir::Program>& program : *programs) {
     std::vector<std::string_view> entries{"main"};
@@ -84,7 +115,8 @@ EntryOutcome run_self_checking(const std::string& path, bool checks, LazySession
       if (!module.ok()) return failed(module.status().with_prefix(fmt::format("@{}: ", entry)));
       ++functions;
       if (!checks) continue;
-      const Expected<size_t> done = run_checks(**module, session);
+      const Expected<size_t> done =
+          is_artifact ? run_artifact_checks(**module, path, session) : run_checks(**module, session);
       if (!done.ok()) return failed(done.status().with_prefix(fmt::format("@{}: ", entry)));
       compared += *done;
     }

@@ -23,7 +23,7 @@ std::optional<double> config_number(std::string_view config, std::string_view ke
   return std::strtod(std::string(config.substr(at + key.size() + 3, 40)).c_str(), nullptr);
 }
 
-Expected<Check> read_check(const Instruction& instr) {
+Expected<Check> read_check_call(const Instruction& instr) {
   const auto& attrs = instr.as<CustomCallAttrs>();
   const std::string_view config = instr.extras ? instr.extras->backend_config : attrs.config;
   const std::string_view name = attrs.target.substr(kPrefix.size());
@@ -114,7 +114,34 @@ std::string text_at(const Literal& literal, int64_t i) {
   return buffer;
 }
 
+Expected<Check> read_check(const Module& module, const Instruction& instr) {
+  COLLET_ASSIGN(Check check, read_check_call(instr));
+  if (instr.as<CustomCallAttrs>().target == "check.eq" && !is_float(module[instr.operand(0)].shape.type()))
+    check.kind = Check::Kind::Equal;
+  return check;
+}
+
 }  // namespace
+
+Expected<std::vector<ExpectedResult>> expected_results(const Module& module) {
+  const Computation& entry = module.entry_computation();
+  std::vector<InstrId> leaves{entry.root};
+  if (const Instruction& root = module[entry.root]; root.op == Op::TUPLE)
+    leaves.assign(root.operands.begin(), root.operands.end());
+  std::vector<ExpectedResult> out;
+  for (InstrId id : entry.order) {
+    if (!is_check(module[id])) continue;
+    COLLET_ASSIGN(Check check, read_check(module, module[id]));
+    for (size_t k : {0, 1}) {
+      const Instruction& constant = module[module[id].operand(1 - k)];
+      if (constant.op != Op::CONSTANT) continue;
+      for (size_t leaf = 0; leaf < leaves.size(); ++leaf)
+        if (leaves[leaf] == module[id].operand(k))
+          out.push_back({check, leaf, module.literal(constant)});
+    }
+  }
+  return out;
+}
 
 Expected<std::vector<Check>> lift_checks(Module& module) {
   std::vector<Check> checks;
@@ -132,14 +159,11 @@ Expected<std::vector<Check>> lift_checks(Module& module) {
       kept.push_back(id);
       continue;
     }
-    COLLET_ASSIGN(Check check, read_check(instr));
+    COLLET_ASSIGN(Check check, read_check(module, instr));
     check.actual = results.size();
     check.expected = results.size() + 1;
     results.push_back(instr.operand(0));
     results.push_back(instr.operand(1));
-    if (check.kind != Check::Kind::Equal && instr.as<CustomCallAttrs>().target == "check.eq" &&
-        !is_float(module[instr.operand(0)].shape.type()))
-      check.kind = Check::Kind::Equal;
     checks.push_back(std::move(check));
     // Whoever reads a check's own result gets the answer that lets the program go on.
     if (instr.shape.is_array()) {

@@ -33,6 +33,17 @@ struct Check {
 /// unchanged module.
 Expected<std::vector<Check>> lift_checks(Module& module);
 
+/// What a module's check expects of one of its own results.
+struct ExpectedResult {
+  Check check;
+  size_t result = 0;  ///< number of the leaf of the entry's result
+  Literal value;
+};
+
+/// The checks that compare a result of the entry with a constant, which is what they expect; others are not listed.
+/// Another program of the same results, in which the checks are missing, can be compared with them.
+Expected<std::vector<ExpectedResult>> expected_results(const Module& module);
+
 /// OK, or what differs and where.
 Status compare_check(const Check& check, const Literal& actual, const Literal& expected);
 
