@@ -121,6 +121,20 @@ Expected<Check> read_check(const Module& module, const Instruction& instr) {
   return check;
 }
 
+/// A constant, also one of equal elements that stands as the broadcast of a scalar.
+std::optional<Literal> constant_value(const Module& module, InstrId id) {
+  const Instruction& instr = module[id];
+  if (instr.op == Op::CONSTANT) return module.literal(instr);
+  if (instr.op != Op::BROADCAST || module[instr.operand(0)].op != Op::CONSTANT) return std::nullopt;
+  const Literal& scalar = module.literal(module[instr.operand(0)]);
+  if (scalar.element_count() != 1) return std::nullopt;
+  Literal out = Literal::zeros(instr.shape.to_static());
+  const auto bytes = static_cast<size_t>(type_info(out.type()).bytes());
+  for (int64_t i = 0; i < out.element_count(); ++i)
+    std::memcpy(out.mutable_bytes() + static_cast<size_t>(i) * bytes, scalar.bytes(), bytes);
+  return out;
+}
+
 }  // namespace
 
 Expected<std::vector<ExpectedResult>> expected_results(const Module& module) {
@@ -133,11 +147,9 @@ Expected<std::vector<ExpectedResult>> expected_results(const Module& module) {
     if (!is_check(module[id])) continue;
     COLLET_ASSIGN(Check check, read_check(module, module[id]));
     for (size_t k : {0, 1}) {
-      const Instruction& constant = module[module[id].operand(1 - k)];
-      if (constant.op != Op::CONSTANT) continue;
-      for (size_t leaf = 0; leaf < leaves.size(); ++leaf)
-        if (leaves[leaf] == module[id].operand(k))
-          out.push_back({check, leaf, module.literal(constant)});
+      const std::optional<Literal> value = constant_value(module, module[id].operand(1 - k));
+      for (size_t leaf = 0; value && leaf < leaves.size(); ++leaf)
+        if (leaves[leaf] == module[id].operand(k)) out.push_back({check, leaf, *value});
     }
   }
   return out;

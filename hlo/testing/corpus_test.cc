@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "hlo/testing/checks.h"
+#include "hlo/text/parser.h"
 
 namespace collet::hlo::testing {
 namespace {
@@ -99,6 +100,50 @@ TEST(Checks, ExpectedNaNsMustBeTheSame) {
   EXPECT_FALSE(compare_check(equal, nan(0xffc00000), nan(0x7fc00000)).ok());
   EXPECT_FALSE(compare_check(equal, nan(0x3f800000), nan(0x7fc00000)).ok());
   EXPECT_TRUE(compare_check(equal, nan(0x80000000), nan(0)).ok());
+}
+
+std::vector<ExpectedResult> expected_of(const std::string& body) {
+  const auto module = parse_module("HloModule m\nENTRY e {\n" + body + "\n}\n");
+  EXPECT_TRUE(module.ok()) << module.status().to_string();
+  if (!module.ok()) return {};
+  auto out = expected_results(**module);
+  EXPECT_TRUE(out.ok()) << out.status().to_string();
+  return out.ok() ? *std::move(out) : std::vector<ExpectedResult>();
+}
+
+TEST(ExpectedResults, AreTheConstantsThatResultsAreComparedWith) {
+  const auto expected = expected_of(R"(
+    x = f32[2] constant({1, 2})
+    y = f32[2] negate(x)
+    z = f32[2] add(x, x)
+    want = f32[2] constant({-1, -2})
+    two = f32[] constant(2)
+    spread = f32[2] broadcast(two), dimensions={}
+    c0 = pred[] custom-call(want, y), custom_call_target="check.eq"
+    c1 = pred[] custom-call(z, spread), custom_call_target="check.eq"
+    ROOT t = (f32[2], f32[2]) tuple(z, y))");
+  ASSERT_EQ(expected.size(), 2u);
+  EXPECT_EQ(expected[0].result, 1u);
+  EXPECT_EQ(expected[0].value.as_double(1), -2);
+  EXPECT_EQ(expected[1].result, 0u);
+  EXPECT_EQ(expected[1].value.as_double(1), 2);
+  Literal right = Literal::zeros(Shape::array(Type::F32, {2})), wrong = right;
+  right.set_double(0, -1);
+  right.set_double(1, -2);
+  EXPECT_TRUE(compare_check(expected[0].check, right, expected[0].value).ok());
+  EXPECT_FALSE(compare_check(expected[0].check, wrong, expected[0].value).ok());
+}
+
+TEST(ExpectedResults, AreNoneWhereNothingReturnedIsChecked) {
+  EXPECT_TRUE(expected_of(R"(
+    x = f32[] constant(1)
+    y = f32[] negate(x)
+    z = f32[] negate(y)
+    want = f32[] constant(-1)
+    c = pred[] custom-call(y, want), custom_call_target="check.eq"
+    d = pred[] custom-call(z, y), custom_call_target="check.eq"
+    ROOT r = f32[] copy(z))")
+                  .empty());
 }
 
 }  // namespace
