@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/eval/evaluator.h"
 
+#include <chrono>
 #include <mutex>
 #include <new>
 #include <stdexcept>
@@ -135,11 +136,18 @@ class Run final : public EvalContext {
         plan_of_(std::move(plan_of)),
         participant_(participant),
         group_(group),
-        rng_low_(options.seed) {}
+        rng_low_(options.seed),
+        deadline_(deadline_of(options.limits)) {}
 
   Expected<Literal> call(CompId computation, std::span<Literal> arguments) override;
-  Expected<Literal> run_entry(CompId computation, std::vector<Literal>& arguments) {
-    return call(computation, arguments);
+  /// call(), where what stopped at the deadline says so.
+  Expected<Literal> run(CompId computation, std::span<Literal> arguments) {
+    Expected<Literal> result = call(computation, arguments);
+    if (!result.ok() && result.status().code() == Code::Cancelled && expired())
+      return Status(Code::DeadlineExceeded, "the run took longer than its limit of " +
+                                                std::to_string(options_.limits.seconds) +
+                                                " s: " + result.status().message());
+    return result;
   }
 
   int64_t replica() const override { return participant_ / options_.partitions; }
@@ -148,7 +156,9 @@ class Run final : public EvalContext {
   int64_t partition_count() const override { return options_.partitions; }
   int threads() const override { return group_ ? 1 : options_.threads; }
   bool other_choices() const override { return options_.other_choices; }
-  bool cancelled() const override { return options_.cancel && options_.cancel->load(std::memory_order_relaxed); }
+  bool cancelled() const override {
+    return (options_.cancel && options_.cancel->load(std::memory_order_relaxed)) || expired();
+  }
 
   Expected<std::vector<std::vector<Literal>>> exchange(const Instruction& instr, std::span<const int64_t> group,
                                                        std::span<const Literal> operands) override {
@@ -192,6 +202,15 @@ class Run final : public EvalContext {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  static Clock::time_point deadline_of(const EvalLimits& limits) {
+    // Beyond a year there is no deadline; the clock's numbers would overflow.
+    if (limits.seconds <= 0 || limits.seconds > 3e7) return Clock::time_point::max();
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits.seconds));
+  }
+  bool expired() const { return deadline_ != Clock::time_point::max() && Clock::now() >= deadline_; }
+  Status check_limits(const Instruction& instr);
   Expected<Literal> step(const CompPlan::Step& step, std::vector<Literal>& values, std::span<Literal> arguments);
 
   const Module& module_;
@@ -201,8 +220,22 @@ class Run final : public EvalContext {
   Group* group_;
   int depth_ = 0;
   uint64_t rng_low_, rng_high_ = 0;
+  const Clock::time_point deadline_;
+  uint64_t steps_ = 0;
   std::map<int64_t, std::vector<Literal>> mail_;
 };
+
+Status Run::check_limits(const Instruction& instr) {
+  const EvalLimits& limits = options_.limits;
+  if (cancelled()) return Status(Code::Cancelled, "cancelled");
+  if (limits.steps && ++steps_ > limits.steps)
+    return resource_exhausted("the run has more steps than its limit of " + std::to_string(limits.steps));
+  const bool makes_nothing = instr.op == Op::PARAMETER || instr.op == Op::TUPLE || instr.op == Op::GET_TUPLE_ELEMENT;
+  if (limits.value_bytes && !makes_nothing && static_cast<uint64_t>(instr.shape.byte_size()) > limits.value_bytes)
+    return resource_exhausted(instr.shape.to_string() + " needs " + std::to_string(instr.shape.byte_size()) +
+                              " bytes; the limit for one value is " + std::to_string(limits.value_bytes));
+  return ok_status();
+}
 
 Expected<Literal> Run::step(const CompPlan::Step& step, std::vector<Literal>& values, std::span<Literal> arguments) {
   const Instruction& instr = module_[step.id];
@@ -239,12 +272,10 @@ Expected<Literal> Run::call(CompId computation, std::span<Literal> arguments) {
   Status status;
   for (size_t i = 0; i < plan.steps.size() && status.ok(); ++i) {
     if (!plan.steps[i].live) continue;
-    if (cancelled()) {
-      status = Status(Code::Cancelled, "cancelled");
-      break;
-    }
-    Expected<Literal> value = step(plan.steps[i], values, arguments);
     const Instruction& instr = module_[plan.steps[i].id];
+    Status allowed = check_limits(instr);
+    Expected<Literal> value =
+        allowed.ok() ? step(plan.steps[i], values, arguments) : Expected<Literal>(std::move(allowed));
     if (!value.ok()) {
       status = value.status().with_prefix("'" + std::string(instr.name) + "': ");
       break;
@@ -310,7 +341,7 @@ Expected<Literal> Evaluator::run_computation(CompId computation, std::vector<Lit
   for (size_t i = 0; i < parameters.size(); ++i)
     COLLET_TRY(check_argument(arguments[i], plan_->module[parameters[i]].shape, "argument " + std::to_string(i)));
   Run run(plan_->module, plan_->options, [this](CompId id) -> const CompPlan& { return plan_->of(id); }, 0, nullptr);
-  return guarded([&] { return run.call(computation, arguments); });
+  return guarded([&] { return run.run(computation, arguments); });
 }
 
 Expected<std::vector<Literal>> Evaluator::run_all(std::vector<std::vector<Literal>> arguments) const {
@@ -339,7 +370,7 @@ Expected<std::vector<Literal>> Evaluator::run_all(std::vector<std::vector<Litera
     threads.emplace_back([&, p] {
       const auto at = static_cast<size_t>(p);
       Run run(plan_->module, options, [this](CompId id) -> const CompPlan& { return plan_->of(id); }, p, &group);
-      Expected<Literal> result = guarded([&] { return run.call(entry, arguments[at]); });
+      Expected<Literal> result = guarded([&] { return run.run(entry, arguments[at]); });
       if (result.ok())
         results[at] = *std::move(result);
       else

@@ -22,6 +22,13 @@ namespace collet::hlo {
 using CustomCallFunction =
     std::function<Expected<Literal>(const Module&, const Instruction&, std::span<const Literal>)>;
 
+/// What a run may use before it gives up; the error names the instruction. 0: no limit.
+struct EvalLimits {
+  double seconds = 0;        ///< then DEADLINE_EXCEEDED
+  uint64_t steps = 0;        ///< instructions, each time they run, of one participant; then RESOURCE_EXHAUSTED
+  uint64_t value_bytes = 0;  ///< of the result of one instruction; RESOURCE_EXHAUSTED before it is computed
+};
+
 struct EvalOptions {
   /// Simulated devices: replicas * partitions.
   int64_t replicas = 1;
@@ -35,6 +42,7 @@ struct EvalOptions {
   std::function<Status(const Literal&)> outfeed;
   /// Set from any thread to stop.
   const std::atomic<bool>* cancel = nullptr;
+  EvalLimits limits;
   /// Threads that one op may use.
   int threads = 2;
   /// Take the other choice wherever the meaning of an op leaves one: what two runs do not agree on is not determined.

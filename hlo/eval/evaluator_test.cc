@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
+#include "hlo/eval/text_modules_test.h"
 #include "hlo/ops/rules.h"
 
 namespace collet::hlo {
@@ -77,6 +80,69 @@ TEST(Evaluator, StopsWhenCancelled) {
   auto result = Evaluator(m, options).run({Literal::zeros(Shape::array(Type::F32, {2}))});
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.status().code(), Code::Cancelled);
+}
+
+constexpr const char* kEndless = R"(
+HloModule m
+c { p = s32[] parameter(0) ROOT yes = pred[] constant(true) }
+b { p = s32[] parameter(0) one = s32[] constant(1) ROOT next = s32[] add(p, one) }
+ENTRY e { zero = s32[] constant(0) ROOT endless = s32[] while(zero), condition=c, body=b })";
+
+Status failure(const std::string& text, const EvalLimits& limits) {
+  EvalOptions options;
+  options.limits = limits;
+  const auto result = testing::evaluate_text(text, {}, options);
+  return result.ok() ? ok_status() : result.status();
+}
+
+TEST(EvalLimits, ALoopWithoutEndStopsAtTheDeadline) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Status status = failure(kEndless, {.seconds = 0.05});
+  EXPECT_EQ(status.code(), Code::DeadlineExceeded);
+  EXPECT_NE(status.message().find("'endless'"), std::string::npos) << status.message();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+TEST(EvalLimits, ALoopWithoutEndStopsAfterItsSteps) {
+  const Status status = failure(kEndless, {.steps = 5000});
+  EXPECT_EQ(status.code(), Code::ResourceExhausted);
+  EXPECT_NE(status.message().find("'endless'"), std::string::npos) << status.message();
+}
+
+TEST(EvalLimits, ALoopWithoutEndOfOneParticipantEndsAll) {
+  EvalOptions options;
+  options.replicas = 2;
+  options.limits.seconds = 0.05;
+  const std::string text = R"(
+HloModule m, replica_count=2
+c { p = (u32[], u32[]) parameter(0) id = u32[] get-tuple-element(p), index=0 zero = u32[] constant(0)
+  ROOT first = pred[] compare(id, zero), direction=EQ }
+b { p = (u32[], u32[]) parameter(0) id = u32[] get-tuple-element(p), index=0 n = u32[] get-tuple-element(p), index=1
+  one = u32[] constant(1) next = u32[] add(n, one) ROOT t = (u32[], u32[]) tuple(id, next) }
+s { x = u32[] parameter(0) y = u32[] parameter(1) ROOT z = u32[] add(x, y) }
+ENTRY e {
+  id = u32[] replica-id()
+  state = (u32[], u32[]) tuple(id, id)
+  endless = (u32[], u32[]) while(state), condition=c, body=b
+  n = u32[] get-tuple-element(endless), index=1
+  ROOT sum = u32[] all-reduce(n), replica_groups={{0,1}}, to_apply=s
+})";
+  const auto result = testing::evaluate_text(text, {}, options);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.status().code(), Code::DeadlineExceeded) << result.status().to_string();
+}
+
+TEST(EvalLimits, AHugeValueIsRefusedBeforeItIsComputed) {
+  const std::string text = "HloModule m\nENTRY e { ROOT huge = f32[1048576,1048576,1048576] iota(), iota_dimension=0 }";
+  const Status status = failure(text, {.value_bytes = 1 << 20});
+  EXPECT_EQ(status.code(), Code::ResourceExhausted);
+  EXPECT_NE(status.message().find("'huge'"), std::string::npos) << status.message();
+}
+
+TEST(EvalLimits, WhatStaysWithinThemRuns) {
+  const std::string text = "HloModule m\nENTRY e { ROOT i = s32[256] iota(), iota_dimension=0 }";
+  EXPECT_TRUE(failure(text, {.seconds = 60, .steps = 1, .value_bytes = 1024}).ok());
+  EXPECT_FALSE(failure(text, {.value_bytes = 1023}).ok());
 }
 
 }  // namespace
