@@ -16,7 +16,7 @@ uint8_t* address(const collet_argument& a) {
 
 }  // namespace
 
-Expected<std::unique_ptr<Executable>> Executable::make(const collet_program* program) {
+Expected<std::unique_ptr<Executable>> Executable::make(const collet_program* program, const hlo::EvalLimits& limits) {
   COLLET_ASSIGN(hlo::ReadProgram read, hlo::read_program(program, program->total_bytes));
   std::unique_ptr<Executable> out(new Executable);
   out->program_ = hlo::Block(program, program->total_bytes);
@@ -27,6 +27,7 @@ Expected<std::unique_ptr<Executable>> Executable::make(const collet_program* pro
   hlo::EvalOptions options;
   options.replicas = program->replica_count;
   options.partitions = program->partition_count;
+  options.limits = limits;
   out->participants_ = program->replica_count * program->partition_count;
   out->evaluator_ = std::make_unique<hlo::Evaluator>(m, std::move(options));
   return out;

@@ -22,7 +22,7 @@ struct Buffer {
 /// A program read back into a module, and run by the evaluator.
 class Executable {
  public:
-  static Expected<std::unique_ptr<Executable>> make(const collet_program* program);
+  static Expected<std::unique_ptr<Executable>> make(const collet_program* program, const hlo::EvalLimits& limits);
   Status run(std::span<const collet_launch> launches) const;
   const hlo::Block& program() const { return program_; }
 

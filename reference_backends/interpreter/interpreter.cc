@@ -3,10 +3,13 @@
 #include <collet/tables.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "hlo/base/status.h"
@@ -24,6 +27,7 @@ constexpr uint32_t kMostDevices = 64;
 
 struct Instance {
   uint32_t devices = 1;
+  hlo::EvalLimits limits;
 };
 
 Instance* of(collet_backend_instance* p) {
@@ -36,14 +40,35 @@ Executable* of(collet_backend_executable* p) {
   return reinterpret_cast<Executable*>(p);
 }
 
+template <typename T>
+Status read_number(std::string_view key, std::string_view text, T& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc() || end != text.data() + text.size() || !(out >= 0))
+    return invalid_argument("the interpreter's option '" + std::string(key) + "' is to be a number from 0, not '" +
+                            std::string(text) + "'");
+  return ok_status();
+}
+
+Status set_option(std::string_view key, std::string_view value, hlo::EvalLimits& limits) {
+  if (key == "max_seconds") return read_number(key, value, limits.seconds);
+  if (key == "max_steps") return read_number(key, value, limits.steps);
+  if (key == "max_value_bytes") return read_number(key, value, limits.value_bytes);
+  return invalid_argument("the interpreter has no option '" + std::string(key) +
+                          "'; it has max_seconds, max_steps and max_value_bytes");
+}
+
 collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
                    collet_error* error) {
-  if (options->pairs)
-    return to_c(invalid_argument("the interpreter has no option '" + std::string(options->keys[0]) + "'"), error);
+  hlo::EvalLimits limits;
+  for (uint32_t i = 0; i < options->pairs; ++i) {
+    const Status status = set_option(options->keys[i], options->values[i], limits);
+    if (!status.ok()) return to_c(status, error);
+  }
   if (options->target) return to_c(not_found("the interpreter has no target but the host"), error);
   if (options->device_count > kMostDevices) return to_c(invalid_argument("at most 64 devices"), error);
   auto* instance = new (std::nothrow) Instance;
   if (!instance) return to_c(resource_exhausted("out of memory"), error);
+  instance->limits = limits;
   instance->devices = options->device_count ? options->device_count : 1;
   info->opset = COLLET_OPSET;
   info->device_count = instance->devices;
@@ -140,11 +165,11 @@ collet_status supports(collet_backend_instance*, uint32_t, const collet_program*
   return COLLET_OK;
 }
 
-collet_status compile(collet_backend_instance*, const collet_program* program, const collet_compile_options*,
+collet_status compile(collet_backend_instance* instance, const collet_program* program, const collet_compile_options*,
                       collet_backend_executable** out, collet_executable_info* info, collet_rejection* rejection,
                       collet_error* error) {
   rejection->count = 0;
-  auto made = Executable::make(program);
+  auto made = Executable::make(program, of(instance)->limits);
   if (!made.ok()) return to_c(made.status(), error);
   info->absorbed_count = 0;
   info->kernels = program->ops.count;
@@ -172,12 +197,12 @@ collet_status serialize(collet_backend_executable* executable, void* out, uint64
   return COLLET_OK;
 }
 
-collet_status load(collet_backend_instance*, const void* bytes, uint64_t size, const collet_compile_options*,
+collet_status load(collet_backend_instance* instance, const void* bytes, uint64_t size, const collet_compile_options*,
                    collet_backend_executable** out, collet_executable_info* info, collet_error* error) {
   const hlo::Block program(bytes, size);
   const Status status = hlo::check_program(program.data(), program.size());
   if (!status.ok()) return to_c(Status(Code::DataLoss, status.message()), error);
-  auto made = Executable::make(program.program());
+  auto made = Executable::make(program.program(), of(instance)->limits);
   if (!made.ok()) return to_c(made.status(), error);
   info->absorbed_count = 0;
   info->kernels = program.program()->ops.count;
