@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace collet::runtime {
@@ -31,14 +32,15 @@ bool is_dense(const collet_host_array& array, size_t element_bytes) {
   return true;
 }
 
-Status upload(Backend& backend, const Memory* memory, const void* data, uint64_t bytes) {
+Status upload(Backend& backend, const Memory* memory, const void* data, uint64_t bytes, uint64_t offset = 0) {
   if (memory->host) {
-    std::memcpy(memory->host, data, bytes);
+    std::memcpy(static_cast<char*>(memory->host) + offset, data, bytes);
     return ok_status();
   }
   collet_copy_region region{};
   region.from.host = const_cast<void*>(data);
   region.to.buffer = memory->handle;
+  region.to.offset = offset;
   region.bytes = bytes;
   return backend.copy({&region, 1});
 }
@@ -120,6 +122,7 @@ Buffer* Buffer::make(Client& client, uint32_t device, uint32_t space, const Arra
 void Buffer::release() {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   Client* client = client_;
+  if (promise_) (void)fail(Status(Code::Cancelled, "the buffer was released before its data came"));
   if (ready_) ready_->release();
   this->~Buffer();
   if (spare.places.size() < Spare::kMost)
@@ -172,6 +175,86 @@ Expected<Buffer*> Buffer::from_host(Client& client, uint32_t device, uint32_t sp
     ready->release();
   });
   return buffer;
+}
+
+Expected<Buffer*> Buffer::promise(Client& client, uint32_t device, uint32_t space, const ArrayType* type) {
+  COLLET_ASSIGN(const uint32_t s, client.check_space(device, space));
+  COLLET_ASSIGN(MemoryRef memory, client.device(device).pool(s).take(type->bytes));
+  auto* ready = new Event(true);
+  ready->retain();
+  Buffer* buffer = make(client, device, s, type, memory, ready);
+  buffer->promised_ = std::move(memory);
+  buffer->promise_ = ready;
+  return buffer;
+}
+
+Status Buffer::write(uint64_t offset, uint64_t bytes, const void* data) {
+  if (offset > type_->bytes || bytes > type_->bytes - offset)
+    return Status(Code::OutOfRange, "bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes) +
+                                        " of an array of " + std::to_string(type_->bytes));
+  if (!data && bytes) return invalid_argument("no data");
+  MemoryRef memory;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!promise_) return failed_precondition("the buffer waits for no data");
+    memory = promised_;
+  }
+  if (bytes == 0) return ok_status();
+  return upload(client_->device(device_).backend(), memory.get(), data, bytes, offset);
+}
+
+Status Buffer::settle(MemoryRef& memory, Event*& event) {
+  const std::lock_guard lock(mutex_);
+  if (!promise_) return failed_precondition("the buffer waits for no data");
+  memory = std::move(promised_);
+  event = std::exchange(promise_, nullptr);
+  return ok_status();
+}
+
+Status Buffer::fulfil(Buffer* source) {
+  Use use;
+  if (source) {
+    if (source == this || source->client_ != client_ || source->type_ != type_)
+      return invalid_argument("a buffer of " + type_->to_string() + " is fulfilled by another one of the same client " +
+                              "and type, not by " + source->type_->to_string());
+    COLLET_TRY(source->use(use));
+  }
+  MemoryRef memory;
+  Event* event = nullptr;
+  if (Status status = settle(memory, event); !status.ok()) {
+    if (use.ready) use.ready->release();
+    return status;
+  }
+  if (!source || type_->bytes == 0) {
+    event->set(source ? wait_for(use.ready) : ok_status());
+    event->release();
+    return ok_status();
+  }
+  Device& from = client_->device(source->device_);
+  Device& to = client_->device(device_);
+  Event* const before[] = {use.ready};
+  client_->add_after(to.upload(), before,
+                     [&from, &to, memory = std::move(memory), data = std::move(use.memory), ready = use.ready,
+                      bytes = type_->bytes, event]() mutable {
+                       Status outcome = wait_for(ready);
+                       if (outcome.ok())
+                         outcome = copy_memory(from.backend(), data.get(), to.backend(), memory.get(), bytes);
+                       memory = {};
+                       data = {};
+                       event->set(std::move(outcome));
+                       event->release();
+                     });
+  return ok_status();
+}
+
+Status Buffer::fail(Status outcome) {
+  if (outcome.ok()) return invalid_argument("a failure needs a code");
+  MemoryRef memory;
+  Event* event = nullptr;
+  COLLET_TRY(settle(memory, event));
+  event->set(std::move(outcome));
+  event->release();
+  return ok_status();
 }
 
 Status Buffer::use(Use& out) {
@@ -232,16 +315,18 @@ Status Buffer::to_host(uint64_t offset, uint64_t bytes, void* out, Event** out_e
     (*out_event)->retain();
     return ok_status();
   }
-  auto* done = new Event;
+  auto* done = new Event(use.ready && use.ready->is_late());
   done->retain();
   *out_event = done;
-  d.download().add([&d, memory = std::move(use.memory), ready = use.ready, offset, bytes, out, done]() mutable {
-    Status outcome = wait_for(ready);
-    if (outcome.ok() && bytes) outcome = download(d.backend(), memory.get(), offset, out, bytes);
-    memory = {};
-    done->set(std::move(outcome));
-    done->release();
-  });
+  Event* const before[] = {use.ready};
+  client_->add_after(d.download(), before,
+                     [&d, memory = std::move(use.memory), ready = use.ready, offset, bytes, out, done]() mutable {
+                       Status outcome = wait_for(ready);
+                       if (outcome.ok() && bytes) outcome = download(d.backend(), memory.get(), offset, out, bytes);
+                       memory = {};
+                       done->set(std::move(outcome));
+                       done->release();
+                     });
   return ok_status();
 }
 
@@ -262,18 +347,21 @@ Expected<Buffer*> Buffer::copy_to(uint32_t device, uint32_t space) {
     if (bytes) COLLET_TRY(copy_memory(from.backend(), use.memory.get(), to.backend(), memory.get(), bytes));
     return make(*client_, device, s, type_, std::move(memory), nullptr);
   }
-  auto* ready = new Event;
+  auto* ready = new Event(use.ready && use.ready->is_late());
   ready->retain();
   Buffer* buffer = make(*client_, device, s, type_, memory, ready);
-  to.upload().add([&from, &to, memory = std::move(memory), source = std::move(use.memory), before = use.ready, bytes,
-                   ready]() mutable {
-    Status outcome = wait_for(before);
-    if (outcome.ok() && bytes) outcome = copy_memory(from.backend(), source.get(), to.backend(), memory.get(), bytes);
-    memory = {};
-    source = {};
-    ready->set(std::move(outcome));
-    ready->release();
-  });
+  Event* const after[] = {use.ready};
+  client_->add_after(to.upload(), after,
+                     [&from, &to, memory = std::move(memory), source = std::move(use.memory), before = use.ready, bytes,
+                      ready]() mutable {
+                       Status outcome = wait_for(before);
+                       if (outcome.ok() && bytes)
+                         outcome = copy_memory(from.backend(), source.get(), to.backend(), memory.get(), bytes);
+                       memory = {};
+                       source = {};
+                       ready->set(std::move(outcome));
+                       ready->release();
+                     });
   return buffer;
 }
 

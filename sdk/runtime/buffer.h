@@ -21,6 +21,14 @@ class Buffer {
                       Event* ready);
   static Expected<Buffer*> from_host(Client& client, uint32_t device, uint32_t space, const collet_host_array& array);
 
+  /// One whose data comes later: by write and fulfil, or not at all by fail.
+  static Expected<Buffer*> promise(Client& client, uint32_t device, uint32_t space, const ArrayType* type);
+  /// See collet.h; FAILED_PRECONDITION for what is no promise, or no longer.
+  Status write(uint64_t offset, uint64_t bytes, const void* data);
+  /// `source` null: what was written is the data.
+  Status fulfil(Buffer* source);
+  Status fail(Status outcome);
+
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release();
 
@@ -51,15 +59,20 @@ class Buffer {
 
  private:
   Buffer() = default;
+  /// Ends the promise: hands out what it holds.
+  Status settle(MemoryRef& memory, Event*& event);
 
   std::atomic<uint32_t> refs_{1};
   std::atomic<bool> deleted_{false};
   uint32_t device_ = 0, space_ = 0;
   Client* client_ = nullptr;
   const ArrayType* type_ = nullptr;
-  std::mutex mutex_;  // of memory_ and ready_
+  std::mutex mutex_;  // of what follows
   MemoryRef memory_;
   Event* ready_ = nullptr;
+  // Of a promise, until it is kept or broken.
+  MemoryRef promised_;
+  Event* promise_ = nullptr;
 };
 
 /// Copies within a backend, or between two by way of the host.

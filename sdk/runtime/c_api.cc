@@ -95,6 +95,11 @@ collet_array_type type_at(const std::vector<const ArrayType*>& list, uint32_t in
   return index < list.size() ? list[index]->to_c() : kNoType;
 }
 
+// Null for none.
+const char* text_at(const std::vector<std::string>& list, uint32_t index) {
+  return index < list.size() && !list[index].empty() ? list[index].c_str() : nullptr;
+}
+
 Status missing(const char* what) {
   return invalid_argument(std::string("no ") + what);
 }
@@ -216,6 +221,9 @@ collet_status collet_module_write(collet_module* module, uint32_t format, collet
   });
 }
 
+const char* collet_module_name(const collet_module* module) {
+  return of(module)->name().c_str();
+}
 uint32_t collet_module_parameter_count(const collet_module* module) {
   return static_cast<uint32_t>(of(module)->parameters().size());
 }
@@ -227,6 +235,13 @@ uint32_t collet_module_result_count(const collet_module* module) {
 }
 collet_array_type collet_module_result(const collet_module* module, uint32_t index) {
   return type_at(of(module)->results(), index);
+}
+
+const char* collet_module_parameter_sharding(const collet_module* module, uint32_t index) {
+  return text_at(of(module)->parameter_shardings(), index);
+}
+const char* collet_module_result_sharding(const collet_module* module, uint32_t index) {
+  return text_at(of(module)->result_shardings(), index);
 }
 
 collet_status collet_compile(collet_client* client, collet_module* module, const collet_compile_request* request,
@@ -259,6 +274,9 @@ collet_array_type collet_executable_argument(const collet_executable* executable
 collet_array_type collet_executable_result(const collet_executable* executable, uint32_t index) {
   return type_at(of(executable)->core().results, index);
 }
+uint32_t collet_executable_result_space(const collet_executable* executable, uint32_t index) {
+  return index < of(executable)->core().results.size() ? of(executable)->result_space() : COLLET_NONE;
+}
 uint32_t collet_executable_donates(const collet_executable* executable, uint32_t index) {
   const auto& donates = of(executable)->core().donates;
   return index < donates.size() ? donates[index] : 0;
@@ -283,6 +301,34 @@ collet_status collet_buffer_from_host(collet_client* client, uint32_t device, ui
     COLLET_ASSIGN(Buffer * buffer, Buffer::from_host(*of(client), device, space, a));
     *out_buffer = give<collet_buffer>(buffer);
     return ok_status();
+  });
+}
+
+collet_status collet_buffer_promise(collet_client* client, uint32_t device, uint32_t space,
+                                    const collet_array_type* type, collet_buffer** out_buffer, collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (!client || !type || !out_buffer) return missing("client, type or out_buffer");
+    if (type->rank && !type->dims) return missing("dimensions");
+    COLLET_ASSIGN(const ArrayType* known, array_type(type->element, {type->dims, type->rank}));
+    COLLET_ASSIGN(Buffer * buffer, Buffer::promise(*of(client), device, space, known));
+    *out_buffer = give<collet_buffer>(buffer);
+    return ok_status();
+  });
+}
+
+collet_status collet_buffer_write(collet_buffer* buffer, uint64_t offset, uint64_t bytes, const void* data,
+                                  collet_error* error) {
+  return guarded(error, [&] { return of(buffer)->write(offset, bytes, data); });
+}
+
+collet_status collet_buffer_fulfil(collet_buffer* buffer, collet_buffer* source, collet_error* error) {
+  return guarded(error, [&] { return of(buffer)->fulfil(of(source)); });
+}
+
+collet_status collet_buffer_fail(collet_buffer* buffer, collet_status code, const char* message, collet_error* error) {
+  return guarded(error, [&] {
+    if (code < COLLET_OK || code > COLLET_DATA_LOSS) return invalid_argument("there is no such code");
+    return of(buffer)->fail(Status(static_cast<Code>(code), message ? message : ""));
   });
 }
 

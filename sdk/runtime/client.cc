@@ -23,6 +23,31 @@ std::string fallback_name(const collet_client_options& options, const Backend& b
   return library_exists("cpu") ? "cpu" : "interpreter";
 }
 
+// A task that waits for late events, one after another.
+struct Waiting {
+  Client* client;
+  Worker* worker;
+  std::vector<Event*> events;
+  std::function<void()> task;
+
+  static void go_on(Waiting* w) {
+    while (!w->events.empty()) {
+      Event* event = w->events.back();
+      if (event->is_late()) {
+        event->on_ready([](void* user, collet_status, const char*) { go_on(static_cast<Waiting*>(user)); }, w);
+        return;
+      }
+      w->events.pop_back();
+    }
+    w->worker->add([client = w->client, task = std::move(w->task)]() mutable {
+      task();
+      task = nullptr;
+      client->release();
+    });
+    delete w;
+  }
+};
+
 }  // namespace
 
 Device::Device(std::shared_ptr<Backend> backend, uint32_t index) : backend_(std::move(backend)), index_(index) {
@@ -119,6 +144,15 @@ Expected<uint32_t> Client::check_space(uint32_t device, uint32_t space) const {
   if (space == COLLET_NONE) return facts.default_space;
   if (space < facts.spaces.size()) return space;
   return invalid_argument("device " + std::to_string(device) + " has no memory space " + std::to_string(space));
+}
+
+void Client::add_after(Worker& worker, std::span<Event* const> events, std::function<void()> task) {
+  std::vector<Event*> late;
+  for (Event* event : events)
+    if (event && event->is_late()) late.push_back(event);
+  if (late.empty()) return worker.add(std::move(task));
+  retain();
+  Waiting::go_on(new Waiting{this, &worker, std::move(late), std::move(task)});
 }
 
 void Client::trim() {

@@ -7,12 +7,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "hlo/program/block.h"
 #include "sdk/runtime/backend.h"
+#include "sdk/runtime/event.h"
 #include "sdk/runtime/memory.h"
 #include "sdk/runtime/worker.h"
 
@@ -76,6 +78,10 @@ class Client {
   /// Whole executables.
   std::shared_ptr<ExecutableCore> find_executable(const hlo::ContentId& key);
   void keep_executable(const hlo::ContentId& key, std::shared_ptr<ExecutableCore> core);
+
+  /// Gives `task` to a worker of a device of this client once none of `events` is late; the client lives until it is
+  /// done. Takes no reference to the events: the task holds them.
+  void add_after(Worker& worker, std::span<Event* const> events, std::function<void()> task);
 
   uint64_t next_run_id() { return next_run_.fetch_add(1, std::memory_order_relaxed); }
 

@@ -18,6 +18,8 @@ class Event {
   using Callback = void (*)(void* user, collet_status status, const char* message);
 
   Event() = default;
+  /// `late`: it waits for something that is not yet in any worker's hands, so that no worker may wait for it.
+  explicit Event(bool late) : late_(late) {}
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
@@ -28,6 +30,8 @@ class Event {
   void release();
 
   bool is_ready() const { return state_.load(std::memory_order_acquire) != State::Pending; }
+  /// Has not come, and no worker may wait for it.
+  bool is_late() const { return late_ && !is_ready(); }
   /// Blocks until it has come; its outcome.
   Status wait();
   /// Only after it has come.
@@ -46,6 +50,7 @@ class Event {
 
   std::atomic<uint32_t> refs_{1};
   std::atomic<State> state_{State::Pending};
+  const bool late_ = false;
   Status outcome_;
   std::mutex mutex_;
   std::condition_variable come_;

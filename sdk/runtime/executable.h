@@ -51,6 +51,8 @@ class Executable {
   const std::shared_ptr<ExecutableCore>& shared_core() const { return core_; }
   collet_executable_facts facts() const;
 
+  /// Number of the memory space of results: the default one of the participants' devices.
+  uint32_t result_space() const { return client_->device(core_->devices[0]).facts().default_space; }
   /// See collet_execute.
   Status execute(const collet_execute_options& options, Buffer* const* arguments, Buffer** results);
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <chrono>
 
@@ -96,6 +97,11 @@ class Call {
         }
       }
     }
+    if (options_.out_done) {
+      Event* event = done ? done : Event::already();
+      event->retain();
+      *options_.out_done = reinterpret_cast<collet_event*>(event);
+    }
     hand_out(results, done);
     return ok_status();
   }
@@ -178,11 +184,12 @@ class Call {
     queued->donated.assign(donated_.begin(), donated_.end());
     queued->before.assign(before_.begin(), before_.end());
     before_.clear();
-    auto* done = new Event;
+    const std::vector<Event*> before = queued->before;
+    auto* done = new Event(std::any_of(before.begin(), before.end(), [](Event* e) { return e->is_late(); }));
     done->retain();
     queued->done = done;
     client_.retain();
-    worker.add([queued = std::move(queued)]() mutable {
+    client_.add_after(worker, before, [queued = std::move(queued)]() mutable {
       Status outcome = queued->run();
       Event* event = queued->done;
       Client* client = queued->client;

@@ -3,9 +3,12 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <limits>
 #include <map>
+#include <set>
 
 #include "hlo/base/json.h"
+#include "sdk/runtime/cost.h"
 
 namespace collet::runtime {
 namespace {
@@ -259,6 +262,16 @@ void count_facts(const ExplainInput& input, collet_executable_facts& facts) {
       if (crosses(s, step)) facts.crossing_bytes += s.slots[step.out[0]].bytes;
     }
   facts.workspace_bytes = workspace;
+  double flops = 0;
+  for (hlo::InstrId id : input.module.entry_computation().order) flops += work_of(input.module, input.module[id]).flops;
+  facts.flops = flops < 1e19 ? static_cast<uint64_t>(flops) : std::numeric_limits<uint64_t>::max();
+  std::set<const CompiledProgram*> met;
+  for (const Unit& unit : plan.units)
+    for (const Unit::Local& local : unit.locals)
+      if (met.insert(local.program.get()).second) {
+        facts.code_bytes += local.program->facts().code_bytes;
+        facts.resident_bytes += local.program->facts().resident_bytes;
+      }
 }
 
 }  // namespace collet::runtime

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/runtime/module.h"
 
+#include <algorithm>
+
 #include "hlo/program/leaves.h"
 #include "hlo/verify/verify.h"
 
@@ -15,6 +17,25 @@ Status leaf_types(const hlo::Shape& shape, std::vector<const ArrayType*>& out) {
     out.push_back(type);
   }
   return ok_status();
+}
+
+const hlo::Sharding* sharding_of(const hlo::Instruction& instr) {
+  return instr.extras ? instr.extras->sharding : nullptr;
+}
+
+// A text for each leaf of `shape`. A tuple's sharding has an element per element, or, as XLA writes it, per leaf; any
+// other holds for all leaves.
+void leaf_shardings(const hlo::Shape& shape, const hlo::Sharding* sharding, std::vector<std::string>& out) {
+  const size_t first = out.size();
+  std::vector<hlo::Shape> leaves;
+  hlo::append_leaf_shapes(shape, leaves);
+  out.resize(first + leaves.size());
+  if (!sharding) return;
+  if (sharding->kind != hlo::Sharding::Kind::Tuple) {
+    std::fill(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(), sharding->to_string());
+  } else if (sharding->elements.size() == leaves.size()) {
+    for (size_t i = 0; i < leaves.size(); ++i) out[first + i] = sharding->elements[i].to_string();
+  }
 }
 
 const Format* format_of(uint32_t id) {
@@ -32,8 +53,15 @@ Expected<ProgramModule*> ProgramModule::make(std::unique_ptr<hlo::Module> module
   };
   std::unique_ptr<ProgramModule, Release> out(new ProgramModule);
   const hlo::Computation& entry = module->entry_computation();
-  for (hlo::InstrId p : entry.parameters) COLLET_TRY(leaf_types((*module)[p].shape, out->parameters_));
-  COLLET_TRY(leaf_types((*module)[entry.root].shape, out->results_));
+  for (hlo::InstrId p : entry.parameters) {
+    const hlo::Instruction& parameter = (*module)[p];
+    COLLET_TRY(leaf_types(parameter.shape, out->parameters_));
+    leaf_shardings(parameter.shape, sharding_of(parameter), out->parameter_shardings_);
+  }
+  const hlo::Instruction& root = (*module)[entry.root];
+  COLLET_TRY(leaf_types(root.shape, out->results_));
+  leaf_shardings(root.shape, sharding_of(root), out->result_shardings_);
+  out->name_ = module->name();
   out->module_ = std::move(module);
   return out.release();
 }

@@ -29,6 +29,10 @@ class ProgramModule {
   const hlo::Module& module() const { return *module_; }
   const std::vector<const ArrayType*>& parameters() const { return parameters_; }
   const std::vector<const ArrayType*>& results() const { return results_; }
+  const std::string& name() const { return name_; }
+  /// Per leaf; empty where the program says nothing.
+  const std::vector<std::string>& parameter_shardings() const { return parameter_shardings_; }
+  const std::vector<std::string>& result_shardings() const { return result_shardings_; }
 
  private:
   ProgramModule() = default;
@@ -37,6 +41,8 @@ class ProgramModule {
   std::atomic<uint32_t> refs_{1};
   std::unique_ptr<hlo::Module> module_;
   std::vector<const ArrayType*> parameters_, results_;
+  std::string name_;
+  std::vector<std::string> parameter_shardings_, result_shardings_;
 };
 
 /// Reads any form. All complaints with their places in `messages`, the first alone in the status.

@@ -171,6 +171,8 @@ struct collet_array_type {
   uint32_t rank;
   const int64_t* dims;
 };
+/** Its name, as it was read. */
+COLLET_API const char* collet_module_name(const collet_module* module);
 /** Number of entry parameters, tuples flattened. */
 COLLET_API uint32_t collet_module_parameter_count(const collet_module* module);
 /** Type of a flattened parameter. */
@@ -179,6 +181,11 @@ COLLET_API struct collet_array_type collet_module_parameter(const collet_module*
 COLLET_API uint32_t collet_module_result_count(const collet_module* module);
 /** Type of a flattened result. */
 COLLET_API struct collet_array_type collet_module_result(const collet_module* module, uint32_t index);
+/** How a flattened parameter is spread over devices, as HLO text has it: "{devices=[2,1]<=[2]}". Null where the program
+ * says nothing, and past the last. */
+COLLET_API const char* collet_module_parameter_sharding(const collet_module* module, uint32_t index);
+/** Likewise for a flattened result. */
+COLLET_API const char* collet_module_result_sharding(const collet_module* module, uint32_t index);
 /**@}*/
 
 /** @name Executables */
@@ -227,6 +234,9 @@ struct collet_executable_facts {
   uint64_t workspace_bytes; /**< of one execution */
   uint64_t crossing_bytes;  /**< copied between device and fallback in one execution */
   uint64_t compile_ns;
+  uint64_t flops;          /**< of one participant's execution, estimated; unknown loops count ten trips */
+  uint64_t code_bytes;     /**< of all clusters, as far as the backends say */
+  uint64_t resident_bytes; /**< device memory that the executable itself holds; as far as the backends say */
 };
 /** Fills `facts`, whose struct_size the caller has set. */
 COLLET_API collet_status collet_executable_facts_get(collet_executable* executable,
@@ -235,6 +245,9 @@ COLLET_API collet_status collet_executable_facts_get(collet_executable* executab
 COLLET_API struct collet_array_type collet_executable_argument(const collet_executable* executable, uint32_t index);
 /** Type of a flattened result. */
 COLLET_API struct collet_array_type collet_executable_result(const collet_executable* executable, uint32_t index);
+/** Number of the memory space in which a flattened result comes to lie, on each participant's device; COLLET_NONE past
+ * the last. */
+COLLET_API uint32_t collet_executable_result_space(const collet_executable* executable, uint32_t index);
 /** 1 where the argument is donated by the program (input_output_alias, buffer_donor). */
 COLLET_API uint32_t collet_executable_donates(const collet_executable* executable, uint32_t index);
 /** The plan for people: what runs where, why, in which order, and how many bytes cross. `json`: for machines. */
@@ -300,6 +313,22 @@ COLLET_API collet_status collet_buffer_to_host_range(collet_buffer* buffer, uint
 /** A copy on another device or in another space (COLLET_NONE: the default one). */
 COLLET_API collet_status collet_buffer_copy(collet_buffer* buffer, uint32_t device, uint32_t space,
                                             collet_buffer** out_buffer, struct collet_error* error);
+/** A buffer whose data comes later: collet_buffer_write and collet_buffer_fulfil bring it, collet_buffer_fail says that it
+ * never comes. Until then it is used like any other: what uses it waits, and keeps no other work waiting. Released for
+ * the last time before that, it fails with COLLET_CANCELLED. */
+COLLET_API collet_status collet_buffer_promise(collet_client* client, uint32_t device, uint32_t space,
+                                               const struct collet_array_type* type, collet_buffer** out_buffer,
+                                               struct collet_error* error);
+/** Copies `bytes` of its dense row-major data, from `offset` on, into a promised buffer; returns when they are read. In
+ * any order; from several threads for parts that do not overlap. FAILED_PRECONDITION once it was fulfilled or failed. */
+COLLET_API collet_status collet_buffer_write(collet_buffer* buffer, uint64_t offset, uint64_t bytes, const void* data,
+                                             struct collet_error* error);
+/** Fulfils the promise: with what was written, parts that were not are undefined; or with a copy of `source` (of the same
+ * client and type, on any device), as soon as that is ready, or its failure. */
+COLLET_API collet_status collet_buffer_fulfil(collet_buffer* buffer, collet_buffer* source, struct collet_error* error);
+/** Breaks the promise: what uses the buffer fails with this code, which is not COLLET_OK, and message. */
+COLLET_API collet_status collet_buffer_fail(collet_buffer* buffer, collet_status code, const char* message,
+                                            struct collet_error* error);
 /** Where its data lies, if the host may read it there once it is ready; null otherwise. */
 COLLET_API const void* collet_buffer_host_pointer(collet_buffer* buffer);
 /**@}*/
@@ -315,6 +344,9 @@ struct collet_execute_options {
   const uint32_t* non_donatable; /**< arguments that must stay alive although the program donates them */
   uint32_t non_donatable_count;
   uint32_t synchronous; /**< 1: return when the results are there */
+  /** Null, or receives a new reference to an event that comes when the run has ended for all participants, with its
+   * failure if it failed. Also for programs without results. Untouched when the call fails. */
+  collet_event** out_done;
 };
 
 /** Runs. `arguments[p * argument_count + i]` is argument i of participant p, on that participant's device;

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/collet.h>
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <numeric>
+#include <set>
+
+#include "sdk/runtime/testing/session.h"
+
+namespace collet::testing {
+namespace {
+
+constexpr uint32_t kDevices = 8;
+
+std::string with_sum(const std::string& header, const std::string& entry) {
+  return "HloModule m, " + header + R"(
+sum {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT s = s32[] add(a, b)
+}
+ENTRY e {
+  x = s32[8] parameter(0)
+  )" + entry +
+         "\n}";
+}
+
+/// How a backend's participants are laid out: replicas times partitions are 8.
+struct Mesh {
+  std::string backend;
+  uint32_t replicas, partitions;
+};
+
+/// Programs of eight participants, each on a device of its own; element i of participant p's argument is 100 p + i.
+class Collective : public ::testing::TestWithParam<Mesh>, public Session {
+ protected:
+  std::string header() const {
+    return "replica_count=" + std::to_string(GetParam().replicas) +
+           ", num_partitions=" + std::to_string(GetParam().partitions);
+  }
+
+  std::vector<std::vector<int32_t>> run_all(const std::string& text) {
+    const ClientPtr client = open(GetParam().backend, "none", nullptr, kDevices);
+    if (!client) return fail();
+    const ExecutablePtr e = compile(client.get(), text);
+    if (!e) return fail();
+    std::vector<BufferPtr> in;
+    const int64_t dims[] = {8};
+    for (uint32_t p = 0; p < kDevices; ++p) {
+      std::vector<int32_t> x(8);
+      std::iota(x.begin(), x.end(), static_cast<int32_t>(100 * p));
+      in.push_back(upload(client.get(), {COLLET_TYPE_S32, 1, dims}, x.data(), p));
+    }
+    const auto out = run(e.get(), in);
+    if (out.size() != kDevices) return fail();
+    std::vector<std::vector<int32_t>> values;
+    for (uint32_t p = 0; p < kDevices; ++p) {
+      EXPECT_EQ(collet_buffer_device(out[p].get()), p);
+      values.push_back(download<int32_t>(out[p]));
+    }
+    return values;
+  }
+
+  /// Participants by the groups that `text` describes: their numbers replica * partitions + partition.
+  using Groups = std::vector<std::vector<uint32_t>>;
+
+  /// One group per partition, of its replicas.
+  Groups of_replicas() const {
+    Groups groups(GetParam().partitions);
+    for (uint32_t p = 0; p < kDevices; ++p) groups[p % GetParam().partitions].push_back(p);
+    return groups;
+  }
+  /// One group per replica, of its partitions.
+  Groups of_partitions() const {
+    Groups groups(GetParam().replicas);
+    for (uint32_t p = 0; p < kDevices; ++p) groups[p / GetParam().partitions].push_back(p);
+    return groups;
+  }
+  /// Lists 0 ... n-1.
+  static std::string counting(uint32_t n) {
+    std::string out = "{";
+    for (uint32_t i = 0; i < n; ++i) out += (i ? "," : "") + std::to_string(i);
+    return out + "}";
+  }
+
+  /// The ways to say which participants work together, and which they are.
+  struct Mode {
+    std::string attributes;
+    Groups groups;
+  };
+  std::vector<Mode> modes() const {
+    const Groups pairs = {{0, 5}, {1, 4}, {2, 7}, {3, 6}};
+    return {{"replica_groups={" + counting(GetParam().replicas) + "}", of_replicas()},
+            {"channel_id=1, replica_groups={" + counting(GetParam().replicas) + "}", {{0, 1, 2, 3, 4, 5, 6, 7}}},
+            {"channel_id=1, replica_groups={{0,5},{1,4},{2,7},{3,6}}, use_global_device_ids=true", pairs},
+            {"channel_id=1, replica_groups=[4,2]<=[2,4]T(1,0), use_global_device_ids=true",
+             {{0, 4}, {1, 5}, {2, 6}, {3, 7}}}};
+  }
+
+  static int32_t input(uint32_t participant, size_t i) { return static_cast<int32_t>(100 * participant + i); }
+  static int32_t sum(const std::vector<uint32_t>& group, size_t i) {
+    int32_t out = 0;
+    for (uint32_t p : group) out += input(p, i);
+    return out;
+  }
+
+ private:
+  std::vector<std::vector<int32_t>> fail() {
+    ADD_FAILURE() << failure.message;
+    return std::vector<std::vector<int32_t>>(kDevices);
+  }
+};
+
+TEST_P(Collective, AllReduce) {
+  for (const Mode& mode : modes()) {
+    // Over replicas and partitions the group of replicas meets all their partitions.
+    const auto out = run_all(with_sum(header(), "ROOT r = s32[8] all-reduce(x), to_apply=sum, " + mode.attributes));
+    for (const auto& group : mode.groups)
+      for (uint32_t p : group)
+        for (size_t i = 0; i < 8; ++i)
+          ASSERT_EQ(out[p].size() == 8 ? out[p][i] : -1, sum(group, i)) << mode.attributes << ", participant " << p;
+  }
+}
+
+TEST_P(Collective, AllGather) {
+  for (const Mode& mode : modes()) {
+    const size_t n = mode.groups[0].size();
+    const auto out = run_all(with_sum(
+        header(), "ROOT r = s32[" + std::to_string(8 * n) + "] all-gather(x), dimensions={0}, " + mode.attributes));
+    for (const auto& group : mode.groups)
+      for (uint32_t p : group)
+        for (size_t i = 0; i < 8 * n; ++i)
+          ASSERT_EQ(out[p].size() == 8 * n ? out[p][i] : -1, input(group[i / 8], i % 8))
+              << mode.attributes << ", participant " << p;
+  }
+}
+
+TEST_P(Collective, ReduceScatter) {
+  for (const Mode& mode : modes()) {
+    const size_t n = mode.groups[0].size(), part = 8 / n;
+    const auto out =
+        run_all(with_sum(header(), "ROOT r = s32[" + std::to_string(part) +
+                                       "] reduce-scatter(x), dimensions={0}, to_apply=sum, " + mode.attributes));
+    for (const auto& group : mode.groups)
+      for (size_t at = 0; at < n; ++at)
+        for (size_t i = 0; i < part; ++i)
+          ASSERT_EQ(out[group[at]].size() == part ? out[group[at]][i] : -1, sum(group, at * part + i))
+              << mode.attributes << ", participant " << group[at];
+  }
+}
+
+// all-to-all has no global ids: with a channel its groups are of partitions, without one of replicas.
+TEST_P(Collective, AllToAll) {
+  for (const bool channel : {false, true}) {
+    const Groups groups = channel ? of_partitions() : of_replicas();
+    const size_t n = groups[0].size(), part = 8 / n;
+    const auto out =
+        run_all(with_sum(header(), "ROOT r = s32[8] all-to-all(x), dimensions={0}, replica_groups={" +
+                                       counting(static_cast<uint32_t>(n)) + "}" + (channel ? ", channel_id=1" : "")));
+    for (const auto& group : groups)
+      for (size_t at = 0; at < n; ++at)
+        for (size_t i = 0; i < 8; ++i)
+          ASSERT_EQ(out[group[at]].size() == 8 ? out[group[at]][i] : -1, input(group[i / part], at * part + i % part))
+              << (channel ? "partitions" : "replicas") << ", participant " << group[at];
+  }
+}
+
+// Each hands on to the next, the last to nobody: the first has zeros.
+TEST_P(Collective, Permute) {
+  for (const bool channel : {false, true}) {
+    const Groups groups = channel ? of_partitions() : of_replicas();
+    std::string pairs;
+    for (size_t i = 0; i + 1 < groups[0].size(); ++i)
+      pairs += (i ? ",{" : "{") + std::to_string(i) + "," + std::to_string(i + 1) + "}";
+    const auto out = run_all(with_sum(header(), "ROOT r = s32[8] collective-permute(x), source_target_pairs={" + pairs +
+                                                    "}" + (channel ? ", channel_id=1" : "")));
+    for (const auto& group : groups)
+      for (size_t at = 0; at < group.size(); ++at)
+        for (size_t i = 0; i < 8; ++i)
+          ASSERT_EQ(out[group[at]].size() == 8 ? out[group[at]][i] : -1, at ? input(group[at - 1], i) : 0)
+              << (channel ? "partitions" : "replicas") << ", participant " << group[at];
+  }
+}
+
+TEST_P(Collective, Broadcast) {
+  for (const bool channel : {false, true}) {
+    const Groups groups = channel ? of_partitions() : of_replicas();
+    const auto out = run_all(with_sum(header(), "ROOT r = s32[8] collective-broadcast(x), replica_groups={" +
+                                                    counting(static_cast<uint32_t>(groups[0].size())) + "}" +
+                                                    (channel ? ", channel_id=1" : "")));
+    for (const auto& group : groups)
+      for (uint32_t p : group)
+        for (size_t i = 0; i < 8; ++i)
+          ASSERT_EQ(out[p].size() == 8 ? out[p][i] : -1, input(group[0], i)) << "participant " << p;
+  }
+}
+
+TEST_P(Collective, EachKnowsItsNumbers) {
+  const auto out = run_all(with_sum(header(), R"(r = u32[] replica-id()
+  q = u32[] partition-id()
+  rs = s32[] convert(r)
+  qs = s32[] convert(q)
+  ten = s32[] constant(10)
+  t = s32[] multiply(rs, ten)
+  n = s32[] add(t, qs)
+  b = s32[8] broadcast(n), dimensions={}
+  ROOT s = s32[8] add(b, x))"));
+  for (uint32_t p = 0; p < kDevices; ++p)
+    for (size_t i = 0; i < 8; ++i)
+      ASSERT_EQ(out[p].size() == 8 ? out[p][i] : -1,
+                static_cast<int32_t>(10 * (p / GetParam().partitions) + p % GetParam().partitions) + input(p, i));
+}
+
+// Chained, in a loop, and with work between: what each participant sees stays its own.
+TEST_P(Collective, Loop) {
+  const auto out = run_all("HloModule m, " + header() + R"(
+sum {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT s = s32[] add(a, b)
+}
+cond {
+  s = (s32[], s32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], s32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  x = s32[8] get-tuple-element(s), index=1
+  r = s32[8] all-reduce(x), channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, use_global_device_ids=true, to_apply=sum
+  d = s32[8] subtract(r, x)
+  ROOT t = (s32[], s32[8]) tuple(j, d)
+}
+ENTRY e {
+  x = s32[8] parameter(0)
+  zero = s32[] constant(0)
+  init = (s32[], s32[8]) tuple(zero, x)
+  w = (s32[], s32[8]) while(init), condition=cond, body=body
+  ROOT out = s32[8] get-tuple-element(w), index=1
+})");
+  std::vector<std::vector<int32_t>> state(kDevices, std::vector<int32_t>(8));
+  for (uint32_t p = 0; p < kDevices; ++p)
+    for (size_t i = 0; i < 8; ++i) state[p][i] = input(p, i);
+  for (int round = 0; round < 3; ++round)
+    for (size_t i = 0; i < 8; ++i) {
+      int32_t total = 0;
+      for (const auto& s : state) total += s[i];
+      for (auto& s : state) s[i] = total - s[i];
+    }
+  EXPECT_EQ(out, state);
+}
+
+INSTANTIATE_TEST_SUITE_P(Eight, Collective,
+                         ::testing::Values(Mesh{"interpreter", 8, 1}, Mesh{"interpreter", 1, 8},
+                                           Mesh{"interpreter", 2, 4}, Mesh{"cpu", 8, 1}, Mesh{"cpu", 1, 8},
+                                           Mesh{"cpu", 2, 4}),
+                         [](const auto& param) {
+                           return param.param.backend + "_" + std::to_string(param.param.replicas) + "x" +
+                                  std::to_string(param.param.partitions);
+                         });
+
+}  // namespace
+}  // namespace collet::testing
