@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/stablehlo/importer.h"
+#include "hlo/stablehlo/write.h"
 
 // Control flow, calls, and what talks to the host.
 
@@ -94,7 +95,7 @@ Status composite(Importer& m, ImportScope& scope, const mlir::Op& op) {
   attrs->name = m.module().arena().string(m.text(op, "name"));
   attrs->version = m.integer_or(op, "version", 0);
   if (const mlir::AttrRef a = op.attr("composite_attributes")) {
-    attrs->attributes = m.module().arena().string(attr_to_string(a));
+    attrs->attributes = m.module().arena().string(mlir::attr_to_string(a));
   }
   const InstrId id = m.emit(scope, Op::CALL, shape, operands, attrs, std::span(&computation, 1));
   // HLO text has the composite's name, attributes and version as frontend attributes.
@@ -142,8 +143,8 @@ Status custom_call(Importer& m, ImportScope& scope, const mlir::Op& op) {
     attrs->api_version = static_cast<ApiVersion>(api->integer - 1);
   std::string config;
   if (const mlir::AttrRef a = op.attr("backend_config"))
-    config = a->kind == Attr::Kind::String ? std::string(a->text) : attr_to_string(a);
-  if (const mlir::AttrRef a = op.attr("mhlo.backend_config")) config = attr_to_string(a);
+    config = a->kind == Attr::Kind::String ? std::string(a->text) : mlir::attr_to_string(a);
+  if (const mlir::AttrRef a = op.attr("mhlo.backend_config")) config = mlir::attr_to_string(a);
   std::vector<AliasEntry> aliasing;
   if (const mlir::AttrRef list = op.attr("output_operand_aliases"); list && list->kind == Attr::Kind::Array)
     for (mlir::AttrRef item : list->items) {
@@ -193,7 +194,7 @@ Status check(Importer& m, ImportScope& scope, const mlir::Op& op) {
   for (const mlir::NamedAttr& a : op.attrs) {
     if (a.name == "value") continue;
     if (!config.empty()) config += ", ";
-    config += std::string(a.name) + " = " + attr_to_string(a.value);
+    config += std::string(a.name) + " = " + mlir::attr_to_string(a.value);
   }
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
   const InstrId id = m.emit(scope, Op::CUSTOM_CALL, shape, operands, attrs);

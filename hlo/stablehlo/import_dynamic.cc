@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hlo/stablehlo/importer.h"
+#include "hlo/stablehlo/write.h"
 
 // Ops whose shape is an operand. Where the result's type is static they are their static twins; else they are kept as
 // custom calls of their own names, for refinement when the shapes are known.
@@ -38,7 +39,7 @@ Status keep(Importer& m, ImportScope& scope, const mlir::Op& op) {
   attrs->target = arena.string(op.name);
   std::string config = "{";
   for (const mlir::NamedAttr& a : op.attrs)
-    config += (config.size() > 1 ? ", " : "") + std::string(a.name) + " = " + attr_to_string(a.value);
+    config += (config.size() > 1 ? ", " : "") + std::string(a.name) + " = " + mlir::attr_to_string(a.value);
   config += "}";
   const InstrId id = m.emit(scope, Op::CUSTOM_CALL, shape, operands, attrs);
   attrs->config = arena.string(config);

@@ -119,7 +119,5 @@ Expected<InstrId> quantize(Importer& importer, ImportScope& scope, InstrId expre
 
 /// The literal of a Dense attribute; a splat gives one element, flagged in *splat.
 Expected<Literal> literal_of(const mlir::Attr& dense, bool* splat);
-/// An attribute as MLIR prints it.
-std::string attr_to_string(mlir::AttrRef attr);
 
 }  // namespace collet::hlo

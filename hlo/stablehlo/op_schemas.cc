@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/stablehlo/op_schemas.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace collet::hlo::mlir {
@@ -109,6 +110,25 @@ const OpSchema* find_schema(std::string_view dialect, std::string_view op) {
   // VHLO's rows stand without their dialect.
   const auto it = dialect == "vhlo" ? map->find(op) : map->find(std::string(dialect) + "." + std::string(op));
   return it == map->end() ? nullptr : it->second;
+}
+
+bool is_own_attribute(std::string_view normal, std::string_view attribute) {
+  static const auto* const map = [] {
+    auto* out = new std::unordered_map<std::string_view, std::vector<std::string_view>>;
+    for (const OpSchema& schema : schemas())
+      for (const OpSchema::Property& property : schema.properties) (*out)[schema.normal].push_back(property.name);
+    // The fields of records, which text spells under other names.
+    (*out)["chlo.ragged_dot"] = {"lhs_batching_dimensions",
+                                 "rhs_batching_dimensions",
+                                 "lhs_contracting_dimensions",
+                                 "rhs_contracting_dimensions",
+                                 "lhs_ragged_dimensions",
+                                 "rhs_group_dimensions",
+                                 "precision_config"};
+    return out;
+  }();
+  const auto it = map->find(normal);
+  return it != map->end() && std::find(it->second.begin(), it->second.end(), attribute) != it->second.end();
 }
 
 const OpSchema* find_schema_for(std::string_view normal, uint64_t version) {

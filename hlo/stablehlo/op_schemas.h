@@ -29,6 +29,8 @@ struct OpSchema {
 
 /// Null when the op is not known.
 const OpSchema* find_schema(std::string_view dialect, std::string_view op);
+/// True when any version of the op has an attribute of that name; the others are such as any op may have.
+bool is_own_attribute(std::string_view normal, std::string_view attribute);
 /// The form of "stablehlo.add" that `version` writes; null when it has none.
 const OpSchema* find_schema_for(std::string_view normal, uint64_t version);
 

@@ -1,0 +1,631 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/stablehlo/bytecode_encoder.h"
+
+#include <bit>
+
+#include "hlo/base/float_format.h"
+#include "hlo/stablehlo/op_schemas.h"
+
+namespace collet::hlo::mlir {
+namespace {
+
+struct ScalarCode {
+  hlo::Type type;
+  uint64_t code, from;
+};
+
+// Element types in VHLO's encoding, and the version that brought them.
+constexpr ScalarCode kScalars[] = {
+    {hlo::Type::PRED, 0, 0},
+    {hlo::Type::BF16, 2, 0},
+    {hlo::Type::F16, 3, 0},
+    {hlo::Type::F32, 4, 0},
+    {hlo::Type::F64, 5, 0},
+    {hlo::Type::F8E4M3FN, 6, 0},
+    {hlo::Type::F8E5M2, 7, 0},
+    {hlo::Type::S4, 10, 0},
+    {hlo::Type::S8, 11, 0},
+    {hlo::Type::S16, 12, 0},
+    {hlo::Type::S32, 13, 0},
+    {hlo::Type::S64, 14, 0},
+    {hlo::Type::U4, 15, 0},
+    {hlo::Type::U8, 16, 0},
+    {hlo::Type::U16, 17, 0},
+    {hlo::Type::U32, 18, 0},
+    {hlo::Type::U64, 19, 0},
+    {hlo::Type::F8E4M3FNUZ, 27, vhlo_version(0, 10, 0)},
+    {hlo::Type::F8E5M2FNUZ, 28, vhlo_version(0, 10, 0)},
+    {hlo::Type::F8E4M3B11FNUZ, 29, vhlo_version(0, 11, 0)},
+    {hlo::Type::S2, 31, vhlo_version(1, 2, 0)},
+    {hlo::Type::U2, 32, vhlo_version(1, 2, 0)},
+    {hlo::Type::F8E4M3, 35, vhlo_version(1, 7, 0)},
+    {hlo::Type::F8E3M4, 36, vhlo_version(1, 7, 0)},
+    {hlo::Type::F4E2M1FN, 37, vhlo_version(1, 8, 0)},
+    {hlo::Type::F8E8M0FNU, 40, vhlo_version(1, 8, 0)},
+};
+
+void write_ap_int(ByteWriter& w, uint64_t bits, int width) {
+  if (width <= 8) return w.byte(static_cast<uint8_t>(bits & ((1u << width) - 1)));
+  if (width < 64) bits &= (uint64_t{1} << width) - 1;
+  w.svarint(static_cast<int64_t>(bits));
+}
+
+void write_f64(ByteWriter& w, double value) {
+  w.svarint(static_cast<int64_t>(std::bit_cast<uint64_t>(value)));
+}
+
+void write_ap_float(ByteWriter& w, double value, hlo::Type type) {
+  write_ap_int(w, encode_float(float_format(static_cast<uint32_t>(type)), value), type_info(type).bits);
+}
+
+void write_ints(ByteWriter& w, List<const int64_t> values) {
+  w.varint(values.size());
+  for (int64_t v : values) w.svarint(v);
+}
+
+/// Elements as MLIR keeps them: i1 packed, integers below a byte without their sign.
+std::string packed(std::string_view bytes, hlo::Type type, bool splat, int64_t count) {
+  if (type == hlo::Type::PRED) {
+    if (splat && count != 1) return std::string(1, bytes.empty() || !bytes[0] ? '\0' : '\xFF');
+    std::string out((static_cast<size_t>(bytes.size()) + 7) / 8, '\0');
+    for (size_t i = 0; i < bytes.size(); ++i)
+      if (bytes[i]) out[i / 8] = static_cast<char>(out[i / 8] | (1 << (i % 8)));
+    return out;
+  }
+  std::string out(bytes);
+  const int bits = type_info(type).bits;
+  if (bits < 8 && !is_complex(type))
+    for (char& c : out) c = static_cast<char>(c & ((1 << bits) - 1));
+  return out;
+}
+
+}  // namespace
+
+uint64_t BytecodeEncoder::string(std::string_view text) {
+  const auto [it, added] = string_numbers_.emplace(std::string(text), strings_.size());
+  if (added) strings_.emplace_back(text);
+  return it->second;
+}
+
+uint32_t BytecodeEncoder::dialect(std::string_view name) {
+  const auto [it, added] = dialect_numbers_.emplace(std::string(name), dialects_.size());
+  if (added) {
+    dialects_.emplace_back(name);
+    string(name);
+  }
+  return static_cast<uint32_t>(it->second);
+}
+
+uint64_t BytecodeEncoder::intern(std::vector<Entry>& entries, Table& table, std::string_view dialect_name,
+                                 std::string bytes, bool custom) {
+  const uint32_t number = dialect(dialect_name);
+  std::string key = std::to_string(number) + (custom ? ":" : "=") + bytes;
+  const auto [it, added] = table.emplace(std::move(key), entries.size());
+  if (added) entries.push_back({number, std::move(bytes), custom});
+  return it->second;
+}
+
+Status BytecodeEncoder::needs(uint64_t version, std::string_view what) const {
+  if (version_ >= version) return {};
+  return unimplemented("StableHLO has " + std::string(what) + " only since version " + std::to_string(version >> 40) +
+                       "." + std::to_string((version >> 20) & 0xFFFFF) + ".0");
+}
+
+uint64_t BytecodeEncoder::unknown_location() {
+  ByteWriter w;
+  w.varint(15);
+  return add_attr("builtin", w);
+}
+
+uint64_t BytecodeEncoder::builtin_string(std::string_view text) {
+  ByteWriter w;
+  w.varint(2);
+  w.varint(string(text));
+  return add_attr("builtin", w);
+}
+
+uint64_t BytecodeEncoder::text_type(std::string_view dialect_name, std::string_view text) {
+  return intern(types_, type_numbers_, dialect_name, std::string(text) + '\0', false);
+}
+
+uint64_t BytecodeEncoder::raw_attr(std::string_view text) {
+  // "#sdy.sharding<...>" is the dialect sdy's.
+  std::string_view name = text.starts_with('#') ? text.substr(1) : text;
+  name = name.substr(0, name.find_first_of(".<"));
+  return intern(attrs_, attr_numbers_, text.starts_with('#') ? name : "builtin", std::string(text) + '\0', false);
+}
+
+Status BytecodeEncoder::write_types(ByteWriter& w, List<const TypeRef> list, Dialect dialect) {
+  w.varint(list.size());
+  for (TypeRef t : list) {
+    COLLET_ASSIGN(uint64_t number, type(t, dialect));
+    w.varint(number);
+  }
+  return {};
+}
+
+Expected<uint64_t> BytecodeEncoder::type(TypeRef t, Dialect dialect) {
+  if (!t) return invalid_argument("a value has no type");
+  return dialect == Dialect::Vhlo ? vhlo_type(t) : builtin_type(t);
+}
+
+Expected<uint64_t> BytecodeEncoder::vhlo_scalar(hlo::Type type) {
+  ByteWriter w;
+  if (is_complex(type)) {
+    COLLET_ASSIGN(uint64_t part, vhlo_scalar(real_type(type)));
+    w.varint(1);
+    w.varint(part);
+    return add_type("vhlo", w);
+  }
+  for (const ScalarCode& row : kScalars) {
+    if (row.type != type) continue;
+    COLLET_TRY(needs(row.from, type_info(type).text));
+    w.varint(row.code);
+    return add_type("vhlo", w);
+  }
+  return unimplemented("artifacts have no type " + std::string(type_info(type).text));
+}
+
+Expected<uint64_t> BytecodeEncoder::vhlo_quantized(const Quantization& q) {
+  const bool per_axis = q.axis >= 0;
+  if (per_axis) COLLET_TRY(needs(vhlo_version(0, 18, 0), "quantization per axis"));
+  if (q.scales.size() != q.zero_points.size() || q.scales.empty())
+    return invalid_argument("a quantized type has no scale");
+  COLLET_ASSIGN(uint64_t storage, vhlo_scalar(q.storage));
+  COLLET_ASSIGN(uint64_t expressed, vhlo_scalar(q.expressed));
+  ByteWriter w;
+  w.varint(per_axis ? 30 : 24);
+  w.varint(is_signed(q.storage) ? 1 : 0);
+  w.varint(storage);
+  w.varint(expressed);
+  if (per_axis) {
+    w.varint(static_cast<uint64_t>(q.axis));
+  } else {
+    write_f64(w, q.scales[0]);
+    w.svarint(q.zero_points[0]);
+  }
+  w.svarint(q.storage_min);
+  w.svarint(q.storage_max);
+  if (per_axis) {
+    w.varint(q.scales.size());
+    for (double s : q.scales) write_f64(w, s);
+    write_ints(w, q.zero_points);
+  }
+  return add_type("vhlo", w);
+}
+
+Expected<uint64_t> BytecodeEncoder::vhlo_type(TypeRef t) {
+  ByteWriter w;
+  switch (t->kind) {
+    case Type::Kind::Scalar:
+      return vhlo_scalar(t->scalar);
+    case Type::Kind::Quantized:
+      return vhlo_quantized(*t->quantization);
+    case Type::Kind::Buffer:
+    case Type::Kind::Tensor: {
+      const bool buffer = t->kind == Type::Kind::Buffer;
+      if (buffer) COLLET_TRY(needs(vhlo_version(1, 13, 0), "buffers"));
+      COLLET_ASSIGN(uint64_t element, type(t->element, Dialect::Vhlo));
+      uint64_t bounds = 0;
+      if (!t->bounds.empty()) {
+        ByteWriter b;
+        b.varint(18);
+        write_ints(b, t->bounds);
+        bounds = add_attr("vhlo", b);
+      }
+      w.varint(buffer ? 41 : t->bounds.empty() ? 20 : 21);
+      if (!buffer && !t->bounds.empty()) w.varint(bounds);
+      write_ints(w, t->dims);
+      w.varint(element);
+      return add_type("vhlo", w);
+    }
+    case Type::Kind::UnrankedTensor: {
+      COLLET_ASSIGN(uint64_t element, type(t->element, Dialect::Vhlo));
+      w.varint(25);
+      w.varint(element);
+      return add_type("vhlo", w);
+    }
+    case Type::Kind::Function: {
+      w.varint(8);
+      COLLET_TRY(write_types(w, t->inputs, Dialect::Vhlo));
+      COLLET_TRY(write_types(w, t->results, Dialect::Vhlo));
+      return add_type("vhlo", w);
+    }
+    case Type::Kind::Future:
+    case Type::Kind::Tuple:
+      if (t->kind == Type::Kind::Future) COLLET_TRY(needs(vhlo_version(1, 15, 0), "futures"));
+      w.varint(t->kind == Type::Kind::Future ? 42 : 23);
+      COLLET_TRY(write_types(w, t->inputs, Dialect::Vhlo));
+      return add_type("vhlo", w);
+    case Type::Kind::Token:
+      w.varint(22);
+      return add_type("vhlo", w);
+    case Type::Kind::Index:
+      w.varint(9);
+      return add_type("vhlo", w);
+    case Type::Kind::None:
+      COLLET_TRY(needs(vhlo_version(1, 6, 0), "the type none"));
+      w.varint(33);
+      return add_type("vhlo", w);
+    case Type::Kind::Witness:
+      w.varint(26);
+      return add_type("vhlo", w);
+    case Type::Kind::Unknown:
+      break;
+  }
+  // Types of the algorithms' precision and the like, which are no types of values.
+  const std::pair<std::string_view, uint64_t> names[] = {{"tf32", 34}, {"f6E2M3FN", 38}, {"f6E3M2FN", 39}};
+  for (const auto& [name, code] : names)
+    if (t->text == name) {
+      w.varint(code);
+      return add_type("vhlo", w);
+    }
+  return unimplemented("artifacts have no type " + to_string(t));
+}
+
+Expected<uint64_t> BytecodeEncoder::builtin_type(TypeRef t) {
+  ByteWriter w;
+  switch (t->kind) {
+    case Type::Kind::Scalar: {
+      const TypeInfo& info = type_info(t->scalar);
+      if (is_complex(t->scalar)) {
+        ByteWriter part;
+        part.varint(t->scalar == hlo::Type::C128 ? 6 : 5);
+        const uint64_t number = add_type("builtin", part);
+        w.varint(9);
+        w.varint(number);
+        return add_type("builtin", w);
+      }
+      if (info.kind == Kind::Pred || info.kind == Kind::Signed || info.kind == Kind::Unsigned) {
+        const uint64_t width = info.kind == Kind::Pred ? 1 : static_cast<uint64_t>(info.bits);
+        w.varint(0);
+        w.varint(width << 2 | (info.kind == Kind::Unsigned ? 2 : 0));
+        return add_type("builtin", w);
+      }
+      const std::pair<hlo::Type, uint64_t> codes[] = {
+          {hlo::Type::BF16, 3}, {hlo::Type::F16, 4}, {hlo::Type::F32, 5}, {hlo::Type::F64, 6}};
+      for (const auto& [type, code] : codes)
+        if (type == t->scalar) {
+          w.varint(code);
+          return add_type("builtin", w);
+        }
+      return text_type("builtin", to_string(t));
+    }
+    case Type::Kind::Tensor: {
+      if (!t->bounds.empty()) return text_type("builtin", to_string(t));
+      COLLET_ASSIGN(uint64_t element, type(t->element, Dialect::Builtin));
+      w.varint(13);
+      write_ints(w, t->dims);
+      w.varint(element);
+      return add_type("builtin", w);
+    }
+    case Type::Kind::Function:
+      w.varint(2);
+      COLLET_TRY(write_types(w, t->inputs, Dialect::Builtin));
+      COLLET_TRY(write_types(w, t->results, Dialect::Builtin));
+      return add_type("builtin", w);
+    case Type::Kind::Index:
+      w.varint(1);
+      return add_type("builtin", w);
+    case Type::Kind::None:
+      w.varint(12);
+      return add_type("builtin", w);
+    case Type::Kind::Tuple:
+      w.varint(15);
+      COLLET_TRY(write_types(w, t->inputs, Dialect::Builtin));
+      return add_type("builtin", w);
+    case Type::Kind::Token:
+      return text_type("stablehlo", to_string(t));
+    default: {
+      const std::string text = to_string(t);
+      const std::string_view name = text.starts_with('!') ? std::string_view(text).substr(1) : std::string_view();
+      return text_type(name.empty() ? "builtin" : name.substr(0, name.find_first_of(".<")), text);
+    }
+  }
+}
+
+Expected<uint64_t> BytecodeEncoder::vhlo_enum(VhloEnum kind, std::string_view text) {
+  static constexpr uint64_t kCodes[] = {3, 4, 5, 7, 11, 12, 13, 16, 19};
+  const int64_t value = vhlo_enum_value(kind, text);
+  if (value < 0) return invalid_argument("'" + std::string(text) + "' is no value of the enumeration");
+  ByteWriter w;
+  w.varint(kCodes[static_cast<size_t>(kind)]);
+  w.varint(static_cast<uint64_t>(value));
+  return add_attr("vhlo", w);
+}
+
+Expected<uint64_t> BytecodeEncoder::vhlo_integer(int64_t value, TypeRef type, hlo::Type otherwise) {
+  hlo::Type scalar = type ? element_type(type) : otherwise;
+  const bool index = type && type->kind == Type::Kind::Index;
+  if (!is_integer(scalar)) scalar = otherwise;
+  Type plain;
+  plain.kind = index ? Type::Kind::Index : Type::Kind::Scalar;
+  plain.scalar = scalar;
+  COLLET_ASSIGN(uint64_t number, vhlo_type(&plain));
+  ByteWriter w;
+  w.varint(9);
+  w.varint(number);
+  write_ap_int(w, static_cast<uint64_t>(value), type_info(scalar).bits);
+  return add_attr("vhlo", w);
+}
+
+/// A list of integers or booleans as a tensor.
+Expected<uint64_t> BytecodeEncoder::vhlo_tensor(AttrRef attr, hlo::Type element, bool table) {
+  std::vector<int64_t> dims{static_cast<int64_t>(attr->ints.size())};
+  if (attr->dims.size() > 1)
+    dims.assign(attr->dims.begin(), attr->dims.end());
+  else if (table)
+    dims = {static_cast<int64_t>(attr->ints.size() / 2), 2};
+  int64_t count = 1;
+  for (int64_t d : dims) count *= d;
+  if (count != static_cast<int64_t>(attr->ints.size())) return invalid_argument("a list does not fit its shape");
+  Arena arena;
+  Type scalar, tensor;
+  scalar.kind = Type::Kind::Scalar;
+  scalar.scalar = element;
+  tensor.kind = Type::Kind::Tensor;
+  tensor.element = &scalar;
+  tensor.dims = arena.list(dims);
+  COLLET_ASSIGN(uint64_t type, vhlo_type(&tensor));
+  // One value for all is written once.
+  bool splat = count > 1;
+  for (int64_t v : attr->ints) splat = splat && v == attr->ints[0];
+  const size_t written = splat ? 1 : attr->ints.size();
+  std::string bytes;
+  for (size_t i = 0; i < written; ++i) {
+    if (element == hlo::Type::PRED)
+      bytes += static_cast<char>(attr->ints[i] != 0);
+    else
+      bytes.append(reinterpret_cast<const char*>(&attr->ints[i]), 8);
+  }
+  if (element == hlo::Type::PRED) bytes = packed(bytes, element, splat, count);
+  ByteWriter w;
+  w.varint(15);
+  w.varint(type);
+  w.varint(bytes.size());
+  w.append(bytes);
+  return add_attr("vhlo", w);
+}
+
+Expected<uint64_t> BytecodeEncoder::vhlo_array(List<const AttrRef> items, const AttrRule* rule) {
+  std::vector<uint64_t> numbers;
+  for (AttrRef item : items) {
+    if (!item) return invalid_argument("a list has an empty place");
+    Expected<uint64_t> number = rule ? vhlo_enum(rule->enumeration, item->text) : vhlo_attr(item, nullptr);
+    COLLET_TRY(number.status());
+    numbers.push_back(*number);
+  }
+  ByteWriter w;
+  w.varint(1);
+  w.varint(numbers.size());
+  for (uint64_t n : numbers) w.varint(n);
+  return add_attr("vhlo", w);
+}
+
+Expected<uint64_t> BytecodeEncoder::vhlo_attr(AttrRef attr, const AttrRule* rule) {
+  const AttrForm form = rule ? rule->form : AttrForm::Any;
+  if (form == AttrForm::Enum && attr->kind == Attr::Kind::Enum) return vhlo_enum(rule->enumeration, attr->text);
+  if (form == AttrForm::Precisions && attr->kind == Attr::Kind::Array) return vhlo_array(attr->items, rule);
+  if (form == AttrForm::ApiVersion) {
+    const std::string_view text = attr->kind == Attr::Kind::Enum
+                                      ? attr->text
+                                      : vhlo_enum_text(VhloEnum::ApiVersion, static_cast<uint64_t>(attr->integer));
+    return vhlo_enum(VhloEnum::ApiVersion, text);
+  }
+  ByteWriter w;
+  const bool truth = form == AttrForm::Bool || form == AttrForm::Flag || form == AttrForm::Truth;
+  if ((truth && attr->kind != Attr::Kind::Type) || attr->kind == Attr::Kind::Bool) {
+    w.varint(2);
+    w.varint(attr->kind == Attr::Kind::Unit || attr->integer != 0);
+    return add_attr("vhlo", w);
+  }
+  switch (attr->kind) {
+    case Attr::Kind::Int:
+      return vhlo_integer(attr->integer, form == AttrForm::I64 || form == AttrForm::I32 ? nullptr : attr->type,
+                          form == AttrForm::I32 ? hlo::Type::S32 : hlo::Type::S64);
+    case Attr::Kind::Float: {
+      const hlo::Type scalar = attr->type ? element_type(attr->type) : hlo::Type::F64;
+      COLLET_ASSIGN(uint64_t type, vhlo_scalar(scalar));
+      if (!is_float(scalar)) return invalid_argument("a number of a type that is no float");
+      w.varint(8);
+      w.varint(type);
+      write_ap_float(w, attr->number, scalar);
+      return add_attr("vhlo", w);
+    }
+    case Attr::Kind::String:
+    case Attr::Kind::Symbol:
+    case Attr::Kind::Enum:
+      w.varint(14);
+      w.varint(string(attr->text));
+      return add_attr("vhlo", w);
+    case Attr::Kind::Array:
+      return vhlo_array(attr->items, nullptr);
+    case Attr::Kind::Dict: {
+      std::vector<uint64_t> numbers;
+      for (const NamedAttr& f : attr->fields) {
+        Attr name;
+        name.kind = Attr::Kind::String;
+        name.text = f.name;
+        COLLET_ASSIGN(uint64_t key, vhlo_attr(&name, nullptr));
+        COLLET_ASSIGN(uint64_t value, this->attr(f.value, Dialect::Vhlo));
+        numbers.push_back(key);
+        numbers.push_back(value);
+      }
+      w.varint(6);
+      w.varint(numbers.size() / 2);
+      for (uint64_t n : numbers) w.varint(n);
+      return add_attr("vhlo", w);
+    }
+    case Attr::Kind::Type: {
+      COLLET_ASSIGN(uint64_t type, vhlo_type(attr->type));
+      w.varint(17);
+      w.varint(type);
+      return add_attr("vhlo", w);
+    }
+    case Attr::Kind::Ints:
+    case Attr::Kind::Bools:
+      return vhlo_tensor(attr,
+                         attr->kind == Attr::Kind::Bools || form == AttrForm::Bools ? hlo::Type::PRED : hlo::Type::S64,
+                         form == AttrForm::Table);
+    case Attr::Kind::Dense: {
+      COLLET_ASSIGN(uint64_t type, vhlo_type(attr->type));
+      const std::string bytes =
+          packed(attr->bytes, element_type(attr->type->element), attr->splat, element_count(attr->type));
+      w.varint(15);
+      w.varint(type);
+      w.varint(bytes.size());
+      w.append(bytes);
+      return add_attr("vhlo", w);
+    }
+    case Attr::Kind::Alias: {
+      const auto n = static_cast<size_t>(attr->ints.empty() ? 0 : attr->ints[0]);
+      if (n + 2 > attr->ints.size()) return invalid_argument("an alias is damaged");
+      w.varint(10);
+      w.varint(n);
+      for (size_t i = 1; i <= n; ++i) w.svarint(attr->ints[i]);
+      w.svarint(attr->ints[n + 1]);
+      w.varint(attr->ints.size() - n - 2);
+      for (size_t i = n + 2; i < attr->ints.size(); ++i) w.svarint(attr->ints[i]);
+      return add_attr("vhlo", w);
+    }
+    case Attr::Kind::Accuracy: {
+      COLLET_TRY(needs(vhlo_version(1, 9, 0), "result accuracies"));
+      COLLET_ASSIGN(uint64_t mode, vhlo_enum(VhloEnum::ResultAccuracyMode, attr->text));
+      w.varint(20);
+      write_f64(w, attr->floats.size() == 2 ? attr->floats[0] : 0);
+      write_f64(w, attr->floats.size() == 2 ? attr->floats[1] : 0);
+      w.svarint(attr->integer);
+      w.varint(mode);
+      return add_attr("vhlo", w);
+    }
+    default:
+      break;
+  }
+  COLLET_TRY(needs(vhlo_version(1, 11, 0), "attributes of other dialects"));
+  return builtin_attr(attr);
+}
+
+Expected<uint64_t> BytecodeEncoder::builtin_attr(AttrRef attr) {
+  ByteWriter w;
+  switch (attr->kind) {
+    case Attr::Kind::Unit:
+      w.varint(7);
+      return add_attr("builtin", w);
+    case Attr::Kind::Bool:
+    case Attr::Kind::Int: {
+      const bool truth = attr->kind == Attr::Kind::Bool;
+      Type plain;
+      plain.kind = Type::Kind::Scalar;
+      plain.scalar = truth ? hlo::Type::PRED : hlo::Type::S64;
+      COLLET_ASSIGN(uint64_t type, builtin_type(truth || !attr->type ? &plain : attr->type));
+      const hlo::Type scalar = truth || !attr->type ? plain.scalar : element_type(attr->type);
+      w.varint(8);
+      w.varint(type);
+      write_ap_int(w, static_cast<uint64_t>(attr->integer), truth ? 1 : type_info(scalar).bits);
+      return add_attr("builtin", w);
+    }
+    case Attr::Kind::Float: {
+      const hlo::Type scalar = attr->type ? element_type(attr->type) : hlo::Type::F64;
+      Type plain;
+      plain.kind = Type::Kind::Scalar;
+      plain.scalar = scalar;
+      COLLET_ASSIGN(uint64_t type, builtin_type(&plain));
+      w.varint(9);
+      w.varint(type);
+      write_ap_float(w, attr->number, scalar);
+      return add_attr("builtin", w);
+    }
+    case Attr::Kind::String:
+      return builtin_string(attr->text);
+    case Attr::Kind::Symbol: {
+      const uint64_t text = builtin_string(attr->text);
+      w.varint(4);
+      w.varint(text);
+      return add_attr("builtin", w);
+    }
+    case Attr::Kind::Array: {
+      std::vector<uint64_t> numbers;
+      for (AttrRef item : attr->items) {
+        COLLET_ASSIGN(uint64_t number, this->attr(item, Dialect::Builtin));
+        numbers.push_back(number);
+      }
+      w.varint(0);
+      w.varint(numbers.size());
+      for (uint64_t n : numbers) w.varint(n);
+      return add_attr("builtin", w);
+    }
+    case Attr::Kind::Dict: {
+      std::vector<std::pair<std::string_view, uint64_t>> fields;
+      for (const NamedAttr& f : attr->fields) {
+        COLLET_ASSIGN(uint64_t number, this->attr(f.value, Dialect::Builtin));
+        fields.emplace_back(f.name, number);
+      }
+      return dictionary(fields);
+    }
+    case Attr::Kind::Type: {
+      COLLET_ASSIGN(uint64_t type, builtin_type(attr->type));
+      w.varint(6);
+      w.varint(type);
+      return add_attr("builtin", w);
+    }
+    case Attr::Kind::Dense: {
+      COLLET_ASSIGN(uint64_t type, builtin_type(attr->type));
+      const std::string bytes =
+          packed(attr->bytes, element_type(attr->type->element), attr->splat, element_count(attr->type));
+      w.varint(18);
+      w.varint(type);
+      w.varint(bytes.size());
+      w.append(bytes);
+      return add_attr("builtin", w);
+    }
+    case Attr::Kind::Ints:
+    case Attr::Kind::Bools: {
+      const bool bools = attr->kind == Attr::Kind::Bools;
+      Type plain;
+      plain.kind = Type::Kind::Scalar;
+      plain.scalar = bools ? hlo::Type::PRED : hlo::Type::S64;
+      COLLET_ASSIGN(uint64_t type, builtin_type(&plain));
+      w.varint(17);
+      w.varint(type);
+      w.varint(attr->ints.size());
+      w.varint(attr->ints.size() * (bools ? 1 : 8));
+      for (int64_t v : attr->ints) {
+        if (bools)
+          w.byte(v != 0);
+        else
+          w.append({reinterpret_cast<const char*>(&v), 8});
+      }
+      return add_attr("builtin", w);
+    }
+    case Attr::Kind::Location:
+      return unknown_location();
+    case Attr::Kind::Raw:
+      return raw_attr(attr->text);
+    default:
+      return unimplemented("an attribute that other dialects' ops cannot have");
+  }
+}
+
+Expected<uint64_t> BytecodeEncoder::attr(AttrRef attr, Dialect dialect, const AttrRule* rule) {
+  if (!attr) {
+    ByteWriter w;
+    w.varint(7);
+    return add_attr("builtin", w);
+  }
+  return dialect == Dialect::Vhlo ? vhlo_attr(attr, rule) : builtin_attr(attr);
+}
+
+Expected<uint64_t> BytecodeEncoder::dictionary(const std::vector<std::pair<std::string_view, uint64_t>>& fields) {
+  std::vector<uint64_t> numbers;
+  for (const auto& [name, value] : fields) {
+    numbers.push_back(builtin_string(name));
+    numbers.push_back(value);
+  }
+  ByteWriter w;
+  w.varint(1);
+  w.varint(fields.size());
+  for (uint64_t n : numbers) w.varint(n);
+  return add_attr("builtin", w);
+}
+
+}  // namespace collet::hlo::mlir
