@@ -161,6 +161,8 @@ class Printer {
         continue;
       }
       if (rule && rule->form == AttrForm::Accuracy && is_default_attr(*rule, a.value)) continue;
+      // Empty lists are left out: text takes layouts for all operands or none.
+      if (rule && rule->form == AttrForm::Any && a.value->kind == Attr::Kind::Array && a.value->items.empty()) continue;
       if (rule && a.name == "compare_type" && a.value->text == "NOTYPE") continue;
       if (rule && rule->form == AttrForm::Table && rule->otherwise == AttrDefault::Zero && a.value->ints.empty())
         continue;
