@@ -158,7 +158,7 @@ Expected<AttrRef> BytecodeAttributes::attr(uint64_t index, int depth) {
     else {
       // What nobody asks about may be anything: its size is known.
       Attr* raw = program_.make_attr(Attr::Kind::Raw);
-      raw->text = program_.arena().string("#" + std::string(dialect) + ".unknown");
+      raw->text = program_.arena().string("#" + std::string(dialect) + ".undecoded");
       out = AttrRef{raw};
     }
     if (out.ok() && !c.error.ok()) out = c.error;
@@ -240,6 +240,17 @@ Expected<AttrRef> BytecodeAttributes::dense(TypeRef type, std::string_view blob,
     out->splat = true;
   else if (blob.size() / width != n || blob.size() % width != 0)
     return bytecode_error(offset, "the elements of " + to_string(type) + " do not fit it");
+  const int bits = type_info(element).bits;
+  if (bits < 8 && is_integer(element)) {
+    // MLIR keeps them without their sign.
+    std::string extended(blob);
+    for (char& c : extended) {
+      const auto raw = static_cast<uint8_t>(static_cast<uint8_t>(c) & ((1u << bits) - 1));
+      c = static_cast<char>(is_signed(element) ? sign_extend(raw, bits) : raw);
+    }
+    out->bytes = program_.arena().string(extended);
+    return AttrRef{out};
+  }
   out->bytes = program_.arena().string(blob);
   return AttrRef{out};
 }
@@ -449,9 +460,9 @@ Expected<AttrRef> BytecodeAttributes::decode_vhlo(Cursor& c) {
     case 23:
     case 24:
     case 25: {
-      // Mesh axes for replica groups: kept by name only; an op that needs them says so.
+      // Mesh axes for replica groups: an op that needs them says that they are not known.
       Attr* out = program_.make_attr(Attr::Kind::Raw);
-      out->text = "#vhlo.mesh_axes";
+      out->text = "#vhlo.mesh_axes.undecoded";
       return AttrRef{out};
     }
     default:

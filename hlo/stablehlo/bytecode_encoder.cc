@@ -128,7 +128,8 @@ uint64_t BytecodeEncoder::text_type(std::string_view dialect_name, std::string_v
   return intern(types_, type_numbers_, dialect_name, std::string(text) + '\0', false);
 }
 
-uint64_t BytecodeEncoder::raw_attr(std::string_view text) {
+Expected<uint64_t> BytecodeEncoder::raw_attr(std::string_view text) {
+  if (text.ends_with(".undecoded")) return unimplemented("the attribute " + std::string(text) + " was not decoded");
   // "#sdy.sharding<...>" is the dialect sdy's.
   std::string_view name = text.starts_with('#') ? text.substr(1) : text;
   name = name.substr(0, name.find_first_of(".<"));

@@ -65,7 +65,7 @@ class BytecodeEncoder {
   Expected<uint64_t> vhlo_integer(int64_t value, TypeRef type, hlo::Type otherwise);
   Expected<uint64_t> vhlo_array(List<const AttrRef> items, const AttrRule* rule);
   Expected<uint64_t> builtin_attr(AttrRef attr);
-  uint64_t raw_attr(std::string_view text);
+  Expected<uint64_t> raw_attr(std::string_view text);
 
   uint64_t version_;
   std::vector<std::string> strings_, dialects_;

@@ -68,10 +68,18 @@ Dims Importer::precisions(const mlir::Op& op) {
   return all_default ? Dims() : module_.dims(values);
 }
 
-Groups Importer::groups(const mlir::Op& op) {
+Expected<Groups> Importer::groups(const mlir::Op& op) {
   Groups out;
   const AttrRef attr = op.attr("replica_groups");
-  if (!attr || attr->kind != Attr::Kind::Ints || attr->ints.empty()) return out;
+  if (!attr) return out;
+  const bool no_items = attr->kind == Attr::Kind::Array && attr->items.empty();
+  const bool no_elements = attr->kind == Attr::Kind::Dense && attr->bytes.empty();
+  if (attr->kind != Attr::Kind::Ints && !no_items && !no_elements) {
+    // Without groups all would take part, which is another program.
+    const Status why = fail(op, "replica_groups are no table of numbers (groups by a mesh's axes are not known)");
+    return unimplemented(why.message());
+  }
+  if (attr->ints.empty()) return out;
   const auto width =
       static_cast<size_t>(attr->dims.size() == 2 ? attr->dims[1] : static_cast<int64_t>(attr->ints.size()));
   if (width == 0) return out;

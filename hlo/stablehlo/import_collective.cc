@@ -15,7 +15,7 @@ Status with_group(Importer& m, ImportScope& scope, const mlir::Op& op, Op code, 
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
   auto* attrs = m.module().make<CollectiveAttrs>();
-  attrs->groups = m.groups(op);
+  COLLET_ASSIGN(attrs->groups, m.groups(op));
   attrs->channel = channel_of(m, op);
   attrs->global_ids = m.flag(op, "use_global_device_ids");
   if (!reduces) return m.define(scope, op, m.emit(scope, code, shape, operands, attrs));
@@ -41,7 +41,7 @@ Status cross_replica_sum(Importer& m, ImportScope& scope, const mlir::Op& op) {
   const InstrId both[] = {a, b};
   module[body].root = module.append(body, Op::ADD, scalar, both);
   auto* attrs = module.make<CollectiveAttrs>();
-  attrs->groups = m.groups(op);
+  COLLET_ASSIGN(attrs->groups, m.groups(op));
   return m.define(scope, op, m.emit(scope, Op::ALL_REDUCE, shape, {operand}, attrs, std::span(&body, 1)));
 }
 
@@ -50,7 +50,7 @@ Status with_group_and_dimension(Importer& m, ImportScope& scope, const mlir::Op&
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
   auto* attrs = m.module().make<CollectiveDimAttrs>();
-  attrs->groups = m.groups(op);
+  COLLET_ASSIGN(attrs->groups, m.groups(op));
   attrs->channel = channel_of(m, op);
   attrs->global_ids = m.flag(op, "use_global_device_ids");
   COLLET_ASSIGN(attrs->dimension, m.integer(op, dim));
@@ -77,7 +77,7 @@ Status all_to_all(Importer& m, ImportScope& scope, const mlir::Op& op) {
   for (size_t k = 0; k < operands.size() && k < op.results.size(); ++k) {
     InstrId id = operands[k];
     auto* attrs = module.make<AllToAllAttrs>();
-    attrs->groups = m.groups(op);
+    COLLET_ASSIGN(attrs->groups, m.groups(op));
     attrs->channel = channel_of(m, op);
     attrs->dimension = module.dims({split});
     const Shape from = m.shape_of(id);

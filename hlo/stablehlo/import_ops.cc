@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "hlo/stablehlo/importer.h"
+#include "hlo/stablehlo/write.h"
 
 // Ops whose operands, order and result are HLO's.
 
@@ -109,8 +110,40 @@ ImportFunction find_import(std::string_view op_name) {
   return it == map->end() ? nullptr : it->second;
 }
 
+void Importer::add_frontend_attributes(InstrId id, mlir::AttrRef dictionary) {
+  if (!dictionary || dictionary->kind != Attr::Kind::Dict) return;
+  Arena& arena = module_.arena();
+  Extras extras = module_[id].extras ? *module_[id].extras : Extras();
+  std::vector<FrontendAttribute> all(extras.frontend_attributes.begin(), extras.frontend_attributes.end());
+  for (const mlir::NamedAttr& field : dictionary->fields) {
+    if (!field.value) continue;
+    const std::string value =
+        field.value->kind == Attr::Kind::String ? std::string(field.value->text) : mlir::attr_to_string(field.value);
+    const bool json = value.starts_with('{') && value.ends_with('}');
+    all.push_back({arena.string(field.name), arena.string(value), json});
+  }
+  extras.frontend_attributes = arena.list(all);
+  module_[id].extras = arena.make<Extras>(extras);
+}
+
 Status Importer::translate(ImportScope& scope, const mlir::Op& op) {
   if (scope.values.contains(op.results.empty() ? nullptr : op.results[0])) return {};
+  const size_t before = module_[scope.computation].order.size();
+  COLLET_TRY(translate_plain(scope, op));
+  const mlir::AttrRef frontend = op.attr("mhlo.frontend_attributes");
+  if (!frontend || module_[scope.computation].order.size() == before) return {};
+  // Of what the op became: its result, before that was taken apart.
+  InstrId id = module_[scope.computation].order.back();
+  if (op.results.size() == 1) {
+    id = scope.values.at(op.results[0]);
+  } else if (module_[id].op == Op::GET_TUPLE_ELEMENT && op.results.size() > 1) {
+    id = module_[id].operands[0];
+  }
+  if (module_[id].op != Op::PARAMETER) add_frontend_attributes(id, frontend);
+  return {};
+}
+
+Status Importer::translate_plain(ImportScope& scope, const mlir::Op& op) {
   const ImportFunction special = find_import(op.name);
   if (has_quantized(op)) {
     if (Status done = translate_quantized(*this, scope, op); done.code() != Code::NotFound) return done;

@@ -282,7 +282,9 @@ void Importer::read_entry_attributes(const mlir::Op& function) {
   for (size_t i = 0; i < list->items.size(); ++i) {
     if (!list->items[i]) continue;
     for (const mlir::NamedAttr& a : list->items[i]->fields) {
-      if (a.name == "tf.aliasing_output") {
+      if (a.name == "mhlo.frontend_attributes" && i < module_.entry_computation().parameters.size()) {
+        add_frontend_attributes(module_.entry_computation().parameters[i], a.value);
+      } else if (a.name == "tf.aliasing_output") {
         InputOutputAlias alias;
         if (tuple_result) alias.output_index = module_.dims({a.value->integer});
         alias.parameter = static_cast<int64_t>(i);

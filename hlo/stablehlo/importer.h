@@ -58,7 +58,8 @@ class Importer {
   bool flag(const mlir::Op& op, std::string_view name) const { return integer_or(op, name, 0) != 0; }
   std::string_view text(const mlir::Op& op, std::string_view name) const;
   Dims precisions(const mlir::Op& op);
-  Groups groups(const mlir::Op& op);
+  /// Groups that a mesh's axes give are refused.
+  Expected<Groups> groups(const mlir::Op& op);
 
   // Regions and functions.
   Expected<CompId> function(std::string_view name, const mlir::Op& caller);
@@ -76,6 +77,8 @@ class Importer {
 
  private:
   friend struct ImportTable;
+  Status translate_plain(ImportScope& scope, const mlir::Op& op);
+  void add_frontend_attributes(InstrId id, mlir::AttrRef dictionary);
   Status translate_block(ImportScope& scope, const mlir::Block& block, std::vector<InstrId>* returned);
   Expected<InstrId> lookup(ImportScope& scope, const mlir::Value* value, const mlir::Op& user);
   InstrId make_root(ImportScope& scope, std::span<const InstrId> returned, bool always_tuple);

@@ -333,6 +333,44 @@ bool TextReader::read_conv_labels(std::vector<NamedAttr>* out) {
   return true;
 }
 
+/// A record of StableHLO's: those that are attributes of their own kind here, and dictionaries.
+AttrRef TextReader::make_record(std::string_view name, const std::vector<NamedAttr>& fields) {
+  const auto field = [&](std::string_view wanted) -> AttrRef {
+    for (const NamedAttr& f : fields)
+      if (f.name == wanted) return f.value;
+    return nullptr;
+  };
+  const auto number = [&](std::string_view wanted) {
+    AttrRef a = field(wanted);
+    return !a ? 0.0 : a->kind == Attr::Kind::Float ? a->number : static_cast<double>(a->integer);
+  };
+  if (name == "stablehlo.result_accuracy") {
+    Attr* attr = program_.make_attr(Attr::Kind::Accuracy);
+    attr->floats = program_.arena().list(std::vector<double>{number("atol"), number("rtol")});
+    if (AttrRef ulps = field("ulps")) attr->integer = ulps->integer;
+    attr->text = "DEFAULT";
+    // #stablehlo.result_accuracy_mode<HIGHEST>
+    if (AttrRef mode = field("mode"))
+      for (std::string_view known : {"HIGHEST", "TOLERANCE"})
+        if (mode->text.find(known) != std::string_view::npos) attr->text = known;
+    return attr;
+  }
+  if (name == "stablehlo.output_operand_alias") {
+    const AttrRef outputs = field("output_tuple_indices"), operand = field("operand_index"),
+                  operands = field("operand_tuple_indices");
+    std::vector<int64_t> all{outputs ? static_cast<int64_t>(outputs->ints.size()) : 0};
+    if (outputs) all.insert(all.end(), outputs->ints.begin(), outputs->ints.end());
+    all.push_back(operand ? operand->integer : 0);
+    if (operands) all.insert(all.end(), operands->ints.begin(), operands->ints.end());
+    Attr* attr = program_.make_attr(Attr::Kind::Alias);
+    attr->ints = program_.arena().list(all);
+    return attr;
+  }
+  Attr* attr = program_.make_attr(Attr::Kind::Dict);
+  attr->fields = program_.arena().list(fields);
+  return attr;
+}
+
 bool TextReader::read_hash_attr(AttrRef* out) {
   const Token token = lexer_.take();
   if (const auto it = aliases_.find(token.text); it != aliases_.end()) {
@@ -376,7 +414,11 @@ bool TextReader::read_hash_attr(AttrRef* out) {
         break;
       }
       AttrRef value = nullptr;
-      if (lexer_.peek().is('[')) {
+      const size_t start = lexer_.peek().offset;
+      const bool list = accept('[');
+      const bool records = list && lexer_.peek().kind == Tok::Hash;
+      if (list) lexer_.seek(start);
+      if (list && !records) {
         std::vector<int64_t> ints;
         if (!read_int_list(&ints)) return false;
         value = make_ints(ints);
@@ -399,9 +441,7 @@ bool TextReader::read_hash_attr(AttrRef* out) {
       if (!accept(',')) break;
     }
     if (plain) {
-      Attr* attr = program_.make_attr(Attr::Kind::Dict);
-      attr->fields = program_.arena().list(fields);
-      *out = attr;
+      *out = make_record(name, fields);
       return expect('>');
     }
     lexer_.seek(begin);

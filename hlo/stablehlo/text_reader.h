@@ -67,6 +67,7 @@ class TextReader {
   bool read_dense(AttrRef* out);
   bool read_array(AttrRef* out);
   bool read_dense_array(AttrRef* out);
+  AttrRef make_record(std::string_view name, const std::vector<NamedAttr>& fields);
   bool read_hash_attr(AttrRef* out);
   bool read_number(AttrRef* out);
   bool read_int_list(std::vector<int64_t>* out);

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/stablehlo/write.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "hlo/ops/rules.h"
+#include "hlo/stablehlo/bytecode.h"
+#include "hlo/stablehlo/import.h"
+#include "hlo/stablehlo/text.h"
+#include "hlo/testing/golden.h"
+#include "hlo/text/printer.h"
+
+namespace collet::hlo {
+namespace {
+
+/// Ops, attributes, regions, functions and types that artifacts of every version have.
+constexpr std::string_view kEveryVersion = R"(
+module @every attributes {mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%x: tensor<4x3xf32> {jax.buffer_donor = true}, %n: tensor<i32>) -> (tensor<4x3xf32>, tensor<4xi1>) {
+    %c = stablehlo.constant dense<[1, -8, 7, -1]> : tensor<4xi4>
+    %p = stablehlo.constant dense<[true, false, true, true]> : tensor<4xi1>
+    %w = stablehlo.convert %c : (tensor<4xi4>) -> tensor<4xi32>
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %q = stablehlo.compare LT, %w, %w, SIGNED : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi1>
+    %pq = stablehlo.and %p, %q : tensor<4xi1>
+    %init = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %r:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, tensor<4x3xf32>
+    cond {
+      %t = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %t : tensor<i1>
+    } do {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %j = stablehlo.add %i, %one : tensor<i32>
+      %u = func.call @helper(%v) : (tensor<4x3xf32>) -> tensor<4x3xf32>
+      stablehlo.return %j, %u : tensor<i32>, tensor<4x3xf32>
+    }
+    %m = "stablehlo.reduce_window"(%r#1, %init) <{window_dimensions = array<i64: 1, 3>,
+        padding = dense<[[0, 0], [1, 1]]> : tensor<2x2xi64>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %s = stablehlo.maximum %a, %b : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<4x3xf32>, tensor<f32>) -> tensor<4x3xf32>
+    %g = stablehlo.custom_call @target(%m) {backend_config = "a\22b", has_side_effect = true,
+        output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0,
+        operand_tuple_indices = []>]} : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    return %g, %pq : tensor<4x3xf32>, tensor<4xi1>
+  }
+  func.func private @helper(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {
+    %0 = "stablehlo.dot_general"(%x, %x) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1],
+        rhs_contracting_dimensions = [1]>}> : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x4xf32>
+    %1 = stablehlo.slice %0 [0:4, 0:3] : (tensor<4x4xf32>) -> tensor<4x3xf32>
+    %2 = "stablehlo.all_reduce"(%1) <{replica_groups = dense<[[0, 1], [2, -1]]> : tensor<2x2xi64>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %s = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    return %2 : tensor<4x3xf32>
+  }
+}
+)";
+
+std::unique_ptr<mlir::Program> parse(std::string_view text) {
+  auto program = mlir::read_text(text, "test");
+  EXPECT_TRUE(program.ok()) << program.status().to_string();
+  return program.ok() ? std::move(*program) : nullptr;
+}
+
+/// What a program is as HLO; the message of the error where it is none.
+std::string as_hlo(const mlir::Program& program) {
+  auto module = import_program(program);
+  return module.ok() ? print_module(**module) : module.status().to_string();
+}
+
+std::string body(std::string_view ops) {
+  return "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n" + std::string(ops) + "\n}\n";
+}
+
+TEST(StableHloText, IsWrittenAsTheGoldenHasIt) {
+  const std::string complaint =
+      testing::check_golden("hlo/stablehlo/testdata/forms.mlir", [](const testing::GoldenCase& golden) {
+        auto program = mlir::read_text(golden.input, golden.path);
+        return program.ok() ? Expected<std::string>(mlir::print_program(**program)) : program.status();
+      });
+  EXPECT_EQ(complaint, "");
+}
+
+TEST(StableHloText, WrittenAndReadIsTheSameProgram) {
+  const auto program = parse(kEveryVersion);
+  ASSERT_TRUE(program);
+  const std::string text = mlir::print_program(*program);
+  const auto again = parse(text);
+  ASSERT_TRUE(again) << text;
+  EXPECT_EQ(mlir::print_program(*again), text);
+  EXPECT_EQ(as_hlo(*again), as_hlo(*program));
+  EXPECT_NE(as_hlo(*program).find("reduce-window"), std::string::npos);
+}
+
+class ArtifactVersions : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ArtifactVersions, WrittenAndReadIsTheSameProgram) {
+  const auto program = parse(kEveryVersion);
+  ASSERT_TRUE(program);
+  const auto version = mlir::parse_vhlo_version(GetParam());
+  ASSERT_TRUE(version.ok());
+  const auto artifact = mlir::write_bytecode(*program, *version);
+  ASSERT_TRUE(artifact.ok()) << artifact.status().to_string();
+  const auto again = mlir::read_bytecode(*artifact);
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  EXPECT_EQ((*again)->producer, "StableHLO_v" + std::string(GetParam()));
+  EXPECT_EQ(as_hlo(**again), as_hlo(*program));
+  EXPECT_EQ(mlir::print_program(**again).substr(0, 13), "module @every");
+}
+
+INSTANTIATE_TEST_SUITE_P(Artifact, ArtifactVersions,
+                         ::testing::Values("0.9.0", "0.10.0", "0.12.0", "0.14.0", "0.15.0", "0.17.6", "0.19.0", "1.0.0",
+                                           "1.4.0", "1.8.0", "1.10.0", "1.13.7", "1.16.0", "1.17.0"));
+
+TEST(Artifact, SameProgramSameBytes) {
+  const auto program = parse(kEveryVersion);
+  ASSERT_TRUE(program);
+  const uint64_t version = *mlir::parse_vhlo_version(kDefaultArtifactVersion);
+  const auto once = mlir::write_bytecode(*program, version);
+  ASSERT_TRUE(once.ok());
+  EXPECT_EQ(*once, *mlir::write_bytecode(*program, version));
+  const auto again = mlir::read_bytecode(*once);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(as_hlo(**again), as_hlo(*program));
+}
+
+TEST(Artifact, EveryCutIsRefused) {
+  const auto program = parse(kEveryVersion);
+  ASSERT_TRUE(program);
+  const auto whole = mlir::write_bytecode(*program, *mlir::parse_vhlo_version("1.17.0"));
+  ASSERT_TRUE(whole.ok());
+  for (size_t size = 0; size < whole->size(); size += 7)
+    EXPECT_FALSE(mlir::read_bytecode(std::string_view(*whole).substr(0, size)).ok()) << size;
+}
+
+TEST(Artifact, WhatAVersionLacksIsRefused) {
+  struct Case {
+    const char* ops;
+    const char* too_old;
+    const char* enough;
+  };
+  const Case cases[] = {
+      {"  %0 = stablehlo.tan %x : tensor<4xf32>\n  return %0 : tensor<4xf32>", "1.3.0", "1.4.0"},
+      {"  %c = stablehlo.constant dense<1> : tensor<4xi2>\n  return %x : tensor<4xf32>", "1.1.0", "1.2.0"},
+      {"  %0 = chlo.lgamma %x : tensor<4xf32> -> tensor<4xf32>\n  return %0 : tensor<4xf32>", "1.10.0", "1.11.0"},
+      {"  %0 = stablehlo.exponential %x {result_accuracy = #stablehlo.result_accuracy<mode = "
+       "#stablehlo.result_accuracy_mode<HIGHEST>>} : tensor<4xf32>\n  return %0 : tensor<4xf32>",
+       "1.8.0", "1.9.0"},
+  };
+  for (const Case& c : cases) {
+    const auto program = parse(body(c.ops));
+    ASSERT_TRUE(program);
+    const auto old = mlir::write_bytecode(*program, *mlir::parse_vhlo_version(c.too_old));
+    ASSERT_FALSE(old.ok()) << c.ops;
+    EXPECT_EQ(old.status().code(), Code::Unimplemented);
+    const auto now = mlir::write_bytecode(*program, *mlir::parse_vhlo_version(c.enough));
+    EXPECT_TRUE(now.ok()) << c.ops << now.status().to_string();
+  }
+}
+
+TEST(Artifact, VersionsOutOfRangeAreRefused) {
+  for (const char* bad : {"", "1", "1.17", "1.17.0.0", "0.8.0", "9.0.0", "1.17.x", "-1.0.0"})
+    EXPECT_FALSE(mlir::parse_vhlo_version(bad).ok()) << bad;
+}
+
+/// The HLO of a program as it was read, and of its artifact.
+void expect_in_both(std::string_view text, std::string_view wanted) {
+  const auto program = parse(text);
+  ASSERT_TRUE(program);
+  EXPECT_NE(as_hlo(*program).find(wanted), std::string::npos) << as_hlo(*program);
+  const auto artifact = mlir::write_bytecode(*program, *mlir::parse_vhlo_version("1.17.0"));
+  ASSERT_TRUE(artifact.ok()) << artifact.status().to_string();
+  const auto again = mlir::read_bytecode(*artifact);
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  EXPECT_NE(as_hlo(**again).find(wanted), std::string::npos) << as_hlo(**again);
+}
+
+TEST(StableHloImport, SmallSignedElementsKeepTheirSign) {
+  expect_in_both(kEveryVersion, "s4[4] constant({1, -8, 7, -1})");
+  expect_in_both(body("  %c = stablehlo.constant dense<-2> : tensor<4xi2>\n  return %x : tensor<4xf32>"),
+                 "constant(-2)");
+}
+
+TEST(StableHloImport, AliasesOfCustomCallsAreKept) {
+  expect_in_both(kEveryVersion, "output_to_operand_aliasing={{}: (0, {})}");
+}
+
+TEST(StableHloImport, AccuraciesAreKept) {
+  expect_in_both(
+      body("  %0 = stablehlo.exponential %x {result_accuracy = #stablehlo.result_accuracy<atol = 1.000000e-05, "
+           "ulps = 1, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>} : tensor<4xf32>\n"
+           "  return %0 : tensor<4xf32>"),
+      "result_accuracy={tolerance={atol=1e-05,rtol=0,ulps=1}}");
+  expect_in_both(body("  %0 = stablehlo.tanh %x {result_accuracy = #stablehlo.result_accuracy<mode = "
+                      "#stablehlo.result_accuracy_mode<HIGHEST>>} : tensor<4xf32>\n  return %0 : tensor<4xf32>"),
+                 "result_accuracy={mode=highest}");
+}
+
+TEST(StableHloImport, FrontendAttributesAreKept) {
+  expect_in_both(body("  %0 = stablehlo.negate %x {mhlo.frontend_attributes = {a = \"1\"}} : tensor<4xf32>\n"
+                      "  return %0 : tensor<4xf32>"),
+                 "negate(%Arg_0), frontend_attributes={a=\"1\"}");
+  expect_in_both(
+      "func.func @main(%x: tensor<4xf32> {mhlo.frontend_attributes = {b = \"2\"}}) -> tensor<4xf32> {\n"
+      "  return %x : tensor<4xf32>\n}\n",
+      "parameter(0), frontend_attributes={b=\"2\"}");
+}
+
+TEST(StableHloImport, GroupsByAMeshAreRefused) {
+  const auto program =
+      parse(body("  %0 = \"stablehlo.all_gather\"(%x) <{all_gather_dim = 0 : i64, replica_groups = "
+                 "#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = \"a\">]>}> : "
+                 "(tensor<4xf32>) -> tensor<4xf32>\n  return %0 : tensor<4xf32>"));
+  ASSERT_TRUE(program);
+  EXPECT_NE(as_hlo(*program).find("replica_groups are no table"), std::string::npos) << as_hlo(*program);
+}
+
+}  // namespace
+}  // namespace collet::hlo
