@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/stablehlo/bytecode.h"
 
+#include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 #include "hlo/stablehlo/bytecode_attributes.h"
@@ -244,6 +246,32 @@ AttrRef as_list(AttrRef dense, Program& program) {
 /// Constants that are a splat of a huge shape must not become lists.
 constexpr int64_t kLongestList = int64_t{1} << 24;
 
+using Same = std::unordered_map<const Value*, Value*>;
+
+/// Whether the op only changes the dialect of its operands' types, which is nothing here.
+bool is_plain_cast(const Op& op) {
+  if (op.name != "builtin.unrealized_conversion_cast" || op.operands.size() != op.results.size()) return false;
+  for (size_t i = 0; i < op.operands.size(); ++i)
+    if (to_string(op.operands[i]->type) != to_string(op.results[i]->type)) return false;
+  return true;
+}
+
+/// Values that casts give become what was cast.
+void fold_casts(Block* block, Same& same) {
+  const auto gone = [&](Op* op) {
+    for (Value*& v : op->operands)
+      if (const auto it = same.find(v); it != same.end()) v = it->second;
+    if (is_plain_cast(*op)) {
+      for (size_t i = 0; i < op->operands.size(); ++i) same[op->results[i]] = op->operands[i];
+      return true;
+    }
+    for (Region* region : op->regions)
+      for (Block* inner : region->blocks) fold_casts(inner, same);
+    return false;
+  };
+  block->ops.erase(std::remove_if(block->ops.begin(), block->ops.end(), gone), block->ops.end());
+}
+
 void normalize(Op* op, Program& program) {
   for (NamedAttr& attr : op->attrs) {
     if (!attr.value || attr.value->kind != Attr::Kind::Dense || attr.name == "value") continue;
@@ -264,6 +292,9 @@ Expected<std::unique_ptr<Program>> read_bytecode(std::string_view bytes) {
   program->producer = program->arena().string(file.producer);
   COLLET_TRY(IrReader(file, *program).run());
   normalize(program->module, *program);
+  Same same;
+  for (Region* region : program->module->regions)
+    for (Block* block : region->blocks) fold_casts(block, same);
   return program;
 }
 

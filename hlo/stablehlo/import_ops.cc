@@ -102,7 +102,7 @@ ImportFunction find_import(std::string_view op_name) {
   static const auto* const map = [] {
     auto* out = new std::unordered_map<std::string_view, ImportFunction>;
     for (auto rows : {import_structured_rows(), import_control_rows(), import_dynamic_rows(), import_chlo_rows(),
-                      import_chlo_math_rows(), import_collective_rows()})
+                      import_chlo_math_rows(), import_collective_rows(), import_sharding_rows()})
       for (const ImportRow& row : rows) out->emplace(row.name, row.function);
     return out;
   }();

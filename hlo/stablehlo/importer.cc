@@ -284,6 +284,8 @@ void Importer::read_entry_attributes(const mlir::Op& function) {
     for (const mlir::NamedAttr& a : list->items[i]->fields) {
       if (a.name == "mhlo.frontend_attributes" && i < module_.entry_computation().parameters.size()) {
         add_frontend_attributes(module_.entry_computation().parameters[i], a.value);
+      } else if (a.name == "sdy.sharding" && i < module_.entry_computation().parameters.size()) {
+        add_sharding(module_.entry_computation().parameters[i], a.value);
       } else if (a.name == "tf.aliasing_output") {
         InputOutputAlias alias;
         if (tuple_result) alias.output_index = module_.dims({a.value->integer});
@@ -320,6 +322,7 @@ Status Importer::run(std::string_view entry) {
   COLLET_ASSIGN(CompId id, function(entry, root));
   module_.set_entry(id);
   read_entry_attributes(*functions_.at(entry));
+  read_meshes();
   return {};
 }
 

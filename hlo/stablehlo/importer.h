@@ -78,6 +78,8 @@ class Importer {
  private:
   friend struct ImportTable;
   Status translate_plain(ImportScope& scope, const mlir::Op& op);
+  void add_sharding(InstrId id, mlir::AttrRef attr);
+  void read_meshes();
   void add_frontend_attributes(InstrId id, mlir::AttrRef dictionary);
   Status translate_block(ImportScope& scope, const mlir::Block& block, std::vector<InstrId>* returned);
   Expected<InstrId> lookup(ImportScope& scope, const mlir::Value* value, const mlir::Op& user);
@@ -108,6 +110,7 @@ std::span<const ImportRow> import_dynamic_rows();
 std::span<const ImportRow> import_chlo_rows();
 std::span<const ImportRow> import_chlo_math_rows();
 std::span<const ImportRow> import_collective_rows();
+std::span<const ImportRow> import_sharding_rows();
 
 /// Numpy's broadcasting of static shapes: trailing dimensions aligned, or as broadcast_dimensions says.
 Expected<InstrId> broadcast_operand(Importer& importer, ImportScope& scope, const mlir::Op& op, InstrId x,

@@ -384,7 +384,7 @@ bool TextReader::read_op(Block* block) {
   } else {
     return error(name, "expected an op");
   }
-  if (op->name == "func.return" || op->name == "return") op->name = "stablehlo.return";
+  if (op->name == "func.return" || op->name == "sdy.return" || op->name == "return") op->name = "stablehlo.return";
   if (op->name == "call") op->name = "func.call";
   if (!skip_location()) return false;
   flatten_attributes(op);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -220,6 +222,98 @@ TEST(StableHloImport, GroupsByAMeshAreRefused) {
   ASSERT_TRUE(program);
   EXPECT_NE(as_hlo(*program).find("replica_groups are no table"), std::string::npos) << as_hlo(*program);
 }
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream out;
+  out << file.rdbuf();
+  return out.str();
+}
+
+/// Both files hold one program; the artifact is of Shardy's own writing.
+class Sharded : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto text = mlir::read_text(read_file("hlo/stablehlo/testdata/sharded.mlir"), "sharded.mlir");
+    ASSERT_TRUE(text.ok()) << text.status().to_string();
+    text_ = std::move(*text);
+    auto artifact = mlir::read_bytecode(read_file("hlo/stablehlo/testdata/sharded.mlirbc"));
+    ASSERT_TRUE(artifact.ok()) << artifact.status().to_string();
+    artifact_ = std::move(*artifact);
+  }
+  std::unique_ptr<mlir::Program> text_, artifact_;
+};
+
+TEST_F(Sharded, TextAndArtifactAreOneProgram) {
+  EXPECT_EQ(as_hlo(*artifact_), as_hlo(*text_));
+  const std::string printed = mlir::print_program(*artifact_);
+  for (const char* part : {R"(mesh = #sdy.mesh<["x"=2, "y"=2]>)", R"(#sdy.sharding<@mesh, [{"x", ?}, {"y"}p1]>)",
+                           R"(#sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>)", R"(#sdy<manual_axes{"x", "y"}>)",
+                           R"(sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>)"})
+    EXPECT_NE(printed.find(part), std::string::npos) << part << " in\n" << printed;
+  EXPECT_EQ(printed.find("cast"), std::string::npos);
+}
+
+TEST_F(Sharded, WrittenAndReadIsTheSameProgram) {
+  for (const mlir::Program* program : {text_.get(), artifact_.get()}) {
+    const auto again = parse(mlir::print_program(*program));
+    ASSERT_TRUE(again);
+    EXPECT_EQ(as_hlo(*again), as_hlo(*text_));
+    const auto artifact = mlir::write_bytecode(*program, *mlir::parse_vhlo_version("1.17.0"));
+    ASSERT_TRUE(artifact.ok()) << artifact.status().to_string();
+    const auto back = mlir::read_bytecode(*artifact);
+    ASSERT_TRUE(back.ok()) << back.status().to_string();
+    EXPECT_EQ(as_hlo(**back), as_hlo(*text_));
+    // Casts do not pile up.
+    EXPECT_EQ(mlir::print_program(**back).find("cast"), std::string::npos);
+  }
+}
+
+TEST_F(Sharded, ArgumentsAndComputationsOfParts) {
+  const std::string hlo = as_hlo(*text_);
+  for (const char* part :
+       {"f32[8,4] parameter(0), sharding={devices=[2,1,2]<=[4] last_tile_dim_replicate}",
+        "f32[4,8] parameter(1), sharding={devices=[1,4]<=[2,2]T(1,0)}",
+        R"(frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=2]>}})",
+        R"(f32[4,4] custom-call(%add), custom_call_target="xla.sdy.GlobalToLocalShape")", "f32[4,4] call(%custom-call)",
+        R"(f32[8,8] custom-call(%call), custom_call_target="xla.sdy.LocalToGlobalShape")"})
+    EXPECT_NE(hlo.find(part), std::string::npos) << part << " in\n" << hlo;
+}
+
+struct ShardingCase {
+  const char* mesh;
+  const char* dimensions;
+  const char* expected;
+};
+
+class ShardingOfArguments : public ::testing::TestWithParam<ShardingCase> {};
+
+TEST_P(ShardingOfArguments, IsHlos) {
+  const ShardingCase& c = GetParam();
+  const auto program = parse("sdy.mesh @m = <" + std::string(c.mesh) +
+                             ">\nfunc.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, " +
+                             c.dimensions + ">}) -> tensor<8x8xf32> {\n  return %x : tensor<8x8xf32>\n}\n");
+  ASSERT_TRUE(program);
+  const std::string hlo = as_hlo(*program), wanted = c.expected;
+  if (wanted.empty())
+    EXPECT_EQ(hlo.find("sharding={"), std::string::npos) << hlo;
+  else
+    EXPECT_NE(hlo.find(" sharding={" + wanted + "}"), std::string::npos) << hlo;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sharding, ShardingOfArguments,
+    ::testing::Values(ShardingCase{R"(["a"=4])", "[{}, {}]", "replicated"},
+                      ShardingCase{R"([], device_ids=[3])", "[]", "maximal device=3"},
+                      ShardingCase{R"(["a"=4])", R"([{"a"}, {}])", "devices=[4,1]<=[4]"},
+                      ShardingCase{R"(["a"=2, "b"=2])", R"([{"b"}, {"a"}])", "devices=[2,2]<=[2,2]T(1,0)"},
+                      ShardingCase{R"(["a"=2, "b"=2])", R"([{"b"}, {}], replicated={"a"})",
+                                   "devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate"},
+                      ShardingCase{R"(["a"=2, "one"=1, "b"=4])", R"([{"a", "b"}, {"one", ?}p0])", "devices=[8,1]<=[8]"},
+                      ShardingCase{R"(["a"=2, "b"=2], device_ids=[0, 2, 1, 3])", R"([{"a"}, {"b"}])",
+                                   "devices=[2,2]0,2,1,3"},
+                      ShardingCase{R"(["a"=4])", R"([{"a":(1)2}, {}])", ""},
+                      ShardingCase{R"(["a"=4])", R"([{"z"}, {}])", ""}));
 
 }  // namespace
 }  // namespace collet::hlo
