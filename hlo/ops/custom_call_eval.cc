@@ -14,11 +14,11 @@ using Function = Expected<Literal> (*)(const EvalInput&);
 
 Expected<Literal> identity(const EvalInput& in) {
   if (in.operand_count() == 0) return Literal::zeros(in.instr.shape);
-  if (in.operand_count() > 1) return Literal::tuple({in.operands.begin(), in.operands.end()});
-  if (!in.operand(0).shape().compatible(in.instr.shape))
+  Literal same = in.operand_count() > 1 ? Literal::tuple({in.operands.begin(), in.operands.end()}) : in.operand(0);
+  if (!same.shape().compatible(in.instr.shape))
     return unimplemented("custom call '" + std::string(in.instr.as<CustomCallAttrs>().target) +
                          "' that changes the shape: the program is divided over several devices");
-  return in.operand(0);
+  return same;
 }
 
 Expected<Literal> buffer(const EvalInput& in) {
