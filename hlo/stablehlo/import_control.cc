@@ -123,12 +123,33 @@ std::optional<Op> op_by_custom_name(std::string_view target) {
   return std::nullopt;
 }
 
+/// CHLO's top_k as artifacts have it; null when the call's attributes say something else.
+TopKAttrs* top_k_attributes(Importer& m, const mlir::Op& op) {
+  const mlir::AttrRef attributes = op.attr("mhlo.attributes");
+  if (!attributes || attributes->kind != Attr::Kind::Dict) return nullptr;
+  auto* out = m.module().make<TopKAttrs>();
+  bool has_k = false;
+  for (const mlir::NamedAttr& field : attributes->fields) {
+    if (!field.value || (field.value->kind != Attr::Kind::Int && field.value->kind != Attr::Kind::Bool)) return nullptr;
+    if (field.name == "k") {
+      out->k = field.value->integer;
+      has_k = true;
+    } else if (field.name == "largest") {
+      out->smallest = field.value->integer == 0;
+    }
+  }
+  return has_k ? out : nullptr;
+}
+
 Status custom_call(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
   const std::string_view target = m.text(op, "call_target_name");
   if (const auto code = op_by_custom_name(target); code && operands.size() == 1)
     return m.define(scope, op, m.emit(scope, *code, shape, operands));
+  if (target == "mhlo.topk" && operands.size() == 1)
+    if (TopKAttrs* top_k = top_k_attributes(m, op))
+      return m.define(scope, op, m.emit(scope, Op::TOPK, shape, operands, top_k));
   Module& module = m.module();
   auto* attrs = module.make<CustomCallAttrs>();
   attrs->target = module.arena().string(target);

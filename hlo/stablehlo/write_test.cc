@@ -214,6 +214,12 @@ TEST(StableHloImport, FrontendAttributesAreKept) {
       "parameter(0), frontend_attributes={b=\"2\"}");
 }
 
+TEST(StableHloImport, TopKComesBackFromArtifacts) {
+  expect_in_both(body("  %v, %i = chlo.top_k(%x, k = 2) : tensor<4xf32> -> (tensor<2xf32>, tensor<2xi32>)\n"
+                      "  return %x : tensor<4xf32>"),
+                 " topk(%Arg_0), k=2");
+}
+
 TEST(StableHloImport, GroupsByAMeshAreRefused) {
   const auto program =
       parse(body("  %0 = \"stablehlo.all_gather\"(%x) <{all_gather_dim = 0 : i64, replica_groups = "
