@@ -82,7 +82,7 @@ std::string body(std::string_view ops) {
 
 TEST(StableHloText, IsWrittenAsTheGoldenHasIt) {
   const std::string complaint =
-      testing::check_golden("hlo/stablehlo/testdata/forms.mlir", [](const testing::GoldenCase& golden) {
+      testing::check_golden("hlo/stablehlo/testdata/written.golden", [](const testing::GoldenCase& golden) {
         auto program = mlir::read_text(golden.input, golden.path);
         return program.ok() ? Expected<std::string>(mlir::print_program(**program)) : program.status();
       });

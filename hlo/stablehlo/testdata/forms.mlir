@@ -29,36 +29,3 @@ module @forms attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 :
     return %1 : tensor<4x3xf32>
   }
 }
-// ----
-module @forms attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
-  func.func public @main(%arg0: tensor<4x8xf32> {tf.aliasing_output = 0 : i32}, %arg1: tensor<8x3xf32>, %arg2: tensor<i32>) -> (tensor<4x8xf32>, tensor<4x3xf32>) {
-    %0 = stablehlo.constant dense<[[1.0e+00, 0x7F800000, -3.5e-01]]> : tensor<1x3xf32>
-    %1 = "stablehlo.dot_general"(%arg0, %arg1) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
-    %2 = stablehlo.broadcast_in_dim %0, dims = [0, 1] : (tensor<1x3xf32>) -> tensor<4x3xf32>
-    %3 = stablehlo.add %1, %2 : tensor<4x3xf32>
-    %4 = stablehlo.constant dense<0> : tensor<i32>
-    %5:2 = "stablehlo.while"(%4, %3) ({
-    ^bb0(%arg3: tensor<i32>, %arg4: tensor<4x3xf32>):
-      %6 = "stablehlo.compare"(%arg3, %arg2) <{comparison_direction = #stablehlo<comparison_direction LT>, compare_type = #stablehlo<comparison_type SIGNED>}> : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      "stablehlo.return"(%6) : (tensor<i1>) -> ()
-    }, {
-    ^bb0(%arg5: tensor<i32>, %arg6: tensor<4x3xf32>):
-      %7 = stablehlo.constant dense<1> : tensor<i32>
-      %8 = stablehlo.add %arg5, %7 : tensor<i32>
-      %9 = func.call @helper(%arg6) : (tensor<4x3xf32>) -> tensor<4x3xf32>
-      "stablehlo.return"(%8, %9) : (tensor<i32>, tensor<4x3xf32>) -> ()
-    }) : (tensor<i32>, tensor<4x3xf32>) -> (tensor<i32>, tensor<4x3xf32>)
-    %10 = "stablehlo.sort"(%5#1) <{dimension = 1 : i64, is_stable = true}> ({
-    ^bb0(%arg7: tensor<f32>, %arg8: tensor<f32>):
-      %11 = "stablehlo.compare"(%arg7, %arg8) <{comparison_direction = #stablehlo<comparison_direction LT>, compare_type = #stablehlo<comparison_type TOTALORDER>}> : (tensor<f32>, tensor<f32>) -> tensor<i1>
-      "stablehlo.return"(%11) : (tensor<i1>) -> ()
-    }) : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    "func.return"(%arg0, %10) : (tensor<4x8xf32>, tensor<4x3xf32>) -> ()
-  }
-  func.func private @helper(%arg0: tensor<4x3xf32>) -> (tensor<4x3xf32>) {
-    %0 = "stablehlo.slice"(%arg0) <{start_indices = array<i64: 0, 0>, limit_indices = array<i64: 4, 2>, strides = array<i64: 1, 1>}> : (tensor<4x3xf32>) -> tensor<4x2xf32>
-    %1 = stablehlo.constant dense<0.0e+00> : tensor<f32>
-    %2 = stablehlo.pad %0, %1, low = [0, 1], high = [0, 0], interior = [0, 0] : (tensor<4x2xf32>, tensor<f32>) -> tensor<4x3xf32>
-    "func.return"(%2) : (tensor<4x3xf32>) -> ()
-  }
-}
