@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registers Collet's PJRT plugin with JAX: the platform, its donation and its lowerings.
+
+The environment chooses: COLLET_BACKEND (a backend's name), COLLET_DEVICES, COLLET_FALLBACK, and, for a build tree,
+COLLET_PJRT_LIBRARY (the library's path). A vendor's package calls `register` with a name and options of its own.
+"""
+import os
+import pathlib
+
+from jax._src import xla_bridge
+from jax._src.interpreters import mlir
+
+from . import lowerings
+
+
+def _library() -> pathlib.Path:
+    chosen = os.environ.get("COLLET_PJRT_LIBRARY")
+    return pathlib.Path(chosen) if chosen else pathlib.Path(__file__).parent / "lib" / "libcollet_pjrt.so"
+
+
+def register(name: str, library: pathlib.Path, options: dict | None = None) -> None:
+    """Makes `library` JAX's platform `name`; `options` go to the client (sdk/pjrt/settings.cc reads them)."""
+    if not library.is_file():
+        raise FileNotFoundError(f"there is no PJRT library at {library}; COLLET_PJRT_LIBRARY can name one")
+    xla_bridge.register_plugin(name, priority=400, library_path=str(library),
+                               options={"platform_name": name, **(options or {})})
+    if name not in mlir._platforms_with_donation:
+        mlir._platforms_with_donation.append(name)
+    lowerings.register(name)
+
+
+def initialize() -> None:
+    """Called by JAX when it looks for plugins."""
+    register(os.environ.get("COLLET_PLATFORM_NAME", "collet"), _library())

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lowerings of the linear algebra that JAX has for known platforms only: expansions into portable operations."""
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax._src.interpreters import mlir
+from jax._src.lax import linalg as lax_linalg
+
+from . import jacobi, reflectors, schur
+
+
+def _wide(dtype):
+    """The type to compute in: half precisions are computed in f32."""
+    return jnp.float32 if jnp.finfo(dtype).bits < 32 else dtype
+
+
+def _batched(function, ranks):
+    """`function` of single matrices, over leading batch dimensions; the k-th operand has rank `ranks[k]` without them."""
+
+    def call(*operands, **options):
+        one = functools.partial(function, **options)
+        batch = operands[0].shape[: operands[0].ndim - ranks[0]]
+        types = [operand.dtype for operand in operands]
+        if 0 in operands[0].shape:
+            singles = [jax.ShapeDtypeStruct(o.shape[len(batch):], o.dtype) for o in operands]
+            results = jax.eval_shape(one, *singles)
+            return tuple(jnp.zeros(batch + result.shape, result.dtype) for result in results)
+        wide = [o.astype(_wide(o.dtype)) if jnp.issubdtype(o.dtype, jnp.inexact) else o for o in operands]
+        for _ in batch:
+            one = jax.vmap(one)
+        results = one(*wide)
+        if wide[0].dtype != types[0]:
+            results = [r.astype(types[0]) if jnp.issubdtype(r.dtype, jnp.floating) else r for r in results]
+        return tuple(results)
+
+    return call
+
+
+def _eigh(a, *, lower, sort_eigenvalues, subset_by_index, algorithm):
+    del sort_eigenvalues, algorithm
+    values, vectors = jacobi.eigh(reflectors.hermitian(a, lower))
+    if subset_by_index is not None:
+        values, vectors = values[slice(*subset_by_index)], vectors[:, slice(*subset_by_index)]
+    return vectors, values
+
+
+def _svd(a, *, full_matrices, compute_uv, subset_by_index, algorithm):
+    del algorithm
+    results = jacobi.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+    if subset_by_index is None or subset_by_index == (0, min(a.shape)):
+        return results
+    part = slice(*subset_by_index)
+    return (results[0][part], *((results[1][:, part], results[2][part, :]) if compute_uv else ()))
+
+
+def _schur(a, *, compute_schur_vectors, sort_eig_vals, select_callable):
+    del select_callable
+    if sort_eig_vals:
+        raise NotImplementedError("schur does not sort eigenvalues")
+    return schur.schur(a)[: 2 if compute_schur_vectors else 1]
+
+
+def _eig(a, *, compute_left_eigenvectors, compute_right_eigenvectors, **_):
+    return schur.eig(a, compute_left_eigenvectors, compute_right_eigenvectors)
+
+
+def _geqp3(a, jpvt, *, use_magma):
+    del use_magma
+    return reflectors.geqp3(a, jpvt)
+
+
+_RULES = (
+    ("eigh_p", _eigh, (2,)),
+    ("svd_p", _svd, (2,)),
+    ("schur_p", _schur, (2,)),
+    ("eig_p", _eig, (2,)),
+    ("hessenberg_p", reflectors.hessenberg, (2,)),
+    ("tridiagonal_p", reflectors.tridiagonal, (2,)),
+    ("geqrf_p", reflectors.geqrf, (2,)),
+    ("geqp3_p", _geqp3, (2, 1)),
+    ("householder_product_p", lambda a, taus: (reflectors.product(a, taus),), (2, 1)),
+)
+
+
+def register(platform: str) -> None:
+    """Registers all of them for `platform`, which must be known to JAX."""
+    for name, function, ranks in _RULES:
+        primitive = getattr(lax_linalg, name)
+        call = _batched(function, ranks)
+        if primitive.multiple_results:
+            rule = mlir.lower_fun(call, multiple_results=True)
+        else:
+            rule = mlir.lower_fun(lambda *operands, call=call, **options: call(*operands, **options)[0],
+                                  multiple_results=False)
+        mlir.register_lowering(primitive, rule, platform=platform)

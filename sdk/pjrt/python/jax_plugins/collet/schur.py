@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The QR algorithm: Schur form (complex: one shift; real: two at once), and the eigenvectors of general matrices."""
+import jax.numpy as jnp
+from jax import lax
+
+from . import reflectors
+
+_STEPS_PER_VALUE = 30
+
+
+def _entry(h, i, j):
+    return lax.dynamic_slice(h, (i, j), (1, 1))[0, 0]
+
+
+def _reflect(h, z, x, k):
+    """Applies to rows and columns k, k+1, k+2 the reflector that maps x to its first direction."""
+    v, tau, _ = reflectors.reflector(x, 0)
+    size = h.shape[0]
+    rows = lax.dynamic_slice(h, (k, 0), (3, size))
+    h = lax.dynamic_update_slice(h, reflectors.apply_left(rows, v, tau), (k, 0))
+    columns = lax.dynamic_slice(h, (0, k), (size, 3))
+    h = lax.dynamic_update_slice(h, reflectors.apply_right(columns, v, tau), (0, k))
+    columns = lax.dynamic_slice(z, (0, k), (size, 3))
+    return h, lax.dynamic_update_slice(z, reflectors.apply_right(columns, v, tau), (0, k))
+
+
+def _first_column(h, low, high, tries):
+    """The first column of the shifted matrix (complex) or of the product of both shifted ones (real)."""
+    a, b, c, d = (_entry(h, high - i, high - j) for i, j in ((1, 1), (1, 0), (0, 1), (0, 0)))
+    h00, h10 = _entry(h, low, low), _entry(h, low + 1, low)
+    odd = (tries % 10) == 9
+    if jnp.iscomplexobj(h):
+        half, root = (a - d) / 2, jnp.sqrt(((a - d) / 2) ** 2 + b * c)
+        root = jnp.where((half * root.conj()).real < 0, -root, root)
+        below = half + root
+        shift = d - jnp.where(below == 0, 0, b * c / jnp.where(below == 0, 1, below))
+        shift = jnp.where(odd, d + jnp.abs(c), shift)
+        return jnp.stack([h00 - shift, h10, jnp.zeros_like(h10)])
+    trace, determinant = a + d, a * d - b * c
+    other = jnp.abs(c) + jnp.abs(_entry(h, high - 1, jnp.maximum(high - 2, 0)))
+    trace = jnp.where(odd, 1.5 * other + 2 * d, trace)
+    determinant = jnp.where(odd, (d + 0.75 * other) ** 2 + 0.4375 * other * other, determinant)
+    h01, h11, h21 = _entry(h, low, low + 1), _entry(h, low + 1, low + 1), _entry(h, low + 2, low + 1)
+    return jnp.stack([h00 * h00 + h01 * h10 - trace * h00 + determinant, h10 * (h00 + h11 - trace), h10 * h21])
+
+
+def _chase(h, z, low, high, tries):
+    """One QR step on the rows low to high."""
+    is_complex = jnp.iscomplexobj(h)
+
+    def step(k, state):
+        h, z = state
+        before = jnp.maximum(k - 1, 0)
+        inner = jnp.stack([_entry(h, k + i, before) for i in range(3)])
+        x = jnp.where(k == low, first, inner)
+        last = (k + 2 > high) if not is_complex else True
+        x = jnp.where(jnp.array([False, False, True]) & last, 0, x)
+        h, z = _reflect(h, z, x, k)
+        rows, columns = lax.iota(jnp.int32, h.shape[0]), lax.iota(jnp.int32, h.shape[0])
+        gone = (k > low) & (columns[None, :] == k - 1) & (rows[:, None] > k) & (rows[:, None] <= k + 2)
+        return jnp.where(gone & (rows[:, None] <= high), 0, h), z
+
+    first = _first_column(h, low, high, tries)
+    return lax.fori_loop(low, high, step, (h, z))
+
+
+def _standard_block(h, z, i):
+    """Turns the real block at i: triangular for real eigenvalues, else with equal diagonal entries."""
+    a, b, c, d = (_entry(h, i + j, i + k) for j, k in ((0, 0), (0, 1), (1, 0), (1, 1)))
+    p = (a - d) / 2
+    disc = p * p + b * c
+    real = disc >= 0
+    root = p + jnp.where(p < 0, -1, 1) * jnp.sqrt(jnp.where(real, disc, 0))
+    length = jnp.hypot(c, root)
+    sigma = b + c
+    span = jnp.hypot(sigma, a - d)
+    span = jnp.where(span > 0, span, 1)
+    cosine = jnp.sqrt((1 + jnp.abs(sigma) / span) / 2)
+    sine = -(p / (span * cosine)) * jnp.where(sigma < 0, -1, 1)
+    length = jnp.where(length > 0, length, 1)
+    cosine, sine = jnp.where(real, root / length, cosine), jnp.where(real, c / length, sine)
+    turn = jnp.stack([jnp.stack([cosine, -sine]), jnp.stack([sine, cosine])])
+    size = h.shape[0]
+
+    def columns(x):
+        part = lax.dynamic_slice(x, (0, i), (size, 2))
+        return lax.dynamic_update_slice(x, jnp.sum(part[:, :, None] * turn[None], axis=1), (0, i))
+
+    h, z = columns(columns(h).T).T, columns(z)
+    corner = jnp.where(real, 0, _entry(h, i + 1, i))
+    return lax.dynamic_update_slice(h, corner[None, None], (i + 1, i)), z
+
+
+def schur(a):
+    """(t, z) with a = z t z^H; t is upper triangular, for real matrices with blocks of two where values are complex."""
+    n = a.shape[0]
+    packed, taus = reflectors.hessenberg(a)
+    if n == 1:
+        return a, jnp.ones_like(a)
+    q = jnp.pad(reflectors.product(packed[1:, : n - 1], taus), (1, 0)).at[0, 0].set(1)
+    # Two more rows and columns, of zeros: a reflector of three may reach over the edge.
+    h, z = jnp.pad(jnp.triu(packed, -1), (0, 2)), jnp.pad(q, (0, 2))
+    size = n + 2
+    eps = jnp.finfo(a.dtype).eps
+    rows = lax.iota(jnp.int32, size)
+    norm = jnp.max(jnp.abs(h))
+
+    def step(state):
+        h, z, high, tries, steps = state
+        diagonal = jnp.abs(jnp.diag(h))
+        near = diagonal + jnp.roll(diagonal, 1)
+        near = jnp.where(near > 0, near, norm)
+        below = jnp.pad(jnp.diag(h, -1), (1, 0))
+        zero = (jnp.abs(below) <= eps * near) | (rows == 0)
+        h = jnp.where(zero[:, None] & (rows[:, None] == rows[None, :] + 1), 0, h)
+        low = jnp.max(jnp.where(zero & (rows <= high), rows, 0))
+        cases = [lambda h, z: (h, z)]
+        if not jnp.iscomplexobj(a):
+            cases.append(lambda h, z: _standard_block(h, z, low))
+        cases.append(lambda h, z: _chase(h, z, low, high, tries))
+        case = jnp.minimum(high - low, len(cases) - 1)
+        h, z = lax.switch(case, cases, h, z)
+        done = case < len(cases) - 1
+        return (h, z, jnp.where(done, low - 1, high).astype(jnp.int32), jnp.where(done, 0, tries + 1), steps + 1)
+
+    def unfinished(state):
+        _, _, high, _, steps = state
+        return (high > 0) & (steps < _STEPS_PER_VALUE * n)
+
+    h, z, high, _, _ = lax.while_loop(unfinished, step, (h, z, jnp.int32(n - 1), jnp.int32(0), jnp.int32(0)))
+    failed = high > 0
+    return jnp.where(failed, jnp.nan, h[:n, :n]), jnp.where(failed, jnp.nan, z[:n, :n])
+
+
+def _back_substitute(t):
+    """The eigenvectors of an upper triangular matrix, as columns with 1 on the diagonal."""
+    n = t.shape[0]
+    values = jnp.diag(t)
+    columns = lax.iota(jnp.int32, n)
+    least = jnp.finfo(t.dtype).eps * jnp.maximum(jnp.max(jnp.abs(t)), jnp.finfo(t.dtype).tiny * 1e8)
+
+    def step(j, x):
+        i = n - 1 - j
+        row = lax.dynamic_index_in_dim(t, i, 0, keepdims=False)
+        right = -jnp.sum(jnp.where(columns > i, row, 0)[:, None] * x, axis=0)
+        gap = row[i] - values
+        gap = jnp.where(jnp.abs(gap) < least, least.astype(t.dtype), gap)
+        new = jnp.where(columns > i, right / gap, (columns == i).astype(t.dtype))
+        return lax.dynamic_update_index_in_dim(x, new, i, 0)
+
+    return lax.fori_loop(0, n, step, jnp.zeros_like(t))
+
+
+def _normal(v):
+    """Columns of length 1 whose largest entry is real."""
+    v = v / jnp.max(jnp.abs(v), axis=0, keepdims=True)
+    v = v / jnp.sqrt(jnp.sum((v * v.conj()).real, axis=0, keepdims=True))
+    largest = jnp.take_along_axis(v, jnp.argmax(jnp.abs(v), axis=0)[None, :], axis=0)
+    return v * (largest.conj() / jnp.abs(largest))
+
+
+def eig(a, left, right):
+    """(values, left vectors if wanted, right vectors if wanted) of a general matrix."""
+    a = a.astype(jnp.result_type(a.dtype, jnp.complex64))
+    t, z = schur(a)
+    results = [jnp.diag(t)]
+    if left:
+        # The left vectors are the right ones of the adjoint, which a reversal of the order makes upper triangular.
+        flipped = _back_substitute(t.conj().T[::-1, ::-1])[::-1, ::-1]
+        results.append(_normal(jnp.matmul(z, flipped, precision="highest")))
+    if right:
+        results.append(_normal(jnp.matmul(z, _back_substitute(t), precision="highest")))
+    return tuple(results)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the linear algebra of this package through the plugin, against numpy.
+
+Run by hand in an environment with jax: PYTHONPATH=sdk/pjrt/python COLLET_PJRT_LIBRARY=.../libcollet_pjrt.so
+COLLET_BACKEND_PATH=... JAX_PLATFORMS=collet python sdk/pjrt/python/lowerings_test.py
+"""
+import unittest
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.lax import linalg
+
+
+def matrix(m, n, dtype, seed=0, rank=None):
+    rng = np.random.default_rng(seed)
+    rank = rank or min(m, n)
+
+    def part(rows, columns):
+        x = rng.standard_normal((rows, columns))
+        return x + 1j * rng.standard_normal((rows, columns)) if np.issubdtype(dtype, np.complexfloating) else x
+
+    return (part(m, n) if rank == min(m, n) else part(m, rank) @ part(rank, n)).astype(dtype)
+
+
+TYPES = (np.float32, np.complex64)
+
+
+class Lowerings(unittest.TestCase):
+    def close(self, got, want, size):
+        got, want = np.asarray(got), np.asarray(want)
+        self.assertEqual(got.shape, want.shape)
+        error = np.max(np.abs(got - want), initial=0)
+        self.assertLessEqual(error, 3e-6 * size * max(1, np.max(np.abs(want), initial=0)))
+
+    def unitary(self, q):
+        self.close(np.asarray(q).conj().T @ q, np.eye(q.shape[1]), q.shape[0])
+
+    def test_device(self):
+        self.assertNotIn(jax.devices()[0].platform, ("cpu", "gpu"))
+
+    def test_eigh(self):
+        for dtype in TYPES:
+            for n in (1, 2, 3, 8, 31):
+                a = matrix(n, n, dtype, n)
+                a = a + a.conj().T
+                w, v = jnp.linalg.eigh(a)
+                self.close(w, np.linalg.eigvalsh(a), n)
+                self.unitary(v)
+                self.close(a @ v, v * w, n)
+
+    def test_eigh_of_equal_values_and_zero(self):
+        for a in (np.eye(5, dtype=np.float32), np.zeros((4, 4), np.float32), np.ones((6, 6), np.float32)):
+            w, v = jnp.linalg.eigh(a)
+            self.close(w, np.linalg.eigvalsh(a), 6)
+            self.unitary(v)
+
+    def test_svd(self):
+        for dtype in TYPES:
+            for m, n, rank in ((1, 1, 1), (5, 3, 3), (3, 5, 3), (8, 8, 8), (9, 6, 2), (4, 7, 1)):
+                a = matrix(m, n, dtype, m + n, rank)
+                for full in (False, True):
+                    u, s, vh = jnp.linalg.svd(a, full_matrices=full)
+                    self.close(s, np.linalg.svd(a)[1], m + n)
+                    self.unitary(u)
+                    self.unitary(np.asarray(vh).conj().T)
+                    k = min(m, n)
+                    self.close((np.asarray(u)[:, :k] * s) @ np.asarray(vh)[:k], a, m + n)
+                self.close(jnp.linalg.svd(a, compute_uv=False), s, m + n)
+
+    def test_batches_and_empty(self):
+        a = np.stack([matrix(4, 3, np.float32, i) for i in range(6)]).reshape(2, 3, 4, 3)
+        self.close(jnp.linalg.svd(a, compute_uv=False), np.linalg.svd(a, compute_uv=False), 4)
+        self.assertEqual(jnp.linalg.eigh(np.zeros((0, 3, 3), np.float32))[1].shape, (0, 3, 3))
+
+    def test_qr(self):
+        for dtype in TYPES:
+            for m, n in ((1, 1), (5, 3), (3, 5), (7, 7)):
+                a = matrix(m, n, dtype, m * n)
+                for mode in ("reduced", "complete"):
+                    q, r = jnp.linalg.qr(a, mode=mode)
+                    self.unitary(q)
+                    self.close(q @ r, a, m + n)
+                    self.close(r, np.linalg.qr(a, mode=mode)[1], m + n)
+                q, r, p = jax.scipy.linalg.qr(a, pivoting=True)
+                self.close(q @ r, a[:, p], m + n)
+                d = np.abs(np.diag(r))
+                self.assertTrue(np.all(d[1:] <= d[:-1] * (1 + 1e-5)))
+
+    def test_hessenberg_and_tridiagonal(self):
+        for dtype in TYPES:
+            for n in (1, 2, 3, 9):
+                a = matrix(n, n, dtype, n)
+                h, q = jax.scipy.linalg.hessenberg(a, calc_q=True)
+                self.unitary(q)
+                self.close(np.asarray(q) @ h @ np.asarray(q).conj().T, a, 4 * n)
+                self.close(np.tril(h, -2), np.zeros((n, n)), n)
+                if n == 1:
+                    continue
+                s = a + a.conj().T
+                for lower in (False, True):
+                    _, d, e, _ = linalg.tridiagonal(s, lower=lower)
+                    t = np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
+                    self.close(np.linalg.eigvalsh(t), np.linalg.eigvalsh(s), 4 * n)
+
+    def test_schur(self):
+        for dtype in TYPES:
+            for n in (1, 2, 3, 4, 10, 25):
+                a = matrix(n, n, dtype, n + 1)
+                t, z = jax.scipy.linalg.schur(a)
+                self.unitary(z)
+                self.close(np.asarray(z) @ t @ np.asarray(z).conj().T, a, 8 * n)
+                below = np.diag(t, -1)
+                self.close(np.tril(t, -2), np.zeros((n, n)), n)
+                if dtype == np.complex64:
+                    self.assertFalse(np.any(below))
+                else:
+                    self.assertFalse(np.any((below[1:] != 0) & (below[:-1] != 0)))
+
+    def test_eig(self):
+        for dtype in TYPES:
+            for n in (1, 2, 5, 20):
+                a = matrix(n, n, dtype, n + 2)
+                w, vl, vr = linalg.eig(a)
+                self.close(a @ vr, vr * w, 10 * n)
+                self.close(np.asarray(vl).conj().T @ a, np.asarray(w)[:, None] * np.asarray(vl).conj().T, 10 * n)
+                self.close(np.linalg.norm(vr, axis=0), np.ones(n), n)
+                want = np.linalg.eigvals(a)
+                self.assertLess(max(np.min(np.abs(want - x)) for x in np.asarray(w)), 1e-4 * n)
+
+    def test_donation(self):
+        f = jax.jit(lambda x: x + 1, donate_argnums=0)
+        x = jnp.ones((16,))
+        f(x).block_until_ready()
+        self.assertTrue(x.is_deleted())
+
+    def test_gradient_of_eigh(self):
+        a = matrix(4, 4, np.float32)
+        a = a + a.T
+        g = jax.grad(lambda x: jnp.linalg.eigh(x)[0][0])(a)
+        v = np.linalg.eigh(a)[1][:, 0]
+        self.close(g, np.outer(v, v), 8)
+
+
+if __name__ == "__main__":
+    unittest.main()
