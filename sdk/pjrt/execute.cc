@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "sdk/pjrt/buffer.h"
@@ -62,6 +63,28 @@ void keep_alive(const PJRT_LoadedExecutable_Execute_Args& args, const PJRT_Execu
   }
 }
 
+// A donated buffer must not be an argument twice: where its contents are gone, the other one would read them.
+PJRT_Error* check_donations(PJRT_Buffer* const* arguments, const Compiled& c, const std::vector<uint32_t>& kept) {
+  std::vector<std::pair<const PJRT_Buffer*, uint32_t>> order;
+  const auto donated = [&](uint32_t i) {
+    return collet_executable_donates(c.handle, i) && std::find(kept.begin(), kept.end(), i) == kept.end();
+  };
+  bool any = false;
+  for (uint32_t i = 0; i < c.arguments && !any; ++i) any = donated(i);
+  if (!any) return nullptr;
+  order.reserve(c.arguments);
+  for (uint32_t i = 0; i < c.arguments; ++i) order.emplace_back(arguments[i], i);
+  std::sort(order.begin(), order.end());
+  for (size_t i = 1; i < order.size(); ++i) {
+    const auto [buffer, first] = order[i - 1];
+    const uint32_t second = order[i].second;
+    if (buffer == order[i].first && (donated(first) || donated(second)))
+      return invalid_argument("arguments " + std::to_string(first) + " and " + std::to_string(second) +
+                              " are the same buffer, which is donated: it can be given only once");
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
@@ -83,6 +106,7 @@ PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
     }
   std::vector<uint32_t> kept;
   keep_alive(args, options, c, kept);
+  for (size_t d = 0; d < devices; ++d) COLLET_PJRT_CHECK(check_donations(args.argument_lists[d], c, kept));
   collet_execute_options run{};
   run.struct_size = sizeof run;
   run.non_donatable = kept.data();

@@ -133,6 +133,16 @@ class Lowerings(unittest.TestCase):
         x = jnp.ones((16,))
         f(x).block_until_ready()
         self.assertTrue(x.is_deleted())
+        y = jnp.ones((16,))
+        with self.assertRaisesRegex(RuntimeError, "donated"):
+            jax.jit(lambda x, y: x + y, donate_argnums=0)(y, y)
+
+    def test_strict_promotion(self):
+        with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
+            a = matrix(5, 5, np.float32)
+            for f in (jnp.linalg.qr, jnp.linalg.svd, jnp.linalg.eigh, jnp.linalg.eig, jax.scipy.linalg.schur,
+                      jax.scipy.linalg.hessenberg, lambda x: jax.scipy.linalg.qr(x, pivoting=True)):
+                jax.block_until_ready(f(a))
 
     def test_gradient_of_eigh(self):
         a = matrix(4, 4, np.float32)

@@ -24,12 +24,15 @@ def _batched(function, ranks):
         types = [operand.dtype for operand in operands]
         if 0 in operands[0].shape:
             singles = [jax.ShapeDtypeStruct(o.shape[len(batch):], o.dtype) for o in operands]
-            results = jax.eval_shape(one, *singles)
+            with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+                results = jax.eval_shape(one, *singles)
             return tuple(jnp.zeros(batch + result.shape, result.dtype) for result in results)
         wide = [o.astype(_wide(o.dtype)) if jnp.issubdtype(o.dtype, jnp.inexact) else o for o in operands]
         for _ in batch:
             one = jax.vmap(one)
-        results = one(*wide)
+        # A program may be traced under the strictest rules; they are meant for its own text.
+        with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+            results = one(*wide)
         if wide[0].dtype != types[0]:
             results = [r.astype(types[0]) if jnp.issubdtype(r.dtype, jnp.floating) else r for r in results]
         return tuple(results)
