@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs JAX's own tests through the plugin and compares them with what JAX's cpu backend passes.
+
+Prints, per file, how many of the baseline's passing tests pass here; a test that is skipped, not collected, or does not
+end counts as failed. Exit code 1 where one fails that the list of known failures does not name.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+
+HERE = pathlib.Path(__file__).parent
+
+
+def baseline(path, files):
+    """The tests that pass on JAX's cpu backend, per file."""
+    passing = collections.defaultdict(list)
+    for line in path.read_text().splitlines():
+        test = json.loads(line)
+        if test["result"] == "pass" and (not files or test["file"] in files):
+            passing[test["file"]].append(test["test"])
+    return passing
+
+
+def known_failures(path):
+    """Test -> cause. A line of the file is FILE CLASS.METHOD CAUSE."""
+    known = {}
+    for line in path.read_text().splitlines() if path.is_file() else ():
+        if line and not line.startswith("#"):
+            file, test, cause = line.split(maxsplit=2)
+            known[file, test] = cause
+    return known
+
+
+def results(report):
+    """CLASS.METHOD -> passed, failed or skipped, and the first line of the message."""
+    found = {}
+    if not report.is_file():
+        return found
+    for case in xml.parse(report).iter("testcase"):
+        state, message = "passed", ""
+        for child in case:
+            if child.tag in ("failure", "error", "skipped"):
+                state = "skipped" if child.tag == "skipped" else "failed"
+                message = (child.get("message") or "").splitlines()[:1]
+                message = message[0] if message else ""
+        found[case.get("classname", "").rsplit(".", 1)[-1] + "." + case.get("name", "")] = (state, message)
+    return found
+
+
+def run_file(file, tests, options, folder):
+    report = folder / f"{file}.xml"
+    environment = dict(os.environ, JAX_NUM_GENERATED_CASES="5", PYTHONPATH=os.pathsep.join(
+        [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    environment.setdefault("JAX_PLATFORMS", "collet")
+    environment.setdefault("COLLET_FALLBACK", "none")
+    environment["JAX_TEST_DUT"] = "" if options.as_unknown_platform else "cpu"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "collet_pytest", "-p", "no:cacheprovider", "--tb=line",
+               "-n", str(options.jobs), "--timeout", str(options.timeout), f"--junitxml={report}", f"tests/{file}.py"]
+    log = folder / f"{file}.log"
+    with log.open("w") as out:
+        subprocess.run(command, cwd=options.jax_source, env=environment, stdout=out, stderr=subprocess.STDOUT)
+    found = results(report)
+    return {test: found.get(test, ("missing", "not collected, or did not end")) for test in tests}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jax-source", type=pathlib.Path, required=True, help="jax-ml/jax at tag jax-v0.10.2")
+    parser.add_argument("--baseline", type=pathlib.Path, required=True)
+    parser.add_argument("--known", type=pathlib.Path, default=HERE / "known_failures.txt")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--timeout", type=int, default=300, help="seconds a test may take")
+    parser.add_argument("--as-unknown-platform", action="store_true", help="leave out what JAX keeps for its cpu")
+    parser.add_argument("--output", type=pathlib.Path, help="a folder for logs and reports")
+    parser.add_argument("files", nargs="*", help="lax_test ...; all of the baseline's without")
+    options = parser.parse_args()
+    folder = options.output or pathlib.Path(tempfile.mkdtemp(prefix="frontends-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    known = known_failures(options.known)
+    new = []
+    print(f"{'file':<28}{'baseline':>9}{'passed':>8}{'failed':>8}{'skipped':>9}{'missing':>9}{'share':>8}", flush=True)
+    for file, tests in sorted(baseline(options.baseline, options.files).items()):
+        states = run_file(file, tests, options, folder)
+        count = collections.Counter(state for state, _ in states.values())
+        print(f"{file:<28}{len(tests):>9}{count['passed']:>8}{count['failed']:>8}{count['skipped']:>9}"
+              f"{count['missing']:>9}{100 * count['passed'] / len(tests):>7.2f}%", flush=True)
+        new += [(file, test, state, re.sub(r"\s+", " ", message)[:160]) for test, (state, message) in states.items()
+                if state != "passed" and (file, test) not in known]
+    for file, test, state, message in new:
+        print(f"new: {file} {test}: {state}: {message}")
+    print(f"{len(new)} tests fail that are not known to; logs: {folder}")
+    return 1 if new else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
