@@ -71,6 +71,11 @@ class Lowerings(unittest.TestCase):
     def test_batches_and_empty(self):
         a = np.stack([matrix(4, 3, np.float32, i) for i in range(6)]).reshape(2, 3, 4, 3)
         self.close(jnp.linalg.svd(a, compute_uv=False), np.linalg.svd(a, compute_uv=False), 4)
+        for shape in ((0, 3), (3, 0), (0, 0)):
+            for full in (False, True):
+                got, want = (f(np.zeros(shape, np.float32), full_matrices=full) for f in (jnp.linalg.svd, np.linalg.svd))
+                for x, y in zip(got, want):
+                    self.close(x, y, 1)
         self.assertEqual(jnp.linalg.eigh(np.zeros((0, 3, 3), np.float32))[1].shape, (0, 3, 3))
 
     def test_qr(self):

@@ -81,7 +81,7 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, help="a folder for logs and reports")
     parser.add_argument("files", nargs="*", help="lax_test ...; all of the baseline's without")
     options = parser.parse_args()
-    folder = options.output or pathlib.Path(tempfile.mkdtemp(prefix="frontends-"))
+    folder = (options.output or pathlib.Path(tempfile.mkdtemp(prefix="frontends-"))).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     known = known_failures(options.known)
     new = []

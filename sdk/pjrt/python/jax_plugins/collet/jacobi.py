@@ -44,8 +44,8 @@ def _even(n):
 def eigh(a):
     """(values ascending, vectors) of a Hermitian matrix."""
     n = a.shape[0]
-    if n == 1:
-        return a[0].real, jnp.ones_like(a)
+    if n < 2:
+        return jnp.diag(a).real, jnp.ones_like(a)
     size = _even(n)
     scale = jnp.max(jnp.abs(a))
     scale = jnp.where(scale > 0, scale, 1)
@@ -126,6 +126,10 @@ def _orthogonal_columns(a, with_v):
 def svd(a, *, full_matrices, compute_uv):
     """(s,) or (s, u, vh)."""
     m, n = a.shape
+    if not min(m, n):
+        s = jnp.zeros((0,), jnp.finfo(a.dtype).dtype)
+        side = lambda size: jnp.eye(size, size if full_matrices else 0, dtype=a.dtype)
+        return (s, side(m), side(n).T) if compute_uv else (s,)
     if m < n:
         s, *vectors = svd(a.conj().T, full_matrices=full_matrices, compute_uv=compute_uv)
         return (s, vectors[1].conj().T, vectors[0].conj().T) if compute_uv else (s,)

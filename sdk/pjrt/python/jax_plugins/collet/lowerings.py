@@ -22,7 +22,7 @@ def _batched(function, ranks):
         one = functools.partial(function, **options)
         batch = operands[0].shape[: operands[0].ndim - ranks[0]]
         types = [operand.dtype for operand in operands]
-        if 0 in operands[0].shape:
+        if 0 in batch:
             singles = [jax.ShapeDtypeStruct(o.shape[len(batch):], o.dtype) for o in operands]
             with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
                 results = jax.eval_shape(one, *singles)

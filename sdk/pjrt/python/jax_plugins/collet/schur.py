@@ -94,9 +94,9 @@ def _standard_block(h, z, i):
 def schur(a):
     """(t, z) with a = z t z^H; t is upper triangular, for real matrices with blocks of two where values are complex."""
     n = a.shape[0]
-    packed, taus = reflectors.hessenberg(a)
-    if n == 1:
+    if n < 2:
         return a, jnp.ones_like(a)
+    packed, taus = reflectors.hessenberg(a)
     q = jnp.pad(reflectors.product(packed[1:, : n - 1], taus), (1, 0)).at[0, 0].set(1)
     # Two more rows and columns, of zeros: a reflector of three may reach over the edge.
     h, z = jnp.pad(jnp.triu(packed, -1), (0, 2)), jnp.pad(q, (0, 2))
@@ -162,6 +162,8 @@ def _normal(v):
 def eig(a, left, right):
     """(values, left vectors if wanted, right vectors if wanted) of a general matrix."""
     a = a.astype(jnp.result_type(a.dtype, jnp.complex64))
+    if not a.shape[0]:
+        return (jnp.diag(a),) + (a,) * (left + right)
     t, z = schur(a)
     results = [jnp.diag(t)]
     if left:
