@@ -14,6 +14,7 @@ endif()
 find_package(Boost 1.81 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(Protobuf REQUIRED)  # protobuf-lite and protoc, for hlo/proto alone
 find_package(Threads REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 if(COLLET_WITH_TESTS)

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/proto/wire.h"
+
+namespace collet::hlo::proto {
+namespace {
+
+using Kind = Sharding::Kind;
+
+// By their numbers on the wire.
+constexpr Kind kKinds[] = {Kind::Replicated, Kind::Maximal, Kind::Tuple,    Kind::Tiled,
+                           Kind::Manual,     Kind::Unknown, Kind::Unreduced};
+
+Expected<Kind> kind_of(int32_t number) {
+  if (number < 0 || number >= static_cast<int32_t>(std::size(kKinds)))
+    return invalid_argument("field 'type': there is no sharding " + std::to_string(number));
+  return kKinds[number];
+}
+
+Status read_tiles(const wire::OpSharding& in, Sharding& out) {
+  out.tile_dims.assign(in.tile_assignment_dimensions().begin(), in.tile_assignment_dimensions().end());
+  out.devices.assign(in.tile_assignment_devices().begin(), in.tile_assignment_devices().end());
+  out.reshape.assign(in.iota_reshape_dims().begin(), in.iota_reshape_dims().end());
+  out.permutation.assign(in.iota_transpose_perm().begin(), in.iota_transpose_perm().end());
+  out.iota = !out.reshape.empty();
+  if (out.tile_dims.empty()) return invalid_argument("field 'tile_assignment_dimensions' is empty");
+  if (out.iota == !out.devices.empty())
+    return invalid_argument("a tiled sharding has either 'tile_assignment_devices' or 'iota_reshape_dims'");
+  if (out.reshape.size() != out.permutation.size())
+    return invalid_argument("'iota_reshape_dims' and 'iota_transpose_perm' differ in length");
+  return ok_status();
+}
+
+}  // namespace
+
+Expected<Sharding> from_wire(const wire::OpSharding& in) {
+  Sharding out;
+  if (in.has_named_sharding()) return unimplemented("field 'named_sharding' is not read yet");
+  COLLET_ASSIGN(out.kind, kind_of(in.type()));
+  switch (out.kind) {
+    case Kind::Tuple:
+      for (const wire::OpSharding& element : in.tuple_shardings()) {
+        COLLET_ASSIGN(Sharding sharding, from_wire(element));
+        if (sharding.kind == Kind::Tuple) return invalid_argument("a sharding of a tuple holds that of a tuple");
+        out.elements.push_back(std::move(sharding));
+      }
+      return out;
+    case Kind::Maximal:
+      if (in.tile_assignment_devices_size() != 1) return invalid_argument("a maximal sharding has one device");
+      out.device = in.tile_assignment_devices(0);
+      break;
+    case Kind::Tiled:
+      COLLET_TRY(read_tiles(in, out));
+      break;
+    default:
+      break;
+  }
+  out.last_tile_dim_replicate = in.replicate_on_last_tile_dim();
+  for (int32_t number : in.last_tile_dims()) {
+    COLLET_ASSIGN(const Kind kind, kind_of(number));
+    out.last_tile_dims.push_back(kind);
+  }
+  if (in.is_shard_group()) {
+    out.group = in.shard_group_type() == 1 ? Sharding::Group::Like : Sharding::Group::As;
+    out.group_id = in.shard_group_id();
+  }
+  return out;
+}
+
+}  // namespace collet::hlo::proto
