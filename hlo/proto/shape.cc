@@ -132,6 +132,8 @@ Expected<Shape> from_wire(const wire::ShapeProto& in) {
     if (dims[i] < 0 && !(dims[i] == kUnbounded && !dynamic.empty() && dynamic[i]))
       return invalid_argument("field 'dimensions': a size of " + std::to_string(dims[i]));
   const Shape shape = Shape::array(type, dims, dynamic);
+  if (!shape.has_unbounded() && shape.byte_size() == INT64_MAX)
+    return invalid_argument("field 'dimensions': the array is too large");
   if (!in.has_layout()) return shape;
   // A layout that says nothing is left out by older writers.
   if (in.layout().minor_to_major_size() == 0 && rank > 0) return shape;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cctype>
 
+#include "hlo/proto/proto.h"
 #include "hlo/stablehlo/bytecode.h"
 #include "hlo/stablehlo/import.h"
 #include "hlo/stablehlo/text.h"
@@ -83,6 +84,12 @@ Expected<std::unique_ptr<hlo::Module>> read_artifact(std::string_view bytes, con
   return import(*program, options);
 }
 
+Expected<std::unique_ptr<hlo::Module>> read_proto(std::string_view bytes, const collet_read_options& options,
+                                                  std::string&) {
+  if (options.floats_as_f64) return unimplemented("reading HloModuleProto with floats as f64 is not supported");
+  return hlo::read_proto(bytes);
+}
+
 Expected<std::unique_ptr<hlo::Module>> read_stablehlo_text(std::string_view bytes, const collet_read_options& options,
                                                            std::string& messages) {
   Diagnostics diagnostics(options.file ? options.file : "");
@@ -102,7 +109,7 @@ Expected<std::string> write_hlo_text(const hlo::Module& module) {
 // Told apart from the most certain to the least.
 constexpr Format kFormats[] = {
     {COLLET_FORMAT_STABLEHLO, "StableHLO portable artifacts", is_artifact, read_artifact, nullptr},
-    {COLLET_FORMAT_HLO_PROTO, "HloModuleProto", is_proto, nullptr, nullptr},
+    {COLLET_FORMAT_HLO_PROTO, "HloModuleProto", is_proto, read_proto, nullptr},
     {COLLET_FORMAT_STABLEHLO_TEXT, "StableHLO text", is_stablehlo_text, read_stablehlo_text, nullptr},
     {COLLET_FORMAT_HLO_TEXT, "HLO text", is_text, read_hlo_text, write_hlo_text},
 };

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "hlo/proto/wire.h"
+
+/// \file
+/// An instruction's own attributes as HLO text, so that binary modules pass the same builders and checks as text.
+
+namespace collet::hlo::proto {
+
+/// Appends ", name=value" for every field of the op's record that the message has. `operand` is the type of the first
+/// operand, Invalid where there is none.
+Status write_attributes(const wire::HloInstructionProto& in, Op op, Type operand, std::string& out);
+
+}  // namespace collet::hlo::proto

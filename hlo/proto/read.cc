@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <charconv>
+#include <deque>
+#include <limits>
+#include <unordered_map>
+
+#include "hlo/proto/attribute_text.h"
+#include "hlo/proto/proto.h"
+#include "hlo/proto/wire.h"
+#include "hlo/text/parser.h"
+#include "hlo/text/writer.h"
+
+namespace collet::hlo {
+namespace proto {
+namespace {
+
+// A name for a message: what a file says, cut where it is long.
+std::string shown(std::string_view name) {
+  std::string out;
+  text::write_string(out, name.substr(0, 100));
+  return out;
+}
+
+Op op_named(std::string_view name) {
+  static const auto* table = [] {
+    auto* out = new std::unordered_map<std::string_view, Op>;
+    for (int i = 1; i <= kLastOp; ++i) out->emplace(op_info(static_cast<Op>(i)).text, static_cast<Op>(i));
+    return out;
+  }();
+  const auto it = table->find(name);
+  return it == table->end() ? Op::INVALID : it->second;
+}
+
+// From a '{' to its '}' with nothing behind it: XLA tells dictionaries from strings so.
+bool is_dictionary(std::string_view text) {
+  if (!text.starts_with('{')) return false;
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (quoted) {
+      if (text[i] == '\\')
+        ++i;
+      else if (text[i] == '"')
+        quoted = false;
+      continue;
+    }
+    if (text[i] == '"') quoted = true;
+    depth += (text[i] == '{') - (text[i] == '}');
+    if (depth == 0) return i + 1 == text.size();
+  }
+  return false;
+}
+
+// Reads a module in three steps. The instructions are written as HLO text, one a line, under names of our own; the text
+// reader makes them, with the builders and checks that text has; what text would only carry (names, the bits of
+// constants, metadata, configurations) is put on them from the message. A complaint's line leads back to the message.
+class Reader {
+ public:
+  explicit Reader(const wire::HloModuleProto& in) : in_(in) {}
+
+  Expected<std::unique_ptr<Module>> run() {
+    COLLET_TRY(header());
+    for (const auto& computation : in_.computations()) COLLET_TRY(computation_text(computation));
+    if (!entry_seen_) return invalid_argument("field 'entry_computation_id': there is no such computation");
+    ParseOptions options;
+    options.elided = ElidedConstants::Zeros;
+    options.max_errors = 1;
+    Diagnostics diagnostics("", 1);
+    std::unique_ptr<Module> module = parse_module(text_, options, diagnostics);
+    if (!module) return complaint(diagnostics);
+    dress(*module);
+    return module;
+  }
+
+ private:
+  struct Line {
+    const wire::HloComputationProto* computation = nullptr;
+    const wire::HloInstructionProto* instruction = nullptr;
+    Literal literal;  // of constants
+    const Sharding* sharding = nullptr;
+  };
+  struct Place {
+    size_t number = 0;  // in lines_
+    Type type = Type::Invalid;
+  };
+
+  void end_line() { end_line(Line()); }
+  void end_line(Line line) {
+    text_ += '\n';
+    lines_.push_back(std::move(line));
+  }
+
+  static std::string place(const Line& line) {
+    std::string out;
+    if (line.computation) out += "computation " + shown(line.computation->name()) + ": ";
+    if (line.instruction) out += "instruction " + shown(line.instruction->name()) + ": ";
+    return out;
+  }
+
+  Status complaint(const Diagnostics& diagnostics) const {
+    if (diagnostics.empty()) return internal_error("the module could not be read");
+    const Diagnostic& first = diagnostics.list().front();
+    const size_t line = first.line ? first.line - 1 : 0;
+    return invalid_argument((line < lines_.size() ? place(lines_[line]) : "") + first.message);
+  }
+
+  // ---- the header ----
+
+  Status header() {
+    text_ = "HloModule m";
+    if (in_.has_schedule()) text_ += ", is_scheduled=true";
+    COLLET_TRY(aliases());
+    if (in_.has_host_program_shape()) {
+      text_ += ", entry_computation_layout={(";
+      for (int i = 0; i < in_.host_program_shape().parameters_size(); ++i) {
+        if (i) text_ += ", ";
+        COLLET_TRY(shape(in_.host_program_shape().parameters(i)).with_prefix("field 'host_program_shape': "));
+      }
+      text_ += ")->";
+      COLLET_TRY(shape(in_.host_program_shape().result()).with_prefix("field 'host_program_shape': "));
+      text_ += '}';
+    }
+    end_line();
+    for (const auto& entry : in_.schedule().sequences()) schedule_.emplace(entry.key(), &entry.value());
+    for (const auto& computation : in_.computations())
+      if (!computation_number_.emplace(computation.id(), computation_number_.size()).second)
+        return invalid_argument("field 'computations': two have the id " + std::to_string(computation.id()));
+    source_tables();
+    return ok_status();
+  }
+
+  Status shape(const wire::ShapeProto& in) {
+    COLLET_ASSIGN(const Shape shape, from_wire(in));
+    text::write_shape(text_, shape, true);
+    return ok_status();
+  }
+
+  template <typename Repeated>
+  void index(const Repeated& list) {
+    const std::vector<int64_t> numbers(list.begin(), list.end());
+    text::write_braces(text_, numbers);
+  }
+
+  Status aliases() {
+    const auto& aliases = in_.input_output_alias().entries();
+    for (int i = 0; i < aliases.size(); ++i) {
+      text_ += i ? ", " : ", input_output_alias={ ";
+      if (aliases[i].kind() != 1 && aliases[i].kind() != 2)
+        return invalid_argument("field 'input_output_alias': there is no kind " + std::to_string(aliases[i].kind()));
+      index(aliases[i].output_shape_index());
+      text_ += ": (" + std::to_string(aliases[i].parameter_number()) + ", ";
+      index(aliases[i].parameter_shape_index());
+      text_ += aliases[i].kind() == 2 ? ", must-alias)" : ", may-alias)";
+    }
+    if (!aliases.empty()) text_ += " }";
+    const auto& donors = in_.buffer_donor().entries();
+    for (int i = 0; i < donors.size(); ++i) {
+      text_ += (i ? ", (" : ", buffer_donor={ (") + std::to_string(donors[i].parameter_number()) + ", ";
+      index(donors[i].parameter_shape_index());
+      text_ += ')';
+    }
+    if (!donors.empty()) text_ += " }";
+    return ok_status();
+  }
+
+  void table(std::string_view title, int size, const auto& row) {
+    text_ += title;
+    end_line();
+    for (int i = 0; i < size; ++i) {
+      text_ += std::to_string(i + 1) + " ";
+      row(i);
+      end_line();
+    }
+    end_line();
+  }
+
+  void source_tables() {
+    const auto& in = in_.stack_frame_index();
+    if (!in.file_names_size() && !in.function_names_size() && !in.file_locations_size() && !in.stack_frames_size())
+      return;
+    end_line();
+    table("FileNames", in.file_names_size(), [&](int i) { text::write_string(text_, in.file_names(i)); });
+    table("FunctionNames", in.function_names_size(), [&](int i) { text::write_string(text_, in.function_names(i)); });
+    table("FileLocations", in.file_locations_size(), [&](int i) {
+      const auto& at = in.file_locations(i);
+      text_ += "{file_name_id=" + std::to_string(at.file_name_id()) +
+               " function_name_id=" + std::to_string(at.function_name_id()) + " line=" + std::to_string(at.line()) +
+               " end_line=" + std::to_string(at.end_line()) + " column=" + std::to_string(at.column()) +
+               " end_column=" + std::to_string(at.end_column()) + "}";
+    });
+    // In text a parent is one more than here.
+    table("StackFrames", in.stack_frames_size(), [&](int i) {
+      text_ += "{file_location_id=" + std::to_string(in.stack_frames(i).file_location_id()) +
+               " parent_frame_id=" + std::to_string(int64_t{in.stack_frames(i).parent_frame_id()} + 1) + "}";
+    });
+  }
+
+  // ---- computations ----
+
+  Expected<std::vector<const wire::HloInstructionProto*>> ordered(const wire::HloComputationProto& in) const {
+    std::vector<const wire::HloInstructionProto*> out;
+    std::unordered_map<int64_t, const wire::HloInstructionProto*> by_id;
+    for (const auto& instruction : in.instructions()) {
+      if (!by_id.emplace(instruction.id(), &instruction).second)
+        return invalid_argument("two instructions have the id " + std::to_string(instruction.id()));
+      out.push_back(&instruction);
+    }
+    const auto it = schedule_.find(in.id());
+    if (it == schedule_.end()) return out;
+    out.clear();
+    for (int64_t id : it->second->instruction_ids()) {
+      const auto found = by_id.find(id);
+      if (found == by_id.end())
+        return invalid_argument("field 'schedule' names instruction " + std::to_string(id) +
+                                ", which is not there or named twice");
+      out.push_back(found->second);
+      by_id.erase(found);
+    }
+    if (!by_id.empty())
+      return invalid_argument("field 'schedule' leaves out instruction " + shown(by_id.begin()->second->name()));
+    return out;
+  }
+
+  Status computation_text(const wire::HloComputationProto& in) {
+    Line line;
+    line.computation = &in;
+    if (in.id() == in_.entry_computation_id()) {
+      text_ += "ENTRY ";
+      entry_seen_ = true;
+    }
+    text_ += "%c" + std::to_string(computation_number_.at(in.id())) + " {";
+    end_line(line);
+    places_.clear();
+    auto instructions = ordered(in);
+    if (!instructions.ok()) return instructions.status().with_prefix(place(line));
+    for (const auto* instruction : *instructions) {
+      line.instruction = instruction;
+      COLLET_TRY(instruction_text(line).with_prefix(place(line)));
+    }
+    line.instruction = nullptr;
+    if (!places_.contains(in.root_id()))
+      return invalid_argument(place(line) + "field 'root_id': there is no such instruction");
+    predecessors(*instructions);
+    text_ += '}';
+    end_line(line);
+    return ok_status();
+  }
+
+  void predecessors(const std::vector<const wire::HloInstructionProto*>& instructions) {
+    for (const auto* instruction : instructions)
+      for (int64_t id : instruction->control_predecessor_ids())
+        if (const auto it = places_.find(id); it != places_.end())
+          predecessors_[places_.at(instruction->id()).number].push_back(it->second.number);
+  }
+
+  Status instruction_text(Line line) {
+    const auto& in = *line.instruction;
+    const Op op = op_named(in.opcode());
+    if (op == Op::INVALID) return invalid_argument("field 'opcode': there is no opcode " + shown(in.opcode()));
+    Expected<Shape> shape = from_wire(in.shape());
+    if (!shape.ok()) return shape.status().with_prefix("field 'shape': ");
+    if (in.has_sharding()) {
+      Expected<Sharding> sharding = from_wire(in.sharding());
+      if (!sharding.ok()) return sharding.status().with_prefix("field 'sharding': ");
+      shardings_.push_back(std::move(*sharding));
+      line.sharding = &shardings_.back();
+    }
+    text_ += in.id() == line.computation->root_id() ? "ROOT %i" : "%i";
+    text_ += std::to_string(lines_.size()) + " = ";
+    text::write_shape(text_, *shape, true);
+    text_ += ' ';
+    text_ += op_info(op).text;
+    text_ += '(';
+    Type first = Type::Invalid;
+    COLLET_TRY(operands(line, op, *shape, first));
+    text_ += ')';
+    COLLET_TRY(write_attributes(in, op, first, text_));
+    COLLET_TRY(regions(in, op, first));
+    places_.emplace(in.id(), Place{lines_.size(), shape->type()});
+    end_line(std::move(line));
+    return ok_status();
+  }
+
+  Status operands(Line& line, Op op, const Shape& shape, Type& first) {
+    const auto& in = *line.instruction;
+    if (op == Op::PARAMETER) text::write(text_, in.parameter_number());
+    if (op == Op::CONSTANT) {
+      Expected<Literal> value = from_wire(in.literal(), &shape);
+      if (!value.ok()) return value.status().with_prefix("field 'literal': ");
+      // Its bits are put in later.
+      if (shape.is_array() && shape.rank() > 0)
+        text_ += "{...}";
+      else
+        text::write_literal(text_, *value, true, false);
+      line.literal = std::move(*value);
+    }
+    if ((op == Op::PARAMETER || op == Op::CONSTANT) && in.operand_ids_size())
+      return invalid_argument("field 'operand_ids': there are operands");
+    for (int i = 0; i < in.operand_ids_size(); ++i) {
+      const auto it = places_.find(in.operand_ids(i));
+      if (it == places_.end())
+        return invalid_argument("field 'operand_ids': there is no instruction " + std::to_string(in.operand_ids(i)) +
+                                " before this one");
+      if (i == 0) first = it->second.type;
+      text_ += (i ? ", %i" : "%i") + std::to_string(it->second.number);
+    }
+    return ok_status();
+  }
+
+  Status regions(const wire::HloInstructionProto& in, Op op, Type first) {
+    std::vector<std::string> names;
+    for (int64_t id : in.called_computation_ids()) {
+      const auto it = computation_number_.find(id);
+      if (it == computation_number_.end())
+        return invalid_argument("field 'called_computation_ids': there is no computation " + std::to_string(id));
+      names.push_back("%c" + std::to_string(it->second));
+    }
+    const auto each = [&](std::initializer_list<std::string_view> keys) -> Status {
+      if (names.size() != keys.size())
+        return invalid_argument("field 'called_computation_ids' has " + std::to_string(names.size()) + " entries");
+      size_t i = 0;
+      for (std::string_view key : keys) (text_ += key) += names[i++];
+      return ok_status();
+    };
+    const auto list = [&](std::string_view key) {
+      text_ += key;
+      for (size_t i = 0; i < names.size(); ++i) text_ += (i ? ", " : "") + names[i];
+      text_ += '}';
+      return ok_status();
+    };
+    if (op == Op::ASYNC_UPDATE || op == Op::ASYNC_DONE) return ok_status();  // they follow their start
+    switch (op_info(op).regions) {
+      case Regions::NONE:
+        if (names.empty()) return ok_status();
+        return invalid_argument("field 'called_computation_ids': the op calls none");
+      case Regions::TO_APPLY:
+        if (names.empty()) return ok_status();  // the text reader says whether it is needed
+        return each({", to_apply="});
+      case Regions::CONDITION_BODY:
+        // The body comes first on the wire.
+        if (names.size() == 2) std::swap(names[0], names[1]);
+        return each({", condition=", ", body="});
+      case Regions::SELECT_SCATTER:
+        return each({", select=", ", scatter="});
+      case Regions::CALLS:
+        return each({", calls="});
+      case Regions::CUSTOM:
+        return names.empty() ? ok_status() : list(", called_computations={");
+      case Regions::BRANCHES:
+        if (first == Type::PRED) return each({", true_computation=", ", false_computation="});
+        return list(", branch_computations={");
+    }
+    return ok_status();
+  }
+
+  // ---- what text only carries ----
+
+  static size_t number_of(std::string_view name) {
+    size_t out = 0;
+    std::from_chars(name.data() + 1, name.data() + name.size(), out);
+    return out;
+  }
+
+  std::vector<FrontendAttribute> frontend(const wire::FrontendAttributes& in, Module& module) const {
+    std::vector<FrontendAttribute> out;
+    for (const auto& entry : in.map())
+      out.push_back(
+          {module.arena().string(entry.key()), module.arena().string(entry.value()), is_dictionary(entry.value())});
+    std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    return out;
+  }
+
+  const Metadata* metadata(const wire::OpMetadata& in, Module& module) const {
+    auto* out = module.make<Metadata>();
+    out->op_type = module.arena().string(in.op_type());
+    out->op_name = module.arena().string(in.op_name());
+    out->source_file = module.arena().string(in.source_file());
+    out->deduplicated_name = module.arena().string(in.deduplicated_name());
+    out->scheduling_name = module.arena().string(in.scheduling_name());
+    out->source_line = in.source_line();
+    out->source_end_line = in.source_end_line();
+    out->source_column = in.source_column();
+    out->source_end_column = in.source_end_column();
+    out->stack_frame_id = in.stack_frame_id();
+    const auto& types = in.profile_type_size() ? in.profile_type() : in.profile_info().profile_type();
+    out->profile_type = module.dims(std::vector<int64_t>(types.begin(), types.end()));
+    return out;
+  }
+
+  static const ResultAccuracy* accuracy(const wire::ResultAccuracy& in, Module& module) {
+    auto* out = module.make<ResultAccuracy>();
+    out->is_mode = !in.has_tolerance();
+    out->mode = in.mode() == 1 ? "highest" : "default";
+    out->atol = in.tolerance().atol();
+    out->rtol = in.tolerance().rtol();
+    out->ulps = in.tolerance().ulps();
+    return out->is_mode && in.mode() != 1 ? nullptr : out;
+  }
+
+  const Extras* extras(const wire::HloInstructionProto& in, const Line& line, Module& module,
+                       const std::vector<InstrId>& by_number) const {
+    auto* out = module.make<Extras>();
+    const auto before = predecessors_.find(static_cast<size_t>(&line - lines_.data()));
+    std::string_view config = in.backend_config();
+    if (in.backend_config_payload().has_value()) config = in.backend_config_payload().value();
+    if (const auto& payload = in.backend_config_payload();
+        payload.has_id() && payload.id() >= 0 && payload.id() < in_.payloads_size())
+      config = in_.payloads(static_cast<int>(payload.id()));
+    const bool any = in.has_metadata() || line.sharding || in.frontend_attributes().map_size() || !config.empty() ||
+                     in.has_parameter_replication() || in.has_result_accuracy() || before != predecessors_.end();
+    if (!any) return nullptr;
+    if (in.has_metadata()) out->metadata = metadata(in.metadata(), module);
+    if (line.sharding) out->sharding = module.keep(*line.sharding);
+    out->frontend_attributes = module.arena().list(frontend(in.frontend_attributes(), module));
+    out->backend_config = module.arena().string(config);
+    out->backend_config_is_json = is_dictionary(config);
+    if (const int n = in.parameter_replication().replicated_at_leaf_buffers_size()) {
+      const auto& list = in.parameter_replication().replicated_at_leaf_buffers();
+      const auto copy = std::make_unique<bool[]>(static_cast<size_t>(n));
+      std::copy(list.begin(), list.end(), copy.get());
+      out->parameter_replication = module.arena().list<const bool>({copy.get(), static_cast<size_t>(n)});
+    }
+    if (in.has_result_accuracy()) out->result_accuracy = accuracy(in.result_accuracy(), module);
+    if (before != predecessors_.end()) {
+      std::vector<InstrId> ids;
+      for (size_t number : before->second) ids.push_back(by_number[number]);
+      out->control_predecessors = module.arena().list(ids);
+    }
+    return out;
+  }
+
+  void dress(Module& module) {
+    module.set_name(in_.name());
+    module.header().frontend_attributes = frontend(in_.frontend_attributes(), module);
+    std::vector<InstrId> by_number(lines_.size(), InstrId::None);
+    for (CompId c : module.computations())
+      for (InstrId id : module[c].order) by_number[number_of(module[id].name)] = id;
+    for (CompId c : module.computations()) {
+      const auto& from = in_.computations(static_cast<int>(number_of(module[c].name)));
+      module[c].name = module.arena().string(from.name());
+      module[c].execution_thread =
+          from.execution_thread() == "main" ? "" : module.arena().string(from.execution_thread());
+      module[c].line = 0;
+      for (InstrId id : module[c].order) {
+        Instruction& instr = module[id];
+        Line& line = lines_[number_of(instr.name)];
+        if (instr.op == Op::CONSTANT) module.literal(instr.as<ConstantAttrs>().constant) = std::move(line.literal);
+        instr.name = module.arena().string(line.instruction->name());
+        module.note_name(instr.name);
+        instr.line = 0;
+        if (const Extras* e = extras(*line.instruction, line, module, by_number)) instr.extras = e;
+      }
+    }
+  }
+
+  const wire::HloModuleProto& in_;
+  std::string text_;
+  std::vector<Line> lines_;  // one for each of text_
+  std::unordered_map<int64_t, size_t> computation_number_;
+  std::unordered_map<int64_t, const wire::HloScheduleProto::InstructionSequence*> schedule_;
+  std::unordered_map<int64_t, Place> places_;  // of the computation that is being written, by id
+  std::unordered_map<size_t, std::vector<size_t>> predecessors_;
+  std::deque<Sharding> shardings_;
+  bool entry_seen_ = false;
+};
+
+template <typename Message>
+bool parse(std::string_view bytes, Message& out) {
+  return bytes.size() <= std::numeric_limits<int>::max() &&
+         out.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+}  // namespace
+}  // namespace proto
+
+Expected<std::unique_ptr<Module>> read_proto(std::string_view bytes) {
+  // Each message is told by what it holds: the name of a module is where the others have a message.
+  wire::HloModuleProto module;
+  if (proto::parse(bytes, module) && module.computations_size()) return proto::Reader(module).run();
+  wire::HloProto hlo;  // HloUnoptimizedSnapshot has the module in the same place
+  if (proto::parse(bytes, hlo) && hlo.hlo_module().computations_size()) return proto::Reader(hlo.hlo_module()).run();
+  wire::HloSnapshot snapshot;
+  if (proto::parse(bytes, snapshot) && snapshot.hlo().hlo_module().computations_size())
+    return proto::Reader(snapshot.hlo().hlo_module()).run();
+  return invalid_argument("these bytes are no HloModuleProto, HloProto or HloSnapshot with a computation");
+}
+
+}  // namespace collet::hlo
