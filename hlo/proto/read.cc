@@ -407,10 +407,11 @@ class Reader {
     if (const auto& payload = in.backend_config_payload();
         payload.has_id() && payload.id() >= 0 && payload.id() < in_.payloads_size())
       config = in_.payloads(static_cast<int>(payload.id()));
-    const bool any = in.has_metadata() || line.sharding || in.frontend_attributes().map_size() || !config.empty() ||
+    const bool described = in.has_metadata() && in.metadata().ByteSizeLong() > 0;
+    const bool any = described || line.sharding || in.frontend_attributes().map_size() || !config.empty() ||
                      in.has_parameter_replication() || in.has_result_accuracy() || before != predecessors_.end();
     if (!any) return nullptr;
-    if (in.has_metadata()) out->metadata = metadata(in.metadata(), module);
+    if (described) out->metadata = metadata(in.metadata(), module);
     if (line.sharding) out->sharding = module.keep(*line.sharding);
     out->frontend_attributes = module.arena().list(frontend(in.frontend_attributes(), module));
     out->backend_config = module.arena().string(config);
