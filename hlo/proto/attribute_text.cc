@@ -200,8 +200,9 @@ Expected<std::string> comparison_text(const std::string& type, Type operand) {
 }
 
 Expected<std::string> domain_text(const wire::HloInstructionProto& in) {
-  COLLET_ASSIGN(const Sharding entry, from_wire(in.domain_entry_sharding()));
-  COLLET_ASSIGN(const Sharding exit, from_wire(in.domain_exit_sharding()));
+  // Text names the sides from the users' point of view, the message from the operand's.
+  COLLET_ASSIGN(const Sharding entry, from_wire(in.domain_exit_sharding()));
+  COLLET_ASSIGN(const Sharding exit, from_wire(in.domain_entry_sharding()));
   return "{kind=\"sharding\", entry=" + entry.to_string() + ", exit=" + exit.to_string() + "}";
 }
 
@@ -273,8 +274,8 @@ bool plain_field(const wire::HloInstructionProto& in, const FieldInfo& f, std::s
     if (in.dimensions_size() || f.required) out = braces(in.dimensions());
     return true;
   }
-  if (name == "slice_sizes") {
-    if (f.kind == FieldKind::DIMS) out = braces(in.gather_slice_sizes());
+  if (name == "slice_sizes" && f.kind == FieldKind::DIMS) {
+    out = braces(in.gather_slice_sizes());
     return true;
   }
   if (name == "iota_dimension" || name == "inferred_dimension") {
@@ -334,6 +335,8 @@ Expected<std::string> checked_field(const wire::HloInstructionProto& in, const F
   if (name == "dim_labels")
     return in.has_convolution_dimension_numbers() ? labels_text(in.convolution_dimension_numbers()) : std::string();
   if (name == "replica_groups") return groups_text(in);
+  if (name == "slice_sizes" && in.dynamic_slice_sizes_size())
+    return unimplemented("field 'dynamic_slice_sizes' of an in-place permute is not supported");
   if (name == "domain") return domain_text(in);
   if (name == "operand_layout_constraints") return in.constrain_layout() ? operand_layouts(in) : std::string();
   if (name == "source_target_pairs") {

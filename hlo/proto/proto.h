@@ -10,7 +10,7 @@
 /// \file
 /// Modules in XLA's binary form: HloModuleProto, and HloProto, HloSnapshot and HloUnoptimizedSnapshot around it. Read
 /// only. Left out on the way in, as they mean nothing to a result: original values and their recovery table,
-/// statistics, metadata of shardings. Refused as not supported: shardings and replica groups over named meshes.
+/// statistics, metadata of shardings. Refused as not supported: shardings and replica groups over named meshes, slices of in-place permutes.
 
 namespace collet::hlo {
 
