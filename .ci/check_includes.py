@@ -29,6 +29,7 @@ ARROWS = {
     "hlo/ir": BASE,
     "hlo/ops": IR,
     **{way: OPS for way in WAYS},
+    "hlo/proto": OPS + ["hlo/text"],
     "hlo/passes": OPS + WAYS,
     "hlo/testing": PASSES,
     "reference_backends": ["sdk/codegen"],
@@ -53,6 +54,7 @@ GUARDED = {
     "llvm-c": ("sdk/codegen", "reference_backends/cpu", "reference_backends/gpu", "templates"),
     "lld": ("sdk/codegen", "reference_backends"),
     "cuda": ("reference_backends/gpu",),
+    "google": ("hlo/proto",),
 }
 C_STANDARD = {"assert", "ctype", "errno", "fenv", "float", "inttypes", "limits", "math", "setjmp", "signal", "stdalign",
               "stdarg", "stdatomic", "stdbool", "stddef", "stdint", "stdio", "stdlib", "stdnoreturn", "string", "time"}

@@ -23,8 +23,9 @@ bool is_artifact(std::string_view bytes) {
 
 bool is_text(std::string_view bytes) {
   const std::string_view head = bytes.substr(0, 4096);
+  // Only white space of what lies below ' '; the tags and lengths of binary messages do.
   for (char c : head)
-    if (static_cast<unsigned char>(c) < 9) return false;
+    if (static_cast<unsigned char>(c) < ' ' && !std::isspace(static_cast<unsigned char>(c))) return false;
   return true;
 }
 

@@ -472,6 +472,11 @@ TEST_F(Runtime, EachFormNamesThePlaceOfItsFaults) {
   EXPECT_FALSE(read("ML\xEFR\x0d"));
   EXPECT_EQ(failure.code, COLLET_INVALID_ARGUMENT);
   EXPECT_THAT(failure.message, HasSubstr("artifact, byte 5"));
+  EXPECT_FALSE(
+      read("\n\x01m\x12\x01"
+           "e"));  // a name, an entry's name, no computation
+  EXPECT_EQ(failure.code, COLLET_INVALID_ARGUMENT);
+  EXPECT_THAT(failure.message, HasSubstr("HloModuleProto"));
   EXPECT_FALSE(read("func.func @main() {\n  %0 = stablehlo.ad\n}"));
   EXPECT_EQ(failure.code, COLLET_INVALID_ARGUMENT);
   EXPECT_THAT(failure.message, HasSubstr("3:1"));
