@@ -34,6 +34,12 @@ bool is_annotation(const Module& module, const Instruction& instr) {
          module[instr.operand(0)].shape.same_without_layout(instr.shape);
 }
 
+// Custom calls without a result that only keep their operand alive while a frontend optimises.
+bool is_sink(const Instruction& instr) {
+  return instr.op == Op::CUSTOM_CALL && instr.as<CustomCallAttrs>().target == "dce_sink" && instr.shape.is_tuple() &&
+         instr.shape.elements().empty();
+}
+
 struct Participants {
   int64_t replicas, partitions;
 };
@@ -132,6 +138,8 @@ Expected<bool> remove_markers(Module& module, PassContext& context) {
       if ((instr.op == Op::COPY || instr.op == Op::DOMAIN || is_annotation(module, instr)) &&
           module[instr.operand(0)].shape == instr.shape)
         with = instr.operand(0);
+      else if (is_sink(instr))
+        with = rewriter.builder().tuple({});
       else
         with = without_others(module, rewriter.builder(), instr, n);
       if (with == InstrId::None)

@@ -10,6 +10,18 @@ namespace {
 using codegen::Graph;
 using codegen::Node;
 
+uint32_t bits_of(uint32_t type) {
+  switch (type) {
+#define COLLET_TYPE(NAME, text, value, bits, kind, since) \
+  case value:                                             \
+    return bits;
+#include <collet/types.def>
+#undef COLLET_TYPE
+    default:
+      return 0;
+  }
+}
+
 /// Ops that the SDK rewrites into ops that this backend has.
 bool expands(uint32_t opcode) {
   switch (opcode) {
@@ -66,7 +78,13 @@ std::string refusal(const Graph& graph, const Node& node, bool& expand) {
     return name + ", which the SDK expands";
   }
   if (is_structural(node.opcode)) return check_blocks(graph, node);
-  if (node.opcode == COLLET_OP_BITCAST_CONVERT) return {};
+  if (node.opcode == COLLET_OP_BITCAST_CONVERT) {
+    // Elements below a byte have one each: between widths their bits must be moved.
+    const uint32_t from = bits_of(graph.type(node.operands[0]).element);
+    const uint32_t to = bits_of(graph.type(node.results[0]).element);
+    expand = from != to && (from < 8 || to < 8);
+    return expand ? name + " of elements below a byte, which the SDK expands" : std::string();
+  }
   if (can_inline(graph, node) || has_node_kernel(graph, node) || has_library_call(graph, node)) return {};
   return name + ", which this backend does not have for these types and attributes";
 }

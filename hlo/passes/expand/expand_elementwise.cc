@@ -189,6 +189,51 @@ InstrId count_ones(Builder& b, InstrId x) {
   return b.and_(x, mask(0x7F));
 }
 
+Type unsigned_of(int bits) {
+  switch (bits) {
+    case 1:
+      return Type::U1;
+    case 2:
+      return Type::U2;
+    case 4:
+      return Type::U4;
+    case 8:
+      return Type::U8;
+    case 16:
+      return Type::U16;
+    case 32:
+      return Type::U32;
+    default:
+      return Type::U64;
+  }
+}
+
+// Between widths, where one is below a byte: such elements have a byte each, so the bits do not lie where they belong.
+InstrId regroup_bits(const ExpandInput& in) {
+  Builder& b = in.b;
+  InstrId x = in.operand(0);
+  const Type to = in.type();
+  const int from_bits = type_info(b.type(x)).bits, to_bits = type_info(to).bits;
+  const int small = std::min(from_bits, to_bits), large = std::max(from_bits, to_bits);
+  if (small == large || small >= 8 || is_complex(to)) return InstrId::None;
+  x = b.bitcast_convert(x, unsigned_of(from_bits));
+  const Type work = unsigned_of(std::max(large, 8));
+  x = b.convert(x, work);
+  const bool joins = to_bits == large;
+  Ints dims = to_ints(joins ? b.dims(x) : in.shape().dims());
+  const int64_t last = static_cast<int64_t>(dims.size()) - 1;
+  if (!joins) x = b.broadcast(x, dims, counting(last));
+  const InstrId place = b.mul(b.iota(Shape::array(work, dims), last), b.fill_int(Shape::array(work, dims), small));
+  const InstrId mask = b.fill_int(Shape::array(work, dims), (int64_t{1} << small) - 1);
+  if (joins) {
+    x = b.binary(Op::SHIFT_LEFT, b.and_(x, mask), place);
+    x = b.reduce(x, Ints{last}, Op::OR);
+  } else {
+    x = b.and_(b.binary(Op::SHIFT_RIGHT_LOGICAL, x, place), mask);
+  }
+  return b.bitcast_convert(b.convert(x, unsigned_of(to_bits)), to);
+}
+
 InstrId population(const ExpandInput& in) {
   int width = 0;
   const InstrId count = count_ones(in.b, as_unsigned(in.b, in.operand(0), width));
@@ -315,6 +360,7 @@ constexpr Expansion kTable[] = {
     {Op::REAL, &real_part},
     {Op::IMAG, &imaginary_part},
     {Op::COMPARE, &compare},
+    {Op::BITCAST_CONVERT, &regroup_bits},
 };
 
 }  // namespace

@@ -183,6 +183,56 @@ TEST(Expand, exact_integers) {
   for (Op op : {Op::NOT, Op::OR, Op::MINIMUM}) check({op, Type::PRED, 0});
 }
 
+// Bits that move between elements of different widths, as the evaluator has it and as shifts do it.
+void check_regrouping(Type from, Type to) {
+  const int from_bits = type_info(from).bits, to_bits = type_info(to).bits;
+  std::vector<int64_t> dims = {3};
+  if (to_bits > from_bits) dims.push_back(to_bits / from_bits);
+  Module module("m");
+  const CompId entry = module.add_computation("entry");
+  module.set_entry(entry);
+  Builder b(module, entry);
+  const Shape shape = Shape::array(from, dims);
+  const InstrId x = module.append_parameter(entry, 0, shape);
+  std::vector<int64_t> result = {3};
+  if (from_bits > to_bits) result.push_back(from_bits / to_bits);
+  module[entry].root = b.op(Op::BITCAST_CONVERT, Shape::array(to, result), {x});
+  ASSERT_TRUE(verify_module(module).ok()) << verify_module(module).to_string();
+  std::mt19937_64 random(7);
+  Literal input = Literal::zeros(shape);
+  const int bytes = type_info(from).bytes();
+  for (int64_t i = 0; i < input.element_count() * bytes; ++i)
+    input.mutable_bytes()[i] = static_cast<uint8_t>(random() & (from_bits < 8 ? (1u << from_bits) - 1 : 0xFF));
+  const std::vector<Literal> inputs = {input};
+  const auto truth = Evaluator(module).run(inputs);
+  ASSERT_TRUE(truth.ok()) << truth.status().to_string();
+  PassContext context;
+  context.claim = [](const Module& m, InstrId id) {
+    const bool moves_bits = m[id].op == Op::BITCAST_CONVERT &&
+                            type_info(m[id].shape.type()).bits != type_info(m[m[id].operand(0)].shape.type()).bits;
+    return moves_bits ? Claim::Expand : Claim::Take;
+  };
+  PassObserver observer;
+  observer.verify = [](const Module& m) { return verify_module(m); };
+  const auto changed = legalize(module, context, observer);
+  ASSERT_TRUE(changed.ok() && *changed) << type_info(from).text << " to " << type_info(to).text;
+  const auto got = Evaluator(module).run(inputs);
+  ASSERT_TRUE(got.ok()) << got.status().to_string();
+  EXPECT_EQ(0, std::memcmp(truth->bytes(), got->bytes(),
+                           static_cast<size_t>(truth->element_count()) * static_cast<size_t>(type_info(to).bytes())))
+      << type_info(from).text << " to " << type_info(to).text;
+}
+
+TEST(Expand, bits_below_a_byte) {
+  for (Type small : {Type::S4, Type::U4, Type::S2, Type::U2})
+    for (Type large : {Type::U8, Type::S8, Type::S16, Type::F32, Type::F64, Type::BF16, Type::U64}) {
+      check_regrouping(small, large);
+      check_regrouping(large, small);
+    }
+  check_regrouping(Type::S2, Type::S4);
+  check_regrouping(Type::U4, Type::U2);
+}
+
 TEST(Expand, functions) {
   for (Type type : {Type::F32, Type::F64, Type::BF16, Type::F16}) {
     const bool narrow = type == Type::BF16 || type == Type::F16;

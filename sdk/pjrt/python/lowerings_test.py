@@ -55,6 +55,23 @@ class Lowerings(unittest.TestCase):
             self.close(w, np.linalg.eigvalsh(a), 6)
             self.unitary(v)
 
+    def test_tridiagonal_solve(self):
+        for dtype in TYPES:
+            for n in (1, 2, 3, 17):
+                dl, d, du = (matrix(1, n, dtype, n + i)[0] for i in range(3))
+                d[0] = 0 if n > 1 else d[0]  # needs an exchange of rows
+                a = np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1)
+                x = matrix(n, 2, dtype, 9)
+                for perturb in (False, True):
+                    got = linalg.tridiagonal_solve(dl, d, du, a @ x, perturb_singular=perturb)
+                    self.close(a @ got, a @ x, 10 * n)
+
+    def test_tridiagonal_solve_of_singular_matrices(self):
+        zero, one = np.zeros((3,), np.float32), np.ones((3, 1), np.float32)
+        self.assertFalse(np.isfinite(linalg.tridiagonal_solve(zero, zero, zero, one)).any())
+        x = np.asarray(linalg.tridiagonal_solve(zero, zero, zero, one, perturb_singular=True))
+        self.assertTrue(np.isfinite(x).all() and (np.abs(x) > 1e6).all())
+
     def test_svd(self):
         for dtype in TYPES:
             for m, n, rank in ((1, 1, 1), (5, 3, 3), (3, 5, 3), (8, 8, 8), (9, 6, 2), (4, 7, 1)):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax._src.interpreters import mlir
 from jax._src.lax import linalg as lax_linalg
 
-from . import jacobi, reflectors, schur
+from . import jacobi, reflectors, schur, tridiagonal
 
 
 def _wide(dtype):
@@ -82,6 +82,7 @@ _RULES = (
     ("tridiagonal_p", reflectors.tridiagonal, (2,)),
     ("geqrf_p", reflectors.geqrf, (2,)),
     ("geqp3_p", _geqp3, (2, 1)),
+    ("tridiagonal_solve_p", lambda *operands, **options: (tridiagonal.solve(*operands, **options),), (1, 1, 1, 2)),
     ("householder_product_p", lambda a, taus: (reflectors.product(a, taus),), (2, 1)),
 )
 
