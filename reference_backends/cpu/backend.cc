@@ -157,7 +157,7 @@ collet_status no_device(collet_error* error, uint32_t device) {
 collet_status device_info(collet_backend_instance* instance, uint32_t device, collet_device_info* info,
                           collet_error* error) {
   if (device >= instance->devices) return no_device(error, device);
-  info->traits = COLLET_TRAIT_CONTROL_FLOW;
+  info->traits = COLLET_TRAIT_CONTROL_FLOW | COLLET_TRAIT_SHARED_CODE;
   info->kind = instance->kind.c_str();
   info->fingerprint = instance->fingerprint.c_str();
   info->spaces = &instance->space;

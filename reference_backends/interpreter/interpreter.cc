@@ -98,7 +98,7 @@ collet_status device_info(collet_backend_instance* instance, uint32_t device, co
     return out;
   }();
   if (device >= of(instance)->devices) return to_c(invalid_argument("no such device"), error);
-  info->traits = COLLET_TRAIT_CONTROL_FLOW | COLLET_TRAIT_COLLECTIVES;
+  info->traits = COLLET_TRAIT_CONTROL_FLOW | COLLET_TRAIT_COLLECTIVES | COLLET_TRAIT_SHARED_CODE;
   info->kind = "reference interpreter";
   info->fingerprint = "any";
   info->spaces = &space;

@@ -38,27 +38,12 @@ class Collective : public ::testing::TestWithParam<Mesh>, public Session {
            ", num_partitions=" + std::to_string(GetParam().partitions);
   }
 
-  static bool has_collectives(collet_client* client) {
-    collet_client_device_info info{};
-    info.struct_size = sizeof info;
-    return collet_client_device_info_get(client, 0, &info, nullptr) == COLLET_OK &&
-           (info.traits & COLLET_TRAIT_COLLECTIVES);
-  }
-
-  /// The last program was refused by name: its devices have no collectives. There are no values then.
-  bool refused = false;
-
   std::vector<std::vector<int32_t>> run_all(const std::string& text) {
-    const ClientPtr client = open(GetParam().backend, "none", nullptr, kDevices);
+    const bool itself = GetParam().backend == "cpu" || GetParam().backend == "interpreter";
+    const ClientPtr client = open(itself ? GetParam().backend : test_backend(GetParam().backend),
+                                  itself ? "none" : "interpreter", nullptr, kDevices);
     if (!client) return fail();
     const ExecutablePtr e = compile(client.get(), text);
-    refused = !e && !has_collectives(client.get());
-    if (refused) {
-      EXPECT_EQ(failure.code, COLLET_UNIMPLEMENTED);
-      EXPECT_THAT(failure.message, ::testing::HasSubstr("instruction 'r"));
-      EXPECT_THAT(failure.message, ::testing::HasSubstr("the device has no collectives"));
-      return std::vector<std::vector<int32_t>>(kDevices);
-    }
     if (!e) return fail();
     std::vector<BufferPtr> in;
     const int64_t dims[] = {8};
@@ -131,7 +116,6 @@ TEST_P(Collective, AllReduce) {
   for (const Mode& mode : modes()) {
     // Over replicas and partitions the group of replicas meets all their partitions.
     const auto out = run_all(with_sum(header(), "ROOT r = s32[8] all-reduce(x), to_apply=sum, " + mode.attributes));
-    if (refused) continue;
     for (const auto& group : mode.groups)
       for (uint32_t p : group)
         for (size_t i = 0; i < 8; ++i)
@@ -144,7 +128,6 @@ TEST_P(Collective, AllGather) {
     const size_t n = mode.groups[0].size();
     const auto out = run_all(with_sum(
         header(), "ROOT r = s32[" + std::to_string(8 * n) + "] all-gather(x), dimensions={0}, " + mode.attributes));
-    if (refused) continue;
     for (const auto& group : mode.groups)
       for (uint32_t p : group)
         for (size_t i = 0; i < 8 * n; ++i)
@@ -159,7 +142,6 @@ TEST_P(Collective, ReduceScatter) {
     const auto out =
         run_all(with_sum(header(), "ROOT r = s32[" + std::to_string(part) +
                                        "] reduce-scatter(x), dimensions={0}, to_apply=sum, " + mode.attributes));
-    if (refused) continue;
     for (const auto& group : mode.groups)
       for (size_t at = 0; at < n; ++at)
         for (size_t i = 0; i < part; ++i)
@@ -176,7 +158,6 @@ TEST_P(Collective, AllToAll) {
     const auto out =
         run_all(with_sum(header(), "ROOT r = s32[8] all-to-all(x), dimensions={0}, replica_groups={" +
                                        counting(static_cast<uint32_t>(n)) + "}" + (channel ? ", channel_id=1" : "")));
-    if (refused) continue;
     for (const auto& group : groups)
       for (size_t at = 0; at < n; ++at)
         for (size_t i = 0; i < 8; ++i)
@@ -194,7 +175,6 @@ TEST_P(Collective, Permute) {
       pairs += (i ? ",{" : "{") + std::to_string(i) + "," + std::to_string(i + 1) + "}";
     const auto out = run_all(with_sum(header(), "ROOT r = s32[8] collective-permute(x), source_target_pairs={" + pairs +
                                                     "}" + (channel ? ", channel_id=1" : "")));
-    if (refused) continue;
     for (const auto& group : groups)
       for (size_t at = 0; at < group.size(); ++at)
         for (size_t i = 0; i < 8; ++i)
@@ -209,7 +189,6 @@ TEST_P(Collective, Broadcast) {
     const auto out = run_all(with_sum(header(), "ROOT r = s32[8] collective-broadcast(x), replica_groups={" +
                                                     counting(static_cast<uint32_t>(groups[0].size())) + "}" +
                                                     (channel ? ", channel_id=1" : "")));
-    if (refused) continue;
     for (const auto& group : groups)
       for (uint32_t p : group)
         for (size_t i = 0; i < 8; ++i)
@@ -264,7 +243,6 @@ ENTRY e {
   w = (s32[], s32[8]) while(init), condition=cond, body=body
   ROOT out = s32[8] get-tuple-element(w), index=1
 })");
-  if (refused) return;
   std::vector<std::vector<int32_t>> state(kDevices, std::vector<int32_t>(8));
   for (uint32_t p = 0; p < kDevices; ++p)
     for (size_t i = 0; i < 8; ++i) state[p][i] = input(p, i);
@@ -277,10 +255,176 @@ ENTRY e {
   EXPECT_EQ(out, state);
 }
 
+// Each participant goes round as often as its number says; in step with nobody.
+TEST_P(Collective, WaysPart) {
+  const auto out = run_all("HloModule m, " + header() + R"(
+cond {
+  s = (u32[], u32[], s32[8]) parameter(0)
+  i = u32[] get-tuple-element(s), index=0
+  n = u32[] get-tuple-element(s), index=1
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (u32[], u32[], s32[8]) parameter(0)
+  i = u32[] get-tuple-element(s), index=0
+  one = u32[] constant(1)
+  j = u32[] add(i, one)
+  n = u32[] get-tuple-element(s), index=1
+  x = s32[8] get-tuple-element(s), index=2
+  q = u32[] partition-id()
+  qs = s32[] convert(q)
+  b = s32[8] broadcast(qs), dimensions={}
+  y = s32[8] add(x, b)
+  ROOT t = (u32[], u32[], s32[8]) tuple(j, n, y)
+}
+ENTRY e {
+  x = s32[8] parameter(0)
+  zero = u32[] constant(0)
+  r = u32[] replica-id()
+  q = u32[] partition-id()
+  ten = u32[] constant(10)
+  tr = u32[] multiply(r, ten)
+  n = u32[] add(tr, q)
+  init = (u32[], u32[], s32[8]) tuple(zero, n, x)
+  w = (u32[], u32[], s32[8]) while(init), condition=cond, body=body
+  ROOT out = s32[8] get-tuple-element(w), index=2
+})");
+  for (uint32_t p = 0; p < kDevices; ++p) {
+    const auto replica = static_cast<int32_t>(p / GetParam().partitions);
+    const auto partition = static_cast<int32_t>(p % GetParam().partitions);
+    for (size_t i = 0; i < 8; ++i)
+      ASSERT_EQ(out[p].size() == 8 ? out[p][i] : -1, input(p, i) + (10 * replica + partition) * partition);
+  }
+}
+
+/// A branch for the first four, with a sum among them, and one for the others, with a sum in pairs.
+std::string branches(const std::string& header, const std::string& first, const std::string& second) {
+  return "HloModule m, " + header + R"(
+sum {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT s = s32[] add(a, b)
+}
+first {
+  x = s32[8] parameter(0)
+  ROOT r = s32[8] all-reduce(x), channel_id=1, replica_groups=)" +
+         first + R"(, use_global_device_ids=true, to_apply=sum
+}
+second {
+  x = s32[8] parameter(0)
+  r = s32[8] all-reduce(x), channel_id=2, replica_groups=)" +
+         second + R"(, use_global_device_ids=true, to_apply=sum
+  ROOT n = s32[8] negate(r)
+}
+ENTRY e {
+  x = s32[8] parameter(0)
+  r = u32[] replica-id()
+  q = u32[] partition-id()
+  parts = u32[] constant(PARTITIONS)
+  t = u32[] multiply(r, parts)
+  n = u32[] add(t, q)
+  four = u32[] constant(4)
+  low = pred[] compare(n, four), direction=LT
+  ROOT c = s32[8] conditional(low, x, x), true_computation=first, false_computation=second
+})";
+}
+
+std::string with_partitions(std::string text, uint32_t partitions) {
+  text.replace(text.find("PARTITIONS"), 10, std::to_string(partitions));
+  return text;
+}
+
+TEST_P(Collective, GroupsWithinABranch) {
+  const auto out = run_all(
+      with_partitions(branches(header(), "{{0,1,2,3},{4,5,6,7}}", "{{0,1},{2,3},{4,7},{6,5}}"), GetParam().partitions));
+  for (uint32_t p = 0; p < kDevices; ++p) {
+    const std::vector<uint32_t> group = p < 4              ? std::vector<uint32_t>{0, 1, 2, 3}
+                                        : p == 4 || p == 7 ? std::vector<uint32_t>{4, 7}
+                                                           : std::vector<uint32_t>{5, 6};
+    for (size_t i = 0; i < 8; ++i)
+      ASSERT_EQ(out[p].size() == 8 ? out[p][i] : -1, (p < 4 ? 1 : -1) * sum(group, i)) << "participant " << p;
+  }
+}
+
+// Halves that something happens between, and the whole in one.
+TEST_P(Collective, Asynchronous) {
+  const auto out = run_all(with_sum(header(), R"(
+  s = s32[8] all-reduce-start(x), channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, use_global_device_ids=true, to_apply=sum
+  y = s32[8] multiply(x, x)
+  d = s32[8] all-reduce-done(s)
+  ROOT r = s32[8] subtract(y, d))"));
+  for (uint32_t p = 0; p < kDevices; ++p)
+    for (size_t i = 0; i < 8; ++i)
+      ASSERT_EQ(out[p].size() == 8 ? out[p][i] : -1, input(p, i) * input(p, i) - sum({0, 1, 2, 3, 4, 5, 6, 7}, i));
+}
+
+/// What the runtime says of participants that cannot go on.
+class CollectiveFailure : public ::testing::Test, public Session {
+ protected:
+  std::vector<BufferPtr> arguments(collet_client* client) {
+    std::vector<BufferPtr> in;
+    const int64_t dims[] = {8};
+    const std::vector<int32_t> x(8, 1);
+    for (uint32_t p = 0; p < kDevices; ++p) in.push_back(upload(client, {COLLET_TYPE_S32, 1, dims}, x.data(), p));
+    return in;
+  }
+};
+
+TEST_F(CollectiveFailure, SomebodyNeverComes) {
+  const ClientPtr client = open("cpu", "none", nullptr, kDevices);
+  ASSERT_TRUE(client) << failure.message;
+  const ExecutablePtr e =
+      compile(client.get(),
+              with_partitions(branches("num_partitions=8", "{{0,1,2,3,4,5,6,7}}", "{{0,1},{2,3},{4,7},{6,5}}"), 8));
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_TRUE(run(e.get(), arguments(client.get())).empty());
+  EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION);
+  EXPECT_THAT(failure.message, ::testing::HasSubstr("participant 0 waits for participant 4"));
+  EXPECT_THAT(failure.message, ::testing::HasSubstr("all-reduce"));
+}
+
+TEST_F(CollectiveFailure, OneFailsAndAllEnd) {
+  Control control;
+  control.remove_traits = COLLET_TRAIT_COLLECTIVES;
+  control.hide_memory = true;
+  const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control, kDevices);
+  ASSERT_TRUE(client) << failure.message;
+  const ExecutablePtr e = compile(client.get(), with_sum("replica_count=8", R"(
+  y = s32[8] multiply(x, x)
+  r = s32[8] all-reduce(y), replica_groups={}, to_apply=sum
+  ROOT z = s32[8] subtract(r, x))"));
+  ASSERT_TRUE(e) << failure.message;
+  for (int64_t n = 0; n < 16; n += 5) {
+    control.counted = 8;  // executes
+    control.calls = 0;
+    control.fail_at = n;
+    EXPECT_TRUE(run(e.get(), arguments(client.get())).empty());
+    EXPECT_THAT(failure.message, ::testing::HasSubstr("participant " + std::to_string(n % 8) + ": "));
+    EXPECT_THAT(failure.message, ::testing::HasSubstr("injected: execute failed"));
+    control.fail_at = -1;
+    EXPECT_EQ(run(e.get(), arguments(client.get())).size(), kDevices) << failure.message;
+  }
+}
+
+// Equal devices run the same code: it is compiled once.
+TEST_F(CollectiveFailure, CodeIsShared) {
+  for (const bool shared : {true, false}) {
+    Control control;
+    control.remove_traits = COLLET_TRAIT_COLLECTIVES | (shared ? 0 : COLLET_TRAIT_SHARED_CODE);
+    const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control, kDevices);
+    ASSERT_TRUE(client) << failure.message;
+    const ExecutablePtr e = compile(client.get(), with_sum("replica_count=8", "ROOT y = s32[8] multiply(x, x)"));
+    ASSERT_TRUE(e) << failure.message;
+    EXPECT_EQ(control.compiles.load(), shared ? 1 : 8);
+    EXPECT_EQ(run(e.get(), arguments(client.get())).size(), kDevices) << failure.message;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Eight, Collective,
                          ::testing::Values(Mesh{"interpreter", 8, 1}, Mesh{"interpreter", 1, 8},
                                            Mesh{"interpreter", 2, 4}, Mesh{"cpu", 8, 1}, Mesh{"cpu", 1, 8},
-                                           Mesh{"cpu", 2, 4}),
+                                           Mesh{"cpu", 2, 4}, Mesh{"memory_only", 8, 1}, Mesh{"memory_only", 1, 8},
+                                           Mesh{"narrow", 8, 1}, Mesh{"narrow", 2, 4}),
                          [](const auto& param) {
                            return param.param.backend + "_" + std::to_string(param.param.replicas) + "x" +
                                   std::to_string(param.param.partitions);

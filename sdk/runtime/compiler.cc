@@ -58,6 +58,7 @@ class Compiler {
     COLLET_TRY(place_constants());
     describe();
     COLLET_TRY(dump_.status());
+    keep_module();
     if (!request_.no_cache) client_.keep_executable(key, core_);
     return core_;
   }
@@ -205,7 +206,8 @@ class Compiler {
                                     client_.fallback() ? &client_.fallback()->devices()[0] : nullptr,
                                     client_.fallback() ? "'" + client_.fallback()->name() + "'" : "",
                                     constraints_,
-                                    core_->participants() > 1 && !core_->together};
+                                    core_->participants() > 1 && !core_->together,
+                                    core_->participants() > 1};
       COLLET_ASSIGN(partition_, partition(input));
       COLLET_ASSIGN(lowered_, lower(*module_, partition_));
       bool again = false;
@@ -286,7 +288,11 @@ class Compiler {
     options.progress = request_.progress;
     hlo::ContentId key = content;
     mix(key, side == Side::Device ? "device" : "fallback");
-    mix(key, {reinterpret_cast<const char*>(options.assignment), options.participants * sizeof(uint32_t)});
+    const DeviceFacts& first = backend->devices()[options.assignment[0]];
+    if (!together && first.has(COLLET_TRAIT_SHARED_CODE))
+      mix(key, first.fingerprint);
+    else
+      mix(key, {reinterpret_cast<const char*>(options.assignment), options.participants * sizeof(uint32_t)});
     mix(key, std::to_string(options.optimization));
     if (const auto it = compiled_.find({key.words[0], key.words[1]}); it != compiled_.end()) return it->second;
     std::shared_ptr<CompiledProgram> compiled;
@@ -393,6 +399,13 @@ class Compiler {
         constant.memory.push_back(std::move(memory));
       }
     return ok_status();
+  }
+
+  // Collectives of the runtime's own follow the module.
+  void keep_module() {
+    for (const Sequence& s : core_->plan.sequences)
+      for (const Step& step : s.steps)
+        if (step.kind == Step::Kind::Collective && module_) core_->module = std::move(module_);
   }
 
   void describe() {

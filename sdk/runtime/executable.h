@@ -22,8 +22,9 @@ struct ExecutableCore {
   std::vector<const ArrayType*> arguments, results;
   std::vector<uint8_t> donates;  ///< per argument
   uint32_t replicas = 1, partitions = 1;
-  std::vector<uint32_t> devices;  ///< of each participant
-  bool together = true;           ///< one execute for all participants; else each runs on its own
+  std::vector<uint32_t> devices;              ///< of each participant
+  bool together = true;                       ///< one execute for all participants; else a launch for each
+  std::shared_ptr<const hlo::Module> module;  ///< where the runtime does collectives: what they say
   collet_executable_facts facts{};
   std::string explanation, explanation_json;
   /// Nanoseconds that runs were seen to take, smoothed; 0 before the first.

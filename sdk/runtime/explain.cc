@@ -117,6 +117,8 @@ class Text {
       case Step::Kind::ReplicaId:
       case Step::Kind::PartitionId:
         return line(indent, "own number " + name(step.instr));
+      case Step::Kind::Collective:
+        return line(indent, std::string(op_info(m_[step.instr].op).text) + " " + name(step.instr) + reason(step.instr));
     }
   }
 
@@ -171,6 +173,8 @@ const char* kind_name(Step::Kind kind) {
       return "constant";
     case Step::Kind::ReplicaId:
       return "replica-id";
+    case Step::Kind::Collective:
+      return "collective";
     default:
       return "partition-id";
   }
@@ -257,7 +261,8 @@ void count_facts(const ExplainInput& input, collet_executable_facts& facts) {
         facts.traffic_bytes += compiled.traffic_bytes;
         workspace = std::max(workspace, compiled.workspace_bytes);
       }
-      if (!step.sequence.empty() || step.kind == Step::Kind::ReplicaId || step.kind == Step::Kind::PartitionId)
+      if (!step.sequence.empty() || step.kind == Step::Kind::ReplicaId || step.kind == Step::Kind::PartitionId ||
+          step.kind == Step::Kind::Collective)
         ++facts.host_ops;
       if (crosses(s, step)) facts.crossing_bytes += s.slots[step.out[0]].bytes;
     }

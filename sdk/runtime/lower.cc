@@ -3,6 +3,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "sdk/runtime/collective.h"
 #include "sdk/runtime/plan.h"
 
 namespace collet::runtime {
@@ -139,7 +140,8 @@ class Lowerer {
     const Step* maker = nullptr;
     for (const Step& s : f.sequence.steps)
       if (std::find(s.out.begin(), s.out.end(), slot) != s.out.end()) maker = &s;
-    own &= maker && (maker->kind == Step::Kind::Launch || maker->kind == Step::Kind::Copy);
+    own &= maker && (maker->kind == Step::Kind::Launch || maker->kind == Step::Kind::Copy ||
+                     maker->kind == Step::Kind::Collective);
     if (own) return slot;
     Step copy;
     copy.kind = Step::Kind::Copy;
@@ -207,6 +209,7 @@ class Lowerer {
         return ok_status();
       }
       default:
+        if (is_collective(m_[id].op)) return collective_step(f, id);
         return internal_error("plan: the host cannot run '" + std::string(m_[id].name) + "'");
     }
   }
@@ -307,6 +310,18 @@ class Lowerer {
     COLLET_ASSIGN(const uint32_t s, sequence(instr.called[0], sides, results, false));
     step.sequence = {s};
     define(f, step, id, results);
+    f.sequence.steps.push_back(std::move(step));
+    return ok_status();
+  }
+
+  Status collective_step(Frame& f, InstrId id) {
+    Step step;
+    step.kind = Step::Kind::Collective;
+    for (Leaf leaf : hlo::operand_leaves(m_, m_[id])) {
+      COLLET_ASSIGN(const uint32_t slot, place(f, leaf, side_of(f, leaf, Side::Device)));
+      step.in.push_back(slot);
+    }
+    define(f, step, id, std::vector<Side>(static_cast<size_t>(m_[id].shape.leaf_count()), Side::Device));
     f.sequence.steps.push_back(std::move(step));
     return ok_status();
   }

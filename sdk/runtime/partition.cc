@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "sdk/runtime/collective.h"
+
 namespace collet::runtime {
 namespace {
 
@@ -113,6 +115,11 @@ class Partitioner {
     if (id_op && (in_.host_gives_ids || device.answer != COLLET_ACCEPT)) {
       n.side = Side::Host;
       n.reason = "known to the runtime";
+      return ok_status();
+    }
+    if (in_.several && is_collective(instr.op) && device.answer != COLLET_ACCEPT) {
+      n.side = Side::Host;
+      n.reason = device.reason.empty() ? "declined" : device.reason;
       return ok_status();
     }
     const auto banned = in_.constraints.fallback.find(n.id);

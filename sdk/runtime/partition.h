@@ -38,6 +38,8 @@ struct PartitionInput {
   const Constraints& constraints;
   /// replica-id and partition-id are the host's.
   bool host_gives_ids = false;
+  /// There are several participants: the host does the collectives that the device does not take.
+  bool several = false;
 };
 
 /// Instructions that are compiled and launched together; or one instruction of the host's.

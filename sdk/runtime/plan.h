@@ -58,7 +58,7 @@ struct Slot {
 
 /// One thing that the runtime does.
 struct Step {
-  enum class Kind : uint8_t { Launch, Copy, While, Conditional, Call, Constant, ReplicaId, PartitionId };
+  enum class Kind : uint8_t { Launch, Copy, While, Conditional, Call, Constant, ReplicaId, PartitionId, Collective };
   Kind kind = Kind::Launch;
   uint32_t unit = 0;               ///< Launch: which; Constant: index in Plan::constants
   std::vector<uint32_t> in, out;   ///< slots; Conditional: in[0] is the choice

@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <cstring>
+#include <string>
 
+#include "hlo/program/leaves.h"
+#include "sdk/runtime/collective.h"
 #include "sdk/runtime/executable.h"
 
 namespace collet::runtime {
@@ -23,59 +26,67 @@ class Frame {
   Small<MemoryRef, 24> slots_;
 };
 
+// Numbers of participants that do something together, rising.
+using Who = std::span<const uint32_t>;
+
+// All participants go through the plan step by step, on one thread: so a collective finds all that came to it, and nobody
+// ever waits. Where their ways part, in control flow that the host runs, those of each way go on together.
 class Runner {
  public:
-  // Participants from `first` on, `count` of them, run in step.
-  Runner(Client& client, const ExecutableCore& core, uint64_t run_id, uint32_t first, uint32_t count)
-      : client_(client), core_(core), plan_(core.plan), run_id_(run_id), first_(first), count_(count) {}
+  Runner(Client& client, const ExecutableCore& core, uint64_t run_id)
+      : client_(client), core_(core), plan_(core.plan), run_id_(run_id), count_(core.participants()) {}
 
   Status run(const RunMemory& memory) {
     const Sequence& entry = plan_.sequences[0];
     const size_t arguments = core_.arguments.size(), results = core_.results.size();
     Frame frame(entry, count_);
     donated_ = memory.donated;
+    Small<uint32_t, 16> all(count_);
     for (uint32_t p = 0; p < count_; ++p) {
+      all[p] = p;
       for (size_t i = 0; i < arguments; ++i)
-        frame.at(p, entry.arguments[i]) = std::move(memory.arguments[(first_ + p) * arguments + i]);
-      for (size_t i = 0; i < results; ++i) frame.at(p, entry.results[i]) = memory.results[(first_ + p) * results + i];
+        frame.at(p, entry.arguments[i]) = std::move(memory.arguments[p * arguments + i]);
+      for (size_t i = 0; i < results; ++i) frame.at(p, entry.results[i]) = memory.results[p * results + i];
     }
-    return steps(entry, frame, true);
+    return steps(entry, frame, {all.data(), all.size()}, true);
   }
 
  private:
   Device& device(uint32_t p, Side side) {
-    return side == Side::Fallback ? client_.fallback_device() : client_.device(core_.devices[first_ + p]);
+    return side == Side::Fallback ? client_.fallback_device() : client_.device(core_.devices[p]);
   }
 
-  Status steps(const Sequence& sequence, Frame& frame, bool entry) {
+  Status steps(const Sequence& sequence, Frame& frame, Who who, bool entry) {
     for (const Step& step : sequence.steps) {
-      COLLET_TRY(one(sequence, step, frame, entry));
+      COLLET_TRY(one(sequence, step, frame, who, entry));
       for (uint32_t slot : step.dead)
-        for (uint32_t p = 0; p < count_; ++p) frame.at(p, slot) = {};
+        for (uint32_t p : who) frame.at(p, slot) = {};
     }
     return ok_status();
   }
 
-  Status one(const Sequence& sequence, const Step& step, Frame& frame, bool entry) {
+  Status one(const Sequence& sequence, const Step& step, Frame& frame, Who who, bool entry) {
     switch (step.kind) {
       case Step::Kind::Launch:
-        return launch(sequence, step, frame, entry);
+        return launch(sequence, step, frame, who, entry);
       case Step::Kind::Copy:
-        return copy(sequence, step, frame);
+        return copy(sequence, step, frame, who);
       case Step::Kind::While:
-        return while_loop(step, frame);
+        return while_loop(step, frame, who);
       case Step::Kind::Conditional:
-        return conditional(step, frame);
+        return conditional(step, frame, who);
       case Step::Kind::Call:
-        return call(step.sequence[0], step.in, 0, step.out, frame);
+        return call(step.sequence[0], step.in, 0, step.out, frame, who);
       case Step::Kind::Constant: {
         const PlanConstant& constant = plan_.constants[step.unit];
-        for (uint32_t p = 0; p < count_; ++p) frame.at(p, step.out[0]) = constant.memory[first_ + p];
+        for (uint32_t p : who) frame.at(p, step.out[0]) = constant.memory[p];
         return ok_status();
       }
       case Step::Kind::ReplicaId:
       case Step::Kind::PartitionId:
-        return own_number(sequence, step, frame);
+        return own_number(sequence, step, frame, who);
+      case Step::Kind::Collective:
+        return collective(sequence, step, frame, who);
     }
     return internal_error("unknown step");
   }
@@ -88,15 +99,22 @@ class Runner {
     return ok_status();
   }
 
-  Status launch(const Sequence& sequence, const Step& step, Frame& frame, bool entry) {
+  // An error of one participant, which is the end of all.
+  Status of_participant(Status status, uint32_t p) const {
+    if (status.ok() || count_ == 1) return status;
+    return status.with_prefix("participant " + std::to_string(p) + ": ");
+  }
+
+  Status launch(const Sequence& sequence, const Step& step, Frame& frame, Who who, bool entry) {
     const Unit& unit = plan_.units[step.unit];
     const size_t arguments = unit.argument_bytes.size(), results = unit.result_bytes.size();
-    Small<collet_argument, 24> all(count_ * (arguments + results));
-    Small<collet_launch, 2> launches(count_);
-    Small<MemoryRef, 2> workspaces(count_);
-    for (uint32_t p = 0; p < count_; ++p) {
-      const Unit::Local& local = unit.locals[unit.locals.size() == 1 ? 0 : first_ + p];
-      collet_argument* a = all.data() + p * (arguments + results);
+    Small<collet_argument, 24> all(who.size() * (arguments + results));
+    Small<collet_launch, 2> launches(who.size());
+    Small<MemoryRef, 2> workspaces(who.size());
+    for (size_t k = 0; k < who.size(); ++k) {
+      const uint32_t p = who[k];
+      const Unit::Local& local = unit.locals[unit.locals.size() == 1 ? 0 : p];
+      collet_argument* a = all.data() + k * (arguments + results);
       collet_argument* r = a + arguments;
       for (size_t i = 0; i < results; ++i) {
         COLLET_TRY(allocate(sequence, frame, p, step.out[i]));
@@ -105,8 +123,7 @@ class Runner {
       for (size_t i = 0; i < step.in.size(); ++i) {
         fill(a[i], frame.at(p, step.in[i]), unit.argument_bytes[i]);
         // Donated by the caller, and nobody else's: slots of the entry's arguments come first.
-        if (entry && step.in[i] < donated_.size() / core_.participants() &&
-            donated_[(first_ + p) * core_.arguments.size() + step.in[i]])
+        if (entry && step.in[i] < donated_.size() / count_ && donated_[p * core_.arguments.size() + step.in[i]])
           a[i].flags |= COLLET_ARG_DONATED;
       }
       for (size_t i = 0; i < local.constants.size(); ++i) {
@@ -117,10 +134,10 @@ class Runner {
           fill(c, local.constants[i], unit.argument_bytes[step.in.size() + i]);
       }
       COLLET_TRY(honour_aliases(unit, frame, p, step, a, r));
-      COLLET_TRY(workspace(unit, local, p, launches[p], workspaces[p]));
-      collet_launch& l = launches[p];
-      l.device = unit.side == Side::Fallback ? 0 : core_.devices[first_ + p];
-      l.participant = unit.locals.size() == 1 && unit.side == Side::Device ? first_ + p : 0;
+      COLLET_TRY(workspace(unit, local, p, launches[k], workspaces[k]));
+      collet_launch& l = launches[k];
+      l.device = unit.side == Side::Fallback ? 0 : core_.devices[p];
+      l.participant = core_.together && unit.side == Side::Device ? p : 0;
       l.arguments = a;
       l.results = r;
       l.argument_count = static_cast<uint32_t>(arguments);
@@ -131,9 +148,9 @@ class Runner {
       const CompiledProgram& program = *unit.locals[0].program;
       return program.backend().execute(program.handle(), {launches.data(), launches.size()}, run_id_);
     }
-    for (uint32_t p = 0; p < count_; ++p) {
-      const CompiledProgram& program = *unit.locals[unit.locals.size() == 1 ? 0 : first_ + p].program;
-      COLLET_TRY(program.backend().execute(program.handle(), {&launches[p], 1}, run_id_));
+    for (size_t k = 0; k < who.size(); ++k) {
+      const CompiledProgram& program = *unit.locals[unit.locals.size() == 1 ? 0 : who[k]].program;
+      COLLET_TRY(of_participant(program.backend().execute(program.handle(), {&launches[k], 1}, run_id_), who[k]));
     }
     return ok_status();
   }
@@ -167,10 +184,10 @@ class Runner {
     return ok_status();
   }
 
-  Status copy(const Sequence& sequence, const Step& step, Frame& frame) {
+  Status copy(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
     const Slot& from = sequence.slots[step.in[0]];
     const Slot& to = sequence.slots[step.out[0]];
-    for (uint32_t p = 0; p < count_; ++p) {
+    for (uint32_t p : who) {
       COLLET_TRY(allocate(sequence, frame, p, step.out[0]));
       COLLET_TRY(copy_memory(device(p, from.side).backend(), frame.at(p, step.in[0]).get(),
                              device(p, to.side).backend(), frame.at(p, step.out[0]).get(), to.bytes));
@@ -180,14 +197,14 @@ class Runner {
 
   // Runs a sequence on the slots `in` from `at` on, and puts its results in `out`.
   Status call(uint32_t number, const std::vector<uint32_t>& in, size_t at, const std::vector<uint32_t>& out,
-              Frame& frame) {
+              Frame& frame, Who who) {
     const Sequence& sequence = plan_.sequences[number];
     Frame inner(sequence, count_);
-    for (uint32_t p = 0; p < count_; ++p)
+    for (uint32_t p : who)
       for (size_t i = 0; i < sequence.arguments.size(); ++i)
         inner.at(p, sequence.arguments[i]) = frame.at(p, in[at + i]);
-    COLLET_TRY(steps(sequence, inner, false));
-    for (uint32_t p = 0; p < count_; ++p)
+    COLLET_TRY(steps(sequence, inner, who, false));
+    for (uint32_t p : who)
       for (size_t i = 0; i < out.size(); ++i) frame.at(p, out[i]) = inner.at(p, sequence.results[i]);
     return ok_status();
   }
@@ -205,64 +222,79 @@ class Runner {
     return memory->pool->backend().copy({&region, 1});
   }
 
-  // The decision, on which all participants that run in step must agree.
-  Status decide(Frame& frame, uint32_t slot, uint32_t bytes, int32_t& out) {
-    for (uint32_t p = 0; p < count_; ++p) {
-      int32_t mine = 0;
-      COLLET_TRY(read(frame.at(p, slot), &mine, bytes));
-      if (p > 0 && mine != out)
+  // Each participant's decision. Those that are launched together must agree.
+  using Choices = Small<int32_t, 16>;
+  Status decide(Frame& frame, uint32_t slot, uint32_t bytes, Who who, Choices& out) {
+    out.assign(who.size(), 0);
+    for (size_t k = 0; k < who.size(); ++k) {
+      COLLET_TRY(read(frame.at(who[k], slot), &out[k], bytes));
+      if (core_.together && out[k] != out[0])
         return unimplemented("participants take different ways through control flow, which the runtime runs for all");
-      out = mine;
     }
     return ok_status();
   }
 
-  Status while_loop(const Step& step, Frame& frame) {
+  Status while_loop(const Step& step, Frame& frame, Who who) {
     const Sequence& condition = plan_.sequences[step.sequence[0]];
     const Sequence& body = plan_.sequences[step.sequence[1]];
     const size_t n = step.in.size();
     Small<MemoryRef, 16> state(n * count_);
-    for (uint32_t p = 0; p < count_; ++p)
+    for (uint32_t p : who)
       for (size_t i = 0; i < n; ++i) state[p * n + i] = frame.at(p, step.in[i]);
+    Small<uint32_t, 16> still(who.begin(), who.end());
+    Choices again;
     while (true) {
-      int32_t again = 0;
+      const Who now{still.data(), still.size()};
       {
         Frame inner(condition, count_);
-        for (uint32_t p = 0; p < count_; ++p)
+        for (uint32_t p : now)
           for (size_t i = 0; i < n; ++i) inner.at(p, condition.arguments[i]) = state[p * n + i];
-        COLLET_TRY(steps(condition, inner, false));
-        COLLET_TRY(decide(inner, condition.results[0], 1, again));
+        COLLET_TRY(steps(condition, inner, now, false));
+        COLLET_TRY(decide(inner, condition.results[0], 1, now, again));
       }
-      if (!again) break;
+      size_t kept = 0;
+      for (size_t k = 0; k < still.size(); ++k)
+        if (again[k]) still[kept++] = still[k];
+      still.resize(kept);
+      if (kept == 0) break;
+      const Who going{still.data(), still.size()};
       Frame inner(body, count_);
-      for (uint32_t p = 0; p < count_; ++p)
+      for (uint32_t p : going)
         for (size_t i = 0; i < n; ++i) inner.at(p, body.arguments[i]) = std::move(state[p * n + i]);
-      COLLET_TRY(steps(body, inner, false));
-      for (uint32_t p = 0; p < count_; ++p)
+      COLLET_TRY(steps(body, inner, going, false));
+      for (uint32_t p : going)
         for (size_t i = 0; i < n; ++i) state[p * n + i] = inner.at(p, body.results[i]);
     }
-    for (uint32_t p = 0; p < count_; ++p)
+    for (uint32_t p : who)
       for (size_t i = 0; i < n; ++i) frame.at(p, step.out[i]) = std::move(state[p * n + i]);
     return ok_status();
   }
 
-  Status conditional(const Step& step, Frame& frame) {
-    int32_t choice = 0;
-    COLLET_TRY(decide(frame, step.in[0], step.choice_bytes, choice));
+  Status conditional(const Step& step, Frame& frame, Who who) {
+    Choices choices;
+    COLLET_TRY(decide(frame, step.in[0], step.choice_bytes, who, choices));
     const auto branches = static_cast<int32_t>(step.sequence.size());
-    if (step.choice_bytes == 1)
-      choice = choice ? 0 : 1;  // the first branch is that of true
-    else if (choice < 0 || choice >= branches)
-      choice = branches - 1;
     size_t at = 1;
-    for (int32_t b = 0; b < choice; ++b) at += plan_.sequences[step.sequence[static_cast<size_t>(b)]].arguments.size();
-    return call(step.sequence[static_cast<size_t>(choice)], step.in, at, step.out, frame);
+    for (int32_t b = 0; b < branches; ++b) {
+      Small<uint32_t, 16> mine;
+      for (size_t k = 0; k < who.size(); ++k) {
+        int32_t choice = choices[k];
+        if (step.choice_bytes == 1)
+          choice = choice ? 0 : 1;  // the first branch is that of true
+        else if (choice < 0 || choice >= branches)
+          choice = branches - 1;
+        if (choice == b) mine.push_back(who[k]);
+      }
+      const uint32_t number = step.sequence[static_cast<size_t>(b)];
+      if (!mine.empty()) COLLET_TRY(call(number, step.in, at, step.out, frame, {mine.data(), mine.size()}));
+      at += plan_.sequences[number].arguments.size();
+    }
+    return ok_status();
   }
 
-  Status own_number(const Sequence& sequence, const Step& step, Frame& frame) {
-    for (uint32_t p = 0; p < count_; ++p) {
-      const uint32_t number = first_ + p;
-      uint32_t value = step.kind == Step::Kind::ReplicaId ? number / core_.partitions : number % core_.partitions;
+  Status own_number(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
+    for (uint32_t p : who) {
+      uint32_t value = step.kind == Step::Kind::ReplicaId ? p / core_.partitions : p % core_.partitions;
       COLLET_TRY(allocate(sequence, frame, p, step.out[0]));
       collet_copy_region region{};
       region.from.host = &value;
@@ -273,20 +305,60 @@ class Runner {
     return ok_status();
   }
 
+  // The value in a slot: where it lies if the host sees it, else a copy.
+  Expected<hlo::Literal> fetch(const MemoryRef& memory, const hlo::Shape& shape) {
+    if (!memory) return hlo::Literal::zeros(shape);
+    if (memory->host) return hlo::Literal::borrow(shape, memory->host);
+    hlo::Literal out = hlo::Literal::uninitialized(shape);
+    COLLET_TRY(read(memory, out.mutable_bytes(), static_cast<uint64_t>(out.byte_size())));
+    return out;
+  }
+
+  Status collective(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
+    const hlo::Instruction& instr = (*core_.module)[step.instr];
+    std::vector<hlo::Shape> shapes;
+    for (hlo::InstrId id : instr.operands) hlo::append_leaf_shapes((*core_.module)[id].shape, shapes);
+    std::vector<std::vector<hlo::Literal>> operands(who.size());
+    for (size_t k = 0; k < who.size(); ++k)
+      for (size_t i = 0; i < shapes.size(); ++i) {
+        COLLET_ASSIGN(hlo::Literal value, fetch(frame.at(who[k], step.in[i]), shapes[i]));
+        operands[k].push_back(std::move(value));
+      }
+    COLLET_ASSIGN(const auto results,
+                  run_collective(*core_.module, instr, {core_.replicas, core_.partitions, who}, std::move(operands)));
+    for (size_t k = 0; k < who.size(); ++k) {
+      Small<collet_copy_region, 4> regions;
+      for (size_t i = 0; i < step.out.size(); ++i) {
+        const uint64_t bytes = sequence.slots[step.out[i]].bytes;
+        if (bytes == 0) continue;
+        if (i >= results[k].size() || static_cast<uint64_t>(results[k][i].byte_size()) != bytes)
+          return internal_error("'" + std::string(instr.name) + "' gives another shape than it states");
+        COLLET_TRY(allocate(sequence, frame, who[k], step.out[i]));
+        collet_copy_region region{};
+        region.from.host = const_cast<uint8_t*>(results[k][i].bytes());  // only read
+        region.to.buffer = frame.at(who[k], step.out[i])->handle;
+        region.bytes = bytes;
+        regions.push_back(region);
+      }
+      if (!regions.empty())
+        COLLET_TRY(
+            of_participant(device(who[k], Side::Device).backend().copy({regions.data(), regions.size()}), who[k]));
+    }
+    return ok_status();
+  }
+
   Client& client_;
   const ExecutableCore& core_;
   const Plan& plan_;
   uint64_t run_id_;
-  uint32_t first_, count_;
+  uint32_t count_;
   std::span<const uint8_t> donated_;
 };
 
 }  // namespace
 
 Status run_plan(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory) {
-  if (core.together) return Runner(client, core, run_id, 0, core.participants()).run(memory);
-  for (uint32_t p = 0; p < core.participants(); ++p) COLLET_TRY(Runner(client, core, run_id, p, 1).run(memory));
-  return ok_status();
+  return Runner(client, core, run_id).run(memory);
 }
 
 }  // namespace collet::runtime

@@ -599,18 +599,6 @@ ENTRY e {
   ASSERT_EQ(out.size(), 2u) << failure.message;
   EXPECT_THAT(download<uint32_t>(out[0]), ElementsAre(40));
   EXPECT_THAT(download<uint32_t>(out[1]), ElementsAre(41));
-  EXPECT_FALSE(compile(client.get(), R"(HloModule r, replica_count=2
-sum {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT s = f32[] add(a, b)
-}
-ENTRY e {
-  x = f32[2] parameter(0)
-  ROOT s = f32[2] all-reduce(x), replica_groups={}, to_apply=sum
-})"));
-  EXPECT_EQ(failure.code, COLLET_UNIMPLEMENTED);
-  EXPECT_THAT(failure.message, HasSubstr("all-reduce"));
 }
 
 TEST_F(Runtime, ManyThreadsCompileAndRun) {

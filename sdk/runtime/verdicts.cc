@@ -6,6 +6,23 @@
 namespace collet::runtime {
 namespace {
 
+// It means something only among the others of a run.
+bool concerns_others(hlo::Op op) {
+  return op_info(op).op_class == hlo::OpClass::COMMUNICATION || op == hlo::Op::REPLICA_ID ||
+         op == hlo::Op::PARTITION_ID;
+}
+
+bool holds_what_concerns_others(const collet_program* p, const collet_op& op) {
+  for (uint32_t r = 0; r < op.regions.count; ++r) {
+    const collet_region* region = collet_region_at(p, op.regions.first + r);
+    for (uint32_t i = 0; i < region->ops.count; ++i) {
+      const collet_op* inner = collet_op_at(p, region->ops.first + i);
+      if (concerns_others(static_cast<hlo::Op>(inner->opcode)) || holds_what_concerns_others(p, *inner)) return true;
+    }
+  }
+  return false;
+}
+
 // Why the device cannot take the op, whatever it would say; empty when it may be asked.
 std::string refusal(const Backend& backend, const DeviceFacts& facts, const collet_program* p, const collet_op& op,
                     bool alone) {
@@ -15,9 +32,8 @@ std::string refusal(const Backend& backend, const DeviceFacts& facts, const coll
   if (is_control_flow(code) && !facts.has(COLLET_TRAIT_CONTROL_FLOW)) return "the device runs no control flow";
   if (info.op_class == hlo::OpClass::COMMUNICATION && !facts.has(COLLET_TRAIT_COLLECTIVES))
     return "the device has no collectives";
-  const bool concerns_others =
-      info.op_class == hlo::OpClass::COMMUNICATION || code == hlo::Op::REPLICA_ID || code == hlo::Op::PARTITION_ID;
-  if (alone && concerns_others) return "each participant runs on its own here";
+  if (alone && (concerns_others(code) || holds_what_concerns_others(p, op)))
+    return "each participant runs on its own here";
   const uint32_t needed = info.has(COLLET_OP_MOVES) || code == hlo::Op::CONSTANT || code == hlo::Op::IOTA
                               ? uint32_t{COLLET_MAY_MOVE}
                               : uint32_t{COLLET_MAY_COMPUTE};

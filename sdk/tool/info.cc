@@ -93,6 +93,7 @@ std::vector<std::string_view> trait_names(uint32_t traits) {
       {COLLET_TRAIT_COLLECTIVES, "collectives"},
       {COLLET_TRAIT_FLUSHES_DENORMALS, "flushes denormals"},
       {COLLET_TRAIT_VIRTUAL, "virtual"},
+      {COLLET_TRAIT_SHARED_CODE, "shared code"},
   };
   std::vector<std::string_view> names;
   for (const auto& [bit, name] : kNames) {

@@ -113,7 +113,9 @@ enum {
   COLLET_TRAIT_CONTROL_FLOW = 4,   /**< while, conditional and call may stand in a program; else the SDK runs them */
   COLLET_TRAIT_COLLECTIVES = 8,    /**< collectives may stand in a program of several participants */
   COLLET_TRAIT_FLUSHES_DENORMALS = 16, /**< tested accordingly */
-  COLLET_TRAIT_VIRTUAL = 32            /**< no hardware behind it: compile, do not execute */
+  COLLET_TRAIT_VIRTUAL = 32,           /**< no hardware behind it: compile, do not execute */
+  COLLET_TRAIT_SHARED_CODE = 64 /**< an executable of one participant may be launched on any device of the instance with
+                                     the same fingerprint, not only on the one of its assignment */
 };
 
 /** What device_info says: immutable. Arrays and strings live as long as the instance. */

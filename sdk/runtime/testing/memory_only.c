@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct collet_backend_instance {
-  int unused;
+  uint32_t devices;
 };
 
 static collet_status fail(struct collet_error* error, collet_status code, const char* message) {
@@ -17,25 +17,26 @@ static collet_status fail(struct collet_error* error, collet_status code, const 
 
 static collet_status open_backend(const struct collet_open_options* options, collet_backend_instance** out,
                                   struct collet_instance_info* info, struct collet_error* error) {
-  static struct collet_backend_instance instance;
   if (options->pairs) return fail(error, COLLET_INVALID_ARGUMENT, "memory_only has no options");
+  collet_backend_instance* instance = malloc(sizeof *instance);
+  if (!instance) return fail(error, COLLET_RESOURCE_EXHAUSTED, "out of memory");
+  instance->devices = options->device_count ? options->device_count : 1;
   info->opset = COLLET_OPSET;
-  info->device_count = 1;
+  info->device_count = instance->devices;
   info->name = "memory_only";
   info->version = "1";
-  *out = &instance;
+  *out = instance;
   return COLLET_OK;
 }
 
 static void close_backend(collet_backend_instance* instance) {
-  (void)instance;
+  free(instance);
 }
 
 static collet_status device_info(collet_backend_instance* instance, uint32_t device, struct collet_device_info* info,
                                  struct collet_error* error) {
   static const struct collet_memory_space space = {0, 64, COLLET_SPACE_DEFAULT, "device", {0, 0}};
-  (void)instance;
-  if (device != 0) return fail(error, COLLET_NOT_FOUND, "there is one device");
+  if (device >= instance->devices) return fail(error, COLLET_NOT_FOUND, "there is no such device");
   info->kind = "Memory";
   info->fingerprint = "memory_only";
   info->spaces = &space;

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/runtime/collective.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "hlo/eval/evaluator.h"
+#include "hlo/ops/evaluate.h"
+
+namespace collet::runtime {
+namespace {
+
+using hlo::Instruction;
+using hlo::Literal;
+using hlo::Op;
+using hlo::Shape;
+
+// The value of `shape` whose leaves begin at `at`.
+Literal assemble(const Shape& shape, std::span<const Literal> leaves, size_t& at) {
+  if (!shape.is_tuple()) return at < leaves.size() ? leaves[at++] : Literal();
+  std::vector<Literal> elements;
+  for (const Shape& element : shape.elements()) elements.push_back(assemble(element, leaves, at));
+  return Literal::tuple(std::move(elements));
+}
+
+// One participant's view while it takes its part. Everybody's operands lie ready, so nobody waits.
+class Member : public hlo::EvalContext {
+ public:
+  Member(const hlo::Module& module, const Gathering& gathering, const std::vector<std::vector<Literal>>& operands,
+         uint32_t number)
+      : module_(module), gathering_(gathering), operands_(operands), number_(number) {}
+
+  int64_t replica() const override { return number_ / gathering_.partitions; }
+  int64_t partition() const override { return number_ % gathering_.partitions; }
+  int64_t replica_count() const override { return gathering_.replicas; }
+  int64_t partition_count() const override { return gathering_.partitions; }
+
+  Expected<std::vector<std::vector<Literal>>> exchange(const Instruction& instr, std::span<const int64_t> group,
+                                                       std::span<const Literal>) override {
+    group_.assign(group.begin(), group.end());
+    std::vector<std::vector<Literal>> out;
+    for (int64_t id : group) {
+      const auto it = std::lower_bound(gathering_.present.begin(), gathering_.present.end(), id);
+      if (it == gathering_.present.end() || *it != id)
+        return failed_precondition("'" + std::string(instr.name) + "' (" + std::string(op_info(instr.op).text) +
+                                   "): participant " + std::to_string(number_) + " waits for participant " +
+                                   std::to_string(id) + ", which takes another way through control flow");
+      out.push_back(operands_[static_cast<size_t>(it - gathering_.present.begin())]);
+    }
+    return out;
+  }
+
+  Expected<Literal> call(hlo::CompId computation, std::span<Literal> arguments) override {
+    return hlo::Evaluator(module_).run_computation(computation, {arguments.begin(), arguments.end()});
+  }
+  std::pair<uint64_t, uint64_t> next_rng_state(uint64_t) override { return {0, 0}; }
+
+  /// With whom it exchanged; empty before, and where it was alone.
+  const std::vector<int64_t>& group() const { return group_; }
+
+ private:
+  const hlo::Module& module_;
+  const Gathering& gathering_;
+  const std::vector<std::vector<Literal>>& operands_;
+  uint32_t number_;
+  std::vector<int64_t> group_;
+};
+
+}  // namespace
+
+bool is_collective(Op op) {
+  switch (op) {
+    case Op::ALL_GATHER:
+    case Op::ALL_GATHER_START:
+    case Op::ALL_GATHER_DONE:
+    case Op::ALL_REDUCE:
+    case Op::ALL_REDUCE_START:
+    case Op::ALL_REDUCE_DONE:
+    case Op::ALL_TO_ALL:
+    case Op::COLLECTIVE_BROADCAST:
+    case Op::COLLECTIVE_PERMUTE:
+    case Op::COLLECTIVE_PERMUTE_START:
+    case Op::COLLECTIVE_PERMUTE_DONE:
+    case Op::RAGGED_ALL_TO_ALL:
+    case Op::REDUCE_SCATTER:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Expected<std::vector<std::vector<Literal>>> run_collective(const hlo::Module& module, const Instruction& instr,
+                                                           const Gathering& gathering,
+                                                           std::vector<std::vector<Literal>> operands) {
+  // Back from leaves to operands.
+  for (std::vector<Literal>& mine : operands) {
+    std::vector<Literal> whole;
+    size_t at = 0;
+    for (hlo::InstrId id : instr.operands) whole.push_back(assemble(module[id].shape, mine, at));
+    mine = std::move(whole);
+  }
+  // What a group has summed is the same for all of its members.
+  const bool shared = instr.op == Op::ALL_REDUCE || instr.op == Op::ALL_REDUCE_START;
+  std::vector<std::vector<Literal>> out(gathering.present.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!out[i].empty()) continue;
+    Member member(module, gathering, operands, gathering.present[i]);
+    std::vector<Literal> mine = operands[i];
+    auto value = hlo::evaluate({module, instr, mine, member});
+    if (!value.ok()) return value.status();
+    out[i] = hlo::flatten(*value);
+    if (!shared) continue;
+    for (int64_t other : member.group()) {
+      const auto it = std::lower_bound(gathering.present.begin(), gathering.present.end(), other);
+      const auto at = static_cast<size_t>(it - gathering.present.begin());
+      if (at != i) out[at] = out[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace collet::runtime
