@@ -9,6 +9,11 @@
 #include "sdk/pjrt/event.h"
 
 namespace collet::pjrt {
+
+PJRT_Error* deleted_error() {
+  return failed_precondition("the buffer was deleted or donated");
+}
+
 namespace {
 
 PJRT_Error* place_of(PJRT_Device* device, PJRT_Memory* memory, Memory*& out) {
@@ -20,10 +25,6 @@ PJRT_Error* place_of(PJRT_Device* device, PJRT_Memory* memory, Memory*& out) {
     return invalid_argument("neither a device nor a memory is named");
   }
   return nullptr;
-}
-
-PJRT_Error* deleted_error() {
-  return failed_precondition("the buffer was deleted or donated");
 }
 
 // Keeps the moment at which the host's data are no longer needed.
@@ -306,25 +307,109 @@ PJRT_Error* call(PJRT_Buffer_DecreaseExternalReferenceCount_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Client_CreateUninitializedBuffer_Args& args) {
-  PJRT_Client_BufferFromHostBuffer_Args from{};
-  const uint64_t bytes_each = collet_type_bytes(to_collet(args.shape_element_type));
-  uint64_t bytes = bytes_each;
-  for (size_t d = 0; d < args.shape_num_dims; ++d)
-    if (args.shape_dims[d] < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(args.shape_dims[d]), &bytes))
-      return invalid_argument("the array is too large");
-  const std::vector<char> zeros(bytes + 1);
-  from.client = args.client;
-  from.data = zeros.data();
-  from.type = args.shape_element_type;
-  from.dims = args.shape_dims;
-  from.num_dims = args.shape_num_dims;
-  from.device = args.device;
-  from.memory = args.memory;
-  from.device_layout = args.shape_layout;
-  COLLET_PJRT_CHECK(call(from));
-  delete from.done_with_host_buffer;
-  args.buffer = from.buffer;
+  Memory* memory = nullptr;
+  COLLET_PJRT_CHECK(place_of(args.device, args.memory, memory));
+  collet_buffer* handle = nullptr;
+  COLLET_PJRT_CHECK(promise(*memory, args.shape_element_type, args.shape_dims, args.shape_num_dims, handle));
+  auto buffer = std::make_unique<PJRT_Buffer>(handle, memory);
+  COLLET_PJRT_TRY(collet_buffer_fulfil(handle, nullptr, &failure));
+  args.buffer = buffer.release();
   return nullptr;
+}
+
+namespace {
+
+// Memory of somebody else that a buffer looks at, and how to say that it no longer does.
+struct View {
+  void* data;
+  void (*on_delete)(void* data, void* user);
+  void* user;
+};
+
+void end_view(void* user) {
+  const std::unique_ptr<View> view(static_cast<View*>(user));
+  if (view->on_delete) view->on_delete(view->data, view->user);
+}
+
+// Whether pointers into a memory are the host's too. Asked once.
+PJRT_Error* check_host_sees(Memory& memory) {
+  std::call_once(memory.asked_host, [&] {
+    const char byte = 0;
+    collet_host_array array{};
+    array.struct_size = sizeof array;
+    array.element = COLLET_TYPE_U8;
+    array.data = &byte;
+    collet_buffer* probe = nullptr;
+    if (collet_buffer_from_host(memory.device->client->handle, memory.device->number, memory.space, &array, &probe,
+                                nullptr) != COLLET_OK)
+      return;
+    memory.host_sees = collet_buffer_host_pointer(probe) != nullptr;
+    collet_buffer_release(probe);
+  });
+  return memory.host_sees ? nullptr : unimplemented("the host does not see this memory, so no view of it can be made");
+}
+
+PJRT_Error* view_of(Memory& memory, uint32_t element, const int64_t* dims, size_t rank, const View& what,
+                    PJRT_Buffer*& out) {
+  COLLET_PJRT_CHECK(check_host_sees(memory));
+  auto view = std::make_unique<View>(what);
+  collet_host_array array{};
+  array.struct_size = sizeof array;
+  array.element = element;
+  array.dims = dims;
+  array.rank = static_cast<uint32_t>(rank);
+  array.data = view->data;
+  array.semantics = COLLET_HOST_ZERO_COPY;
+  array.user = view.get();
+  array.done = end_view;
+  collet_buffer* handle = nullptr;
+  COLLET_PJRT_TRY(collet_buffer_from_host(memory.device->client->handle, memory.device->number, memory.space, &array,
+                                          &handle, &failure));
+  (void)view.release();  // end_view has it now
+  out = new PJRT_Buffer(handle, &memory);
+  return nullptr;
+}
+
+}  // namespace
+
+PJRT_Error* call(PJRT_Client_CreateViewOfDeviceBuffer_Args& args) {
+  Memory* memory = nullptr;
+  COLLET_PJRT_CHECK(place_of(args.device, args.memory, memory));
+  const uint32_t element = to_collet(args.element_type);
+  if (element == COLLET_TYPE_INVALID)
+    return unimplemented("element type " + std::to_string(args.element_type) + " is not supported");
+  if (args.num_dims > kMaxRank) return invalid_argument("an array of rank " + std::to_string(args.num_dims));
+  bool usual = true;
+  COLLET_PJRT_CHECK(check_layout(args.layout, {element, static_cast<uint32_t>(args.num_dims), args.dims}, usual));
+  if (!usual) return unimplemented("arrays on the device are row-major; another layout was asked for");
+  return view_of(*memory, element, args.dims, args.num_dims,
+                 {args.device_buffer_ptr, args.on_delete_callback, args.on_delete_callback_arg}, args.buffer);
+}
+
+PJRT_Error* call(PJRT_Buffer_Bitcast_Args& args) {
+  PJRT_Buffer& buffer = *args.buffer;
+  if (buffer.is_deleted()) return deleted_error();
+  const uint32_t element = to_collet(args.element_type);
+  if (element == COLLET_TYPE_INVALID)
+    return unimplemented("element type " + std::to_string(args.element_type) + " is not supported");
+  if (args.num_dims > kMaxRank) return invalid_argument("an array of rank " + std::to_string(args.num_dims));
+  uint64_t bytes = collet_type_bytes(element);
+  for (size_t d = 0; d < args.num_dims; ++d) bytes *= static_cast<uint64_t>(args.dims[d]);
+  if (bytes != collet_buffer_bytes(buffer.handle))
+    return invalid_argument("the array has " + std::to_string(collet_buffer_bytes(buffer.handle)) + " bytes, not " +
+                            std::to_string(bytes));
+  collet_event* ready = collet_buffer_ready(buffer.handle);
+  collet_error waited{};
+  const collet_status status = collet_event_wait(ready, &waited);
+  collet_event_release(ready);
+  if (status != COLLET_OK) return from_collet(status, waited.message);
+  const auto release = [](void*, void* user) { collet_buffer_release(static_cast<collet_buffer*>(user)); };
+  collet_buffer_retain(buffer.handle);
+  void* data = const_cast<void*>(collet_buffer_host_pointer(buffer.handle));
+  PJRT_Error* error =
+      view_of(*buffer.memory, element, args.dims, args.num_dims, {data, release, buffer.handle}, args.out_buffer);
+  if (error) collet_buffer_release(buffer.handle);
+  return error;
 }
 
 }  // namespace collet::pjrt

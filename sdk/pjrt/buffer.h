@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "sdk/pjrt/client.h"
+#include "sdk/pjrt/error.h"
 
 /// An array in a memory of a device. Owns a reference of libcollet's buffer.
 struct PJRT_Buffer {
@@ -23,5 +24,17 @@ struct PJRT_Buffer {
   PJRT_Buffer& operator=(const PJRT_Buffer&) = delete;
   ~PJRT_Buffer() { collet_buffer_release(handle); }
 
+  /// Deleted or donated.
   bool is_deleted() const { return deleted || collet_buffer_is_deleted(handle); }
 };
+
+namespace collet::pjrt {
+
+/// The error for a buffer that is no longer there.
+PJRT_Error* deleted_error();
+/// A buffer that gets its contents later: the caller's reference.
+PJRT_Error* promise(Memory& memory, PJRT_Buffer_Type element, const int64_t* dims, size_t rank, collet_buffer*& out);
+/// Breaks the promise.
+PJRT_Error* fail_promise(collet_buffer* buffer, PJRT_Error_Code code, const char* message, size_t size);
+
+}  // namespace collet::pjrt

@@ -45,6 +45,8 @@ struct Memory : PJRT_Memory {
   };
   std::mutex mutex;
   std::map<const void*, UserData> user_data;
+  std::once_flag asked_host;
+  bool host_sees = false;  ///< once asked_host has been called
 
   Memory(PJRT_Device* device, uint32_t space, int id, const char* kind);
   Memory(const Memory&) = delete;

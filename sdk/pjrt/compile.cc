@@ -102,6 +102,13 @@ PJRT_Error* describe(Compiled& c) {
   for (const uint32_t d : c.options.assignment) c.devices.push_back(c.client->devices[d]);
   const std::string& kind = c.devices[0]->default_memory->kind;
   for (uint32_t i = 0; i < facts.result_count; ++i) {
+    const uint32_t space = collet_executable_result_space(c.handle, i);
+    for (PJRT_Device* d : c.devices) {
+      if (space >= d->owned.size()) return make_error(PJRT_Error_Code_INTERNAL, "a result in no memory of its device");
+      c.output_memories.push_back(d->owned[space].get());
+    }
+    c.output_kinds.push_back(c.output_memories.back()->kind.c_str());
+    c.output_kind_sizes.push_back(c.output_memories.back()->kind.size());
     const collet_array_type type = collet_executable_result(c.handle, i);
     c.output_types.push_back(from_collet(type.element));
     c.output_dims.insert(c.output_dims.end(), type.dims, type.dims + type.rank);
@@ -110,8 +117,6 @@ PJRT_Error* describe(Compiled& c) {
   }
   for (uint32_t i = 0; i < facts.argument_count; ++i)
     c.parameter_layouts.push_back(row_major(collet_executable_argument(c.handle, i).rank));
-  c.output_kinds.assign(facts.result_count, kind.c_str());
-  c.output_kind_sizes.assign(facts.result_count, kind.size());
   c.parameter_kinds.assign(facts.argument_count, kind.c_str());
   c.parameter_kind_sizes.assign(facts.argument_count, kind.size());
   for (uint32_t r = 0; r < c.options.replicas; ++r)
@@ -120,9 +125,10 @@ PJRT_Error* describe(Compiled& c) {
       c.logical_ids.push_back(static_cast<int>(p));
     }
   c.assignment = write_assignment(c.options);
+  c.code_bytes = facts.code_bytes;
+  c.costs.push_back(cost("flops", static_cast<double>(facts.flops)));
   if (facts.traffic_bytes) c.costs.push_back(cost("bytes accessed", static_cast<double>(facts.traffic_bytes)));
   c.fingerprint = fingerprint_of(c);
-  c.name = "main_" + c.fingerprint.substr(0, 8);
   return nullptr;
 }
 
@@ -149,6 +155,7 @@ PJRT_Error* compile(PJRT_Client& client, std::string_view format, std::string_vi
   request.assignment_count = static_cast<uint32_t>(c->options.assignment.size());
   request.assignment = c->options.assignment.data();
   COLLET_PJRT_TRY(collet_compile(client.handle, module.handle, &request, &c->handle, &failure));
+  c->name = collet_module_name(module.handle);
   COLLET_PJRT_CHECK(describe(*c));
   out = std::move(c);
   return nullptr;

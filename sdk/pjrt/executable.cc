@@ -65,7 +65,8 @@ PJRT_Error* call(PJRT_Executable_NumOutputs_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args& args) {
-  args.size_in_bytes = -1;
+  const uint64_t bytes = args.executable->program->code_bytes;
+  args.size_in_bytes = bytes ? static_cast<int64_t>(bytes) : -1;
   return nullptr;
 }
 
@@ -178,10 +179,11 @@ PJRT_Error* call(PJRT_Executable_GetCompiledMemoryStats_Args& args) {
     if (collet_executable_donates(c.handle, i)) shared += bytes;
   }
   for (uint32_t i = 0; i < facts.result_count; ++i) out += dense_bytes(collet_executable_result(c.handle, i));
+  args.generated_code_size_in_bytes = static_cast<int64_t>(c.code_bytes);
   args.argument_size_in_bytes = static_cast<int64_t>(in);
   args.output_size_in_bytes = static_cast<int64_t>(out);
   args.alias_size_in_bytes = static_cast<int64_t>(std::min(shared, out));
-  args.temp_size_in_bytes = static_cast<int64_t>(facts.workspace_bytes);
+  args.temp_size_in_bytes = static_cast<int64_t>(facts.workspace_bytes + facts.resident_bytes);
   args.peak_memory_in_bytes =
       args.argument_size_in_bytes + args.output_size_in_bytes - args.alias_size_in_bytes + args.temp_size_in_bytes;
   args.total_size_in_bytes = args.peak_memory_in_bytes;

@@ -27,9 +27,11 @@ struct Compiled {
   std::string assignment;  ///< DeviceAssignmentProto
 
   uint32_t arguments = 0;
+  uint64_t code_bytes = 0;  ///< 0: unknown
   std::vector<PJRT_Buffer_Type> output_types;
   std::vector<int64_t> output_dims;
   std::vector<size_t> output_ranks;
+  std::vector<Memory*> output_memories;  ///< of result i on participant p: i * devices + p
   std::vector<const char*> output_kinds;
   std::vector<size_t> output_kind_sizes;
   std::vector<const char*> parameter_kinds;

@@ -111,14 +111,16 @@ PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
   run.struct_size = sizeof run;
   run.non_donatable = kept.data();
   run.non_donatable_count = static_cast<uint32_t>(kept.size());
-  run.synchronous = results == 0;  // no result to wait for
+  collet_event* done = nullptr;
+  if (args.device_complete_events) run.out_done = &done;
   COLLET_PJRT_TRY(collet_execute(c.handle, &run, arguments.data(), made.data(), &failure));
 
   for (size_t d = 0; d < devices; ++d) {
-    Memory* memory = c.devices[d]->default_memory;
-    for (size_t i = 0; i < results; ++i) args.output_lists[d][i] = new PJRT_Buffer(made[d * results + i], memory);
-    if (args.device_complete_events)
-      args.device_complete_events[d] = results ? event_of(collet_buffer_ready(made[d * results])) : ready_event();
+    for (size_t i = 0; i < results; ++i)
+      args.output_lists[d][i] = new PJRT_Buffer(made[d * results + i], c.output_memories[i * devices + d]);
+    if (!args.device_complete_events) continue;
+    if (d) collet_event_retain(done);
+    args.device_complete_events[d] = event_of(done);
   }
   return nullptr;
 }

@@ -145,6 +145,13 @@ class Plugin : public testing::Test {
     return error;
   }
 
+  PJRT_Memory* memory() {
+    auto args = args_of<PJRT_Device_DefaultMemory_Args>();
+    args.device = device;
+    expect_ok(api()->PJRT_Device_DefaultMemory(&args));
+    return args.memory;
+  }
+
   PJRT_Client* client = nullptr;
   PJRT_Device* device = nullptr;
 };
@@ -285,6 +292,207 @@ TEST_F(Plugin, AViewKeepsADeletedBuffersData) {
   expect_ok(api()->PJRT_Buffer_DecreaseExternalReferenceCount(&drop));
   EXPECT_EQ(outcome(api()->PJRT_Buffer_DecreaseExternalReferenceCount(&drop)).first, PJRT_Error_Code_INVALID_ARGUMENT);
   destroy(buffer);
+}
+
+TEST_F(Plugin, ArraysArriveInPieces) {
+  const int64_t dims[] = {4};
+  PJRT_ShapeSpec spec{};
+  spec.struct_size = sizeof spec;
+  spec.dims = dims;
+  spec.num_dims = 1;
+  spec.element_type = PJRT_Buffer_Type_F32;
+  auto create = args_of<PJRT_Client_CreateBuffersForAsyncHostToDevice_Args>();
+  create.client = client;
+  create.shape_specs = &spec;
+  create.num_shape_specs = 1;
+  create.memory = memory();
+  expect_ok(api()->PJRT_Client_CreateBuffersForAsyncHostToDevice(&create));
+  auto retrieve = args_of<PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args>();
+  retrieve.transfer_manager = create.transfer_manager;
+  expect_ok(api()->PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer(&retrieve));
+  PJRT_Buffer* buffer = retrieve.buffer_out;
+  retrieve.buffer_index = 1;
+  EXPECT_EQ(outcome(api()->PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer(&retrieve)).first,
+            PJRT_Error_Code_INVALID_ARGUMENT);
+  const float data[] = {1, 2, 3, 4};
+  auto transfer = args_of<PJRT_AsyncHostToDeviceTransferManager_TransferData_Args>();
+  transfer.transfer_manager = create.transfer_manager;
+  transfer.data = data + 2;
+  transfer.offset = 8;
+  transfer.transfer_size = 8;
+  expect_ok(api()->PJRT_AsyncHostToDeviceTransferManager_TransferData(&transfer));
+  await(transfer.done_with_h2d_transfer);
+  auto ready = args_of<PJRT_Buffer_ReadyEvent_Args>();
+  ready.buffer = buffer;
+  expect_ok(api()->PJRT_Buffer_ReadyEvent(&ready));
+  auto is_ready = args_of<PJRT_Event_IsReady_Args>();
+  is_ready.event = ready.event;
+  expect_ok(api()->PJRT_Event_IsReady(&is_ready));
+  EXPECT_FALSE(is_ready.is_ready);
+  transfer.data = data;
+  transfer.offset = 0;
+  transfer.is_last_transfer = true;
+  expect_ok(api()->PJRT_AsyncHostToDeviceTransferManager_TransferData(&transfer));
+  await(transfer.done_with_h2d_transfer);
+  await(ready.event);
+  EXPECT_EQ(download(buffer), (std::vector<float>{1, 2, 3, 4}));
+  destroy(buffer);
+  auto end = args_of<PJRT_AsyncHostToDeviceTransferManager_Destroy_Args>();
+  end.transfer_manager = create.transfer_manager;
+  expect_ok(api()->PJRT_AsyncHostToDeviceTransferManager_Destroy(&end));
+}
+
+TEST_F(Plugin, AliasesAreFulfilledAndErrorsArrive) {
+  const int64_t dims[] = {2};
+  auto alias = args_of<PJRT_Client_CreateAliasBuffer_Args>();
+  alias.client = client;
+  alias.memory = memory();
+  alias.shape_dims = dims;
+  alias.shape_num_dims = 1;
+  alias.shape_element_type = PJRT_Buffer_Type_F32;
+  expect_ok(api()->PJRT_Client_CreateAliasBuffer(&alias));
+  const float data[] = {5, 6};
+  PJRT_Buffer* source = upload(data, {2});
+  auto fulfil = args_of<PJRT_Client_FulfillAliasBuffer_Args>();
+  fulfil.client = client;
+  fulfil.buffer = source;
+  fulfil.fulfill_alias_buffer_cb = alias.fulfill_alias_buffer_cb;
+  expect_ok(api()->PJRT_Client_FulfillAliasBuffer(&fulfil));
+  EXPECT_EQ(download(alias.alias_buffer), (std::vector<float>{5, 6}));
+  destroy(alias.alias_buffer);
+  destroy(source);
+
+  auto broken = args_of<PJRT_Client_CreateErrorBuffer_Args>();
+  broken.client = client;
+  broken.memory = memory();
+  broken.shape_dims = dims;
+  broken.shape_num_dims = 1;
+  broken.shape_element_type = PJRT_Buffer_Type_F32;
+  broken.error_code = PJRT_Error_Code_DATA_LOSS;
+  broken.error_message = "gone";
+  broken.error_message_size = 4;
+  expect_ok(api()->PJRT_Client_CreateErrorBuffer(&broken));
+  auto ready = args_of<PJRT_Buffer_ReadyEvent_Args>();
+  ready.buffer = broken.buffer;
+  expect_ok(api()->PJRT_Buffer_ReadyEvent(&ready));
+  auto wait = args_of<PJRT_Event_Await_Args>();
+  wait.event = ready.event;
+  const auto [code, message] = outcome(api()->PJRT_Event_Await(&wait));
+  EXPECT_EQ(code, PJRT_Error_Code_DATA_LOSS);
+  EXPECT_NE(message.find("gone"), std::string::npos) << message;
+  auto free = args_of<PJRT_Event_Destroy_Args>();
+  free.event = ready.event;
+  expect_ok(api()->PJRT_Event_Destroy(&free));
+  destroy(broken.buffer);
+}
+
+TEST_F(Plugin, ViewsOfTheCallersMemoryEnd) {
+  alignas(64) static float data[16] = {1, 2};
+  static int ended;
+  ended = 0;
+  const int64_t dims[] = {16};
+  auto view = args_of<PJRT_Client_CreateViewOfDeviceBuffer_Args>();
+  view.client = client;
+  view.device = device;
+  view.device_buffer_ptr = data;
+  view.dims = dims;
+  view.num_dims = 1;
+  view.element_type = PJRT_Buffer_Type_F32;
+  view.on_delete_callback = [](void* where, void*) { ended += where == data; };
+  expect_ok(api()->PJRT_Client_CreateViewOfDeviceBuffer(&view));
+  EXPECT_EQ(download(view.buffer)[1], 2);
+  const int64_t halves[] = {4, 8};
+  auto cast = args_of<PJRT_Buffer_Bitcast_Args>();
+  cast.buffer = view.buffer;
+  cast.element_type = PJRT_Buffer_Type_S16;
+  cast.dims = halves;
+  cast.num_dims = 2;
+  expect_ok(api()->PJRT_Buffer_Bitcast(&cast));
+  destroy(view.buffer);
+  auto size = args_of<PJRT_Buffer_OnDeviceSizeInBytes_Args>();
+  size.buffer = cast.out_buffer;
+  expect_ok(api()->PJRT_Buffer_OnDeviceSizeInBytes(&size));
+  EXPECT_EQ(size.on_device_size_in_bytes, sizeof data);
+  EXPECT_EQ(reinterpret_cast<const uint16_t*>(download(cast.out_buffer).data())[1], 0x3F80);
+  cast.buffer = cast.out_buffer;
+  cast.num_dims = 1;
+  EXPECT_EQ(outcome(api()->PJRT_Buffer_Bitcast(&cast)).first, PJRT_Error_Code_INVALID_ARGUMENT);
+  destroy(cast.buffer);
+  EXPECT_EQ(ended, 1);
+}
+
+TEST_F(Plugin, DonationsAndReadsWaitForTheirCallbacks) {
+  const float data[] = {1, 2, 3};
+  PJRT_Buffer* buffer = upload(data, {3});
+  auto read = args_of<PJRT_Buffer_CopyRawToHostFuture_Args>();
+  read.buffer = buffer;
+  read.offset = 4;
+  read.transfer_size = 8;
+  expect_ok(api()->PJRT_Buffer_CopyRawToHostFuture(&read));
+  auto donate = args_of<PJRT_Buffer_DonateWithControlDependency_Args>();
+  donate.buffer = buffer;
+  expect_ok(api()->PJRT_Buffer_DonateWithControlDependency(&donate));
+  EXPECT_EQ(outcome(api()->PJRT_Buffer_DonateWithControlDependency(&donate)).first,
+            PJRT_Error_Code_FAILED_PRECONDITION);
+  float out[2] = {};
+  PJRT_Buffer_CopyRawToHostFuture_Callback_Args place{};
+  place.struct_size = sizeof place;
+  place.callback_data = read.callback_data;
+  place.dst = out;
+  read.future_ready_callback(&place);
+  await(read.event);
+  EXPECT_EQ(out[1], 3);
+  PJRT_Buffer_DonateWithControlDependency_Callback_Args come{};
+  come.struct_size = sizeof come;
+  come.callback_data = donate.callback_data;
+  donate.dependency_ready_callback(&come);
+  EXPECT_EQ(download(donate.out_buffer), (std::vector<float>{1, 2, 3}));
+  destroy(donate.out_buffer);
+  destroy(buffer);
+}
+
+TEST_F(Plugin, ExecutablesTellTheirCostAndComeBackFromBytes) {
+  PJRT_LoadedExecutable* loaded = nullptr;
+  expect_ok(compile(kDouble, "mlir", "", &loaded));
+  auto get = args_of<PJRT_LoadedExecutable_GetExecutable_Args>();
+  get.loaded_executable = loaded;
+  expect_ok(api()->PJRT_LoadedExecutable_GetExecutable(&get));
+  auto name = args_of<PJRT_Executable_Name_Args>();
+  name.executable = get.executable;
+  expect_ok(api()->PJRT_Executable_Name(&name));
+  EXPECT_EQ(std::string(name.executable_name, name.executable_name_size), "twice");
+  auto costs = args_of<PJRT_Executable_GetCostAnalysis_Args>();
+  costs.executable = get.executable;
+  expect_ok(api()->PJRT_Executable_GetCostAnalysis(&costs));
+  ASSERT_GE(costs.num_properties, 1u);
+  EXPECT_EQ(std::string(costs.properties[0].name, costs.properties[0].name_size), "flops");
+  EXPECT_EQ(costs.properties[0].float_value, 6);
+  auto memory_stats = args_of<PJRT_Executable_GetCompiledMemoryStats_Args>();
+  memory_stats.executable = get.executable;
+  expect_ok(api()->PJRT_Executable_GetCompiledMemoryStats(&memory_stats));
+  EXPECT_EQ(memory_stats.argument_size_in_bytes, 24);
+  EXPECT_EQ(memory_stats.output_size_in_bytes, 24);
+  auto serialize = args_of<PJRT_Executable_Serialize_Args>();
+  serialize.executable = get.executable;
+  expect_ok(api()->PJRT_Executable_Serialize(&serialize));
+  std::string bytes(serialize.serialized_bytes, serialize.serialized_bytes_size);
+  serialize.serialized_executable_deleter(serialize.serialized_executable);
+  auto load = args_of<PJRT_Executable_DeserializeAndLoad_Args>();
+  load.client = client;
+  load.serialized_executable = bytes.data();
+  load.serialized_executable_size = bytes.size();
+  expect_ok(api()->PJRT_Executable_DeserializeAndLoad(&load));
+  for (PJRT_LoadedExecutable* e : {loaded, load.loaded_executable}) {
+    auto free = args_of<PJRT_LoadedExecutable_Destroy_Args>();
+    free.executable = e;
+    expect_ok(api()->PJRT_LoadedExecutable_Destroy(&free));
+  }
+  bytes.resize(bytes.size() / 2);
+  load.serialized_executable_size = bytes.size();
+  EXPECT_NE(outcome(api()->PJRT_Executable_DeserializeAndLoad(&load)).first, PJRT_Error_Code_OK);
+  auto free = args_of<PJRT_Executable_Destroy_Args>();
+  free.executable = get.executable;
+  expect_ok(api()->PJRT_Executable_Destroy(&free));
 }
 
 TEST_F(Plugin, CallersEventsCallBackAfterTheirEnd) {
