@@ -55,11 +55,19 @@ void release(std::vector<collet_buffer*>& buffers) {
 
 }  // namespace
 
-Expected<Client> open_client(const std::string& backend, bool no_fallback) {
+Expected<Client> open_client(const std::string& backend, bool no_fallback, const BackendOptions& options_of_it) {
+  std::vector<const char*> keys, values;
+  for (const auto& [key, value] : options_of_it) {
+    keys.push_back(key.c_str());
+    values.push_back(value.c_str());
+  }
   collet_client_options options{};
   options.struct_size = sizeof options;
   options.backend = backend.empty() ? nullptr : backend.c_str();
   options.fallback = no_fallback ? "none" : nullptr;
+  options.keys = keys.data();
+  options.values = values.data();
+  options.pairs = static_cast<uint32_t>(keys.size());
   collet_client* client = nullptr;
   collet_error error{};
   if (const collet_status code = collet_client_open(&options, &client, &error)) return from_c(code, error, "open");

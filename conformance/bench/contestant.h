@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hlo/base/status.h"
@@ -16,7 +17,9 @@ struct ReleaseClient {
 };
 using Client = std::unique_ptr<collet_client, ReleaseClient>;
 
-Expected<Client> open_client(const std::string& backend, bool no_fallback);
+/// Options of a backend's own: names and values.
+using BackendOptions = std::vector<std::pair<std::string, std::string>>;
+Expected<Client> open_client(const std::string& backend, bool no_fallback, const BackendOptions& options);
 /// What the client calls its backend.
 std::string backend_name(collet_client* client);
 

@@ -84,17 +84,22 @@ void find_limit(Result& result, const Peak& peak) {
   result.limit_ns = std::max(moving, computing);
 }
 
-Result measure_case(const Case& which, collet_client* client, collet_client* other, const Report& report) {
+// Those who take part. The unfused one has a client of its own where the backend fuses by itself and can be told not to.
+struct Clients {
+  Client fused, unfused, other;
+};
+
+Result measure_case(const Case& which, const Clients& clients, const Report& report) {
   Result result;
   result.which = &which;
-  std::vector<Entrant> entrants(other ? 3 : 2);
+  std::vector<Entrant> entrants(clients.other ? 3 : 2);
   entrants[0].timing = &result.fused;
   entrants[1].timing = &result.unfused;
-  enter(entrants[0], client, which, true);
-  enter(entrants[1], client, which, false);
-  if (other) {
+  enter(entrants[0], clients.fused.get(), which, true);
+  enter(entrants[1], (clients.unfused ? clients.unfused : clients.fused).get(), which, false);
+  if (clients.other) {
     entrants[2].timing = &result.other;
-    enter(entrants[2], other, which, true);
+    enter(entrants[2], clients.other.get(), which, true);
   }
   result.agrees = agree(entrants);
   for (Entrant& entrant : entrants) {
@@ -117,6 +122,23 @@ Result measure_case(const Case& which, collet_client* client, collet_client* oth
   }
   for (Entrant& entrant : entrants) summarise(entrant);
   return result;
+}
+
+Expected<Clients> open_clients(const Request& request, Report& report) {
+  Clients clients;
+  COLLET_ASSIGN(clients.fused, open_client(request.backend, request.no_fallback, request.options));
+  report.backend = backend_name(clients.fused.get());
+  BackendOptions unfused = request.options;
+  unfused.emplace_back("fuse", "0");
+  if (Expected<Client> opened = open_client(request.backend, request.no_fallback, unfused); opened.ok()) {
+    clients.unfused = *std::move(opened);
+    report.told_not_to_fuse = true;
+  }
+  if (!request.against.empty()) {
+    COLLET_ASSIGN(clients.other, open_client(request.against, request.no_fallback, {}));
+    report.against = backend_name(clients.other.get());
+  }
+  return clients;
 }
 
 }  // namespace
@@ -142,13 +164,7 @@ Expected<Report> measure(const Request& request) {
     if (std::string(one.name).find(request.filter) != std::string::npos) chosen.push_back(&one);
   }
   if (chosen.empty()) return invalid_argument("no case has '" + request.filter + "' in its name");
-  COLLET_ASSIGN(const Client client, open_client(request.backend, request.no_fallback));
-  report.backend = backend_name(client.get());
-  Client other;
-  if (!request.against.empty()) {
-    COLLET_ASSIGN(other, open_client(request.against, request.no_fallback));
-    report.against = backend_name(other.get());
-  }
+  COLLET_ASSIGN(const Clients clients, open_clients(request, report));
   const auto say = [&](size_t done, const std::string& what) {
     if (request.progress) request.progress(done, chosen.size() + 1, what);
   };
@@ -156,7 +172,7 @@ Expected<Report> measure(const Request& request) {
   report.peak = measure_peak();
   for (size_t i = 0; i < chosen.size(); ++i) {
     say(i + 1, chosen[i]->name);
-    report.results.push_back(measure_case(*chosen[i], client.get(), other.get(), report));
+    report.results.push_back(measure_case(*chosen[i], clients, report));
   }
   say(chosen.size() + 1, "");
   return report;

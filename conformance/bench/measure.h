@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/bench/limits.h"
@@ -26,11 +27,12 @@ const std::vector<Case>& cases();
 
 /// What is compared.
 struct Request {
-  std::string backend = "cpu";  ///< name or path
-  std::string against;          ///< another backend; empty: none
-  std::string filter;           ///< part of a case's name; empty: all
-  uint32_t repeat = 15;         ///< samples of each contestant; the median counts
-  bool no_fallback = false;     ///< for both backends
+  std::string backend = "cpu";                                    ///< name or path
+  std::string against;                                            ///< another backend; empty: none
+  std::vector<std::pair<std::string, std::string>> options = {};  ///< of the backend's own; not for `against`
+  std::string filter;                                             ///< part of a case's name; empty: all
+  uint32_t repeat = 15;                                           ///< samples of each contestant; the median counts
+  bool no_fallback = false;                                       ///< for both backends
   /// Called now and then: how much of how many is done, and with what.
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
 };
@@ -59,6 +61,8 @@ struct Result {
 struct Report {
   Request request;
   std::string backend, against;  ///< names
+  /// The backend was told not to fuse, by its option "fuse"; without one it only got no fusions proposed.
+  bool told_not_to_fuse = false;
   Peak peak;
   std::vector<Result> results;
 };

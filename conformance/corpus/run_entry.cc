@@ -63,7 +63,7 @@ EntryOutcome expect_result(const Index& index, const IndexEntry& entry, const st
   const Expected<std::vector<Literal>> expected = hlo::testing::expected_results(index, entry);
   if (!expected.ok()) return failed(expected.status().to_string());
   // The results were made by one device, also of modules that ask for several.
-  const ProgramOptions options{.file = entry.file, .fill_elided = true, .one_participant = true};
+  const ProgramOptions options{.file = entry.file, .elided = COLLET_ELIDED_COUNTER, .one_participant = true};
   const std::vector<Literal> inputs = hlo::testing::inputs_by_type(entry.inputs);
   const Expected<std::vector<Literal>> got = run(text, options, session, inputs);
   if (!got.ok()) return failed(got.status().to_string());
@@ -77,7 +77,7 @@ EntryOutcome expect_result(const Index& index, const IndexEntry& entry, const st
 }
 
 EntryOutcome judge_model(const ModelCase& model, const std::string& text, const Session& session) {
-  const ProgramOptions options{.file = model.program, .fill_elided = true};
+  const ProgramOptions options{.file = model.program, .elided = COLLET_ELIDED_COUNTER};
   const Expected<std::vector<Literal>> got =
       run(text, options, session, hlo::testing::model_inputs(model.inputs, false));
   if (!got.ok()) return failed(got.status().to_string());

@@ -86,11 +86,10 @@ std::string road(const ConformReport& report, const std::vector<OpSummary>& ops)
   const std::vector<OpSummary> missing = road_map(ops);
   if (missing.empty()) return "";
   std::string out = report.fallback.empty()
-                        ? "<h2>Not taken</h2>\n<ol>\n"
+                        ? "<h2>Not taken, the most useful to implement first</h2>\n<ol>\n"
                         : "<h2>Left to the fallback, the most useful to implement first</h2>\n<ol>\n";
   for (const OpSummary& s : missing) {
-    out += fmt::format("<li><code>{}</code>, {}: {} of {} cases on the device\n", op_info(s.op).text, class_name(s.op),
-                       s.on_device, s.cases);
+    out += fmt::format("<li><code>{}</code>, {}: {}\n", op_info(s.op).text, class_name(s.op), device_text(s));
   }
   return out + "</ol>\n";
 }

@@ -7,11 +7,13 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <tuple>
 
 namespace collet::conformance {
 namespace {
 
 using hlo::op_info;
+using hlo::type_info;
 
 std::string shell_word(std::string_view word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:+,";
@@ -35,7 +37,35 @@ std::string own_command() {
   return shell_word(self.string());
 }
 
+// The ops that programs of frontends use most, the commonest first.
+constexpr Op kUsual[] = {
+    Op::ADD,       Op::BROADCAST,     Op::MULTIPLY,      Op::DIVIDE,
+    Op::REDUCE,    Op::SUBTRACT,      Op::COMPARE,       Op::MAXIMUM,
+    Op::DOT,       Op::CONVERT,       Op::EXPONENTIAL,   Op::SELECT,
+    Op::TRANSPOSE, Op::SLICE,         Op::IOTA,          Op::NEGATE,
+    Op::AND,       Op::RSQRT,         Op::LOG,           Op::CONCATENATE,
+    Op::PAD,       Op::CONVOLUTION,   Op::REDUCE_WINDOW, Op::TANH,
+    Op::GATHER,    Op::DYNAMIC_SLICE, Op::SCATTER,       Op::DYNAMIC_UPDATE_SLICE,
+};
+
+size_t rank_by_use(Op op) {
+  return static_cast<size_t>(std::find(std::begin(kUsual), std::end(kUsual), op) - std::begin(kUsual));
+}
+
+void keep_type(std::vector<hlo::Type>& types, hlo::Type type) {
+  if (std::find(types.begin(), types.end(), type) == types.end()) types.push_back(type);
+}
+
+std::string names_of(const std::vector<hlo::Type>& types, size_t most) {
+  std::string out;
+  for (size_t i = 0; i < std::min(types.size(), most); ++i)
+    out += fmt::format("{}{}", i ? " " : "", type_info(types[i]).text);
+  return out + (types.size() > most ? " ..." : "");
+}
+
 void add_case(OpSummary& summary, const CaseResult& one) {
+  const bool on_device = one.outcome == Outcome::Pass && one.fallback_ops == 0 && one.device_ops > 0;
+  keep_type(on_device ? summary.types_on_device : summary.types_elsewhere, one.type);
   ++summary.cases;
   if (one.outcome == Outcome::Unsupported) {
     ++summary.unsupported;
@@ -89,13 +119,12 @@ std::string road_text(const ConformReport& report, const std::vector<OpSummary>&
   std::string out = fmt::format("{} of {} ops ran on {} in all their cases\n", whole, ops.size(), report.backend);
   if (missing.empty()) return out;
   out += report.fallback.empty()
-             ? "not taken:\n"
+             ? "not taken, the most useful to implement first:\n"
              : fmt::format("left to the fallback ({}), the most useful to implement first:\n", report.fallback);
   size_t shown = 0;
   for (const OpSummary& s : missing) {
     if (++shown > 16) break;
-    out += fmt::format("  {:<24} {:<13} {:>4} of {} cases on the device\n", op_info(s.op).text, class_name(s.op),
-                       s.on_device, s.cases);
+    out += fmt::format("  {:<24} {:<13} {}\n", op_info(s.op).text, class_name(s.op), device_text(s));
   }
   if (missing.size() > 16) out += fmt::format("  and {} more\n", missing.size() - 16);
   return out;
@@ -117,6 +146,9 @@ std::vector<OpSummary> summarize(const ConformReport& report) {
     OpSummary& row = rows[static_cast<size_t>(op)];
     if (row.cases == 0) continue;
     row.op = static_cast<Op>(op);
+    std::erase_if(row.types_elsewhere, [&](hlo::Type type) {
+      return std::find(row.types_on_device.begin(), row.types_on_device.end(), type) != row.types_on_device.end();
+    });
     ops.push_back(row);
   }
   return ops;
@@ -128,12 +160,21 @@ std::vector<OpSummary> road_map(const std::vector<OpSummary>& ops) {
     const bool executor = op_info(s.op).op_class == hlo::OpClass::EXECUTOR;
     if (!executor && s.on_device + s.failed < s.cases) missing.push_back(s);
   }
-  // What programs use most: products and reductions are core; among equals the one with the least done.
   std::stable_sort(missing.begin(), missing.end(), [](const OpSummary& a, const OpSummary& b) {
-    const auto rank = [](const OpSummary& s) { return std::pair(op_info(s.op).op_class, s.on_device > 0); };
+    const auto rank = [](const OpSummary& s) {
+      return std::tuple(!s.types_on_device.empty(), rank_by_use(s.op), op_info(s.op).op_class);
+    };
     return rank(a) < rank(b);
   });
   return missing;
+}
+
+std::string device_text(const OpSummary& s) {
+  if (s.types_on_device.empty()) return fmt::format("none of {} cases on the device", s.cases);
+  std::string out =
+      fmt::format("{} of {} cases on the device: {}", s.on_device, s.cases, names_of(s.types_on_device, 4));
+  if (!s.types_elsewhere.empty()) out += "; not " + names_of(s.types_elsewhere, 4);
+  return out;
 }
 
 std::string reproducer(const ConformReport& report, const BackendChoice& backend, const CaseResult& one) {

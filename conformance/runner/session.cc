@@ -12,7 +12,8 @@ Expected<ModuleHandle> read(std::string_view bytes, const ProgramOptions& option
   collet_read_options read{};
   read.struct_size = sizeof read;
   read.file = options.file.empty() ? nullptr : options.file.c_str();
-  read.elided = options.fill_elided ? COLLET_ELIDED_COUNTER : COLLET_ELIDED_REFUSE;
+  read.elided = options.elided;
+  read.seed = options.seed;
   read.floats_as_f64 = options.floats_as_f64 ? 1 : 0;
   collet_module* module = nullptr;
   collet_blob* messages = nullptr;

@@ -44,7 +44,8 @@ struct BackendChoice {
 struct ProgramOptions {
   std::string file = {};  ///< for messages
   bool floats_as_f64 = false;
-  bool fill_elided = false;  ///< constants that the text leaves out are filled as XLA fills them, not refused
+  uint32_t elided = COLLET_ELIDED_REFUSE;  ///< what becomes of constants that the text leaves out
+  uint64_t seed = 0;                       ///< for COLLET_ELIDED_RANDOM
   bool no_cache = true;
   bool one_participant = false;  ///< whatever replica and partition counts the module has
   std::string dump_to = {};

@@ -7,6 +7,7 @@
 
 #include "conformance/bench/measure.h"
 #include "hlo/base/json.h"
+#include "sdk/tool/backend_choice.h"
 #include "sdk/tool/files.h"
 #include "sdk/tool/terminal.h"
 #include "sdk/tool/verb.h"
@@ -16,6 +17,7 @@ namespace {
 
 struct Options {
   bench::Request request;
+  conformance::BackendChoice backend;
   std::string json;
   bool list = false;
 };
@@ -45,8 +47,8 @@ void print_row(const bench::Result& result, bool against) {
   fmt::print("{:<20} {:>8.2f} {:>8}", result.which->name, result.limit_ns / timing.median_ns,
              result.compute_bound ? "flops" : "memory");
   if (against) fmt::print(" {:>15}", ratio(timing, result.other));
-  fmt::print(" {:>10} {:>7} {:>9} {:>7} {:>10}{}\n", ratio(timing, result.unfused), timing.kernels, where(timing),
-             spread(timing), human_seconds(timing.median_ns * 1e-9), result.agrees ? "" : "  RESULTS DIFFER");
+  fmt::print(" {:>10} {:>7} {:>9} {:>7}{}\n", ratio(timing, result.unfused), timing.kernels, where(timing),
+             spread(timing), result.agrees ? "" : "  RESULTS DIFFER");
 }
 
 void print_report(const bench::Report& report) {
@@ -57,13 +59,16 @@ void print_report(const bench::Report& report) {
              report.peak.vectors, report.request.repeat);
   fmt::print("{}{:<20} {:>8} {:>8}", style.dim, "case", "of limit", "bound");
   if (against) fmt::print(" {:>15}", "vs " + report.against.substr(0, 12));
-  fmt::print(" {:>10} {:>7} {:>9} {:>7} {:>10}{}\n", "vs unfused", "kernels", "on device", "spread", "time",
-             style.reset);
+  fmt::print(" {:>10} {:>7} {:>9} {:>7}{}\n", "vs unfused", "kernels", "on device", "spread", style.reset);
   for (const bench::Result& result : report.results) print_row(result, against);
   fmt::print(
       "\nof limit: the machine's own time to move the arguments and results once, or to do the multiply-adds, "
       "whichever\n"
       "is longer, divided by the time taken. The limits are those of the host, measured in this run by all threads.\n");
+  if (!report.told_not_to_fuse) {
+    fmt::print(
+        "vs unfused: without the fusions that the SDK proposes; the backend has no option fuse=0 for its own.\n");
+  }
 }
 
 void write_timing(JsonWriter& json, const char* name, const bench::Timing& timing) {
@@ -78,7 +83,8 @@ std::string to_json(const bench::Report& report) {
   std::string text;
   JsonWriter json(text);
   json.begin_object().field("backend", report.backend).field("against", report.against);
-  json.field("repeat", report.request.repeat).key("machine").begin_object();
+  json.field("repeat", report.request.repeat);
+  json.field("told_not_to_fuse", report.told_not_to_fuse).key("machine").begin_object();
   json.field("threads", report.peak.threads).field("vectors", report.peak.vectors);
   json.field("gflops", report.peak.flops_per_ns).field("gflops_one_thread", report.peak.flops_per_ns_1).end_object();
   json.key("cases").begin_array();
@@ -103,6 +109,9 @@ int run_bench(Options options) {
     return kDone;
   }
   if (const Status status = check_writable(options.json); !status.ok()) return tool::report(status);
+  options.request.backend = options.backend.name;
+  options.request.no_fallback = options.backend.no_fallback;
+  options.request.options = options.backend.options;
   std::unique_ptr<Progress> bar;
   options.request.progress = [&](size_t done, size_t total, const std::string& what) {
     if (!bar) bar = std::make_unique<Progress>("measuring", total);
@@ -128,18 +137,16 @@ int run_bench(Options options) {
 
 Action add_bench(CLI::App& verb) {
   auto options = std::make_shared<Options>();
-  verb.add_option("--backend", options->request.backend, "The backend to measure, by name or path")
-      ->envname("COLLET_BACKEND")
-      ->capture_default_str()
-      ->type_name("BACKEND");
+  add_backend_options(verb,
+                      {"The backend to measure, by name or path",
+                       "Do without the fallback: a case with an op that the backend declines does not run"},
+                      options->backend);
   verb.add_option("--against", options->request.against, "Another backend to compare with")->type_name("BACKEND");
   verb.add_option("--filter", options->request.filter, "Only cases with this in their name")->type_name("PART");
   verb.add_option("--repeat", options->request.repeat, "Samples of each; medians are shown")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str()
       ->type_name("N");
-  verb.add_flag("--no-fallback", options->request.no_fallback,
-                "Do without the fallback: a case with an op that the backend declines does not run");
   verb.add_option("--json", options->json, "Write everything as JSON to this file; - is stdout")->type_name("FILE");
   verb.add_flag("--list", options->list, "Print the names of the cases, and do nothing else");
   verb.footer(

@@ -11,6 +11,7 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/report/report.h"
 #include "conformance/runner/conform.h"
+#include "sdk/tool/backend_choice.h"
 #include "sdk/tool/files.h"
 #include "sdk/tool/terminal.h"
 #include "sdk/tool/verb.h"
@@ -22,7 +23,7 @@ namespace suite = collet::conformance;
 
 struct Options {
   suite::BackendChoice backend;
-  std::vector<std::string> backend_options, filters;
+  std::vector<std::string> filters;
   std::string corpus, json, junit, html, shard;
   uint64_t seed = 0, memory_mib = 0;
   unsigned jobs = 1;
@@ -36,15 +37,6 @@ uint64_t memory_share(const Options& options) {
   if (options.memory_mib > 0) return options.memory_mib << 20;
   const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   return machine / 5 * 4 / std::max(options.jobs, 1u);
-}
-
-Status read_backend_options(Options& options) {
-  for (const std::string& option : options.backend_options) {
-    const size_t equals = option.find('=');
-    if (equals == std::string::npos) return invalid_argument("--option " + option + ": write KEY=VALUE");
-    options.backend.options.emplace_back(option.substr(0, equals), option.substr(equals + 1));
-  }
-  return ok_status();
 }
 
 Status read_shard(const Options& options, suite::ConformOptions& run) {
@@ -148,8 +140,7 @@ int run_cases(const Options& options) {
   return result->conforms() ? kDone : kFailed;
 }
 
-int conform(Options options) {
-  if (const Status status = read_backend_options(options); !status.ok()) return report(kUsage, status.message());
+int conform(const Options& options) {
   if (!options.corpus.empty() && !(options.junit.empty() && options.html.empty())) {
     return report(kUsage, "--corpus has a report as text and as --json; not as --junit or --html");
   }
@@ -161,15 +152,10 @@ int conform(Options options) {
 
 Action add_conform(CLI::App& verb) {
   auto options = std::make_shared<Options>();
-  verb.add_option("--backend", options->backend.name, "The backend to test, by name or path")
-      ->envname("COLLET_BACKEND")
-      ->capture_default_str()
-      ->type_name("BACKEND");
-  verb.add_flag("--no-fallback", options->backend.no_fallback,
-                "Do without the fallback: what the backend declines is unsupported");
-  verb.add_option("--option", options->backend_options, "An option for the backend: KEY=VALUE; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_backend_options(
+      verb,
+      {"The backend to test, by name or path", "Do without the fallback: what the backend declines is unsupported"},
+      options->backend);
   verb.add_option("--filter", options->filters, "Run only cases whose name matches this glob; may be repeated")
       ->type_name("GLOB")
       ->allow_extra_args(false);

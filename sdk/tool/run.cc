@@ -13,6 +13,8 @@
 #include "conformance/oracle/bounds.h"
 #include "conformance/runner/session.h"
 #include "hlo/base/json.h"
+#include "sdk/tool/backend_choice.h"
+#include "sdk/tool/elided.h"
 #include "sdk/tool/files.h"
 #include "sdk/tool/inputs.h"
 #include "sdk/tool/terminal.h"
@@ -33,6 +35,7 @@ struct Options {
   std::string file, output, dump_to, compare, json;
   std::vector<std::string> inputs;
   BackendChoice backend;
+  ElidedChoice elided;
   bool explain = false;
   unsigned repeat = 1;
 };
@@ -117,10 +120,20 @@ Status run_repeatedly(const Program& program, const std::vector<Literal>& inputs
   return ok_status();
 }
 
+ProgramOptions program_options(const Options& options) {
+  return {.file = options.file == "-" ? "stdin" : options.file,
+          .elided = options.elided.how,
+          .seed = options.elided.seed,
+          .no_cache = false,
+          .dump_to = options.dump_to};
+}
+
 Status compare_with(const Options& options, const std::string& text, const std::vector<Literal>& inputs,
                     Outcome& outcome) {
   COLLET_ASSIGN(const std::unique_ptr<Session> session, Session::open({.name = options.compare}));
-  COLLET_ASSIGN(const Program program, session->compile(text, {.file = options.file}));
+  ProgramOptions how = program_options(options);
+  how.dump_to.clear();
+  COLLET_ASSIGN(const Program program, session->compile(text, how));
   COLLET_ASSIGN(const std::vector<Literal> outputs, program.run(inputs));
   outcome.agreement = conformance::agrees_with_index(outputs, outcome.outputs);
   return ok_status();
@@ -132,8 +145,7 @@ Expected<Outcome> execute(const Options& options) {
   COLLET_ASSIGN(const std::unique_ptr<Session> session, Session::open(options.backend));
   COLLET_ASSIGN(const collet_client_info info, session->info());
   outcome.backend = info.backend;
-  ProgramOptions how{
-      .file = options.file == "-" ? "stdin" : options.file, .no_cache = false, .dump_to = options.dump_to};
+  const ProgramOptions how = program_options(options);
   COLLET_ASSIGN(const Program program, session->compile(text, how));
   COLLET_ASSIGN(outcome.facts, program.facts());
   if (options.explain) {
@@ -248,18 +260,17 @@ int run(Options options) {
 Action add_run(CLI::App& verb) {
   auto options = std::make_shared<Options>();
   verb.add_option("FILE", options->file, "The program; - is stdin")->type_name("FILE");
-  verb.add_option("--backend", options->backend.name, "Where it runs: a backend by name or path")
-      ->envname("COLLET_BACKEND")
-      ->capture_default_str()
-      ->type_name("BACKEND");
-  verb.add_flag("--no-fallback", options->backend.no_fallback,
-                "Do without the fallback: what the backend declines is an error");
+  add_backend_options(
+      verb,
+      {"Where it runs: a backend by name or path", "Do without the fallback: what the backend declines is an error"},
+      options->backend);
   verb.add_option(
           "--inputs", options->inputs,
           "rule (that of case.json beside FILE, else by element type), random:SEED, zeros, or a raw file for each "
           "parameter")
       ->type_name("WHAT")
       ->expected(1, -1);
+  add_elided_option(verb, options->elided);
   verb.add_option("--output", options->output, "Write each output as a raw file to this folder, and manifest.json")
       ->type_name("DIR");
   verb.add_flag("--explain", options->explain, "Show what runs where, and why");

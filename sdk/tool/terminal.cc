@@ -38,24 +38,31 @@ Style stderr_style() {
 }
 
 Progress::Progress(std::string_view what, size_t total)
-    : what_(what), total_(std::max<size_t>(total, 1)), active_(isatty(STDERR_FILENO) != 0) {}
+    : what_(what),
+      total_(std::max<size_t>(total, 1)),
+      terminal_(isatty(STDERR_FILENO) != 0),
+      next_(start_ + std::chrono::seconds(terminal_ ? 0 : 10)) {}
 
 void Progress::update(size_t done, std::string_view note) {
   const auto now = Clock::now();
-  if (!active_ || now - last_ < std::chrono::milliseconds(100)) return;
-  last_ = now;
-  drawn_ = true;
+  if (now < next_) return;
+  next_ = now + std::chrono::milliseconds(terminal_ ? 100 : 10000);
   const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
   const double elapsed = std::chrono::duration<double>(now - start_).count();
-  const double left = share > 0 ? elapsed / share - elapsed : 0;
+  std::string rest;
+  if (elapsed > 2 && share > 0) rest = fmt::format(", {:.0f} s left", elapsed / share - elapsed);
+  if (!note.empty()) rest += fmt::format("  {}", note);
+  if (!terminal_) {
+    fmt::print(stderr, "{} {}/{}{}\n", what_, done, total_, rest);
+    return;
+  }
   constexpr size_t kBar = 24;
   const auto full = static_cast<size_t>(share * kBar);
-  std::string line = fmt::format("{} [{:#<{}}{:.<{}}] {}/{}", what_, "", full, "", kBar - full, done, total_);
-  if (elapsed > 2) line += fmt::format(", {:.0f} s left", left);
-  if (!note.empty()) line += fmt::format("  {}", note);
+  std::string line = fmt::format("{} [{:#<{}}{:.<{}}] {}/{}{}", what_, "", full, "", kBar - full, done, total_, rest);
   if (const size_t width = terminal_width(); line.size() >= width) line.resize(width - 1);
   fmt::print(stderr, "\r\033[K{}", line);
   std::fflush(stderr);
+  drawn_ = true;
 }
 
 void Progress::finish() {

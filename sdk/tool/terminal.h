@@ -21,7 +21,7 @@ struct Style {
 Style stdout_style();
 Style stderr_style();
 
-/// A bar on stderr, drawn at most ten times a second; silent where stderr is no terminal.
+/// A bar on stderr, drawn at most ten times a second; where stderr is no terminal, a line every ten seconds.
 class Progress {
  public:
   Progress(std::string_view what, size_t total);
@@ -38,10 +38,10 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   std::string what_;
   size_t total_;
-  bool active_;
+  bool terminal_;
   bool drawn_ = false;
   Clock::time_point start_ = Clock::now();
-  Clock::time_point last_{};
+  Clock::time_point next_;
 };
 
 /// 1234567 as "1.23 M"; for counts, bytes (with unit "B") and rates.

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "conformance/runner/session.h"
+
+namespace CLI {
+class App;
+}
+
+namespace collet::tool {
+
+/// What the options say about the backend: `about` is the help of --backend, `without` that of --no-fallback.
+struct BackendWords {
+  std::string about, without;
+};
+
+/// Declares --backend, --no-fallback and --option; they fill `choice`, which must outlive the parse.
+void add_backend_options(CLI::App& verb, const BackendWords& words, conformance::BackendChoice& choice);
+
+}  // namespace collet::tool
