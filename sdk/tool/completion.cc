@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace {
 struct Word {
   std::string text;
   std::string about;
+  std::vector<std::string> values;  // that it takes; empty: any, or none
+  bool takes_value = false;
 };
 
 std::string first_sentence(std::string text) {
@@ -22,44 +25,93 @@ std::string first_sentence(std::string text) {
   return text;
 }
 
+// "TEXT:{c,c++}" of the library's: c and c++.
+std::vector<std::string> values_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const size_t start = type.find(":{");
+  std::vector<std::string> values;
+  if (start == std::string::npos || type.back() != '}') return values;
+  std::istringstream list(type.substr(start + 2, type.size() - start - 3));
+  for (std::string value; std::getline(list, value, ',');) values.push_back(value);
+  return values;
+}
+
 std::vector<Word> options_of(const CLI::App& app) {
   std::vector<Word> words;
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // hidden
     for (const std::string& name : option->get_lnames()) {
-      words.push_back({"--" + name, first_sentence(option->get_description())});
+      words.push_back({"--" + name, first_sentence(option->get_description()), values_of(*option),
+                       option->get_items_expected_max() > 0});
     }
   }
   return words;
+}
+
+// What may stand without an option before it.
+std::vector<std::string> plain_words_of(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) return values_of(*option);
+  }
+  return {};
 }
 
 std::vector<const CLI::App*> verbs_of(const CLI::App& root) {
   return root.get_subcommands([](const CLI::App*) { return true; });
 }
 
-std::string joined(const std::vector<Word>& words) {
+std::string joined(const std::vector<std::string>& words) {
   std::string text;
-  for (const Word& word : words) text += (text.empty() ? "" : " ") + word.text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
   return text;
+}
+
+std::vector<std::string> texts_of(const std::vector<Word>& words) {
+  std::vector<std::string> texts;
+  for (const Word& word : words) texts.push_back(word.text);
+  return texts;
 }
 
 std::vector<Word> verb_words(const CLI::App& root) {
   std::vector<Word> words;
   for (const CLI::App* verb : verbs_of(root))
-    words.push_back({verb->get_name(), first_sentence(verb->get_description())});
+    words.push_back({verb->get_name(), first_sentence(verb->get_description()), {}});
   return words;
 }
 
+// Where nothing is offered, bash completes file names.
 std::string bash(const CLI::App& root) {
-  std::string out = "_collet() {\n  local word=${COMP_WORDS[COMP_CWORD]}\n  COMPREPLY=()\n  case ${COMP_WORDS[1]} in\n";
+  std::string out =
+      "_collet() {\n"
+      "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+      "  COMPREPLY=()\n"
+      "  # --option=value comes as three words\n"
+      "  [[ $word != = ]] || word=\n"
+      "  [[ $before != = || $COMP_CWORD -lt 3 ]] || before=${COMP_WORDS[COMP_CWORD-2]}\n"
+      "  if [[ $COMP_CWORD -eq 1 ]]; then\n";
+  out += fmt::format("    words='{} {}'\n", joined(texts_of(verb_words(root))), joined(texts_of(options_of(root))));
+  out += "  else\n    case ${COMP_WORDS[1]}:$before:$word in\n";
   for (const CLI::App* verb : verbs_of(root)) {
-    out += fmt::format(
-        "    {}) [[ $COMP_CWORD -gt 1 && $word == -* ]] && COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;\n",
-        verb->get_name(), joined(options_of(*verb)));
+    const std::vector<Word> options = options_of(*verb);
+    std::string any;
+    for (const Word& word : options) {
+      if (!word.takes_value) continue;
+      const std::string row = fmt::format("{}:{}:*", verb->get_name(), word.text);
+      if (word.values.empty()) {
+        any += (any.empty() ? "" : "|") + row;
+      } else {
+        out += fmt::format("      {}) words='{}' ;;\n", row, joined(word.values));
+      }
+    }
+    if (!any.empty()) out += fmt::format("      {}) ;;\n", any);
+    out += fmt::format("      {}:*:-*) words='{}' ;;\n", verb->get_name(), joined(texts_of(options)));
+    const std::vector<std::string> plain = plain_words_of(*verb);
+    if (!plain.empty()) out += fmt::format("      {}:*:*) words='{}' ;;\n", verb->get_name(), joined(plain));
   }
-  out += fmt::format(
-      "  esac\n  [ \"$COMP_CWORD\" -gt 1 ] || COMPREPLY=($(compgen -W '{} {}' -- \"$word\"))\n}}\n"
-      "complete -o default -F _collet collet\n",
-      joined(verb_words(root)), joined(options_of(root)));
+  out +=
+      "    esac\n  fi\n"
+      "  [[ -z $words ]] || COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\n"
+      "complete -o default -F _collet collet\n";
   return out;
 }
 
@@ -69,8 +121,13 @@ std::string zsh(const CLI::App& root) {
   out += "    )\n    _describe verb verbs\n    return\n  fi\n  case $words[2] in\n";
   for (const CLI::App* verb : verbs_of(root)) {
     out += fmt::format("    {}) _arguments \\\n", verb->get_name());
-    for (const Word& word : options_of(*verb)) out += fmt::format("      '{}[{}]' \\\n", word.text, word.about);
-    out += "      '*:file:_files' ;;\n";
+    for (const Word& word : options_of(*verb)) {
+      const std::string value = word.values.empty() ? "_files" : "(" + joined(word.values) + ")";
+      out += fmt::format("      '{}{}[{}]{}' \\\n", word.takes_value ? "*" : "", word.text, word.about,
+                         word.takes_value ? ":value:" + value : "");
+    }
+    const std::vector<std::string> plain = plain_words_of(*verb);
+    out += fmt::format("      '*:file:{}' ;;\n", plain.empty() ? "_files" : "(" + joined(plain) + ")");
   }
   out += "  esac\n}\ncompdef _collet collet\n";
   return out;
@@ -83,9 +140,15 @@ std::string fish(const CLI::App& root) {
   }
   for (const CLI::App* verb : verbs_of(root)) {
     for (const Word& word : options_of(*verb)) {
-      out += fmt::format("complete -c collet -n '__fish_seen_subcommand_from {}' -l {} -d '{}'\n", verb->get_name(),
-                         word.text.substr(2), word.about);
+      std::string value = word.takes_value ? " -r" : "";
+      if (!word.values.empty()) value += fmt::format(" -f -a '{}'", joined(word.values));
+      out += fmt::format("complete -c collet -n '__fish_seen_subcommand_from {}' -l {}{} -d '{}'\n", verb->get_name(),
+                         word.text.substr(2), value, word.about);
     }
+    const std::vector<std::string> plain = plain_words_of(*verb);
+    if (plain.empty()) continue;
+    out += fmt::format("complete -c collet -n '__fish_seen_subcommand_from {}' -f -a '{}'\n", verb->get_name(),
+                       joined(plain));
   }
   return out;
 }

@@ -162,6 +162,48 @@ TEST(Run, InputsByRuleComeFromTheCaseBesideTheProgram) {
             collet(line + " --inputs random:1").out.substr(0, 60));
 }
 
+TEST(Run, FillsConstantsThatTheTextLeavesOut) {
+  const Folder folder;
+  write(folder / "elided.hlo", "HloModule m\nENTRY e {\n  ROOT c = s32[4] constant({...})\n}\n");
+  const std::string line = "run " + (folder / "elided.hlo") + " --backend interpreter --elided ";
+  const Ran refused = collet(line + "refuse");
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_TRUE(contains(refused.err, "elided.hlo:3:")) << refused.err;
+  EXPECT_EQ(collet("run " + (folder / "elided.hlo") + " --backend interpreter").code, 3);
+  EXPECT_TRUE(contains(collet(line + "zeros").out, "[0, 0, 0, 0]"));
+  EXPECT_TRUE(contains(collet(line + "counter").out, "[0, 1, 2, 3]"));
+  const auto drawn = [&](const std::string& seed) {
+    const Ran ran = collet(line + "random:" + seed + " --json - --output " + (folder / ("out" + seed)));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return contents(folder / ("out" + seed + "/output_0.bin"));
+  };
+  EXPECT_EQ(drawn("1"), drawn("1"));
+  EXPECT_NE(drawn("1"), drawn("2"));
+  for (const std::string how : {"random", "random:", "random:-1", "random:1x", "ones", "''"})
+    EXPECT_EQ(collet(line + how).code, 2) << how;
+}
+
+TEST(Run, HandsOptionsToTheBackend) {
+  const std::string line = "run sdk/tool/tests/data/add.hlo --backend interpreter --option ";
+  EXPECT_EQ(collet(line + "max_steps=1000 --option max_seconds=10").code, 0);
+  EXPECT_EQ(collet(line + "max_steps=1").code, 4);
+  const Ran unknown = collet(line + "no_such_option=1");
+  EXPECT_EQ(unknown.code, 3) << unknown.err;
+  EXPECT_TRUE(contains(unknown.err, "no_such_option")) << unknown.err;
+  EXPECT_EQ(collet(line + "max_steps").code, 2);
+  EXPECT_EQ(collet(line + "=1").code, 2);
+}
+
+// Ratios alone: a time says nothing about another machine.
+TEST(Bench, ShowsRatiosAndKeepsTimesInJson) {
+  const Folder folder;
+  const Ran ran = collet("bench --backend interpreter --filter mnist --repeat 1 --json " + (folder / "bench.json"));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "of limit")) << ran.out;
+  for (const char* unit : {" us", " ms", " s\n"}) EXPECT_FALSE(contains(ran.out, unit)) << ran.out;
+  EXPECT_TRUE(contains(contents(folder / "bench.json"), "\"median_ns\": "));
+}
+
 TEST(Run, ReadsStdinAndWritesJson) {
   const Ran ran = collet("run - --backend interpreter --repeat 3 --json - <sdk/tool/tests/data/add.hlo");
   ASSERT_EQ(ran.code, 0) << ran.err;
@@ -233,13 +275,47 @@ TEST(Completion, KnowsVerbsAndOptions) {
     for (const char* part : {"conform", "no-fallback", "list-passes"})
       EXPECT_TRUE(contains(ran.out, part)) << shell << ": " << part;
   }
+}
+
+// Words as the shell hands them over, and what is offered for the last one.
+struct Offer {
+  const char* words;
+  const char* offered;
+};
+
+TEST(Completion, OffersInBash) {
   const Folder folder;
   write(folder / "script", collet("completion bash").out);
-  const std::string test = "bash -c 'source " + (folder / "script") +
-                           "; COMP_WORDS=(collet run --exp); COMP_CWORD=2; _collet; " +
-                           "[ \"${COMPREPLY[*]}\" = --explain ] && COMP_WORDS=(collet con) && COMP_CWORD=1 && _collet "
-                           "&& [ \"${COMPREPLY[*]}\" = conform ]'";
-  EXPECT_EQ(std::system(test.c_str()), 0);
+  const std::vector<Offer> offers = {
+      {"collet con", "conform"},
+      {"collet run --exp", "--explain"},
+      {"collet new acme --language ''", "c c++"},
+      {"collet new --language = c+", "c++"},
+      {"collet new --language =", "c c++"},
+      {"collet completion b", "bash"},
+      {"collet info --ops --format j", "json"},
+      {"collet run --explain mod", ""},  // a file
+      {"collet run --backend ''", ""},
+      {"collet run --backend -", ""},
+      {"collet conform --worker", ""},
+  };
+  for (const Offer& offer : offers) {
+    const std::string words = offer.words;
+    std::string test = "COMP_WORDS=(" + words + "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _collet; ";
+    write(folder / "test", "source '" + (folder / "script") + "'; " + test + "printf '%s' \"${COMPREPLY[*]}\"");
+    ASSERT_EQ(std::system(("bash '" + (folder / "test") + "' >'" + (folder / "out") + "'").c_str()), 0) << words;
+    EXPECT_EQ(contents(folder / "out"), offer.offered) << words;
+  }
+}
+
+// The scripts are good ones, as far as the shells at hand can tell.
+TEST(Completion, IsWellFormed) {
+  const Folder folder;
+  for (const std::string shell : {"bash", "zsh", "fish"}) {
+    write(folder / "script", collet("completion " + shell).out);
+    if (std::system(("command -v " + shell + " >/dev/null").c_str()) != 0) continue;
+    EXPECT_EQ(std::system((shell + " -n '" + (folder / "script") + "'").c_str()), 0) << shell;
+  }
 }
 
 }  // namespace
