@@ -72,6 +72,13 @@ struct PJRT_Device {
   std::vector<std::unique_ptr<collet::pjrt::Memory>> owned;
   std::vector<PJRT_Memory*> memories;
   collet::pjrt::Memory* default_memory = nullptr;
+  collet_buffer* token = nullptr;  ///< made when one is first needed
+  std::once_flag asked_token;
+
+  PJRT_Device() = default;
+  PJRT_Device(const PJRT_Device&) = delete;
+  PJRT_Device& operator=(const PJRT_Device&) = delete;
+  ~PJRT_Device() { collet_buffer_release(token); }
 };
 
 struct PJRT_TopologyDescription {
@@ -94,5 +101,8 @@ struct PJRT_Client {
   PJRT_Client() = default;
   PJRT_Client(const PJRT_Client&) = delete;
   PJRT_Client& operator=(const PJRT_Client&) = delete;
-  ~PJRT_Client() { collet_client_close(handle); }
+  ~PJRT_Client() {
+    owned.clear();
+    collet_client_close(handle);
+  }
 };

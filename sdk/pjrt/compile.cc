@@ -7,6 +7,7 @@
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/element_types.h"
 #include "sdk/pjrt/executable.h"
+#include "sdk/pjrt/host_functions.h"
 #include "sdk/pjrt/layouts.h"
 #include "sdk/pjrt/wire.h"
 
@@ -115,8 +116,11 @@ PJRT_Error* describe(Compiled& c) {
     c.output_ranks.push_back(type.rank);
     c.output_layouts.push_back(row_major(type.rank));
   }
-  for (uint32_t i = 0; i < facts.argument_count; ++i)
-    c.parameter_layouts.push_back(row_major(collet_executable_argument(c.handle, i).rank));
+  for (uint32_t i = 0; i < facts.argument_count; ++i) {
+    const collet_array_type type = collet_executable_argument(c.handle, i);
+    c.parameter_layouts.push_back(row_major(type.rank));
+    if (type.element == COLLET_TYPE_TOKEN) c.token_arguments.push_back(i);
+  }
   c.parameter_kinds.assign(facts.argument_count, kind.c_str());
   c.parameter_kind_sizes.assign(facts.argument_count, kind.size());
   for (uint32_t r = 0; r < c.options.replicas; ++r)
@@ -154,6 +158,9 @@ PJRT_Error* compile(PJRT_Client& client, std::string_view format, std::string_vi
   request.partition_count = c->options.partitions;
   request.assignment_count = static_cast<uint32_t>(c->options.assignment.size());
   request.assignment = c->options.assignment.data();
+  const HostFunctions functions = host_functions();
+  request.host_functions = functions.list.data();
+  request.host_function_count = static_cast<uint32_t>(functions.list.size());
   COLLET_PJRT_TRY(collet_compile(client.handle, module.handle, &request, &c->handle, &failure));
   c->name = collet_module_name(module.handle);
   COLLET_PJRT_CHECK(describe(*c));

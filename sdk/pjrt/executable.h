@@ -27,7 +27,8 @@ struct Compiled {
   std::string assignment;  ///< DeviceAssignmentProto
 
   uint32_t arguments = 0;
-  uint64_t code_bytes = 0;  ///< 0: unknown
+  std::vector<uint32_t> token_arguments;  ///< which of them are tokens: frontends give anything without data for those
+  uint64_t code_bytes = 0;                ///< 0: unknown
   std::vector<PJRT_Buffer_Type> output_types;
   std::vector<int64_t> output_dims;
   std::vector<size_t> output_ranks;

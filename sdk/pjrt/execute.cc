@@ -63,6 +63,20 @@ void keep_alive(const PJRT_LoadedExecutable_Execute_Args& args, const PJRT_Execu
   }
 }
 
+// An argument without data, for a token, becomes one.
+PJRT_Error* to_token(PJRT_Device& device, collet_buffer*& argument) {
+  if (collet_buffer_type(argument).element == COLLET_TYPE_TOKEN || collet_buffer_bytes(argument)) return nullptr;
+  std::call_once(device.asked_token, [&] {
+    collet_host_array array{};
+    array.struct_size = sizeof array;
+    array.element = COLLET_TYPE_TOKEN;
+    (void)collet_buffer_from_host(device.client->handle, device.number, COLLET_NONE, &array, &device.token, nullptr);
+  });
+  if (!device.token) return make_error(PJRT_Error_Code_INTERNAL, "no token could be made");
+  argument = device.token;
+  return nullptr;
+}
+
 // A donated buffer must not be an argument twice: where its contents are gone, the other one would read them.
 PJRT_Error* check_donations(PJRT_Buffer* const* arguments, const Compiled& c, const std::vector<uint32_t>& kept) {
   std::vector<std::pair<const PJRT_Buffer*, uint32_t>> order;
@@ -104,6 +118,8 @@ PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
                                 "; the program runs on " + c.devices[d]->description.text);
       arguments[d * c.arguments + i] = buffer.handle;
     }
+  for (const uint32_t i : c.token_arguments)
+    for (size_t d = 0; d < devices; ++d) COLLET_PJRT_CHECK(to_token(*c.devices[d], arguments[d * c.arguments + i]));
   std::vector<uint32_t> kept;
   keep_alive(args, options, c, kept);
   for (size_t d = 0; d < devices; ++d) COLLET_PJRT_CHECK(check_donations(args.argument_lists[d], c, kept));

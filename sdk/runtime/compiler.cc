@@ -149,15 +149,20 @@ class Compiler {
   Status ask() {
     COLLET_ASSIGN(const hlo::Program program, hlo::write_program(*module_));
     const bool several = core_->participants() > 1;
-    COLLET_ASSIGN(device_,
-                  Verdicts::ask(client_.backend(), core_->devices[0], *module_, program, several && !core_->together));
+    COLLET_ASSIGN(device_, Verdicts::ask(client_.backend(), core_->devices[0], *module_, program,
+                                         several && !core_->together, host_functions()));
     if (client_.fallback()) {
-      COLLET_ASSIGN(fallback_, Verdicts::ask(*client_.fallback(), 0, *module_, program, several));
+      COLLET_ASSIGN(fallback_, Verdicts::ask(*client_.fallback(), 0, *module_, program, several, host_functions()));
     }
     return ok_status();
   }
 
+  std::span<const collet_host_function> host_functions() const {
+    return {request_.host_functions, request_.host_functions ? request_.host_function_count : 0};
+  }
+
   hlo::Claim claim(hlo::InstrId id) const {
+    if (called_function(host_functions(), (*module_)[id])) return hlo::Claim::Leave;
     const Verdict& device = device_.of(id);
     if (device.answer == COLLET_ACCEPT) return hlo::Claim::Take;
     if (device.answer == COLLET_EXPAND) return hlo::Claim::Expand;
@@ -207,7 +212,8 @@ class Compiler {
                                     client_.fallback() ? "'" + client_.fallback()->name() + "'" : "",
                                     constraints_,
                                     core_->participants() > 1 && !core_->together,
-                                    core_->participants() > 1};
+                                    core_->participants() > 1,
+                                    host_functions()};
       COLLET_ASSIGN(partition_, partition(input));
       COLLET_ASSIGN(lowered_, lower(*module_, partition_));
       bool again = false;
@@ -401,11 +407,18 @@ class Compiler {
     return ok_status();
   }
 
-  // Collectives of the runtime's own follow the module.
+  // Collectives of the runtime's own and calls of the embedder's functions follow the module.
   void keep_module() {
-    for (const Sequence& s : core_->plan.sequences)
-      for (const Step& step : s.steps)
-        if (step.kind == Step::Kind::Collective && module_) core_->module = std::move(module_);
+    bool needed = false;
+    for (Sequence& s : core_->plan.sequences)
+      for (Step& step : s.steps) {
+        needed |= step.kind == Step::Kind::Collective || step.kind == Step::Kind::HostCall;
+        if (step.kind != Step::Kind::HostCall) continue;
+        const collet_host_function* f = called_function(host_functions(), (*module_)[step.instr]);
+        step.unit = static_cast<uint32_t>(core_->host_functions.size());
+        core_->host_functions.push_back({f->target, f->user, f->call});
+      }
+    if (needed) core_->module = std::move(module_);
   }
 
   void describe() {

@@ -58,6 +58,71 @@ ENTRY e {
   EXPECT_STREQ(collet_module_result_sharding(module.get(), 1), "{replicated}");
 }
 
+// What the embedder does in the middle of a program: here it adds ten times the participant's number, and counts.
+collet_status add_tens(void* user, const collet_host_call* call, collet_error* error) {
+  auto& calls = *static_cast<int*>(user);
+  if (++calls > 3) {
+    std::snprintf(error->message, sizeof error->message, "enough");
+    return COLLET_ABORTED;
+  }
+  const auto* in = static_cast<const float*>(call->operands[0]);
+  auto* out = static_cast<float*>(call->results[0]);
+  for (int i = 0; i < 4; ++i) out[i] = in[i] + 10 * static_cast<float>(call->participant + 1);
+  return call->operand_types[0].rank == 1 && call->result_types[0].dims[0] == 4 ? COLLET_OK : COLLET_INTERNAL;
+}
+
+TEST_F(Embed, ProgramsCallTheEmbedder) {
+  for (const std::string& backend : {std::string("interpreter"), test_backend("memory_only")}) {
+    const ClientPtr client = open(backend);
+    ASSERT_TRUE(client) << failure.message;
+    const ModulePtr module = read(R"(HloModule calls
+b {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[4] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  y = f32[4] custom-call(x), custom_call_target="tens", custom_call_has_side_effect=true
+  ROOT t = (s32[], f32[4]) tuple(j, y)
+}
+c {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(2)
+  ROOT l = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  d = f32[4] add(x, x)
+  zero = s32[] constant(0)
+  s = (s32[], f32[4]) tuple(zero, d)
+  w = (s32[], f32[4]) while(s), condition=c, body=b
+  ROOT r = f32[4] get-tuple-element(w), index=1
+})");
+    ASSERT_TRUE(module) << failure.message;
+    int calls = 0;
+    const collet_host_function function = {"tens", &calls, add_tens};
+    collet_compile_request request{};
+    request.host_functions = &function;
+    request.host_function_count = 1;
+    const ExecutablePtr e = compile(client.get(), module.get(), request);
+    ASSERT_TRUE(e) << failure.message;
+    const std::vector<BufferPtr> in = [&] {
+      std::vector<BufferPtr> list;
+      list.push_back(vector(client.get(), {1, 2, 3, 4}));
+      return list;
+    }();
+    auto out = run(e.get(), in);
+    ASSERT_EQ(out.size(), 1u) << failure.message;
+    EXPECT_THAT(download<float>(out[0]), ElementsAre(22, 24, 26, 28));
+    EXPECT_EQ(calls, 2);
+    out = run(e.get(), in);
+    if (!out.empty()) download<float>(out[0]);
+    EXPECT_EQ(failure.code, COLLET_ABORTED);
+    EXPECT_THAT(failure.message, HasSubstr("enough"));
+  }
+}
+
 TEST_F(Embed, FactsCountWorkAndMemory) {
   const ClientPtr client = open("interpreter");
   const ExecutablePtr e = compile(client.get(), kAdd);

@@ -12,6 +12,7 @@
 #include "sdk/runtime/array_type.h"
 #include "sdk/runtime/buffer.h"
 #include "sdk/runtime/client.h"
+#include "sdk/runtime/host_call.h"
 #include "sdk/runtime/plan.h"
 
 namespace collet::runtime {
@@ -22,9 +23,11 @@ struct ExecutableCore {
   std::vector<const ArrayType*> arguments, results;
   std::vector<uint8_t> donates;  ///< per argument
   uint32_t replicas = 1, partitions = 1;
-  std::vector<uint32_t> devices;              ///< of each participant
-  bool together = true;                       ///< one execute for all participants; else a launch for each
-  std::shared_ptr<const hlo::Module> module;  ///< where the runtime does collectives: what they say
+  std::vector<uint32_t> devices;  ///< of each participant
+  bool together = true;           ///< one execute for all participants; else a launch for each
+  std::shared_ptr<const hlo::Module>
+      module;  ///< where the runtime does collectives or calls the embedder: what they say
+  std::vector<HostFunction> host_functions;  ///< those that the plan calls
   collet_executable_facts facts{};
   std::string explanation, explanation_json;
   /// Nanoseconds that runs were seen to take, smoothed; 0 before the first.

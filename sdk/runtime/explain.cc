@@ -118,6 +118,7 @@ class Text {
       case Step::Kind::PartitionId:
         return line(indent, "own number " + name(step.instr));
       case Step::Kind::Collective:
+      case Step::Kind::HostCall:
         return line(indent, std::string(op_info(m_[step.instr].op).text) + " " + name(step.instr) + reason(step.instr));
     }
   }
@@ -175,6 +176,8 @@ const char* kind_name(Step::Kind kind) {
       return "replica-id";
     case Step::Kind::Collective:
       return "collective";
+    case Step::Kind::HostCall:
+      return "host-call";
     default:
       return "partition-id";
   }
@@ -262,7 +265,7 @@ void count_facts(const ExplainInput& input, collet_executable_facts& facts) {
         workspace = std::max(workspace, compiled.workspace_bytes);
       }
       if (!step.sequence.empty() || step.kind == Step::Kind::ReplicaId || step.kind == Step::Kind::PartitionId ||
-          step.kind == Step::Kind::Collective)
+          step.kind == Step::Kind::Collective || step.kind == Step::Kind::HostCall)
         ++facts.host_ops;
       if (crosses(s, step)) facts.crossing_bytes += s.slots[step.out[0]].bytes;
     }

@@ -141,7 +141,7 @@ class Lowerer {
     for (const Step& s : f.sequence.steps)
       if (std::find(s.out.begin(), s.out.end(), slot) != s.out.end()) maker = &s;
     own &= maker && (maker->kind == Step::Kind::Launch || maker->kind == Step::Kind::Copy ||
-                     maker->kind == Step::Kind::Collective);
+                     maker->kind == Step::Kind::Collective || maker->kind == Step::Kind::HostCall);
     if (own) return slot;
     Step copy;
     copy.kind = Step::Kind::Copy;
@@ -209,7 +209,8 @@ class Lowerer {
         return ok_status();
       }
       default:
-        if (is_collective(m_[id].op)) return collective_step(f, id);
+        if (is_collective(m_[id].op)) return host_step(f, id, Step::Kind::Collective);
+        if (m_[id].op == Op::CUSTOM_CALL) return host_step(f, id, Step::Kind::HostCall);
         return internal_error("plan: the host cannot run '" + std::string(m_[id].name) + "'");
     }
   }
@@ -314,9 +315,10 @@ class Lowerer {
     return ok_status();
   }
 
-  Status collective_step(Frame& f, InstrId id) {
+  // What the host does with arrays of the device, and gives to it.
+  Status host_step(Frame& f, InstrId id, Step::Kind kind) {
     Step step;
-    step.kind = Step::Kind::Collective;
+    step.kind = kind;
     for (Leaf leaf : hlo::operand_leaves(m_, m_[id])) {
       COLLET_ASSIGN(const uint32_t slot, place(f, leaf, side_of(f, leaf, Side::Device)));
       step.in.push_back(slot);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "sdk/runtime/collective.h"
+#include "sdk/runtime/host_call.h"
 
 namespace collet::runtime {
 namespace {
@@ -115,6 +116,11 @@ class Partitioner {
     if (id_op && (in_.host_gives_ids || device.answer != COLLET_ACCEPT)) {
       n.side = Side::Host;
       n.reason = "known to the runtime";
+      return ok_status();
+    }
+    if (called_function(in_.host_functions, instr)) {
+      n.side = Side::Host;
+      n.reason = "the embedder's";
       return ok_status();
     }
     if (in_.several && is_collective(instr.op) && device.answer != COLLET_ACCEPT) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/collet.h>
+
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +43,8 @@ struct PartitionInput {
   bool host_gives_ids = false;
   /// There are several participants: the host does the collectives that the device does not take.
   bool several = false;
+  /// The host does the custom calls of these.
+  std::span<const collet_host_function> host_functions;
 };
 
 /// Instructions that are compiled and launched together; or one instruction of the host's.

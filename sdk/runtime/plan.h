@@ -58,9 +58,20 @@ struct Slot {
 
 /// One thing that the runtime does.
 struct Step {
-  enum class Kind : uint8_t { Launch, Copy, While, Conditional, Call, Constant, ReplicaId, PartitionId, Collective };
+  enum class Kind : uint8_t {
+    Launch,
+    Copy,
+    While,
+    Conditional,
+    Call,
+    Constant,
+    ReplicaId,
+    PartitionId,
+    Collective,
+    HostCall
+  };
   Kind kind = Kind::Launch;
-  uint32_t unit = 0;               ///< Launch: which; Constant: index in Plan::constants
+  uint32_t unit = 0;  ///< Launch: which; Constant: index in Plan::constants; HostCall: in the core's functions
   std::vector<uint32_t> in, out;   ///< slots; Conditional: in[0] is the choice
   std::vector<uint32_t> sequence;  ///< While: condition, body; Conditional: branches; Call: one
   std::vector<uint32_t> dead;      ///< slots that nothing needs after this step

@@ -86,7 +86,8 @@ class Runner {
       case Step::Kind::PartitionId:
         return own_number(sequence, step, frame, who);
       case Step::Kind::Collective:
-        return collective(sequence, step, frame, who);
+      case Step::Kind::HostCall:
+        return on_host(sequence, step, frame, who);
     }
     return internal_error("unknown step");
   }
@@ -314,7 +315,19 @@ class Runner {
     return out;
   }
 
-  Status collective(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
+  // What is done with the values themselves: results per participant, tuples flattened.
+  Expected<std::vector<std::vector<hlo::Literal>>> results_of(const Step& step, const hlo::Instruction& instr, Who who,
+                                                              std::vector<std::vector<hlo::Literal>> operands) {
+    if (step.kind == Step::Kind::Collective)
+      return run_collective(*core_.module, instr, {core_.replicas, core_.partitions, who}, std::move(operands));
+    std::vector<std::vector<hlo::Literal>> results(who.size());
+    for (size_t k = 0; k < who.size(); ++k) {
+      COLLET_ASSIGN(results[k], call_host(core_.host_functions[step.unit], instr, operands[k], who[k], run_id_));
+    }
+    return results;
+  }
+
+  Status on_host(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
     const hlo::Instruction& instr = (*core_.module)[step.instr];
     std::vector<hlo::Shape> shapes;
     for (hlo::InstrId id : instr.operands) hlo::append_leaf_shapes((*core_.module)[id].shape, shapes);
@@ -324,8 +337,7 @@ class Runner {
         COLLET_ASSIGN(hlo::Literal value, fetch(frame.at(who[k], step.in[i]), shapes[i]));
         operands[k].push_back(std::move(value));
       }
-    COLLET_ASSIGN(const auto results,
-                  run_collective(*core_.module, instr, {core_.replicas, core_.partitions, who}, std::move(operands)));
+    COLLET_ASSIGN(const auto results, results_of(step, instr, who, std::move(operands)));
     for (size_t k = 0; k < who.size(); ++k) {
       Small<collet_copy_region, 4> regions;
       for (size_t i = 0; i < step.out.size(); ++i) {

@@ -3,6 +3,8 @@
 
 #include <functional>
 
+#include "sdk/runtime/host_call.h"
+
 namespace collet::runtime {
 namespace {
 
@@ -74,7 +76,8 @@ std::vector<uint32_t> ops_to_ask(const collet_program* p) {
 }
 
 Expected<Verdicts> Verdicts::ask(Backend& backend, uint32_t device, const hlo::Module& module,
-                                 const hlo::Program& program, bool alone) {
+                                 const hlo::Program& program, bool alone,
+                                 std::span<const collet_host_function> host_functions) {
   Verdicts out;
   out.list_.resize(module.instruction_limit());
   const collet_program* p = program.get();
@@ -83,6 +86,7 @@ Expected<Verdicts> Verdicts::ask(Backend& backend, uint32_t device, const hlo::M
   for (uint32_t op : ops_to_ask(p)) {
     Verdict& v = out.list_[hlo::index_of(program.ops[op])];
     v.reason = backend.computes() ? refusal(backend, facts, p, *collet_op_at(p, op), alone) : "the backend runs no ops";
+    if (calls_any(host_functions, module, module[program.ops[op]])) v.reason = "it calls the embedder";
     if (v.reason.empty()) asked.push_back(op);
   }
   std::vector<collet_verdict> answers(asked.size());

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/collet.h>
+
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,9 +27,10 @@ class Verdicts {
  public:
   /// Asks `backend` about everything in one batch. What it cannot know (newer opset, undeclared element types, control
   /// flow or collectives without the trait) is declined without asking. `alone`: it will run one participant of several,
-  /// so that what concerns the others is declined too.
+  /// so that what concerns the others is declined too. So is what calls one of `host_functions`.
   static Expected<Verdicts> ask(Backend& backend, uint32_t device, const hlo::Module& module,
-                                const hlo::Program& program, bool alone);
+                                const hlo::Program& program, bool alone,
+                                std::span<const collet_host_function> host_functions);
 
   const Verdict& of(hlo::InstrId id) const {
     return hlo::index_of(id) < list_.size() ? list_[hlo::index_of(id)] : none_;

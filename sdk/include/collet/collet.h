@@ -191,6 +191,28 @@ COLLET_API const char* collet_module_result_sharding(const collet_module* module
 /** @name Executables */
 /**@{*/
 
+/** What a program hands to a function of the embedder's. Arrays are dense, row-major, in host memory; tokens have none. */
+struct collet_host_call {
+  uint32_t struct_size;
+  uint32_t participant; /**< replica * partition_count + partition */
+  uint32_t operand_count;
+  uint32_t result_count;
+  const void* const* operands; /**< only to be read */
+  void* const* results;        /**< to be filled */
+  const struct collet_array_type* operand_types;
+  const struct collet_array_type* result_types;
+  uint64_t run_id;
+};
+
+/** A function of the embedder's that programs may call: what a custom-call with this target stands for. */
+struct collet_host_function {
+  const char* target;
+  void* user;
+  /** Called by a thread of the library's, which waits for it: other work for the device may have to wait too. An error
+   * fails the run. */
+  collet_status (*call)(void* user, const struct collet_host_call* call, struct collet_error* error);
+};
+
 /** Options of collet_compile. */
 struct collet_compile_request {
   uint32_t struct_size;
@@ -206,6 +228,11 @@ struct collet_compile_request {
   void* user;
   /** Null, or called by the compiling thread; not 0: give up with COLLET_CANCELLED. */
   int32_t (*progress)(void* user, double done, const char* stage);
+  /** Functions that the program may call, `host_function_count` of them. Those that it does call stay in use as long as
+   * the executable, and equal programs share one: a target must not come to mean something else. */
+  const struct collet_host_function* host_functions;
+  uint32_t host_function_count;
+  uint32_t reserved; /**< zero */
 };
 
 /** Compiles. INVALID_ARGUMENT for a program that does not verify, UNIMPLEMENTED for an op that neither backend nor

@@ -10,7 +10,7 @@ import pathlib
 from jax._src import xla_bridge
 from jax._src.interpreters import mlir
 
-from . import lowerings
+from . import callbacks, lowerings
 
 
 def _library() -> pathlib.Path:
@@ -27,6 +27,7 @@ def register(name: str, library: pathlib.Path, options: dict | None = None) -> N
     if name not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(name)
     lowerings.register(name)
+    callbacks.register(name, library)
 
 
 def initialize() -> None:

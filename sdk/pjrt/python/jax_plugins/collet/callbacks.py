@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python callbacks in programs: pure_callback, io_callback, debug.print and their kin.
+
+JAX writes a callback into a program in a way of its own for each platform that it knows. For ours it is a custom call
+whose target is a name that is used once; the PJRT library calls the Python function that was registered for it.
+"""
+import ctypes
+import dataclasses
+import itertools
+import uuid
+import weakref
+
+import numpy as np
+from jax._src import callback as jax_callback
+from jax._src import core
+from jax._src import debugging
+from jax._src import dtypes
+from jax._src import ffi
+from jax._src.interpreters import mlir
+
+_EXTENSION = 0x436F6C  # sdk/pjrt/host_functions.h
+_INTERNAL = 13
+
+
+class _Error(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_int32), ("reserved", ctypes.c_uint32), ("message", ctypes.c_char * 504)]
+
+
+class _Call(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_uint32), ("participant", ctypes.c_uint32), ("operand_count", ctypes.c_uint32),
+                ("result_count", ctypes.c_uint32), ("operands", ctypes.POINTER(ctypes.c_void_p)),
+                ("results", ctypes.POINTER(ctypes.c_void_p)), ("operand_types", ctypes.c_void_p),
+                ("result_types", ctypes.c_void_p), ("run_id", ctypes.c_uint64)]
+
+
+_Function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(_Call), ctypes.POINTER(_Error))
+
+
+class _Extension(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("type", ctypes.c_int), ("next", ctypes.c_void_p),
+                ("add", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, _Function)),
+                ("remove", ctypes.CFUNCTYPE(None, ctypes.c_char_p))]
+
+
+def _extension(library):
+    """The library's list of host functions."""
+    get_api = ctypes.CDLL(str(library)).GetPjrtApi
+    get_api.restype = ctypes.POINTER(ctypes.c_void_p * 2)
+    address = get_api().contents[1]
+    while address:
+        extension = _Extension.from_address(address)
+        if extension.type == _EXTENSION:
+            return extension
+        address = extension.next
+    raise RuntimeError(f"{library} takes no host functions")
+
+
+def _message(error):
+    """What a failing callback says: the kind of error and its text first, for there is little room."""
+    text = f"CpuCallback error calling callback: {type(error).__name__}: {error}"
+    return text.encode(errors="replace")[:500]
+
+
+class _Callback:
+    """A Python function as a program calls it."""
+
+    def __init__(self, function, operands, results):
+        self.function, self.operands, self.results = function, operands, results
+
+    def __call__(self, call):
+        arguments = [_read(call.operands[i], aval) for i, aval in enumerate(self.operands) if aval is not None]
+        values = iter(self.function(*arguments))
+        for i, aval in enumerate(self.results):
+            if aval is None:
+                continue
+            value = np.ascontiguousarray(next(values))
+            if value.nbytes:
+                ctypes.memmove(call.results[i], value.ctypes.data, value.nbytes)
+
+
+def _read(address, aval):
+    size = aval.dtype.itemsize * aval.size
+    data = ctypes.string_at(address, size) if size else b""
+    return np.frombuffer(data, aval.dtype).reshape(aval.shape)
+
+
+_numbers = itertools.count(1)
+_callbacks: dict[int, _Callback] = {}
+_process = uuid.uuid4().hex
+
+
+@_Function
+def _trampoline(user, call, error):
+    try:
+        _callbacks[user](call.contents)
+        return 0
+    except BaseException as e:  # nothing may pass through the library
+        error.contents.code, error.contents.message = _INTERNAL, _message(e)
+        return _INTERNAL
+
+
+class _Registration:
+    """Holds a callback as long as a program may call it."""
+
+    def __init__(self, extension, callback):
+        number = next(_numbers)
+        self.target = f"collet_python_callback_{_process}_{number}"
+        _callbacks[number] = callback
+        extension.add(self.target.encode(), number, _trampoline)
+        weakref.finalize(self, _forget, extension, self.target, number).atexit = False
+
+
+def _forget(extension, target, number):
+    extension.remove(target.encode())
+    _callbacks.pop(number, None)
+
+
+def _physical(aval):
+    """None for tokens, which have no data."""
+    return None if aval is core.abstract_token else core.physical_aval(aval)
+
+
+def _emit(extension, ctx, callback, token, operands, operand_avals, result_avals, *, has_side_effect, returns_token,
+          partitioned, sharding):
+    if partitioned and result_avals:
+        raise ValueError("Partitioned callback not supported with return values.")
+
+    def checked(*arguments):
+        values = callback(*arguments)
+        if len(values) != len(result_avals):
+            raise RuntimeError("Mismatched number of outputs from callback. "
+                               f"Expected: {len(result_avals)}, Actual: {len(values)}")
+        values = [dtypes.canonicalize_value(np.asarray(value)) for value in values]
+        for i, (value, aval) in enumerate(zip(values, result_avals)):
+            if value.shape != aval.shape:
+                raise RuntimeError(f"Incorrect output shape for return value #{i}: "
+                                   f"Expected: {aval.shape}, Actual: {value.shape}")
+            if value.dtype != aval.dtype:
+                raise RuntimeError(f"Incorrect output dtype for return value #{i}: "
+                                   f"Expected: {aval.dtype}, Actual: {value.dtype}")
+        return values
+
+    tokens = [core.abstract_token] if token else []
+    ctx = dataclasses.replace(ctx, avals_in=[*tokens, *operand_avals], avals_out=[*tokens, *result_avals])
+    registration = _Registration(extension, _Callback(checked, [_physical(a) for a in ctx.avals_in],
+                                                      [_physical(a) for a in ctx.avals_out]))
+    ctx.module_context.add_keepalive(registration)
+    call = ffi.build_ffi_lowering_function(registration.target, has_side_effect=has_side_effect)
+    op = call(ctx, *([token] if token else []), *operands)
+    if sharding is not None:
+        mlir.set_sharding(ctx.module_context, op, sharding)
+    results = list(op.results)
+    if token:
+        token = results.pop(0)
+    return results, token, None
+
+
+_libraries: dict[str, _Extension] = {}
+
+
+def _wrap(original):
+    def emit_python_callback(ctx, callback, token, operands, operand_avals, result_avals, *, has_side_effect,
+                             returns_token=True, partitioned=False, sharding=None):
+        platforms = ctx.module_context.platforms
+        options = dict(has_side_effect=has_side_effect, returns_token=returns_token, partitioned=partitioned,
+                       sharding=sharding)
+        if len(platforms) == 1 and platforms[0] in _libraries:
+            return _emit(_libraries[platforms[0]], ctx, callback, token, operands, operand_avals, result_avals, **options)
+        return original(ctx, callback, token, operands, operand_avals, result_avals, **options)
+
+    return emit_python_callback
+
+
+def register(platform: str, library) -> None:
+    """Lets programs for `platform`, which runs on the PJRT library at the path `library`, call Python."""
+    if not _libraries:
+        jax_callback.emit_python_callback = _wrap(jax_callback.emit_python_callback)
+    _libraries[platform] = _extension(library)
+    mlir.register_lowering(debugging.debug_callback_p, debugging.debug_callback_lowering, platform=platform)
+    mlir.register_lowering(debugging.debug_print_p, debugging.debug_print_lowering_rule, platform=platform)

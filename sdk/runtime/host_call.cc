@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/runtime/host_call.h"
+
+#include "hlo/program/leaves.h"
+#include "sdk/runtime/array_type.h"
+
+namespace collet::runtime {
+
+const collet_host_function* called_function(std::span<const collet_host_function> functions,
+                                            const hlo::Instruction& instr) {
+  if (functions.empty() || instr.op != hlo::Op::CUSTOM_CALL) return nullptr;
+  const auto target = instr.as<hlo::CustomCallAttrs>().target;
+  for (const collet_host_function& f : functions)
+    if (f.target && target == f.target) return &f;
+  return nullptr;
+}
+
+bool calls_any(std::span<const collet_host_function> functions, const hlo::Module& module,
+               const hlo::Instruction& instr) {
+  if (functions.empty()) return false;
+  if (called_function(functions, instr)) return true;
+  for (hlo::CompId c : instr.called)
+    for (hlo::InstrId id : module[c].order)
+      if (calls_any(functions, module, module[id])) return true;
+  return false;
+}
+
+Expected<std::vector<hlo::Literal>> call_host(const HostFunction& function, const hlo::Instruction& instr,
+                                              std::span<const hlo::Literal> operands, uint32_t participant,
+                                              uint64_t run_id) {
+  std::vector<hlo::Shape> shapes;
+  hlo::append_leaf_shapes(instr.shape, shapes);
+  std::vector<hlo::Literal> results;
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  std::vector<collet_array_type> in_types, out_types;
+  for (const hlo::Literal& operand : operands) {
+    COLLET_ASSIGN(const ArrayType* type, array_type(operand.shape()));
+    in_types.push_back(type->to_c());
+    in.push_back(type->bytes ? operand.bytes() : nullptr);
+  }
+  for (const hlo::Shape& shape : shapes) {
+    COLLET_ASSIGN(const ArrayType* type, array_type(shape));
+    out_types.push_back(type->to_c());
+    results.push_back(type->bytes ? hlo::Literal::uninitialized(shape) : hlo::Literal::zeros(shape));
+    out.push_back(type->bytes ? results.back().mutable_bytes() : nullptr);
+  }
+  collet_host_call call{};
+  call.struct_size = sizeof call;
+  call.participant = participant;
+  call.operand_count = static_cast<uint32_t>(in.size());
+  call.result_count = static_cast<uint32_t>(out.size());
+  call.operands = in.data();
+  call.results = out.data();
+  call.operand_types = in_types.data();
+  call.result_types = out_types.data();
+  call.run_id = run_id;
+  collet_error error{};
+  const collet_status status = function.call(function.user, &call, &error);
+  if (status == COLLET_OK) return results;
+  error.message[sizeof error.message - 1] = 0;
+  return Status(static_cast<Code>(status), error.message).with_prefix("'" + std::string(instr.name) + "': ");
+}
+
+}  // namespace collet::runtime
