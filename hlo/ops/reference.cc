@@ -179,9 +179,20 @@ std::string bound_text(const OpInfo& info) {
   return info.ulp < 0 ? "by its structure" : concat(static_cast<int64_t>(info.ulp), " ULP");
 }
 
+// Of the heading: no heading of another page may have it.
+std::string record_id(Record record) {
+  std::string id = "record_";
+  for (char c : record_name(record)) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    if (upper && id.back() != '_') id += '_';
+    id += static_cast<char>(upper ? c - 'A' + 'a' : c);
+  }
+  return id;
+}
+
 std::string record_link(Record record) {
   if (record == Record::None) return "";
-  return concat("[", record_name(record), "](#", record_name(record), ")");
+  return concat("[", record_name(record), "](#", record_id(record), ")");
 }
 
 void append_family(std::string& out, const FamilyText& family, std::set<Record>& records) {
@@ -199,8 +210,8 @@ void append_family(std::string& out, const FamilyText& family, std::set<Record>&
 }
 
 void append_record(std::string& out, Record record) {
-  out += concat("\n### ", record_name(record),
-                "\n\n| field | in HLO text | kind | presence | crosses the joint | since |\n",
+  out += concat("\n### ", record_name(record), " {#", record_id(record),
+                "}\n\n| field | in HLO text | kind | presence | crosses the joint | since |\n",
                 "|---|---|---|---|---|---|\n");
   for (const FieldInfo& field : record_fields(record)) {
     std::string kind(kind_text(field.kind));
@@ -215,9 +226,10 @@ void append_record(std::string& out, Record record) {
 
 std::string op_reference_markdown() {
   std::string out =
-      "# Ops\n\nMade from the op table, `sdk/include/collet/ops.def`; do not edit. A result's error is given for f32 "
-      "against "
-      "the exact value rounded once.\n\n| class | ops | what it means |\n|---|---|---|\n";
+      "# Ops\n\nMade from the op table, `sdk/include/collet/ops.def`, by `collet info --ops --format md`; do not edit. "
+      "A "
+      "result's error is given for f32 against the exact value rounded once.\n\n| class | ops | what it means "
+      "|\n|---|---|---|\n";
   for (size_t c = 0; c < kClasses.size(); ++c) {
     int64_t count = 0;
     for (int id = 1; id <= kLastOp; ++id) count += static_cast<size_t>(op_info(static_cast<Op>(id)).op_class) == c;

@@ -10,6 +10,7 @@
 #include "hlo/base/json.h"
 #include "hlo/ir/attributes.h"
 #include "hlo/ir/ops.h"
+#include "hlo/ops/reference.h"
 
 namespace collet::tool {
 namespace {
@@ -40,15 +41,6 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-std::string attributes(const Row& row) {
-  std::string out;
-  for (const FieldInfo& field : record_fields(op_info(static_cast<Op>(row.id)).record)) {
-    if (field.text.empty()) continue;
-    out += fmt::format("{}{}{}", out.empty() ? "" : ", ", field.text, field.required ? "" : "?");
-  }
-  return out;
-}
-
 std::string error_bound(const Row& row) {
   return row.ulp < 0 ? "by size" : row.ulp == 0 ? "exact" : fmt::format("{} ULP", row.ulp);
 }
@@ -71,17 +63,6 @@ std::string as_text() {
   for (const Row& row : kRows) {
     out += fmt::format("{:<26} {:<14} {:<13} {:<8} {:<14} {}\n", row.text, lower(row.op_class), row.family, arity(row),
                        lower(row.types), error_bound(row));
-  }
-  return out;
-}
-
-std::string as_markdown() {
-  std::string out =
-      "| op | class | family | operands | types | attributes | error of an f32 result | since "
-      "|\n|---|---|---|---|---|---|---|---|\n";
-  for (const Row& row : kRows) {
-    out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} |\n", row.text, lower(row.op_class),
-                       lower(row.family), arity(row), lower(row.types), attributes(row), error_bound(row), row.since);
   }
   return out;
 }
@@ -119,7 +100,7 @@ std::string as_c() {
 }  // namespace
 
 std::string op_table(const std::string& format) {
-  if (format == "md") return as_markdown();
+  if (format == "md") return hlo::op_reference_markdown();
   if (format == "json") return as_json();
   return format == "c" ? as_c() : as_text();
 }
