@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "hlo/ir/fields.h"
 #include "hlo/ir/literal.h"
 
 namespace collet::hlo {
@@ -190,69 +191,6 @@ bool equal(const DimLabels& a, const DimLabels& b) {
          a.output_spatial == b.output_spatial;
 }
 
-bool equal_field(const FieldInfo& f, const void* a, const void* b) {
-  switch (f.kind) {
-    case FieldKind::I64:
-    case FieldKind::DIM:
-      return at<int64_t>(a, f) == at<int64_t>(b, f);
-    case FieldKind::U32:
-    case FieldKind::ENUM:
-      return at<uint32_t>(a, f) == at<uint32_t>(b, f);
-    case FieldKind::BOOL:
-    case FieldKind::NOT_BOOL:
-      return at<bool>(a, f) == at<bool>(b, f);
-    case FieldKind::F32:
-      return at<float>(a, f) == at<float>(b, f);
-    case FieldKind::DIMS:
-    case FieldKind::PRECISIONS:
-    case FieldKind::PAIRS:
-      return at<Dims>(a, f) == at<Dims>(b, f);
-    case FieldKind::STRING:
-      return at<std::string_view>(a, f) == at<std::string_view>(b, f);
-    case FieldKind::WINDOW:
-      return equal(at<Window>(a, f), at<Window>(b, f));
-    case FieldKind::SLICES: {
-      const auto &x = at<SliceRanges>(a, f), &y = at<SliceRanges>(b, f);
-      return x.start == y.start && x.limit == y.limit && x.stride == y.stride;
-    }
-    case FieldKind::PADS: {
-      const auto &x = at<Padding>(a, f), &y = at<Padding>(b, f);
-      return x.low == y.low && x.high == y.high && x.interior == y.interior;
-    }
-    case FieldKind::DIM_LABELS:
-      return equal(at<DimLabels>(a, f), at<DimLabels>(b, f));
-    case FieldKind::GROUPS:
-      return at<Groups>(a, f).groups == at<Groups>(b, f).groups;
-    case FieldKind::SHAPE: {
-      const Shape *x = at<const Shape*>(a, f), *y = at<const Shape*>(b, f);
-      return x && y ? *x == *y : x == y;
-    }
-    case FieldKind::SHAPES: {
-      const auto &x = at<List<const Shape* const>>(a, f), &y = at<List<const Shape* const>>(b, f);
-      if (x.size() != y.size()) return false;
-      for (size_t i = 0; i < x.size(); ++i)
-        if (!(*x[i] == *y[i])) return false;
-      return true;
-    }
-    case FieldKind::LITERAL: {
-      const Literal *x = at<const Literal*>(a, f), *y = at<const Literal*>(b, f);
-      return x && y ? *x == *y : x == y;
-    }
-    case FieldKind::ALIASING: {
-      const auto &x = at<List<const AliasEntry>>(a, f), &y = at<List<const AliasEntry>>(b, f);
-      if (x.size() != y.size()) return false;
-      for (size_t i = 0; i < x.size(); ++i)
-        if (!(x[i].output_index == y[i].output_index) || x[i].operand != y[i].operand ||
-            !(x[i].operand_index == y[i].operand_index))
-          return false;
-      return true;
-    }
-    case FieldKind::LISTS:
-      return at<List<const Dims>>(a, f) == at<List<const Dims>>(b, f);
-  }
-  return false;
-}
-
 struct Hasher {
   uint64_t h = 0xCBF29CE484222325ull;
   void operator()(uint64_t v) {
@@ -330,11 +268,74 @@ void* copy_record(Record record, const void* attrs, Arena& arena) {
   return out;
 }
 
+bool equal_fields(const FieldInfo& f, const void* a, const void* b) {
+  switch (f.kind) {
+    case FieldKind::I64:
+    case FieldKind::DIM:
+      return at<int64_t>(a, f) == at<int64_t>(b, f);
+    case FieldKind::U32:
+    case FieldKind::ENUM:
+      return at<uint32_t>(a, f) == at<uint32_t>(b, f);
+    case FieldKind::BOOL:
+    case FieldKind::NOT_BOOL:
+      return at<bool>(a, f) == at<bool>(b, f);
+    case FieldKind::F32:
+      return at<float>(a, f) == at<float>(b, f);
+    case FieldKind::DIMS:
+    case FieldKind::PRECISIONS:
+    case FieldKind::PAIRS:
+      return at<Dims>(a, f) == at<Dims>(b, f);
+    case FieldKind::STRING:
+      return at<std::string_view>(a, f) == at<std::string_view>(b, f);
+    case FieldKind::WINDOW:
+      return equal(at<Window>(a, f), at<Window>(b, f));
+    case FieldKind::SLICES: {
+      const auto &x = at<SliceRanges>(a, f), &y = at<SliceRanges>(b, f);
+      return x.start == y.start && x.limit == y.limit && x.stride == y.stride;
+    }
+    case FieldKind::PADS: {
+      const auto &x = at<Padding>(a, f), &y = at<Padding>(b, f);
+      return x.low == y.low && x.high == y.high && x.interior == y.interior;
+    }
+    case FieldKind::DIM_LABELS:
+      return equal(at<DimLabels>(a, f), at<DimLabels>(b, f));
+    case FieldKind::GROUPS:
+      return at<Groups>(a, f).groups == at<Groups>(b, f).groups;
+    case FieldKind::SHAPE: {
+      const Shape *x = at<const Shape*>(a, f), *y = at<const Shape*>(b, f);
+      return x && y ? *x == *y : x == y;
+    }
+    case FieldKind::SHAPES: {
+      const auto &x = at<List<const Shape* const>>(a, f), &y = at<List<const Shape* const>>(b, f);
+      if (x.size() != y.size()) return false;
+      for (size_t i = 0; i < x.size(); ++i)
+        if (!(*x[i] == *y[i])) return false;
+      return true;
+    }
+    case FieldKind::LITERAL: {
+      const Literal *x = at<const Literal*>(a, f), *y = at<const Literal*>(b, f);
+      return x && y ? *x == *y : x == y;
+    }
+    case FieldKind::ALIASING: {
+      const auto &x = at<List<const AliasEntry>>(a, f), &y = at<List<const AliasEntry>>(b, f);
+      if (x.size() != y.size()) return false;
+      for (size_t i = 0; i < x.size(); ++i)
+        if (!(x[i].output_index == y[i].output_index) || x[i].operand != y[i].operand ||
+            !(x[i].operand_index == y[i].operand_index))
+          return false;
+      return true;
+    }
+    case FieldKind::LISTS:
+      return at<List<const Dims>>(a, f) == at<List<const Dims>>(b, f);
+  }
+  return false;
+}
+
 bool equal_records(Record record, const void* a, const void* b) {
   if (a == b) return true;
   if (!a || !b) return false;
   for (const FieldInfo& f : record_fields(record))
-    if (!equal_field(f, a, b)) return false;
+    if (!equal_fields(f, a, b)) return false;
   return true;
 }
 

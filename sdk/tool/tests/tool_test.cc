@@ -24,7 +24,7 @@ void expect_golden(const std::string& name, const std::string& text) {
 }
 
 TEST(Command, HelpSaysWhatThereIs) {
-  for (const std::string verb : {"run", "opt", "info", "conform", "bench", "new", "completion"}) {
+  for (const std::string verb : {"run", "opt", "info", "diff", "reduce", "conform", "bench", "new", "completion"}) {
     const Ran ran = collet(verb + " --help");
     EXPECT_EQ(ran.code, 0) << verb;
     EXPECT_TRUE(contains(ran.out, "Examples:")) << verb;
@@ -38,7 +38,7 @@ TEST(Command, HelpSaysWhatThereIs) {
 }
 
 TEST(Command, HelpFitsAPlainTerminal) {
-  for (const std::string verb : {"", "run", "opt", "info", "conform", "bench", "new", "completion"}) {
+  for (const std::string verb : {"", "run", "opt", "info", "diff", "reduce", "conform", "bench", "new", "completion"}) {
     std::istringstream lines(collet(verb + " --help").out);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << verb << ": " << line;
   }

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "hlo/ir/attributes.h"
+
+namespace collet::hlo {
+
+/// One field of two records that have it.
+bool equal_fields(const FieldInfo& field, const void* a, const void* b);
+
+}  // namespace collet::hlo

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hlo/ir/module.h"
+#include "hlo/testing/compare_modules.h"
+
+namespace collet::hlo::testing {
+
+/// Hashes of what instructions are and of what they compute, without names and ids.
+class ModuleHash {
+ public:
+  ModuleHash(const Module& module, const CompareOptions& options);
+
+  /// Op, shape, attributes, and what it calls; not its operands.
+  uint64_t own(InstrId id) const { return own_[index_of(id)]; }
+  /// That and the same of all that it depends on.
+  uint64_t value(InstrId id) const { return value_[index_of(id)]; }
+  /// Everything in it.
+  uint64_t computation(CompId id) const { return computation_[index_of(id)]; }
+  /// As far as the options look.
+  bool same_shape(const Shape& a, const Shape& b) const;
+
+ private:
+  void visit(CompId c);
+  uint64_t hash_own(const Instruction& instr) const;
+  uint64_t hash_extras(const Extras& extras) const;
+  uint64_t hash_shape(const Shape& shape) const;
+
+  const Module& module_;
+  const CompareOptions& options_;
+  std::vector<uint64_t> own_, value_, computation_;
+};
+
+/// Attributes that any instruction may have, as text.
+std::string frontend_text(const Extras& extras);
+std::string accuracy_text(const Extras& extras);
+
+}  // namespace collet::hlo::testing

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "hlo/base/status.h"
+
+namespace collet::tool {
+
+/// How a command ended.
+struct CommandOutcome {
+  int code = 0;            ///< its exit code; 128 + the signal that ended it
+  bool timed_out = false;  ///< it ran too long and was ended, with all that it had started
+  bool stopped = false;    ///< `stop` said so
+  std::string output;      ///< stdout and stderr together, the first megabyte
+};
+
+/// Runs a command with its own process group, no stdin and a time limit.
+Expected<CommandOutcome> try_command(const std::vector<std::string>& arguments, double seconds,
+                                     const std::function<bool()>& stop);
+
+}  // namespace collet::tool
