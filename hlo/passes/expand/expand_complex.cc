@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-#include <limits>
-
-#include "hlo/passes/expand/arithmetic.h"
+#include "hlo/passes/expand/complex_pair.h"
 #include "hlo/passes/expand/expand.h"
 
 // Complex values as pairs of real ones. Each op is written with real, imag and complex around it; where two such ops meet,
@@ -11,12 +8,6 @@
 namespace collet::hlo {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-struct Pair {
-  Real re, im;
-};
-
 Pair parts(Builder& b, InstrId z) {
   if (is_complex(b.type(z))) return {{b, b.unary(Op::REAL, z)}, {b, b.unary(Op::IMAG, z)}};
   return {{b, z}, {b, b.like(z, 0)}};
@@ -24,42 +15,10 @@ Pair parts(Builder& b, InstrId z) {
 InstrId join(Builder& b, Pair z) {
   return b.binary(Op::COMPLEX, z.re.id, z.im.id);
 }
-Real call(Op op, Real x) {
-  return x.of(x.b->unary(op, x.id));
-}
-Real larger(Real x, Real y) {
-  return x.of(x.b->max(x.id, y.id));
-}
-Real smaller(Real x, Real y) {
-  return x.of(x.b->min(x.id, y.id));
-}
 Real angle(Pair z) {
-  return z.re.of(z.re.b->binary(Op::ATAN2, z.im.id, z.re.id));
+  return angle_of(z.im, z.re);
 }
 
-// Without overflow; infinite when a part is, even where the other one is NaN.
-Real hypotenuse(Pair z) {
-  const Real a = magnitude(z.re), c = magnitude(z.im), most = larger(a, c), least = smaller(a, c);
-  const Real ratio = select(equal(most, 0), 0, least / most);
-  const Real length = most * call(Op::SQRT, ratio * ratio + 1);
-  return select(equal(a, kInfinity) || equal(c, kInfinity), kInfinity, length);
-}
-
-Pair times(Pair x, Pair y) {
-  return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
-}
-Pair plus(Pair x, Pair y) {
-  return {x.re + y.re, x.im + y.im};
-}
-// Smith: by the larger part of the divisor.
-Pair over(Pair x, Pair y) {
-  const Truth wide = magnitude(y.re) > magnitude(y.im) || compare(magnitude(y.re), Direction::EQ, magnitude(y.im));
-  const Real ratio = select(wide, y.im / y.re, y.re / y.im);
-  const Real below = select(wide, y.re + y.im * ratio, y.re * ratio + y.im);
-  const Real re = select(wide, x.re + x.im * ratio, x.re * ratio + x.im);
-  const Real im = select(wide, x.im - x.re * ratio, x.im * ratio - x.re);
-  return {re / below, im / below};
-}
 Pair one(Pair like) {
   return {like.re.like(1), like.re.like(0)};
 }
@@ -89,15 +48,6 @@ Pair log_plus_one(Pair z) {
   const Real near = call(Op::LOG_PLUS_ONE, z.re * (z.re + 2) + z.im * z.im) * 0.5;
   const Truth close = magnitude(z.re) < 0.5 && magnitude(z.im) < 0.5;
   return {select(close, near, logarithm(u).re), angle(u)};
-}
-Pair square_root(Pair z) {
-  const Real a = magnitude(z.re);
-  // Halves, so that the sum does not overflow.
-  const Real t = call(Op::SQRT, hypotenuse(z) * 0.5 + a * 0.5);
-  const Real other = select(equal(t, 0), t, magnitude(z.im) * 0.5 / t);
-  const Truth left = z.re < 0;
-  const Real im = select(left, t, other);
-  return {select(left, other, t), with_sign_of(im, z.im)};
 }
 Pair sine(Pair z) {
   return {call(Op::SINE, z.re) * call(Op::COSH, z.im), call(Op::COSINE, z.re) * call(Op::SINH, z.im)};
@@ -256,6 +206,12 @@ constexpr Expansion kTable[] = {
     {Op::COSH, &unary<&cosh>},
     {Op::TANH, &unary<&tanh>},
     {Op::LOGISTIC, &unary<&logistic>},
+    {Op::ASIN, &unary<&arc_sine>},
+    {Op::ACOS, &unary<&arc_cosine>},
+    {Op::ASINH, &unary<&arc_sinh>},
+    {Op::ACOSH, &unary<&arc_cosh>},
+    {Op::ATANH, &unary<&arc_tanh>},
+    {Op::ATAN2, &binary<&arc_tangent>},
     {Op::COMPARE, &compare_parts},
     {Op::CONVERT, &convert},
     {Op::CONSTANT, &constant},

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include "hlo/passes/expand/expand.h"
@@ -12,10 +13,10 @@ InstrId reduce_precision(const ExpandInput& in) {
   const auto& attrs = in.as<ReducePrecisionAttrs>();
   const InstrId x = in.operand(0);
   if (!is_ieee(in.type())) {
-    // In f32, which holds the type; a wide enough exponent range must not be cut there.
+    // In f32, which holds the type.
     auto* same = in.module.make<ReducePrecisionAttrs>();
     *same = attrs;
-    if (attrs.exponent_bits >= float_format(static_cast<uint32_t>(in.type())).exponent_bits) same->exponent_bits = 8;
+    same->exponent_bits = std::min<int64_t>(attrs.exponent_bits, 8);
     const InstrId wide = b.convert(x, Type::F32);
     return b.convert(b.op(Op::REDUCE_PRECISION, b.shape(wide), {wide}, same), in.type());
   }

@@ -210,10 +210,17 @@ InstrId convolution(const ExpandInput& in) {
   const size_t rank = l.input_spatial.size();
   const bool plain = in.operand_shape(0).rank() == static_cast<int>(rank) + 2 && l.input_batch >= 0 &&
                      l.input_feature >= 0 && l.kernel_input_feature >= 0 && l.kernel_output_feature >= 0;
-  if (!plain || in.operand_shape(0).has_dynamic() || in.shape().element_count() == 0 || in.type() == Type::PRED)
-    return InstrId::None;
+  if (!plain || in.operand_shape(0).has_dynamic() || in.shape().element_count() == 0) return InstrId::None;
   if (in.operand_shape(0).element_count() == 0 || in.operand_shape(1).element_count() == 0)
     return in.b.fill(in.shape(), 0);
+  if (in.type() == Type::PRED) {
+    // How many products are true.
+    Builder& b = in.b;
+    const InstrId counts =
+        b.op(Op::CONVOLUTION, in.shape().with_type(Type::S32),
+             {b.convert(in.operand(0), Type::S32), b.convert(in.operand(1), Type::S32)}, in.instr.attrs);
+    return b.compare(counts, Direction::NE, b.like_int(counts, 0));
+  }
   return Taps(in).run();
 }
 

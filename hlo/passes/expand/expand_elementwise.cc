@@ -22,6 +22,10 @@ InstrId by_f32(const ExpandInput& in) {
 bool odd_float(Type type) {
   return is_float(type) && !(is_ieee(type) && type_info(type).bits >= 16);
 }
+// Powers of two alone: nothing of this type has a negative.
+bool unsigned_float(Type type) {
+  return type == Type::F8E8M0FNU;
+}
 // Ops that round or compare in steps are written for f32 and f64 only.
 bool narrow_float(Type type) {
   return is_float(type) && type != Type::F32 && type != Type::F64;
@@ -49,6 +53,7 @@ InstrId absolute(const ExpandInput& in) {
 
 InstrId subtract(const ExpandInput& in) {
   if (is_complex(in.type())) return InstrId::None;
+  if (unsigned_float(in.type())) return by_f32(in);
   return in.b.add(in.operand(0), in.b.neg(in.operand(1)));
 }
 
@@ -56,6 +61,7 @@ InstrId minimum(const ExpandInput& in) {
   Builder& b = in.b;
   const InstrId x = in.operand(0), y = in.operand(1);
   if (in.type() == Type::PRED) return b.and_(x, y);
+  if (unsigned_float(in.type())) return by_f32(in);
   if (is_float(in.type())) return b.neg(b.max(b.neg(x), b.neg(y)));
   return b.not_(b.max(b.not_(x), b.not_(y)));
 }
@@ -124,6 +130,7 @@ InstrId round_down(const ExpandInput& in) {
   return r.finish(r.b.add(r.whole, r.one_if(up)));
 }
 InstrId round_up(const ExpandInput& in) {
+  if (unsigned_float(in.type())) return by_f32(in);
   return in.b.neg(in.b.unary(Op::FLOOR, in.b.neg(in.operand(0))));
 }
 InstrId round_away(const ExpandInput& in) {
@@ -150,12 +157,30 @@ InstrId is_finite(const ExpandInput& in) {
   return b.compare(exponent, Direction::NE, b.like_int(exponent, f.exponent_mask()));
 }
 
+// The value's bits in an unsigned type of at least eight bits.
+InstrId as_unsigned(Builder& b, InstrId x, int& width) {
+  const TypeInfo& info = type_info(b.type(x));
+  width = info.bits;
+  if (width >= 8)
+    return b.bitcast_convert(x, width == 64 ? Type::U64 : width == 32 ? Type::U32 : width == 16 ? Type::U16 : Type::U8);
+  const InstrId wide = b.convert(x, Type::U8);
+  return b.and_(wide, b.like_int(wide, (1 << width) - 1));
+}
+
 InstrId shift_arithmetic(const ExpandInput& in) {
   Builder& b = in.b;
   const Type type = in.type();
   const TypeInfo& info = type_info(type);
-  if (info.bits < 8) return InstrId::None;
   InstrId x = in.operand(0), by = in.operand(1);
+  if (info.bits < 8) {
+    // In eight bits: the sign is extended, and a shift by seven leaves nothing else.
+    int width = 0;
+    const InstrId bits = as_unsigned(b, x, width), sign = b.like_int(bits, 1 << (info.bits - 1));
+    const InstrId extended = b.bitcast_convert(b.sub(b.xor_(bits, sign), sign), Type::S8);
+    const InstrId steps = as_unsigned(b, by, width), most = b.like_int(steps, 7);
+    const InstrId distance = b.select(b.compare(steps, Direction::LT, most), steps, most);
+    return b.convert(b.binary(Op::SHIFT_RIGHT_ARITHMETIC, extended, b.bitcast_convert(distance, Type::S8)), type);
+  }
   const Type same_width = info.bits == 64   ? Type::S64
                           : info.bits == 32 ? Type::S32
                           : info.bits == 16 ? Type::S16
@@ -165,16 +190,6 @@ InstrId shift_arithmetic(const ExpandInput& in) {
   const InstrId negative = b.compare(x, Direction::LT, b.like_int(x, 0));
   const InstrId shifted = b.binary(Op::SHIFT_RIGHT_LOGICAL, b.select(negative, b.not_(x), x), by);
   return b.bitcast_convert(b.select(negative, b.not_(shifted), shifted), type);
-}
-
-// The value's bits in an unsigned type of at least eight bits.
-InstrId as_unsigned(Builder& b, InstrId x, int& width) {
-  const TypeInfo& info = type_info(b.type(x));
-  width = info.bits;
-  if (width >= 8)
-    return b.bitcast_convert(x, width == 64 ? Type::U64 : width == 32 ? Type::U32 : width == 16 ? Type::U16 : Type::U8);
-  const InstrId wide = b.convert(x, Type::U8);
-  return b.and_(wide, b.like_int(wide, (1 << width) - 1));
 }
 
 InstrId count_ones(Builder& b, InstrId x) {
@@ -323,7 +338,7 @@ InstrId compare(const ExpandInput& in) {
   Builder& b = in.b;
   const auto& attrs = in.as<CompareAttrs>();
   const Type type = in.operand_shape(0).type();
-  if (attrs.type != CompareType::TOTALORDER || !is_float(type) || type_info(type).bits < 8) return InstrId::None;
+  if (attrs.type != CompareType::TOTALORDER || !is_float(type)) return InstrId::None;
   const FloatBits f(b, type);
   const auto key = [&](InstrId x) {
     const InstrId bits = f.signed_bits(x);

@@ -72,7 +72,8 @@ InstrId unary(const ExpandInput& in) {
 template <Real (*function)(Real, Real)>
 InstrId binary(const ExpandInput& in) {
   if (!is_float(in.type())) return InstrId::None;
-  const Type wide = wide_float(in.type());
+  // A type without zero: what underflows in f32 may still be its least number.
+  const Type wide = in.type() == Type::F8E8M0FNU ? Type::F64 : wide_float(in.type());
   const Real x(in.b, in.b.convert(in.operand(0), wide)), y(in.b, in.b.convert(in.operand(1), wide));
   return in.b.convert(function(x, y).id, in.type());
 }

@@ -4,6 +4,7 @@
 
 #include "hlo/base/float_format.h"
 #include "hlo/passes/expand/expand.h"
+#include "hlo/passes/expand/float_bits.h"
 
 // Threefry 2x32-20 and Philox 4x32-10, bit for bit as XLA lays them out (reference: Salmon et al., "Parallel random
 // numbers: as easy as 1, 2, 3").
@@ -35,6 +36,8 @@ struct Bits {
     const TypeInfo& info = type_info(type);
     const int width = info.bits < 8 ? 8 : info.bits;
     InstrId out = b.convert(bits, unsigned_of(width));
+    if (type == Type::PRED) return b.compare(b.and_(out, b.like_int(out, 1)), Direction::NE, b.like_int(out, 0));
+    if (info.bits < 8 && is_float(type)) return b.bitcast_convert(b.convert(out, bits_type(type)), type);
     if (info.bits < 8) return b.convert(out, type);
     return b.bitcast_convert(out, type);
   }

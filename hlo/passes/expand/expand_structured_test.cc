@@ -145,11 +145,16 @@ TEST(Structured, convolution) {
 
 TEST(Structured, complex_functions) {
   for (const char* type : {"c64", "c128"})
-    for (const char* op : {"negate", "exponential", "exponential-minus-one", "log", "log-plus-one", "sqrt", "rsqrt",
-                           "sine", "cosine", "tan", "tanh", "logistic", "sign", "sinh", "cosh"})
+    for (const char* op : {"negate", "exponential",  "exponential-minus-one",
+                           "log",    "log-plus-one", "sqrt",
+                           "rsqrt",  "sine",         "cosine",
+                           "tan",    "tanh",         "logistic",
+                           "sign",   "sinh",         "cosh",
+                           "asin",   "acos",         "asinh",
+                           "acosh",  "atanh"})
       check("HloModule m\nENTRY e {\n  x = " + std::string(type) + "[500] parameter(0)\n  ROOT y = " + type + "[500] " +
             op + "(x)\n}\n");
-  for (const char* op : {"subtract", "power"})
+  for (const char* op : {"subtract", "power", "atan2"})
     check("HloModule m\nENTRY e {\n  x = c64[500] parameter(0)\n  z = c64[500] parameter(1)\n  ROOT y = c64[500] " +
           std::string(op) + "(x, z)\n}\n");
   check("HloModule m\nENTRY e {\n  x = c64[500] parameter(0)\n  ROOT y = f32[500] abs(x)\n}\n");

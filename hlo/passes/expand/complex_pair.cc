@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/passes/expand/complex_pair.h"
+
+#include <limits>
+
+namespace collet::hlo {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kPi = 3.14159265358979323846;
+constexpr double kLn2 = 0.69314718055994530942;
+
+// Beyond it squares overflow, and z is so large that 1 plays no part.
+double huge(Real x) {
+  return x.type() == Type::F64 ? 0x1p500 : 0x1p60;
+}
+// Below it z^3 is lost beside z.
+double tiny(Real x) {
+  return x.type() == Type::F64 ? 0x1p-30 : 0x1p-14;
+}
+
+/// For x, y >= 0 and z = x + iy: what arc sine and arc cosine are both made of.
+struct Arc {
+  Real height;  ///< |Im asin z| = |Im acos z|
+  Real width;   ///< Re asin z is the angle of (x, width), Re acos z that of (width, x)
+};
+
+Arc arc_of(Real x, Real y) {
+  const Real r = hypotenuse({x + 1, y}), s = hypotenuse({x - 1, y}), a = (r + s) * 0.5;
+  const Truth inside = !(x > 1);
+  const Real right = r + (x + 1), left = s + (1.0 - x), beyond = s + (x - 1), sum = a + x;
+  const Real near = call(Op::SQRT, sum * 0.5 * (y * y / right + left));
+  const Real far = y * call(Op::SQRT, (sum / right + sum / beyond) * 0.5);
+  const Real outside = select(equal(y, 0), 0, far);
+  // a - 1, without cancellation.
+  const Real over_one = select(x < 1, y * y / right + y * y / left, y * y / right + beyond) * 0.5;
+  const Real low = call(Op::LOG_PLUS_ONE, over_one + call(Op::SQRT, over_one * (a + 1)));
+  const Real high = call(Op::LOG, a + call(Op::SQRT, a * a - 1));
+  const Real most = larger(x, y), least = smaller(x, y);
+  const Real ratio = select(equal(least, kInfinity), 1, least / most);
+  const Real top = call(Op::LOG, most) + call(Op::LOG_PLUS_ONE, ratio * ratio) * 0.5 + kLn2;
+  const Truth big = most > huge(x);
+  return {select(big, top, select(a < 1.5, low, high)), select(big, y, select(inside, near, outside))};
+}
+
+}  // namespace
+
+Real hypotenuse(Pair z) {
+  const Real a = magnitude(z.re), c = magnitude(z.im), most = larger(a, c), least = smaller(a, c);
+  const Real ratio = select(equal(most, 0), 0, least / most);
+  const Real length = most * call(Op::SQRT, ratio * ratio + 1);
+  return select(equal(a, kInfinity) || equal(c, kInfinity), kInfinity, length);
+}
+
+Pair times(Pair x, Pair y) {
+  return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+}
+
+Pair plus(Pair x, Pair y) {
+  return {x.re + y.re, x.im + y.im};
+}
+
+Pair over(Pair x, Pair y) {
+  const Truth wide = magnitude(y.re) > magnitude(y.im) || compare(magnitude(y.re), Direction::EQ, magnitude(y.im));
+  const Real ratio = select(wide, y.im / y.re, y.re / y.im);
+  const Real below = select(wide, y.re + y.im * ratio, y.re * ratio + y.im);
+  const Real re = select(wide, x.re + x.im * ratio, x.re * ratio + x.im);
+  const Real im = select(wide, x.im - x.re * ratio, x.im * ratio - x.re);
+  return {re / below, im / below};
+}
+
+Pair square_root(Pair z) {
+  const Real a = magnitude(z.re);
+  // Halves, so that the sum does not overflow.
+  const Real t = call(Op::SQRT, hypotenuse(z) * 0.5 + a * 0.5);
+  const Real other = select(equal(t, 0), t, magnitude(z.im) * 0.5 / t);
+  const Truth left = z.re < 0;
+  const Real im = select(left, t, other);
+  return {select(left, other, t), with_sign_of(im, z.im)};
+}
+
+Pair arc_sine(Pair z) {
+  const Real x = magnitude(z.re), y = magnitude(z.im);
+  const Arc arc = arc_of(x, y);
+  const Truth small = larger(x, y) < tiny(x);
+  const Real re = with_sign_of(angle_of(x, arc.width), z.re), im = with_sign_of(arc.height, z.im);
+  return {select(small, z.re, re), select(small, z.im, im)};
+}
+Pair arc_cosine(Pair z) {
+  const Arc arc = arc_of(magnitude(z.re), magnitude(z.im));
+  return {angle_of(arc.width, z.re), with_sign_of(arc.height, -z.im)};
+}
+Pair arc_sinh(Pair z) {
+  const Pair turned = arc_sine({z.im, z.re});
+  return {turned.im, turned.re};
+}
+Pair arc_cosh(Pair z) {
+  const Pair turned = arc_cosine(z);
+  return {magnitude(turned.im), with_sign_of(turned.re, z.im)};
+}
+Pair arc_tanh(Pair z) {
+  const Real limit = z.re.like(huge(z.re));
+  const Real x = smaller(magnitude(z.re), limit), y = smaller(magnitude(z.im), limit);
+  const Real gap = 1.0 - x, below = gap * gap + y * y;
+  const Real plain = call(Op::LOG_PLUS_ONE, x * 4.0 / below) * 0.25;
+  // At the pole the square of the distance underflows.
+  const Real pole = (call(Op::LOG, hypotenuse({gap, y})) * -1.0 + kLn2) * 0.5;
+  const Truth close = below < (x.type() == Type::F64 ? 0x1p-900 : 0x1p-100);
+  const Real re = select(close, pole, plain);
+  const Real im = angle_of(y * 2.0, gap * (x + 1) - y * y) * 0.5;
+  return {with_sign_of(magnitude(re), z.re), with_sign_of(im, z.im)};
+}
+// Twice the arc tangent of y / (s + x), s^2 = x^2 + y^2, or of (s - x) / y where s + x cancels.
+Pair arc_tangent(Pair y, Pair x) {
+  const Pair s = square_root(plus(times(x, x), times(y, y)));
+  const Truth left = x.re < 0;
+  const auto pick = [&](Real p, Real q) { return select(left, p, q); };
+  const Pair above = {pick(s.re - x.re, y.re), pick(s.im - x.im, y.im)};
+  const Pair below = {pick(y.re, s.re + x.re), pick(y.im, s.im + x.im)};
+  const Pair u = over(above, below);
+  const Pair half = arc_tanh({-u.im, u.re});
+  const Truth straight = left && equal(y.re, 0) && equal(y.im, 0);
+  return {select(straight, kPi, half.im * 2.0), select(straight, 0, half.re * -2.0)};
+}
+
+}  // namespace collet::hlo
