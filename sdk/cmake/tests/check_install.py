@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""check_install.py --cmake CMAKE BUILD_DIR SOURCE_DIR: installs the build into a folder, moves that folder, and builds a
-customer's project on it twice, by find_package(Collet) and by pkg-config."""
+"""check_install.py --cmake CMAKE BUILD_DIR SOURCE_DIR: installs the build into a folder, moves that folder, and builds on it
+alone what customers build: all headers in C and C++, by find_package(Collet) and by pkg-config, programs that embed the
+runtime, and a backend of each language as `collet new` makes it. The programs run on those backends."""
 import argparse
 import os
 import shutil
@@ -13,6 +14,56 @@ def run(*command, **options):
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\n{done.stdout}\nexit code {done.returncode}")
     return done.stdout
+
+
+STRICT = "-Wall -Wextra -Wpedantic -Werror"
+ANSWER = "11 42 93 44 105 186"  # of the example's program
+
+
+def environment(**more):
+    """Without what would lead back to the build."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COLLET_")}
+    return kept | more
+
+
+def build_project(cmake, prefix, source):
+    build = os.path.join(source, "build")
+    run(cmake, "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_C_FLAGS={STRICT}",
+        f"-DCMAKE_CXX_FLAGS={STRICT}", env=environment())
+    if "warning" in run(cmake, "--build", build, env=environment()).lower():
+        sys.exit(f"{source} is built with warnings")
+    return build
+
+
+def check_embedding(cmake, prefix, work, pkg_config, backends):
+    """The example, by CMake and by pkg-config, on the installed backend and on the customer's."""
+    source = os.path.join(work, "embed")
+    shutil.copytree(os.path.join(prefix, "share/collet/templates/examples/embed"), source)
+    build = build_project(cmake, prefix, source)
+    programs = [os.path.join(build, name) for name in ("embed_c", "embed_cxx")]
+    flags = run("pkg-config", "--cflags", "--libs", "collet", env=pkg_config).split()
+    for compiler, file in (("cc", "embed.c"), ("c++", "embed.cc")):
+        programs.append(os.path.join(work, f"embed_by_{compiler}"))
+        run(compiler, *STRICT.split(), os.path.join(source, file), "-o", programs[-1], *flags)
+    where = environment(LD_LIBRARY_PATH=os.path.join(prefix, "lib"))
+    for program in programs:
+        for backend in ["interpreter"] + backends:
+            answer = run(program, backend, env=where)
+            if ANSWER not in answer or " 0 ops on the device" in answer:
+                sys.exit(f"{program} {backend}\n{answer}")
+    return len(programs)
+
+
+def make_backends(cmake, prefix, work):
+    """A backend in each language; their paths."""
+    tool, made = os.path.join(prefix, "bin/collet"), []
+    for name, language in (("chip", "c"), ("chip_xx", "c++")):
+        project = os.path.join(work, name)
+        run(tool, "new", name, "--language", language, "--out", project, env=environment())
+        build = build_project(cmake, prefix, project)
+        run("ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error", env=environment())
+        made.append(os.path.join(build, f"libcollet_backend_{name}.so"))
+    return made
 
 
 def main():
@@ -32,33 +83,24 @@ def main():
     headers = sorted(os.listdir(os.path.join(prefix, "include/collet")))
     both = [name for name in headers if name.endswith(".h")]
     texts = {"headers.c": (both, "int customer_c;"),
-             "headers.cc": ([name for name in headers if name.endswith((".h", ".hpp"))], "int customer_cxx;"),
-             "embedder.c": ([name for name in both if name == "collet.h"], "int main(void) { return 0; }")}
+             "headers.cc": ([name for name in headers if name.endswith((".h", ".hpp"))], "int customer_cxx;")}
     for name, (included, body) in texts.items():
         with open(os.path.join(project, name), "w", encoding="utf-8") as file:
             file.write("".join(f"#include <collet/{header}>\n" for header in included) + body + "\n")
-    build = os.path.join(work, "build")
-    run(args.cmake, "-S", project, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
-        "-DCMAKE_C_FLAGS=-Wall -Wextra -Wpedantic -Werror", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
-    run(args.cmake, "--build", build)
+    build_project(args.cmake, prefix, project)
 
-    where = dict(os.environ, PKG_CONFIG_PATH=os.path.join(prefix, "lib/pkgconfig"))
+    where = environment(PKG_CONFIG_PATH=os.path.join(prefix, "lib/pkgconfig"))
     flags = run("pkg-config", "--cflags", "collet", env=where).split()
     run("cc", "-std=c11", *flags, "-fsyntax-only", os.path.join(project, "headers.c"))
-    if os.path.exists(os.path.join(prefix, "lib/libcollet.so")):
-        libraries = run("pkg-config", "--libs", "collet", env=where).split()
-        run("cc", "-std=c11", *flags, os.path.join(project, "embedder.c"), "-o", os.path.join(work, "embedder"),
-            "-Wl,--no-as-needed", *libraries)
-        run(os.path.join(work, "embedder"), env=dict(os.environ, LD_LIBRARY_PATH=os.path.join(prefix, "lib")))
-        run(os.path.join(build, "embedder"))
-    tool = os.path.join(prefix, "bin/collet")
-    if os.path.exists(tool):
-        run(tool, "--help")
+    backends, programs = [], 0
+    if os.path.exists(os.path.join(prefix, "bin/collet")):
+        backends = make_backends(args.cmake, prefix, work)
+        programs = check_embedding(args.cmake, prefix, work, where, backends)
     left = [path for path in (os.path.join(folder, name) for folder, _, names in os.walk(prefix) for name in names)
             if not os.path.islink(path) and args.source_dir.encode() + b"/" in open(path, "rb").read()]
     if left:
         sys.exit("paths of the build machine stand in:\n  " + "\n  ".join(left))
-    print(f"installed, moved and used: {len(headers)} headers")
+    print(f"installed, moved and used: {len(headers)} headers, {len(backends)} backends, {programs} programs")
     return 0
 
 
