@@ -30,6 +30,7 @@ ARROWS = {
     "hlo/ops": IR,
     **{way: OPS for way in WAYS},
     "hlo/proto": OPS + ["hlo/text"],
+    "hlo/stablehlo": OPS + ["hlo/text"],
     "hlo/passes": OPS + WAYS,
     "hlo/testing": PASSES,
     "reference_backends": ["sdk/codegen"],

@@ -93,7 +93,10 @@ class IrReader {
       if (p.failed()) return damaged(r, "the properties of an op are cut short");
       if (!present) continue;
       COLLET_ASSIGN(AttrRef value, attributes_.attr(attr));
-      op->attrs.push_back({property.name, value});
+      if (property.name == "ragged_dot_dimension_numbers" && value->kind == Attr::Kind::Dict)
+        op->attrs.insert(op->attrs.end(), value->fields.begin(), value->fields.end());
+      else
+        op->attrs.push_back({property.name, value});
     }
     return {};
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/stablehlo/bytecode_attributes.h"
+#include "hlo/stablehlo/text.h"
 
 #include <bit>
 
@@ -203,8 +204,13 @@ Expected<TypeRef> BytecodeAttributes::type(uint64_t index, int depth) {
 }
 
 Expected<AttrRef> BytecodeAttributes::decode_text(const BytecodeEntry& entry) {
+  const std::string_view text = entry.data.substr(0, entry.data.find('\0'));
+  // CHLO has no encoding of its own for most of its attributes.
+  if (text.starts_with("#chlo")) {
+    if (auto read = read_attribute(text, program_); read.ok()) return read;
+  }
   Attr* raw = program_.make_attr(Attr::Kind::Raw);
-  raw->text = program_.arena().string(entry.data.substr(0, entry.data.find('\0')));
+  raw->text = program_.arena().string(text);
   return AttrRef{raw};
 }
 
@@ -734,7 +740,18 @@ Expected<TypeRef> BytecodeAttributes::decode_vhlo_type(Cursor& c) {
     out->quantization = program_.arena().make<Quantization>(q);
     return TypeRef{out};
   };
+  const auto named = [&](std::string_view text) {
+    Type* out = program_.make_type(Type::Kind::Unknown);
+    out->text = text;
+    return TypeRef{out};
+  };
   switch (code) {
+    case 34:
+      return named("tf32");
+    case 38:
+      return named("f6E2M3FN");
+    case 39:
+      return named("f6E3M2FN");
     case 1: {
       TypeRef part = c.type();
       return program_.scalar(part && element_type(part) == hlo::Type::F64 ? hlo::Type::C128 : hlo::Type::C64);

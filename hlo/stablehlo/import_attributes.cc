@@ -94,6 +94,38 @@ Expected<Groups> Importer::groups(const mlir::Op& op) {
   return out;
 }
 
+namespace {
+
+/// The field of a dictionary; null when there is none.
+AttrRef field_of(AttrRef dictionary, std::string_view name) {
+  if (dictionary && dictionary->kind == Attr::Kind::Dict)
+    for (const mlir::NamedAttr& field : dictionary->fields)
+      if (field.name == name) return field.value;
+  return nullptr;
+}
+
+}  // namespace
+
+Status Importer::read_aliases(const mlir::Op& root) {
+  const AttrRef list = root.attr("mhlo.input_output_alias");
+  if (!list || list->kind != Attr::Kind::Array) return {};
+  for (AttrRef item : list->items) {
+    const AttrRef output = field_of(item, "output_index"), inside = field_of(item, "alias");
+    const AttrRef kind = field_of(inside, "kind"), index = field_of(inside, "parameter_index");
+    const AttrRef number = field_of(inside, "parameter_number");
+    const bool lists = output && output->kind == Attr::Kind::Ints && index && index->kind == Attr::Kind::Ints;
+    if (!lists || !kind || !number || number->kind != Attr::Kind::Int)
+      return fail(root, "mhlo.input_output_alias is not understood");
+    InputOutputAlias alias;
+    alias.output_index = module_.dims(output->ints);
+    alias.parameter = number->integer;
+    alias.parameter_index = module_.dims(index->ints);
+    alias.must = kind->text == "must_alias";
+    module_.header().aliases.push_back(alias);
+  }
+  return {};
+}
+
 Expected<Literal> literal_of(const mlir::Attr& dense, bool* splat) {
   if (dense.kind != Attr::Kind::Dense || !dense.type || dense.type->kind != mlir::Type::Kind::Tensor)
     return invalid_argument("a constant's value is no dense array");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "hlo/stablehlo/attribute_rules.h"
 #include "hlo/stablehlo/importer.h"
 #include "hlo/stablehlo/write.h"
 
@@ -37,8 +38,15 @@ Status keep(Importer& m, ImportScope& scope, const mlir::Op& op) {
   Arena& arena = m.module().arena();
   auto* attrs = m.module().make<CustomCallAttrs>();
   attrs->target = arena.string(op.name);
+  // Artifacts write out what text leaves out, and have another order.
+  std::vector<mlir::NamedAttr> fields;
+  for (const mlir::NamedAttr& a : op.attrs) {
+    const mlir::AttrRule* rule = mlir::find_attr_rule(a.name);
+    if (!rule || !mlir::is_default_attr(*rule, a.value)) fields.push_back(a);
+  }
+  std::sort(fields.begin(), fields.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   std::string config = "{";
-  for (const mlir::NamedAttr& a : op.attrs)
+  for (const mlir::NamedAttr& a : fields)
     config += (config.size() > 1 ? ", " : "") + std::string(a.name) + " = " + mlir::attr_to_string(a.value);
   config += "}";
   const InstrId id = m.emit(scope, Op::CUSTOM_CALL, shape, operands, attrs);

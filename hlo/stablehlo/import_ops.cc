@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "hlo/stablehlo/importer.h"
+#include "hlo/stablehlo/regular_ops.h"
 #include "hlo/stablehlo/write.h"
 
 // Ops whose operands, order and result are HLO's.
@@ -10,69 +11,6 @@ namespace collet::hlo {
 namespace {
 
 using mlir::Attr;
-
-/// StableHLO's names that are HLO's but for the spelling of words.
-std::optional<Op> regular_op(std::string_view name) {
-  static constexpr std::pair<std::string_view, Op> kRows[] = {
-      {"abs", Op::ABS},
-      {"add", Op::ADD},
-      {"after_all", Op::AFTER_ALL},
-      {"and", Op::AND},
-      {"atan2", Op::ATAN2},
-      {"bitcast_convert", Op::BITCAST_CONVERT},
-      {"cbrt", Op::CBRT},
-      {"ceil", Op::CEIL},
-      {"clamp", Op::CLAMP},
-      {"complex", Op::COMPLEX},
-      {"convert", Op::CONVERT},
-      {"cosine", Op::COSINE},
-      {"count_leading_zeros", Op::COUNT_LEADING_ZEROS},
-      {"create_token", Op::AFTER_ALL},
-      {"divide", Op::DIVIDE},
-      {"exponential", Op::EXPONENTIAL},
-      {"exponential_minus_one", Op::EXPONENTIAL_MINUS_ONE},
-      {"floor", Op::FLOOR},
-      {"imag", Op::IMAG},
-      {"is_finite", Op::IS_FINITE},
-      {"log", Op::LOG},
-      {"log_plus_one", Op::LOG_PLUS_ONE},
-      {"logistic", Op::LOGISTIC},
-      {"maximum", Op::MAXIMUM},
-      {"minimum", Op::MINIMUM},
-      {"multiply", Op::MULTIPLY},
-      {"negate", Op::NEGATE},
-      {"not", Op::NOT},
-      {"or", Op::OR},
-      {"partition_id", Op::PARTITION_ID},
-      {"popcnt", Op::POPCNT},
-      {"power", Op::POWER},
-      {"real", Op::REAL},
-      {"remainder", Op::REMAINDER},
-      {"replica_id", Op::REPLICA_ID},
-      {"reshape", Op::RESHAPE},
-      {"round_nearest_afz", Op::ROUND_NEAREST_AFZ},
-      {"round_nearest_even", Op::ROUND_NEAREST_EVEN},
-      {"rsqrt", Op::RSQRT},
-      {"select", Op::SELECT},
-      {"shift_left", Op::SHIFT_LEFT},
-      {"shift_right_arithmetic", Op::SHIFT_RIGHT_ARITHMETIC},
-      {"shift_right_logical", Op::SHIFT_RIGHT_LOGICAL},
-      {"sign", Op::SIGN},
-      {"sine", Op::SINE},
-      {"sqrt", Op::SQRT},
-      {"subtract", Op::SUBTRACT},
-      {"tan", Op::TAN},
-      {"tanh", Op::TANH},
-      {"tuple", Op::TUPLE},
-      {"xor", Op::XOR},
-  };
-  static const auto* const map = new std::unordered_map<std::string_view, Op>(std::begin(kRows), std::end(kRows));
-  constexpr std::string_view kPrefix = "stablehlo.";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  const auto it = map->find(name.substr(kPrefix.size()));
-  if (it == map->end()) return std::nullopt;
-  return it->second;
-}
 
 Status translate_regular(Importer& importer, ImportScope& scope, const mlir::Op& op, Op code) {
   COLLET_ASSIGN(std::vector<InstrId> operands, importer.all_values(scope, op));
@@ -110,11 +48,10 @@ ImportFunction find_import(std::string_view op_name) {
   return it == map->end() ? nullptr : it->second;
 }
 
-void Importer::add_frontend_attributes(InstrId id, mlir::AttrRef dictionary) {
-  if (!dictionary || dictionary->kind != Attr::Kind::Dict) return;
+std::vector<FrontendAttribute> Importer::frontend_list(mlir::AttrRef dictionary) {
+  std::vector<FrontendAttribute> all;
+  if (!dictionary || dictionary->kind != Attr::Kind::Dict) return all;
   Arena& arena = module_.arena();
-  Extras extras = module_[id].extras ? *module_[id].extras : Extras();
-  std::vector<FrontendAttribute> all(extras.frontend_attributes.begin(), extras.frontend_attributes.end());
   for (const mlir::NamedAttr& field : dictionary->fields) {
     if (!field.value) continue;
     const std::string value =
@@ -122,6 +59,16 @@ void Importer::add_frontend_attributes(InstrId id, mlir::AttrRef dictionary) {
     const bool json = value.starts_with('{') && value.ends_with('}');
     all.push_back({arena.string(field.name), arena.string(value), json});
   }
+  return all;
+}
+
+void Importer::add_frontend_attributes(InstrId id, mlir::AttrRef dictionary) {
+  const std::vector<FrontendAttribute> added = frontend_list(dictionary);
+  if (added.empty()) return;
+  Arena& arena = module_.arena();
+  Extras extras = module_[id].extras ? *module_[id].extras : Extras();
+  std::vector<FrontendAttribute> all(extras.frontend_attributes.begin(), extras.frontend_attributes.end());
+  all.insert(all.end(), added.begin(), added.end());
   extras.frontend_attributes = arena.list(all);
   module_[id].extras = arena.make<Extras>(extras);
 }
@@ -130,8 +77,8 @@ Status Importer::translate(ImportScope& scope, const mlir::Op& op) {
   if (scope.values.contains(op.results.empty() ? nullptr : op.results[0])) return {};
   const size_t before = module_[scope.computation].order.size();
   COLLET_TRY(translate_plain(scope, op));
-  const mlir::AttrRef frontend = op.attr("mhlo.frontend_attributes");
-  if (!frontend || module_[scope.computation].order.size() == before) return {};
+  const mlir::AttrRef frontend = op.attr("mhlo.frontend_attributes"), sharding = op.attr("mhlo.sharding");
+  if ((!frontend && !sharding) || module_[scope.computation].order.size() == before) return {};
   // Of what the op became: its result, before that was taken apart.
   InstrId id = module_[scope.computation].order.back();
   if (op.results.size() == 1) {
@@ -139,8 +86,9 @@ Status Importer::translate(ImportScope& scope, const mlir::Op& op) {
   } else if (module_[id].op == Op::GET_TUPLE_ELEMENT && op.results.size() > 1) {
     id = module_[id].operands[0];
   }
-  if (module_[id].op != Op::PARAMETER) add_frontend_attributes(id, frontend);
-  return {};
+  if (module_[id].op == Op::PARAMETER) return {};
+  add_frontend_attributes(id, frontend);
+  return add_text_sharding(op, id, sharding);
 }
 
 Status Importer::translate_plain(ImportScope& scope, const mlir::Op& op) {
@@ -149,7 +97,7 @@ Status Importer::translate_plain(ImportScope& scope, const mlir::Op& op) {
     if (Status done = translate_quantized(*this, scope, op); done.code() != Code::NotFound) return done;
   }
   if (special) return special(*this, scope, op);
-  if (const auto code = regular_op(op.name)) return translate_regular(*this, scope, op, *code);
+  if (const Op code = regular_op(op.name); code != Op::INVALID) return translate_regular(*this, scope, op, code);
   Status unknown = fail(op, "is not an op that can be translated");
   return unimplemented(unknown.message());
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "hlo/stablehlo/importer.h"
+#include "hlo/text/parser.h"
 
 // Shardy's shardings: of arguments and results as HLO's, and computations that run on each device's part.
 
@@ -283,6 +284,43 @@ void Importer::add_sharding(InstrId id, mlir::AttrRef attr) {
        static_cast<int>(dimensions.size()) == module_[id].shape.rank()))
     extras.sharding = module_.keep(to_sharding(mesh, dimensions));
   module_[id].extras = arena.make<Extras>(extras);
+}
+
+Status Importer::add_text_sharding(const mlir::Op& op, InstrId id, mlir::AttrRef attr) {
+  if (!attr || attr->kind != mlir::Attr::Kind::String || attr->text.empty()) return {};
+  auto sharding = parse_sharding(attr->text);
+  if (!sharding.ok()) return fail(op, "mhlo.sharding is no sharding of HLO's: " + std::string(attr->text));
+  Extras extras = module_[id].extras ? *module_[id].extras : Extras();
+  extras.sharding = module_.keep(std::move(*sharding));
+  module_[id].extras = module_.arena().make<Extras>(extras);
+  return {};
+}
+
+/// The root has them, where all results have one.
+Status Importer::add_result_shardings(const mlir::Op& function) {
+  const mlir::AttrRef list = function.attr("res_attrs");
+  const InstrId root = module_.entry_computation().root;
+  if (!list || list->kind != mlir::Attr::Kind::Array || list->items.empty() || module_[root].op == Op::PARAMETER)
+    return {};
+  const bool tuple = shape_of(root).is_tuple() && shape_of(root).elements().size() != 1;
+  if (list->items.size() != (tuple ? shape_of(root).elements().size() : 1)) return {};
+  Sharding all;
+  all.kind = Sharding::Kind::Tuple;
+  for (mlir::AttrRef item : list->items) {
+    mlir::AttrRef text = nullptr;
+    if (item)
+      for (const mlir::NamedAttr& field : item->fields)
+        if (field.name == "mhlo.sharding") text = field.value;
+    if (!text) return {};
+    if (!tuple) return add_text_sharding(function, root, text);
+    COLLET_TRY(add_text_sharding(function, root, text));
+    all.elements.push_back(*module_[root].extras->sharding);
+  }
+  if (!tuple) return {};
+  Extras extras = module_[root].extras ? *module_[root].extras : Extras();
+  extras.sharding = module_.keep(std::move(all));
+  module_[root].extras = module_.arena().make<Extras>(extras);
+  return {};
 }
 
 void Importer::read_meshes() {

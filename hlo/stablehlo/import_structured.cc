@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "hlo/stablehlo/dot_algorithms.h"
 #include "hlo/stablehlo/importer.h"
 
 // Ops with attributes or regions of their own.
@@ -143,25 +144,15 @@ Status pad(Importer& m, ImportScope& scope, const mlir::Op& op) {
 /// VHLO has no algorithm attribute but its parts.
 Algorithm dot_algorithm(Importer& m, const mlir::Op& op) {
   const mlir::AttrRef lhs = op.attr("lhs_precision_type"), accumulation = op.attr("accumulation_type");
-  if (!lhs || lhs->kind != Attr::Kind::Type || !lhs->type || lhs->type->kind != mlir::Type::Kind::Scalar ||
-      !accumulation || !accumulation->type)
-    return Algorithm::UNSET;
-  const Type a = lhs->type->scalar, acc = mlir::element_type(accumulation->type);
-  const int64_t operations = m.integer_or(op, "num_primitive_operations", 1);
-  const bool imprecise = m.integer_or(op, "allow_imprecise_accumulation", 0) != 0;
-  if (a == Type::F16) return acc == Type::F16 ? Algorithm::F16_F16_F16 : Algorithm::F16_F16_F32;
-  if (a == Type::BF16) {
-    if (acc == Type::BF16) return Algorithm::BF16_BF16_BF16;
-    return operations == 3   ? Algorithm::BF16_BF16_F32_X3
-           : operations == 6 ? Algorithm::BF16_BF16_F32_X6
-           : operations == 9 ? Algorithm::BF16_BF16_F32_X9
-                             : Algorithm::BF16_BF16_F32;
-  }
-  if (a == Type::F32) return Algorithm::F32_F32_F32;
-  if (a == Type::F64) return Algorithm::F64_F64_F64;
-  if (type_info(a).bits == 8 && is_float(a))
-    return imprecise ? Algorithm::ANY_F8_ANY_F8_F32_FAST_ACCUM : Algorithm::ANY_F8_ANY_F8_F32;
-  return Algorithm::UNSET;
+  if (!lhs || !lhs->type || !accumulation || !accumulation->type) return Algorithm::UNSET;
+  const bool tf32 = lhs->type->kind == mlir::Type::Kind::Unknown && lhs->type->text == "tf32";
+  if (!tf32 && lhs->type->kind != mlir::Type::Kind::Scalar) return Algorithm::UNSET;
+  AlgorithmParts parts;
+  parts.operand = tf32 ? Type::Invalid : lhs->type->scalar;
+  parts.accumulation = mlir::element_type(accumulation->type);
+  parts.operations = m.integer_or(op, "num_primitive_operations", 1);
+  parts.imprecise = m.integer_or(op, "allow_imprecise_accumulation", 0) != 0;
+  return algorithm_of(parts);
 }
 
 Status dot_general(Importer& m, ImportScope& scope, const mlir::Op& op) {
@@ -175,6 +166,20 @@ Status dot_general(Importer& m, ImportScope& scope, const mlir::Op& op) {
   attrs->precision = m.precisions(op);
   attrs->algorithm = dot_algorithm(m, op);
   return m.define(scope, op, m.emit(scope, Op::DOT, shape, operands, attrs));
+}
+
+Status ragged_dot(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  auto* attrs = m.module().make<RaggedDotAttrs>();
+  attrs->lhs_batch = m.ints_or_empty(op, "lhs_batching_dimensions");
+  attrs->rhs_batch = m.ints_or_empty(op, "rhs_batching_dimensions");
+  attrs->lhs_contracting = m.ints_or_empty(op, "lhs_contracting_dimensions");
+  attrs->rhs_contracting = m.ints_or_empty(op, "rhs_contracting_dimensions");
+  attrs->lhs_ragged = m.ints_or_empty(op, "lhs_ragged_dimensions");
+  attrs->rhs_group = m.ints_or_empty(op, "rhs_group_dimensions");
+  attrs->precision = m.precisions(op);
+  return m.define(scope, op, m.emit(scope, Op::RAGGED_DOT, shape, operands, attrs));
 }
 
 Status dot(Importer& m, ImportScope& scope, const mlir::Op& op) {
@@ -468,6 +473,7 @@ std::span<const ImportRow> import_structured_rows() {
       {"stablehlo.pad", pad},
       {"stablehlo.dot_general", dot_general},
       {"stablehlo.dot", dot},
+      {"chlo.ragged_dot", ragged_dot},
       {"stablehlo.convolution", convolution},
       {"stablehlo.reduce", reduce},
       {"stablehlo.map", map},

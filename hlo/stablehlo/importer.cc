@@ -275,17 +275,22 @@ Expected<CompId> Importer::function(std::string_view name, const mlir::Op& calle
   return scope.computation;
 }
 
-void Importer::read_entry_attributes(const mlir::Op& function) {
+Status Importer::read_entry_attributes(const mlir::Op& function) {
+  COLLET_TRY(add_result_shardings(function));
   const mlir::AttrRef list = function.attr("arg_attrs");
-  if (!list || list->kind != mlir::Attr::Kind::Array) return;
+  if (!list || list->kind != mlir::Attr::Kind::Array) return {};
   const bool tuple_result = shape_of(module_.entry_computation().root).is_tuple();
-  for (size_t i = 0; i < list->items.size(); ++i) {
+  const std::vector<InstrId>& parameters = module_.entry_computation().parameters;
+  for (size_t i = 0; i < std::min(list->items.size(), parameters.size()); ++i) {
     if (!list->items[i]) continue;
     for (const mlir::NamedAttr& a : list->items[i]->fields) {
-      if (a.name == "mhlo.frontend_attributes" && i < module_.entry_computation().parameters.size()) {
-        add_frontend_attributes(module_.entry_computation().parameters[i], a.value);
-      } else if (a.name == "sdy.sharding" && i < module_.entry_computation().parameters.size()) {
-        add_sharding(module_.entry_computation().parameters[i], a.value);
+      if (!a.value) continue;
+      if (a.name == "mhlo.frontend_attributes") {
+        add_frontend_attributes(parameters[i], a.value);
+      } else if (a.name == "mhlo.sharding") {
+        COLLET_TRY(add_text_sharding(function, parameters[i], a.value));
+      } else if (a.name == "sdy.sharding") {
+        add_sharding(parameters[i], a.value);
       } else if (a.name == "tf.aliasing_output") {
         InputOutputAlias alias;
         if (tuple_result) alias.output_index = module_.dims({a.value->integer});
@@ -296,6 +301,7 @@ void Importer::read_entry_attributes(const mlir::Op& function) {
       }
     }
   }
+  return {};
 }
 
 Status Importer::run(std::string_view entry) {
@@ -321,7 +327,10 @@ Status Importer::run(std::string_view entry) {
   module_.header().num_partitions = std::max<int64_t>(1, integer_or(root, "mhlo.num_partitions", 1));
   COLLET_ASSIGN(CompId id, function(entry, root));
   module_.set_entry(id);
-  read_entry_attributes(*functions_.at(entry));
+  COLLET_TRY(read_entry_attributes(*functions_.at(entry)));
+  COLLET_TRY(read_aliases(root));
+  for (const FrontendAttribute& a : frontend_list(root.attr("mhlo.frontend_attributes")))
+    module_.header().frontend_attributes.push_back(a);
   read_meshes();
   return {};
 }

@@ -79,6 +79,10 @@ class Importer {
   friend struct ImportTable;
   Status translate_plain(ImportScope& scope, const mlir::Op& op);
   void add_sharding(InstrId id, mlir::AttrRef attr);
+  /// A sharding in HLO's own words.
+  Status add_text_sharding(const mlir::Op& op, InstrId id, mlir::AttrRef attr);
+  Status add_result_shardings(const mlir::Op& function);
+  Status read_aliases(const mlir::Op& root);
   void read_meshes();
   void add_frontend_attributes(InstrId id, mlir::AttrRef dictionary);
   Status translate_block(ImportScope& scope, const mlir::Block& block, std::vector<InstrId>* returned);
@@ -86,7 +90,8 @@ class Importer {
   InstrId make_root(ImportScope& scope, std::span<const InstrId> returned, bool always_tuple);
   /// Its place in the module's order comes when it is done: callees stand before callers.
   CompId open_computation(std::string_view name);
-  void read_entry_attributes(const mlir::Op& function);
+  Status read_entry_attributes(const mlir::Op& function);
+  std::vector<FrontendAttribute> frontend_list(mlir::AttrRef dictionary);
 
   const mlir::Program& program_;
   Module& module_;

@@ -114,7 +114,7 @@ std::string quoted(std::string_view text) {
 }
 
 std::string symbol_text(std::string_view name) {
-  return "@" + (is_identifier(name, "$.-") ? std::string(name) : quoted(name));
+  return "@" + (is_identifier(name, "$.") ? std::string(name) : quoted(name));
 }
 
 std::string key_text(std::string_view name) {

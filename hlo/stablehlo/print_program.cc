@@ -166,7 +166,7 @@ class Printer {
       if (rule && a.name == "compare_type" && a.value->text == "NOTYPE") continue;
       if (rule && rule->form == AttrForm::Table && rule->otherwise == AttrDefault::Zero && a.value->ints.empty())
         continue;
-      add(a.name, own_text(rule, a.value));
+      add(a.name, own_text(op, rule, a.value));
     }
     return out;
   }
@@ -236,7 +236,7 @@ class Printer {
     return attr_to_string(&table);
   }
 
-  static std::string own_text(const AttrRule* rule, AttrRef a) {
+  static std::string own_text(const Op& op, const AttrRule* rule, AttrRef a) {
     if (!rule) return attr_to_string(a);
     switch (rule->form) {
       case AttrForm::I64:
@@ -263,7 +263,7 @@ class Printer {
       case AttrForm::Precisions: {
         std::string out = "[";
         for (size_t i = 0; i < a->items.size(); ++i)
-          out += (i ? ", #stablehlo<precision " : "#stablehlo<precision ") +
+          out += (i ? ", #" : "#") + std::string(op.name.substr(0, op.name.find('.'))) + "<precision " +
                  std::string(a->items[i] ? a->items[i]->text : "DEFAULT") + ">";
         return out + "]";
       }

@@ -198,12 +198,7 @@ bool TextReader::read_keyword(Op* op, std::string_view keyword) {
       const Token field = lexer_.take();
       if (field.kind != Tok::Bare || !expect('=')) return error(field, "expected a field of the algorithm");
       AttrRef value = nullptr;
-      if (lexer_.peek().is_word("tf32")) {
-        lexer_.take();
-        value = make_enum("tf32");
-      } else if (!read_attr(&value)) {
-        return false;
-      }
+      if (!read_attr(&value)) return false;
       op->attrs.push_back({keep(field.text), value});
       if (!accept(',')) break;
     }

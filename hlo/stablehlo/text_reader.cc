@@ -418,6 +418,18 @@ bool TextReader::run() {
   return true;
 }
 
+bool TextReader::run_attribute(AttrRef* out) {
+  if (!read_attr(out)) return false;
+  return lexer_.peek().kind == Tok::End || error("expected the end of the attribute");
+}
+
+Expected<AttrRef> read_attribute(std::string_view text, Program& program) {
+  Diagnostics diagnostics{"attribute"};
+  AttrRef out = nullptr;
+  if (!TextReader(text, program, diagnostics).run_attribute(&out)) return diagnostics.to_status();
+  return out;
+}
+
 std::unique_ptr<Program> read_text(std::string_view text, Diagnostics& diagnostics) {
   auto program = std::make_unique<Program>();
   if (!TextReader(text, *program, diagnostics).run()) return nullptr;
@@ -429,6 +441,12 @@ Expected<std::unique_ptr<Program>> read_text(std::string_view text, std::string_
   auto program = read_text(text, diagnostics);
   if (!program) return diagnostics.to_status();
   return program;
+}
+
+bool looks_like_text(std::string_view text) {
+  const std::string_view start = text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  return start.starts_with("module @") || start.starts_with("module {") || start.starts_with("module attributes") ||
+         start.starts_with("func.func") || text.substr(0, 65536).find("stablehlo.") != std::string_view::npos;
 }
 
 std::vector<std::string_view> split_programs(std::string_view text) {

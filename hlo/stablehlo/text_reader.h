@@ -22,6 +22,8 @@ class TextReader {
       : lexer_(text), program_(program), diagnostics_(diagnostics) {}
 
   bool run();
+  /// The whole text is one attribute.
+  bool run_attribute(AttrRef* out);
 
  private:
   using Names = std::unordered_map<std::string_view, std::vector<Value*>>;

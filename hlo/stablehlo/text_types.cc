@@ -98,8 +98,7 @@ bool TextReader::read_tensor(TypeRef* out, Type::Kind kind) {
     *out = type;
     return expect('>');
   }
-  while (at < text.size()) {
-    skip();
+  for (skip(); at < text.size(); skip()) {
     if (text[at] == '?') {
       dims.push_back(kUnbounded);
       ++at;
@@ -266,7 +265,16 @@ bool TextReader::read_type(TypeRef* out) {
     *out = type;
     return expect('>');
   }
+  if (token.text == "tf32") {
+    // Of an algorithm: no value has it.
+    Type* type = program_.make_type(Type::Kind::Unknown);
+    type->text = "tf32";
+    *out = type;
+    return true;
+  }
   const hlo::Type scalar = scalar_by_name(token.text);
+  if (scalar == hlo::Type::Invalid && token.text.starts_with("f6E"))
+    return error(token, "HLO has no type for elements of " + std::string(token.text));
   if (scalar == hlo::Type::Invalid) return error(token, "unknown type '" + std::string(token.text) + "'");
   *out = program_.scalar(scalar);
   return true;

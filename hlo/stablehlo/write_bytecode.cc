@@ -7,6 +7,7 @@
 
 #include "hlo/stablehlo/bytecode_encoder.h"
 #include "hlo/stablehlo/op_schemas.h"
+#include "hlo/stablehlo/print_attributes.h"
 #include "hlo/stablehlo/write.h"
 
 // Portable artifacts: the tree becomes a tree of encoded ops (with casts where ops of other dialects stand among
@@ -206,8 +207,39 @@ class Writer {
     return nullptr;
   }
 
+  /// Its attributes stand in artifacts as CHLO's text.
+  const Op* ragged_dot_form(const Op& op) {
+    Op* out = scratch_.make_op(op.name);
+    out->operands = op.operands;
+    out->results = op.results;
+    out->regions = op.regions;
+    const auto raw = [&](const std::string& text) {
+      Attr* a = scratch_.make_attr(Attr::Kind::Raw);
+      a->text = scratch_.arena().string(text);
+      return a;
+    };
+    std::string numbers;
+    for (const NamedAttr& a : op.attrs) {
+      if (a.name == "precision_config" && a.value && a.value->kind == Attr::Kind::Array) {
+        std::vector<AttrRef> items;
+        for (AttrRef item : a.value->items)
+          items.push_back(raw("#chlo<precision " + std::string(item ? item->text : "DEFAULT") + ">"));
+        Attr* list = scratch_.make_attr(Attr::Kind::Array);
+        list->items = scratch_.arena().list(items);
+        out->attrs.push_back({a.name, list});
+      } else if (a.value && a.value->kind == Attr::Kind::Ints && is_own_attribute(op.name, a.name)) {
+        if (a.value->ints.empty()) continue;
+        numbers += (numbers.empty() ? "" : ", ") + std::string(a.name) + " = " + ints_text(a.value->ints);
+      } else {
+        out->attrs.push_back(a);
+      }
+    }
+    out->attrs.push_back({"ragged_dot_dimension_numbers", raw("#chlo.ragged_dot<" + numbers + ">")});
+    return out;
+  }
+
   Status lower(const Op& source, const Op& parent, WireBlock& block) {
-    const Op* portable = portable_form(source);
+    const Op* portable = source.name == "chlo.ragged_dot" ? ragged_dot_form(source) : portable_form(source);
     const Op& op = portable ? *portable : source;
     const bool ends_sdy = op.name == "stablehlo.return" && parent.name.starts_with("sdy.");
     const OpSchema* schema = ends_sdy ? find_schema("sdy", "return") : find_schema_for(op.name, version_);

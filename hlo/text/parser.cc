@@ -559,6 +559,15 @@ bool Parser::recover_computation(const char* from) {
   return false;
 }
 
+bool Parser::sharding_only(Sharding& out) {
+  next();
+  const Sharding* s = nullptr;
+  if (!sharding(s)) return false;
+  if (!is(Tok::End)) return expected("the end of the sharding");
+  out = *s;
+  return true;
+}
+
 bool Parser::shape_only(Shape& out) {
   next();
   const Shape* s = nullptr;
@@ -588,6 +597,14 @@ Expected<Shape> parse_shape(std::string_view text) {
   const ParseOptions options;
   Shape out;
   if (!text::Parser(text, options, diagnostics).shape_only(out)) return diagnostics.to_status();
+  return out;
+}
+
+Expected<Sharding> parse_sharding(std::string_view text) {
+  Diagnostics diagnostics("sharding", 1);
+  const ParseOptions options;
+  Sharding out;
+  if (!text::Parser(text, options, diagnostics).sharding_only(out)) return diagnostics.to_status();
   return out;
 }
 

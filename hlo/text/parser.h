@@ -45,5 +45,7 @@ Expected<std::unique_ptr<Module>> parse_module(std::string_view text, std::strin
 
 /// "f32[2,3]{1,0}", "(s32[], pred[4])" to a shape.
 Expected<Shape> parse_shape(std::string_view text);
+/// "{devices=[2,1]0,1}", "{{replicated}, {maximal device=0}}" to a sharding.
+Expected<Sharding> parse_sharding(std::string_view text);
 
 }  // namespace collet::hlo

@@ -82,6 +82,7 @@ class Parser {
   Parser(std::string_view text, const ParseOptions& options, Diagnostics& diagnostics);
   std::unique_ptr<Module> run();
   bool shape_only(Shape& out);
+  bool sharding_only(Sharding& out);
 
  private:
   // parser.cc: the module and its computations

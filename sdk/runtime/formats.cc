@@ -5,17 +5,13 @@
 #include "hlo/stablehlo/bytecode.h"
 #include "hlo/stablehlo/import.h"
 #include "hlo/stablehlo/text.h"
+#include "hlo/stablehlo/write.h"
 #include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
 #include "sdk/runtime/module.h"
 
 namespace collet::runtime {
 namespace {
-
-std::string_view without_space(std::string_view bytes) {
-  while (!bytes.empty() && std::isspace(static_cast<unsigned char>(bytes.front()))) bytes.remove_prefix(1);
-  return bytes;
-}
 
 bool is_artifact(std::string_view bytes) {
   return bytes.starts_with("ML\xEFR");
@@ -30,10 +26,7 @@ bool is_text(std::string_view bytes) {
 }
 
 bool is_stablehlo_text(std::string_view bytes) {
-  if (!is_text(bytes)) return false;
-  const std::string_view start = without_space(bytes);
-  return start.starts_with("module @") || start.starts_with("module {") || start.starts_with("module attributes") ||
-         start.starts_with("func.func") || bytes.substr(0, 65536).find("stablehlo.") != std::string_view::npos;
+  return is_text(bytes) && hlo::mlir::looks_like_text(bytes);
 }
 
 bool is_proto(std::string_view bytes) {
@@ -107,11 +100,15 @@ Expected<std::string> write_hlo_text(const hlo::Module& module) {
   return hlo::print_module(module);
 }
 
+Expected<std::string> write_artifact(const hlo::Module& module) {
+  return hlo::write_stablehlo_artifact(module);
+}
+
 // Told apart from the most certain to the least.
 constexpr Format kFormats[] = {
-    {COLLET_FORMAT_STABLEHLO, "StableHLO portable artifacts", is_artifact, read_artifact, nullptr},
+    {COLLET_FORMAT_STABLEHLO, "StableHLO portable artifacts", is_artifact, read_artifact, write_artifact},
     {COLLET_FORMAT_HLO_PROTO, "HloModuleProto", is_proto, read_proto, nullptr},
-    {COLLET_FORMAT_STABLEHLO_TEXT, "StableHLO text", is_stablehlo_text, read_stablehlo_text, nullptr},
+    {COLLET_FORMAT_STABLEHLO_TEXT, "StableHLO text", is_stablehlo_text, read_stablehlo_text, hlo::write_stablehlo_text},
     {COLLET_FORMAT_HLO_TEXT, "HLO text", is_text, read_hlo_text, write_hlo_text},
 };
 

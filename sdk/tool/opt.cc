@@ -11,6 +11,7 @@
 #include "hlo/base/json.h"
 #include "hlo/passes/pipeline.h"
 #include "hlo/text/printer.h"
+#include "sdk/tool/emit.h"
 #include "sdk/tool/files.h"
 #include "sdk/tool/read_module.h"
 #include "sdk/tool/terminal.h"
@@ -106,7 +107,9 @@ int optimize(const Options& options) {
     report(status);
     return kRuntime;
   }
-  const Status status = write_file(options.output, hlo::print_module(**module));
+  const Expected<std::string> emitted = emit_module(**module, options.emit);
+  if (!emitted.ok()) return report(emitted.status());
+  const Status status = write_file(options.output, *emitted);
   return status.ok() ? kDone : report(status);
 }
 
@@ -129,14 +132,17 @@ Action add_opt(CLI::App& verb) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("PASS");
-  verb.add_option("--emit", options->emit, "Form of the output: hlo")->check(CLI::IsMember({"hlo"}))->type_name("FORM");
+  verb.add_option("--emit", options->emit, fmt::format("Form of the output: {}", fmt::join(emit_forms(), ", ")))
+      ->type_name("FORM");
   verb.add_option("-o,--output", options->output, "Where to write it; - is stdout")->type_name("FILE");
   verb.add_option("--json", options->json, "Write the list of passes as JSON to this file; - is stdout")
       ->type_name("FILE");
   verb.footer(
-      "Without passes the program is read, verified and printed.\n\n"
+      "Without passes the program is read, verified and printed. artifact is a\n"
+      "portable artifact of StableHLO, artifact=VERSION one of that version.\n\n"
       "Examples:\n  collet opt model.hlo\n  collet opt model.hlo --passes inline_calls,simplify -o simpler.hlo\n"
-      "  collet opt model.hlo --pipeline prepare --print-after all\n  collet opt --list-passes");
+      "  collet opt model.hlo --pipeline prepare --print-after all\n  collet opt --list-passes\n  collet opt model.hlo "
+      "--emit artifact=1.13.0 -o model.mlirbc");
   return [options] { return optimize(*options); };
 }
 

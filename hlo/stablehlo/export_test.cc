@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "hlo/eval/evaluator.h"
+#include "hlo/stablehlo/bytecode.h"
+#include "hlo/stablehlo/import.h"
+#include "hlo/stablehlo/text.h"
+#include "hlo/stablehlo/write.h"
+#include "hlo/testing/golden.h"
+#include "hlo/testing/random_module.h"
+#include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
+#include "hlo/verify/verify.h"
+
+namespace collet::hlo {
+namespace {
+
+std::unique_ptr<Module> parse(std::string_view text) {
+  auto module = parse_module(text, "test");
+  EXPECT_TRUE(module.ok()) << module.status().to_string();
+  if (!module.ok()) return nullptr;
+  const Status sound = verify_module(**module);
+  EXPECT_TRUE(sound.ok()) << sound.to_string();
+  return std::move(*module);
+}
+
+Expected<std::unique_ptr<Module>> by_text(const Module& module) {
+  COLLET_ASSIGN(const std::string text, write_stablehlo_text(module));
+  COLLET_ASSIGN(const std::unique_ptr<mlir::Program> program, mlir::read_text(text, "written"));
+  return import_program(*program);
+}
+
+Expected<std::unique_ptr<Module>> by_artifact(const Module& module,
+                                              std::string_view version = kDefaultArtifactVersion) {
+  COLLET_ASSIGN(const std::string bytes, write_stablehlo_artifact(module, version));
+  COLLET_ASSIGN(const std::unique_ptr<mlir::Program> program, mlir::read_bytecode(bytes));
+  return import_program(*program);
+}
+
+/// The module as text, its entry under the name that exports have.
+std::string printed(const Module& module) {
+  std::string text = print_module(module);
+  const size_t entry = text.find("\nENTRY %");
+  if (entry == std::string::npos) return text;
+  const size_t begin = entry + 8;
+  return text.replace(begin, text.find(' ', begin) - begin, "main");
+}
+
+TEST(Export, IsAsTheGoldenHasIt) {
+  const std::string complaint =
+      testing::check_golden("hlo/stablehlo/testdata/exported.golden", [](const testing::GoldenCase& golden) {
+        auto module = parse(golden.input);
+        return module ? write_stablehlo_text(*module) : Expected<std::string>(internal_error("no module"));
+      });
+  EXPECT_EQ(complaint, "");
+}
+
+TEST(Export, GoldenIsTheSameByTextAndByArtifact) {
+  auto golden = testing::read_golden("hlo/stablehlo/testdata/exported.golden");
+  ASSERT_TRUE(golden.ok());
+  auto module = parse(golden->input);
+  ASSERT_TRUE(module);
+  auto text = by_text(*module), artifact = by_artifact(*module);
+  ASSERT_TRUE(text.ok()) << text.status().to_string();
+  ASSERT_TRUE(artifact.ok()) << artifact.status().to_string();
+  EXPECT_EQ(printed(**text), printed(**artifact));
+  const Status sound = verify_module(**text);
+  EXPECT_TRUE(sound.ok()) << sound.to_string();
+  // Once more changes nothing.
+  auto again = by_text(**text);
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  EXPECT_EQ(printed(**again), printed(**text));
+  EXPECT_EQ((*text)->header().aliases.size(), 1u);
+  EXPECT_EQ((*text)->header().donors.size(), 1u);
+  const Extras* extras = (**text)[(*text)->entry_computation().parameters[0]].extras;
+  ASSERT_TRUE(extras && extras->sharding);
+  EXPECT_EQ(extras->sharding->to_string(), "{devices=[2]<=[2]}");
+}
+
+struct Refused {
+  const char* name;
+  const char* module;  ///< the inside of the entry, or a whole module
+  const char* complaint;
+};
+
+class ExportRefuses : public ::testing::TestWithParam<Refused> {};
+
+TEST_P(ExportRefuses, NamesTheOpAndTheReason) {
+  const std::string text = GetParam().module;
+  auto module = parse(text.starts_with("HloModule") ? text : "HloModule m\nENTRY e {\n" + text + "\n}\n");
+  ASSERT_TRUE(module);
+  auto got = write_stablehlo_text(*module);
+  ASSERT_FALSE(got.ok()) << *got;
+  EXPECT_EQ(got.status().code(), Code::Unimplemented);
+  EXPECT_NE(got.status().message().find(GetParam().complaint), std::string::npos) << got.status().to_string();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ops, ExportRefuses,
+    ::testing::Values(
+        Refused{"stochastic",
+                "x = f32[2] parameter(0)\n r = u32[2] parameter(1)\n ROOT c = bf16[2] stochastic-convert(x, r)",
+                "line 5: stochastic-convert c cannot be written as StableHLO"},
+        Refused{"state", "ROOT s = u64[2] rng-get-and-update-state(), delta=1", "rng-get-and-update-state s"},
+        Refused{"bitcast", "x = f32[2,3]{1,0} parameter(0)\n ROOT b = f32[3,2]{0,1} bitcast(x)", "depends on layouts"},
+        Refused{"one_bit", "ROOT x = s1[2] parameter(0)", "s1[2]"},
+        Refused{"window",
+                "x = f32[2] parameter(0)\n ROOT c = f32[2] custom-call(x), custom_call_target=\"t\", window={size=2}",
+                "calls have no window"},
+        Refused{"typed_call",
+                "x = f32[2] parameter(0)\n ROOT c = f32[2] custom-call(x), custom_call_target=\"t\", "
+                "api_version=API_VERSION_TYPED_FFI, backend_config=\"abc\"",
+                "must be a dictionary"},
+        Refused{"reversed_window",
+                "HloModule m\nadd { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }\n"
+                "ENTRY e { x = f32[4] parameter(0)  z = f32[] constant(0)\n"
+                "ROOT w = f32[3] reduce-window(x, z), window={size=2 rhs_reversal=1}, to_apply=add }",
+                "window is reversed"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+/// Runs both on the same inputs; empty when all bits agree.
+std::string difference(const Module& a, const Module& b, uint64_t seed) {
+  std::vector<Literal> arguments;
+  for (InstrId id : a.entry_computation().parameters) {
+    Literal value = Literal::zeros(a[id].shape);
+    for (int64_t i = 0; i < value.element_count(); ++i) {
+      seed = seed * 6364136223846793005u + 1442695040888963407u;
+      const auto small = static_cast<int64_t>((seed >> 33) % 7) - (is_unsigned(value.type()) ? 0 : 3);
+      if (is_float(value.type()) || is_complex(value.type()))
+        value.set_double(i, static_cast<double>(small) / 4);
+      else
+        value.set_int(i, small);
+    }
+    arguments.push_back(std::move(value));
+  }
+  auto left = Evaluator(a).run(arguments), right = Evaluator(b).run(arguments);
+  if (!left.ok()) return left.status().to_string();
+  if (!right.ok()) return right.status().to_string();
+  return *left == *right ? "" : "the results differ";
+}
+
+TEST(Export, RandomModulesMeanTheSame) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    auto module = parse(testing::random_module(seed));
+    ASSERT_TRUE(module);
+    auto text = by_text(*module), artifact = by_artifact(*module, seed % 2 ? "1.17.0" : "1.11.0");
+    ASSERT_TRUE(text.ok()) << seed << ": " << text.status().to_string();
+    ASSERT_TRUE(artifact.ok()) << seed << ": " << artifact.status().to_string();
+    ASSERT_TRUE(verify_module(**text).ok()) << seed;
+    EXPECT_EQ(difference(*module, **text, seed), "") << seed;
+    EXPECT_EQ(difference(*module, **artifact, seed), "") << seed;
+  }
+}
+
+std::string read_all(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+/// Written as text and as artifact and read again it is the same module, and stays so.
+void check_one(const std::string& name, std::string_view bytes) {
+  auto program = mlir::is_bytecode(bytes) ? mlir::read_bytecode(bytes) : mlir::read_text(bytes, name);
+  ASSERT_TRUE(program.ok()) << name << ": " << program.status().to_string();
+  ImportOptions options;
+  const std::vector<std::string_view> tests = functions_without_arguments(**program);
+  if (tests.size() > 1) options.entry = tests.front();
+  auto module = import_program(**program, options);
+  ASSERT_TRUE(module.ok()) << name << ": " << module.status().to_string();
+  auto text = by_text(**module), artifact = by_artifact(**module);
+  ASSERT_TRUE(text.ok()) << name << ": " << text.status().to_string();
+  ASSERT_TRUE(artifact.ok()) << name << ": " << artifact.status().to_string();
+  // What nobody asks for, such as elements of a loop's result, may come back as more the first time.
+  auto again = by_text(**text);
+  ASSERT_TRUE(again.ok()) << name << ": " << again.status().to_string();
+  EXPECT_EQ(printed(**again), printed(**text)) << name;
+  EXPECT_EQ(printed(**artifact), printed(**text)) << name;
+}
+
+TEST(ExportCorpus, ComesBackEqual) {
+  const char* corpus = std::getenv("COLLET_CORPUS_DIR");
+  if (!corpus) {
+    const char* required = std::getenv("COLLET_REQUIRE_CORPUS");
+    ASSERT_FALSE(required && *required == '1') << "the corpus is required and COLLET_CORPUS_DIR is not set";
+    GTEST_SKIP() << "without COLLET_CORPUS_DIR 2,940 programs were not written";
+  }
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(corpus) + "/stablehlo-testdata")) {
+    const std::string bytes = read_all(entry.path());
+    std::vector<std::string_view> pieces{bytes};
+    if (!mlir::is_bytecode(bytes)) pieces = mlir::split_programs(bytes);
+    for (std::string_view piece : pieces) check_one(entry.path().filename(), piece);
+    ++files;
+  }
+  std::cout << files << " files written and read\n";
+  EXPECT_GE(files, 2940);
+}
+
+}  // namespace
+}  // namespace collet::hlo

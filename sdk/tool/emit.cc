@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/tool/emit.h"
+
+#include <algorithm>
+
+#include "hlo/base/diagnostics.h"
+#include "hlo/passes/pipeline.h"
+#include "hlo/stablehlo/write.h"
+#include "hlo/text/printer.h"
+
+namespace collet::tool {
+namespace {
+
+/// `parameter` is what stands behind the form's `=`; empty when there is none.
+using Emit = Expected<std::string> (*)(hlo::Module& module, std::string_view parameter);
+
+struct Form {
+  std::string_view name;
+  Emit emit;
+  bool has_parameter = false;
+};
+
+Expected<std::string> emit_hlo(hlo::Module& module, std::string_view) {
+  return hlo::print_module(module);
+}
+
+/// StableHLO has no layouts: bitcasts become what they mean.
+Status take_layouts_out(hlo::Module& module) {
+  hlo::PassContext context;
+  const std::string_view passes[] = {"normalize_layouts"};
+  return hlo::run_passes(module, context, passes, {}).status();
+}
+
+Expected<std::string> emit_stablehlo(hlo::Module& module, std::string_view) {
+  COLLET_TRY(take_layouts_out(module));
+  return hlo::write_stablehlo_text(module);
+}
+
+Expected<std::string> emit_artifact(hlo::Module& module, std::string_view version) {
+  COLLET_TRY(take_layouts_out(module));
+  return hlo::write_stablehlo_artifact(module, version.empty() ? hlo::kDefaultArtifactVersion : version);
+}
+
+constexpr Form kForms[] = {
+    {"hlo", emit_hlo},
+    {"stablehlo", emit_stablehlo},
+    {"artifact", emit_artifact, true},
+};
+
+}  // namespace
+
+std::vector<std::string_view> emit_forms() {
+  std::vector<std::string_view> out;
+  for (const Form& form : kForms) out.push_back(form.name);
+  return out;
+}
+
+Expected<std::string> emit_module(hlo::Module& module, std::string_view form) {
+  const size_t equal = form.find('=');
+  const std::string_view name = form.substr(0, equal);
+  const std::string_view parameter = equal == std::string_view::npos ? std::string_view() : form.substr(equal + 1);
+  const auto it = std::find_if(std::begin(kForms), std::end(kForms), [&](const Form& f) { return f.name == name; });
+  if (it == std::end(kForms)) {
+    const std::vector<std::string_view> names = emit_forms();
+    const std::string_view near = nearest_spelling(name, names);
+    return invalid_argument("there is no form '" + std::string(name) + "'" +
+                            (near.empty() ? "" : "; did you mean " + std::string(near) + "?"));
+  }
+  if (!parameter.empty() && !it->has_parameter)
+    return invalid_argument("the form " + std::string(name) + " takes no parameter");
+  return it->emit(module, parameter);
+}
+
+}  // namespace collet::tool
