@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "reference_backends/cpu/aot.h"
 #include "reference_backends/cpu/memory.h"
 #include "reference_backends/cpu/plan.h"
 #include "reference_backends/cpu/planner.h"
@@ -42,6 +43,7 @@ struct collet_backend_instance {
 struct collet_backend_executable {
   collet_backend_instance* instance;
   std::unique_ptr<collet::cpu::Plan> plan;
+  collet::cpu::ProgramBlock program;  ///< what it was made from
 };
 
 namespace collet::cpu {
@@ -80,6 +82,7 @@ int thread_count() {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
+constexpr char kVersion[] = "0.1.0";
 constexpr uint32_t kMostDevices = 1024;  ///< they are all the same processor
 
 /// Options of open: keys with what they set.
@@ -140,7 +143,7 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     for (uint32_t d = 0; d < instance->devices; ++d) instance->peers.push_back(d);
     info->device_count = instance->devices;
     info->name = "cpu";
-    info->version = "0.1.0";
+    info->version = kVersion;
     *out = instance.release();
     return COLLET_OK;
   });
@@ -292,28 +295,74 @@ Status find_refused(const collet_program* program, collet_rejection* rejection) 
   return why.empty() ? Status{} : Status{COLLET_UNIMPLEMENTED, "cpu: " + why};
 }
 
+/// `objects`: code that was made before, or null.
+Status make_executable(collet_backend_instance* instance, const collet_program* program,
+                       const collet_compile_options* options, const std::vector<std::string>* objects,
+                       collet_backend_executable** out, collet_executable_info* info) {
+  PlanOptions plan_options;
+  plan_options.fuse = instance->fuse;
+  plan_options.threads = instance->threads->count();
+  plan_options.keep_artifacts = options && options->intermediate_check != 0;
+  plan_options.objects = objects;
+  auto executable = std::make_unique<collet_backend_executable>();
+  executable->instance = instance;
+  COLLET_CODEGEN_TRY(make_plan(program, *instance->jit, plan_options, executable->plan));
+  executable->program.resize((program->total_bytes + 7) / 8);
+  std::memcpy(executable->program.data(), program, program->total_bytes);
+  const Plan& plan = *executable->plan;
+  COLLET_SET(info, absorbed_count, 0u);
+  COLLET_SET(info, workspace_bytes, plan.workspace_bytes);
+  COLLET_SET(info, workspace_alignment, uint64_t{64});
+  COLLET_SET(info, resident_bytes, plan.constant_bytes);
+  COLLET_SET(info, code_bytes, plan.code ? plan.code->bytes() : 0);
+  COLLET_SET(info, kernels, plan.kernels);
+  COLLET_SET(info, traffic_bytes, plan.traffic_bytes);
+  *out = executable.release();
+  return {};
+}
+
 collet_status compile(collet_backend_instance* instance, const collet_program* program,
                       const collet_compile_options* options, collet_backend_executable** out,
                       collet_executable_info* info, collet_rejection* rejection, collet_error* error) {
   return guarded(error, [&]() -> collet_status {
     if (Status s = find_refused(program, rejection); !s.ok()) return fail(error, s);
-    PlanOptions plan_options;
-    plan_options.fuse = instance->fuse;
-    plan_options.threads = instance->threads->count();
-    plan_options.keep_artifacts = options && options->intermediate_check != 0;
-    auto executable = std::make_unique<collet_backend_executable>();
-    executable->instance = instance;
-    if (Status s = make_plan(program, *instance->jit, plan_options, executable->plan); !s.ok()) return fail(error, s);
-    const Plan& plan = *executable->plan;
-    COLLET_SET(info, absorbed_count, 0u);
-    COLLET_SET(info, workspace_bytes, plan.workspace_bytes);
-    COLLET_SET(info, workspace_alignment, uint64_t{64});
-    COLLET_SET(info, resident_bytes, plan.constant_bytes);
-    COLLET_SET(info, code_bytes, plan.code ? plan.code->bytes() : 0);
-    COLLET_SET(info, kernels, plan.kernels);
-    COLLET_SET(info, traffic_bytes, plan.traffic_bytes);
-    *out = executable.release();
+    Status s = make_executable(instance, program, options, nullptr, out, info);
+    return s.ok() ? COLLET_OK : fail(error, s);
+  });
+}
+
+/// All that code depends on, the program aside.
+std::string target_of(const collet_backend_instance& instance) {
+  return std::string("cpu ") + kVersion + " " + instance.fingerprint +
+         ";threads=" + std::to_string(instance.threads->count());
+}
+
+collet_status serialize(collet_backend_executable* executable, void* out, uint64_t capacity, uint64_t* out_bytes,
+                        collet_error* error) {
+  return guarded(error, [&]() -> collet_status {
+    static const std::vector<std::string> none;
+    const codegen::Code* code = executable->plan->code.get();
+    const std::string bytes =
+        write_executable(target_of(*executable->instance), executable->program, code ? code->objects() : none);
+    *out_bytes = bytes.size();
+    if (capacity >= bytes.size()) std::memcpy(out, bytes.data(), bytes.size());
     return COLLET_OK;
+  });
+}
+
+collet_status load(collet_backend_instance* instance, const void* bytes, uint64_t size,
+                   const collet_compile_options* options, collet_backend_executable** out, collet_executable_info* info,
+                   collet_error* error) {
+  return guarded(error, [&]() -> collet_status {
+    StoredExecutable stored;
+    Status s = read_executable({static_cast<const char*>(bytes), size}, target_of(*instance), stored);
+    if (!s.ok()) return fail(error, s);
+    const auto* program = reinterpret_cast<const collet_program*>(stored.program.data());
+    if ((program->total_bytes + 7) / 8 != stored.program.size()) {
+      return fail(error, COLLET_DATA_LOSS, "cpu: the bytes of an executable are damaged");
+    }
+    s = make_executable(instance, program, options, &stored.objects, out, info);
+    return s.ok() ? COLLET_OK : fail(error, s);
   });
 }
 
@@ -395,11 +444,13 @@ collet_status artifact(collet_backend_executable* executable, uint32_t index, co
   return COLLET_OK;
 }
 
+constexpr collet_aot_table kAot = {sizeof(collet_aot_table), 0, serialize, load};
 constexpr collet_memory_stats_table kMemoryStats = {sizeof(collet_memory_stats_table), 0, memory_stats};
 constexpr collet_artifacts_table kArtifacts = {sizeof(collet_artifacts_table), 0, artifact};
 
 const void* query(collet_backend_instance*, const char* name, uint32_t version) {
   if (version != 1) return nullptr;
+  if (std::strcmp(name, "aot") == 0) return &kAot;
   if (std::strcmp(name, "memory_stats") == 0) return &kMemoryStats;
   if (std::strcmp(name, "artifacts") == 0) return &kArtifacts;
   return nullptr;

@@ -473,7 +473,11 @@ class Compiler {
           emit_comparator(comparators_[i].body, comparators_[i].types, m, target, "compare" + std::to_string(i));
         }
       });
-    COLLET_CODEGEN_TRY(jit_.compile(fill, options_.keep_artifacts, plan_->code));
+    if (options_.objects) {
+      COLLET_CODEGEN_TRY(jit_.load(*options_.objects, plan_->code));
+    } else {
+      COLLET_CODEGEN_TRY(jit_.compile(fill, options_.keep_artifacts, plan_->code));
+    }
     for (size_t i = 0; i < functions_.size(); ++i) {
       void* f = plan_->code->find("kernel" + std::to_string(i));
       if (!f) return {COLLET_INTERNAL, "generated code has no function kernel" + std::to_string(i)};

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "reference_backends/cpu/plan.h"
 #include "sdk/codegen/graph.h"
@@ -15,6 +16,7 @@ struct PlanOptions {
   bool fuse = true;
   int threads = 1;
   bool keep_artifacts = false;
+  const std::vector<std::string>* objects = nullptr;  ///< null, or the code as it was made before from the same program
 };
 
 /// Compiles a program.

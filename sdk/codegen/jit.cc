@@ -8,7 +8,7 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Passes/PassBuilder.h>
-#include <llvm/Support/SmallVectorMemoryBuffer.h>
+#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
@@ -129,8 +129,8 @@ Status Jit::create(const Target& target, std::unique_ptr<Jit>& out) {
   return {};
 }
 
-Status Jit::compile(const std::vector<std::function<void(llvm::Module&)>>& fill, bool keep_artifacts,
-                    std::unique_ptr<Code>& out) {
+// Code without modules.
+Status Jit::begin(std::unique_ptr<Code>& out) {
   static std::atomic<uint64_t> next{0};
   auto code = std::make_unique<Code>();
   code->jit_ = jit_;
@@ -144,6 +144,32 @@ Status Jit::compile(const std::vector<std::function<void(llvm::Module&)>>& fill,
   if (auto error = library->define(orc::absoluteSymbols(symbols))) {
     return {COLLET_INTERNAL, "LLVM: " + text_of(std::move(error))};
   }
+  out = std::move(code);
+  return {};
+}
+
+Status Jit::add(Code& code, std::string object) {
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "kernels" + std::to_string(code.objects_.size()));
+  if (auto error = jit_->addObjectFile(*code.library_, std::move(buffer))) {
+    return {COLLET_INTERNAL, "LLVM: " + text_of(std::move(error))};
+  }
+  code.bytes_ += object.size();
+  code.objects_.push_back(std::move(object));
+  return {};
+}
+
+Status Jit::load(const std::vector<std::string>& objects, std::unique_ptr<Code>& out) {
+  std::unique_ptr<Code> code;
+  COLLET_CODEGEN_TRY(begin(code));
+  for (const std::string& object : objects) COLLET_CODEGEN_TRY(add(*code, object));
+  out = std::move(code);
+  return {};
+}
+
+Status Jit::compile(const std::vector<std::function<void(llvm::Module&)>>& fill, bool keep_artifacts,
+                    std::unique_ptr<Code>& out) {
+  std::unique_ptr<Code> code;
+  COLLET_CODEGEN_TRY(begin(code));
   orc::JITTargetMachineBuilder description{llvm::Triple(target_.triple)};
   description.setCPU(target_.cpu);
   description.getFeatures() = llvm::SubtargetFeatures(target_.features);
@@ -180,11 +206,7 @@ Status Jit::compile(const std::vector<std::function<void(llvm::Module&)>>& fill,
     if ((*machine)->addPassesToEmitMC(emit, mc, stream))
       return {COLLET_INTERNAL, "LLVM: no object code for this target"};
     emit.run(*module);
-    code->bytes_ += object.size();
-    auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), module->getName(), false);
-    if (auto error = jit_->addObjectFile(*library, std::move(buffer))) {
-      return {COLLET_INTERNAL, "LLVM: " + text_of(std::move(error))};
-    }
+    COLLET_CODEGEN_TRY(add(*code, std::string(object.begin(), object.end())));
   }
   out = std::move(code);
   return {};

@@ -12,6 +12,7 @@
 #include "sdk/runtime/event.h"
 #include "sdk/runtime/executable.h"
 #include "sdk/runtime/module.h"
+#include "sdk/runtime/serialize.h"
 
 /// \file
 /// collet.h, function by function: checks what is passed, and hands it to the classes of the runtime.
@@ -266,6 +267,27 @@ void collet_executable_release(collet_executable* executable) {
 collet_status collet_executable_facts_get(collet_executable* executable, collet_executable_facts* facts,
                                           collet_error* error) {
   return guarded(error, [&] { return write_struct(of(executable)->facts(), facts); });
+}
+
+collet_status collet_executable_serialize(collet_executable* executable, collet_blob** out_bytes, collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (!executable || !out_bytes) return missing("executable or out_bytes");
+    *out_bytes = new collet_blob{serialize(*of(executable))};
+    return ok_status();
+  });
+}
+
+collet_status collet_executable_load(collet_client* client, const void* bytes, uint64_t size,
+                                     const collet_compile_request* request, collet_executable** out_executable,
+                                     collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (!client || (!bytes && size) || !out_executable) return missing("client, bytes or out_executable");
+    collet_compile_request r;
+    COLLET_TRY(read_struct(request, r));
+    COLLET_ASSIGN(Executable * executable, load(*of(client), {static_cast<const char*>(bytes), size}, r));
+    *out_executable = give<collet_executable>(executable);
+    return ok_status();
+  });
 }
 
 collet_array_type collet_executable_argument(const collet_executable* executable, uint32_t index) {

@@ -27,8 +27,9 @@ constexpr uint32_t kMostParticipants = 4096;
 
 class Compiler {
  public:
-  Compiler(Client& client, const ProgramModule& source, const collet_compile_request& request, Dump& dump)
-      : client_(client), source_(source), request_(request), dump_(dump) {}
+  Compiler(Client& client, const ProgramModule& source, const collet_compile_request& request,
+           const CompiledParts* parts, Dump& dump)
+      : client_(client), source_(source), request_(request), parts_(parts), dump_(dump) {}
 
   Expected<std::shared_ptr<ExecutableCore>> run(bool& from_cache) {
     module_ = source_.module().clone();
@@ -59,6 +60,7 @@ class Compiler {
     describe();
     COLLET_TRY(dump_.status());
     keep_module();
+    from_cache = !compiled_anew_;
     if (!request_.no_cache) client_.keep_executable(key, core_);
     return core_;
   }
@@ -99,6 +101,8 @@ class Compiler {
     core_->together = n == 1 || facts().has(COLLET_TRAIT_COLLECTIVES);
     core_->arguments = source_.parameters();
     core_->results = source_.results();
+    core_->optimization = optimization();
+    core_->no_fusion = request_.no_fusion != 0;
     return ok_status();
   }
 
@@ -307,7 +311,7 @@ class Compiler {
       CompiledFacts facts;
       std::vector<uint32_t> rejected;
       const hlo::ContentId file = file_key(key, *backend, options);
-      auto handle = from_disk(file, *backend, program, options, facts);
+      auto handle = from_bytes(file, *backend, program, options, facts);
       const bool found = handle.ok();
       if (!found) handle = backend->compile(program.get(), options, facts, rejected);
       if (!handle.ok()) {
@@ -318,7 +322,8 @@ class Compiler {
             rejected_.push_back(program.ops[op]);
         return handle.status();
       }
-      compiled = std::make_shared<CompiledProgram>(backend, *handle, std::move(facts));
+      compiled_anew_ |= !found;
+      compiled = std::make_shared<CompiledProgram>(backend, *handle, std::move(facts), file);
       if (!found && !request_.no_cache && disk_.on())
         if (const std::string bytes = backend->serialize(*handle); !bytes.empty()) disk_.keep(file, bytes);
       const DeviceFacts& device = backend->devices()[options.assignment[0]];
@@ -341,9 +346,14 @@ class Compiler {
     return key;
   }
 
-  Expected<collet_backend_executable*> from_disk(const hlo::ContentId& key, Backend& backend,
-                                                 const hlo::Program& program, const collet_compile_options& options,
-                                                 CompiledFacts& facts) {
+  Expected<collet_backend_executable*> from_bytes(const hlo::ContentId& key, Backend& backend,
+                                                  const hlo::Program& program, const collet_compile_options& options,
+                                                  CompiledFacts& facts) {
+    if (parts_) {
+      const auto part = parts_->find(key);
+      if (part != parts_->end())
+        if (auto loaded = backend.load(part->second, program.get(), options, facts); loaded.ok()) return loaded;
+    }
     if (request_.no_cache || !disk_.on()) return not_found("no cache");
     const std::optional<std::string> bytes = disk_.find(key);
     if (!bytes) return not_found("not in the cache");
@@ -443,7 +453,9 @@ class Compiler {
   Client& client_;
   const ProgramModule& source_;
   const collet_compile_request& request_;
+  const CompiledParts* parts_;
   Dump& dump_;
+  bool compiled_anew_ = false;
   std::shared_ptr<ExecutableCore> core_ = std::make_shared<ExecutableCore>();
   std::unique_ptr<hlo::Module> module_;
   DiskCache disk_;
@@ -458,15 +470,16 @@ class Compiler {
 
 }  // namespace
 
-Expected<Executable*> compile(Client& client, const ProgramModule& module, const collet_compile_request& request) {
+Expected<Executable*> compile(Client& client, ProgramModule& module, const collet_compile_request& request,
+                              const CompiledParts* parts) {
   if (request.optimization > 3) return invalid_argument("optimization goes from 0 to 3");
   const auto start = std::chrono::steady_clock::now();
   COLLET_ASSIGN(Dump dump, Dump::open(request.dump_to));
   bool from_cache = false;
-  COLLET_ASSIGN(std::shared_ptr<ExecutableCore> core, Compiler(client, module, request, dump).run(from_cache));
+  COLLET_ASSIGN(std::shared_ptr<ExecutableCore> core, Compiler(client, module, request, parts, dump).run(from_cache));
   const auto took =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
-  return new Executable(client, std::move(core), from_cache, static_cast<uint64_t>(took));
+  return new Executable(client, module, std::move(core), from_cache, static_cast<uint64_t>(took));
 }
 
 }  // namespace collet::runtime

@@ -3,15 +3,22 @@
 
 #include <collet/collet.h>
 
-#include <memory>
+#include <string_view>
+#include <unordered_map>
 
 #include "hlo/base/status.h"
+#include "hlo/program/block.h"
 #include "sdk/runtime/executable.h"
 #include "sdk/runtime/module.h"
 
 namespace collet::runtime {
 
-/// The way from a module to an executable: verify, passes, ask, legalise, partition, compile.
-Expected<Executable*> compile(Client& client, const ProgramModule& module, const collet_compile_request& request);
+/// Compiled programs as their backends wrote them, by CompiledProgram::key.
+using CompiledParts = std::unordered_map<hlo::ContentId, std::string_view, hlo::ContentIdHash>;
+
+/// The way from a module to an executable: verify, passes, ask, legalise, partition, compile. What is in `parts` is loaded
+/// instead of compiled; it may be null.
+Expected<Executable*> compile(Client& client, ProgramModule& module, const collet_compile_request& request,
+                              const CompiledParts* parts = nullptr);
 
 }  // namespace collet::runtime

@@ -13,6 +13,7 @@
 #include "sdk/runtime/buffer.h"
 #include "sdk/runtime/client.h"
 #include "sdk/runtime/host_call.h"
+#include "sdk/runtime/module.h"
 #include "sdk/runtime/plan.h"
 
 namespace collet::runtime {
@@ -24,9 +25,11 @@ struct ExecutableCore {
   std::vector<uint8_t> donates;  ///< per argument
   uint32_t replicas = 1, partitions = 1;
   std::vector<uint32_t> devices;  ///< of each participant
-  bool together = true;           ///< one execute for all participants; else a launch for each
-  std::shared_ptr<const hlo::Module>
-      module;  ///< where the runtime does collectives or calls the embedder: what they say
+  uint32_t optimization = 2;
+  bool no_fusion = false;
+  bool together = true;  ///< one execute for all participants; else a launch for each
+  /// Where the runtime does collectives or calls the embedder: what they say.
+  std::shared_ptr<const hlo::Module> module;
   std::vector<HostFunction> host_functions;  ///< those that the plan calls
   collet_executable_facts facts{};
   std::string explanation, explanation_json;
@@ -40,9 +43,11 @@ struct ExecutableCore {
 /// A program compiled for some devices of a client. Reference-counted; begins with one reference.
 class Executable {
  public:
-  Executable(Client& client, std::shared_ptr<ExecutableCore> core, bool from_cache, uint64_t compile_ns)
-      : client_(&client), core_(std::move(core)), from_cache_(from_cache), compile_ns_(compile_ns) {
+  Executable(Client& client, ProgramModule& source, std::shared_ptr<ExecutableCore> core, bool from_cache,
+             uint64_t compile_ns)
+      : client_(&client), source_(&source), core_(std::move(core)), from_cache_(from_cache), compile_ns_(compile_ns) {
     client.retain();
+    source.retain();
   }
 
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -51,6 +56,8 @@ class Executable {
   }
 
   Client& client() const { return *client_; }
+  /// What it was compiled from.
+  const ProgramModule& source() const { return *source_; }
   const ExecutableCore& core() const { return *core_; }
   const std::shared_ptr<ExecutableCore>& shared_core() const { return core_; }
   collet_executable_facts facts() const;
@@ -63,11 +70,13 @@ class Executable {
  private:
   ~Executable() {
     core_.reset();
+    source_->release();
     client_->release();
   }
 
   std::atomic<uint32_t> refs_{1};
   Client* client_;
+  ProgramModule* source_;
   std::shared_ptr<ExecutableCore> core_;
   bool from_cache_;
   uint64_t compile_ns_;

@@ -15,8 +15,9 @@ namespace collet::runtime {
 /// A program as a backend compiled it. Shared by all clusters that are equal.
 class CompiledProgram {
  public:
-  CompiledProgram(std::shared_ptr<Backend> backend, collet_backend_executable* handle, CompiledFacts facts)
-      : backend_(std::move(backend)), handle_(handle), facts_(std::move(facts)) {}
+  CompiledProgram(std::shared_ptr<Backend> backend, collet_backend_executable* handle, CompiledFacts facts,
+                  const hlo::ContentId& key)
+      : backend_(std::move(backend)), handle_(handle), facts_(std::move(facts)), key_(key) {}
   ~CompiledProgram() { backend_->release(handle_); }
   CompiledProgram(const CompiledProgram&) = delete;
   CompiledProgram& operator=(const CompiledProgram&) = delete;
@@ -24,11 +25,14 @@ class CompiledProgram {
   Backend& backend() const { return *backend_; }
   collet_backend_executable* handle() const { return handle_; }
   const CompiledFacts& facts() const { return facts_; }
+  /// Of all that it depends on: its bytes serve in other processes under this name.
+  const hlo::ContentId& key() const { return key_; }
 
  private:
   std::shared_ptr<Backend> backend_;
   collet_backend_executable* handle_;
   CompiledFacts facts_;
+  hlo::ContentId key_;
 };
 
 /// A cluster, ready to launch. Where participants run apart, each has its own compiled program and constants.

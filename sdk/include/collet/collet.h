@@ -245,6 +245,20 @@ COLLET_API void collet_executable_retain(collet_executable* executable);
 /** Drops a reference; null does nothing. Running work is waited for by the library. */
 COLLET_API void collet_executable_release(collet_executable* executable);
 
+/** Writes an executable as bytes: its program, how it was compiled, and what its backends hand out of compiled code
+ * ("aot" of tables.h; cpu and the interpreter have it). For keeping on disk, not for wires that strangers write to: code
+ * in them is run as it is. */
+COLLET_API collet_status collet_executable_serialize(collet_executable* executable, collet_blob** out_bytes,
+                                                     struct collet_error* error);
+/** Makes an executable from such bytes, on a client of the same backend. Compiled code is used where it was made by the
+ * same version of the backend for the same kind of device; whatever else is compiled again from the program. `facts`
+ * tells: from_cache is 1 where nothing was. `request`: null, or what is to be otherwise than when it was compiled.
+ * DATA_LOSS for bytes that are damaged or no executable, FAILED_PRECONDITION for another backend's or a newer library's.
+ */
+COLLET_API collet_status collet_executable_load(collet_client* client, const void* bytes, uint64_t size,
+                                                const struct collet_compile_request* request,
+                                                collet_executable** out_executable, struct collet_error* error);
+
 /** What an executable says about itself. */
 struct collet_executable_facts {
   uint32_t struct_size;

@@ -237,6 +237,16 @@ class Executable : public detail::Owner<collet_executable, collet_executable_ret
     collet_blob_release(blob);
     return out;
   }
+  /** As bytes, for Client::load. */
+  Result<std::string> serialize() const {
+    collet_error error;
+    collet_blob* blob = nullptr;
+    const collet_status code = collet_executable_serialize(handle_, &blob, &error);
+    if (code != COLLET_OK) return detail::failure(code, error);
+    std::string out(collet_blob_data(blob), collet_blob_size(blob));
+    collet_blob_release(blob);
+    return out;
+  }
   /** Runs; results are buffers to come. See collet_execute. */
   Result<std::vector<Buffer>> run(const std::vector<Buffer>& arguments, collet_execute_options options = {}) const {
     options.struct_size = sizeof options;
@@ -298,6 +308,15 @@ class Client {
     collet_error error;
     collet_executable* out = nullptr;
     const collet_status code = collet_compile(handle_, module.get(), &request, &out, &error);
+    if (code != COLLET_OK) return detail::failure(code, error);
+    return Executable(out);
+  }
+  /** See collet_executable_load. */
+  Result<Executable> load(std::string_view bytes, collet_compile_request request = {}) const {
+    request.struct_size = sizeof request;
+    collet_error error;
+    collet_executable* out = nullptr;
+    const collet_status code = collet_executable_load(handle_, bytes.data(), bytes.size(), &request, &out, &error);
     if (code != COLLET_OK) return detail::failure(code, error);
     return Executable(out);
   }

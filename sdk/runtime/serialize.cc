@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/runtime/serialize.h"
+
+#include <cstring>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "hlo/text/printer.h"
+#include "sdk/runtime/compiler.h"
+#include "sdk/runtime/module.h"
+
+namespace collet::runtime {
+namespace {
+
+constexpr char kMagic[8] = {'C', 'L', 'T', 'E', 'X', 'E', 'C', '\n'};
+constexpr uint32_t kVersion = 1;
+constexpr uint32_t kMostDevices = 1 << 16;
+
+struct Head {
+  char magic[8];
+  uint32_t version;
+  uint32_t reserved;  // zero
+  uint64_t size;      // of what follows
+  hlo::ContentId content;
+};
+
+// Fields one after another, as the reader below takes them.
+class Writer {
+ public:
+  void number(uint32_t n) { out_.append(reinterpret_cast<const char*>(&n), sizeof n); }
+  void text(std::string_view s) {
+    const uint64_t size = s.size();
+    out_.append(reinterpret_cast<const char*>(&size), sizeof size);
+    out_ += s;
+  }
+  void id(const hlo::ContentId& id) { out_.append(reinterpret_cast<const char*>(&id), sizeof id); }
+  const std::string& bytes() const { return out_; }
+
+ private:
+  std::string out_;
+};
+
+// Past the end everything is zero and empty, and ok() is false.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+
+  uint32_t number() {
+    uint32_t n = 0;
+    take(&n, sizeof n);
+    return n;
+  }
+  std::string_view text() {
+    uint64_t size = 0;
+    take(&size, sizeof size);
+    if (size > rest_.size()) {
+      ok_ = false;
+      return {};
+    }
+    const std::string_view out = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return out;
+  }
+  hlo::ContentId id() {
+    hlo::ContentId id;
+    take(&id, sizeof id);
+    return id;
+  }
+  bool ok() const { return ok_; }
+  bool at_end() const { return rest_.empty(); }
+
+ private:
+  void take(void* out, size_t n) {
+    if (n > rest_.size()) {
+      ok_ = false;
+      rest_ = {};
+      return;
+    }
+    std::memcpy(out, rest_.data(), n);
+    rest_.remove_prefix(n);
+  }
+
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+void write_parts(const Executable& executable, Writer& out) {
+  std::set<const CompiledProgram*> seen;
+  std::vector<std::pair<hlo::ContentId, std::string>> parts;
+  for (const Unit& unit : executable.core().plan.units)
+    for (const Unit::Local& local : unit.locals) {
+      if (!seen.insert(local.program.get()).second) continue;
+      std::string bytes = local.program->backend().serialize(local.program->handle());
+      if (!bytes.empty()) parts.emplace_back(local.program->key(), std::move(bytes));
+    }
+  out.number(static_cast<uint32_t>(parts.size()));
+  for (const auto& [key, bytes] : parts) {
+    out.id(key);
+    out.text(bytes);
+  }
+}
+
+Status damaged(const std::string& how) {
+  return Status(Code::DataLoss, "these bytes are no executable, or a damaged one: " + how);
+}
+
+Expected<std::string_view> body_of(std::string_view bytes) {
+  Head head;
+  if (bytes.size() < sizeof head) return damaged("they are too short");
+  std::memcpy(&head, bytes.data(), sizeof head);
+  bytes.remove_prefix(sizeof head);
+  if (std::memcmp(head.magic, kMagic, sizeof kMagic) != 0) return damaged("they begin otherwise");
+  if (head.version != kVersion)
+    return failed_precondition("the executable is of form " + std::to_string(head.version) + "; this library knows " +
+                               std::to_string(kVersion));
+  if (head.reserved || head.size != bytes.size() || !(hlo::content_id(bytes) == head.content))
+    return damaged("the checksum is wrong");
+  return bytes;
+}
+
+struct Stored {
+  std::string_view backend, module;
+  uint32_t replicas = 0, partitions = 0, optimization = 0, no_fusion = 0;
+  std::vector<uint32_t> devices;
+  CompiledParts parts;
+};
+
+Status read_body(std::string_view body, Stored& out) {
+  Reader in(body);
+  out.backend = in.text();
+  out.replicas = in.number();
+  out.partitions = in.number();
+  out.optimization = in.number();
+  out.no_fusion = in.number();
+  const uint32_t devices = in.number();
+  if (devices > kMostDevices) return damaged("too many devices");
+  for (uint32_t i = 0; i < devices; ++i) out.devices.push_back(in.number());
+  out.module = in.text();
+  const uint32_t parts = in.number();
+  for (uint32_t i = 0; i < parts && in.ok(); ++i) {
+    const hlo::ContentId key = in.id();
+    out.parts[key] = in.text();
+  }
+  if (!in.ok() || !in.at_end()) return damaged("they end too early or too late");
+  return ok_status();
+}
+
+// The caller's wishes, and what was wished when it was compiled for the rest.
+collet_compile_request merged(const Stored& stored, collet_compile_request request) {
+  if (!request.replica_count) request.replica_count = stored.replicas;
+  if (!request.partition_count) request.partition_count = stored.partitions;
+  if (!request.assignment_count && request.replica_count == stored.replicas &&
+      request.partition_count == stored.partitions) {
+    request.assignment = stored.devices.data();
+    request.assignment_count = static_cast<uint32_t>(stored.devices.size());
+  }
+  if (!request.optimization && !request.optimization_given) {
+    request.optimization = stored.optimization;
+    request.optimization_given = 1;
+  }
+  request.no_fusion |= stored.no_fusion;
+  return request;
+}
+
+}  // namespace
+
+std::string serialize(const Executable& executable) {
+  const ExecutableCore& core = executable.core();
+  Writer body;
+  body.text(executable.client().backend().name());
+  body.number(core.replicas);
+  body.number(core.partitions);
+  body.number(core.optimization);
+  body.number(core.no_fusion);
+  body.number(static_cast<uint32_t>(core.devices.size()));
+  for (uint32_t device : core.devices) body.number(device);
+  body.text(hlo::print_module(executable.source().module()));
+  write_parts(executable, body);
+  Head head{};
+  std::memcpy(head.magic, kMagic, sizeof kMagic);
+  head.version = kVersion;
+  head.size = body.bytes().size();
+  head.content = hlo::content_id(body.bytes());
+  return std::string(reinterpret_cast<const char*>(&head), sizeof head) + body.bytes();
+}
+
+Expected<Executable*> load(Client& client, std::string_view bytes, const collet_compile_request& request) {
+  COLLET_ASSIGN(const std::string_view body, body_of(bytes));
+  Stored stored;
+  COLLET_TRY(read_body(body, stored));
+  if (stored.backend != client.backend().name())
+    return failed_precondition("the executable was made for the backend '" + std::string(stored.backend) +
+                               "'; this client's is '" + client.backend().name() + "'");
+  collet_read_options options{};
+  options.struct_size = sizeof options;
+  options.format = COLLET_FORMAT_HLO_TEXT;
+  options.file = "executable";
+  std::string messages;
+  auto module = read_module(stored.module, options, messages);
+  if (!module.ok()) return damaged(module.status().message());
+  struct Release {
+    void operator()(ProgramModule* m) const { m->release(); }
+  };
+  const std::unique_ptr<ProgramModule, Release> owner(*module);
+  return compile(client, **module, merged(stored, request), &stored.parts);
+}
+
+}  // namespace collet::runtime
