@@ -156,6 +156,9 @@ Expected<Backend::Allocation> Backend::alloc(uint32_t device, uint32_t space, ui
   } else if (!out.host) {
     free(out.buffer);
     return bad_answer(where("alloc"), "a host-visible space gave no host pointer");
+  } else if (reinterpret_cast<uintptr_t>(out.host) % devices_[device].spaces[space].alignment != 0) {
+    free(out.buffer);
+    return bad_answer(where("alloc"), "a host pointer without the alignment of its space");
   }
   return out;
 }
@@ -251,7 +254,8 @@ Expected<collet_backend_executable*> Backend::accept(const collet_program* progr
                                                      const char* function) {
   if (!executable) return bad_answer(where(function), "succeeded without an executable");
   // A backend that left the count alone absorbed nothing.
-  if (!absorbed.empty() && absorbed[0] == COLLET_NONE) info.absorbed_count = 0;
+  if (info.absorbed_count == absorbed.size() && !absorbed.empty() && absorbed[0] == COLLET_NONE)
+    info.absorbed_count = 0;
   auto checked = check_compiled(program, info, std::move(absorbed));
   if (!checked.ok()) {
     release(executable);
@@ -333,6 +337,7 @@ std::vector<Backend::Artifact> Backend::artifacts(collet_backend_executable* exe
     const void* bytes = nullptr;
     uint64_t size = 0;
     if (table->get(executable, i, &name, &bytes, &size, &error) != COLLET_OK || !name || (!bytes && size)) break;
+    if (size > kLargestFile) continue;
     out.push_back({std::string(name, strnlen(name, 256)), std::string(static_cast<const char*>(bytes), size)});
   }
   return out;

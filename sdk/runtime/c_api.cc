@@ -437,6 +437,9 @@ uint32_t collet_event_is_ready(collet_event* event) {
 collet_status collet_event_wait(collet_event* event, collet_error* error) {
   return guarded(error, [&] { return of(event)->wait(); });
 }
+collet_status collet_event_wait_for(collet_event* event, uint64_t timeout_ns, collet_error* error) {
+  return guarded(error, [&] { return of(event)->wait_for(timeout_ns); });
+}
 void collet_event_on_ready(collet_event* event, void (*done)(void* user, collet_status status, const char* message),
                            void* user) {
   of(event)->on_ready(done, user);

@@ -145,6 +145,7 @@ class Compiler {
       mix(key, client_.fallback()->name() + "\n" + client_.fallback()->version() + "\n" +
                    client_.fallback()->devices()[0].fingerprint);
     mix(key, std::to_string(optimization()) + (request_.no_fusion ? "f" : "F"));
+    if (const std::string calls = key_of_calls(host_functions(), *module_); !calls.empty()) mix(key, calls);
     for (const ArrayType* type : core_->arguments) mix(key, type->to_string());
     for (const ArrayType* type : core_->results) mix(key, type->to_string());
     return key;

@@ -277,6 +277,16 @@ TEST_F(Embed, BrokenPromisesFailWhatUsesThem) {
   }
 }
 
+TEST_F(Embed, WaitingHasAnEnd) {
+  const ClientPtr client = open("interpreter");
+  const BufferPtr x = promise(client.get());
+  const EventPtr ready(collet_buffer_ready(x.get()));
+  EXPECT_EQ(collet_event_wait_for(ready.get(), 1000000, nullptr), COLLET_DEADLINE_EXCEEDED);
+  EXPECT_EQ(collet_event_wait_for(ready.get(), 0, nullptr), COLLET_DEADLINE_EXCEEDED);
+  ASSERT_EQ(collet_buffer_fulfil(x.get(), nullptr, nullptr), COLLET_OK);
+  EXPECT_EQ(collet_event_wait_for(ready.get(), UINT64_MAX, nullptr), COLLET_OK);
+}
+
 // Fulfilled from another thread, while work waits and the client is being closed by a careless caller.
 TEST_F(Embed, PromisesOutliveACarelessClose) {
   ClientPtr client = open("interpreter");

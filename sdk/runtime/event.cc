@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/runtime/event.h"
 
+#include <algorithm>
+#include <chrono>
+#include <string>
+
 namespace collet::runtime {
 namespace {
 
@@ -28,6 +32,16 @@ Status Event::wait() {
   if (!is_ready()) {
     std::unique_lock lock(mutex_);
     come_.wait(lock, [&] { return is_ready(); });
+  }
+  return outcome_;
+}
+
+Status Event::wait_for(uint64_t timeout_ns) {
+  constexpr uint64_t kLongest = uint64_t{1} << 60;  // some thirty years, which clocks can add
+  if (!is_ready()) {
+    std::unique_lock lock(mutex_);
+    if (!come_.wait_for(lock, std::chrono::nanoseconds(std::min(timeout_ns, kLongest)), [&] { return is_ready(); }))
+      return Status(Code::DeadlineExceeded, "it has not come in " + std::to_string(timeout_ns) + " ns");
   }
   return outcome_;
 }

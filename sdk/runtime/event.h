@@ -34,6 +34,8 @@ class Event {
   bool is_late() const { return late_ && !is_ready(); }
   /// Blocks until it has come; its outcome.
   Status wait();
+  /// DEADLINE_EXCEEDED when it has not come by then.
+  Status wait_for(uint64_t timeout_ns);
   /// Only after it has come.
   const Status& outcome() const { return outcome_; }
   void on_ready(Callback done, void* user);

@@ -3,7 +3,8 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// Every call into the backend fails once: the caller hears of it, nothing leaks, and the next program runs.
+// Every call into the backend fails, once or from then on: the caller hears of it, nothing leaks, and the next program
+// runs.
 
 namespace collet::testing {
 namespace {
@@ -70,7 +71,9 @@ class Fault : public ::testing::Test, public Session {
     return true;
   }
 
-  void fail_each(uint32_t kind, const char* message) {
+  // For every n: the n-th call fails, or, `for_good`, all from the n-th on.
+  void fail_each(uint32_t kind, const char* message, bool for_good = false) {
+    control.for_good = for_good;
     int64_t n = 0;
     for (;; ++n) {
       ASSERT_LT(n, 1000);
@@ -122,17 +125,63 @@ TEST_F(Fault, Alloc) {
   }
   EXPECT_EQ(control.buffers.load(), 0);
 }
-TEST_F(Fault, Copy) {
-  fail_each(kCopy, "injected: copy failed");
+
+struct Kind {
+  const char* name;
+  uint32_t bits;
+  const char* message;
+};
+
+class FaultOf : public Fault, public ::testing::WithParamInterface<Kind> {};
+
+TEST_P(FaultOf, FailsOnce) {
+  if (GetParam().bits & kAlloc) return;  // see above
+  fail_each(GetParam().bits, GetParam().message);
 }
-TEST_F(Fault, Compile) {
-  fail_each(kCompile, "injected: compile failed");
+TEST_P(FaultOf, FailsForGood) {
+  fail_each(GetParam().bits, GetParam().message, true);
 }
-TEST_F(Fault, Execute) {
-  fail_each(kExecute, "injected: execute failed");
-}
-TEST_F(Fault, Supports) {
-  fail_each(kSupports, "injected: supports failed");
+
+INSTANTIATE_TEST_SUITE_P(Calls, FaultOf,
+                         ::testing::Values(Kind{"Alloc", kAlloc, "injected: no memory"},
+                                           Kind{"Copy", kCopy, "injected: copy failed"},
+                                           Kind{"Compile", kCompile, "injected: compile failed"},
+                                           Kind{"Execute", kExecute, "injected: execute failed"},
+                                           Kind{"Supports", kSupports, "injected: supports failed"},
+                                           Kind{"All", kAlloc | kCopy | kCompile | kExecute | kSupports, "injected: "}),
+                         [](const auto& kind) { return std::string(kind.param.name); });
+
+// Work that was queued behind what failed fails too; what comes after the device has recovered does not.
+TEST_F(Fault, QueuedWorkFailsAndTheNextRuns) {
+  control.only_count = 0;
+  const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control);
+  const ExecutablePtr e = compile(client.get(),
+                                  "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n"
+                                  "  ROOT y = f32[4] add(x, x)\n}\n");
+  ASSERT_TRUE(e) << failure.message;
+  control.delay_ns = 5000000;
+  std::vector<BufferPtr> in;
+  in.push_back(upload<float>(client.get(), COLLET_TYPE_F32, {4}, {1, 2, 3, 4}));
+  run(e.get(), in);  // seen to be long
+  control.counted = kExecute;
+  control.for_good = true;
+  control.calls = 0;
+  control.fail_at = 2;
+  std::vector<BufferPtr> last;
+  last.push_back(std::move(in[0]));
+  for (int i = 0; i < 8; ++i) {
+    auto out = run(e.get(), last);
+    ASSERT_EQ(out.size(), 1u) << failure.message;
+    last = std::move(out);
+  }
+  download<float>(last[0]);
+  EXPECT_EQ(failure.code, COLLET_INTERNAL);
+  EXPECT_THAT(failure.message, HasSubstr("injected: execute failed"));
+  control.fail_at = -1;
+  last[0] = upload<float>(client.get(), COLLET_TYPE_F32, {4}, {1, 2, 3, 4});
+  const auto out = run(e.get(), last);
+  ASSERT_EQ(out.size(), 1u) << failure.message;
+  EXPECT_EQ(download<float>(out[0])[3], 8);
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/runtime/host_call.h"
 
+#include <cstdint>
+#include <set>
+
 #include "hlo/program/leaves.h"
 #include "sdk/runtime/array_type.h"
 
@@ -19,10 +22,31 @@ bool calls_any(std::span<const collet_host_function> functions, const hlo::Modul
                const hlo::Instruction& instr) {
   if (functions.empty()) return false;
   if (called_function(functions, instr)) return true;
-  for (hlo::CompId c : instr.called)
-    for (hlo::InstrId id : module[c].order)
-      if (calls_any(functions, module, module[id])) return true;
+  std::set<hlo::CompId> seen(instr.called.begin(), instr.called.end());
+  std::vector<hlo::CompId> left(seen.begin(), seen.end());
+  while (!left.empty()) {
+    const hlo::CompId c = left.back();
+    left.pop_back();
+    for (hlo::InstrId id : module[c].order) {
+      if (called_function(functions, module[id])) return true;
+      for (hlo::CompId called : module[id].called)
+        if (seen.insert(called).second) left.push_back(called);
+    }
+  }
   return false;
+}
+
+std::string key_of_calls(std::span<const collet_host_function> functions, const hlo::Module& module) {
+  std::string out;
+  for (hlo::CompId c : module.computations())
+    for (hlo::InstrId id : module[c].order) {
+      const collet_host_function* f = called_function(functions, module[id]);
+      if (!f) continue;
+      out += f->target;
+      out += ' ' + std::to_string(reinterpret_cast<uintptr_t>(f->call)) + ' ' +
+             std::to_string(reinterpret_cast<uintptr_t>(f->user)) + '\n';
+    }
+  return out;
 }
 
 Expected<std::vector<hlo::Literal>> call_host(const HostFunction& function, const hlo::Instruction& instr,
@@ -55,11 +79,16 @@ Expected<std::vector<hlo::Literal>> call_host(const HostFunction& function, cons
   call.operand_types = in_types.data();
   call.result_types = out_types.data();
   call.run_id = run_id;
+  const auto& attributes = instr.as<hlo::CustomCallAttrs>();
+  const std::string config(attributes.config);
+  call.target = function.target.c_str();
+  call.config = config.c_str();
+  call.config_size = config.size();
   collet_error error{};
   const collet_status status = function.call(function.user, &call, &error);
   if (status == COLLET_OK) return results;
-  error.message[sizeof error.message - 1] = 0;
-  return Status(static_cast<Code>(status), error.message).with_prefix("'" + std::string(instr.name) + "': ");
+  return from_c(status, error,
+                "'" + std::string(instr.name) + "', the embedder's function for '" + function.target + "'");
 }
 
 }  // namespace collet::runtime

@@ -27,6 +27,9 @@ const collet_host_function* called_function(std::span<const collet_host_function
 bool calls_any(std::span<const collet_host_function> functions, const hlo::Module& module,
                const hlo::Instruction& instr);
 
+/// Targets and functions of all calls in the module, for the caches; empty where there is none.
+std::string key_of_calls(std::span<const collet_host_function> functions, const hlo::Module& module);
+
 /// Calls it for one participant; gives the results, tuples flattened.
 Expected<std::vector<hlo::Literal>> call_host(const HostFunction& function, const hlo::Instruction& instr,
                                               std::span<const hlo::Literal> operands, uint32_t participant,

@@ -15,12 +15,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kProgram[] = R"(HloModule m
-ENTRY e {
-  x = f32[4] parameter(0)
-  y = f32[4] add(x, x)
+// The constant is large enough to be an argument.
+const std::string kProgram = [] {
+  std::string numbers = "0";
+  for (int i = 1; i < 2048; ++i) numbers += "," + std::to_string(i);
+  return "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  c = f32[2048] constant({" + numbers + "})\n" + R"(
+  d = f32[4] slice(c), slice={[4:8]}
+  y = f32[4] add(x, d)
   ROOT z = f32[4] multiply(y, x)
 })";
+}();
 
 struct Lie {
   const char* mode;
@@ -88,6 +92,8 @@ const Lie kLies[] = {
     {"open_fails", "hostile open"},
     {"open_fails_silently", "without a message"},
     {"open_unknown_code", "unknown code 4711"},
+    {"open_negative_code", "unknown code -7"},
+    {"struct_sizes", nullptr},
     {"opset_0", "opset 0"},
     {"opset_huge", nullptr},
     {"no_device", "there is no device"},
@@ -107,17 +113,25 @@ const Lie kLies[] = {
     {"many_spaces", "memory spaces"},
     {"many_types", "element types"},
     {"peers", "peer"},
+    {"many_peers", "peers cannot be"},
+    {"peers_nowhere", "peers cannot be"},
+    {"unknown_types", "runs nowhere"},
+    {"types_nowhere", "element types cannot be"},
+    {"smallest_cluster", nullptr},
     {"bandwidth", "no positive number"},
     {"latency", "no positive number"},
     {"traits", nullptr},
     {"alloc_fails", "hostile alloc"},
     {"no_buffer", "without a buffer"},
     {"host_pointer", "no host pointer"},
+    {"misaligned", "alignment of its space"},
     {"copy_fails", "hostile copy"},
     {"supports_fails", "hostile supports"},
     {"unknown_answer", "the answer 77"},
     {"expands", "runs nowhere: backend 'hostile'"},
     {"cost", "no positive number"},
+    {"cost_is_no_number", "no positive number"},
+    {"verdict_reserved", nullptr},
     {"groups", nullptr},
     {"endless_reason", nullptr},
     {"compile_fails", "hostile compile"},
@@ -125,13 +139,58 @@ const Lie kLies[] = {
     {"rejects_nonsense", "hostile rejection"},
     {"no_executable", "without an executable"},
     {"absorbed", "absorbed"},
+    {"absorbed_index", "absorbed a constant that is not there"},
+    {"absorbed_twice", nullptr},
+    {"rejects_and_succeeds", nullptr},
+    {"facts", nullptr},
     {"workspace", "a workspace of"},
     {"workspace_alignment", "alignment of 3"},
     {"execute_fails_endlessly", "mmmm"},
+    {"execute_unknown_code", "unknown code"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Lies, Hostile, ::testing::ValuesIn(kLies),
                          [](const auto& lie) { return std::string(lie.param.mode); });
+
+// What the optional tables answer: an executable is compiled again, an artifact is left out.
+class HostileTables : public ::testing::TestWithParam<const char*>, public Session {};
+
+TEST_P(HostileTables, DoNoHarm) {
+  setenv("COLLET_HOSTILE", GetParam(), 1);
+  const std::string name = std::string("hostile_tables_") + std::to_string(getpid()) + GetParam();
+  const std::string path = ::testing::TempDir() + name + ".so", dump = ::testing::TempDir() + name;
+  std::filesystem::copy_file(test_backend("hostile"), path, std::filesystem::copy_options::overwrite_existing);
+  const ClientPtr client = open(path, "none");
+  ASSERT_TRUE(client) << failure.message;
+  const ModulePtr module = read(kProgram);
+  collet_compile_request request{};
+  request.dump_to = dump.c_str();
+  const ExecutablePtr e = compile(client.get(), module.get(), request);
+  EXPECT_TRUE(e) << failure.message;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(dump))
+    EXPECT_LT(file.file_size(), 1u << 20) << file.path();
+  EXPECT_FALSE(std::filesystem::exists(::testing::TempDir() + "escaped"));
+  collet_blob* blob = nullptr;
+  ASSERT_EQ(collet_executable_serialize(e.get(), &blob, nullptr), COLLET_OK);
+  const BlobPtr bytes(blob);
+  const ClientPtr other = open(path, "none");
+  collet_executable* again = nullptr;
+  collet_error error{};
+  EXPECT_EQ(
+      collet_executable_load(other.get(), collet_blob_data(blob), collet_blob_size(blob), nullptr, &again, &error),
+      COLLET_OK)
+      << error.message;
+  const ExecutablePtr owner(again);
+  std::filesystem::remove_all(dump);
+  std::filesystem::remove(path);
+  unsetenv("COLLET_HOSTILE");
+}
+
+INSTANTIATE_TEST_SUITE_P(Lies, HostileTables,
+                         ::testing::Values("query_nothing", "query_tiny", "serialize_fails", "serialize_huge",
+                                           "serialize_grows", "load_fails", "load_nothing", "load_workspace",
+                                           "artifacts_fail", "artifact_path", "artifact_huge", "artifacts_endless"),
+                         [](const auto& lie) { return std::string(lie.param); });
 
 TEST(HostileFiles, AreNoBackends) {
   Session s;

@@ -202,6 +202,9 @@ struct collet_host_call {
   const struct collet_array_type* operand_types;
   const struct collet_array_type* result_types;
   uint64_t run_id;
+  const char* target; /**< of the custom call */
+  const char* config; /**< its backend_config, ended by a zero byte that is not counted */
+  uint64_t config_size;
 };
 
 /** A function of the embedder's that programs may call: what a custom-call with this target stands for. */
@@ -229,7 +232,7 @@ struct collet_compile_request {
   /** Null, or called by the compiling thread; not 0: give up with COLLET_CANCELLED. */
   int32_t (*progress)(void* user, double done, const char* stage);
   /** Functions that the program may call, `host_function_count` of them. Those that it does call stay in use as long as
-   * the executable, and equal programs share one: a target must not come to mean something else. */
+   * the executable. Programs that are equal and call the same functions share one. */
   const struct collet_host_function* host_functions;
   uint32_t host_function_count;
   uint32_t reserved; /**< zero */
@@ -408,6 +411,8 @@ COLLET_API void collet_event_release(collet_event* event);
 COLLET_API uint32_t collet_event_is_ready(collet_event* event);
 /** Blocks until it has come; then its outcome. */
 COLLET_API collet_status collet_event_wait(collet_event* event, struct collet_error* error);
+/** Likewise, but gives up after `timeout_ns` with COLLET_DEADLINE_EXCEEDED; the event may still come. */
+COLLET_API collet_status collet_event_wait_for(collet_event* event, uint64_t timeout_ns, struct collet_error* error);
 /** Calls `done` once when it has come: at once on this thread, or later on a thread of the library's, where it must not
  * block. The message lives during the call. */
 COLLET_API void collet_event_on_ready(collet_event* event,

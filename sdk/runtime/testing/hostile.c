@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A backend that misbehaves as the environment variable COLLET_HOSTILE says. */
 #include <collet/backend.h>
+#include <collet/tables.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,8 @@ static collet_status open_backend(const struct collet_open_options* options, col
   if (mode("open_fails")) return fail(error, "hostile open");
   if (mode("open_fails_silently")) return COLLET_UNAVAILABLE;
   if (mode("open_unknown_code")) return 4711;
+  if (mode("open_negative_code")) return -7;
+  if (mode("struct_sizes")) info->struct_size = UINT32_MAX;
   memset(endless, 'x', sizeof endless);
   info->opset = mode("opset_0") ? 0 : mode("opset_huge") ? UINT32_MAX : COLLET_OPSET;
   info->device_count = mode("no_device") ? 0 : mode("many_devices") ? UINT32_MAX : 1;
@@ -61,12 +65,22 @@ static collet_status device_info(collet_backend_instance* instance, uint32_t dev
   info->fingerprint = "hostile";
   info->spaces = mode("no_spaces") ? NULL : spaces;
   info->space_count = mode("many_spaces") ? UINT32_MAX : mode("two_defaults") ? 2 : 1;
-  info->types = types;
+  if (mode("unknown_types"))
+    for (uint32_t i = 0; i < COLLET_TYPE_LIMIT; ++i) types[i].type = UINT32_MAX - i, types[i].flags = UINT32_MAX;
+  if (mode("struct_sizes")) info->struct_size = 0;
+  info->types = mode("types_nowhere") ? NULL : types;
   info->type_count = mode("many_types") ? UINT32_MAX : COLLET_TYPE_LIMIT;
   if (mode("peers")) {
     info->peers = peers;
     info->peer_count = 1;
   }
+  if (mode("many_peers")) {
+    info->peers = peers;
+    info->peer_count = UINT32_MAX;
+  }
+  if (mode("peers_nowhere")) info->peer_count = 1;
+  if (mode("smallest_cluster")) info->smallest_cluster = UINT32_MAX;
+  if (mode("misaligned")) spaces[0].flags |= COLLET_SPACE_HOST_VISIBLE;
   if (mode("bandwidth")) info->link_bytes_per_ns = -1;
   if (mode("latency")) info->link_latency_ns = 0.0 / 1e-320 * 0.0 - 1e308 * 10;
   return COLLET_OK;
@@ -78,6 +92,7 @@ static collet_status alloc(collet_backend_instance* instance, uint32_t device, u
   if (mode("alloc_fails")) return fail(error, "hostile alloc");
   *out = mode("no_buffer") ? NULL : aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   *host = mode("host_pointer") ? NULL : *out; /* the latter where the host sees nothing */
+  if (mode("misaligned")) *host = (char*)*host + 1;
   return COLLET_OK;
 }
 
@@ -107,6 +122,8 @@ static collet_status supports(collet_backend_instance* instance, uint32_t device
     verdicts[i].answer = mode("unknown_answer") ? 77 : COLLET_ACCEPT;
     if (mode("expands")) verdicts[i].answer = COLLET_EXPAND;
     if (mode("cost")) verdicts[i].cost_ns = -5;
+    if (mode("cost_is_no_number")) verdicts[i].cost_ns = NAN;
+    if (mode("verdict_reserved")) verdicts[i].reserved = UINT64_MAX;
     if (mode("groups")) verdicts[i].group = i + 1;
     if (mode("endless_reason")) memset(verdicts[i].reason, 'r', sizeof verdicts[i].reason);
   }
@@ -135,6 +152,14 @@ static collet_status compile(collet_backend_instance* instance, const struct col
   }
   *out = mode("no_executable") ? NULL : (collet_backend_executable*)&executable_word;
   if (mode("absorbed")) info->absorbed_count = UINT32_MAX;
+  if (mode("absorbed_index") && info->absorbed_count) info->absorbed_count = 1, info->absorbed[0] = 77;
+  if (mode("absorbed_twice") && info->absorbed_count) info->absorbed_count = 1, info->absorbed[0] = 0;
+  if (mode("rejects_and_succeeds")) rejection->count = UINT32_MAX, rejection->ops[0] = 0;
+  if (mode("struct_sizes")) info->struct_size = UINT32_MAX, rejection->struct_size = 0;
+  if (mode("facts")) {
+    info->resident_bytes = info->code_bytes = info->traffic_bytes = UINT64_MAX;
+    info->kernels = UINT32_MAX;
+  }
   if (mode("workspace")) info->workspace_bytes = UINT64_MAX;
   if (mode("workspace_alignment")) info->workspace_alignment = 3;
   return COLLET_OK;
@@ -147,7 +172,48 @@ static collet_status execute(collet_backend_executable* executable, const struct
     memset(error->message, 'm', sizeof error->message);
     return COLLET_INTERNAL;
   }
+  if (mode("execute_unknown_code")) return INT32_MIN;
   return fail(error, "hostile execute");
+}
+
+static collet_status serialize(collet_backend_executable* executable, void* out, uint64_t capacity, uint64_t* size,
+                               struct collet_error* error) {
+  (void)executable;
+  if (mode("serialize_fails")) return fail(error, "hostile serialize");
+  *size = mode("serialize_huge") ? UINT64_MAX : mode("serialize_grows") && capacity ? capacity + 1 : 8;
+  if (capacity >= 8) memset(out, 's', 8);
+  return COLLET_OK;
+}
+
+static collet_status load(collet_backend_instance* instance, const void* bytes, uint64_t size,
+                          const struct collet_compile_options* options, collet_backend_executable** out,
+                          struct collet_executable_info* info, struct collet_error* error) {
+  (void)instance, (void)bytes, (void)size, (void)options;
+  if (mode("load_fails")) return fail(error, "hostile load");
+  *out = mode("load_nothing") ? NULL : (collet_backend_executable*)&executable_word;
+  if (mode("load_workspace")) info->workspace_bytes = UINT64_MAX;
+  return COLLET_OK;
+}
+
+static collet_status artifact(collet_backend_executable* executable, uint32_t index, const char** name,
+                              const void** bytes, uint64_t* size, struct collet_error* error) {
+  (void)executable, (void)index;
+  if (mode("artifacts_fail")) return fail(error, "hostile artifact");
+  *name = mode("artifact_path") ? "../../../escaped" : "endless";
+  *bytes = "";
+  *size = mode("artifact_huge") ? UINT64_MAX : 0;
+  return COLLET_OK;
+}
+
+static const void* query(collet_backend_instance* instance, const char* name, uint32_t version) {
+  static const struct collet_aot_table aot = {sizeof aot, 0, serialize, load};
+  static const struct collet_artifacts_table artifacts = {sizeof artifacts, 0, artifact};
+  static const uint32_t tiny = 4;
+  (void)instance, (void)version;
+  if (mode("query_nothing")) return NULL;
+  if (mode("query_tiny")) return &tiny;
+  if (strcmp(name, "aot") == 0) return &aot;
+  return strcmp(name, "artifacts") == 0 ? &artifacts : NULL;
 }
 
 static void release(collet_backend_executable* executable) {
@@ -175,7 +241,7 @@ collet_status collet_backend_entry(const struct collet_host* host, const struct 
                                        mode("no_compile") ? NULL : compile,
                                        mode("no_execute") ? NULL : execute,
                                        mode("no_release") ? NULL : release,
-                                       NULL};
+                                       query};
   backend = whole;
   if (mode("tiny_table")) backend.struct_size = 4;
   if (mode("huge_table")) backend.struct_size = UINT32_MAX;

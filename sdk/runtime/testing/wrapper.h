@@ -18,6 +18,7 @@ struct Control {
   uint32_t counted = 0;
   /// The counted call with this number, from 0, fails; -1: none does.
   std::atomic<int64_t> fail_at{-1};
+  bool for_good = false;  ///< and all that come after it
   std::atomic<int64_t> calls{0};
   /// Handles that are alive.
   std::atomic<int64_t> buffers{0}, executables{0}, instances{0};

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+
+#include "sdk/runtime/testing/session.h"
+
+// Custom calls that a function of this process runs.
+
+namespace collet::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Two results, a configuration, inside a loop and outside of it.
+constexpr char kProgram[] = R"(HloModule m
+cond {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(1000)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  x = f32[4] get-tuple-element(s), index=1
+  y = f32[4] custom-call(x), custom_call_target="scale", backend_config="1"
+  ROOT r = (s32[], f32[4]) tuple(j, y)
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  zero = s32[] constant(0)
+  init = (s32[], f32[4]) tuple(zero, x)
+  w = (s32[], f32[4]) while(init), condition=cond, body=body
+  y = f32[4] get-tuple-element(w), index=1
+  both = (f32[4], s32[]) custom-call(y, zero), custom_call_target="scale", backend_config="10"
+  z = f32[4] get-tuple-element(both), index=0
+  n = s32[] get-tuple-element(both), index=1
+  s = f32[4] add(z, x)
+  ROOT t = (f32[4], s32[]) tuple(s, n)
+})";
+
+constexpr char kOneCall[] =
+    "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n"
+    "  ROOT y = f32[4] custom-call(x), custom_call_target=\"scale\", backend_config=\"3\"\n}\n";
+
+// Multiplies by its configuration, and counts.
+collet_status scale(void* user, const collet_host_call* call, collet_error*) {
+  const auto* x = static_cast<const float*>(call->operands[0]);
+  auto* y = static_cast<float*>(call->results[0]);
+  const auto factor = static_cast<float>(std::atoi(call->config));
+  for (int i = 0; i < 4; ++i) y[i] = x[i] * factor;
+  const int n = ++*static_cast<std::atomic<int>*>(user);
+  if (call->result_count == 2) *static_cast<int32_t*>(call->results[1]) = n;
+  return COLLET_OK;
+}
+
+// Fails with the code that `user` points to.
+collet_status fails(void* user, const collet_host_call* call, collet_error* error) {
+  std::snprintf(error->message, sizeof error->message, "%s is out of order", call->target);
+  return *static_cast<collet_status*>(user);
+}
+
+class HostCall : public ::testing::Test, public Session {
+ protected:
+  ExecutablePtr compile_with(collet_client* client, const char* program, const collet_host_function& function) {
+    const ModulePtr module = read(program);
+    collet_compile_request request{};
+    request.host_functions = &function;
+    request.host_function_count = 1;
+    return module ? compile(client, module.get(), request) : nullptr;
+  }
+  std::vector<BufferPtr> vector(collet_client* client) {
+    std::vector<BufferPtr> out;
+    out.push_back(upload<float>(client, COLLET_TYPE_F32, {4}, {1, 2, 3, 4}));
+    return out;
+  }
+  // Runs to the end; `failure` tells.
+  std::vector<float> run_one(collet_client* client, collet_executable* e) {
+    const auto out = run(e, vector(client));
+    return out.empty() ? std::vector<float>() : download<float>(out[0]);
+  }
+  std::atomic<int> calls_{0};
+};
+
+TEST_F(HostCall, RunsOnEveryBackend) {
+  std::vector<std::string> backends = {"interpreter", test_backend("memory_only"), test_backend("remote"),
+                                       test_backend("narrow")};
+  const char* path = std::getenv("COLLET_BACKEND_PATH");
+  if (path && std::ifstream(std::string(path) + "/libcollet_backend_cpu.so")) backends.emplace_back("cpu");
+  for (const std::string& backend : backends) {
+    SCOPED_TRACE(backend);
+    const ClientPtr client = open(backend, backend == "cpu" ? nullptr : "interpreter");
+    const ExecutablePtr e = compile_with(client.get(), kProgram, {"scale", &calls_, scale});
+    ASSERT_TRUE(e) << failure.message;
+    EXPECT_EQ(facts(e.get()).host_ops, 3u) << explain(e.get());
+    EXPECT_THAT(explain(e.get()), HasSubstr("the embedder's"));
+    calls_ = 0;
+    const auto out = run(e.get(), vector(client.get()));
+    ASSERT_EQ(out.size(), 2u) << failure.message;
+    EXPECT_THAT(download<float>(out[0]), ElementsAre(11, 22, 33, 44));
+    EXPECT_THAT(download<int32_t>(out[1]), ElementsAre(1001));
+  }
+}
+
+TEST_F(HostCall, FailuresAreTheExecutions) {
+  const ClientPtr client = open("interpreter");
+  collet_status code = COLLET_UNAVAILABLE;
+  const ExecutablePtr e = compile_with(client.get(), kOneCall, {"scale", &code, fails});
+  ASSERT_TRUE(e) << failure.message;
+  run_one(client.get(), e.get());
+  EXPECT_EQ(failure.code, COLLET_UNAVAILABLE);
+  EXPECT_THAT(failure.message, HasSubstr("scale is out of order"));
+  for (const collet_status nonsense : {4711, -1}) {
+    code = nonsense;
+    run_one(client.get(), e.get());
+    EXPECT_EQ(failure.code, COLLET_INTERNAL);
+    EXPECT_THAT(failure.message, HasSubstr("unknown code " + std::to_string(nonsense)));
+  }
+}
+
+TEST_F(HostCall, UnknownTargetsAreNamed) {
+  for (const char* backend : {"interpreter", "memory_only", "cpu"}) {
+    const ClientPtr client = open(backend[0] == 'm' ? test_backend(backend) : backend, "interpreter");
+    if (!client) continue;  // cpu was not built
+    if (const ExecutablePtr e = compile(client.get(), kOneCall)) run_one(client.get(), e.get());
+    EXPECT_EQ(failure.code, COLLET_UNIMPLEMENTED);
+    EXPECT_THAT(failure.message, HasSubstr("scale"));
+  }
+}
+
+// The caches tell equal programs apart that call other functions.
+TEST_F(HostCall, EachProgramCallsItsOwnFunction) {
+  const ClientPtr client = open("interpreter");
+  const ExecutablePtr none = compile(client.get(), kOneCall);
+  const ExecutablePtr first = compile_with(client.get(), kOneCall, {"scale", &calls_, scale});
+  collet_status code = COLLET_ABORTED;
+  const ExecutablePtr second = compile_with(client.get(), kOneCall, {"scale", &code, fails});
+  ASSERT_TRUE(none && first && second) << failure.message;
+  EXPECT_THAT(run_one(client.get(), first.get()), ElementsAre(3, 6, 9, 12));
+  run_one(client.get(), second.get());
+  EXPECT_EQ(failure.code, COLLET_ABORTED);
+  run_one(client.get(), none.get());
+  EXPECT_EQ(failure.code, COLLET_UNIMPLEMENTED);
+  EXPECT_EQ(facts(compile_with(client.get(), kOneCall, {"scale", &calls_, scale}).get()).from_cache, 1u);
+}
+
+}  // namespace
+}  // namespace collet::testing
