@@ -119,7 +119,7 @@ TEST_F(HostCall, FailuresAreTheExecutions) {
   for (const collet_status nonsense : {4711, -1}) {
     code = nonsense;
     run_one(client.get(), e.get());
-    EXPECT_EQ(failure.code, COLLET_INTERNAL);
+    EXPECT_EQ(failure.code, COLLET_UNKNOWN);
     EXPECT_THAT(failure.message, HasSubstr("unknown code " + std::to_string(nonsense)));
   }
 }
