@@ -296,39 +296,41 @@ Status find_refused(const collet_program* program, collet_rejection* rejection) 
 }
 
 /// `objects`: code that was made before, or null.
-Status make_executable(collet_backend_instance* instance, const collet_program* program,
-                       const collet_compile_options* options, const std::vector<std::string>* objects,
-                       collet_backend_executable** out, collet_executable_info* info) {
-  PlanOptions plan_options;
-  plan_options.fuse = instance->fuse;
-  plan_options.threads = instance->threads->count();
-  plan_options.keep_artifacts = options && options->intermediate_check != 0;
-  plan_options.objects = objects;
-  auto executable = std::make_unique<collet_backend_executable>();
-  executable->instance = instance;
-  COLLET_CODEGEN_TRY(make_plan(program, *instance->jit, plan_options, executable->plan));
-  executable->program.resize((program->total_bytes + 7) / 8);
-  std::memcpy(executable->program.data(), program, program->total_bytes);
-  const Plan& plan = *executable->plan;
-  COLLET_SET(info, absorbed_count, 0u);
-  COLLET_SET(info, workspace_bytes, plan.workspace_bytes);
-  COLLET_SET(info, workspace_alignment, uint64_t{64});
-  COLLET_SET(info, resident_bytes, plan.constant_bytes);
-  COLLET_SET(info, code_bytes, plan.code ? plan.code->bytes() : 0);
-  COLLET_SET(info, kernels, plan.kernels);
-  COLLET_SET(info, traffic_bytes, plan.traffic_bytes);
-  *out = executable.release();
-  return {};
+collet_status make_executable(collet_backend_instance* instance, const collet_program* program,
+                              const collet_compile_options* options, const std::vector<std::string>* objects,
+                              collet_backend_executable** out, collet_executable_info* info, collet_error* error) {
+  return guarded(error, [&]() -> collet_status {
+    PlanOptions plan_options;
+    plan_options.fuse = instance->fuse;
+    plan_options.threads = instance->threads->count();
+    plan_options.keep_artifacts = options && options->intermediate_check != 0;
+    plan_options.objects = objects;
+    auto executable = std::make_unique<collet_backend_executable>();
+    executable->instance = instance;
+    if (Status s = make_plan(program, *instance->jit, plan_options, executable->plan); !s.ok()) return fail(error, s);
+    executable->program.resize((program->total_bytes + 7) / 8);
+    std::memcpy(executable->program.data(), program, program->total_bytes);
+    const Plan& plan = *executable->plan;
+    COLLET_SET(info, absorbed_count, 0u);
+    COLLET_SET(info, workspace_bytes, plan.workspace_bytes);
+    COLLET_SET(info, workspace_alignment, uint64_t{64});
+    COLLET_SET(info, resident_bytes, plan.constant_bytes);
+    COLLET_SET(info, code_bytes, plan.code ? plan.code->bytes() : 0);
+    COLLET_SET(info, kernels, plan.kernels);
+    COLLET_SET(info, traffic_bytes, plan.traffic_bytes);
+    *out = executable.release();
+    return COLLET_OK;
+  });
 }
 
 collet_status compile(collet_backend_instance* instance, const collet_program* program,
                       const collet_compile_options* options, collet_backend_executable** out,
                       collet_executable_info* info, collet_rejection* rejection, collet_error* error) {
-  return guarded(error, [&]() -> collet_status {
-    if (Status s = find_refused(program, rejection); !s.ok()) return fail(error, s);
-    Status s = make_executable(instance, program, options, nullptr, out, info);
+  const collet_status refused = guarded(error, [&]() -> collet_status {
+    const Status s = find_refused(program, rejection);
     return s.ok() ? COLLET_OK : fail(error, s);
   });
+  return refused != COLLET_OK ? refused : make_executable(instance, program, options, nullptr, out, info, error);
 }
 
 /// All that code depends on, the program aside.
@@ -355,14 +357,13 @@ collet_status load(collet_backend_instance* instance, const void* bytes, uint64_
                    collet_error* error) {
   return guarded(error, [&]() -> collet_status {
     StoredExecutable stored;
-    Status s = read_executable({static_cast<const char*>(bytes), size}, target_of(*instance), stored);
+    const Status s = read_executable({static_cast<const char*>(bytes), size}, target_of(*instance), stored);
     if (!s.ok()) return fail(error, s);
     const auto* program = reinterpret_cast<const collet_program*>(stored.program.data());
     if ((program->total_bytes + 7) / 8 != stored.program.size()) {
       return fail(error, COLLET_DATA_LOSS, "cpu: the bytes of an executable are damaged");
     }
-    s = make_executable(instance, program, options, &stored.objects, out, info);
-    return s.ok() ? COLLET_OK : fail(error, s);
+    return make_executable(instance, program, options, &stored.objects, out, info, error);
   });
 }
 
