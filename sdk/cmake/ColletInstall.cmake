@@ -9,7 +9,8 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/sdk/include/collet" DESTINATION "${CMAK
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.def")
 
 if(TARGET collet)
-  set_target_properties(collet PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  set_target_properties(collet PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+                        INSTALL_RPATH "$ORIGIN")  # what a wheel puts beside it
   target_link_options(collet PRIVATE -Wl,--exclude-libs,ALL)
   collet_check(NAME exports_libcollet LABELS abi
                COMMAND ${Python3_EXECUTABLE} sdk/cmake/check_exports.py --nm "${CMAKE_NM}" "$<TARGET_FILE:collet>" "collet_*")

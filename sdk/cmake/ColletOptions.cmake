@@ -2,6 +2,7 @@
 
 find_package(LLVM 19.1 CONFIG QUIET)  # 19.1 is the only minor version that LLVM 19 has
 option(COLLET_WITH_LLVM "Build sdk/codegen and the backends that need LLVM 19" ${LLVM_FOUND})
+option(COLLET_STATIC_LLVM "Link LLVM into what needs it, for plugins that run without libLLVM.so" OFF)
 option(COLLET_WITH_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(COLLET_WERROR "Treat warnings as errors" OFF)
 option(COLLET_LIBFUZZER "Build fuzz targets with libFuzzer (needs clang)" OFF)
@@ -22,7 +23,7 @@ if(COLLET_WITH_TESTS)
 endif()
 
 # collet::llvm: LLVM's headers (as system headers, so that their warnings stay away) and its shared
-# library.
+# library, or the host's parts of it as archives: their unused sections and symbols are left out.
 if(COLLET_WITH_LLVM)
   add_library(collet_llvm INTERFACE)
   add_library(collet::llvm ALIAS collet_llvm)
@@ -30,5 +31,23 @@ if(COLLET_WITH_LLVM)
   separate_arguments(llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
   list(REMOVE_ITEM llvm_definitions -D_GNU_SOURCE)  # g++ sets it already
   target_compile_definitions(collet_llvm INTERFACE ${llvm_definitions})
-  target_link_libraries(collet_llvm INTERFACE LLVM)
+  if(COLLET_STATIC_LLVM)
+    llvm_map_components_to_libnames(llvm_libraries nativecodegen orcjit passes)
+    # What LLVM itself would take from the system is linked in too, where there are archives of it.
+    foreach(library ZLIB::ZLIB=libz.a zstd::libzstd_shared=libzstd.a)
+      string(REPLACE "=" ";" pair "${library}")
+      list(GET pair 0 target)
+      list(GET pair 1 file)
+      find_library(COLLET_ARCHIVE_${file} ${file})
+      if(TARGET ${target} AND COLLET_ARCHIVE_${file})
+        foreach(suffix "" _NONE _RELEASE _RELWITHDEBINFO _NOCONFIG)
+          set_target_properties(${target} PROPERTIES IMPORTED_LOCATION${suffix} "${COLLET_ARCHIVE_${file}}")
+        endforeach()
+      endif()
+    endforeach()
+    target_link_libraries(collet_llvm INTERFACE ${llvm_libraries})
+    target_link_options(collet_llvm INTERFACE -Wl,--gc-sections -Wl,--as-needed -Wl,--exclude-libs,ALL -Wl,--strip-all)
+  else()
+    target_link_libraries(collet_llvm INTERFACE LLVM)
+  endif()
 endif()

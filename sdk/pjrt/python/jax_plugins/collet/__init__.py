@@ -10,7 +10,7 @@ import pathlib
 from jax._src import xla_bridge
 from jax._src.interpreters import mlir
 
-from . import callbacks, lowerings
+from . import callbacks, lowerings, settings
 
 
 def _library() -> pathlib.Path:
@@ -30,6 +30,13 @@ def register(name: str, library: pathlib.Path, options: dict | None = None) -> N
     callbacks.register(name, library)
 
 
+def _options() -> dict:
+    if not settings.BACKEND:
+        return settings.OPTIONS
+    file = pathlib.Path(__file__).parent / "lib" / "collet" / "backends" / settings.BACKEND
+    return {"backend": str(file), **settings.OPTIONS}
+
+
 def initialize() -> None:
     """Called by JAX when it looks for plugins."""
-    register(os.environ.get("COLLET_PLATFORM_NAME", "collet"), _library())
+    register(os.environ.get("COLLET_PLATFORM_NAME", settings.PLATFORM), _library(), _options())

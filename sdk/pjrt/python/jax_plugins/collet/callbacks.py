@@ -17,6 +17,7 @@ from jax._src import debugging
 from jax._src import dtypes
 from jax._src import ffi
 from jax._src.interpreters import mlir
+from jax._src.sharding_impls import SdyArray, SdyArrayList
 
 _EXTENSION = 0x436F6C  # sdk/pjrt/host_functions.h
 _INTERNAL = 13
@@ -148,6 +149,10 @@ def _emit(extension, ctx, callback, token, operands, operand_avals, result_avals
     call = ffi.build_ffi_lowering_function(registration.target, has_side_effect=has_side_effect)
     op = call(ctx, *([token] if token else []), *operands)
     if sharding is not None:
+        if token and result_avals and isinstance(sharding, SdyArrayList):  # one more, for the token
+            of_token = SdyArray(mesh_shape=(), dim_shardings=(),
+                                logical_device_ids=sharding.shardings[0].logical_device_ids)
+            sharding = SdyArrayList((of_token, *sharding.shardings))
         mlir.set_sharding(ctx.module_context, op, sharding)
     results = list(op.results)
     if token:
