@@ -40,6 +40,9 @@ struct Step {
   uint32_t first_place = 0;  ///< in Plan::places
   uint32_t places = 0;
   codegen::KernelFunction kernel = nullptr;
+  codegen::KernelFunction tail = nullptr;  ///< runs after all of the kernel, whole
+  uint32_t tail_place = 0;                 ///< the first of its places
+  int64_t tail_range = 1;
   int64_t range = 1;   ///< of the kernel's first loop
   int64_t grain = 1;   ///< a part of the range is a multiple of this
   double cost_ns = 0;  ///< estimate of the whole step

@@ -36,6 +36,7 @@ void run(const Sequence& steps, char* const* addresses, Threads& threads) {
         } else {
           step.kernel(at, 0, step.range);
         }
+        if (step.tail) step.tail(at + step.tail_place, 0, step.tail_range);
         break;
       case StepKind::kLibrary:
         step.library->run(at, threads);

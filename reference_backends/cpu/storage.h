@@ -32,6 +32,7 @@ class Storages {
   /// Puts both in one memory if their lives allow it.
   bool unite(WebId a, WebId b);
   uint64_t bytes(WebId web) const { return storages_[webs_[web].storage].bytes; }
+  bool is_argument(WebId web) const { return storages_[webs_[web].storage].kind == Kind::kArgument; }
   bool same(WebId a, WebId b) const { return webs_[a].storage == webs_[b].storage; }
   /// Gives every storage of the workspace its offset from `first`; returns the end.
   uint64_t place_all(uint64_t first);

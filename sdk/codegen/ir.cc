@@ -3,6 +3,7 @@
 
 #include <collet/types.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <bit>
 #include <cmath>
@@ -130,6 +131,29 @@ Value* Ir::fma(Value* x, Value* y, Value* z) {
 
 Value* Ir::exact_fma(Value* x, Value* y, Value* z) {
   return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+}
+
+Value* Ir::scale_by_power(Value* x, Value* n) {
+  const int element = static_cast<int>(x->getType()->getScalarSizeInBits());
+  const int lanes = lanes_of(x);
+  if (!target.scales || lanes * element < 512 || lanes * element % 512 != 0) return nullptr;
+  namespace id = llvm::Intrinsic;
+  const auto scale = element == 64 ? id::x86_avx512_mask_scalef_pd_512 : id::x86_avx512_mask_scalef_ps_512;
+  const int part = 512 / element;
+  Type* t = wide(x->getType()->getScalarType(), part);
+  Value* all = llvm::Constant::getAllOnesValue(b.getIntNTy(static_cast<unsigned>(part)));
+  constexpr uint32_t kCurrentRounding = 4;
+  Value* result = lanes == part ? nullptr : llvm::PoisonValue::get(x->getType());
+  for (int at = 0; at < lanes; at += part) {
+    auto piece = [&](Value* v) {
+      return lanes == part ? v : b.CreateExtractVector(t, v, b.getInt64(static_cast<uint64_t>(at)));
+    };
+    Value* r = b.CreateIntrinsic(
+        scale, {}, {piece(x), piece(n), llvm::Constant::getNullValue(t), all, b.getInt32(kCurrentRounding)});
+    if (!result) return r;
+    result = b.CreateInsertVector(x->getType(), result, r, b.getInt64(static_cast<uint64_t>(at)));
+  }
+  return result;
 }
 
 Type* Ir::int_like(Value* v) {

@@ -62,6 +62,8 @@ class Ir {
   llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
   /// a * b + c, rounded once.
   llvm::Value* exact_fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
+  /// x * 2^n for a whole n, rounded once, where that is one instruction for vectors of these lanes; else null.
+  llvm::Value* scale_by_power(llvm::Value* x, llvm::Value* n);
   llvm::Value* unary(llvm::Intrinsic::ID id, llvm::Value* x) { return b.CreateUnaryIntrinsic(id, x); }
   llvm::Value* binary(llvm::Intrinsic::ID id, llvm::Value* x, llvm::Value* y) {
     return b.CreateBinaryIntrinsic(id, x, y);

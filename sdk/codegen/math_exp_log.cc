@@ -27,9 +27,9 @@ F exp_tail(F r) {
                         1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0});
 }
 
-/// x = n ln 2 + r.
+/// x = n ln 2 + r, |n| below 2^20.
 F reduce_exp(F x, F& n) {
-  n = nearest(x * kLog2e);
+  n = fma(x, x.k(kLog2e), whole_number(x)) - whole_number(x);
   if (is_f64(x)) return fma(-n, n.k(kLn2Low), fma(-n, n.k(kLn2High), x));
   return fma(-n, n.k(kLn2Low32), fma(-n, n.k(kLn2High32), x));
 }

@@ -162,13 +162,19 @@ inline F narrow(F x) {
   return {*x.ir, x.ir->b.CreateFPTrunc(x.v, x.ir->like(x.v, x.ir->b.getFloatTy()))};
 }
 
+/// 1.5 times the power of two whose last place is 1: what is added to it is rounded to a whole number.
+inline double whole_number(F like) {
+  return is_f64(like) ? 6755399441055744.0 : 12582912.0;
+}
+
 /// x * 2^n for integers n, held as float, of any size that two factors can express.
 inline F scale(F x, F n) {
   Ir& ir = *x.ir;
+  if (llvm::Value* scaled = ir.scale_by_power(x.v, n.v)) return {ir, scaled};
   const bool f64 = is_f64(x);
   const int mantissa = f64 ? 52 : 23;
   const int bias = f64 ? 1023 : 127;
-  const double magic = f64 ? 6755399441055744.0 : 12582912.0;  // 1.5 * 2^mantissa: low bits hold the integer
+  const double magic = whole_number(x);
   F half = nearest(n * 0.5);
   F rest = n - half;
   auto power = [&](F e) {

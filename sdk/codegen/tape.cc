@@ -60,7 +60,8 @@ bool lanes_may_reduce(const Kernel& kernel) {
   });
 }
 
-/// Several vectors side by side hide the latency of the additions, and each sums less.
+/// Several vectors side by side hide the latency of the additions. Where the lanes are inside, each pass over them has a
+/// width of its own.
 void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps) {
   int work = 0;
   for (size_t k = 0; k < kernel.tape.size(); ++k) {
@@ -195,7 +196,7 @@ void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
     for (uint32_t t : r.types) bytes = std::max(bytes, compute_bytes(t));
   }
   kernel.lanes = vector_bits / (8 * std::max(bytes, 2));
-  if (!kernel.reductions.empty()) widen_reduction(kernel, deps);
+  if (!kernel.reductions.empty() && kernel.lane_loop < kernel.outer) widen_reduction(kernel, deps);
 }
 
 }  // namespace collet::codegen

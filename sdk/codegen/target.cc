@@ -54,6 +54,7 @@ Target host_target(const std::string& changes) {
   }
   bool wide = on["avx512f"] && on["avx512bw"] && on["avx512vl"] && on["avx512dq"];
   target.masks = wide;
+  target.scales = wide;
   target.vector_bits = wide ? 512 : on["avx2"] ? 256 : 128;
   target.fma = on["fma"] || wide || target.triple.rfind("aarch64", 0) == 0;
   target.half_conversion = on["f16c"] || wide;

@@ -13,6 +13,7 @@ struct Target {
   int vector_bits = 128;         ///< of the widest registers used
   bool masks = false;            ///< masked loads and stores of all element widths are cheap
   bool fma = false;              ///< fused multiply-add is one instruction
+  bool scales = false;           ///< AVX-512: multiplying by a power of two is one instruction
   bool half_conversion = false;  ///< f16 converts in hardware
   bool bf16_dot = false;         ///< dot products of bf16 pairs
   bool int8_dot = false;         ///< dot products of four int8

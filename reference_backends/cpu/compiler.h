@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "reference_backends/cpu/fusion.h"
+#include "reference_backends/cpu/library.h"
+#include "reference_backends/cpu/planner.h"
+#include "reference_backends/cpu/storage.h"
+#include "sdk/codegen/contraction.h"
+#include "sdk/codegen/kernels.h"
+
+namespace collet::cpu {
+
+/// Makes a plan of a program: first steps over webs, then, when the life of each is known, over memory.
+class Compiler {
+ public:
+  Compiler(const collet_program* program, codegen::Jit& jit, const PlanOptions& options)
+      : program_(program), jit_(jit), options_(options), plan_(std::make_unique<Plan>()) {}
+
+  codegen::Status run(std::unique_ptr<Plan>& out);
+
+ private:
+  using Block = codegen::Block;
+  using BlockId = codegen::BlockId;
+  using Graph = codegen::Graph;
+  using Kernel = codegen::Kernel;
+  using KernelPlan = codegen::KernelPlan;
+  using Node = codegen::Node;
+  using Status = codegen::Status;
+  using ValueId = codegen::ValueId;
+
+  /// A step before memory is known.
+  struct Draft {
+    Step step;
+    std::vector<WebId> webs;  ///< becomes places
+    int function = -1;        ///< of the kernel functions
+    int tail = -1;            ///< of the kernel functions: runs after the other
+    std::vector<std::vector<Draft>> children;
+  };
+  using Drafts = std::vector<Draft>;
+
+  /// The loop whose body is being compiled.
+  struct LoopScope {
+    int begin = 0;               ///< when its variables have their first values
+    Drafts* before = nullptr;    ///< where steps go that run once
+    std::vector<ValueId> fixed;  ///< variables of the body that no turn changes
+    std::vector<WebId> kept;     ///< what those steps leave for all turns
+  };
+
+  // Values and their webs.
+  uint64_t bytes_of(ValueId v) const { return static_cast<uint64_t>(graph_.type(v).bytes()); }
+  /// The web of a value in memory; constants get theirs when first used.
+  WebId web(ValueId v);
+  WebId read(ValueId v);
+  WebId write(ValueId v);
+  bool leaf(ValueId v) const { return block_plan_.in_memory[v] || graph_.value(v).constant != nullptr; }
+  /// A value of the planner's own, in memory.
+  ValueId temporary(uint32_t element, codegen::Dims dims);
+
+  // Blocks, units and what each becomes.
+  Status block(BlockId id, Drafts& drafts);
+  Status unit(const Unit& u, Drafts& drafts);
+  Status node(const Node& n, Drafts& drafts);
+  Status library(const Node& n, Drafts& drafts);
+  WebId copy(WebId from, ValueId to, Drafts& drafts);
+  WebId copy_webs(WebId from, WebId to, uint64_t bytes, Drafts& drafts);
+
+  // Kernels and products of matrices.
+  void add_kernel(KernelPlan& k, Drafts& drafts);
+  /// A reduction that threads share: parts of it, and then, in the same step, what they come to.
+  void add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts);
+  void describe(const Kernel& kernel, Step& step) const;
+  void add_buffers(const KernelPlan& k, Draft& d);
+  /// Whether every turn of the loop would write the same.
+  bool is_fixed(const KernelPlan& k) const;
+  /// Runs once before the loop what its every turn would repeat.
+  void add_before_loop(KernelPlan& k);
+  /// A packing that the call itself runs, part by part: loop 0 must stay what it is.
+  void add_packing(codegen::ProductOperand& o, codegen::KernelFunction* target, Draft& d);
+  void add_product(codegen::Product& p, Drafts& drafts);
+  int function_of(const Kernel& kernel);
+
+  // Control flow.
+  /// Compiles a block whose arguments have webs already; leaves its results' webs in `results`.
+  Status child(BlockId id, Drafts& drafts, std::vector<WebId>& results);
+  Status while_loop(const Node& n, Drafts& drafts);
+  /// Results that are another variable's old content are saved before any variable is written.
+  void save_permuted(const std::vector<WebId>& state, std::vector<WebId>& next, const std::vector<ValueId>& values,
+                     Drafts& drafts);
+  Status conditional(const Node& n, Drafts& drafts);
+  /// Every result gets a copy of its value, which vanishes where the value can be computed in place.
+  void finish_entry(Drafts& drafts);
+
+  // When all steps are known.
+  void unite_copies();
+  Status compile_functions();
+  static uint32_t count_places(const Drafts& drafts);
+  void resolve(Drafts& drafts, Sequence& out);
+  void store_constants();
+
+  const collet_program* program_;
+  codegen::Jit& jit_;
+  PlanOptions options_;
+  Graph graph_;
+  std::unique_ptr<Plan> plan_;
+  BlockPlan block_plan_;
+  Storages storages_;
+  std::vector<WebId> web_;
+  int time_ = 0;
+  std::vector<std::pair<WebId, WebId>> copies_;
+  std::map<Kernel, int> function_numbers_;
+  std::vector<const Kernel*> functions_;
+  std::vector<codegen::KernelFunction> addresses_;
+  std::vector<Comparator> comparators_;
+  std::vector<std::pair<codegen::MicroKernel, codegen::MicroFunction*>> micros_;
+  std::vector<std::pair<int, codegen::KernelFunction*>> pack_functions_;
+  std::vector<ValueId> constants_;
+  uint64_t constant_bytes_ = 0;
+  LoopScope* scope_ = nullptr;
+};
+
+}  // namespace collet::cpu

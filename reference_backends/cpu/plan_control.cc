@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "reference_backends/cpu/compiler.h"
+
+namespace collet::cpu {
+
+using codegen::Block;
+using codegen::Kernel;
+using codegen::KernelPlan;
+using codegen::kNone;
+using codegen::Node;
+using codegen::Status;
+using codegen::ValueId;
+
+Status Compiler::child(BlockId id, Drafts& drafts, std::vector<WebId>& results) {
+  COLLET_CODEGEN_TRY(block(id, drafts));
+  for (ValueId v : graph_.blocks[id].results) results.push_back(web(v));
+  return {};
+}
+
+Status Compiler::while_loop(const Node& n, Drafts& drafts) {
+  const size_t count = n.operands.size();
+  const Block& condition = graph_.blocks[n.blocks[0]];
+  const Block& body = graph_.blocks[n.blocks[1]];
+  LoopScope scope;
+  std::vector<WebId> state;
+  scope.begin = ++time_;
+  scope.before = &drafts;
+  for (size_t i = 0; i < count; ++i) {
+    if (body.results[i] == body.arguments[i]) {  // only read: where it lies
+      scope.fixed.push_back(body.arguments[i]);
+      state.push_back(read(n.operands[i]));
+      continue;
+    }
+    WebId s = storages_.add(bytes_of(n.operands[i]), time_);
+    state.push_back(s);
+    copy_webs(web(n.operands[i]), s, bytes_of(n.operands[i]), drafts);
+  }
+  Draft d;
+  d.step.kind = StepKind::kWhile;
+  d.children.resize(2);
+  for (size_t i = 0; i < count; ++i) web_[condition.arguments[i]] = web_[body.arguments[i]] = state[i];
+  std::vector<WebId> go_on;
+  COLLET_CODEGEN_TRY(child(n.blocks[0], d.children[0], go_on));
+  ++time_;
+  storages_.use(go_on[0], time_);
+  std::vector<WebId> next;
+  LoopScope* around = std::exchange(scope_, &scope);
+  const Status compiled = child(n.blocks[1], d.children[1], next);
+  scope_ = around;
+  COLLET_CODEGEN_TRY(compiled);
+  save_permuted(state, next, n.operands, d.children[1]);
+  std::vector<WebId> after = state;
+  ++time_;
+  for (size_t i = 0; i < count; ++i) {
+    if (next[i] == state[i]) continue;
+    ++time_;
+    after[i] = storages_.add_in(state[i], time_);
+    copy_webs(next[i], after[i], bytes_of(n.operands[i]), d.children[1]);
+  }
+  ++time_;
+  for (size_t i = 0; i < count; ++i) {
+    storages_.use(after[i], time_);
+    web_[n.results[i]] = after[i];
+    // What is not written keeps its place from the first copy to the end.
+    if (after[i] == state[i]) storages_.use(state[i], time_);
+  }
+  for (WebId w : scope.kept) storages_.use(w, time_);
+  storages_.use(go_on[0], time_);
+  d.webs = {go_on[0]};
+  drafts.push_back(std::move(d));
+  return {};
+}
+
+void Compiler::save_permuted(const std::vector<WebId>& state, std::vector<WebId>& next,
+                             const std::vector<ValueId>& values, Drafts& drafts) {
+  ++time_;
+  for (size_t i = 0; i < next.size(); ++i) {
+    bool other = next[i] != state[i] && std::find(state.begin(), state.end(), next[i]) != state.end();
+    if (!other) continue;
+    WebId saved = storages_.add(bytes_of(values[i]), time_);
+    Draft d;
+    d.step.kind = StepKind::kCopy;
+    d.step.bytes = bytes_of(values[i]);
+    d.webs = {next[i], saved};
+    storages_.use(next[i], time_);
+    drafts.push_back(std::move(d));
+    next[i] = saved;
+  }
+}
+
+Status Compiler::conditional(const Node& n, Drafts& drafts) {
+  Draft d;
+  d.step.kind = StepKind::kConditional;
+  const auto& selector = graph_.type(n.operands[0]);
+  d.step.index_bytes = selector.element == COLLET_TYPE_PRED ? 0 : 4;
+  ++time_;
+  WebId choice = read(n.operands[0]);
+  std::vector<WebId> home;
+  size_t operand = 1;
+  for (size_t k = 0; k < n.blocks.size(); ++k) {
+    const Block& b = graph_.blocks[n.blocks[k]];
+    for (ValueId v : b.arguments) web_[v] = web(n.operands[operand++]);
+    Drafts branch;
+    std::vector<WebId> results;
+    COLLET_CODEGEN_TRY(child(n.blocks[k], branch, results));
+    std::vector<WebId> written;
+    for (size_t i = 0; i < results.size(); ++i) {
+      ++time_;
+      WebId to = k == 0 ? storages_.add(bytes_of(n.results[i]), time_) : storages_.add_in(home[i], time_);
+      if (k == 0) home.push_back(to);
+      written.push_back(to);
+      copy_webs(results[i], to, bytes_of(n.results[i]), branch);
+    }
+    for (WebId w : written) storages_.use(w, time_);
+    d.children.push_back(std::move(branch));
+  }
+  ++time_;
+  for (size_t i = 0; i < n.results.size(); ++i) web_[n.results[i]] = storages_.add_in(home[i], time_);
+  d.webs = {choice};
+  drafts.push_back(std::move(d));
+  return {};
+}
+
+void Compiler::finish_entry(Drafts& drafts) {
+  const Block& entry = graph_.blocks[0];
+  std::vector<WebId> results;
+  std::vector<WebId> sources;
+  for (ValueId v : entry.results) sources.push_back(web(v));
+  // An argument that is returned in another argument's memory is saved first.
+  ++time_;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (!storages_.is_argument(sources[i]) || program_->aliases.count == 0) continue;
+    WebId saved = storages_.add(bytes_of(entry.results[i]), time_);
+    Draft d;
+    d.step.kind = StepKind::kCopy;
+    d.step.bytes = bytes_of(entry.results[i]);
+    d.webs = {sources[i], saved};
+    storages_.use(sources[i], time_);
+    drafts.push_back(std::move(d));
+    sources[i] = saved;
+  }
+  for (uint32_t i = 0; i < entry.results.size(); ++i) {
+    plan_->result_bytes.push_back(bytes_of(entry.results[i]));
+    ++time_;
+    results.push_back(storages_.add(bytes_of(entry.results[i]), time_, Storages::Kind::kResult, i));
+    copy_webs(sources[i], results[i], bytes_of(entry.results[i]), drafts);
+  }
+  for (uint32_t i = 0; i < program_->aliases.count; ++i) {
+    const collet_alias* a = collet_alias_at(program_, i);
+    storages_.may_alias(results[a->result], web_[entry.arguments[a->argument]]);
+  }
+  ++time_;
+  for (WebId r : results) storages_.use(r, time_);
+}
+
+}  // namespace collet::cpu

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "reference_backends/cpu/compiler.h"
+#include "reference_backends/cpu/product_call.h"
+#include "sdk/codegen/scalar_ops.h"
+#include "sdk/codegen/split_reduction.h"
+
+namespace collet::cpu {
+namespace {
+
+double estimate_ns(const codegen::Kernel& kernel) {
+  double points = 1;
+  for (const auto& l : kernel.loops) points *= static_cast<double>(l.size);
+  double ops = 1;
+  for (const auto& i : kernel.tape) {
+    const bool is_op = i.op == codegen::TapeOp::kOp;
+    const bool slow = is_op && (codegen::scalar_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE);
+    ops += slow ? 4 : is_op ? 1.5 : i.op == codegen::TapeOp::kLoad ? 1 : 0.2;
+  }
+  return points * ops / (kernel.lanes * 1.5);
+}
+
+}  // namespace
+
+using codegen::Block;
+using codegen::Kernel;
+using codegen::KernelPlan;
+using codegen::kNone;
+using codegen::Node;
+using codegen::Status;
+using codegen::ValueId;
+
+ValueId Compiler::temporary(uint32_t element, codegen::Dims dims) {
+  const ValueId v = graph_.add_value(codegen::make_type(element, std::move(dims)));
+  web_.resize(graph_.values.size(), kNone);
+  block_plan_.in_memory.resize(graph_.values.size(), true);
+  return v;
+}
+
+void Compiler::add_packing(codegen::ProductOperand& o, codegen::KernelFunction* target, Draft& d) {
+  collapse_loops(o.pack.kernel, 1);
+  choose_lanes(o.pack.kernel, jit_.target().vector_bits, 1);
+  pack_functions_.emplace_back(function_of(o.pack.kernel), target);
+  for (ValueId v : o.pack.buffers) {
+    if (v != kNone) d.webs.push_back(read(v));
+  }
+}
+
+bool Compiler::is_fixed(const KernelPlan& k) const {
+  if (!scope_) return false;
+  return std::all_of(k.buffers.begin(), k.buffers.end(), [&](ValueId v) {
+    const auto& fixed = scope_->fixed;
+    const bool written = std::find(k.writes.begin(), k.writes.end(), v) != k.writes.end();
+    return written || graph_.value(v).constant || std::find(fixed.begin(), fixed.end(), v) != fixed.end();
+  });
+}
+
+void Compiler::add_before_loop(KernelPlan& k) {
+  const int now = std::exchange(time_, scope_->begin);
+  add_kernel(k, *scope_->before);
+  time_ = std::max(now, time_);
+  for (ValueId v : k.writes) scope_->kept.push_back(web(v));
+}
+
+void Compiler::add_product(codegen::Product& p, Drafts& drafts) {
+  const ValueId result = p.converts ? temporary(p.type, graph_.type(p.result).dims) : p.result;
+  auto call = std::make_unique<ProductCall>(p, options_.threads);
+  ValueId b = p.b.value;
+  if (p.b.packed && !call->packs_b()) {
+    const int64_t panels = (p.columns + p.panel() - 1) / p.panel();
+    b = temporary(p.type, {p.b.batches * panels * p.depth * p.panel()});
+    p.b.pack.buffers[p.b.pack_output] = b;
+    p.b.pack.writes = {b};
+    if (is_fixed(p.b.pack)) {
+      add_before_loop(p.b.pack);
+    } else {
+      add_kernel(p.b.pack, drafts);
+    }
+  }
+  ++time_;
+  Draft d;
+  d.step.kind = StepKind::kLibrary;
+  if (p.a.packed) {
+    add_packing(p.a, call->pack_a(), d);
+  } else {
+    d.webs.push_back(read(p.a.value));
+  }
+  if (call->packs_b()) {
+    add_packing(p.b, call->pack_b(), d);
+  } else {
+    d.webs.push_back(read(b));
+  }
+  d.webs.push_back(write(result));
+  WebId scratch = storages_.add(std::max<uint64_t>(call->scratch_bytes(), 64), time_);
+  d.webs.push_back(scratch);
+  for (size_t i = 0; i + 1 < d.webs.size(); ++i) plan_->traffic_bytes += storages_.bytes(d.webs[i]);
+  for (bool last_row : {false, true}) {
+    for (bool last_column : {false, true}) {
+      if ((last_row && !call->has_last_rows()) || (last_column && !call->has_last_columns())) continue;
+      codegen::MicroKernel m =
+          p.micro(last_row ? call->last_rows() : p.tile_rows, last_column ? call->last_columns() : p.panel());
+      micros_.emplace_back(m, call->micro(last_row, last_column));
+    }
+  }
+  d.step.library = call.get();
+  plan_->library.push_back(std::move(call));
+  ++plan_->kernels;
+  drafts.push_back(std::move(d));
+  if (p.converts) {
+    KernelPlan k = convert_kernel(graph_, result, p.result);
+    add_kernel(k, drafts);
+  }
+}
+
+void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
+  for (auto [from, to] : k.copies) copy(web(from), to, drafts);
+  Kernel& kernel = k.kernel;
+  bool empty = false;
+  bool reduces = !kernel.reductions.empty();
+  for (size_t l = 0; l < kernel.loops.size(); ++l)
+    empty = empty || (kernel.loops[l].size == 0 && (l < kernel.outer || !reduces));
+  if (empty) {
+    for (ValueId v : k.writes) write(v);
+    return;
+  }
+  collapse_loops(kernel);
+  KernelPlan parts;
+  KernelPlan rest;
+  auto make = [this](uint32_t element, codegen::Dims dims) { return temporary(element, std::move(dims)); };
+  if (split_reduction(k, jit_.target().vector_bits, make, parts, rest)) return add_parts(parts, rest, drafts);
+  choose_lanes(kernel, jit_.target().vector_bits);
+  ++time_;
+  Draft d;
+  d.function = function_of(kernel);
+  add_buffers(k, d);
+  for (ValueId v : k.buffers) plan_->traffic_bytes += bytes_of(v);
+  for (auto [from, to] : k.in_place) storages_.allow(web(from), web(to), time_);
+  describe(kernel, d.step);
+  ++plan_->kernels;
+  drafts.push_back(std::move(d));
+}
+
+void Compiler::add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts) {
+  ++time_;
+  Draft d;
+  for (KernelPlan* k : {&parts, &rest}) {
+    collapse_loops(k->kernel);
+    choose_lanes(k->kernel, jit_.target().vector_bits);
+    add_buffers(*k, d);
+    for (ValueId v : k->buffers) {
+      const bool between = std::find(parts.writes.begin(), parts.writes.end(), v) != parts.writes.end();
+      if (!between) plan_->traffic_bytes += bytes_of(v);
+    }
+  }
+  d.function = function_of(parts.kernel);
+  d.tail = function_of(rest.kernel);
+  describe(parts.kernel, d.step);
+  d.step.tail_place = static_cast<uint32_t>(parts.buffers.size());
+  d.step.tail_range = rest.kernel.outer > 0 ? rest.kernel.loops[0].size : 1;
+  ++plan_->kernels;
+  drafts.push_back(std::move(d));
+}
+
+void Compiler::add_buffers(const KernelPlan& k, Draft& d) {
+  for (ValueId v : k.buffers) {
+    const bool written = std::find(k.writes.begin(), k.writes.end(), v) != k.writes.end();
+    d.webs.push_back(written ? write(v) : read(v));
+  }
+}
+
+void Compiler::describe(const Kernel& kernel, Step& step) const {
+  step.kind = StepKind::kKernel;
+  step.range = kernel.outer > 0 ? kernel.loops[0].size : 1;
+  step.grain = kernel.outer > 0 && kernel.lane_loop == 0 ? kernel.lanes : 1;
+  step.cost_ns = estimate_ns(kernel);
+  step.parallel =
+      !kernel.sequential && kernel.outer > 0 && step.range > step.grain && step.cost_ns > Threads::kWorthwhileNs;
+}
+
+int Compiler::function_of(const Kernel& kernel) {
+  auto [it, fresh] = function_numbers_.try_emplace(kernel, static_cast<int>(functions_.size()));
+  if (fresh) functions_.push_back(&it->first);
+  return it->second;
+}
+
+}  // namespace collet::cpu

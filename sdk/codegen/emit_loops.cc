@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/kernel_emitter.h"
+
+#include <algorithm>
+
+#include "sdk/codegen/emit.h"
+#include "sdk/codegen/scalar_ops.h"
+
+namespace collet::codegen {
+namespace {
+
+constexpr int64_t kBlockSteps = 128;
+
+}  // namespace
+
+using llvm::BasicBlock;
+
+KernelEmitter::KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name)
+    : k_(kernel), ir_(module, target), b_(ir_.b) {
+  Type* ptr = b_.getPtrTy();
+  Type* i64 = b_.getInt64Ty();
+  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {ptr, i64, i64}, false),
+                                     llvm::Function::ExternalLinkage, name, module);
+  set_function_attributes(function_, target);
+}
+
+llvm::Function* KernelEmitter::run() {
+  analyse();
+  b_.SetInsertPoint(BasicBlock::Create(ir_.context(), "entry", function_));
+  for (uint32_t i = 0; i < k_.buffers; ++i) {
+    Value* p = b_.CreateGEP(b_.getPtrTy(), function_->getArg(0), b_.getInt64(i));
+    bases_.push_back(b_.CreateLoad(b_.getPtrTy(), p));
+  }
+  vals_.resize(k_.tape.size());
+  iv_.resize(k_.loops.size());
+  outer(0);
+  b_.CreateRetVoid();
+  return function_;
+}
+
+void KernelEmitter::loop(Value* begin, Value* end, int64_t step, const std::function<void(Value*)>& body) {
+  auto& context = ir_.context();
+  BasicBlock* before = b_.GetInsertBlock();
+  BasicBlock* head = BasicBlock::Create(context, "loop", function_);
+  BasicBlock* exit = BasicBlock::Create(context, "done", function_);
+  b_.CreateCondBr(b_.CreateICmpSLT(begin, end), head, exit);
+  b_.SetInsertPoint(head);
+  llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
+  i->addIncoming(begin, before);
+  body(i);
+  Value* next = b_.CreateAdd(i, b_.getInt64(static_cast<uint64_t>(step)), "", true, true);
+  i->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpSLT(next, end), head, exit);
+  b_.SetInsertPoint(exit);
+}
+
+void KernelEmitter::branch(Value* condition, const std::function<void()>& body) {
+  auto& context = ir_.context();
+  BasicBlock* then = BasicBlock::Create(context, "then", function_);
+  BasicBlock* exit = BasicBlock::Create(context, "next", function_);
+  b_.CreateCondBr(condition, then, exit);
+  b_.SetInsertPoint(then);
+  body();
+  b_.CreateBr(exit);
+  b_.SetInsertPoint(exit);
+}
+
+void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
+  const bool ranged = l == 0 && k_.outer > 0;
+  Value* begin = ranged ? static_cast<Value*>(function_->getArg(1)) : b_.getInt64(0);
+  Value* end =
+      ranged ? static_cast<Value*>(function_->getArg(2)) : b_.getInt64(static_cast<uint64_t>(k_.loops[l].size));
+  if (l != k_.lane_loop || k_.lanes == 1) {
+    blocks(l, begin, end, 1, [&](Value* i) {
+      iv_[l] = i;
+      body();
+    });
+    return;
+  }
+  const int w = l < k_.outer ? k_.lanes : width_;
+  const bool full = !ranged && k_.loops[l].size % w == 0;
+  Value* whole = b_.CreateAnd(b_.CreateSub(end, begin), b_.getInt64(~static_cast<uint64_t>(w - 1)));
+  Value* main_end = full ? end : b_.CreateAdd(begin, whole);
+  if (ranged || k_.loops[l].size >= w) {
+    blocks(l, begin, main_end, w, [&](Value* i) {
+      iv_[l] = i;
+      lanes_ = w;
+      body();
+      lanes_ = 1;
+    });
+  }
+  if (full) return;
+  if (!ir_.target.masks) {
+    loop(main_end, end, 1, [&](Value* i) {
+      iv_[l] = i;
+      body();
+    });
+    return;
+  }
+  walk_rest(l, main_end, end, w, body);
+}
+
+void KernelEmitter::walk_rest(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body) {
+  branch(b_.CreateICmpSLT(begin, end), [&] {
+    iv_[l] = begin;
+    lanes_ = width;
+    std::vector<llvm::Constant*> steps;
+    Type* t = b_.getInt32Ty();
+    for (int i = 0; i < width; ++i) steps.push_back(llvm::ConstantInt::get(t, static_cast<uint64_t>(i)));
+    Value* rest = b_.CreateTrunc(b_.CreateSub(end, begin), t);
+    mask_ = b_.CreateICmpULT(llvm::ConstantVector::get(steps), ir_.splat(rest, width));
+    body();
+    mask_ = nullptr;
+    lanes_ = 1;
+  });
+}
+
+void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int64_t step, const std::function<void(Value*)>& body) {
+  if (!open_ || l + 1 != k_.loops.size() || l < k_.outer || k_.loops[l].size / step <= 2 * kBlockSteps) {
+    loop(begin, end, step, body);
+    return;
+  }
+  const int64_t block = step * kBlockSteps;
+  loop(begin, end, block, [&](Value* first) {
+    Value* last =
+        ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, b_.getInt64(static_cast<uint64_t>(block))), end);
+    loop(first, last, step, body);
+    for (Accumulator& a : *open_) {
+      if (a.sums.empty()) continue;
+      const uint32_t type = k_.reductions[a.reduction].types[0];
+      const int lanes = lanes_inside() ? width_ : lanes_;
+      Val sum = emit_combine(ir_, COLLET_COMBINE_ADD, type, get(a.sums, 0, type, lanes), get(a.slots, 0, type, lanes));
+      put(a.sums, 0, sum);
+      put(a.slots, 0, ir_.splat(combine_identity(ir_, COLLET_COMBINE_ADD, type), lanes));
+    }
+  });
+}
+
+void KernelEmitter::outer(size_t l) {
+  if (l == k_.outer) {
+    stages();
+    return;
+  }
+  for (size_t k = 0; k < k_.tape.size(); ++k) {
+    if (level_[k] == l && k_.tape[k].op != TapeOp::kReduced) vals_[k] = instruction(k_.tape[k]);
+  }
+  walk(l, [&] { outer(l + 1); });
+}
+
+void KernelEmitter::stages() {
+  for (int pass = 0; pass <= last_stage_; ++pass) {
+    for (size_t k = 0; k < k_.tape.size(); ++k) {
+      if (level_[k] == k_.outer && stage_[k] == pass && k_.tape[k].op != TapeOp::kReduced) {
+        vals_[k] = instruction(k_.tape[k]);
+      }
+    }
+    inner_pass(pass);
+  }
+  for (const Store& s : k_.stores) {
+    if (!is_inner(s)) store(s);
+  }
+  for (const Update& u : k_.updates) update(u);
+}
+
+void KernelEmitter::inner_pass(int pass) {
+  std::vector<Accumulator> accumulators;
+  const int outer_lanes = lanes_;
+  width_ = widths_[static_cast<size_t>(pass)];
+  for (size_t r = 0; r < k_.reductions.size(); ++r) {
+    if (reduction_stage_[r] == pass) accumulators.push_back(open_accumulator(r, outer_lanes));
+  }
+  bool stores = std::any_of(k_.stores.begin(), k_.stores.end(),
+                            [&](const Store& s) { return is_inner(s) && store_stage(s) == pass; });
+  if (accumulators.empty() && !stores) return;
+  open_ = &accumulators;
+  inner(k_.outer, pass, accumulators);
+  open_ = nullptr;
+  for (const Accumulator& a : accumulators) finish(a, outer_lanes);
+}
+
+void KernelEmitter::inner(size_t l, int pass, std::vector<Accumulator>& accumulators) {
+  if (l > k_.outer || l == k_.loops.size()) {
+    for (size_t k = 0; k < k_.tape.size(); ++k) {
+      if (level_[k] == l && needed_[static_cast<size_t>(pass)][k]) vals_[k] = inner_value(k, pass);
+    }
+  }
+  if (l < k_.loops.size()) {
+    walk(l, [&] { inner(l + 1, pass, accumulators); });
+    return;
+  }
+  for (Accumulator& a : accumulators) accumulate(a);
+  for (const Store& s : k_.stores) {
+    if (is_inner(s) && store_stage(s) == pass) store(s);
+  }
+}
+
+}  // namespace collet::codegen
