@@ -69,8 +69,7 @@ void Compiler::add_product(codegen::Product& p, Drafts& drafts) {
   auto call = std::make_unique<ProductCall>(p, options_.threads);
   ValueId b = p.b.value;
   if (p.b.packed && !call->packs_b()) {
-    const int64_t panels = (p.columns + p.panel() - 1) / p.panel();
-    b = temporary(p.type, {p.b.batches * panels * p.depth * p.panel()});
+    b = temporary(p.type, {p.b.batches * p.b.matrix});
     p.b.pack.buffers[p.b.pack_output] = b;
     p.b.pack.writes = {b};
     if (is_fixed(p.b.pack)) {

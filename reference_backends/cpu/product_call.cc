@@ -37,6 +37,8 @@ ProductCall::ProductCall(const codegen::Product& p, int threads)
       batches_(p.batches()),
       a_packed_(p.a.packed),
       b_packed_(p.b.packed),
+      b_in_panels_(p.b.panels),
+      b_matrix_(p.b.matrix),
       a_offset_(p.a.offset),
       a_row_(p.a.row),
       a_depth_(p.a.depth),
@@ -83,7 +85,7 @@ int64_t ProductCall::a_room() const {
 }
 
 int64_t ProductCall::b_room() const {
-  return packs_b_ ? (panels_ * depth_ * panel_ * bytes_ + 127) / 64 * 64 : 0;
+  return packs_b_ ? (b_matrix_ * bytes_ + 127) / 64 * 64 : 0;
 }
 
 uint64_t ProductCall::scratch_bytes() const {
@@ -105,8 +107,12 @@ const char* ProductCall::packed_panels(char* const* buffers, int64_t matrix, int
                                        char* scratch) const {
   char* places[kMostBuffers];
   for (uint32_t i = 0; i < b_buffers_; ++i) places[i] = buffers[a_buffers_ + i];
-  places[b_buffers_] = scratch - matrix * panels_ * depth_ * panel_ * bytes_;
-  pack_b_(places, matrix * panels_ + first, matrix * panels_ + last);
+  places[b_buffers_] = scratch - matrix * b_matrix_ * bytes_;
+  if (b_in_panels_) {
+    pack_b_(places, matrix * panels_ + first, matrix * panels_ + last);
+  } else {
+    pack_b_(places, matrix, matrix + 1);
+  }
   return scratch;
 }
 
@@ -116,7 +122,7 @@ void ProductCall::block(const Where& at, int64_t rows, int64_t first_panel, int6
     const int64_t depth = std::min(depth_block_, depth_ - k);
     for (int64_t j = first_panel; j < last_panel; ++j) {
       const bool last_column = last_columns_ != 0 && j + 1 == panels_;
-      const int64_t b_at = b_packed_ ? (j * depth_ + k) * panel_ : k * b_depth_ + j * panel_;
+      const int64_t b_at = b_in_panels_ ? (j * depth_ + k) * panel_ : k * b_depth_ + j * panel_;
       const char* b = at.b + b_at * bytes_;
       char* c = at.c + j * panel_ * bytes_;
       for (int64_t i = 0; i < rows; i += tile_rows_) {
@@ -154,7 +160,7 @@ void ProductCall::part(char* const* buffers, int64_t job, int worker) const {
   if (packs_b_) {
     at.b = packed_panels(buffers, b_batch, first_panel, last_panel, scratch + a_room());
   } else {
-    const int64_t matrix = b_packed_ ? b_batch * panels_ * depth_ * panel_ : b_offset_ + b_batch;
+    const int64_t matrix = b_packed_ ? b_batch * b_matrix_ : b_offset_ + b_batch;
     at.b = buffers[a_buffers_] + matrix * bytes_;
   }
   at.c = buffers[a_buffers_ + b_buffers_] + (c_batch + first * ldc_) * bytes_;

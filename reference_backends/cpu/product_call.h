@@ -64,6 +64,8 @@ class ProductCall : public LibraryCall {
   int64_t batches_;
   bool a_packed_;
   bool b_packed_;
+  bool b_in_panels_;
+  int64_t b_matrix_;  ///< elements of a packed one
   bool packs_b_ = false;
   uint32_t a_buffers_ = 1;
   uint32_t b_buffers_ = 1;

@@ -221,6 +221,7 @@ class Finder {
       if (!has(lhs_.deps, l) || !has(rhs_.deps, l)) return false;
       depth_.push_back(l);
     }
+    order_depth();
     out_.rows = extent(k_, rows_);
     out_.columns = extent(k_, columns_);
     out_.depth = extent(k_, depth_);
@@ -228,6 +229,21 @@ class Finder {
     out_.c_offset = store_->index.constant;
     for (size_t l : batch_) out_.batch.emplace_back(k_.loops[l].size, store_->index.coefficient(l));
     return out_.rows > 0 && out_.columns > 0 && out_.depth > 0;
+  }
+
+  /// The order of the depth is free: that in which an operand lies in memory lets it be read where it is.
+  void order_depth() {
+    int64_t step = 0;
+    for (const Side* s : {&rhs_, &lhs_}) {
+      if (!s->load) continue;
+      Group sorted = depth_;
+      std::stable_sort(sorted.begin(), sorted.end(), [&](size_t x, size_t y) {
+        return s->load->index.coefficient(x) > s->load->index.coefficient(y);
+      });
+      if (!step_of(k_, s->load->index, sorted, step)) continue;
+      depth_ = std::move(sorted);
+      return;
+    }
   }
 
   /// Columns that only division could tell apart are better taken row by row of what they are.
@@ -238,7 +254,9 @@ class Finder {
     const int64_t lanes = target_.vector_bits / (type_ == COLLET_TYPE_F64 ? 64 : 32);
     const bool fills = size * 4 >= (size + lanes - 1) / lanes * lanes * 3;
     int64_t step = 0;
-    if (!fills || (rhs_.load && step_of(k_, rhs_.load->index, columns_, step))) return;
+    if (rhs_.load && step_of(k_, rhs_.load->index, columns_, step)) return;
+    in_rows_ = true;
+    if (!fills || size < 3 * lanes) return;
     batch_.insert(batch_.end(), columns_.begin(), columns_.end() - 1);
     columns_ = {last};
     out_.columns = size;
@@ -382,11 +400,56 @@ class Finder {
     b = {};
     b.packed = true;
     batches_of(b, rhs_.deps);
+    if (in_rows_) {
+      pack_rows_of_b();
+    } else {
+      pack_panels_of_b();
+    }
+  }
+
+  /// Row after row of all columns, as the loops of both give them.
+  void pack_rows_of_b() {
+    ProductOperand& b = out_.b;
+    const Group used = dependent(batch_, rhs_.deps);
+    const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+    const int64_t line = 64 / bytes;
+    int64_t pitch = (out_.columns + line - 1) / line * line;
+    if (pitch * bytes % 2048 == 0) pitch += line;
+    b.depth = pitch;
+    b.row = 1;
+    b.matrix = pitch * out_.depth;
+    Kernel& k = b.pack.kernel;
+    k.loops.push_back({b.batches});
+    for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
+    for (size_t l : columns_) k.loops.push_back(k_.loops[l]);
+    k.outer = k.loops.size();
+    Tracer tracer(graph_, k, [](ValueId) { return true; });
+    std::vector<Index> loops(k_.loops.size());
+    spread(tracer, used, loop_index(0), loops);
+    Index to = add_scaled({}, loop_index(0), b.matrix);
+    int64_t step = 1;
+    size_t next = k.loops.size();
+    for (const Group* group : {&columns_, &depth_}) {
+      for (size_t i = group->size(); i-- > 0;) {
+        loops[(*group)[i]] = loop_index(--next);
+        to = add_scaled(to, loop_index(next), step);
+        step *= k_.loops[(*group)[i]].size;
+      }
+      step = pitch;
+    }
+    finish_pack(b, tracer, rhs_, std::move(loops), to);
+  }
+
+  /// Panels of columns as wide as a tile, each by depth.
+  void pack_panels_of_b() {
+    ProductOperand& b = out_.b;
     const Group used = dependent(batch_, rhs_.deps);
     const int64_t width = out_.panel();
     const int64_t panels = (out_.columns + width - 1) / width;
     b.depth = width;
     b.row = 1;
+    b.panels = true;
+    b.matrix = panels * out_.depth * width;
     Kernel& k = b.pack.kernel;
     k.loops.push_back({b.batches * panels});
     for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
@@ -436,6 +499,7 @@ class Finder {
   Group columns_;
   Group depth_;
   Group batch_;
+  bool in_rows_ = false;  ///< b is packed row by row: its columns are several loops
 };
 
 }  // namespace

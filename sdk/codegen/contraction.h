@@ -43,8 +43,10 @@ struct ProductOperand {
   int64_t depth = 0;      ///< elements from one step of the depth to the next; of a, 1 unless `row` is
   int64_t tile = 0;       ///< a: elements from one tile of rows to the next
   int64_t pack_rows = 1;  ///< a, packed: rows that one turn of loop 0 writes
-  std::vector<std::pair<int64_t, int64_t>> batch;     ///< direct: (extent, step), outermost first
-  int64_t batches = 1;                                ///< packed: number of different matrices
+  std::vector<std::pair<int64_t, int64_t>> batch;  ///< direct: (extent, step), outermost first
+  int64_t batches = 1;                             ///< packed: number of different matrices
+  int64_t matrix = 0;                              ///< b, packed: elements of one
+  bool panels = false;                             ///< b, packed: panel after panel, each by depth; else row after row
   std::vector<std::pair<int64_t, int64_t>> batch_of;  ///< packed: (extent, step in matrices)
 };
 

@@ -81,7 +81,10 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
   const bool full = !ranged && k_.loops[l].size % w == 0;
   Value* whole = b_.CreateAnd(b_.CreateSub(end, begin), b_.getInt64(~static_cast<uint64_t>(w - 1)));
   Value* main_end = full ? end : b_.CreateAdd(begin, whole);
-  if (ranged || k_.loops[l].size >= w) {
+  const int64_t steps = k_.loops[l].size / w;
+  if (!ranged && walk_straight(l, steps, w, body)) {
+    main_end = b_.getInt64(static_cast<uint64_t>(steps * w));
+  } else if (ranged || steps > 0) {
     blocks(l, begin, main_end, w, [&](Value* i) {
       iv_[l] = i;
       lanes_ = w;
@@ -98,6 +101,19 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
     return;
   }
   walk_rest(l, main_end, end, w, body);
+}
+
+bool KernelEmitter::walk_straight(size_t l, int64_t steps, int width, const std::function<void()>& body) {
+  constexpr int64_t kMostSteps = 4;
+  constexpr size_t kMostInstructions = 24;
+  if (steps > kMostSteps || l + 1 != k_.loops.size() || k_.tape.size() > kMostInstructions) return false;
+  lanes_ = width;
+  for (int64_t i = 0; i < steps; ++i) {
+    iv_[l] = b_.getInt64(static_cast<uint64_t>(i * width));
+    body();
+  }
+  lanes_ = 1;
+  return true;
 }
 
 void KernelEmitter::walk_rest(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body) {

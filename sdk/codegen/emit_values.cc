@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "sdk/codegen/emit_memory.h"
 #include "sdk/codegen/scalar_ops.h"
@@ -86,16 +87,46 @@ Val KernelEmitter::instruction(const Instruction& i) {
       return {divide(index_value(i.index), i.a, i.op == TapeOp::kModulo)};
     case TapeOp::kStart:
       return {start(i)};
-    case TapeOp::kInRange: {
-      Value* x = index_value(i.index);
-      return {b_.CreateICmpULT(x, ir_.constant_int(x->getType(), static_cast<uint64_t>(i.a)))};
-    }
+    case TapeOp::kInRange:
+      return {in_range(i.index, i.a)};
     case TapeOp::kOp:
       return operation(i);
     case TapeOp::kReduced:
       break;
   }
   return {};
+}
+
+llvm::Value* KernelEmitter::in_range(const Index& index, int64_t size) {
+  Lanes where = lanes(index);
+  Value* x = nullptr;
+  if (where.uniform() || where.vec || !is_small(index)) {
+    x = where.uniform() ? where.scalar : lane_indices(ir_, where);
+  } else {
+    std::vector<llvm::Constant*> steps;
+    for (int i = 0; i < where.count; ++i) {
+      steps.push_back(llvm::ConstantInt::getSigned(b_.getInt32Ty(), where.stride * i));
+    }
+    Value* first = ir_.splat(b_.CreateTrunc(where.scalar, b_.getInt32Ty()), where.count);
+    x = b_.CreateAdd(first, llvm::ConstantVector::get(steps));
+  }
+  const bool narrow = x->getType()->getScalarSizeInBits() == 32;
+  const int64_t most = narrow ? std::min<int64_t>(size, INT32_MAX) : size;
+  return b_.CreateICmpULT(x, ir_.constant_int(x->getType(), static_cast<uint64_t>(most)));
+}
+
+bool KernelEmitter::is_small(const Index& index) const {
+  if (!index.terms.empty()) return false;
+  constexpr int64_t kSmall = int64_t{1} << 28;
+  int64_t reach = std::abs(index.constant);
+  for (size_t l = 0; l < index.coefficients.size() && reach < kSmall; ++l) {
+    const int64_t c = std::abs(index.coefficients[l]);
+    // A last vector may reach beyond the loop.
+    const int64_t size = k_.loops[l].size + 4 * k_.lanes;
+    if (c >= kSmall || size >= kSmall) return false;
+    reach += c * size;
+  }
+  return reach < kSmall;
 }
 
 Val KernelEmitter::operation(const Instruction& i) {

@@ -75,6 +75,8 @@ class KernelEmitter {
   void branch(Value* condition, const std::function<void()>& body);
   /// Walks loop `l`; where it is the vectorised one, in full vectors and then what is left.
   void walk(size_t l, const std::function<void()>& body);
+  /// Full vectors of a short innermost loop, one after the other: what depends on the lane alone is then constant.
+  bool walk_straight(size_t l, int64_t steps, int width, const std::function<void()>& body);
   void walk_rest(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);
   /// The loop, in blocks after each of which the sums so far are put aside where there are many terms: the error of a sum
   /// grows with the terms that one accumulator takes.
@@ -117,6 +119,9 @@ class KernelEmitter {
   Value* index_value(const Index& index);
   Val instruction(const Instruction& i);
   Val operation(const Instruction& i);
+  Value* in_range(const Index& index, int64_t size);
+  /// All places of the index are numbers of 32 bits.
+  bool is_small(const Index& index) const;
   /// Whether a division of lanes by what is the same for all of them is better done by multiplication.
   bool is_quotient(uint32_t type, const std::vector<Val>& args) const;
   /// x / y, rounded as a division: x times 1 / y, corrected twice by what is left. Vectors with very small or large

@@ -131,6 +131,66 @@ TEST(MemoryTest, LoopStatesChangePlaces) {
   }
 }
 
+/// while (i < n) h = h w^T: w is read where it lies, packed once, and handed on; the last h goes into w's memory.
+TEST(MemoryTest, LoopsReadInPlaceWhatTheyDoNotChange) {
+  Plugin plugin;
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  Handle n = e.argument(kS32, {});
+  Handle h = e.argument(kF32, {48, 48});
+  Handle w = e.argument(kF32, {48, 48});
+  const std::vector<Handle> state{e.scalar(kS32, 0), n, h, w};
+  RegionBuilder& condition = b.region();
+  RegionBuilder& body = b.region();
+  std::vector<Handle> c;
+  std::vector<Handle> s;
+  for (const Handle& x : state) {
+    c.push_back(condition.argument(x.element, x.dims));
+    s.push_back(body.argument(x.element, x.dims));
+  }
+  collet_compare_attrs less{COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED};
+  condition.results({condition.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {c[0], c[1]}, less)});
+  collet_dot_attrs dot{};
+  dot.lhs_contracting = b.list({1});
+  dot.rhs_contracting = b.list({1});
+  Handle next = body.binary(COLLET_OP_ADD, s[0], body.scalar(kS32, 1));
+  body.results({next, s[1], body.op(COLLET_OP_DOT, kF32, {48, 48}, {s[2], s[3]}, dot), s[3]});
+  collet_while_attrs record{};
+  auto out = e.ops(COLLET_OP_WHILE, state, state, record, {&condition, &body});
+  e.results({out[2], out[3]});
+  b.alias(0, 2);
+  Compiled compiled(plugin, b.finish());
+  ASSERT_EQ(compiled.status, COLLET_OK) << compiled.error.message;
+  std::vector<float> weights(48 * 48);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>((i * 7 % 5) / 2) - 1;
+  for (int32_t trips : {0, 1, 3}) {
+    std::vector<float> want(48 * 48);
+    for (size_t i = 0; i < want.size(); ++i) want[i] = static_cast<float>(i % 3);
+    const std::vector<float> start = want;
+    for (int32_t t = 0; t < trips; ++t) {
+      const std::vector<float> old = want;
+      for (size_t i = 0; i < 48; ++i) {
+        for (size_t j = 0; j < 48; ++j) {
+          float sum = 0;
+          for (size_t k = 0; k < 48; ++k) sum += old[i * 48 + k] * weights[j * 48 + k];
+          want[i * 48 + j] = sum;
+        }
+      }
+    }
+    Memory count(plugin, 4);
+    Memory first(plugin, 48 * 48 * 4);
+    Memory shared(plugin, 48 * 48 * 4);
+    Memory other(plugin, 48 * 48 * 4);
+    count.put(bytes_of(std::vector<int32_t>{trips}));
+    first.put(bytes_of(start));
+    shared.put(bytes_of(weights));
+    compiled.launch({count.argument(), first.argument(), shared.argument()}, {shared.argument(), other.argument()});
+    EXPECT_EQ(elements_of<float>(shared.get()), want) << trips;
+    EXPECT_EQ(elements_of<float>(other.get()), weights) << trips;
+    EXPECT_EQ(elements_of<float>(first.get()), start) << trips;
+  }
+}
+
 /// A branch that writes into its operand, which is still needed afterwards.
 TEST(MemoryTest, BranchesDoNotSpoilTheirOperands) {
   Plugin plugin;

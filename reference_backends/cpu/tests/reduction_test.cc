@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "reference_backends/cpu/tests/plugin.h"
+
+namespace collet::cpu::testing {
+namespace {
+
+using codegen::testing::Handle;
+using codegen::testing::ProgramBuilder;
+using codegen::testing::RegionBuilder;
+
+constexpr uint32_t kF32 = COLLET_TYPE_F32;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+class ReductionTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  /// The extremum of a row of that many numbers.
+  float extremum(bool largest, const std::vector<float>& row) {
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    Handle x = e.argument(kF32, {1, static_cast<int64_t>(row.size())});
+    const float first = largest ? -kInfinity : kInfinity;
+    e.results({e.reduce(largest ? COLLET_OP_MAXIMUM : COLLET_OP_MINIMUM,
+                        largest ? COLLET_COMBINE_MAXIMUM : COLLET_COMBINE_MINIMUM, x, e.scalar(kF32, first), {1})});
+    Compiled c(plugin_, b.finish());
+    EXPECT_EQ(c.status, COLLET_OK) << c.error.message;
+    return elements_of<float>(c.run({bytes_of(row)})[0])[0];
+  }
+
+  Plugin plugin_{GetParam()};
+};
+
+TEST_P(ReductionTest, ExtremaKnowZerosOfBothSignsAndNan) {
+  for (size_t n : {1, 3, 15, 16, 17, 64, 200, 1000}) {
+    for (size_t at : {size_t{0}, n / 2, n - 1}) {
+      std::vector<float> row(n, -0.0f);
+      row[at] = 0.0f;
+      EXPECT_FALSE(std::signbit(extremum(true, row))) << n << ", " << at;
+      EXPECT_EQ(std::signbit(extremum(false, row)), n > 1) << n << ", " << at;
+      std::fill(row.begin(), row.end(), 1.5f);
+      row[at] = 0.0f;
+      EXPECT_FALSE(std::signbit(extremum(false, row))) << n << ", " << at;
+      row[at] = -7.0f;
+      EXPECT_EQ(extremum(false, row), -7.0f);
+      row[at] = kNan;
+      EXPECT_TRUE(std::isnan(extremum(true, row))) << n << ", " << at;
+      EXPECT_TRUE(std::isnan(extremum(false, row))) << n << ", " << at;
+      row[at] = kInfinity;
+      EXPECT_EQ(extremum(true, row), kInfinity);
+    }
+  }
+}
+
+TEST_P(ReductionTest, LongReductionsToFewElementsAreOneStepOfManyParts) {
+  // Rows first, columns first, and everything; with what follows fused in.
+  for (const std::vector<int64_t>& reduced : {std::vector<int64_t>{0, 1}, {0}, {1}}) {
+    const std::vector<int64_t> dims = reduced == std::vector<int64_t>{0}   ? std::vector<int64_t>{20000, 7}
+                                      : reduced == std::vector<int64_t>{1} ? std::vector<int64_t>{3, 60000}
+                                                                           : std::vector<int64_t>{600, 200};
+    std::vector<int64_t> kept;
+    for (int64_t d = 0; d < 2; ++d) {
+      if (std::find(reduced.begin(), reduced.end(), d) == reduced.end()) kept.push_back(dims[static_cast<size_t>(d)]);
+    }
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    Handle x = e.argument(kF32, dims);
+    Handle y = e.argument(kF32, kept);
+    Handle sum =
+        e.reduce(COLLET_OP_ADD, COLLET_COMBINE_ADD, e.binary(COLLET_OP_MULTIPLY, x, x), e.scalar(kF32, 2.0f), reduced);
+    e.results({e.binary(COLLET_OP_ADD, sum, y)});
+    Plugin one(GetParam(), "1");
+    Plugin two(GetParam(), "2");
+    std::mt19937 random(5);
+    std::uniform_real_distribution<float> draw(-1, 1);
+    const auto total = static_cast<size_t>(dims[0] * dims[1]);
+    std::vector<float> in(total);
+    for (float& v : in) v = draw(random);
+    const size_t rows = kept.empty() ? 1 : static_cast<size_t>(kept[0]);
+    std::vector<float> more(rows, 0.25f);
+    std::vector<double> want(rows, 2.25);
+    for (size_t i = 0; i < total; ++i) {
+      const size_t row = kept.empty() ? 0 : reduced[0] == 0 ? i % 7 : i / 60000;
+      want[row] += static_cast<double>(in[i]) * in[i];
+    }
+    const collet_program* program = b.finish();
+    Compiled a(one, program);
+    Compiled c(two, program);
+    ASSERT_EQ(a.status, COLLET_OK) << a.error.message;
+    ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+    const auto first = elements_of<float>(a.run({bytes_of(in), bytes_of(more)})[0]);
+    const auto second = elements_of<float>(c.run({bytes_of(in), bytes_of(more)})[0]);
+    EXPECT_EQ(first, second);  // whatever the number of threads
+    for (size_t r = 0; r < rows; ++r) EXPECT_NEAR(first[r], want[r], 1e-5 * want[r]) << r;
+  }
+}
+
+/// Divisions of a row by one number are products with its inverse, and are rounded as divisions.
+TEST_P(ReductionTest, RowsDividedByTheirSumAreRoundedOnce) {
+  const int64_t columns = 96;
+  std::mt19937 random(11);
+  std::vector<float> in;
+  std::vector<float> by;
+  const float edges[] = {0.0f, -0.0f, 1e-40f, -1e-45f, kInfinity, -kInfinity, kNan, 3e38f, 1.17549435e-38f, 1.0f};
+  for (float divisor : {3.0f, 7.77f, -0.3f, 1e-38f, 1e38f, 1e-9f, 1e9f, 0.0f, kInfinity, kNan}) {
+    by.push_back(divisor);
+    for (int64_t i = 0; i < columns; ++i) {
+      const float mantissa = 1.0f + static_cast<float>(random() & 0x7fffff) / 8388608.0f;
+      float x = std::ldexp(random() & 1 ? mantissa : -mantissa, static_cast<int>(random() % 40) - 20);
+      if (by.size() % 2 == 0 && i % 16 == 5) x = edges[static_cast<size_t>(i) / 16 + 4 * (by.size() % 4 / 2)];
+      in.push_back(x);
+    }
+  }
+  const auto rows = static_cast<int64_t>(by.size());
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  Handle x = e.argument(kF32, {rows, columns});
+  Handle y = e.argument(kF32, {rows});
+  e.results({e.binary(COLLET_OP_DIVIDE, x, e.broadcast(y, {rows, columns}, {0}))});
+  Compiled c(plugin_, b.finish());
+  ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+  const auto got = elements_of<float>(c.run({bytes_of(in), bytes_of(by)})[0]);
+  for (size_t i = 0; i < in.size(); ++i) {
+    const float want = in[i] / by[i / columns];
+    if (std::isnan(want)) {
+      EXPECT_TRUE(std::isnan(got[i])) << in[i] << " / " << by[i / columns];
+    } else {
+      EXPECT_EQ(got[i], want) << in[i] << " / " << by[i / columns];
+      EXPECT_EQ(std::signbit(got[i]), std::signbit(want)) << in[i] << " / " << by[i / columns];
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, ReductionTest, ::testing::Values("", "-avx512f", "-sse3"));
+
+}  // namespace
+}  // namespace collet::cpu::testing
