@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <numeric>
 
 #include "hlo/stablehlo/exporter.h"
 
@@ -124,11 +125,18 @@ Expected<ExportNode> collective_permute(Exporter& e, ExportScope& scope, const I
   });
 }
 
+/// All participants are written out: StableHLO counts a group's members.
 void set_split(Exporter& e, mlir::Op* op, const AllToAllAttrs& attrs, int64_t dimension, int64_t count) {
   e.set_int(op, "split_dimension", dimension);
   e.set_int(op, "concat_dimension", dimension);
   e.set_int(op, "split_count", count);
-  set_groups(e, op, attrs.groups);
+  if (attrs.groups.empty()) {
+    std::vector<int64_t> everyone(static_cast<size_t>(count));
+    std::iota(everyone.begin(), everyone.end(), int64_t{0});
+    e.set_table(op, "replica_groups", everyone, count);
+  } else {
+    set_groups(e, op, attrs.groups);
+  }
   if (attrs.channel) e.set_int(op, "channel_id", attrs.channel);
 }
 

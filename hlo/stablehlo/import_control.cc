@@ -357,8 +357,6 @@ std::span<const ImportRow> import_control_rows() {
       {"check.expect_close", check},
       {"check.expect_serialized_eq", check},
       {"builtin.unrealized_conversion_cast", dialect_cast},
-      {"sdy.sharding_constraint", identity},
-      {"sdy.reshard", identity},
       {"sdy.propagation_barrier", identity},
       {"sdy.mesh", nothing},
       {"sdy.sharding_group", nothing},

@@ -78,7 +78,8 @@ Status Importer::translate(ImportScope& scope, const mlir::Op& op) {
   const size_t before = module_[scope.computation].order.size();
   COLLET_TRY(translate_plain(scope, op));
   const mlir::AttrRef frontend = op.attr("mhlo.frontend_attributes"), sharding = op.attr("mhlo.sharding");
-  if ((!frontend && !sharding) || module_[scope.computation].order.size() == before) return {};
+  if ((!frontend && !sharding && !op.attr("sdy.sharding")) || module_[scope.computation].order.size() == before)
+    return {};
   // Of what the op became: its result, before that was taken apart.
   InstrId id = module_[scope.computation].order.back();
   if (op.results.size() == 1) {
@@ -88,6 +89,7 @@ Status Importer::translate(ImportScope& scope, const mlir::Op& op) {
   }
   if (module_[id].op == Op::PARAMETER) return {};
   add_frontend_attributes(id, frontend);
+  add_shardings_per_value(op, id);
   return add_text_sharding(op, id, sharding);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <optional>
 
 #include "hlo/stablehlo/importer.h"
 #include "hlo/text/parser.h"
@@ -42,6 +43,7 @@ class Reader {
     text_.remove_prefix(static_cast<size_t>(end - text_.data()));
     return true;
   }
+  std::string_view rest() const { return text_; }
   /// A symbol behind its @.
   std::string_view symbol() {
     std::string_view quoted;
@@ -257,42 +259,92 @@ Status manual_computation(Importer& m, ImportScope& scope, const mlir::Op& op) {
                   reshaping_call(m, scope, op, "xla.sdy.LocalToGlobalShape", "out_shardings", shape, returned));
 }
 
+/// One operand in, the same out: a mark for the partitioner where HLO has a word for it.
+Status sharding_constraint(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(InstrId id, m.value(scope, op, 0));
+  constexpr std::string_view kPrefix = "#sdy.sharding<";
+  const mlir::AttrRef attr = op.attr("sharding");
+  if (attr && attr->kind == mlir::Attr::Kind::Raw && attr->text.starts_with(kPrefix)) {
+    std::string_view text = attr->text.substr(kPrefix.size());
+    const Shape shape = m.shape_of(id);
+    if (auto sharding = m.read_sharding(text, shape)) {
+      auto* attrs = m.module().make<CustomCallAttrs>();
+      attrs->target = "Sharding";
+      id = m.emit(scope, Op::CUSTOM_CALL, shape, {id}, attrs);
+      m.set_sharding(id, std::move(*sharding));
+    }
+  }
+  return m.define(scope, op, id);
+}
+
 }  // namespace
 
+/// "@mesh, [...]>" as HLO's; nullopt where HLO has no word for it, or it does not fit the shape.
+std::optional<Sharding> Importer::read_sharding(std::string_view& text, const Shape& shape) const {
+  Reader r(text);
+  Mesh mesh;
+  std::vector<std::vector<size_t>> dimensions;
+  bool known = false;
+  if (r.accept("@")) {
+    const std::string_view name = r.symbol();
+    for (const mlir::Op* op : program_.module->body()->ops)
+      if (op->name == "sdy.mesh" && this->text(*op, "sym_name") == name && op->attr("mesh"))
+        known = read_mesh(op->attr("mesh")->text, &mesh);
+  }
+  if (!known || !read_dimensions(r, mesh, &dimensions)) return std::nullopt;
+  text = r.rest();
+  const bool maximal = mesh.axes.empty() && dimensions.empty();
+  if (!maximal && shape.is_array() && static_cast<int>(dimensions.size()) != shape.rank()) return std::nullopt;
+  return to_sharding(mesh, dimensions);
+}
+
+void Importer::set_sharding(InstrId id, Sharding sharding) {
+  Extras extras = module_[id].extras ? *module_[id].extras : Extras();
+  extras.sharding = module_.keep(std::move(sharding));
+  module_[id].extras = module_.arena().make<Extras>(extras);
+}
+
 void Importer::add_sharding(InstrId id, mlir::AttrRef attr) {
-  if (!attr || attr->kind != mlir::Attr::Kind::Raw || !attr->text.starts_with("#sdy.sharding<")) return;
+  constexpr std::string_view kPrefix = "#sdy.sharding<";
+  if (!attr || attr->kind != mlir::Attr::Kind::Raw || !attr->text.starts_with(kPrefix)) return;
   Arena& arena = module_.arena();
   Extras extras = module_[id].extras ? *module_[id].extras : Extras();
   std::vector<FrontendAttribute> all(extras.frontend_attributes.begin(), extras.frontend_attributes.end());
   all.push_back({"xla.sdy.sharding", arena.string(attr->text), false});
   extras.frontend_attributes = arena.list(all);
-  Reader r(attr->text);
-  r.accept("#sdy.sharding<");
-  Mesh mesh;
-  std::vector<std::vector<size_t>> dimensions;
-  const mlir::Block* body = program_.module->body();
-  bool known = false;
-  if (r.accept("@")) {
-    const std::string_view name = r.symbol();
-    for (const mlir::Op* op : body->ops)
-      if (op->name == "sdy.mesh" && text(*op, "sym_name") == name && op->attr("mesh"))
-        known = read_mesh(op->attr("mesh")->text, &mesh);
-  }
-  // What HLO has no word for stays in the text alone.
-  if (known && read_dimensions(r, mesh, &dimensions) &&
-      ((mesh.axes.empty() && dimensions.empty()) || !module_[id].shape.is_array() ||
-       static_cast<int>(dimensions.size()) == module_[id].shape.rank()))
-    extras.sharding = module_.keep(to_sharding(mesh, dimensions));
   module_[id].extras = arena.make<Extras>(extras);
+  std::string_view text = attr->text.substr(kPrefix.size());
+  // What HLO has no word for stays in the text alone.
+  if (auto sharding = read_sharding(text, shape_of(id))) set_sharding(id, std::move(*sharding));
+}
+
+void Importer::add_shardings_per_value(const mlir::Op& op, InstrId id) {
+  constexpr std::string_view kPrefix = "#sdy.sharding_per_value<";
+  const mlir::AttrRef attr = op.attr("sdy.sharding");
+  if (!attr || attr->kind != mlir::Attr::Kind::Raw || !attr->text.starts_with(kPrefix) || op.results.empty()) return;
+  std::string_view text = attr->text.substr(kPrefix.size());
+  Sharding all;
+  all.kind = Sharding::Kind::Tuple;
+  for (const mlir::Value* result : op.results) {
+    text.remove_prefix(std::min(text.find('<'), text.size()));
+    if (text.empty()) return;
+    text.remove_prefix(1);
+    const auto one = shape(result->type);
+    if (!one.ok()) return;
+    auto sharding = read_sharding(text, *one);
+    if (!sharding) return;
+    all.elements.push_back(std::move(*sharding));
+  }
+  if (op.results.size() == 1) return set_sharding(id, std::move(all.elements[0]));
+  if (shape_of(id).is_tuple() && shape_of(id).elements().size() == all.elements.size())
+    set_sharding(id, std::move(all));
 }
 
 Status Importer::add_text_sharding(const mlir::Op& op, InstrId id, mlir::AttrRef attr) {
   if (!attr || attr->kind != mlir::Attr::Kind::String || attr->text.empty()) return {};
   auto sharding = parse_sharding(attr->text);
   if (!sharding.ok()) return fail(op, "mhlo.sharding is no sharding of HLO's: " + std::string(attr->text));
-  Extras extras = module_[id].extras ? *module_[id].extras : Extras();
-  extras.sharding = module_.keep(std::move(*sharding));
-  module_[id].extras = module_.arena().make<Extras>(extras);
+  set_sharding(id, std::move(*sharding));
   return {};
 }
 
@@ -307,19 +359,25 @@ Status Importer::add_result_shardings(const mlir::Op& function) {
   Sharding all;
   all.kind = Sharding::Kind::Tuple;
   for (mlir::AttrRef item : list->items) {
-    mlir::AttrRef text = nullptr;
-    if (item)
-      for (const mlir::NamedAttr& field : item->fields)
-        if (field.name == "mhlo.sharding") text = field.value;
-    if (!text) return {};
-    if (!tuple) return add_text_sharding(function, root, text);
-    COLLET_TRY(add_text_sharding(function, root, text));
-    all.elements.push_back(*module_[root].extras->sharding);
+    const size_t i = all.elements.size();
+    const Shape& result = tuple ? shape_of(root).element(i) : shape_of(root);
+    std::optional<Sharding> one;
+    for (const mlir::NamedAttr& field : item ? item->fields : List<const mlir::NamedAttr>()) {
+      if (!field.value) continue;
+      if (field.name == "mhlo.sharding" && !field.value->text.empty()) {
+        auto parsed = parse_sharding(field.value->text);
+        if (!parsed.ok())
+          return fail(function, "mhlo.sharding is no sharding of HLO's: " + std::string(field.value->text));
+        one = std::move(*parsed);
+      } else if (field.name == "sdy.sharding" && field.value->text.starts_with("#sdy.sharding<")) {
+        std::string_view text = field.value->text.substr(field.value->text.find('<') + 1);
+        if (!one) one = read_sharding(text, result);
+      }
+    }
+    if (!one) return {};
+    all.elements.push_back(std::move(*one));
   }
-  if (!tuple) return {};
-  Extras extras = module_[root].extras ? *module_[root].extras : Extras();
-  extras.sharding = module_.keep(std::move(all));
-  module_[root].extras = module_.arena().make<Extras>(extras);
+  set_sharding(root, tuple ? std::move(all) : std::move(all.elements[0]));
   return {};
 }
 
@@ -333,7 +391,9 @@ void Importer::read_meshes() {
 }
 
 std::span<const ImportRow> import_sharding_rows() {
-  static constexpr ImportRow kRows[] = {{"sdy.manual_computation", manual_computation}};
+  static constexpr ImportRow kRows[] = {{"sdy.manual_computation", manual_computation},
+                                        {"sdy.reshard", sharding_constraint},
+                                        {"sdy.sharding_constraint", sharding_constraint}};
   return kRows;
 }
 

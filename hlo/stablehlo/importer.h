@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,6 +73,10 @@ class Importer {
                                 std::span<const mlir::Value* const> captured, bool return_captured,
                                 std::string_view name);
 
+  // Shardings.
+  std::optional<Sharding> read_sharding(std::string_view& text, const Shape& shape) const;
+  void set_sharding(InstrId id, Sharding sharding);
+
   Status translate(ImportScope& scope, const mlir::Op& op);
   Status fail(const mlir::Op& op, std::string_view message) const;
 
@@ -79,6 +84,8 @@ class Importer {
   friend struct ImportTable;
   Status translate_plain(ImportScope& scope, const mlir::Op& op);
   void add_sharding(InstrId id, mlir::AttrRef attr);
+  /// Of an op's results.
+  void add_shardings_per_value(const mlir::Op& op, InstrId id);
   /// A sharding in HLO's own words.
   Status add_text_sharding(const mlir::Op& op, InstrId id, mlir::AttrRef attr);
   Status add_result_shardings(const mlir::Op& function);

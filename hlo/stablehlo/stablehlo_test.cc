@@ -167,6 +167,60 @@ func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
   EXPECT_FALSE(uneven.ok());
 }
 
+TEST(StableHloText, ReadsMeshesWithAttributes) {
+  auto module = import_text(R"(
+sdy.mesh @m = <["x"=2]> {stablehlo.mesh = {axes = [{name = "x", size = 2 : i64}]}}
+func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}) {
+  %0 = sdy.sharding_constraint %x <@m, [{"x"}]> : tensor<4xf32>
+  %1 = stablehlo.add %0, %0 : tensor<4xf32>
+  return %1 : tensor<4xf32>
+})");
+  ASSERT_TRUE(module.ok()) << module.status().to_string();
+  EXPECT_EQ(entry_ops(**module), (std::vector<Op>{Op::PARAMETER, Op::CUSTOM_CALL, Op::ADD}));
+  const Instruction& root = (**module)[(*module)->entry_computation().root];
+  ASSERT_TRUE(root.extras && root.extras->sharding);
+  EXPECT_EQ(root.extras->sharding->to_string(), "{devices=[2]<=[2]}");
+}
+
+TEST(StableHloImport, ReadsShardingsAliasesAndFrontendAttributesOfHlo) {
+  auto module = import_text(R"(
+module @m attributes {mhlo.frontend_attributes = {a = "1"}, mhlo.input_output_alias = [{alias = {kind = "must_alias",
+    parameter_index = array<i64>, parameter_number = 1 : i64}, output_index = array<i64: 0>}]} {
+  func.func @main(%x: tensor<4xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}, %y: tensor<4xf32>)
+      -> (tensor<4xf32> {mhlo.sharding = "{replicated}"}, tensor<4xf32> {mhlo.sharding = "{maximal device=1}"}) {
+    %0 = stablehlo.add %x, %y {mhlo.sharding = "{devices=[2]1,0}"} : tensor<4xf32>
+    return %0, %0 : tensor<4xf32>, tensor<4xf32>
+  }
+})");
+  ASSERT_TRUE(module.ok()) << module.status().to_string();
+  const auto sharding = [&](InstrId id) {
+    const Extras* extras = (**module)[id].extras;
+    return extras && extras->sharding ? extras->sharding->to_string() : "";
+  };
+  const Computation& entry = (*module)->entry_computation();
+  EXPECT_EQ(sharding(entry.parameters[0]), "{devices=[2]<=[2]}");
+  EXPECT_EQ(sharding(entry.order[2]), "{devices=[2]1,0}");
+  EXPECT_EQ(sharding(entry.root), "{{replicated}, {maximal device=1}}");
+  ASSERT_EQ((*module)->header().aliases.size(), 1u);
+  EXPECT_TRUE((*module)->header().aliases[0].must);
+  EXPECT_EQ((*module)->header().aliases[0].parameter, 1);
+  ASSERT_EQ((*module)->header().frontend_attributes.size(), 1u);
+  EXPECT_EQ((*module)->header().frontend_attributes[0].value, "1");
+  EXPECT_FALSE(import_text("func.func @main(%x: tensor<4xf32> {mhlo.sharding = \"{devices=}\"}) -> tensor<4xf32> {\n"
+                           "return %x : tensor<4xf32>\n}")
+                   .ok());
+}
+
+TEST(StableHloText, EndsAnywhere) {
+  const std::string_view text =
+      "func.func @main(%x: tensor<2x3xf32, #stablehlo.bounds<?, 3>>, %y: tensor<*xf32>, %z: tensor<  2xf32>";
+  for (size_t size = text.find("(%"); size < text.size(); ++size) {
+    // The text ends where its memory does, so that a sanitizer sees what is read beyond.
+    const std::vector<char> cut(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(size));
+    EXPECT_FALSE(mlir::read_text({cut.data(), cut.size()}, "cut").ok()) << size;
+  }
+}
+
 TEST(StableHloImport, RefusesRecursion) {
   auto module = import_text(
       "func.func @main() -> tensor<f32> {\n  %0 = call @main() : () -> tensor<f32>\n"

@@ -69,6 +69,7 @@ class TextReader {
   bool read_dense(AttrRef* out);
   bool read_array(AttrRef* out);
   bool read_dense_array(AttrRef* out);
+  bool read_sharding_op(Op* op, size_t result_count, std::vector<TypeRef>* result_types, bool* done);
   bool read_raw(Op* op, std::string_view name, std::string_view prefix, char open, char close, std::string_view suffix);
   bool read_manual_computation(Op* op, std::vector<TypeRef>* result_types);
   AttrRef make_record(std::string_view name, const std::vector<NamedAttr>& fields);

@@ -277,12 +277,14 @@ TEST_F(Sharded, WrittenAndReadIsTheSameProgram) {
 
 TEST_F(Sharded, ArgumentsAndComputationsOfParts) {
   const std::string hlo = as_hlo(*text_);
-  for (const char* part :
-       {"f32[8,4] parameter(0), sharding={devices=[2,1,2]<=[4] last_tile_dim_replicate}",
-        "f32[4,8] parameter(1), sharding={devices=[1,4]<=[2,2]T(1,0)}",
-        R"(frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=2]>}})",
-        R"(f32[4,4] custom-call(%add), custom_call_target="xla.sdy.GlobalToLocalShape")", "f32[4,4] call(%custom-call)",
-        R"(f32[8,8] custom-call(%call), custom_call_target="xla.sdy.LocalToGlobalShape")"})
+  for (const char* part : {"f32[8,4] parameter(0), sharding={devices=[2,1,2]<=[4] last_tile_dim_replicate}",
+                           "f32[4,8] parameter(1), sharding={devices=[1,4]<=[2,2]T(1,0)}",
+                           R"(frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=2]>}})",
+                           R"(f32[4,4] custom-call(%add), custom_call_target="xla.sdy.GlobalToLocalShape")",
+                           "f32[4,4] call(%custom-call.1)",
+                           R"(custom-call(%dot), custom_call_target="Sharding", sharding={devices=[2,2]<=[4]})",
+                           "add(%custom-call, %custom-call), sharding={devices=[2,1,2]<=[4] last_tile_dim_replicate}",
+                           R"(f32[8,8] custom-call(%call), custom_call_target="xla.sdy.LocalToGlobalShape")"})
     EXPECT_NE(hlo.find(part), std::string::npos) << part << " in\n" << hlo;
 }
 
