@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <thread>
 
@@ -311,27 +312,60 @@ TEST_F(Runtime, BadProgramsAreRefused) {
   }
 }
 
-TEST_F(Runtime, ManyThreadsCompileAndRun) {
-  const ClientPtr client = open(test_backend("narrow"));
+// Eight threads compile programs that they share and programs of their own, run them, now and then in the background, on
+// an argument that all read, and carry executables through bytes.
+class Threads : public Runtime, public ::testing::WithParamInterface<const char*> {
+ protected:
+  static void work(collet_client* client, int number, collet_buffer* shared, std::atomic<int>& right) {
+    Session s;
+    for (int i = 0; i < 10; ++i) {
+      const bool loop = (number + i) % 2;
+      std::string text = loop ? kLoop : kAddMultiply;
+      // A name of its own: the same program to the caches, but read and compiled apart.
+      text.replace(0, 10, "HloModule own" + std::to_string(number) + "_" + std::to_string(i % 3) + "_");
+      const ModulePtr module = s.read(text);
+      collet_compile_request request{};
+      request.no_cache = i % 4 == 0;
+      ExecutablePtr e = s.compile(client, module.get(), request);
+      if (!e) continue;
+      if (i % 5 == 4) e = again(client, e.get());
+      const BufferPtr mine = s.upload<float>(client, COLLET_TYPE_F32, {4}, {1, 2, 3, 4});
+      collet_buffer *in[] = {mine.get(), shared}, *out[2] = {};
+      collet_execute_options options{};
+      options.struct_size = sizeof options;
+      options.synchronous = i % 2;
+      if (!e || collet_execute(e.get(), &options, in, out, nullptr) != COLLET_OK) continue;
+      const BufferPtr first(out[0]), second(out[1]);
+      if (s.download<float>(first)[0] == (loop ? 51 : -22)) ++right;
+    }
+  }
+
+  static ExecutablePtr again(collet_client* client, collet_executable* e) {
+    collet_blob* blob = nullptr;
+    if (collet_executable_serialize(e, &blob, nullptr) != COLLET_OK) return nullptr;
+    const BlobPtr owner(blob);
+    collet_executable* out = nullptr;
+    collet_executable_load(client, collet_blob_data(blob), collet_blob_size(blob), nullptr, &out, nullptr);
+    return ExecutablePtr(out);
+  }
+};
+
+TEST_P(Threads, CompileAndRunAtOnce) {
+  const std::string name = GetParam();
+  const bool plain = name == "interpreter" || name == "cpu";
+  const ClientPtr client = open(plain ? name : test_backend(name));
+  if (!client && name == "cpu") GTEST_SKIP() << "cpu was not built";
   ASSERT_TRUE(client) << failure.message;
+  const BufferPtr shared = upload<float>(client.get(), COLLET_TYPE_F32, {4}, {10, 20, 30, 40});
   std::vector<std::thread> threads;
   std::atomic<int> right{0};
-  for (int t = 0; t < 8; ++t)
-    threads.emplace_back([&, t] {
-      Session s;
-      for (int i = 0; i < 10; ++i) {
-        const ExecutablePtr e = s.compile(client.get(), (t + i) % 2 ? kLoop : kAddMultiply);
-        if (!e) continue;
-        std::vector<BufferPtr> in;
-        in.push_back(s.upload<float>(client.get(), COLLET_TYPE_F32, {4}, {1, 2, 3, 4}));
-        in.push_back(s.upload<float>(client.get(), COLLET_TYPE_F32, {4}, {10, 20, 30, 40}));
-        auto out = s.run(e.get(), in);
-        if (!out.empty() && s.download<float>(out[0])[0] == ((t + i) % 2 ? 51 : -22)) ++right;
-      }
-    });
+  for (int t = 0; t < 8; ++t) threads.emplace_back([&, t] { work(client.get(), t, shared.get(), right); });
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(right.load(), 80);
 }
+
+INSTANTIATE_TEST_SUITE_P(Backends, Threads, ::testing::Values("interpreter", "cpu", "narrow", "remote"),
+                         [](const auto& backend) { return std::string(backend.param); });
 
 }  // namespace
 }  // namespace collet::testing
