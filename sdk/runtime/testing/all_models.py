@@ -34,13 +34,15 @@ def known_reason(case, backend):
 
 
 def run(args, corpus):
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [args.collet, "conform", "--backend", args.backend, "--corpus", corpus, "--jobs",
-                   str(min(os.cpu_count() or 1, 4)), "--json", file.name]
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report.json")
+        command = [args.collet, "conform", "--backend", args.backend, "--corpus", corpus, "--timeout", "600", "--jobs",
+                   str(min(os.cpu_count() or 1, 4)), "--json", report]
         for option in args.option:
             command += ["--option", option]
         subprocess.run(command, check=False)
-        return json.load(file)["cases"]
+        with open(report, encoding="utf-8") as file:
+            return json.load(file)["cases"]
 
 
 def main():
