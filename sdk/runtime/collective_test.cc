@@ -368,6 +368,12 @@ class CollectiveFailure : public ::testing::Test, public Session {
     for (uint32_t p = 0; p < kDevices; ++p) in.push_back(upload(client, {COLLET_TYPE_S32, 1, dims}, x.data(), p));
     return in;
   }
+  // The call itself fails, however long it takes.
+  static collet_execute_options at_once() {
+    collet_execute_options options{};
+    options.synchronous = 1;
+    return options;
+  }
 };
 
 TEST_F(CollectiveFailure, SomebodyNeverComes) {
@@ -377,7 +383,7 @@ TEST_F(CollectiveFailure, SomebodyNeverComes) {
       compile(client.get(),
               with_partitions(branches("num_partitions=8", "{{0,1,2,3,4,5,6,7}}", "{{0,1},{2,3},{4,7},{6,5}}"), 8));
   ASSERT_TRUE(e) << failure.message;
-  EXPECT_TRUE(run(e.get(), arguments(client.get())).empty());
+  EXPECT_TRUE(run(e.get(), arguments(client.get()), at_once()).empty());
   EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION);
   EXPECT_THAT(failure.message, ::testing::HasSubstr("participant 0 waits for participant 4"));
   EXPECT_THAT(failure.message, ::testing::HasSubstr("all-reduce"));
@@ -398,7 +404,7 @@ TEST_F(CollectiveFailure, OneFailsAndAllEnd) {
     control.counted = 8;  // executes
     control.calls = 0;
     control.fail_at = n;
-    EXPECT_TRUE(run(e.get(), arguments(client.get())).empty());
+    EXPECT_TRUE(run(e.get(), arguments(client.get()), at_once()).empty());
     EXPECT_THAT(failure.message, ::testing::HasSubstr("participant " + std::to_string(n % 8) + ": "));
     EXPECT_THAT(failure.message, ::testing::HasSubstr("injected: execute failed"));
     control.fail_at = -1;
