@@ -14,6 +14,7 @@
 #include "conformance/runner/session.h"
 #include "hlo/base/json.h"
 #include "sdk/tool/backend_choice.h"
+#include "sdk/tool/crash.h"
 #include "sdk/tool/elided.h"
 #include "sdk/tool/files.h"
 #include "sdk/tool/inputs.h"
@@ -145,6 +146,8 @@ Expected<Outcome> execute(const Options& options) {
   COLLET_ASSIGN(const std::unique_ptr<Session> session, Session::open(options.backend));
   COLLET_ASSIGN(const collet_client_info info, session->info());
   outcome.backend = info.backend;
+  const std::string blame = fmt::format("running '{}' on {} ({})", options.file, info.backend, info.backend_path);
+  blame_crashes_on(blame);
   const ProgramOptions how = program_options(options);
   COLLET_ASSIGN(const Program program, session->compile(text, how));
   COLLET_ASSIGN(outcome.facts, program.facts());
@@ -153,6 +156,7 @@ Expected<Outcome> execute(const Options& options) {
   }
   COLLET_ASSIGN(const std::vector<Literal> inputs, make_inputs(options.inputs, options.file, program.arguments()));
   COLLET_TRY(run_repeatedly(program, inputs, options.repeat, outcome));
+  blame_crashes_on("");
   if (!options.compare.empty()) COLLET_TRY(compare_with(options, text, inputs, outcome));
   return outcome;
 }
