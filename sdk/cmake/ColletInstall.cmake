@@ -29,6 +29,7 @@ foreach(template IN LISTS templates)
 endforeach()
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/share/collet")
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/templates" "${PROJECT_BINARY_DIR}/share/collet/templates" SYMBOLIC)
+file(CREATE_LINK "${PROJECT_SOURCE_DIR}/sdk/pjrt/python" "${PROJECT_BINARY_DIR}/share/collet/python" SYMBOLIC)
 
 install(EXPORT ColletTargets NAMESPACE collet:: DESTINATION "${config_dir}")
 configure_package_config_file(sdk/cmake/ColletConfig.cmake.in "${PROJECT_BINARY_DIR}/ColletConfig.cmake"

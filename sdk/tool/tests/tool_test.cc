@@ -185,10 +185,10 @@ TEST(Run, FillsConstantsThatTheTextLeavesOut) {
 
 TEST(Run, SaysOnWhatItCrashed) {
   const std::string lib = build_dir() + "/lib/collet/";
-  const Ran ran =
-      collet("run sdk/tool/tests/data/add.hlo --backend " + lib +
-             "test_backends/libcollet_backend_mutant.so --option mutant=crash --option op=add --option backend=" + lib +
-             "backends/libcollet_backend_interpreter.so");
+  const Ran ran = collet("run sdk/tool/tests/data/add.hlo --backend " + lib +
+                         "test_backends/libcollet_backend_mutant.so --no-fallback --option mutant=crash --option "
+                         "op=add --option backend=" +
+                         lib + "backends/libcollet_backend_interpreter.so");
   EXPECT_GE(ran.code, 128) << ran.out << ran.err;
   EXPECT_TRUE(contains(ran.err, " while running 'sdk/tool/tests/data/add.hlo' on ")) << ran.err;
   EXPECT_TRUE(contains(ran.err, "libcollet_backend_mutant.so")) << ran.err;
