@@ -22,10 +22,15 @@ struct Options {
   bool list = false;
 };
 
+// Two figures that say something, also of what is far below 1.
+std::string figure(double number) {
+  return number < 0.1 ? fmt::format("{:.2g}", number) : fmt::format("{:.2f}", number);
+}
+
 // How many times faster the first is; "-" where one did not run.
 std::string ratio(const bench::Timing& fast, const bench::Timing& slow) {
   if (fast.median_ns == 0 || slow.median_ns == 0) return "-";
-  return fmt::format("{:.2f}x", slow.median_ns / fast.median_ns);
+  return figure(slow.median_ns / fast.median_ns) + "x";
 }
 
 std::string spread(const bench::Timing& timing) {
@@ -44,7 +49,7 @@ void print_row(const bench::Result& result, bool against) {
     fmt::print("{:<20} did not run: {}\n", result.which->name, timing.error);
     return;
   }
-  fmt::print("{:<20} {:>8.2f} {:>8}", result.which->name, result.limit_ns / timing.median_ns,
+  fmt::print("{:<20} {:>8} {:>8}", result.which->name, figure(result.limit_ns / timing.median_ns),
              result.compute_bound ? "flops" : "memory");
   if (against) fmt::print(" {:>15}", ratio(timing, result.other));
   fmt::print(" {:>10} {:>7} {:>9} {:>7}{}\n", ratio(timing, result.unfused), timing.kernels, where(timing),
