@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 
 def run(command, expected=0, **rest):
@@ -56,10 +57,34 @@ def check_project(args, work):
     print(f"{found['device_ops']} ops of the step on the device, {found['fallback_ops']} on the fallback")
     if found["device_ops"] == 0:
         sys.exit("nothing ran on the device")
+    check_wheel(args, build, library)
     before = files_of(out)
     run([args.collet, "new", "my_chip2", "--out", out], expected=3)
     if files_of(out) != before:
         sys.exit("a second `collet new` changed the project")
+
+
+def check_wheel(args, build, library):
+    """A wheel of the vendor's own name, where Collet was built with its PJRT plugin; the interpreter is the fallback in it,
+    for the cpu backend of a build for developers needs the system's LLVM."""
+    if not os.path.exists(os.path.join(args.build, "lib", "libcollet_pjrt.so")):
+        print("no PJRT plugin in this build: no wheel")
+        return
+    run(["cmake", build, "-DMY_CHIP2_WHEEL_FALLBACK=interpreter"])
+    run(["cmake", "--build", build, "--target", "wheel"])
+    wheels = [name for name in os.listdir(build) if name.endswith(".whl")]
+    if len(wheels) != 1 or not wheels[0].startswith("my_chip2_jax-0.1.0-"):
+        sys.exit(f"wheels: {wheels}")
+    with zipfile.ZipFile(os.path.join(build, wheels[0])) as archive:
+        for part in ("__init__.py", "lib/libcollet_pjrt.so", "lib/libcollet.so.0",
+                     f"lib/collet/backends/{os.path.basename(library)}",
+                     "lib/collet/backends/libcollet_backend_interpreter.so"):
+            if f"jax_plugins/my_chip2/{part}" not in archive.namelist():
+                sys.exit(f"{part} is not in the wheel: {archive.namelist()}")
+        entry = archive.read("my_chip2_jax-0.1.0.dist-info/entry_points.txt").decode()
+    if "my_chip2 = jax_plugins.my_chip2" not in entry:
+        sys.exit(entry)
+    print(f"packed {wheels[0]}")
 
 
 def check_refusals(args, work):
