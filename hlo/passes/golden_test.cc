@@ -35,6 +35,8 @@ std::string printed(const Module& module) {
 Expected<std::string> apply(const testing::GoldenCase& golden) {
   COLLET_ASSIGN(auto module, parse_module(golden.input, golden.path));
   PassContext context;
+  context.replica_count = module->header().replica_count;
+  context.partition_count = module->header().num_partitions;
   if (golden.directives.contains("claim")) context.claim = claim_core;
   PassObserver observer;
   observer.verify = [](const Module& m) { return verify_module(m); };

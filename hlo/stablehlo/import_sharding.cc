@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
-#include <numeric>
 #include <optional>
 
+#include "hlo/ir/shardy.h"
 #include "hlo/stablehlo/importer.h"
 #include "hlo/text/parser.h"
 
@@ -11,193 +10,6 @@
 
 namespace collet::hlo {
 namespace {
-
-struct Mesh {
-  std::vector<std::pair<std::string_view, int64_t>> axes;
-  std::vector<int64_t> device_ids;
-};
-
-/// Reads the text of the attributes.
-class Reader {
- public:
-  explicit Reader(std::string_view text) : text_(text) {}
-
-  bool accept(std::string_view word) {
-    while (text_.starts_with(' ') || text_.starts_with('\n')) text_.remove_prefix(1);
-    if (!text_.starts_with(word)) return false;
-    text_.remove_prefix(word.size());
-    return true;
-  }
-  bool string(std::string_view* out) {
-    if (!accept("\"")) return false;
-    const size_t end = text_.find('"');
-    if (end == std::string_view::npos) return false;
-    *out = text_.substr(0, end);
-    text_.remove_prefix(end + 1);
-    return true;
-  }
-  bool integer(int64_t* out) {
-    accept("");
-    const auto [end, bad] = std::from_chars(text_.data(), text_.data() + text_.size(), *out);
-    if (bad != std::errc()) return false;
-    text_.remove_prefix(static_cast<size_t>(end - text_.data()));
-    return true;
-  }
-  std::string_view rest() const { return text_; }
-  /// A symbol behind its @.
-  std::string_view symbol() {
-    std::string_view quoted;
-    if (string(&quoted)) return quoted;
-    const size_t end = std::min(text_.find_first_of(", >"), text_.size());
-    const std::string_view out = text_.substr(0, end);
-    text_.remove_prefix(end);
-    return out;
-  }
-
- private:
-  std::string_view text_;
-};
-
-// Of all devices of a mesh: more are not laid out here.
-constexpr int64_t kMostDevices = int64_t{1} << 20;
-
-bool read_mesh(std::string_view text, Mesh* out) {
-  Reader r(text);
-  r.accept("#sdy.");
-  r.accept("mesh");
-  if (!r.accept("<") || !r.accept("[")) return false;
-  int64_t devices = 1;
-  while (!r.accept("]")) {
-    std::string_view name;
-    int64_t size = 0;
-    if (!r.string(&name) || !r.accept("=") || !r.integer(&size) || size < 1 || size > kMostDevices / devices)
-      return false;
-    devices *= size;
-    out->axes.emplace_back(name, size);
-    r.accept(",");
-  }
-  if (r.accept(",")) {
-    if (!r.accept("device_ids") || !r.accept("=") || !r.accept("[")) return false;
-    while (!r.accept("]")) {
-      int64_t id = 0;
-      if (!r.integer(&id)) return false;
-      out->device_ids.push_back(id);
-      r.accept(",");
-    }
-    if (static_cast<int64_t>(out->device_ids.size()) != devices) return false;
-  }
-  return r.accept(">");
-}
-
-/// The axes that each dimension is split by. False also where a part of an axis splits it, or sums are left open.
-bool read_dimensions(Reader& r, const Mesh& mesh, std::vector<std::vector<size_t>>* out) {
-  std::vector<bool> used(mesh.axes.size());
-  if (!r.accept(",") || !r.accept("[")) return false;
-  while (!r.accept("]")) {
-    std::vector<size_t> axes;
-    if (!r.accept("{")) return false;
-    while (!r.accept("}")) {
-      std::string_view name;
-      if (r.string(&name)) {
-        const auto it =
-            std::find_if(mesh.axes.begin(), mesh.axes.end(), [&](const auto& axis) { return axis.first == name; });
-        const auto index = static_cast<size_t>(it - mesh.axes.begin());
-        if (it == mesh.axes.end() || used[index]) return false;
-        used[index] = true;
-        axes.push_back(index);
-      } else if (!r.accept("?")) {
-        return false;
-      }
-      r.accept(",");
-    }
-    int64_t priority = 0;
-    if (r.accept("p") && !r.integer(&priority)) return false;
-    out->push_back(std::move(axes));
-    r.accept(",");
-  }
-  if (r.accept(", replicated={"))
-    for (std::string_view name; r.string(&name);) r.accept(",");
-  r.accept("}");
-  return r.accept(">");
-}
-
-/// Dimensions of one element dropped, those that stay neighbours joined: the shortest form.
-void shorten(std::vector<int64_t>& dims, std::vector<int64_t>& permutation) {
-  std::vector<int64_t> joined;  // the runs, in the permutation's order, by their first dimension
-  std::vector<std::pair<int64_t, int64_t>> runs;
-  int64_t previous = -2;
-  const auto next_real = [&](int64_t d) {
-    for (++d; d < static_cast<int64_t>(dims.size()) && dims[static_cast<size_t>(d)] == 1;) ++d;
-    return d;
-  };
-  for (int64_t d : permutation) {
-    if (dims[static_cast<size_t>(d)] == 1) continue;
-    if (previous >= 0 && next_real(previous) == d)
-      runs.back().second *= dims[static_cast<size_t>(d)];
-    else
-      runs.emplace_back(d, dims[static_cast<size_t>(d)]);
-    previous = d;
-  }
-  std::vector<size_t> order(runs.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return runs[a].first < runs[b].first; });
-  dims.clear();
-  permutation.assign(runs.size(), 0);
-  for (size_t i = 0; i < order.size(); ++i) {
-    dims.push_back(runs[order[i]].second);
-    permutation[order[i]] = static_cast<int64_t>(i);
-  }
-}
-
-Sharding to_sharding(const Mesh& mesh, const std::vector<std::vector<size_t>>& dimensions) {
-  Sharding out;
-  if (mesh.axes.empty() && mesh.device_ids.size() == 1) {
-    out.kind = Sharding::Kind::Maximal;
-    out.device = mesh.device_ids[0];
-    return out;
-  }
-  std::vector<bool> used(mesh.axes.size());
-  std::vector<int64_t> sizes, permutation;
-  for (const auto& [name, size] : mesh.axes) sizes.push_back(size);
-  int64_t tiles = 1, devices = 1;
-  for (int64_t size : sizes) devices *= size;
-  for (const std::vector<size_t>& axes : dimensions) {
-    int64_t split = 1;
-    for (size_t axis : axes) {
-      split *= sizes[axis];
-      used[axis] = true;
-      permutation.push_back(static_cast<int64_t>(axis));
-    }
-    tiles *= split;
-    out.tile_dims.push_back(split);
-  }
-  if (tiles == 1) return Sharding();
-  for (size_t axis = 0; axis < sizes.size(); ++axis)
-    if (!used[axis]) permutation.push_back(static_cast<int64_t>(axis));
-  out.kind = Sharding::Kind::Tiled;
-  out.last_tile_dim_replicate = tiles < devices;
-  if (tiles < devices) out.tile_dims.push_back(devices / tiles);
-  if (mesh.device_ids.empty()) {
-    out.iota = true;
-    shorten(sizes, permutation);
-    out.reshape = std::move(sizes);
-    out.permutation = std::move(permutation);
-    return out;
-  }
-  // Each place of the transposed grid, by its place in the mesh.
-  std::vector<int64_t> index(sizes.size());
-  for (int64_t n = 0; n < devices; ++n) {
-    int64_t rest = n, place = 0;
-    for (size_t i = permutation.size(); i-- > 0;) {
-      const auto axis = static_cast<size_t>(permutation[i]);
-      index[axis] = rest % sizes[axis];
-      rest /= sizes[axis];
-    }
-    for (size_t axis = 0; axis < sizes.size(); ++axis) place = place * sizes[axis] + index[axis];
-    out.devices.push_back(mesh.device_ids[static_cast<size_t>(place)]);
-  }
-  return out;
-}
 
 FrontendAttribute named_text(Importer& m, const mlir::Op& op, std::string_view field) {
   const mlir::AttrRef a = op.attr(field);
@@ -259,43 +71,47 @@ Status manual_computation(Importer& m, ImportScope& scope, const mlir::Op& op) {
                   reshaping_call(m, scope, op, "xla.sdy.LocalToGlobalShape", "out_shardings", shape, returned));
 }
 
-/// One operand in, the same out: a mark for the partitioner where HLO has a word for it.
+/// A value that is to lie on the devices in a certain way; where nobody partitions, it is just that value.
+InstrId constrained(Importer& m, ImportScope& scope, InstrId value, mlir::AttrRef sharding) {
+  auto* attrs = m.module().make<CustomCallAttrs>();
+  attrs->target = m.module().arena().string("Sharding");
+  const InstrId id = m.emit(scope, Op::CUSTOM_CALL, m.shape_of(value), {value}, attrs);
+  m.add_sharding(id, sharding);
+  return id;
+}
+
 Status sharding_constraint(Importer& m, ImportScope& scope, const mlir::Op& op) {
-  COLLET_ASSIGN(InstrId id, m.value(scope, op, 0));
-  constexpr std::string_view kPrefix = "#sdy.sharding<";
-  const mlir::AttrRef attr = op.attr("sharding");
-  if (attr && attr->kind == mlir::Attr::Kind::Raw && attr->text.starts_with(kPrefix)) {
-    std::string_view text = attr->text.substr(kPrefix.size());
-    const Shape shape = m.shape_of(id);
-    if (auto sharding = m.read_sharding(text, shape)) {
-      auto* attrs = m.module().make<CustomCallAttrs>();
-      attrs->target = "Sharding";
-      id = m.emit(scope, Op::CUSTOM_CALL, shape, {id}, attrs);
-      m.set_sharding(id, std::move(*sharding));
-    }
-  }
-  return m.define(scope, op, id);
+  COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
+  if (operands.size() != 1) return m.fail(op, "takes one operand");
+  return m.define(scope, op, constrained(m, scope, operands[0], op.attr("sharding")));
 }
 
 }  // namespace
 
-/// "@mesh, [...]>" as HLO's; nullopt where HLO has no word for it, or it does not fit the shape.
-std::optional<Sharding> Importer::read_sharding(std::string_view& text, const Shape& shape) const {
-  Reader r(text);
-  Mesh mesh;
-  std::vector<std::vector<size_t>> dimensions;
-  bool known = false;
-  if (r.accept("@")) {
-    const std::string_view name = r.symbol();
+/// As HLO's; nullopt where HLO has no word for it, or it does not fit the shape.
+std::optional<Sharding> Importer::read_sharding(const NamedSharding& named, const Shape& shape) const {
+  std::optional<NamedMesh> mesh = named.inline_mesh;
+  if (!mesh)
     for (const mlir::Op* op : program_.module->body()->ops)
-      if (op->name == "sdy.mesh" && this->text(*op, "sym_name") == name && op->attr("mesh"))
-        known = read_mesh(op->attr("mesh")->text, &mesh);
+      if (op->name == "sdy.mesh" && text(*op, "sym_name") == named.mesh && op->attr("mesh"))
+        mesh = parse_mesh(op->attr("mesh")->text);
+  if (!mesh || !named.unreduced.empty()) return std::nullopt;
+  const auto dimensions = resolve_axes(named, *mesh);
+  if (!dimensions) return std::nullopt;
+  const bool maximal = mesh->axes.empty() && dimensions->empty();
+  if (!maximal && shape.is_array() && static_cast<int>(dimensions->size()) != shape.rank()) return std::nullopt;
+  return to_hlo_sharding(*mesh, *dimensions);
+}
+
+void Importer::constrain_results(ImportScope& scope, const mlir::Op& function, std::vector<InstrId>& results) {
+  const mlir::AttrRef list = function.attr("res_attrs");
+  if (!list || list->kind != mlir::Attr::Kind::Array) return;
+  for (size_t i = 0; i < std::min(list->items.size(), results.size()); ++i) {
+    if (!list->items[i]) continue;
+    for (const mlir::NamedAttr& a : list->items[i]->fields)
+      if (a.name == "sdy.sharding" && shape_of(results[i]).is_array())
+        results[i] = constrained(*this, scope, results[i], a.value);
   }
-  if (!known || !read_dimensions(r, mesh, &dimensions)) return std::nullopt;
-  text = r.rest();
-  const bool maximal = mesh.axes.empty() && dimensions.empty();
-  if (!maximal && shape.is_array() && static_cast<int>(dimensions.size()) != shape.rank()) return std::nullopt;
-  return to_sharding(mesh, dimensions);
 }
 
 void Importer::set_sharding(InstrId id, Sharding sharding) {
@@ -305,33 +121,29 @@ void Importer::set_sharding(InstrId id, Sharding sharding) {
 }
 
 void Importer::add_sharding(InstrId id, mlir::AttrRef attr) {
-  constexpr std::string_view kPrefix = "#sdy.sharding<";
-  if (!attr || attr->kind != mlir::Attr::Kind::Raw || !attr->text.starts_with(kPrefix)) return;
+  if (!attr || attr->kind != mlir::Attr::Kind::Raw || !attr->text.starts_with("#sdy.sharding<")) return;
   Arena& arena = module_.arena();
   Extras extras = module_[id].extras ? *module_[id].extras : Extras();
   std::vector<FrontendAttribute> all(extras.frontend_attributes.begin(), extras.frontend_attributes.end());
   all.push_back({"xla.sdy.sharding", arena.string(attr->text), false});
   extras.frontend_attributes = arena.list(all);
   module_[id].extras = arena.make<Extras>(extras);
-  std::string_view text = attr->text.substr(kPrefix.size());
   // What HLO has no word for stays in the text alone.
-  if (auto sharding = read_sharding(text, shape_of(id))) set_sharding(id, std::move(*sharding));
+  if (const auto named = parse_named_sharding(attr->text))
+    if (auto sharding = read_sharding(*named, shape_of(id))) set_sharding(id, std::move(*sharding));
 }
 
 void Importer::add_shardings_per_value(const mlir::Op& op, InstrId id) {
-  constexpr std::string_view kPrefix = "#sdy.sharding_per_value<";
   const mlir::AttrRef attr = op.attr("sdy.sharding");
-  if (!attr || attr->kind != mlir::Attr::Kind::Raw || !attr->text.starts_with(kPrefix) || op.results.empty()) return;
-  std::string_view text = attr->text.substr(kPrefix.size());
+  if (!attr || attr->kind != mlir::Attr::Kind::Raw || op.results.empty()) return;
+  const auto list = parse_sharding_list(attr->text);
+  if (!list || list->size() != op.results.size()) return;
   Sharding all;
   all.kind = Sharding::Kind::Tuple;
-  for (const mlir::Value* result : op.results) {
-    text.remove_prefix(std::min(text.find('<'), text.size()));
-    if (text.empty()) return;
-    text.remove_prefix(1);
-    const auto one = shape(result->type);
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    const auto one = shape(op.results[i]->type);
     if (!one.ok()) return;
-    auto sharding = read_sharding(text, *one);
+    auto sharding = read_sharding((*list)[i], *one);
     if (!sharding) return;
     all.elements.push_back(std::move(*sharding));
   }
@@ -370,8 +182,8 @@ Status Importer::add_result_shardings(const mlir::Op& function) {
           return fail(function, "mhlo.sharding is no sharding of HLO's: " + std::string(field.value->text));
         one = std::move(*parsed);
       } else if (field.name == "sdy.sharding" && field.value->text.starts_with("#sdy.sharding<")) {
-        std::string_view text = field.value->text.substr(field.value->text.find('<') + 1);
-        if (!one) one = read_sharding(text, result);
+        const auto named = parse_named_sharding(field.value->text);
+        if (!one && named) one = read_sharding(*named, result);
       }
     }
     if (!one) return {};

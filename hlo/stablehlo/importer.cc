@@ -268,6 +268,7 @@ Expected<CompId> Importer::function(std::string_view name, const mlir::Op& calle
   }
   std::vector<InstrId> returned;
   COLLET_TRY(translate_block(scope, *block, &returned));
+  constrain_results(scope, *it->second, returned);
   make_root(scope, returned, false);
   module_.computations().push_back(scope.computation);
   importing_.pop_back();

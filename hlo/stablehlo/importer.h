@@ -10,6 +10,7 @@
 
 #include "hlo/base/status.h"
 #include "hlo/ir/module.h"
+#include "hlo/ir/shardy.h"
 #include "hlo/ops/rules.h"
 #include "hlo/stablehlo/mlir.h"
 
@@ -74,8 +75,10 @@ class Importer {
                                 std::string_view name);
 
   // Shardings.
-  std::optional<Sharding> read_sharding(std::string_view& text, const Shape& shape) const;
+  std::optional<Sharding> read_sharding(const NamedSharding& named, const Shape& shape) const;
   void set_sharding(InstrId id, Sharding sharding);
+  /// Keeps Shardy's text with an instruction, and HLO's form of it where there is one.
+  void add_sharding(InstrId id, mlir::AttrRef attr);
 
   Status translate(ImportScope& scope, const mlir::Op& op);
   Status fail(const mlir::Op& op, std::string_view message) const;
@@ -83,13 +86,14 @@ class Importer {
  private:
   friend struct ImportTable;
   Status translate_plain(ImportScope& scope, const mlir::Op& op);
-  void add_sharding(InstrId id, mlir::AttrRef attr);
   /// Of an op's results.
   void add_shardings_per_value(const mlir::Op& op, InstrId id);
   /// A sharding in HLO's own words.
   Status add_text_sharding(const mlir::Op& op, InstrId id, mlir::AttrRef attr);
   Status add_result_shardings(const mlir::Op& function);
   Status read_aliases(const mlir::Op& root);
+  /// Puts markers behind results whose shardings the function states.
+  void constrain_results(ImportScope& scope, const mlir::Op& function, std::vector<InstrId>& results);
   void read_meshes();
   void add_frontend_attributes(InstrId id, mlir::AttrRef dictionary);
   Status translate_block(ImportScope& scope, const mlir::Block& block, std::vector<InstrId>* returned);

@@ -65,6 +65,7 @@ struct Draw {
   uint64_t state;
   int names = 0;
   std::string computations;  ///< callees, printed before the entry
+  std::vector<int64_t> dimensions;
 
   uint64_t next() { return mix(state += 0x9e3779b97f4a7c15ull); }
   int64_t below(int64_t n) { return static_cast<int64_t>(next() % static_cast<uint64_t>(n)); }
@@ -76,9 +77,8 @@ struct Draw {
     return values[static_cast<size_t>(below(static_cast<int64_t>(values.size())))];
   }
   Sizes sizes() {
-    static const std::vector<int64_t> kSizes = {1, 2, 3, 4, 5, 7};
     Sizes dims(static_cast<size_t>(below(4)));
-    for (int64_t& d : dims) d = one_in(20) ? 0 : of(kSizes);
+    for (int64_t& d : dims) d = one_in(20) ? 0 : of(dimensions);
     return dims;
   }
 };
@@ -740,7 +740,7 @@ void Writer::grow(int steps) {
 }  // namespace
 
 std::string random_module(uint64_t seed, const RandomModule& options) {
-  Draw draw{mix(seed), 0, {}};
+  Draw draw{mix(seed), 0, {}, options.sizes};
   Writer entry(draw, options.control_flow);
   const int64_t parameters = draw.between(1, 4);
   for (int64_t i = 0; i < parameters; ++i)

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 /// \file
 /// Programs by chance, for tests that compare one way of running with another.
@@ -14,6 +15,8 @@ struct RandomModule {
   int steps = 24;
   /// Loops, conditionals, calls, fusions.
   bool control_flow = true;
+  /// Of dimensions.
+  std::vector<int64_t> sizes = {1, 2, 3, 4, 5, 7};
 };
 
 /// HLO text of a valid module that follows from `seed`: ops of most families over types of every kind, among the shapes

@@ -9,6 +9,7 @@
 #include "sdk/pjrt/executable.h"
 #include "sdk/pjrt/host_functions.h"
 #include "sdk/pjrt/layouts.h"
+#include "sdk/pjrt/shardings.h"
 #include "sdk/pjrt/wire.h"
 
 namespace collet::pjrt {
@@ -95,11 +96,29 @@ PJRT_NamedValue cost(const char* name, double value) {
   return out;
 }
 
+// How arguments and results are spread, where the program was partitioned.
+void describe_shardings(Compiled& c, const collet_executable_facts& facts) {
+  if (!facts.argument_count && !facts.result_count) return;
+  for (uint32_t i = 0; i < facts.argument_count + facts.result_count; ++i) {
+    const bool result = i >= facts.argument_count;
+    const char* text = result ? collet_executable_result_sharding(c.handle, i - facts.argument_count)
+                              : collet_executable_argument_sharding(c.handle, i);
+    if (!text) return c.shardings.clear();
+    c.shardings.push_back(write_op_sharding(text));
+  }
+  for (uint32_t i = 0; i < c.shardings.size(); ++i) {
+    const bool result = i >= facts.argument_count;
+    (result ? c.output_shardings : c.parameter_shardings).push_back(c.shardings[i].data());
+    (result ? c.output_sharding_sizes : c.parameter_sharding_sizes).push_back(c.shardings[i].size());
+  }
+}
+
 PJRT_Error* describe(Compiled& c) {
   collet_executable_facts facts{};
   facts.struct_size = sizeof facts;
   COLLET_PJRT_TRY(collet_executable_facts_get(c.handle, &facts, &failure));
   c.arguments = facts.argument_count;
+  describe_shardings(c, facts);
   for (const uint32_t d : c.options.assignment) c.devices.push_back(c.client->devices[d]);
   const std::string& kind = c.devices[0]->default_memory->kind;
   for (uint32_t i = 0; i < facts.result_count; ++i) {
@@ -147,9 +166,6 @@ PJRT_Error* compile(PJRT_Client& client, std::string_view format, std::string_vi
   c->format = format;
   COLLET_PJRT_CHECK(read_compile_options(options, c->options));
   COLLET_PJRT_CHECK(assign(client, c->options));
-  if (c->options.partitions > 1)
-    return unimplemented("a program of " + std::to_string(c->options.partitions) +
-                         " partitions needs a partitioner, which is not there yet");
   Module module;
   COLLET_PJRT_CHECK(read(format, code, module));
   collet_compile_request request{};
@@ -158,6 +174,7 @@ PJRT_Error* compile(PJRT_Client& client, std::string_view format, std::string_vi
   request.partition_count = c->options.partitions;
   request.assignment_count = static_cast<uint32_t>(c->options.assignment.size());
   request.assignment = c->options.assignment.data();
+  request.partition = c->options.partition;
   const HostFunctions functions = host_functions();
   request.host_functions = functions.list.data();
   request.host_function_count = static_cast<uint32_t>(functions.list.size());

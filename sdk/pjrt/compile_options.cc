@@ -11,7 +11,7 @@ constexpr uint64_t kMostParticipants = 4096;
 
 // The messages' fields that are read, by number.
 enum { kBuildOptions = 3, kPortable = 4, kOverrides = 7 };
-enum { kDeviceOrdinal = 1, kNumReplicas = 4, kNumPartitions = 5, kDeviceAssignment = 9 };
+enum { kDeviceOrdinal = 1, kNumReplicas = 4, kNumPartitions = 5, kUseSpmd = 6, kDeviceAssignment = 9 };
 enum { kReplicaCount = 1, kComputationCount = 2, kComputationDevices = 3 };
 
 PJRT_Error* malformed() {
@@ -65,6 +65,9 @@ PJRT_Error* read_build_options(std::string_view bytes, CompileOptions& out) {
         break;
       case kNumPartitions:
         out.partitions = static_cast<uint32_t>(reader.number());
+        break;
+      case kUseSpmd:
+        out.partition = reader.number() != 0;
         break;
       case kDeviceAssignment:
         COLLET_PJRT_CHECK(read_assignment(reader.bytes(), out));

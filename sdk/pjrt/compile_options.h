@@ -15,6 +15,7 @@ struct CompileOptions {
   uint32_t replicas = 1;
   uint32_t partitions = 1;
   std::vector<uint32_t> assignment;  ///< device of replica * partitions + partition; empty: not said
+  bool partition = false;            ///< the program is written for whole arrays, to be partitioned
   bool portable = false;             ///< compiled for no device in particular
   int64_t device_ordinal = -1;
 };

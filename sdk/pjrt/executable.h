@@ -39,6 +39,9 @@ struct Compiled {
   std::vector<size_t> parameter_kind_sizes;
   std::vector<PJRT_Layouts_MemoryLayout*> output_layouts;
   std::vector<PJRT_Layouts_MemoryLayout*> parameter_layouts;
+  std::vector<std::string> shardings;  ///< OpSharding messages, parameters then outputs; kept for the views below
+  std::vector<const char*> parameter_shardings, output_shardings;  ///< empty where nothing was partitioned
+  std::vector<size_t> parameter_sharding_sizes, output_sharding_sizes;
   std::vector<PJRT_Device*> devices;
   std::vector<int> logical_ids;  ///< replica, partition; replica, partition; ...
   std::vector<PJRT_NamedValue> costs;

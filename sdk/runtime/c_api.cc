@@ -299,6 +299,12 @@ collet_array_type collet_executable_result(const collet_executable* executable, 
 uint32_t collet_executable_result_space(const collet_executable* executable, uint32_t index) {
   return index < of(executable)->core().results.size() ? of(executable)->result_space() : COLLET_NONE;
 }
+const char* collet_executable_argument_sharding(const collet_executable* executable, uint32_t index) {
+  return text_at(of(executable)->core().argument_shardings, index);
+}
+const char* collet_executable_result_sharding(const collet_executable* executable, uint32_t index) {
+  return text_at(of(executable)->core().result_shardings, index);
+}
 uint32_t collet_executable_donates(const collet_executable* executable, uint32_t index) {
   const auto& donates = of(executable)->core().donates;
   return index < donates.size() ? donates[index] : 0;

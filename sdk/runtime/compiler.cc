@@ -38,6 +38,7 @@ class Compiler {
     COLLET_TRY(hlo::verify_module(*module_));
     dump_.module("read", *module_);
     COLLET_TRY(progress(0.05, "prepare"));
+    COLLET_TRY(partition_arrays());
     hlo::PassContext context = this->context();
     COLLET_TRY(hlo::prepare(*module_, context, observer()).status());
     core_->donates.assign(source_.parameters().size(), 0);
@@ -106,6 +107,23 @@ class Compiler {
     return ok_status();
   }
 
+  // Whole arrays become what each partition has of them, before anything else looks at the program.
+  Status partition_arrays() {
+    if (!request_.partition || core_->partitions == 1) return ok_status();
+    static constexpr std::array<std::string_view, 5> kPasses = {"join_async", "dissolve_fusions", "normalize_layouts",
+                                                                "flatten_tuples", "partition_spmd"};
+    hlo::PassContext context = this->context();
+    COLLET_TRY(hlo::run_passes(*module_, context, kPasses, observer()).status());
+    COLLET_TRY(hlo::verify_module(*module_));
+    COLLET_ASSIGN(Signature tiles, signature_of(*module_));
+    core_->arguments = std::move(tiles.parameters);
+    core_->results = std::move(tiles.results);
+    core_->argument_shardings = std::move(tiles.parameter_shardings);
+    core_->result_shardings = std::move(tiles.result_shardings);
+    dump_.module("partitioned", *module_);
+    return ok_status();
+  }
+
   const DeviceFacts& facts() const { return client_.backend().devices()[core_->devices[0]]; }
 
   hlo::PassContext context() {
@@ -148,6 +166,8 @@ class Compiler {
     if (const std::string calls = key_of_calls(host_functions(), *module_); !calls.empty()) mix(key, calls);
     for (const ArrayType* type : core_->arguments) mix(key, type->to_string());
     for (const ArrayType* type : core_->results) mix(key, type->to_string());
+    for (const std::string& text : core_->argument_shardings) mix(key, text);
+    for (const std::string& text : core_->result_shardings) mix(key, text);
     return key;
   }
 

@@ -22,7 +22,8 @@ namespace collet::runtime {
 struct ExecutableCore {
   Plan plan;
   std::vector<const ArrayType*> arguments, results;
-  std::vector<uint8_t> donates;  ///< per argument
+  std::vector<uint8_t> donates;                                   ///< per argument
+  std::vector<std::string> argument_shardings, result_shardings;  ///< of a program that was partitioned
   uint32_t replicas = 1, partitions = 1;
   std::vector<uint32_t> devices;  ///< of each participant
   uint32_t optimization = 2;

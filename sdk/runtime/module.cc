@@ -46,21 +46,26 @@ const Format* format_of(uint32_t id) {
 
 }  // namespace
 
+Expected<Signature> signature_of(const hlo::Module& module) {
+  Signature out;
+  const hlo::Computation& entry = module.entry_computation();
+  for (hlo::InstrId p : entry.parameters) {
+    COLLET_TRY(leaf_types(module[p].shape, out.parameters));
+    leaf_shardings(module[p].shape, sharding_of(module[p]), out.parameter_shardings);
+  }
+  const hlo::Instruction& root = module[entry.root];
+  COLLET_TRY(leaf_types(root.shape, out.results));
+  leaf_shardings(root.shape, sharding_of(root), out.result_shardings);
+  return out;
+}
+
 Expected<ProgramModule*> ProgramModule::make(std::unique_ptr<hlo::Module> module) {
   if (module->entry() == hlo::CompId::None) return invalid_argument("the module has no entry computation");
   struct Release {
     void operator()(ProgramModule* m) const { m->release(); }
   };
   std::unique_ptr<ProgramModule, Release> out(new ProgramModule);
-  const hlo::Computation& entry = module->entry_computation();
-  for (hlo::InstrId p : entry.parameters) {
-    const hlo::Instruction& parameter = (*module)[p];
-    COLLET_TRY(leaf_types(parameter.shape, out->parameters_));
-    leaf_shardings(parameter.shape, sharding_of(parameter), out->parameter_shardings_);
-  }
-  const hlo::Instruction& root = (*module)[entry.root];
-  COLLET_TRY(leaf_types(root.shape, out->results_));
-  leaf_shardings(root.shape, sharding_of(root), out->result_shardings_);
+  COLLET_ASSIGN(out->signature_, signature_of(*module));
   out->name_ = module->name();
   out->module_ = std::move(module);
   return out.release();

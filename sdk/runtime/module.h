@@ -15,6 +15,13 @@
 
 namespace collet::runtime {
 
+/// Types and shardings of an entry, per leaf; empty texts where it says nothing of them.
+struct Signature {
+  std::vector<const ArrayType*> parameters, results;
+  std::vector<std::string> parameter_shardings, result_shardings;
+};
+Expected<Signature> signature_of(const hlo::Module& module);
+
 /// A program as it was read. Immutable; reference-counted, begins with one reference.
 class ProgramModule {
  public:
@@ -27,12 +34,12 @@ class ProgramModule {
   }
 
   const hlo::Module& module() const { return *module_; }
-  const std::vector<const ArrayType*>& parameters() const { return parameters_; }
-  const std::vector<const ArrayType*>& results() const { return results_; }
+  const std::vector<const ArrayType*>& parameters() const { return signature_.parameters; }
+  const std::vector<const ArrayType*>& results() const { return signature_.results; }
   const std::string& name() const { return name_; }
   /// Per leaf; empty where the program says nothing.
-  const std::vector<std::string>& parameter_shardings() const { return parameter_shardings_; }
-  const std::vector<std::string>& result_shardings() const { return result_shardings_; }
+  const std::vector<std::string>& parameter_shardings() const { return signature_.parameter_shardings; }
+  const std::vector<std::string>& result_shardings() const { return signature_.result_shardings; }
 
  private:
   ProgramModule() = default;
@@ -40,9 +47,8 @@ class ProgramModule {
 
   std::atomic<uint32_t> refs_{1};
   std::unique_ptr<hlo::Module> module_;
-  std::vector<const ArrayType*> parameters_, results_;
   std::string name_;
-  std::vector<std::string> parameter_shardings_, result_shardings_;
+  Signature signature_;
 };
 
 /// Reads any form. All complaints with their places in `messages`, the first alone in the status.

@@ -185,11 +185,16 @@ class Partitioner {
     return ok_status();
   }
 
+  bool is_number(const Node& n) const {
+    return m_[n.id].op == Op::REPLICA_ID || m_[n.id].op == Op::PARTITION_ID;
+  }
+
   // Phases rise along every path, and more so where the side changes: instructions of one side and one phase therefore
   // make a convex cluster.
   std::vector<ClusterPlan> make_clusters(CompId c, std::vector<Node>& nodes) {
     for (Node& n : nodes) {
-      n.phase = 0;
+      // A participant's numbers are there before anything else: who uses them need not wait for a phase of its own.
+      n.phase = n.side == Side::Host && n.before.empty() && is_number(n) ? 0 : 1;
       const bool cut = n.side == Side::Device && in_.constraints.cuts.contains(n.id);
       for (uint32_t b : n.before) {
         const bool together = nodes[b].side == n.side && n.side != Side::Host && !cut;

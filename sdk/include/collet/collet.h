@@ -235,7 +235,9 @@ struct collet_compile_request {
    * the executable. Programs that are equal and call the same functions share one. */
   const struct collet_host_function* host_functions;
   uint32_t host_function_count;
-  uint32_t reserved; /**< zero */
+  /** 1: the program is written for whole arrays, and its shardings say which part of them each partition has; arguments
+   * and results of the executable are those parts. 0: it is written for one participant. */
+  uint32_t partition;
 };
 
 /** Compiles. INVALID_ARGUMENT for a program that does not verify, UNIMPLEMENTED for an op that neither backend nor
@@ -294,6 +296,12 @@ COLLET_API struct collet_array_type collet_executable_result(const collet_execut
 COLLET_API uint32_t collet_executable_result_space(const collet_executable* executable, uint32_t index);
 /** 1 where the argument is donated by the program (input_output_alias, buffer_donor). */
 COLLET_API uint32_t collet_executable_donates(const collet_executable* executable, uint32_t index);
+/** How a flattened argument is spread over the partitions, as HLO text has it, with the devices listed:
+ * "{devices=[2,1]0,1}", "{devices=[2,2]0,1,2,3 last_tile_dim_replicate}" or "{replicated}". Null where the program was not
+ * partitioned, and past the last. */
+COLLET_API const char* collet_executable_argument_sharding(const collet_executable* executable, uint32_t index);
+/** Likewise for a flattened result. */
+COLLET_API const char* collet_executable_result_sharding(const collet_executable* executable, uint32_t index);
 /** The plan for people: what runs where, why, in which order, and how many bytes cross. `json`: for machines. */
 COLLET_API collet_status collet_executable_explain(collet_executable* executable, uint32_t json, collet_blob** out_text,
                                                    struct collet_error* error);

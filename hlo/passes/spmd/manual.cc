@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "hlo/passes/spmd/walker.h"
+
+// Markers: constraints, and the computations that the program itself wrote for one partition.
+
+namespace collet::hlo::spmd {
+namespace {
+
+std::string_view frontend_text(const Instruction& instr, std::string_view name) {
+  if (instr.extras)
+    for (const FrontendAttribute& a : instr.extras->frontend_attributes)
+      if (a.name == name) return a.value;
+  return {};
+}
+
+std::string named(const Instruction& instr) {
+  return "'" + std::string(instr.name) + "'";
+}
+
+// What of a sharding's tiles the manual axes make, and what the others.
+struct Halves {
+  Tiling manual, rest;
+  Tiling both() const {
+    Tiling out;
+    for (size_t d = 0; d < manual.size(); ++d) out.push_back(joined(manual[d], rest[d]));
+    return out;
+  }
+};
+
+std::optional<Halves> halves(const NamedMesh& mesh, const std::vector<bool>& manual, const NamedSharding& sharding,
+                             size_t partitions) {
+  const auto parts = resolve_axes(sharding, mesh);
+  if (!parts) return std::nullopt;
+  std::vector<bool> rest = manual;
+  rest.flip();
+  auto a = from_axes(mesh, *parts, manual, partitions), b = from_axes(mesh, *parts, rest, partitions);
+  if (!a || !b) return std::nullopt;
+  return Halves{std::move(*a), std::move(*b)};
+}
+
+}  // namespace
+
+Expected<NamedMesh> Walker::mesh(const NamedSharding& sharding) const {
+  if (sharding.inline_mesh) return *sharding.inline_mesh;
+  if (auto found = find_mesh(shared_.meshes, sharding.mesh)) return std::move(*found);
+  return invalid_argument("there is no mesh @" + sharding.mesh);
+}
+
+Expected<Walker::Manual> Walker::manual(const Instruction& marker) const {
+  const std::string_view in = frontend_text(marker, "xla.sdy.in_shardings");
+  const auto list = parse_sharding_list(in.empty() ? frontend_text(marker, "xla.sdy.out_shardings") : in);
+  if (!list || list->empty()) return unimplemented(named(marker) + ": its shardings are not understood");
+  Manual out;
+  COLLET_ASSIGN(out.mesh, mesh((*list)[0]));
+  out.axes.assign(out.mesh.axes.size(), false);
+  std::vector<AxisPart> parts;
+  for (const std::string& name : parse_axis_names(frontend_text(marker, "xla.sdy.manual_axes"))) {
+    const size_t axis = out.mesh.find(name);
+    if (axis == out.axes.size()) return invalid_argument(named(marker) + ": its mesh has no axis " + name);
+    out.axes[axis] = true;
+    parts.push_back({axis, 1, out.mesh.axes[axis].second});
+  }
+  const auto place = from_axes(out.mesh, {parts}, out.axes, world_.partitions());
+  if (!place)
+    return invalid_argument(named(marker) + ": a mesh of " + std::to_string(out.mesh.devices()) +
+                            " devices in a program of " + std::to_string(world_.partitions()) + " partitions");
+  for (size_t p = 0; p < world_.partitions(); ++p)
+    out.world.domain.push_back(world_.domain[p] * (*place)[0].count + (*place)[0].of(p));
+  return out;
+}
+
+Expected<Value> Walker::custom_call(const Instruction& instr, const Operands& in) {
+  const auto target = instr.as<CustomCallAttrs>().target;
+  if (target == "xla.sdy.GlobalToLocalShape") return enter(instr, in);
+  if (target == "xla.sdy.LocalToGlobalShape") return leave(instr, in);
+  if (in.size() == 1 && (target == "Sharding" || target == "xla.sdy.FuncResultSharding")) {
+    if (in[0].manual || in[0].leaves.size() != 1) return in[0];
+    const auto to = wanted(instr, instr.shape, 0, in[0].leaves[0]);
+    return to ? reshard(in[0], std::array{*to}) : in[0];
+  }
+  if (in.size() == 1 && target == "SPMDFullToShardShape") {
+    Value out = in[0];
+    out.manual = true;
+    if (!m_[out.id].shape.compatible(instr.shape))
+      return unimplemented(named(instr) + ": the tile is " + m_[out.id].shape.to_string() + ", not " +
+                           instr.shape.to_string());
+    return out;
+  }
+  if (in.size() == 1 && target == "SPMDShardToFullShape") {
+    const auto to = wanted(instr, instr.shape, 0, whole(static_cast<size_t>(instr.shape.rank())));
+    if (!to) return unimplemented(named(instr) + ": its sharding is not understood");
+    size_t at = 0;
+    if (!m_[in[0].id].shape.compatible(local_shape(instr.shape, std::array{*to}, at)))
+      return unimplemented(named(instr) + ": a value of each partition is no tile of " + instr.shape.to_string());
+    return Value{in[0].id, {*to}, false};
+  }
+  if (std::any_of(in.begin(), in.end(), [](const Value& v) { return v.manual; })) {
+    Value out = copied(instr, in);
+    out.manual = true;
+    return out;
+  }
+  return replicated(instr, in);
+}
+
+Expected<Value> Walker::enter(const Instruction& instr, const Operands& in) {
+  COLLET_ASSIGN(const Manual inside, manual(instr));
+  const auto list = parse_sharding_list(frontend_text(instr, "xla.sdy.in_shardings"));
+  if (!list || list->size() != in.size()) return invalid_argument(named(instr) + " needs a sharding for each operand");
+  Value out;
+  std::vector<InstrId> parts;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const Shape shape = m_[instr.operand(i)].shape;
+    if (!shape.is_array()) {
+      parts.push_back(in[i].id);
+      out.leaves.push_back({});
+      continue;
+    }
+    auto tiles = halves(inside.mesh, inside.axes, (*list)[i], world_.partitions());
+    if (!tiles || tiles->manual.size() != static_cast<size_t>(shape.rank()))
+      return unimplemented(named(instr) + ": the sharding of operand " + std::to_string(i) + " is not understood");
+    for (size_t d = 0; d < tiles->rest.size(); ++d) {
+      const int64_t size = shape.dim(static_cast<int>(d));
+      if (size % tiles->manual[d].count)
+        return invalid_argument(named(instr) + ": dimension " + std::to_string(d) + " of " + shape.to_string() +
+                                " does not split into " + std::to_string(tiles->manual[d].count));
+      if (size % (tiles->manual[d].count * tiles->rest[d].count)) tiles->rest[d] = Column();
+    }
+    parts.push_back(reshard(in[i], std::array{tiles->both()}).id);
+    out.leaves.push_back(tiles->rest);
+  }
+  out.id = parts.size() == 1 && !instr.shape.is_tuple() ? parts[0] : b_.tuple(parts);
+  return out;
+}
+
+Expected<Value> Walker::leave(const Instruction& instr, const Operands& in) {
+  COLLET_ASSIGN(const Manual inside, manual(instr));
+  const auto list = parse_sharding_list(frontend_text(instr, "xla.sdy.out_shardings"));
+  if (!list || list->size() != in.size()) return invalid_argument(named(instr) + " needs a sharding for each operand");
+  Walker within(shared_, e_, inside.world);
+  Value out;
+  std::vector<InstrId> parts;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (in[i].leaves.size() != 1 || !m_[in[i].id].shape.is_array()) {
+      parts.push_back(in[i].id);
+      out.leaves.insert(out.leaves.end(), in[i].leaves.begin(), in[i].leaves.end());
+      continue;
+    }
+    const Shape& shape = instr.shape.is_tuple() ? instr.shape.element(i) : instr.shape;
+    auto tiles = halves(inside.mesh, inside.axes, (*list)[i], world_.partitions());
+    if (!tiles || tiles->manual.size() != static_cast<size_t>(shape.rank()))
+      return unimplemented(named(instr) + ": the sharding of result " + std::to_string(i) + " is not understood");
+    for (size_t d = 0; d < tiles->rest.size(); ++d) {
+      Column& rest = tiles->rest[d];
+      if ((*list)[i].dimensions[d].open && rest.whole()) rest = in[i].leaves[0][d];
+      if (shape.dim(static_cast<int>(d)) % (tiles->manual[d].count * rest.count)) rest = Column();
+    }
+    if (!fits(tiles->both(), world_)) tiles->rest = whole(tiles->rest.size());
+    parts.push_back(within.reshard(in[i], std::array{tiles->rest}).id);
+    out.leaves.push_back(tiles->both());
+  }
+  out.id = parts.size() == 1 && !instr.shape.is_tuple() ? parts[0] : b_.tuple(parts);
+  return out;
+}
+
+Expected<Value> Walker::call(InstrId id, const Instruction& instr, const Operands& in) {
+  const auto marked = markers_.find(index_of(id));
+  InstrId marker = marked == markers_.end() ? InstrId::None : marked->second;
+  // A computation without results still says by its operands that it is one of parts.
+  for (InstrId operand : instr.operands) {
+    if (m_[operand].op == Op::GET_TUPLE_ELEMENT) operand = m_[operand].operand(0);
+    if (m_[operand].op == Op::CUSTOM_CALL && m_[operand].as<CustomCallAttrs>().target == "xla.sdy.GlobalToLocalShape")
+      marker = operand;
+  }
+  if (marker == InstrId::None) return Walker(shared_, e_, world_).walk(instr.called[0], in);
+  const Instruction custom = m_[marker];
+  COLLET_ASSIGN(const Manual inside, manual(custom));
+  if (inside.world.alone() && !holds_markers(m_, instr.called[0])) return copied(instr, in);
+  return Walker(shared_, e_, inside.world).walk(instr.called[0], in);
+}
+
+}  // namespace collet::hlo::spmd

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random modules with random shardings, partitioned: the tiles that the partitions compute are those of what the whole
+// module computes. A failure names its seed; COLLET_RANDOM_SEED=N runs that one alone and prints both modules.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+
+#include "hlo/eval/evaluator.h"
+#include "hlo/passes/pipeline.h"
+#include "hlo/passes/spmd/tiling.h"
+#include "hlo/program/leaves.h"
+#include "hlo/testing/equivalence.h"
+#include "hlo/testing/inputs.h"
+#include "hlo/testing/random_module.h"
+#include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
+#include "hlo/verify/verify.h"
+
+namespace collet::hlo {
+namespace {
+
+using spmd::Tiling;
+
+// The tile of partition `p`.
+Literal tile(const Literal& value, const Tiling& tiling, size_t p) {
+  if (!value.shape().is_array()) return value;
+  std::vector<int64_t> dims(value.shape().dims().begin(), value.shape().dims().end()), first(dims.size());
+  for (size_t d = 0; d < dims.size(); ++d) {
+    dims[d] /= tiling[d].count;
+    first[d] = tiling[d].of(p) * dims[d];
+  }
+  Literal out = Literal::uninitialized(Shape::array(value.type(), dims));
+  const auto bytes = static_cast<size_t>(value.element_count() ? value.byte_size() / value.element_count() : 0);
+  uint8_t* to = out.mutable_bytes();
+  std::vector<int64_t> index(dims.size());
+  for (int64_t i = 0; i < out.element_count(); ++i) {
+    int64_t from = 0;
+    for (size_t d = 0; d < dims.size(); ++d) from = from * value.shape().dims()[d] + first[d] + index[d];
+    std::memcpy(to + static_cast<size_t>(i) * bytes, value.bytes() + static_cast<size_t>(from) * bytes, bytes);
+    for (size_t d = dims.size(); d-- > 0;) {
+      if (++index[d] < dims[d]) break;
+      index[d] = 0;
+    }
+  }
+  return out;
+}
+
+class Draw {
+ public:
+  explicit Draw(uint64_t seed) : state_(seed * 7919 + 13) {}
+  int64_t below(int64_t n) {
+    return static_cast<int64_t>(testing::mix(state_ += 0x9e3779b97f4a7c15ull) % static_cast<uint64_t>(n));
+  }
+
+ private:
+  uint64_t state_;
+};
+
+// Axes of a mesh in any order, given to dimensions or to nobody.
+Sharding draw_sharding(Draw& draw, const Shape& shape, int64_t partitions, bool exact) {
+  Sharding out;
+  const auto rank = static_cast<size_t>(shape.rank());
+  std::vector<std::vector<size_t>> axes(rank + 1);
+  size_t count = 0;
+  for (int64_t n = partitions; n > 1; n /= 2) ++count;
+  std::vector<size_t> order(count);
+  for (size_t i = 0; i < count; ++i) order[i] = i;
+  for (size_t i = count; i > 1; --i)
+    std::swap(order[i - 1], order[static_cast<size_t>(draw.below(static_cast<int64_t>(i)))]);
+  for (size_t axis : order) {
+    auto d = static_cast<size_t>(draw.below(static_cast<int64_t>(rank) + 1));
+    if (d < rank && exact && shape.dim(static_cast<int>(d)) % (int64_t{2} << axes[d].size())) d = rank;
+    axes[d].push_back(axis);
+  }
+  out.kind = Sharding::Kind::Tiled;
+  out.iota = true;
+  for (size_t i = 0; i < count; ++i) out.reshape.push_back(2);
+  for (const auto& list : axes) {
+    out.tile_dims.push_back(int64_t{1} << list.size());
+    for (size_t axis : list) out.permutation.push_back(static_cast<int64_t>(axis));
+  }
+  out.last_tile_dim_replicate = true;
+  return out;
+}
+
+void shard(Module& module, InstrId id, Sharding sharding) {
+  Extras extras = module[id].extras ? *module[id].extras : Extras();
+  extras.sharding = module.keep(std::move(sharding));
+  module[id].extras = module.arena().make<Extras>(extras);
+}
+
+// What is wrong with one seed; empty where nothing is.
+std::string check(uint64_t seed, bool show) {
+  testing::RandomModule options;
+  options.steps = 6 + static_cast<int>(seed % 20);
+  options.sizes = {1, 2, 4, 6, 8};
+  auto module = parse_module(testing::random_module(seed, options), "random");
+  if (!module.ok()) return "the generator: " + module.status().to_string();
+  Draw draw(seed);
+  const int64_t partitions = int64_t{2} << draw.below(3), replicas = draw.below(8) == 0 ? 2 : 1;
+  for (CompId c : std::vector<CompId>{(*module)->entry()})
+    for (InstrId id : (**module)[c].order) {
+      const Instruction& instr = (**module)[id];
+      const bool parameter = instr.op == Op::PARAMETER;
+      if (instr.shape.is_array() && (parameter || draw.below(4) == 0))
+        shard(**module, id, draw_sharding(draw, instr.shape, partitions, parameter));
+    }
+  if (show) std::cout << print_module(**module, {});
+  const std::vector<Literal> inputs = testing::entry_inputs(**module);
+  EvalOptions alone;
+  alone.limits.seconds = 20;
+  auto expected = Evaluator(**module, alone).run(inputs);
+  if (!expected.ok()) return {};  // others look after that
+
+  PassContext context;
+  context.replica_count = replicas;
+  context.partition_count = partitions;
+  (*module)->header().replica_count = replicas;
+  (*module)->header().num_partitions = partitions;
+  static constexpr std::string_view kPasses[] = {"dissolve_fusions", "flatten_tuples", "partition_spmd"};
+  if (const auto changed = run_passes(**module, context, kPasses); !changed.ok())
+    return "the passes: " + changed.status().to_string();
+  if (show) std::cout << print_module(**module, {});
+  if (Status status = verify_module(**module); !status.ok()) return "the verifier: " + status.to_string();
+
+  const auto p_count = static_cast<size_t>(partitions);
+  std::vector<std::vector<Literal>> arguments(static_cast<size_t>(replicas) * p_count);
+  for (size_t p = 0; p < arguments.size(); ++p)
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Instruction& parameter = (**module)[(*module)->entry_computation().parameters[i]];
+      const auto tiling =
+          spmd::from_sharding(*parameter.extras->sharding, static_cast<size_t>(inputs[i].shape().rank()), p_count);
+      arguments[p].push_back(tile(inputs[i], *tiling, p % p_count));
+    }
+  EvalOptions together;
+  together.replicas = replicas;
+  together.partitions = partitions;
+  together.limits.seconds = 60;
+  auto got = Evaluator(**module, together).run_all(arguments);
+  if (!got.ok()) return "the evaluator: " + got.status().to_string();
+  const std::vector<Literal> whole = flatten(*expected);
+  const Sharding root = *(**module)[(*module)->entry_computation().root].extras->sharding;
+  for (size_t p = 0; p < arguments.size(); ++p) {
+    const std::vector<Literal> mine = flatten((*got)[p]);
+    for (size_t i = 0; i < whole.size(); ++i) {
+      if (!whole[i].shape().is_array()) continue;
+      const Sharding& one = root.kind == Sharding::Kind::Tuple ? root.elements[i] : root;
+      const auto tiling = spmd::from_sharding(one, static_cast<size_t>(whole[i].shape().rank()), p_count);
+      const std::string difference = testing::difference(tile(whole[i], *tiling, p % p_count), mine[i], {1e-9, 1e-4});
+      if (!difference.empty())
+        return "result " + std::to_string(i) + " of participant " + std::to_string(p) + ": " + difference;
+    }
+  }
+  return {};
+}
+
+void run(uint64_t first, uint64_t count) {
+  if (const char* one = std::getenv("COLLET_RANDOM_SEED")) {
+    const uint64_t seed = std::strtoull(one, nullptr, 10);
+    EXPECT_EQ(check(seed, true), "");
+    return;
+  }
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    const std::string wrong = check(seed, false);
+    ASSERT_EQ(wrong, "") << "COLLET_RANDOM_SEED=" << seed;
+  }
+}
+
+TEST(PartitionRandom, TilesAreThoseOfTheWhole) {
+  run(1, 300);
+}
+TEST(PartitionRandomLong, TilesAreThoseOfTheWhole) {
+  run(1000, 5000);
+}
+
+}  // namespace
+}  // namespace collet::hlo

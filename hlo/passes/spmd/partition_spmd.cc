@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "hlo/passes/passes.h"
+#include "hlo/passes/rewriter.h"
+#include "hlo/passes/spmd/walker.h"
+#include "hlo/program/leaves.h"
+
+namespace collet::hlo {
+namespace {
+
+using namespace spmd;
+
+Status refuse(const Instruction& parameter, const std::string& why) {
+  return invalid_argument("parameter '" + std::string(parameter.name) + "' (" + parameter.shape.to_string() +
+                          "): " + why);
+}
+
+// What the program says of a parameter must be kept to the letter: its caller has laid it out that way.
+Expected<std::vector<Tiling>> tilings_of(const Walker& walker, const Instruction& parameter, size_t partitions) {
+  std::vector<Shape> shapes;
+  append_leaf_shapes(parameter.shape, shapes);
+  std::vector<Tiling> out;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const size_t rank = shapes[i].is_array() ? static_cast<size_t>(shapes[i].rank()) : 0;
+    Tiling tiling = whole(rank);
+    const Sharding* s = parameter.extras ? parameter.extras->sharding : nullptr;
+    if (s && s->kind == Sharding::Kind::Tuple) s = s->elements.size() == shapes.size() ? &s->elements[i] : nullptr;
+    if (s && shapes[i].is_array()) {
+      const auto stated = from_sharding(*s, rank, partitions);
+      if (!stated)
+        return refuse(parameter, "the sharding " + s->to_string() + " is none for " + std::to_string(partitions) +
+                                     " partitions that is understood");
+      tiling = *stated;
+    } else if (const auto stated = walker.wanted(parameter, shapes[i], i, tiling)) {
+      tiling = *stated;
+    }
+    for (size_t d = 0; d < rank; ++d)
+      if (shapes[i].dim(static_cast<int>(d)) % tiling[d].count)
+        return refuse(parameter, "dimension " + std::to_string(d) + " does not split into " +
+                                     std::to_string(tiling[d].count) + " equal tiles; padding is not supported");
+    out.push_back(std::move(tiling));
+  }
+  return out;
+}
+
+const Extras* with_sharding(Module& module, const Extras* extras, std::span<const Tiling> leaves, bool tuple,
+                            size_t partitions) {
+  Extras out = extras ? *extras : Extras();
+  std::vector<FrontendAttribute> kept;
+  for (const FrontendAttribute& a : out.frontend_attributes)
+    if (a.name != "xla.sdy.sharding") kept.push_back(a);
+  out.frontend_attributes = module.arena().list(kept);
+  Sharding all;
+  if (tuple) {
+    all.kind = Sharding::Kind::Tuple;
+    for (const Tiling& t : leaves) all.elements.push_back(to_sharding(t, partitions));
+  } else if (!leaves.empty()) {
+    all = to_sharding(leaves[0], partitions);
+  }
+  out.sharding = module.keep(std::move(all));
+  return module.arena().make<Extras>(out);
+}
+
+// Aliases of what no longer has the same size on each partition are gone.
+void keep_aliases(Module& module, const Value& root) {
+  auto& aliases = module.header().aliases;
+  std::erase_if(aliases, [&](const InputOutputAlias& alias) {
+    const auto leaf = [&](const Shape& shape, Dims index) {
+      const Shape* at = &shape;
+      for (int64_t i : index) {
+        if (!at->is_tuple() || i < 0 || i >= static_cast<int64_t>(at->elements().size())) return Shape();
+        at = &at->element(static_cast<size_t>(i));
+      }
+      return *at;
+    };
+    const InstrId p = module.entry_computation().parameters[static_cast<size_t>(alias.parameter)];
+    return !leaf(module[p].shape, alias.parameter_index)
+                .same_without_layout(leaf(module[root.id].shape, alias.output_index));
+  });
+}
+
+}  // namespace
+
+Expected<bool> partition_spmd(Module& module, PassContext& context) {
+  if (context.partition_count <= 1) return false;
+  Shared shared{module, std::max<int64_t>(context.replica_count, 1), int64_t{1} << 20, {}};
+  for (const FrontendAttribute& a : module.header().frontend_attributes)
+    if (a.name == "xla.sdy.meshes") shared.meshes = a.value;
+  World world;
+  world.domain.assign(static_cast<size_t>(context.partition_count), 0);
+
+  const CompId old = module.entry();
+  const std::string name(module[old].name);
+  const CompId entry = module.add_computation(module.arena().string(name + ".tile"));
+  Emitter emitter(module, entry, shared.replicas, shared.channels);
+  Walker walker(shared, emitter, world);
+  std::vector<Value> arguments;
+  const std::vector<InstrId> given = module[old].parameters;
+  for (InstrId id : given) {
+    const Instruction parameter = module[id];
+    COLLET_ASSIGN(std::vector<Tiling> leaves, tilings_of(walker, parameter, world.partitions()));
+    size_t at = 0;
+    const InstrId tile = module.append_parameter(entry, parameter.as<ParameterAttrs>().number,
+                                                 local_shape(parameter.shape, leaves, at), parameter.name);
+    module[tile].extras =
+        with_sharding(module, parameter.extras, leaves, parameter.shape.is_tuple(), world.partitions());
+    arguments.push_back({tile, std::move(leaves), false});
+  }
+  COLLET_ASSIGN(Value root, walker.walk(old, arguments));
+  if (root.manual) return unimplemented("the result lies on each partition in a way of its own");
+  Builder& b = emitter.builder();
+  b.set_origin(nullptr);
+  // The root is an instruction of its own, which says how the results lie.
+  if (module[root.id].shape.is_tuple()) {
+    std::vector<InstrId> parts;
+    for (size_t i = 0; i < module[root.id].shape.elements().size(); ++i)
+      parts.push_back(b.get(root.id, static_cast<int64_t>(i)));
+    root.id = b.tuple(parts);
+  } else {
+    root.id = b.op(Op::COPY, Shape(b.shape(root.id)), {root.id});
+  }
+  COLLET_TRY(b.status());
+  module[root.id].extras =
+      with_sharding(module, nullptr, root.leaves, module[root.id].shape.is_tuple(), world.partitions());
+  module[entry].root = root.id;
+  module.set_entry(entry);
+  keep_aliases(module, root);
+  module.header().has_entry_layout = false;
+  module.header().is_scheduled = false;
+  module.drop_unreachable_computations();
+  order_computations(module);
+  return true;
+}
+
+}  // namespace collet::hlo

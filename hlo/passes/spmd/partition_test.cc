@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a frontend writes for several devices, partitioned and run by eight simulated ones.
+#include <gmock/gmock.h>
+
+#include "hlo/eval/evaluator.h"
+#include "hlo/passes/pipeline.h"
+#include "hlo/passes/spmd/tiling.h"
+#include "hlo/stablehlo/import.h"
+#include "hlo/stablehlo/text.h"
+#include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
+#include "hlo/verify/verify.h"
+
+namespace collet::hlo {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::string_view kMesh = R"(sdy.mesh @mesh = <["x"=4, "y"=2]>
+)";
+
+std::unique_ptr<Module> read(const std::string& text) {
+  auto program = mlir::read_text(std::string(kMesh) + text, "test");
+  EXPECT_TRUE(program.ok()) << program.status().to_string();
+  if (!program.ok()) return nullptr;
+  auto module = import_program(**program);
+  EXPECT_TRUE(module.ok()) << module.status().to_string();
+  return module.ok() ? std::move(*module) : nullptr;
+}
+
+Status partition(Module& module, int64_t partitions = 8) {
+  PassContext context;
+  context.partition_count = partitions;
+  module.header().num_partitions = partitions;
+  static constexpr std::string_view kPasses[] = {"flatten_tuples", "partition_spmd"};
+  COLLET_TRY(run_passes(module, context, kPasses).status());
+  return verify_module(module);
+}
+
+/// Runs `f32[8,8]` to something: tiles of 0 ... 63 in, everybody's result out.
+std::vector<std::vector<Literal>> run(const Module& module) {
+  const Instruction& parameter = module[module.entry_computation().parameters[0]];
+  const auto tiling = spmd::from_sharding(*parameter.extras->sharding, 2, 8);
+  std::vector<std::vector<Literal>> in(8);
+  for (size_t p = 0; p < 8; ++p) {
+    Literal x = Literal::zeros(parameter.shape);
+    const int64_t rows = parameter.shape.dim(0), columns = parameter.shape.dim(1);
+    for (int64_t i = 0; i < rows * columns; ++i)
+      x.set_double(i, static_cast<double>(((*tiling)[0].of(p) * rows + i / columns) * 8 + (*tiling)[1].of(p) * columns +
+                                          i % columns));
+    in[p].push_back(std::move(x));
+  }
+  EvalOptions options;
+  options.partitions = 8;
+  auto out = Evaluator(module, options).run_all(in);
+  EXPECT_TRUE(out.ok()) << out.status().to_string();
+  std::vector<std::vector<Literal>> leaves;
+  if (out.ok())
+    for (const Literal& value : *out) leaves.push_back(flatten(value));
+  return leaves;
+}
+
+std::string root_sharding(const Module& module) {
+  return module[module.entry_computation().root].extras->sharding->to_string();
+}
+
+// A computation written for one device of each: sums over an axis, and its own place along the other.
+TEST(Partition, ManualComputation) {
+  const auto module = read(R"(func.func @main(%x: tensor<8x8xf32>) -> tensor<2x8xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}, {"y"}]>] out_shardings=[<@mesh, [{}, {"y"}]>] manual_axes={"x", "y"} (%a: tensor<2x4xf32>) {
+    %1 = "stablehlo.all_reduce"(%a) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2, 4, 6], [1, 3, 5, 7]]> : tensor<2x4xi64>, use_global_device_ids}> ({
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %s = stablehlo.add %l, %r : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    sdy.return %1 : tensor<2x4xf32>
+  } : (tensor<8x8xf32>) -> tensor<2x8xf32>
+  return %0 : tensor<2x8xf32>
+}
+)");
+  ASSERT_TRUE(module);
+  const Status status = partition(*module);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(root_sharding(*module), "{devices=[1,2,4]0,2,4,6,1,3,5,7 last_tile_dim_replicate}");
+  const auto out = run(*module);
+  ASSERT_EQ(out.size(), 8u);
+  for (size_t p = 0; p < 8; ++p)
+    for (int64_t i = 0; i < 8; ++i) {
+      const auto row = static_cast<double>(i / 4), column = static_cast<double>(i % 4 + (p % 2) * 4);
+      EXPECT_EQ(out[p][0].as_double(i), 4 * (8 * row + column) + 8 * (0 + 2 + 4 + 6)) << p << ", " << i;
+    }
+}
+
+// Manual along one axis; along the other the partitioner splits what is inside too.
+TEST(Partition, PartlyManualComputation) {
+  const auto module = read(
+      R"(func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<2x8xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x", ?}, {?}]>] out_shardings=[<@mesh, [{?}, {?}]>] manual_axes={"x"} (%a: tensor<2x8xf32>) {
+    %1 = "stablehlo.all_reduce"(%a) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2, 4, 6], [1, 3, 5, 7]]> : tensor<2x4xi64>, use_global_device_ids}> ({
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %s = stablehlo.add %l, %r : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<2x8xf32>) -> tensor<2x8xf32>
+    %2 = sdy.sharding_constraint %1 <@mesh, [{}, {"y"}]> : tensor<2x8xf32>
+    sdy.return %2 : tensor<2x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<2x8xf32>
+  return %0 : tensor<2x8xf32>
+}
+)");
+  ASSERT_TRUE(module);
+  const Status status = partition(*module);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(root_sharding(*module), "{devices=[1,2,4]0,2,4,6,1,3,5,7 last_tile_dim_replicate}");
+  const auto out = run(*module);
+  ASSERT_EQ(out.size(), 8u);
+  for (size_t p = 0; p < 8; ++p)
+    for (int64_t i = 0; i < 8; ++i) {
+      const auto row = static_cast<double>(i / 4), column = static_cast<double>(i % 4 + (p % 2) * 4);
+      EXPECT_EQ(out[p][0].as_double(i), 4 * (8 * row + column) + 8 * (0 + 2 + 4 + 6)) << p << ", " << i;
+    }
+}
+
+// The caller lays parameters out as the program says; what cannot be so is an error that says why.
+TEST(Partition, ParametersThatDoNotSplit) {
+  const auto module = read(
+      R"(func.func @main(%x: tensor<6x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<6x8xf32> {
+  return %x : tensor<6x8xf32>
+}
+)");
+  ASSERT_TRUE(module);
+  EXPECT_THAT(partition(*module).to_string(), HasSubstr("dimension 0 does not split into 4 equal tiles"));
+}
+
+TEST(Partition, MeshOfOthers) {
+  const auto module = read(R"(func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x", "y"} (%a: tensor<2x8xf32>) {
+    sdy.return %a : tensor<2x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+)");
+  ASSERT_TRUE(module);
+  EXPECT_THAT(partition(*module, 4).to_string(), HasSubstr("a mesh of 8 devices in a program of 4 partitions"));
+}
+
+std::string partitioned(std::string_view text) {
+  auto module = parse_module(text);
+  EXPECT_TRUE(module.ok()) << module.status().to_string();
+  if (!module.ok()) return {};
+  const Status status = partition(**module, (*module)->header().num_partitions);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  return print_module(**module, {});
+}
+
+// What is split alike stays so: nothing is sent.
+TEST(Partition, NothingIsSentForNothing) {
+  const std::string text = partitioned(R"(HloModule m, num_partitions=4
+max {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT m = f32[] maximum(a, b)
+}
+ENTRY e {
+  x = f32[8,16] parameter(0), sharding={devices=[4,1]<=[4]}
+  w = f32[16,16] parameter(1)
+  zero = f32[] constant(0)
+  h = f32[8,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  low = f32[] constant(-inf)
+  m = f32[8] reduce(h, low), dimensions={1}, to_apply=max
+  mb = f32[8,16] broadcast(m), dimensions={0}
+  d = f32[8,16] subtract(h, mb)
+  r = f32[8,4,4] reshape(d)
+  ROOT t = f32[4,8,4] transpose(r), dimensions={1,0,2}
+})");
+  for (const char* op : {"all-reduce", "all-gather", "all-to-all", "partition-id"})
+    EXPECT_EQ(text.find(op), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("f32[4,2,4] transpose"));
+}
+
+// A split that moves to another dimension is an exchange of blocks, not a copy of everything to everybody.
+TEST(Partition, SplitsMoveByExchange) {
+  const std::string text = partitioned(R"(HloModule m, num_partitions=4
+ENTRY e {
+  x = f32[8,16] parameter(0), sharding={devices=[4,1]<=[4]}
+  ROOT y = f32[8,16] negate(x), sharding={devices=[1,4]<=[4]}
+})");
+  EXPECT_THAT(text, HasSubstr("all-to-all"));
+  EXPECT_EQ(text.find("all-gather"), std::string::npos) << text;
+}
+
+// What begins whole and comes out of a loop's body split is split from the start.
+TEST(Partition, LoopsKeepTheirTiles) {
+  const std::string text = partitioned(R"(HloModule m, num_partitions=4
+cond {
+  s = (s32[], f32[8], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(5)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], f32[8], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  a = f32[8] get-tuple-element(s), index=1
+  b = f32[8] get-tuple-element(s), index=2
+  c = f32[8] add(a, b)
+  ROOT t = (s32[], f32[8], f32[8]) tuple(j, c, b)
+}
+ENTRY e {
+  x = f32[8] parameter(0), sharding={devices=[4]<=[4]}
+  zero = s32[] constant(0)
+  none = f32[] constant(0)
+  start = f32[8] broadcast(none), dimensions={}
+  init = (s32[], f32[8], f32[8]) tuple(zero, start, x)
+  w = (s32[], f32[8], f32[8]) while(init), condition=cond, body=body
+  ROOT r = f32[8] get-tuple-element(w), index=1
+})");
+  EXPECT_EQ(text.find("all-gather"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("(s32[], f32[2], f32[2], u32[]) while"));
+}
+
+}  // namespace
+}  // namespace collet::hlo

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/passes/spmd/walker.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace collet::hlo::spmd {
+namespace {
+
+// The biggest first: who moves least decides.
+std::vector<size_t> by_size(const Module& module, const Instruction& instr) {
+  std::vector<size_t> order(instr.operands.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return module[instr.operand(a)].shape.element_count() > module[instr.operand(b)].shape.element_count();
+  });
+  return order;
+}
+
+// The parts of a dimension's column that fall to its factors. Empty where it cannot be cut that way.
+std::vector<Column> distribute(const Rule& rule, const Rule::Dimension& factors, const Column& column) {
+  std::vector<Column> out;
+  Column rest = column;
+  for (int f : factors) {
+    const int64_t size = rule.factors[static_cast<size_t>(f)].size;
+    if (rest.whole()) {
+      out.emplace_back();
+    } else if (size % rest.count == 0) {
+      out.push_back(std::exchange(rest, Column()));
+    } else if (rest.count % size == 0) {
+      out.push_back(high_part(rest, rest.count / size));
+      rest = low_part(rest, rest.count / size);
+    } else {
+      return {};
+    }
+  }
+  return rest.whole() ? out : std::vector<Column>();
+}
+
+Column combined(const Rule::Dimension& factors, const Tiling& split) {
+  Column out;
+  for (int f : factors) out = joined(out, split[static_cast<size_t>(f)]);
+  return out;
+}
+
+Tiling tiling_of(const Rule::Array& array, const Tiling& split) {
+  Tiling out;
+  for (const Rule::Dimension& factors : array) out.push_back(combined(factors, split));
+  return out;
+}
+
+// A factor may only be split when those before it in a dimension are split to the end.
+bool drop_inner(const Rule& rule, const std::vector<Rule::Array>& arrays, Tiling& split) {
+  bool changed = false;
+  for (const Rule::Array& array : arrays)
+    for (const Rule::Dimension& factors : array) {
+      bool open = true;
+      for (int f : factors) {
+        Column& c = split[static_cast<size_t>(f)];
+        if (!open && !c.whole()) {
+          c = Column();
+          changed = true;
+        }
+        open &= c.count == rule.factors[static_cast<size_t>(f)].size;
+      }
+    }
+  return changed;
+}
+
+}  // namespace
+
+Shape local_shape(const Shape& shape, std::span<const Tiling> leaves, size_t& at) {
+  if (shape.is_tuple()) {
+    std::vector<Shape> elements;
+    for (const Shape& element : shape.elements()) elements.push_back(local_shape(element, leaves, at));
+    return Shape::tuple(std::move(elements));
+  }
+  const Tiling& tiling = leaves[at++];
+  if (!shape.is_array() || is_whole(tiling)) return shape.without_layout();
+  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+  for (size_t d = 0; d < dims.size(); ++d) dims[d] /= tiling[d].count;
+  return Shape::array(shape.type(), dims);
+}
+
+bool holds_markers(const Module& module, CompId computation) {
+  for (InstrId id : module[computation].order) {
+    const Instruction& instr = module[id];
+    if (instr.op == Op::CUSTOM_CALL && instr.as<CustomCallAttrs>().target.starts_with("xla.sdy.")) return true;
+    for (CompId called : instr.called)
+      if (holds_markers(module, called)) return true;
+  }
+  return false;
+}
+
+Expected<Value> Walker::walk(CompId from, std::vector<Value> arguments) {
+  const std::vector<InstrId> order = m_[from].order;
+  std::unordered_map<uint32_t, Value> values;
+  for (InstrId id : order) {
+    const Instruction& instr = m_[id];
+    if (instr.op != Op::CUSTOM_CALL || instr.operands.empty()) continue;
+    const auto target = instr.as<CustomCallAttrs>().target;
+    if (target != "xla.sdy.LocalToGlobalShape") continue;
+    for (InstrId operand : instr.operands) {
+      if (m_[operand].op == Op::GET_TUPLE_ELEMENT) operand = m_[operand].operand(0);
+      if (m_[operand].op == Op::CALL) markers_[index_of(operand)] = id;
+    }
+  }
+  for (InstrId id : order) {
+    const Instruction instr = m_[id];  // instructions move as more are made
+    if (instr.op == Op::PARAMETER) {
+      values[index_of(id)] = arguments[static_cast<size_t>(instr.as<ParameterAttrs>().number)];
+      continue;
+    }
+    Operands in;
+    for (InstrId operand : instr.operands) in.push_back(values.at(index_of(operand)));
+    b_.set_origin(&instr);
+    COLLET_ASSIGN(Value value, one(id, instr, in));
+    COLLET_TRY(b_.status());
+    values[index_of(id)] = constrained(instr, std::move(value));
+  }
+  return values.at(index_of(m_[from].root));
+}
+
+Value Walker::constrained(const Instruction& instr, Value value) {
+  if (value.manual || !instr.extras || instr.op == Op::CUSTOM_CALL) return value;
+  std::vector<Shape> shapes;
+  std::vector<Tiling> to = value.leaves;
+  const auto collect = [&](const auto& self, const Shape& shape) -> void {
+    if (!shape.is_tuple()) return shapes.push_back(shape);
+    for (const Shape& element : shape.elements()) self(self, element);
+  };
+  collect(collect, instr.shape);
+  for (size_t i = 0; i < shapes.size(); ++i)
+    if (auto tiling = wanted(instr, shapes[i], i, value.leaves[i])) to[i] = std::move(*tiling);
+  return reshard(value, to);
+}
+
+std::optional<Tiling> Walker::wanted(const Instruction& instr, const Shape& leaf, size_t index,
+                                     const Tiling& now) const {
+  if (!instr.extras || !leaf.is_array() || leaf.has_dynamic()) return std::nullopt;
+  const auto rank = static_cast<size_t>(leaf.rank());
+  std::optional<Tiling> out;
+  std::vector<bool> open(rank);
+  for (const FrontendAttribute& a : instr.extras->frontend_attributes) {
+    if (a.name != "xla.sdy.sharding") continue;
+    const auto named = parse_named_sharding(a.value);
+    if (!named || named->dimensions.size() != rank) continue;
+    const auto where = mesh(*named);
+    if (!where.ok()) continue;
+    const auto parts = resolve_axes(*named, *where);
+    if (parts) out = from_axes(*where, *parts, std::vector<bool>(where->axes.size(), true), world_.partitions());
+    for (size_t d = 0; d < rank; ++d) open[d] = named->dimensions[d].open;
+  }
+  if (const Sharding* s = instr.extras->sharding; !out && s) {
+    if (s->kind == Sharding::Kind::Tuple) s = index < s->elements.size() ? &s->elements[index] : nullptr;
+    if (s) out = from_sharding(*s, rank, world_.partitions());
+  }
+  if (!out) return std::nullopt;
+  for (size_t d = 0; d < rank; ++d) {
+    Column& c = (*out)[d];
+    if (leaf.dim(static_cast<int>(d)) % c.count) c = Column();
+    if (!open[d] || !c.whole()) continue;
+    c = now[d];
+    if (!fits(*out, world_)) c = Column();
+  }
+  if (!fits(*out, world_)) return std::nullopt;
+  return out;
+}
+
+Value Walker::reshard(const Value& value, std::span<const Tiling> to) {
+  if (std::equal(to.begin(), to.end(), value.leaves.begin(), value.leaves.end())) return value;
+  if (!m_[value.id].shape.is_tuple())
+    return {e_.reshard(value.id, value.leaves[0], to[0], world_), {to[0]}, value.manual};
+  const Shape shape = m_[value.id].shape;
+  std::vector<InstrId> parts;
+  size_t at = 0;
+  for (size_t i = 0; i < shape.elements().size(); ++i) {
+    const auto n = static_cast<size_t>(shape.element(i).leaf_count());
+    Value part{b_.get(value.id, static_cast<int64_t>(i)), {}, value.manual};
+    part.leaves.assign(value.leaves.begin() + static_cast<std::ptrdiff_t>(at),
+                       value.leaves.begin() + static_cast<std::ptrdiff_t>(at + n));
+    parts.push_back(reshard(part, to.subspan(at, n)).id);
+    at += n;
+  }
+  return {b_.tuple(parts), {to.begin(), to.end()}, value.manual};
+}
+
+Expected<Value> Walker::one(InstrId id, const Instruction& instr, const Operands& in) {
+  switch (instr.op) {
+    case Op::TUPLE:
+      return tuple(instr, in);
+    case Op::GET_TUPLE_ELEMENT:
+      return element(instr, in[0]);
+    case Op::CUSTOM_CALL:
+      return custom_call(instr, in);
+    case Op::CALL:
+      return call(id, instr, in);
+    case Op::WHILE:
+      if (world_.alone() && !holds_markers(m_, instr.called[0]) && !holds_markers(m_, instr.called[1])) break;
+      return loop(instr, in[0]);
+    case Op::CONDITIONAL:
+      if (world_.alone() &&
+          std::none_of(instr.called.begin(), instr.called.end(), [&](CompId c) { return holds_markers(m_, c); }))
+        break;
+      return conditional(instr, in);
+    default:
+      break;
+  }
+  if (std::any_of(in.begin(), in.end(), [](const Value& v) { return v.manual; })) {
+    Value out = copied(instr, in);
+    out.manual = true;
+    return out;
+  }
+  return plain(instr, in);
+}
+
+// The op as it stands, on operands that are whole, or that are each partition's own affair.
+Value Walker::copied(const Instruction& instr, const Operands& in) {
+  std::vector<InstrId> operands;
+  for (const Value& v : in) operands.push_back(v.id);
+  Value out;
+  const std::vector<CompId> called(instr.called.begin(), instr.called.end());
+  out.id = b_.op(instr.op, instr.shape, operands, instr.attrs, called);
+  const auto collect = [&](const auto& self, const Shape& shape) -> void {
+    if (!shape.is_tuple()) {
+      out.leaves.push_back(whole(shape.is_array() ? static_cast<size_t>(shape.rank()) : 0));
+      return;
+    }
+    for (const Shape& element : shape.elements()) self(self, element);
+  };
+  collect(collect, instr.shape);
+  return out;
+}
+
+// Right for every op: everybody computes all of it.
+Value Walker::replicated(const Instruction& instr, Operands in) {
+  for (Value& v : in) {
+    std::vector<Tiling> to;
+    for (const Tiling& t : v.leaves) to.push_back(whole(t.size()));
+    v = reshard(v, to);
+  }
+  return copied(instr, in);
+}
+
+Expected<Value> Walker::plain(const Instruction& instr, Operands in) {
+  bool split = false;
+  for (const Value& v : in)
+    for (const Tiling& t : v.leaves) split |= !is_whole(t);
+  if (!split) return copied(instr, in);
+  switch (instr.op) {
+    case Op::ALL_REDUCE:
+    case Op::ALL_GATHER:
+    case Op::REDUCE_SCATTER:
+    case Op::ALL_TO_ALL:
+    case Op::COLLECTIVE_PERMUTE:
+    case Op::COLLECTIVE_BROADCAST:
+      return collective(instr, std::move(in));
+    case Op::OPT_BARRIER: {
+      size_t at = 0;
+      const InstrId id = b_.op(instr.op, local_shape(instr.shape, in[0].leaves, at), {in[0].id}, instr.attrs);
+      return Value{id, in[0].leaves, false};
+    }
+    default:
+      break;
+  }
+  if (auto rule = rule_of(m_, instr)) return by_rule(instr, std::move(in), std::move(*rule));
+  return replicated(instr, std::move(in));
+}
+
+Expected<Value> Walker::by_rule(const Instruction& instr, Operands in, Rule rule) {
+  Tiling split(rule.factors.size());
+  for (const size_t k : by_size(m_, instr)) {
+    const Tiling& has = in[k].leaves[0];
+    for (size_t d = 0; d < has.size(); ++d) {
+      if (has[d].whole()) continue;
+      const std::vector<Column> parts = distribute(rule, rule.operands[k][d], has[d]);
+      for (size_t i = 0; i < parts.size(); ++i) {
+        Column& c = split[static_cast<size_t>(rule.operands[k][d][i])];
+        if (!c.whole() || parts[i].whole()) continue;
+        c = parts[i];
+        if (!fits(split, world_)) c = Column();
+      }
+    }
+  }
+  while (drop_inner(rule, rule.operands, split) || drop_inner(rule, rule.results, split)) {
+  }
+  if (is_whole(split)) return replicated(instr, std::move(in));
+  for (size_t k = 0; k < in.size(); ++k) in[k] = reshard(in[k], std::array{tiling_of(rule.operands[k], split)});
+
+  Value out;
+  for (const Rule::Array& array : rule.results) out.leaves.push_back(tiling_of(array, split));
+  size_t at = 0;
+  const Shape shape = local_shape(instr.shape, out.leaves, at);
+  std::vector<InstrId> operands;
+  for (const Value& v : in) operands.push_back(v.id);
+  COLLET_TRY(b_.status());
+  const Shape first = operands.empty() ? Shape() : b_.shape(operands[0]);
+  const std::vector<CompId> called(instr.called.begin(), instr.called.end());
+  out.id = b_.op(instr.op, shape, operands,
+                 local_attributes(m_, instr, first, shape.is_tuple() ? shape.element(0) : shape), called);
+  std::vector<size_t> across;
+  for (size_t f = 0; f < split.size(); ++f)
+    if (rule.factors[f].reduced && !split[f].whole()) across.push_back(f);
+  if (!across.empty()) {
+    const CompId combine = rule.combine != CompId::None ? rule.combine : b_.combiner(Op::ADD, shape.type());
+    out.id = e_.all_reduce(out.id, combine, split, across, world_);
+  }
+  return out;
+}
+
+Value Walker::tuple(const Instruction&, const Operands& in) {
+  Value out;
+  std::vector<InstrId> parts;
+  for (const Value& v : in) {
+    parts.push_back(v.id);
+    out.leaves.insert(out.leaves.end(), v.leaves.begin(), v.leaves.end());
+    out.manual |= v.manual;
+  }
+  out.id = b_.tuple(parts);
+  return out;
+}
+
+Value Walker::element(const Instruction& instr, const Value& in) {
+  const auto index = static_cast<size_t>(instr.as<TupleIndexAttrs>().index);
+  const Shape& shape = m_[in.id].shape;
+  size_t first = 0;
+  for (size_t i = 0; i < index; ++i) first += static_cast<size_t>(shape.element(i).leaf_count());
+  const auto n = static_cast<size_t>(shape.element(index).leaf_count());
+  Value out{InstrId::None, {}, in.manual};
+  out.leaves.assign(in.leaves.begin() + static_cast<std::ptrdiff_t>(first),
+                    in.leaves.begin() + static_cast<std::ptrdiff_t>(first + n));
+  out.id = b_.get(in.id, static_cast<int64_t>(index));
+  return out;
+}
+
+// Where partitions of several domains work together by the program's own word: those that do have the same tiles.
+Expected<Value> Walker::collective(const Instruction& instr, Operands in) {
+  int64_t dimension = -1;
+  if (instr.op == Op::ALL_GATHER || instr.op == Op::REDUCE_SCATTER)
+    dimension = instr.as<CollectiveDimAttrs>().dimension;
+  if (instr.op == Op::ALL_TO_ALL && !instr.as<AllToAllAttrs>().dimension.empty())
+    dimension = instr.as<AllToAllAttrs>().dimension[0];
+  Value out;
+  std::vector<InstrId> operands;
+  for (Value& v : in) {
+    if (v.leaves.size() != 1) return replicated(instr, std::move(in));
+    if (instr.op == Op::ALL_TO_ALL && dimension < 0 && v.leaves[0] != in[0].leaves[0]) v = reshard(v, in[0].leaves);
+    std::vector<Tiling> to = v.leaves;
+    if (dimension >= 0) to[0][static_cast<size_t>(dimension)] = Column();
+    v = reshard(v, to);
+    operands.push_back(v.id);
+    out.leaves.push_back(to[0]);
+  }
+  size_t at = 0;
+  const std::vector<CompId> called(instr.called.begin(), instr.called.end());
+  out.id = b_.op(instr.op, local_shape(instr.shape, out.leaves, at), operands, instr.attrs, called);
+  return out;
+}
+
+}  // namespace collet::hlo::spmd
