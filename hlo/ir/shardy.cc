@@ -101,7 +101,6 @@ bool read_axes(Reader& r, std::vector<NamedSharding::Axis>* out, bool* open) {
   return true;
 }
 
-// False also where sums are left open.
 bool read_sharding(Reader& r, NamedSharding* out) {
   r.accept("#sdy.sharding");
   if (!r.accept("<")) return false;
@@ -120,9 +119,12 @@ bool read_sharding(Reader& r, NamedSharding* out) {
     out->dimensions.push_back(std::move(dimension));
     r.accept(",");
   }
-  if (r.accept(",") && r.accept("replicated")) {
-    std::vector<NamedSharding::Axis> replicated;
-    if (!r.accept("=") || !read_axes(r, &replicated, nullptr)) return false;
+  while (r.accept(",")) {
+    const bool replicated = r.accept("replicated");
+    if (!replicated && !r.accept("unreduced")) return false;
+    std::vector<NamedSharding::Axis> axes;
+    if (!r.accept("=") || !read_axes(r, &axes, nullptr)) return false;
+    if (!replicated) out->unreduced = std::move(axes);
   }
   return r.accept(">");
 }
@@ -213,6 +215,18 @@ std::vector<std::string> parse_axis_names(std::string_view text) {
   if (!r.accept("{")) return out;
   for (std::string name; r.string(&name); r.accept(",")) out.push_back(name);
   return out;
+}
+
+std::optional<std::vector<AxisPart>> resolve_unreduced(const NamedSharding& sharding, const NamedMesh& mesh) {
+  NamedSharding alone;
+  alone.dimensions.push_back({sharding.unreduced, false});
+  const auto out = resolve_axes(alone, mesh);
+  if (!out) return std::nullopt;
+  std::vector<AxisPart> parts = (*out)[0];
+  std::sort(parts.begin(), parts.end(), [](const AxisPart& a, const AxisPart& b) {
+    return a.axis != b.axis ? a.axis < b.axis : a.before < b.before;
+  });
+  return parts;
 }
 
 std::optional<std::vector<std::vector<AxisPart>>> resolve_axes(const NamedSharding& sharding, const NamedMesh& mesh) {

@@ -46,6 +46,7 @@ struct NamedSharding {
     bool open = false;       ///< more may split it
   };
   std::vector<Dimension> dimensions;
+  std::vector<Axis> unreduced;  ///< along these the value is a sum of what the devices have
 };
 
 /// "#sdy.mesh<...>"; nothing where the text is no mesh.
@@ -59,6 +60,8 @@ std::optional<std::vector<NamedSharding>> parse_sharding_list(std::string_view t
 /// "#sdy<manual_axes{"x", "y"}>".
 std::vector<std::string> parse_axis_names(std::string_view text);
 
+/// The parts of axes that `sharding` leaves sums open along; nothing where one is unknown.
+std::optional<std::vector<AxisPart>> resolve_unreduced(const NamedSharding& sharding, const NamedMesh& mesh);
 /// The parts of axes of each dimension; nothing where an axis is unknown or used twice.
 std::optional<std::vector<std::vector<AxisPart>>> resolve_axes(const NamedSharding& sharding, const NamedMesh& mesh);
 /// As HLO has it; nothing where parts of axes split dimensions.

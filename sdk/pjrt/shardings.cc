@@ -13,8 +13,8 @@ namespace collet::pjrt {
 namespace {
 
 // OpSharding's fields and kinds, by number.
-enum { kType = 1, kTileDimensions = 3, kTileDevices = 4, kReplicateOnLast = 6 };
-enum { kOther = 3 };  // REPLICATED is 0, which is not written
+enum { kType = 1, kTileDimensions = 3, kTileDevices = 4, kReplicateOnLast = 6, kLastDimensions = 8 };
+enum { kReplicated = 0, kOther = 3, kUnreduced = 6 };  // REPLICATED is 0, which is not written
 
 bool read_list(std::string_view& text, std::vector<uint64_t>& out) {
   while (!text.empty() && text.front() >= '0' && text.front() <= '9') {
@@ -61,6 +61,7 @@ PJRT_Error* of_outputs(PJRT_Shardings_PJRT_Executable_OutputShardings_Args* call
 std::string write_op_sharding(std::string_view text) {
   constexpr std::string_view kBegin = "{devices=[", kReplicate = " last_tile_dim_replicate";
   std::string out;
+  if (text == "{unreduced}") put_number(out, kType, kUnreduced);
   if (!text.starts_with(kBegin) || !text.ends_with('}')) return out;
   text.remove_prefix(kBegin.size());
   text.remove_suffix(1);
@@ -73,6 +74,10 @@ std::string write_op_sharding(std::string_view text) {
   put_bytes(out, kTileDevices, packed(devices));
   if (text == kReplicate)
     put_number(out, kReplicateOnLast, 1);
+  else if (text == " last_tile_dims={unreduced}")
+    put_bytes(out, kLastDimensions, packed({kUnreduced}));
+  else if (text == " last_tile_dims={unreduced, replicated}")
+    put_bytes(out, kLastDimensions, packed({kUnreduced, kReplicated}));
   else if (!text.empty())
     out.clear();
   return out;

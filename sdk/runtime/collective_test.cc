@@ -426,6 +426,62 @@ TEST_F(CollectiveFailure, CodeIsShared) {
   }
 }
 
+/// Programs of whole arrays.
+class Partitioned : public ::testing::TestWithParam<std::string>, public Session {};
+
+// Rows times columns, both split along what is summed; the result by rows.
+TEST_P(Partitioned, Product) {
+  const bool itself = GetParam() == "cpu" || GetParam() == "interpreter";
+  const ClientPtr client =
+      open(itself ? GetParam() : test_backend(GetParam()), itself ? "none" : "interpreter", nullptr, kDevices);
+  ASSERT_TRUE(client) << failure.message;
+  const ModulePtr module = read(R"(HloModule m, num_partitions=8
+ENTRY e {
+  a = f32[8,16] parameter(0), sharding={devices=[1,8]<=[8]}
+  b = f32[16,8] parameter(1), sharding={devices=[8,1]<=[8]}
+  p = f32[8,8] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = f32[8,8] negate(p), sharding={devices=[8,1]<=[8]}
+})");
+  ASSERT_TRUE(module) << failure.message;
+  collet_compile_request request{};
+  request.partition = 1;
+  const ExecutablePtr e = compile(client.get(), module.get(), request);
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_STREQ(collet_executable_argument_sharding(e.get(), 0), "{devices=[1,8]0,1,2,3,4,5,6,7}");
+  EXPECT_STREQ(collet_executable_argument_sharding(e.get(), 1), "{devices=[8,1]0,1,2,3,4,5,6,7}");
+  EXPECT_STREQ(collet_executable_result_sharding(e.get(), 0), "{devices=[8,1]0,1,2,3,4,5,6,7}");
+  EXPECT_EQ(collet_executable_result_sharding(e.get(), 1), nullptr);
+  EXPECT_EQ(collet_executable_argument(e.get(), 0).dims[1], 2);
+  EXPECT_EQ(collet_executable_result(e.get(), 0).dims[0], 1);
+
+  const auto left = [](size_t i, size_t k) { return static_cast<float>(i) - static_cast<float>(k) / 4; };
+  const auto right = [](size_t k, size_t j) { return static_cast<float>(k % 5) + static_cast<float>(j); };
+  std::vector<BufferPtr> in;
+  for (uint32_t p = 0; p < kDevices; ++p) {
+    std::vector<float> a, b;
+    for (size_t i = 0; i < 8; ++i)
+      for (size_t k = 2 * p; k < 2 * p + 2; ++k) a.push_back(left(i, k));
+    for (size_t k = 2 * p; k < 2 * p + 2; ++k)
+      for (size_t j = 0; j < 8; ++j) b.push_back(right(k, j));
+    const int64_t a_dims[] = {8, 2}, b_dims[] = {2, 8};
+    in.push_back(upload(client.get(), {COLLET_TYPE_F32, 2, a_dims}, a.data(), p));
+    in.push_back(upload(client.get(), {COLLET_TYPE_F32, 2, b_dims}, b.data(), p));
+  }
+  const auto out = run(e.get(), in);
+  ASSERT_EQ(out.size(), kDevices) << failure.message;
+  for (size_t i = 0; i < 8; ++i) {
+    const std::vector<float> row = download<float>(out[i]);
+    ASSERT_EQ(row.size(), 8u);
+    for (size_t j = 0; j < 8; ++j) {
+      float sum = 0;
+      for (size_t k = 0; k < 16; ++k) sum += left(i, k) * right(k, j);
+      EXPECT_FLOAT_EQ(row[j], -sum);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, Partitioned, ::testing::Values("interpreter", "cpu", "memory_only", "narrow"));
+
 INSTANTIATE_TEST_SUITE_P(Eight, Collective,
                          ::testing::Values(Mesh{"interpreter", 8, 1}, Mesh{"interpreter", 1, 8},
                                            Mesh{"interpreter", 2, 4}, Mesh{"cpu", 8, 1}, Mesh{"cpu", 1, 8},

@@ -62,6 +62,12 @@ InstrId Emitter::all_reduce(InstrId x, CompId combine, const Tiling& tiling, std
   return b_.op(Op::ALL_REDUCE, b_.shape(x), {x}, attrs, std::span(&combine, 1));
 }
 
+InstrId Emitter::only_first(InstrId x, const Column& column) {
+  const InstrId first = b_.compare(from_table(column.at), Direction::EQ, b_.scalar_int(Type::S32, 0));
+  const std::vector<int64_t> dims = dims_of(b_, x);
+  return b_.select(b_.broadcast(first, dims, {}), x, b_.fill_int(Shape(b_.shape(x)), 0));
+}
+
 InstrId Emitter::gather_dim(InstrId x, const Tiling& tiling, size_t dim, const World& world) {
   auto* attrs = module_.make<CollectiveDimAttrs>();
   attrs->groups = groups(groups_across(tiling, std::array{dim}, world), true, world);

@@ -26,6 +26,8 @@ class Emitter {
   /// Combines the results of those who differ in the dimensions `across` of `tiling`.
   InstrId all_reduce(InstrId x, CompId combine, const Tiling& tiling, std::span<const size_t> across,
                      const World& world);
+  /// `x` for those who come first by `column`, zeros for the others: the sum over it is `x`.
+  InstrId only_first(InstrId x, const Column& column);
   /// This partition's number, u32; made where it is first wanted.
   InstrId partition_id();
   void set_partition_id(InstrId id) { partition_id_ = id; }

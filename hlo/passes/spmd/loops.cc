@@ -31,7 +31,7 @@ Expected<Walker::Body> Walker::body(CompId from, const Shape& global, const std:
   }
   Emitter emitter(m_, out.computation, shared_.replicas, shared_.channels);
   Builder& b = emitter.builder();
-  Value argument{m_.append_parameter(out.computation, 0, taken), leaves, false};
+  Value argument{m_.append_parameter(out.computation, 0, taken), leaves, {}, false};
   if (with_number) {
     std::vector<InstrId> parts;
     for (size_t i = 0; i < local.elements().size(); ++i) parts.push_back(b.get(argument.id, static_cast<int64_t>(i)));
@@ -40,6 +40,7 @@ Expected<Walker::Body> Walker::body(CompId from, const Shape& global, const std:
   }
   Walker walker(shared_, emitter, world_);
   COLLET_ASSIGN(Value value, walker.walk(from, {argument}));
+  value = walker.settled(std::move(value));
   out.leaves = value.leaves;
   if (result) value = walker.reshard(value, *result);
   if (give_number) {
@@ -74,7 +75,6 @@ Expected<Value> Walker::loop(const Instruction& instr, const Value& init) {
   }
   Value in = reshard(init, state);
   COLLET_ASSIGN(const Body again, body(condition, instr.shape, state, number, nullptr, false));
-  const std::vector<Tiling> one = {Tiling()};
   COLLET_ASSIGN(const Body next, body(turn, instr.shape, state, number, &state, number));
   if (number) {
     std::vector<InstrId> parts;
@@ -85,10 +85,10 @@ Expected<Value> Walker::loop(const Instruction& instr, const Value& init) {
   COLLET_TRY(b_.status());
   const InstrId id =
       b_.op(Op::WHILE, Shape(b_.shape(in.id)), {in.id}, nullptr, std::array{again.computation, next.computation});
-  if (!number) return Value{id, state, false};
+  if (!number) return Value{id, state, {}, false};
   std::vector<InstrId> parts;
   for (size_t i = 0; i < instr.shape.elements().size(); ++i) parts.push_back(b_.get(id, static_cast<int64_t>(i)));
-  return Value{b_.tuple(parts), state, false};
+  return Value{b_.tuple(parts), state, {}, false};
 }
 
 Expected<Value> Walker::conditional(const Instruction& instr, Operands in) {
@@ -110,7 +110,7 @@ Expected<Value> Walker::conditional(const Instruction& instr, Operands in) {
   std::vector<InstrId> operands;
   for (const Value& v : in) operands.push_back(v.id);
   const InstrId id = b_.op(instr.op, local_shape(instr.shape, result, at), operands, instr.attrs, bodies);
-  return Value{id, result, false};
+  return Value{id, result, {}, false};
 }
 
 }  // namespace collet::hlo::spmd

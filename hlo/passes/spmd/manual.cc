@@ -41,6 +41,14 @@ std::optional<Halves> halves(const NamedMesh& mesh, const std::vector<bool>& man
   return Halves{std::move(*a), std::move(*b)};
 }
 
+// The column by which sums are left open.
+Column open_along(const NamedMesh& mesh, const NamedSharding& sharding, size_t partitions) {
+  const auto parts = resolve_unreduced(sharding, mesh);
+  if (!parts) return {};
+  const auto column = from_axes(mesh, {*parts}, std::vector<bool>(mesh.axes.size(), true), partitions);
+  return column ? (*column)[0] : Column();
+}
+
 }  // namespace
 
 Expected<NamedMesh> Walker::mesh(const NamedSharding& sharding) const {
@@ -79,10 +87,10 @@ Expected<Value> Walker::custom_call(const Instruction& instr, const Operands& in
   if (in.size() == 1 && (target == "Sharding" || target == "xla.sdy.FuncResultSharding")) {
     if (in[0].manual || in[0].leaves.size() != 1) return in[0];
     const auto to = wanted(instr, instr.shape, 0, in[0].leaves[0]);
-    return to ? reshard(in[0], std::array{*to}) : in[0];
+    return to ? granted(in[0], *to) : in[0];
   }
   if (in.size() == 1 && target == "SPMDFullToShardShape") {
-    Value out = in[0];
+    Value out = settled(in[0]);
     out.manual = true;
     if (!m_[out.id].shape.compatible(instr.shape))
       return unimplemented(named(instr) + ": the tile is " + m_[out.id].shape.to_string() + ", not " +
@@ -93,16 +101,18 @@ Expected<Value> Walker::custom_call(const Instruction& instr, const Operands& in
     const auto to = wanted(instr, instr.shape, 0, whole(static_cast<size_t>(instr.shape.rank())));
     if (!to) return unimplemented(named(instr) + ": its sharding is not understood");
     size_t at = 0;
-    if (!m_[in[0].id].shape.compatible(local_shape(instr.shape, std::array{*to}, at)))
+    if (!m_[in[0].id].shape.compatible(local_shape(instr.shape, std::array{to->tiling}, at)))
       return unimplemented(named(instr) + ": a value of each partition is no tile of " + instr.shape.to_string());
-    return Value{in[0].id, {*to}, false};
+    return Value{in[0].id, {to->tiling}, {to->open}, false};
   }
   if (std::any_of(in.begin(), in.end(), [](const Value& v) { return v.manual; })) {
     Value out = copied(instr, in);
     out.manual = true;
     return out;
   }
-  return replicated(instr, in);
+  Operands all;
+  for (const Value& v : in) all.push_back(settled(v));
+  return replicated(instr, std::move(all));
 }
 
 Expected<Value> Walker::enter(const Instruction& instr, const Operands& in) {
@@ -128,7 +138,7 @@ Expected<Value> Walker::enter(const Instruction& instr, const Operands& in) {
                                 " does not split into " + std::to_string(tiles->manual[d].count));
       if (size % (tiles->manual[d].count * tiles->rest[d].count)) tiles->rest[d] = Column();
     }
-    parts.push_back(reshard(in[i], std::array{tiles->both()}).id);
+    parts.push_back(granted(in[i], {tiles->both(), open_along(inside.mesh, (*list)[i], world_.partitions())}).id);
     out.leaves.push_back(tiles->rest);
   }
   out.id = parts.size() == 1 && !instr.shape.is_tuple() ? parts[0] : b_.tuple(parts);
@@ -158,8 +168,10 @@ Expected<Value> Walker::leave(const Instruction& instr, const Operands& in) {
       if (shape.dim(static_cast<int>(d)) % (tiles->manual[d].count * rest.count)) rest = Column();
     }
     if (!fits(tiles->both(), world_)) tiles->rest = whole(tiles->rest.size());
-    parts.push_back(within.reshard(in[i], std::array{tiles->rest}).id);
+    parts.push_back(within.reshard(within.settled(in[i]), std::array{tiles->rest}).id);
     out.leaves.push_back(tiles->both());
+    out.open.resize(out.leaves.size());
+    out.open.back() = open_along(inside.mesh, (*list)[i], world_.partitions());
   }
   out.id = parts.size() == 1 && !instr.shape.is_tuple() ? parts[0] : b_.tuple(parts);
   return out;

@@ -18,35 +18,37 @@ Status refuse(const Instruction& parameter, const std::string& why) {
 }
 
 // What the program says of a parameter must be kept to the letter: its caller has laid it out that way.
-Expected<std::vector<Tiling>> tilings_of(const Walker& walker, const Instruction& parameter, size_t partitions) {
+Expected<Value> lie_of(const Walker& walker, const Instruction& parameter, size_t partitions) {
   std::vector<Shape> shapes;
   append_leaf_shapes(parameter.shape, shapes);
-  std::vector<Tiling> out;
+  Value out;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const size_t rank = shapes[i].is_array() ? static_cast<size_t>(shapes[i].rank()) : 0;
     Tiling tiling = whole(rank);
+    Column open;
     const Sharding* s = parameter.extras ? parameter.extras->sharding : nullptr;
     if (s && s->kind == Sharding::Kind::Tuple) s = s->elements.size() == shapes.size() ? &s->elements[i] : nullptr;
     if (s && shapes[i].is_array()) {
-      const auto stated = from_sharding(*s, rank, partitions);
+      const auto stated = from_sharding(*s, rank, partitions, &open);
       if (!stated)
         return refuse(parameter, "the sharding " + s->to_string() + " is none for " + std::to_string(partitions) +
                                      " partitions that is understood");
       tiling = *stated;
     } else if (const auto stated = walker.wanted(parameter, shapes[i], i, tiling)) {
-      tiling = *stated;
+      tiling = stated->tiling;
+      open = stated->open;
     }
     for (size_t d = 0; d < rank; ++d)
       if (shapes[i].dim(static_cast<int>(d)) % tiling[d].count)
         return refuse(parameter, "dimension " + std::to_string(d) + " does not split into " +
                                      std::to_string(tiling[d].count) + " equal tiles; padding is not supported");
-    out.push_back(std::move(tiling));
+    out.leaves.push_back(std::move(tiling));
+    out.open.push_back(std::move(open));
   }
   return out;
 }
 
-const Extras* with_sharding(Module& module, const Extras* extras, std::span<const Tiling> leaves, bool tuple,
-                            size_t partitions) {
+const Extras* with_sharding(Module& module, const Extras* extras, const Value& value, bool tuple, size_t partitions) {
   Extras out = extras ? *extras : Extras();
   std::vector<FrontendAttribute> kept;
   for (const FrontendAttribute& a : out.frontend_attributes)
@@ -55,9 +57,10 @@ const Extras* with_sharding(Module& module, const Extras* extras, std::span<cons
   Sharding all;
   if (tuple) {
     all.kind = Sharding::Kind::Tuple;
-    for (const Tiling& t : leaves) all.elements.push_back(to_sharding(t, partitions));
-  } else if (!leaves.empty()) {
-    all = to_sharding(leaves[0], partitions);
+    for (size_t i = 0; i < value.leaves.size(); ++i)
+      all.elements.push_back(to_sharding(value.leaves[i], partitions, open_of(value, i)));
+  } else if (!value.leaves.empty()) {
+    all = to_sharding(value.leaves[0], partitions, open_of(value, 0));
   }
   out.sharding = module.keep(std::move(all));
   return module.arena().make<Extras>(out);
@@ -100,13 +103,14 @@ Expected<bool> partition_spmd(Module& module, PassContext& context) {
   const std::vector<InstrId> given = module[old].parameters;
   for (InstrId id : given) {
     const Instruction parameter = module[id];
-    COLLET_ASSIGN(std::vector<Tiling> leaves, tilings_of(walker, parameter, world.partitions()));
+    COLLET_ASSIGN(Value value, lie_of(walker, parameter, world.partitions()));
     size_t at = 0;
     const InstrId tile = module.append_parameter(entry, parameter.as<ParameterAttrs>().number,
-                                                 local_shape(parameter.shape, leaves, at), parameter.name);
+                                                 local_shape(parameter.shape, value.leaves, at), parameter.name);
     module[tile].extras =
-        with_sharding(module, parameter.extras, leaves, parameter.shape.is_tuple(), world.partitions());
-    arguments.push_back({tile, std::move(leaves), false});
+        with_sharding(module, parameter.extras, value, parameter.shape.is_tuple(), world.partitions());
+    value.id = tile;
+    arguments.push_back(std::move(value));
   }
   COLLET_ASSIGN(Value root, walker.walk(old, arguments));
   if (root.manual) return unimplemented("the result lies on each partition in a way of its own");
@@ -122,8 +126,7 @@ Expected<bool> partition_spmd(Module& module, PassContext& context) {
     root.id = b.op(Op::COPY, Shape(b.shape(root.id)), {root.id});
   }
   COLLET_TRY(b.status());
-  module[root.id].extras =
-      with_sharding(module, nullptr, root.leaves, module[root.id].shape.is_tuple(), world.partitions());
+  module[root.id].extras = with_sharding(module, nullptr, root, module[root.id].shape.is_tuple(), world.partitions());
   module[entry].root = root.id;
   module.set_entry(entry);
   keep_aliases(module, root);

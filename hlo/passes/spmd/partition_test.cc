@@ -120,6 +120,32 @@ TEST(Partition, PartlyManualComputation) {
     }
 }
 
+// A value that is the sum of what the devices have goes in and out as it is; any other use sums it first.
+TEST(Partition, OpenSums) {
+  const auto module = read(
+      R"(func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<2x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}], unreduced={"x"}>}, tensor<2x8xf32>) {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{}, {}], unreduced={"x"}>] manual_axes={"x", "y"} (%a: tensor<2x8xf32>) {
+    %1 = stablehlo.negate %a : tensor<2x8xf32>
+    sdy.return %1 : tensor<2x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<2x8xf32>
+  %2 = stablehlo.negate %0 : tensor<2x8xf32>
+  return %0, %2 : tensor<2x8xf32>, tensor<2x8xf32>
+}
+)");
+  ASSERT_TRUE(module);
+  const Status status = partition(*module);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(root_sharding(*module),
+            "{{devices=[1,1,4,2]0,1,2,3,4,5,6,7 last_tile_dims={unreduced, replicated}}, {replicated}}");
+  const auto out = run(*module);
+  ASSERT_EQ(out.size(), 8u);
+  for (size_t p = 0; p < 8; ++p)
+    for (int64_t i = 0; i < 16; ++i) {
+      EXPECT_EQ(out[p][0].as_double(i), -static_cast<double>((static_cast<int64_t>(p) / 2) * 16 + i));
+      EXPECT_EQ(out[p][1].as_double(i), static_cast<double>(4 * i + 16 * (0 + 1 + 2 + 3)));
+    }
+}
+
 // The caller lays parameters out as the program says; what cannot be so is an error that says why.
 TEST(Partition, ParametersThatDoNotSplit) {
   const auto module = read(

@@ -116,18 +116,29 @@ std::vector<std::vector<int64_t>> groups_across(const Tiling& tiling, std::span<
   return out;
 }
 
-std::optional<Tiling> from_sharding(const Sharding& sharding, size_t rank, size_t partitions) {
+std::optional<Tiling> from_sharding(const Sharding& sharding, size_t rank, size_t partitions, Column* open) {
   if (sharding.kind == Sharding::Kind::Replicated) return whole(rank);
+  if (sharding.kind == Sharding::Kind::Unreduced && open) {
+    *open = {static_cast<int64_t>(partitions), std::vector<int64_t>(partitions)};
+    std::iota(open->at.begin(), open->at.end(), int64_t{0});
+    return whole(rank);
+  }
   if (sharding.kind != Sharding::Kind::Tiled) return std::nullopt;
-  size_t extra = sharding.last_tile_dim_replicate ? 1 : sharding.last_tile_dims.size();
-  for (Sharding::Kind kind : sharding.last_tile_dims)
-    if (kind != Sharding::Kind::Replicated) return std::nullopt;
+  const size_t extra = sharding.last_tile_dim_replicate ? 1 : sharding.last_tile_dims.size();
+  size_t sums = SIZE_MAX;  // the tile dimension along which they are left open
+  for (size_t i = 0; i < sharding.last_tile_dims.size(); ++i) {
+    if (sharding.last_tile_dims[i] == Sharding::Kind::Replicated) continue;
+    if (sharding.last_tile_dims[i] != Sharding::Kind::Unreduced || !open || sums != SIZE_MAX) return std::nullopt;
+    sums = rank + i;
+  }
   if (sharding.tile_dims.size() != rank + extra) return std::nullopt;
   const std::vector<int64_t> devices = assignment(sharding);
   int64_t total = 1;
   for (int64_t n : sharding.tile_dims) total *= n;
   if (total != static_cast<int64_t>(devices.size()) || devices.size() != partitions) return std::nullopt;
   Tiling out(rank);
+  if (sums != SIZE_MAX && sums < sharding.tile_dims.size())
+    *open = {sharding.tile_dims[sums], std::vector<int64_t>(partitions)};
   for (size_t d = 0; d < rank; ++d) {
     out[d].count = sharding.tile_dims[d];
     if (!out[d].whole()) out[d].at.assign(partitions, -1);
@@ -138,6 +149,7 @@ std::optional<Tiling> from_sharding(const Sharding& sharding, size_t rank, size_
     auto rest = static_cast<int64_t>(place);
     for (size_t d = sharding.tile_dims.size(); d-- > 0;) {
       if (d < rank && !out[d].whole()) out[d].at[static_cast<size_t>(p)] = rest % sharding.tile_dims[d];
+      if (d == sums && !open->whole()) open->at[static_cast<size_t>(p)] = rest % sharding.tile_dims[d];
       rest /= sharding.tile_dims[d];
     }
   }
@@ -164,25 +176,35 @@ std::optional<Tiling> from_axes(const NamedMesh& mesh, const std::vector<std::ve
   return out;
 }
 
-Sharding to_sharding(const Tiling& tiling, size_t partitions) {
+Sharding to_sharding(const Tiling& tiling, size_t partitions, const Column& open) {
   Sharding out;
-  if (is_whole(tiling)) return out;
+  if (is_whole(tiling) && open.whole()) return out;
+  if (is_whole(tiling) && open.count == static_cast<int64_t>(partitions)) {
+    out.kind = Sharding::Kind::Unreduced;
+    return out;
+  }
   out.kind = Sharding::Kind::Tiled;
+  Tiling all = tiling;
+  if (!open.whole()) all.push_back(open);
   int64_t tiles = 1;
-  for (const Column& c : tiling) {
+  for (const Column& c : all) {
     out.tile_dims.push_back(c.count);
     tiles *= c.count;
   }
   std::vector<std::vector<int64_t>> holders(static_cast<size_t>(tiles));
   for (size_t p = 0; p < partitions; ++p) {
     int64_t place = 0;
-    for (const Column& c : tiling) place = place * c.count + c.of(p);
+    for (const Column& c : all) place = place * c.count + c.of(p);
     holders[static_cast<size_t>(place)].push_back(static_cast<int64_t>(p));
   }
   const int64_t copies = static_cast<int64_t>(partitions) / tiles;
+  if (!open.whole()) out.last_tile_dims.push_back(Sharding::Kind::Unreduced);
   if (copies > 1) {
     out.tile_dims.push_back(copies);
-    out.last_tile_dim_replicate = true;
+    if (open.whole())
+      out.last_tile_dim_replicate = true;
+    else
+      out.last_tile_dims.push_back(Sharding::Kind::Replicated);
   }
   for (const auto& list : holders) out.devices.insert(out.devices.end(), list.begin(), list.end());
   return out;

@@ -53,12 +53,13 @@ bool refines(const Column& fine, const Column& coarse);
 std::vector<std::vector<int64_t>> groups_across(const Tiling& tiling, std::span<const size_t> across,
                                                 const World& world);
 
-/// Nothing where the sharding is none of an array of that rank on so many partitions.
-std::optional<Tiling> from_sharding(const Sharding& sharding, size_t rank, size_t partitions);
+/// Nothing where the sharding is none of an array of that rank on so many partitions. `open`: where sums are left open;
+/// null refuses those.
+std::optional<Tiling> from_sharding(const Sharding& sharding, size_t rank, size_t partitions, Column* open = nullptr);
 /// By parts of a mesh's axes; `keep` says which axes count.
 std::optional<Tiling> from_axes(const NamedMesh& mesh, const std::vector<std::vector<AxisPart>>& dimensions,
                                 const std::vector<bool>& keep, size_t partitions);
 /// A list of devices; replicated where nothing is split.
-Sharding to_sharding(const Tiling& tiling, size_t partitions);
+Sharding to_sharding(const Tiling& tiling, size_t partitions, const Column& open = {});
 
 }  // namespace collet::hlo::spmd

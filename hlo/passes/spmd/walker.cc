@@ -113,7 +113,12 @@ Expected<Value> Walker::walk(CompId from, std::vector<Value> arguments) {
       continue;
     }
     Operands in;
-    for (InstrId operand : instr.operands) in.push_back(values.at(index_of(operand)));
+    const bool passes = instr.op == Op::TUPLE || instr.op == Op::GET_TUPLE_ELEMENT || instr.op == Op::CUSTOM_CALL ||
+                        instr.op == Op::CALL;
+    for (InstrId operand : instr.operands) {
+      const Value& value = values.at(index_of(operand));
+      in.push_back(passes ? value : settled(value));
+    }
     b_.set_origin(&instr);
     COLLET_ASSIGN(Value value, one(id, instr, in));
     COLLET_TRY(b_.status());
@@ -124,6 +129,12 @@ Expected<Value> Walker::walk(CompId from, std::vector<Value> arguments) {
 
 Value Walker::constrained(const Instruction& instr, Value value) {
   if (value.manual || !instr.extras || instr.op == Op::CUSTOM_CALL) return value;
+  if (instr.shape.is_array()) {
+    const auto wish = wanted(instr, instr.shape, 0, value.leaves[0]);
+    return wish ? granted(std::move(value), *wish) : value;
+  }
+  if (instr.extras->sharding == nullptr) return value;
+  value = settled(std::move(value));
   std::vector<Shape> shapes;
   std::vector<Tiling> to = value.leaves;
   const auto collect = [&](const auto& self, const Shape& shape) -> void {
@@ -132,15 +143,51 @@ Value Walker::constrained(const Instruction& instr, Value value) {
   };
   collect(collect, instr.shape);
   for (size_t i = 0; i < shapes.size(); ++i)
-    if (auto tiling = wanted(instr, shapes[i], i, value.leaves[i])) to[i] = std::move(*tiling);
+    if (auto wish = wanted(instr, shapes[i], i, value.leaves[i])) to[i] = std::move(wish->tiling);
   return reshard(value, to);
 }
 
-std::optional<Tiling> Walker::wanted(const Instruction& instr, const Shape& leaf, size_t index,
-                                     const Tiling& now) const {
+Value Walker::settled(Value value) {
+  bool any = false;
+  for (const Column& c : value.open) any |= !c.whole();
+  if (!any) return value;
+  const Shape shape = m_[value.id].shape;
+  if (!shape.is_tuple()) {
+    Tiling all = value.leaves[0];
+    all.push_back(value.open[0]);
+    const size_t last = all.size() - 1;
+    return {e_.all_reduce(value.id, b_.combiner(Op::ADD, shape.type()), all, std::span(&last, 1), world_),
+            value.leaves,
+            {},
+            value.manual};
+  }
+  std::vector<InstrId> parts;
+  size_t at = 0;
+  for (size_t i = 0; i < shape.elements().size(); ++i) {
+    Value part{b_.get(value.id, static_cast<int64_t>(i)), {}, {}, value.manual};
+    for (int64_t n = shape.element(i).leaf_count(); n > 0; --n, ++at) {
+      part.leaves.push_back(value.leaves[at]);
+      part.open.push_back(open_of(value, at));
+    }
+    parts.push_back(settled(std::move(part)).id);
+  }
+  return {b_.tuple(parts), value.leaves, {}, value.manual};
+}
+
+Value Walker::granted(Value value, const Wish& wish) {
+  if (value.leaves[0] == wish.tiling && open_of(value, 0) == wish.open) return value;
+  Value out = reshard(settled(std::move(value)), std::array{wish.tiling});
+  if (wish.open.whole()) return out;
+  out.id = e_.only_first(out.id, wish.open);
+  out.open = {wish.open};
+  return out;
+}
+
+std::optional<Wish> Walker::wanted(const Instruction& instr, const Shape& leaf, size_t index, const Tiling& now) const {
   if (!instr.extras || !leaf.is_array() || leaf.has_dynamic()) return std::nullopt;
   const auto rank = static_cast<size_t>(leaf.rank());
   std::optional<Tiling> out;
+  Column sums;
   std::vector<bool> open(rank);
   for (const FrontendAttribute& a : instr.extras->frontend_attributes) {
     if (a.name != "xla.sdy.sharding") continue;
@@ -149,12 +196,15 @@ std::optional<Tiling> Walker::wanted(const Instruction& instr, const Shape& leaf
     const auto where = mesh(*named);
     if (!where.ok()) continue;
     const auto parts = resolve_axes(*named, *where);
-    if (parts) out = from_axes(*where, *parts, std::vector<bool>(where->axes.size(), true), world_.partitions());
+    const std::vector<bool> all(where->axes.size(), true);
+    if (parts) out = from_axes(*where, *parts, all, world_.partitions());
+    if (const auto unreduced = resolve_unreduced(*named, *where); out && unreduced)
+      if (const auto column = from_axes(*where, {*unreduced}, all, world_.partitions())) sums = (*column)[0];
     for (size_t d = 0; d < rank; ++d) open[d] = named->dimensions[d].open;
   }
   if (const Sharding* s = instr.extras->sharding; !out && s) {
     if (s->kind == Sharding::Kind::Tuple) s = index < s->elements.size() ? &s->elements[index] : nullptr;
-    if (s) out = from_sharding(*s, rank, world_.partitions());
+    if (s) out = from_sharding(*s, rank, world_.partitions(), &sums);
   }
   if (!out) return std::nullopt;
   for (size_t d = 0; d < rank; ++d) {
@@ -164,26 +214,28 @@ std::optional<Tiling> Walker::wanted(const Instruction& instr, const Shape& leaf
     c = now[d];
     if (!fits(*out, world_)) c = Column();
   }
-  if (!fits(*out, world_)) return std::nullopt;
-  return out;
+  Tiling all = *out;
+  all.push_back(sums);
+  if (!fits(all, world_)) return std::nullopt;
+  return Wish{std::move(*out), std::move(sums)};
 }
 
 Value Walker::reshard(const Value& value, std::span<const Tiling> to) {
   if (std::equal(to.begin(), to.end(), value.leaves.begin(), value.leaves.end())) return value;
   if (!m_[value.id].shape.is_tuple())
-    return {e_.reshard(value.id, value.leaves[0], to[0], world_), {to[0]}, value.manual};
+    return {e_.reshard(value.id, value.leaves[0], to[0], world_), {to[0]}, {}, value.manual};
   const Shape shape = m_[value.id].shape;
   std::vector<InstrId> parts;
   size_t at = 0;
   for (size_t i = 0; i < shape.elements().size(); ++i) {
     const auto n = static_cast<size_t>(shape.element(i).leaf_count());
-    Value part{b_.get(value.id, static_cast<int64_t>(i)), {}, value.manual};
+    Value part{b_.get(value.id, static_cast<int64_t>(i)), {}, {}, value.manual};
     part.leaves.assign(value.leaves.begin() + static_cast<std::ptrdiff_t>(at),
                        value.leaves.begin() + static_cast<std::ptrdiff_t>(at + n));
     parts.push_back(reshard(part, to.subspan(at, n)).id);
     at += n;
   }
-  return {b_.tuple(parts), {to.begin(), to.end()}, value.manual};
+  return {b_.tuple(parts), {to.begin(), to.end()}, {}, value.manual};
 }
 
 Expected<Value> Walker::one(InstrId id, const Instruction& instr, const Operands& in) {
@@ -259,7 +311,7 @@ Expected<Value> Walker::plain(const Instruction& instr, Operands in) {
     case Op::OPT_BARRIER: {
       size_t at = 0;
       const InstrId id = b_.op(instr.op, local_shape(instr.shape, in[0].leaves, at), {in[0].id}, instr.attrs);
-      return Value{id, in[0].leaves, false};
+      return Value{id, in[0].leaves, {}, false};
     }
     default:
       break;
@@ -314,6 +366,7 @@ Value Walker::tuple(const Instruction&, const Operands& in) {
   std::vector<InstrId> parts;
   for (const Value& v : in) {
     parts.push_back(v.id);
+    for (size_t i = 0; i < v.leaves.size(); ++i) out.open.push_back(open_of(v, i));
     out.leaves.insert(out.leaves.end(), v.leaves.begin(), v.leaves.end());
     out.manual |= v.manual;
   }
@@ -327,7 +380,8 @@ Value Walker::element(const Instruction& instr, const Value& in) {
   size_t first = 0;
   for (size_t i = 0; i < index; ++i) first += static_cast<size_t>(shape.element(i).leaf_count());
   const auto n = static_cast<size_t>(shape.element(index).leaf_count());
-  Value out{InstrId::None, {}, in.manual};
+  Value out{InstrId::None, {}, {}, in.manual};
+  for (size_t i = 0; i < n; ++i) out.open.push_back(open_of(in, first + i));
   out.leaves.assign(in.leaves.begin() + static_cast<std::ptrdiff_t>(first),
                     in.leaves.begin() + static_cast<std::ptrdiff_t>(first + n));
   out.id = b_.get(in.id, static_cast<int64_t>(index));

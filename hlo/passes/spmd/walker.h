@@ -15,7 +15,19 @@ namespace collet::hlo::spmd {
 struct Value {
   InstrId id = InstrId::None;
   std::vector<Tiling> leaves;  ///< tuples flattened; no dimensions for tokens
+  std::vector<Column> open;    ///< of each leaf: whole, or along what it is still to be summed; may be shorter
   bool manual = false;         ///< the program itself says what each partition does with it
+};
+
+inline const Column& open_of(const Value& value, size_t leaf) {
+  static const Column kWhole;
+  return leaf < value.open.size() ? value.open[leaf] : kWhole;
+}
+
+/// How a program wants a value to lie.
+struct Wish {
+  Tiling tiling;
+  Column open;
 };
 
 /// What all walkers of a module share.
@@ -41,7 +53,9 @@ class Walker {
   Value reshard(const Value& value, std::span<const Tiling> to);
   /// How the program wants leaf `index` of `instr` to lie, whose dimensions are `dims` and which lies as `now`; nothing
   /// where it says nothing.
-  std::optional<Tiling> wanted(const Instruction& instr, const Shape& leaf, size_t index, const Tiling& now) const;
+  std::optional<Wish> wanted(const Instruction& instr, const Shape& leaf, size_t index, const Tiling& now) const;
+  /// Summed where sums are open.
+  Value settled(Value value);
 
  private:
   using Operands = std::vector<Value>;
@@ -53,6 +67,8 @@ class Walker {
   Value tuple(const Instruction& instr, const Operands& in);
   Value element(const Instruction& instr, const Value& in);
   Value constrained(const Instruction& instr, Value value);
+  /// An array, to lie as it is wanted.
+  Value granted(Value value, const Wish& wish);
   Expected<Value> collective(const Instruction& instr, Operands in);
   Expected<Value> custom_call(const Instruction& instr, const Operands& in);
   Expected<Value> enter(const Instruction& instr, const Operands& in);
