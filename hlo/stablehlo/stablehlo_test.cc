@@ -176,7 +176,7 @@ func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32> {sdy.sharding = #sdy.shardi
   return %1 : tensor<4xf32>
 })");
   ASSERT_TRUE(module.ok()) << module.status().to_string();
-  EXPECT_EQ(entry_ops(**module), (std::vector<Op>{Op::PARAMETER, Op::CUSTOM_CALL, Op::ADD}));
+  EXPECT_EQ(entry_ops(**module), (std::vector<Op>{Op::PARAMETER, Op::CUSTOM_CALL, Op::ADD, Op::CUSTOM_CALL}));
   const Instruction& root = (**module)[(*module)->entry_computation().root];
   ASSERT_TRUE(root.extras && root.extras->sharding);
   EXPECT_EQ(root.extras->sharding->to_string(), "{devices=[2]<=[2]}");
