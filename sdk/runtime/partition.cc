@@ -185,9 +185,7 @@ class Partitioner {
     return ok_status();
   }
 
-  bool is_number(const Node& n) const {
-    return m_[n.id].op == Op::REPLICA_ID || m_[n.id].op == Op::PARTITION_ID;
-  }
+  bool is_number(const Node& n) const { return m_[n.id].op == Op::REPLICA_ID || m_[n.id].op == Op::PARTITION_ID; }
 
   // Phases rise along every path, and more so where the side changes: instructions of one side and one phase therefore
   // make a convex cluster.
