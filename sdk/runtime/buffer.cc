@@ -32,6 +32,21 @@ bool is_dense(const collet_host_array& array, size_t element_bytes) {
   return true;
 }
 
+// Elements below a byte: whoever keeps them in the low bits of one may have left anything in the others.
+bool is_narrow(uint32_t element) {
+  return hlo::type_info(static_cast<hlo::Type>(element)).bits < 8;
+}
+
+void fill_high_bits(uint32_t element, char* data, uint64_t count) {
+  const auto type = static_cast<hlo::Type>(element);
+  const int spare = 8 - hlo::type_info(type).bits;
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto high = static_cast<uint8_t>(static_cast<uint8_t>(data[i]) << spare);
+    data[i] = hlo::is_signed(type) && hlo::is_integer(type) ? static_cast<char>(static_cast<int8_t>(high) >> spare)
+                                                            : static_cast<char>(high >> spare);
+  }
+}
+
 Status upload(Backend& backend, const Memory* memory, const void* data, uint64_t bytes, uint64_t offset = 0) {
   if (memory->host) {
     std::memcpy(static_cast<char*>(memory->host) + offset, data, bytes);
@@ -146,7 +161,8 @@ Expected<Buffer*> Buffer::from_host(Client& client, uint32_t device, uint32_t sp
     return make(client, device, s, type, {}, nullptr);
   }
   const size_t element_bytes = collet_type_bytes(array.element);
-  if (!is_dense(array, element_bytes)) {
+  const bool dense = is_dense(array, element_bytes);
+  if (!dense || is_narrow(array.element)) {
     std::unique_ptr<char[]> bounce;
     auto* out = static_cast<char*>(memory->host);
     if (!out) {
@@ -154,7 +170,12 @@ Expected<Buffer*> Buffer::from_host(Client& client, uint32_t device, uint32_t sp
       if (!bounce) return resource_exhausted("no host memory for " + std::to_string(type->bytes) + " bytes");
       out = bounce.get();
     }
-    gather(array, element_bytes, static_cast<const char*>(array.data), 0, out);
+    char* const first = out;
+    if (dense)
+      std::memcpy(out, array.data, type->bytes);
+    else
+      gather(array, element_bytes, static_cast<const char*>(array.data), 0, out);
+    if (is_narrow(array.element)) fill_high_bits(array.element, first, type->bytes);
     if (bounce) COLLET_TRY(upload(d.backend(), memory.get(), bounce.get(), type->bytes));
     call_done(array);
     return make(client, device, s, type, std::move(memory), nullptr);
@@ -200,6 +221,11 @@ Status Buffer::write(uint64_t offset, uint64_t bytes, const void* data) {
     memory = promised_;
   }
   if (bytes == 0) return ok_status();
+  if (is_narrow(type_->element)) {
+    std::vector<char> copy(static_cast<const char*>(data), static_cast<const char*>(data) + bytes);
+    fill_high_bits(type_->element, copy.data(), bytes);
+    return upload(client_->device(device_).backend(), memory.get(), copy.data(), bytes, offset);
+  }
   return upload(client_->device(device_).backend(), memory.get(), data, bytes, offset);
 }
 

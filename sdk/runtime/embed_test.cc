@@ -123,6 +123,16 @@ ENTRY e {
   }
 }
 
+TEST_F(Embed, ElementsBelowAByteMayComeWithAnyHighBits) {
+  const ClientPtr client = open("interpreter");
+  const int8_t bits[] = {0x0F, 0x08, 0x07, -1};
+  const collet_array_type signed_type = {COLLET_TYPE_S4, 1, kFour}, unsigned_type = {COLLET_TYPE_U4, 1, kFour};
+  const BufferPtr s4 = upload(client.get(), signed_type, bits), u4 = upload(client.get(), unsigned_type, bits);
+  ASSERT_TRUE(s4 && u4) << failure.message;
+  EXPECT_THAT(download<int8_t>(s4), ElementsAre(-1, -8, 7, -1));
+  EXPECT_THAT(download<int8_t>(u4), ElementsAre(15, 8, 7, 15));
+}
+
 TEST_F(Embed, FactsCountWorkAndMemory) {
   const ClientPtr client = open("interpreter");
   const ExecutablePtr e = compile(client.get(), kAdd);
