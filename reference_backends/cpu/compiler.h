@@ -15,6 +15,8 @@
 
 namespace collet::cpu {
 
+class ProductCall;
+
 /// Makes a plan of a program: first steps over webs, then, when the life of each is known, over memory.
 class Compiler {
  public:
@@ -69,6 +71,12 @@ class Compiler {
   WebId copy(WebId from, ValueId to, Drafts& drafts);
   WebId copy_webs(WebId from, WebId to, uint64_t bytes, Drafts& drafts);
 
+  /// The unit that alone reads what unit `at`, a product, writes, element by element, and could run with it; the number
+  /// of units where there is none.
+  size_t epilogue_of(const Block& block, const std::vector<Unit>& units, size_t at, KernelPlan& kernel) const;
+  /// The only unit that reads `v`, itself or through what is inlined in it; the number of units where there is none.
+  size_t only_reader(const Block& block, const std::vector<Unit>& units, codegen::ValueId v) const;
+
   // Kernels and products of matrices.
   void add_kernel(KernelPlan& k, Drafts& drafts);
   /// A reduction that threads share: parts of it, and then, in the same step, what they come to.
@@ -82,6 +90,8 @@ class Compiler {
   /// A packing that the call itself runs, part by part: loop 0 must stay what it is.
   void add_packing(codegen::ProductOperand& o, codegen::KernelFunction* target, Draft& d);
   void add_product(codegen::Product& p, Drafts& drafts);
+  /// Lets the call run epilogue_ where that is possible.
+  void take_epilogue(ProductCall& call, codegen::ValueId result, Draft& d);
   int function_of(const Kernel& kernel);
 
   // Control flow.
@@ -121,6 +131,7 @@ class Compiler {
   std::vector<ValueId> constants_;
   uint64_t constant_bytes_ = 0;
   LoopScope* scope_ = nullptr;
+  KernelPlan* epilogue_ = nullptr;  ///< what the product that is being added may take with it; then null
 };
 
 }  // namespace collet::cpu

@@ -48,6 +48,25 @@ void Compiler::add_packing(codegen::ProductOperand& o, codegen::KernelFunction* 
   }
 }
 
+void Compiler::take_epilogue(ProductCall& call, ValueId result, Draft& d) {
+  KernelPlan& k = *epilogue_;
+  collapse_loops(k.kernel);
+  const ValueId target = k.writes[0];
+  if (k.kernel.loops.empty() || k.kernel.loops[0].size == 0) return;
+  const int64_t elements = graph_.type(target).elements / k.kernel.loops[0].size;
+  if (!call.takes_epilogue(elements)) return;
+  choose_lanes(k.kernel, jit_.target().vector_bits);
+  pack_functions_.emplace_back(function_of(k.kernel), call.epilogue(elements));
+  add_buffers(k, d);
+  for (ValueId v : k.buffers) {
+    if (v != result && v != target) plan_->traffic_bytes += bytes_of(v);
+  }
+  // Computed where it is written, if the target's memory is free by now.
+  storages_.allow(web(result), web(target), time_);
+  copies_.emplace_back(web(result), web(target));
+  epilogue_ = nullptr;
+}
+
 bool Compiler::is_fixed(const KernelPlan& k) const {
   if (!scope_) return false;
   return std::all_of(k.buffers.begin(), k.buffers.end(), [&](ValueId v) {
@@ -95,6 +114,7 @@ void Compiler::add_product(codegen::Product& p, Drafts& drafts) {
   WebId scratch = storages_.add(std::max<uint64_t>(call->scratch_bytes(), 64), time_);
   d.webs.push_back(scratch);
   for (size_t i = 0; i + 1 < d.webs.size(); ++i) plan_->traffic_bytes += storages_.bytes(d.webs[i]);
+  if (epilogue_ && !p.converts) take_epilogue(*call, result, d);
   for (bool last_row : {false, true}) {
     for (bool last_column : {false, true}) {
       if ((last_row && !call->has_last_rows()) || (last_column && !call->has_last_columns())) continue;

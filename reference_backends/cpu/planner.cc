@@ -74,8 +74,65 @@ Status Compiler::block(BlockId id, Drafts& drafts) {
   const Block& b = graph_.blocks[id];
   plan_block(graph_, b, options_.fuse, block_plan_);
   const std::vector<Unit> units = block_plan_.units;  // bodies of control flow make plans of their own
-  for (const Unit& u : units) COLLET_CODEGEN_TRY(unit(u, drafts));
+  std::vector<bool> done(units.size(), false);
+  for (size_t i = 0; i < units.size(); ++i) {
+    if (done[i]) continue;
+    KernelPlan kernel;
+    const size_t taken = epilogue_of(b, units, i, kernel);
+    if (taken < units.size()) epilogue_ = &kernel;
+    COLLET_CODEGEN_TRY(unit(units[i], drafts));
+    if (taken < units.size()) done[taken] = epilogue_ == nullptr;
+    epilogue_ = nullptr;
+  }
   return {};
+}
+
+size_t Compiler::only_reader(const Block& block, const std::vector<Unit>& units, ValueId v) const {
+  size_t found = units.size();
+  std::vector<ValueId> open{v};
+  for (size_t at = 0; at < open.size(); ++at) {
+    const ValueId x = open[at];
+    if (std::find(block.results.begin(), block.results.end(), x) != block.results.end()) return units.size();
+    for (codegen::NodeId n : block.nodes) {
+      const Node& node = graph_.nodes[n];
+      if (!block_plan_.alive[n]) continue;
+      if (std::find(node.operands.begin(), node.operands.end(), x) == node.operands.end()) continue;
+      const ValueId result = node.results[0];
+      if (block_plan_.alias[result]) return units.size();
+      if (node.results.size() == 1 && !block_plan_.in_memory[result]) {
+        open.push_back(result);
+        continue;
+      }
+      size_t unit = 0;
+      auto holds = [&](const Unit& u) { return std::find(u.nodes.begin(), u.nodes.end(), n) != u.nodes.end(); };
+      while (unit < units.size() && !holds(units[unit])) ++unit;
+      if (unit == units.size() || (found != units.size() && found != unit)) return units.size();
+      found = unit;
+    }
+  }
+  return found;
+}
+
+size_t Compiler::epilogue_of(const Block& block, const std::vector<Unit>& units, size_t at, KernelPlan& kernel) const {
+  const Node& n = graph_.nodes[units[at].nodes[0]];
+  const size_t none = units.size();
+  if (units[at].fused || (n.opcode != COLLET_OP_DOT && n.opcode != COLLET_OP_CONVOLUTION)) return none;
+  const ValueId product = n.results[0];
+  const size_t reader = only_reader(block, units, product);
+  if (reader == none || reader <= at || !units[reader].fused) return none;
+  const codegen::FusedValues& values = units[reader].values;
+  if (std::find(values.inner.begin(), values.inner.end(), true) != values.inner.end()) return none;
+  if (!fused_kernel(graph_, values, [this](ValueId v) { return leaf(v); }, kernel)) return none;
+  const Kernel& k = kernel.kernel;
+  if (kernel.writes.size() != 1 || k.stores.size() != 1 || k.stores[0].mask != codegen::kNoTape) return none;
+  if (!k.updates.empty() || !k.reductions.empty() || !kernel.copies.empty()) return none;
+  const std::pair<ValueId, ValueId> in_place{product, kernel.writes[0]};
+  if (std::find(kernel.in_place.begin(), kernel.in_place.end(), in_place) == kernel.in_place.end()) return none;
+  for (ValueId v : kernel.buffers) {  // all else that it reads is there
+    const bool known = web_[v] != kNone || graph_.value(v).constant || v == product || v == kernel.writes[0];
+    if (!known) return none;
+  }
+  return reader;
 }
 
 Status Compiler::unit(const Unit& u, Drafts& drafts) {

@@ -165,6 +165,10 @@ void ProductCall::part(char* const* buffers, int64_t job, int worker) const {
   }
   at.c = buffers[a_buffers_ + b_buffers_] + (c_batch + first * ldc_) * bytes_;
   block(at, rows, first_panel, last_panel);
+  if (!epilogue_) return;
+  const int64_t done = c_batch + first * ldc_;
+  epilogue_(buffers + a_buffers_ + b_buffers_ + 2, done / epilogue_elements_,
+            (done + rows * columns_) / epilogue_elements_);
 }
 
 void ProductCall::run(char* const* buffers, Threads& threads) const {

@@ -29,6 +29,17 @@ class ProductCall : public LibraryCall {
   int64_t last_columns() const { return last_columns_; }
   double cost_ns() const;
 
+  /// A kernel over the elements of the result, run on each part as soon as that is done. Its buffers follow scratch; a
+  /// step of its first loop is `elements` of them.
+  codegen::KernelFunction* epilogue(int64_t elements) {
+    epilogue_elements_ = elements;
+    return &epilogue_;
+  }
+  /// Whether each part is some whole rows of a dense result, the rows `elements` apart or a multiple of it.
+  bool takes_epilogue(int64_t elements) const {
+    return column_parts_ == 1 && ldc_ == columns_ && c_offset_ == 0 && elements > 0 && columns_ % elements == 0;
+  }
+
  private:
   struct Where {
     const char* a;
@@ -45,6 +56,8 @@ class ProductCall : public LibraryCall {
   codegen::MicroFunction micro_[2][2] = {};
   codegen::KernelFunction pack_a_ = nullptr;
   codegen::KernelFunction pack_b_ = nullptr;
+  codegen::KernelFunction epilogue_ = nullptr;
+  int64_t epilogue_elements_ = 1;
   int64_t bytes_;  ///< of an element
   int64_t rows_;
   int64_t columns_;

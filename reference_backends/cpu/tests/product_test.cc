@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -160,6 +161,58 @@ TEST_P(ProductTest, Convolutions) {
             const int64_t at =
                 c.channels_last ? ((n * oh + i) * ow + j) * c.out + o : ((n * c.out + o) * oh + i) * ow + j;
             ASSERT_EQ(got[static_cast<size_t>(at)], want) << ::testing::PrintToString(c);
+          }
+        }
+      }
+    }
+  }
+}
+
+/// max(x y + bias + more, 0), and what reads the product elsewhere or needs rows whole.
+TEST_P(ProductTest, WhatFollowsElementByElementRunsWithTheProduct) {
+  Plugin one(GetParam(), "1");
+  const int64_t sizes[][3] = {{5, 40, 30}, {64, 64, 64}, {33, 100, 17}, {200, 48, 400}, {300, 7, 90}};
+  for (auto [m, n, k] : sizes) {
+    for (bool read_twice : {false, true}) {
+      ProgramBuilder b;
+      RegionBuilder& e = b.entry();
+      Handle x = e.argument(COLLET_TYPE_F32, {m, k});
+      Handle y = e.argument(COLLET_TYPE_F32, {k, n});
+      Handle bias = e.argument(COLLET_TYPE_F32, {n});
+      Handle more = e.argument(COLLET_TYPE_F32, {m, n});
+      collet_dot_attrs a{};
+      a.lhs_contracting = b.list({1});
+      a.rhs_contracting = b.list({0});
+      Handle product = e.op(COLLET_OP_DOT, COLLET_TYPE_F32, {m, n}, {x, y}, a);
+      Handle sum = e.binary(COLLET_OP_ADD, product, e.broadcast(bias, {m, n}, {1}));
+      sum = e.binary(COLLET_OP_ADD, sum, more);
+      Handle zero = e.broadcast(e.scalar(COLLET_TYPE_F32, 0.0f), {m, n});
+      Handle out = e.binary(COLLET_OP_MAXIMUM, sum, zero);
+      e.results(read_twice ? std::vector<Handle>{out, product} : std::vector<Handle>{out});
+      const collet_program* program = b.finish();
+      const auto p = integers<float>(static_cast<size_t>(m * k), 1);
+      const auto q = integers<float>(static_cast<size_t>(k * n), 2);
+      const auto r = integers<float>(static_cast<size_t>(n), 3);
+      const auto t = integers<float>(static_cast<size_t>(m * n), 4);
+      for (Plugin* plugin : {&plugin_, &one}) {
+        Compiled c(*plugin, program);
+        ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+        if (plugin == &one && !read_twice) {
+          EXPECT_EQ(c.info.kernels, 1u) << m << "x" << n << "x" << k;
+        }
+        const auto got = c.run({bytes_of(p), bytes_of(q), bytes_of(r), bytes_of(t)});
+        const auto values = elements_of<float>(got[0]);
+        const auto products = read_twice ? elements_of<float>(got[1]) : std::vector<float>();
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            const auto at = static_cast<size_t>(i * n + j);
+            float want = 0;
+            for (int64_t d = 0; d < k; ++d)
+              want += p[static_cast<size_t>(i * k + d)] * q[static_cast<size_t>(d * n + j)];
+            if (read_twice) {
+              ASSERT_EQ(products[at], want);
+            }
+            ASSERT_EQ(values[at], std::max(want + r[static_cast<size_t>(j)] + t[at], 0.0f)) << i << ", " << j;
           }
         }
       }
