@@ -64,7 +64,11 @@ std::vector<std::string> folders() {
     out.push_back((here.parent_path() / "lib" / "collet" / "backends").string());
     if (here.filename() != "lib") out.push_back((here / "collet" / "backends").string());
   }
-  return out;
+  // What the environment names may be the installed folder.
+  std::vector<std::string> places;
+  for (std::string& place : out)
+    if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(std::move(place));
+  return places;
 }
 
 Expected<std::string> find(std::string_view name) {

@@ -279,6 +279,13 @@ TEST(Info, FindsBackends) {
   EXPECT_TRUE(contains(collet("info --backend interpreter --json -").out, "\"name\": \"interpreter\""));
 }
 
+TEST(Info, NamesEachPlaceOnce) {
+  const Ran ran = collet("info --backend nonesuch");
+  const size_t first = ran.err.find("libcollet_backend_nonesuch.so");
+  ASSERT_NE(first, std::string::npos) << ran.err;
+  EXPECT_EQ(ran.err.find("libcollet_backend_nonesuch.so", first + 1), std::string::npos) << ran.err;
+}
+
 TEST(Completion, KnowsVerbsAndOptions) {
   for (const std::string shell : {"bash", "zsh", "fish"}) {
     const Ran ran = collet("completion " + shell);
