@@ -7,7 +7,7 @@
 
 #include "hlo/stablehlo/bytecode_encoder.h"
 #include "hlo/stablehlo/op_schemas.h"
-#include "hlo/stablehlo/print_attributes.h"
+#include "hlo/stablehlo/portable_ops.h"
 #include "hlo/stablehlo/write.h"
 
 // Portable artifacts: the tree becomes a tree of encoded ops (with casts where ops of other dialects stand among
@@ -174,72 +174,8 @@ class Writer {
     return {};
   }
 
-  /// CHLO's ops that artifacts have as custom calls; null for all others.
-  const Op* portable_form(const Op& op) {
-    static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-        {"chlo.acos", "mhlo.acos"},   {"chlo.acosh", "mhlo.acosh"}, {"chlo.asin", "mhlo.asin"},
-        {"chlo.asinh", "mhlo.asinh"}, {"chlo.atanh", "mhlo.atanh"}, {"chlo.cosh", "mhlo.cosh"},
-        {"chlo.erf", "mhlo.erf"},     {"chlo.sinh", "mhlo.sinh"},   {"chlo.top_k", "mhlo.topk"}};
-    for (const auto& [name, target] : kNames) {
-      if (op.name != name) continue;
-      Op* out = scratch_.make_op("stablehlo.custom_call");
-      out->operands = op.operands;
-      out->results = op.results;
-      const auto text = [&](std::string_view value) {
-        Attr* a = scratch_.make_attr(Attr::Kind::String);
-        a->text = value;
-        return a;
-      };
-      Attr* version = scratch_.make_attr(Attr::Kind::Int);
-      version->integer = 1;
-      version->type = scratch_.scalar(hlo::Type::S64);
-      Attr* attributes = scratch_.make_attr(Attr::Kind::Dict);
-      if (AttrRef k = op.attr("k")) {
-        Attr* largest = scratch_.make_attr(Attr::Kind::Bool);
-        largest->integer = 1;
-        attributes->fields = scratch_.arena().list(std::vector<NamedAttr>{{"k", k}, {"largest", largest}});
-      }
-      out->attrs = {{"call_target_name", text(target)}, {"mhlo.attributes", attributes}, {"mhlo.version", version}};
-      for (const NamedAttr& a : op.attrs)
-        if (!is_own_attribute(op.name, a.name)) out->attrs.push_back(a);
-      return out;
-    }
-    return nullptr;
-  }
-
-  /// Its attributes stand in artifacts as CHLO's text.
-  const Op* ragged_dot_form(const Op& op) {
-    Op* out = scratch_.make_op(op.name);
-    out->operands = op.operands;
-    out->results = op.results;
-    out->regions = op.regions;
-    const auto raw = [&](const std::string& text) {
-      Attr* a = scratch_.make_attr(Attr::Kind::Raw);
-      a->text = scratch_.arena().string(text);
-      return a;
-    };
-    std::string numbers;
-    for (const NamedAttr& a : op.attrs) {
-      if (a.name == "precision_config" && a.value && a.value->kind == Attr::Kind::Array) {
-        std::vector<AttrRef> items;
-        for (AttrRef item : a.value->items)
-          items.push_back(raw("#chlo<precision " + std::string(item ? item->text : "DEFAULT") + ">"));
-        Attr* list = scratch_.make_attr(Attr::Kind::Array);
-        list->items = scratch_.arena().list(items);
-        out->attrs.push_back({a.name, list});
-      } else if (a.value && a.value->kind == Attr::Kind::Ints && is_own_attribute(op.name, a.name)) {
-        if (a.value->ints.empty()) continue;
-        numbers += (numbers.empty() ? "" : ", ") + std::string(a.name) + " = " + ints_text(a.value->ints);
-      } else {
-        out->attrs.push_back(a);
-      }
-    }
-    out->attrs.push_back({"ragged_dot_dimension_numbers", raw("#chlo.ragged_dot<" + numbers + ">")});
-    return out;
-  }
-
   Status lower(const Op& source, const Op& parent, WireBlock& block) {
-    const Op* portable = source.name == "chlo.ragged_dot" ? ragged_dot_form(source) : portable_form(source);
+    const Op* portable = portable_form(source, scratch_);
     const Op& op = portable ? *portable : source;
     const bool ends_sdy = op.name == "stablehlo.return" && parent.name.starts_with("sdy.");
     const OpSchema* schema = ends_sdy ? find_schema("sdy", "return") : find_schema_for(op.name, version_);

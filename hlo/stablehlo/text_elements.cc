@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
+#include "hlo/base/float_format.h"
+#include "hlo/stablehlo/text_number.h"
+#include "hlo/stablehlo/text_reader.h"
+
+// Elements of arrays: dense<...> and array<...>.
+
+namespace collet::hlo::mlir {
+namespace {
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+void append_bits(std::string& out, uint64_t bits, int bytes) {
+  out.append(reinterpret_cast<const char*>(&bits), static_cast<size_t>(bytes));
+}
+
+/// One element's bytes from its token. Hexadecimal numbers are bits where the type is a float.
+bool append_element(std::string& out, hlo::Type type, const Token& token) {
+  const TypeInfo& info = type_info(type);
+  if (info.kind == Kind::Pred) {
+    if (token.kind == Tok::Bare) {
+      if (token.text != "true" && token.text != "false") return false;
+      out += static_cast<char>(token.text == "true");
+      return true;
+    }
+    int64_t value;
+    if (token.kind != Tok::Integer || !parse_int(token.text, &value)) return false;
+    out += static_cast<char>(value != 0);
+    return true;
+  }
+  if (info.kind == Kind::Float) {
+    const FloatFormat format = float_format(static_cast<uint32_t>(type));
+    if (token.kind == Tok::Integer && is_hex_number(token.text)) {
+      int64_t bits;
+      if (!parse_int(token.text, &bits)) return false;
+      append_bits(out, static_cast<uint64_t>(bits), info.bytes());
+      return true;
+    }
+    if (token.kind != Tok::Integer && token.kind != Tok::Float) return false;
+    const double value = std::strtod(std::string(token.text).c_str(), nullptr);
+    append_bits(out, encode_float(format, value), info.bytes());
+    return true;
+  }
+  int64_t value;
+  if (token.kind == Tok::Bare && (token.text == "true" || token.text == "false"))
+    value = token.text == "true";
+  else if (token.kind != Tok::Integer || !parse_int(token.text, &value))
+    return false;
+  if (info.kind == Kind::Unsigned && info.bits < 8) value &= (1 << info.bits) - 1;
+  append_bits(out, static_cast<uint64_t>(value), info.bytes());
+  return true;
+}
+
+}  // namespace
+
+bool TextReader::read_dense_array(AttrRef* out) {
+  // After "array": <i64: 1, 2> or <i1: true>
+  if (!expect('<')) return false;
+  hlo::Type type;
+  if (!read_scalar_type(&type)) return false;
+  std::vector<int64_t> values;
+  if (accept(':')) {
+    do {
+      const Token token = lexer_.take();
+      int64_t value = 0;
+      if (token.kind == Tok::Bare && (token.text == "true" || token.text == "false"))
+        value = token.text == "true";
+      else if (token.kind != Tok::Integer || !parse_int(token.text, &value))
+        return error(token, "expected an integer");
+      values.push_back(value);
+    } while (accept(','));
+  }
+  Attr* attr = program_.make_attr(type == hlo::Type::PRED ? Attr::Kind::Bools : Attr::Kind::Ints);
+  attr->ints = program_.arena().list(values);
+  *out = attr;
+  return expect('>');
+}
+
+bool TextReader::read_dense(AttrRef* out) {
+  // After "dense": the elements come before the type, so their tokens are kept.
+  if (!expect('<')) return false;
+  const Token first = lexer_.peek();
+  std::vector<Token> tokens;
+  std::vector<std::pair<int, size_t>> nesting;  // depth of each element, to tell splats from lists
+  int depth = 0, deepest = 0;
+  bool in_complex = false;
+  std::string_view hex;
+  while (!lexer_.peek().is('>')) {
+    const Token token = lexer_.take();
+    if (token.is('[')) {
+      deepest = std::max(deepest, ++depth);
+      if (depth > 64) return error(token, "elements are nested too deeply");
+    } else if (token.is(']')) {
+      if (--depth < 0) return error(token, "unexpected ']'");
+    } else if (token.is('(')) {
+      in_complex = true;
+    } else if (token.is(')')) {
+      in_complex = false;
+    } else if (token.is(',')) {
+      continue;
+    } else if (token.kind == Tok::String && tokens.empty() && depth == 0) {
+      hex = token.text;
+    } else if (token.kind == Tok::Integer || token.kind == Tok::Float || token.kind == Tok::Bare) {
+      tokens.push_back(token);
+    } else {
+      return error(token, "expected an element");
+    }
+  }
+  if (depth != 0 || in_complex) return error(first, "a bracket of the elements is not closed");
+  if (!expect('>') || !expect(':')) return false;
+  const Token type_token = lexer_.peek();
+  TypeRef type = nullptr;
+  if (!read_type(&type)) return false;
+  if (type->kind != Type::Kind::Tensor) return error(type_token, "elements need a tensor type");
+  const hlo::Type element = element_type(type->element);
+  const int64_t count = element_count(type);
+  if (element == hlo::Type::Invalid || count < 0) return error(type_token, "elements need a tensor of known shape");
+  Attr* attr = program_.make_attr(Attr::Kind::Dense);
+  attr->type = type;
+  std::string bytes;
+  const auto width = static_cast<size_t>(type_info(element).bytes());
+  if (!hex.empty()) {
+    if (!hex.starts_with("0x") || hex.size() % 2) return error(first, "expected hexadecimal elements");
+    bytes.reserve(hex.size() / 2);
+    for (size_t i = 2; i < hex.size(); i += 2) {
+      const int high = hex_digit(hex[i]), low = hex_digit(hex[i + 1]);
+      if (high < 0 || low < 0) return error(first, "expected hexadecimal elements");
+      bytes += static_cast<char>(high * 16 + low);
+    }
+    if (element == hlo::Type::PRED && bytes.size() == static_cast<size_t>((count + 7) / 8) &&
+        bytes.size() != static_cast<size_t>(count)) {
+      std::string unpacked(static_cast<size_t>(count), '\0');
+      for (size_t i = 0; i < unpacked.size(); ++i) unpacked[i] = (bytes[i / 8] >> (i % 8)) & 1;
+      bytes = std::move(unpacked);
+    }
+    attr->splat = bytes.size() == width && count != 1;
+  } else {
+    const hlo::Type part = real_type(element);
+    for (const Token& token : tokens)
+      if (!append_element(bytes, part, token))
+        return error(token, "this is no value of type " + to_string(type->element));
+    attr->splat = deepest == 0 && count != 1 && !tokens.empty();
+    // A real number stands for a complex one nowhere.
+    if (is_complex(element) && tokens.size() % 2) return error(first, "complex elements come in pairs");
+  }
+  const size_t wanted = attr->splat ? width : static_cast<size_t>(count) * width;
+  if (bytes.size() != wanted)
+    return error(first,
+                 "there are " + std::to_string(width ? bytes.size() / width : 0) + " elements for " + to_string(type));
+  attr->bytes = keep(bytes);
+  *out = attr;
+  return true;
+}
+
+}  // namespace collet::hlo::mlir
