@@ -115,10 +115,18 @@ Expected<ExportNode> convolution(Exporter& e, ExportScope& scope, const Instruct
   return Exporter::from_results(*op);
 }
 
+/// The region that combines scalars, in the type of the result.
+Status set_body(Exporter& e, mlir::Op* op, const Instruction& instr, CompId computation) {
+  for (InstrId id : e.module()[computation].parameters)
+    if (!e.module()[id].shape.is_scalar()) return e.fail(instr, "its computation combines more than scalars");
+  if (instr.shape.is_tuple()) return e.region(op, computation);
+  return e.combiner(op, computation, instr.shape.type());
+}
+
 Expected<ExportNode> reduce(Exporter& e, ExportScope& scope, const Instruction& instr) {
   COLLET_ASSIGN(mlir::Op * op, e.emit_like(scope, "stablehlo.reduce", instr));
   e.set_ints(op, "dimensions", instr.as<DimensionsAttrs>().dimensions);
-  COLLET_TRY(e.region(op, instr.called[0]));
+  COLLET_TRY(set_body(e, op, instr, instr.called[0]));
   return Exporter::from_results(*op);
 }
 
@@ -140,7 +148,7 @@ Expected<ExportNode> reduce_window(Exporter& e, ExportScope& scope, const Instru
   e.set_list(op, "base_dilations", window.base_dilation);
   e.set_list(op, "window_dilations", window.window_dilation);
   set_padding(e, op, window);
-  COLLET_TRY(e.region(op, instr.called[0]));
+  COLLET_TRY(set_body(e, op, instr, instr.called[0]));
   return Exporter::from_results(*op);
 }
 
@@ -153,7 +161,7 @@ Expected<ExportNode> select_and_scatter(Exporter& e, ExportScope& scope, const I
   e.set_list(op, "window_strides", window.stride);
   set_padding(e, op, window);
   COLLET_TRY(e.region(op, instr.called[0]));
-  COLLET_TRY(e.region(op, instr.called[1]));
+  COLLET_TRY(set_body(e, op, instr, instr.called[1]));
   return Exporter::from_results(*op);
 }
 
@@ -176,7 +184,7 @@ Expected<ExportNode> scatter(Exporter& e, ExportScope& scope, const Instruction&
   e.set_int(op, "index_vector_dim", attrs.index_vector_dim);
   e.set_flag(op, "indices_are_sorted", attrs.sorted);
   e.set_flag(op, "unique_indices", attrs.unique);
-  COLLET_TRY(e.region(op, instr.called[0]));
+  COLLET_TRY(set_body(e, op, instr, instr.called[0]));
   return Exporter::from_results(*op);
 }
 

@@ -118,6 +118,36 @@ Status collective_permute(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, m.emit(scope, Op::COLLECTIVE_PERMUTE, shape, operands, attrs));
 }
 
+/// A custom call whose configuration is a dictionary of groups and channel.
+Status ragged_all_to_all(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  mlir::AttrRef config = op.attr("backend_config");
+  if (const mlir::AttrRef other = op.attr("mhlo.backend_config")) config = other;
+  mlir::Op fields(op);
+  fields.attrs.clear();
+  if (config && config->kind == mlir::Attr::Kind::Dict)
+    fields.attrs.assign(config->fields.begin(), config->fields.end());
+  mlir::Attr table;
+  for (mlir::NamedAttr& field : fields.attrs) {
+    bool splat = false;
+    if (field.name != "replica_groups" || !field.value || field.value->kind != mlir::Attr::Kind::Dense) continue;
+    auto literal = literal_of(*field.value, &splat);
+    const int64_t count = literal.ok() ? mlir::element_count(field.value->type) : -1;
+    if (count < 0 || count > (int64_t{1} << 20)) return m.fail(op, "replica_groups is no table");
+    std::vector<int64_t> values;
+    for (int64_t i = 0; i < count; ++i) values.push_back(literal->as_int(splat ? 0 : i));
+    table.kind = mlir::Attr::Kind::Ints;
+    table.ints = m.module().dims(values);
+    table.dims = field.value->type->dims;
+    field.value = &table;
+  }
+  auto* attrs = m.module().make<AllToAllAttrs>();
+  COLLET_ASSIGN(attrs->groups, m.groups(fields));
+  attrs->channel = m.integer_or(fields, "channel_id", 0);
+  return m.define(scope, op, m.emit(scope, Op::RAGGED_ALL_TO_ALL, shape, operands, attrs));
+}
+
 }  // namespace
 
 std::span<const ImportRow> import_collective_rows() {
@@ -128,6 +158,7 @@ std::span<const ImportRow> import_collective_rows() {
       {"stablehlo.collective_broadcast", collective_broadcast},
       {"stablehlo.collective_permute", collective_permute},
       {"stablehlo.cross-replica-sum", cross_replica_sum},
+      {"ragged_all_to_all", ragged_all_to_all},
       {"stablehlo.reduce_scatter", reduce_scatter},
   };
   return kRows;

@@ -147,6 +147,9 @@ Status custom_call(Importer& m, ImportScope& scope, const mlir::Op& op) {
   const std::string_view target = m.text(op, "call_target_name");
   if (const auto code = op_by_custom_name(target); code && operands.size() == 1)
     return m.define(scope, op, m.emit(scope, *code, shape, operands));
+  if (target == "ragged_all_to_all" && operands.size() == 6 && op.results.size() == 1) {
+    if (const ImportFunction translate = find_import("ragged_all_to_all")) return translate(m, scope, op);
+  }
   if (target == "mhlo.topk" && operands.size() == 1)
     if (TopKAttrs* top_k = top_k_attributes(m, op))
       return m.define(scope, op, m.emit(scope, Op::TOPK, shape, operands, top_k));

@@ -8,8 +8,6 @@
 // Ops whose operands, order and result are HLO's.
 
 namespace collet::hlo {
-namespace {
-
 using mlir::Attr;
 
 Status translate_regular(Importer& importer, ImportScope& scope, const mlir::Op& op, Op code) {
@@ -34,13 +32,11 @@ Status translate_regular(Importer& importer, ImportScope& scope, const mlir::Op&
   return importer.define(scope, op, id);
 }
 
-}  // namespace
-
 ImportFunction find_import(std::string_view op_name) {
   static const auto* const map = [] {
     auto* out = new std::unordered_map<std::string_view, ImportFunction>;
     for (auto rows : {import_structured_rows(), import_control_rows(), import_dynamic_rows(), import_chlo_rows(),
-                      import_chlo_math_rows(), import_collective_rows(), import_sharding_rows()})
+                      import_chlo_math_rows(), import_collective_rows(), import_sharding_rows(), import_special_rows()})
       for (const ImportRow& row : rows) out->emplace(row.name, row.function);
     return out;
   }();

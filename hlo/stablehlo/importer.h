@@ -127,6 +127,9 @@ std::span<const ImportRow> import_chlo_rows();
 std::span<const ImportRow> import_chlo_math_rows();
 std::span<const ImportRow> import_collective_rows();
 std::span<const ImportRow> import_sharding_rows();
+std::span<const ImportRow> import_special_rows();
+/// The op of HLO that has the same operands and result.
+Status translate_regular(Importer& importer, ImportScope& scope, const mlir::Op& op, Op code);
 
 /// Numpy's broadcasting of static shapes: trailing dimensions aligned, or as broadcast_dimensions says.
 Expected<InstrId> broadcast_operand(Importer& importer, ImportScope& scope, const mlir::Op& op, InstrId x,

@@ -221,6 +221,73 @@ TEST(StableHloText, EndsAnywhere) {
   }
 }
 
+/// The only result of a program without arguments.
+Literal result_of(std::string_view text) {
+  auto module = import_text(text);
+  EXPECT_TRUE(module.ok()) << module.status().to_string();
+  if (!module.ok()) return {};
+  auto got = Evaluator(**module).run({});
+  EXPECT_TRUE(got.ok()) << got.status().to_string();
+  return got.ok() ? *got : Literal();
+}
+
+TEST(StableHloImport, ComplexNumbersHaveAnOrder) {
+  const Literal greatest = result_of(R"(
+func.func @main() -> tensor<3xcomplex<f32>> {
+  %a = stablehlo.constant dense<[(1.0, 2.0), (1.0, 5.0), (0.0, 9.0)]> : tensor<3xcomplex<f32>>
+  %b = stablehlo.constant dense<[(2.0, 0.0), (1.0, 4.0), (-1.0, 9.0)]> : tensor<3xcomplex<f32>>
+  %0 = stablehlo.maximum %a, %b : tensor<3xcomplex<f32>>
+  return %0 : tensor<3xcomplex<f32>>
+})");
+  ASSERT_TRUE(greatest.valid());
+  EXPECT_EQ(greatest.as_double(0), 2);
+  EXPECT_EQ(greatest.imaginary(1), 5);
+  EXPECT_EQ(greatest.as_double(2), 0);
+}
+
+TEST(StableHloImport, ComplexNumbersAreTrueWhereTheyAreNotZero) {
+  const Literal truth = result_of(R"(
+func.func @main() -> tensor<3xi1> {
+  %a = stablehlo.constant dense<[(0.0, 2.0), (0.0, 0.0), (1.0, 0.0)]> : tensor<3xcomplex<f64>>
+  %0 = stablehlo.convert %a : (tensor<3xcomplex<f64>>) -> tensor<3xi1>
+  return %0 : tensor<3xi1>
+})");
+  ASSERT_TRUE(truth.valid());
+  EXPECT_EQ(truth.as_int(0), 1);
+  EXPECT_EQ(truth.as_int(1), 0);
+  EXPECT_EQ(truth.as_int(2), 1);
+}
+
+TEST(StableHloImport, BooleansAreBits) {
+  const Literal back = result_of(R"(
+func.func @main() -> tensor<2xf16> {
+  %a = stablehlo.constant dense<[1.5, -2.0]> : tensor<2xf16>
+  %0 = stablehlo.bitcast_convert %a : (tensor<2xf16>) -> tensor<2x16xi1>
+  %1 = stablehlo.bitcast_convert %0 : (tensor<2x16xi1>) -> tensor<2xf16>
+  return %1 : tensor<2xf16>
+})");
+  ASSERT_TRUE(back.valid());
+  EXPECT_EQ(back.as_double(0), 1.5);
+  EXPECT_EQ(back.as_double(1), -2);
+}
+
+TEST(StableHloImport, ReadsRaggedExchanges) {
+  auto module = import_text(R"(
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %a: tensor<2xi32>) -> tensor<4xf32> {
+  %0 = stablehlo.custom_call @ragged_all_to_all(%x, %y, %a, %a, %a, %a) {api_version = 4 : i32,
+    backend_config = {channel_id = 3 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}
+    : (tensor<4xf32>, tensor<4xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+})");
+  ASSERT_TRUE(module.ok()) << module.status().to_string();
+  const Instruction& root = (**module)[(*module)->entry_computation().root];
+  ASSERT_EQ(root.op, Op::RAGGED_ALL_TO_ALL);
+  const auto& attrs = root.as<AllToAllAttrs>();
+  EXPECT_EQ(attrs.channel, 3);
+  ASSERT_EQ(attrs.groups.groups.size(), 1u);
+  EXPECT_EQ(attrs.groups.groups[0].size(), 2u);
+}
+
 TEST(StableHloImport, RefusesRecursion) {
   auto module = import_text(
       "func.func @main() -> tensor<f32> {\n  %0 = call @main() : () -> tensor<f32>\n"
