@@ -104,6 +104,7 @@ class Compiler {
     core_->results = source_.results();
     core_->optimization = optimization();
     core_->no_fusion = request_.no_fusion != 0;
+    core_->whole_arrays = request_.partition != 0;
     return ok_status();
   }
 

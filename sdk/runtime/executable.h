@@ -28,7 +28,8 @@ struct ExecutableCore {
   std::vector<uint32_t> devices;  ///< of each participant
   uint32_t optimization = 2;
   bool no_fusion = false;
-  bool together = true;  ///< one execute for all participants; else a launch for each
+  bool whole_arrays = false;  ///< the source is written for whole arrays: it was partitioned
+  bool together = true;       ///< one execute for all participants; else a launch for each
   /// Where the runtime does collectives or calls the embedder: what they say.
   std::shared_ptr<const hlo::Module> module;
   std::vector<HostFunction> host_functions;  ///< those that the plan calls

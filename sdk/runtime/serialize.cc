@@ -122,7 +122,7 @@ Expected<std::string_view> body_of(std::string_view bytes) {
 
 struct Stored {
   std::string_view backend, module;
-  uint32_t replicas = 0, partitions = 0, optimization = 0, no_fusion = 0;
+  uint32_t replicas = 0, partitions = 0, optimization = 0, no_fusion = 0, whole_arrays = 0;
   std::vector<uint32_t> devices;
   CompiledParts parts;
 };
@@ -134,6 +134,7 @@ Status read_body(std::string_view body, Stored& out) {
   out.partitions = in.number();
   out.optimization = in.number();
   out.no_fusion = in.number();
+  out.whole_arrays = in.number();
   const uint32_t devices = in.number();
   if (devices > kMostDevices) return damaged("too many devices");
   for (uint32_t i = 0; i < devices; ++i) out.devices.push_back(in.number());
@@ -161,6 +162,7 @@ collet_compile_request merged(const Stored& stored, collet_compile_request reque
     request.optimization_given = 1;
   }
   request.no_fusion |= stored.no_fusion;
+  request.partition |= stored.whole_arrays;
   return request;
 }
 
@@ -174,6 +176,7 @@ std::string serialize(const Executable& executable) {
   body.number(core.partitions);
   body.number(core.optimization);
   body.number(core.no_fusion);
+  body.number(core.whole_arrays);
   body.number(static_cast<uint32_t>(core.devices.size()));
   for (uint32_t device : core.devices) body.number(device);
   body.text(hlo::print_module(executable.source().module()));

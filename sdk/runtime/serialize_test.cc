@@ -143,6 +143,26 @@ ENTRY e {
   EXPECT_THAT(failure.message, HasSubstr("devices"));
 }
 
+TEST_F(Serialize, PartitionedProgramsComeBackPartitioned) {
+  const ClientPtr client = open("interpreter", nullptr, nullptr, 2), other = open("interpreter", nullptr, nullptr, 2);
+  const ModulePtr module = read(R"(HloModule p, num_partitions=2
+ENTRY e {
+  x = f32[8] parameter(0), sharding={devices=[2]<=[2]}
+  ROOT y = f32[8] add(x, x), sharding={devices=[2]<=[2]}
+})");
+  collet_compile_request request{};
+  request.partition = 1;
+  const ExecutablePtr first = compile(client.get(), module.get(), request);
+  ASSERT_TRUE(first) << failure.message;
+  const ExecutablePtr e = load(other.get(), bytes_of(first.get()));
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_EQ(facts(e.get()).from_cache, 1u);
+  for (const ExecutablePtr* one : {&first, &e}) {
+    EXPECT_EQ(collet_executable_argument(one->get(), 0).dims[0], 4);
+    EXPECT_STREQ(collet_executable_argument_sharding(one->get(), 0), "{devices=[2]0,1}");
+  }
+}
+
 TEST_F(Serialize, RefusesAnotherBackend) {
   const ClientPtr client = open("interpreter");
   const ExecutablePtr e = compile(client.get(), kProgram);
