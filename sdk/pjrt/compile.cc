@@ -157,17 +157,14 @@ PJRT_Error* describe(Compiled& c) {
 
 }  // namespace
 
-PJRT_Error* compile(PJRT_Client& client, std::string_view format, std::string_view code, std::string_view options,
-                    std::shared_ptr<Compiled>& out) {
+PJRT_Error* compile(PJRT_Client& client, const Source& source, std::shared_ptr<Compiled>& out) {
   auto c = std::make_shared<Compiled>();
   c->client = &client;
-  c->raw_options = options;
-  c->code = code;
-  c->format = format;
-  COLLET_PJRT_CHECK(read_compile_options(options, c->options));
+  c->raw_options = source.options;
+  c->code = source.code;
+  c->format = source.format;
+  COLLET_PJRT_CHECK(read_compile_options(source.options, c->options));
   COLLET_PJRT_CHECK(assign(client, c->options));
-  Module module;
-  COLLET_PJRT_CHECK(read(format, code, module));
   collet_compile_request request{};
   request.struct_size = sizeof request;
   request.replica_count = c->options.replicas;
@@ -178,18 +175,33 @@ PJRT_Error* compile(PJRT_Client& client, std::string_view format, std::string_vi
   const HostFunctions functions = host_functions();
   request.host_functions = functions.list.data();
   request.host_function_count = static_cast<uint32_t>(functions.list.size());
-  COLLET_PJRT_TRY(collet_compile(client.handle, module.handle, &request, &c->handle, &failure));
-  c->name = collet_module_name(module.handle);
+  const bool loaded =
+      !source.compiled.empty() && collet_executable_load(client.handle, source.compiled.data(), source.compiled.size(),
+                                                         &request, &c->handle, nullptr) == COLLET_OK;
+  if (loaded) {
+    c->name = source.name;
+  } else {
+    Module module;
+    COLLET_PJRT_CHECK(read(source.format, source.code, module));
+    COLLET_PJRT_TRY(collet_compile(client.handle, module.handle, &request, &c->handle, &failure));
+    c->name = collet_module_name(module.handle);
+  }
   COLLET_PJRT_CHECK(describe(*c));
   out = std::move(c);
   return nullptr;
 }
 
+template <typename Args>
+static Source source_of(const PJRT_Program& program, const Args& args) {
+  return {{program.format, program.format_size},
+          {program.code, program.code_size},
+          {args.compile_options, args.compile_options_size}};
+}
+
 PJRT_Error* call(PJRT_Client_Compile_Args& args) {
   const PJRT_Program program = copy_of(*args.program);
   std::shared_ptr<Compiled> compiled;
-  COLLET_PJRT_CHECK(compile(*args.client, {program.format, program.format_size}, {program.code, program.code_size},
-                            {args.compile_options, args.compile_options_size}, compiled));
+  COLLET_PJRT_CHECK(compile(*args.client, source_of(program, args), compiled));
   args.executable = new PJRT_LoadedExecutable{std::move(compiled)};
   return nullptr;
 }
@@ -198,8 +210,7 @@ PJRT_Error* call(PJRT_Compile_Args& args) {
   if (!args.client) return unimplemented("compiling for a topology without a client");
   const PJRT_Program program = copy_of(*args.program);
   std::shared_ptr<Compiled> compiled;
-  COLLET_PJRT_CHECK(compile(*args.client, {program.format, program.format_size}, {program.code, program.code_size},
-                            {args.compile_options, args.compile_options_size}, compiled));
+  COLLET_PJRT_CHECK(compile(*args.client, source_of(program, args), compiled));
   args.executable = new PJRT_Executable{std::move(compiled)};
   return nullptr;
 }

@@ -2,14 +2,16 @@
 #include "sdk/pjrt/executable.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sdk/pjrt/call.h"
+#include "sdk/pjrt/host_functions.h"
 #include "sdk/pjrt/wire.h"
 
 namespace collet::pjrt {
 namespace {
 
-constexpr std::string_view kMagic = "collet executable 1\n";
+constexpr std::string_view kMagic = "collet executable 2\n";
 
 uint64_t dense_bytes(const collet_array_type& type) {
   uint64_t bytes = collet_type_bytes(type.element);
@@ -17,14 +19,22 @@ uint64_t dense_bytes(const collet_array_type& type) {
   return bytes;
 }
 
-// What an executable is made from: reading it back compiles again, through libcollet's cache on disk.
-std::string serialize(const Compiled& c) {
-  std::string out(kMagic);
+// The program, and what it was compiled to as far as libcollet hands that out.
+PJRT_Error* serialize(const Compiled& c, std::string& out) {
+  for (const std::string& target : host_functions().targets)
+    if (c.code.find(target) != std::string::npos)
+      return failed_precondition("the program calls functions of this process and means nothing elsewhere");
+  out = kMagic;
   put_bytes(out, 1, c.format);
   put_bytes(out, 2, c.raw_options);
   put_bytes(out, 3, c.client->version);
   put_bytes(out, 4, c.code);
-  return out;
+  put_bytes(out, 5, c.name);
+  collet_blob* compiled = nullptr;
+  if (collet_executable_serialize(c.handle, &compiled, nullptr) == COLLET_OK)
+    put_bytes(out, 6, {collet_blob_data(compiled), collet_blob_size(compiled)});
+  collet_blob_release(compiled);
+  return nullptr;
 }
 
 }  // namespace
@@ -122,7 +132,9 @@ PJRT_Error* call(PJRT_Executable_OptimizedProgram_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Executable_Serialize_Args& args) {
-  auto* out = new PJRT_SerializedExecutable{serialize(*args.executable->program)};
+  std::string bytes;
+  COLLET_PJRT_CHECK(serialize(*args.executable->program, bytes));
+  auto* out = new PJRT_SerializedExecutable{std::move(bytes)};
   args.serialized_bytes = out->bytes.data();
   args.serialized_bytes_size = out->bytes.size();
   args.serialized_executable = out;
@@ -134,21 +146,24 @@ PJRT_Error* call(PJRT_Executable_DeserializeAndLoad_Args& args) {
   std::string_view bytes(args.serialized_executable, args.serialized_executable_size);
   if (!bytes.starts_with(kMagic)) return invalid_argument("these bytes are no executable of this plugin");
   WireReader reader(bytes.substr(kMagic.size()));
-  std::string_view format, options, version, code;
+  Source source;
+  std::string_view version;
   while (reader.next()) {
-    if (reader.field() == 1) format = reader.bytes();
-    if (reader.field() == 2) options = reader.bytes();
+    if (reader.field() == 1) source.format = reader.bytes();
+    if (reader.field() == 2) source.options = reader.bytes();
     if (reader.field() == 3) version = reader.bytes();
-    if (reader.field() == 4) code = reader.bytes();
+    if (reader.field() == 4) source.code = reader.bytes();
+    if (reader.field() == 5) source.name = reader.bytes();
+    if (reader.field() == 6) source.compiled = reader.bytes();
   }
   if (!reader.ok()) return invalid_argument("the executable is damaged");
   if (version != args.client->version)
     return failed_precondition("the executable was made by " + std::string(version) + "; this is " +
                                args.client->version);
   if (args.overridden_serialized_compile_options_size)
-    options = {args.overridden_serialized_compile_options, args.overridden_serialized_compile_options_size};
+    source.options = {args.overridden_serialized_compile_options, args.overridden_serialized_compile_options_size};
   std::shared_ptr<Compiled> compiled;
-  COLLET_PJRT_CHECK(compile(*args.client, format, code, options, compiled));
+  COLLET_PJRT_CHECK(compile(*args.client, source, compiled));
   args.loaded_executable = new PJRT_LoadedExecutable{std::move(compiled)};
   return nullptr;
 }

@@ -52,9 +52,14 @@ struct Compiled {
   ~Compiled() { collet_executable_release(handle); }
 };
 
-/// Compiles a program in one of the formats.
-PJRT_Error* compile(PJRT_Client& client, std::string_view format, std::string_view code, std::string_view options,
-                    std::shared_ptr<Compiled>& out);
+/// A program in one of the formats, and perhaps what an earlier compilation made of it.
+struct Source {
+  std::string_view format, code, options;
+  std::string_view name = {}, compiled = {};  ///< as libcollet serialized it; empty: there is none
+};
+
+/// Compiles a program, or takes what was compiled before where that still fits.
+PJRT_Error* compile(PJRT_Client& client, const Source& source, std::shared_ptr<Compiled>& out);
 
 }  // namespace collet::pjrt
 
