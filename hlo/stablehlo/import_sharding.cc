@@ -55,6 +55,7 @@ Status manual_computation(Importer& m, ImportScope& scope, const mlir::Op& op) {
   const Shape local_result = m.shape_of(m.module()[body].root);
   const InstrId called =
       m.emit(scope, Op::CALL, local_result, parts, m.module().make<CallAttrs>(), std::span(&body, 1));
+  if (op.results.empty()) return {};  // it is there for its effects
   std::vector<InstrId> returned;
   for (size_t i = 0; i < op.results.size(); ++i) {
     if (op.results.size() == 1) {

@@ -201,8 +201,8 @@ Expected<CompId> Importer::region(ImportScope&, const mlir::Op& op, size_t index
   }
   std::vector<InstrId> returned;
   COLLET_TRY(translate_block(inner, *block, &returned));
-  if (returned.empty()) return fail(op, "has a region that returns nothing");
-  make_root(inner, returned, false);
+  if (returned.empty() && !op.results.empty()) return fail(op, "has a region that returns nothing");
+  make_root(inner, returned, returned.empty());
   module_.computations().push_back(inner.computation);
   return inner.computation;
 }

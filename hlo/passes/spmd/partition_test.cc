@@ -120,6 +120,23 @@ TEST(Partition, PartlyManualComputation) {
     }
 }
 
+// A computation without results is there for its effects.
+TEST(Partition, ManualComputationWithoutResults) {
+  const auto module = read(
+      R"(func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
+  sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[] manual_axes={"x", "y"} (%a: tensor<2x8xf32>) {
+    stablehlo.custom_call @tell(%a) {has_side_effect = true} : (tensor<2x8xf32>) -> ()
+    sdy.return
+  } : (tensor<8x8xf32>) -> ()
+  return %x : tensor<8x8xf32>
+}
+)");
+  ASSERT_TRUE(module);
+  const Status status = partition(*module);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_THAT(print_module(*module, {}), HasSubstr("custom_call_target=\"tell\""));
+}
+
 // A value that is the sum of what the devices have goes in and out as it is; any other use sums it first.
 TEST(Partition, OpenSums) {
   const auto module = read(
