@@ -116,6 +116,11 @@ PJRT_Error* call(PJRT_Device_MemoryStats_Args& args) {
   collet_client_device_info info{};
   info.struct_size = sizeof info;
   COLLET_PJRT_TRY(collet_client_device_info_get(args.device->client->handle, args.device->number, &info, &failure));
+  PJRT_Device_MemoryStats_Args out{};  // what is not known is not set
+  out.struct_size = args.struct_size;
+  out.extension_start = args.extension_start;
+  out.device = args.device;
+  args = out;
   args.bytes_in_use = static_cast<int64_t>(info.bytes_in_use);
   args.peak_bytes_in_use = static_cast<int64_t>(info.peak_bytes);
   args.peak_bytes_in_use_is_set = true;

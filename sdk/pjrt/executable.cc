@@ -194,6 +194,11 @@ PJRT_Error* call(PJRT_Executable_GetCompiledMemoryStats_Args& args) {
     if (collet_executable_donates(c.handle, i)) shared += bytes;
   }
   for (uint32_t i = 0; i < facts.result_count; ++i) out += dense_bytes(collet_executable_result(c.handle, i));
+  PJRT_Executable_GetCompiledMemoryStats_Args zero{};
+  zero.struct_size = args.struct_size;
+  zero.extension_start = args.extension_start;
+  zero.executable = args.executable;
+  args = zero;
   args.generated_code_size_in_bytes = static_cast<int64_t>(c.code_bytes);
   args.argument_size_in_bytes = static_cast<int64_t>(in);
   args.output_size_in_bytes = static_cast<int64_t>(out);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -467,11 +468,22 @@ TEST_F(Plugin, ExecutablesTellTheirCostAndComeBackFromBytes) {
   ASSERT_GE(costs.num_properties, 1u);
   EXPECT_EQ(std::string(costs.properties[0].name, costs.properties[0].name_size), "flops");
   EXPECT_EQ(costs.properties[0].float_value, 6);
-  auto memory_stats = args_of<PJRT_Executable_GetCompiledMemoryStats_Args>();
+  PJRT_Executable_GetCompiledMemoryStats_Args memory_stats;
+  std::memset(&memory_stats, 0x5A, sizeof memory_stats);  // as callers leave them
+  memory_stats.struct_size = sizeof memory_stats;
+  memory_stats.extension_start = nullptr;
   memory_stats.executable = get.executable;
   expect_ok(api()->PJRT_Executable_GetCompiledMemoryStats(&memory_stats));
   EXPECT_EQ(memory_stats.argument_size_in_bytes, 24);
   EXPECT_EQ(memory_stats.output_size_in_bytes, 24);
+  EXPECT_EQ(memory_stats.host_temp_size_in_bytes, 0);
+  PJRT_Device_MemoryStats_Args device_stats;
+  std::memset(&device_stats, 0x5A, sizeof device_stats);
+  device_stats.struct_size = sizeof device_stats;
+  device_stats.extension_start = nullptr;
+  device_stats.device = device;
+  expect_ok(api()->PJRT_Device_MemoryStats(&device_stats));
+  EXPECT_FALSE(device_stats.num_allocs_is_set);
   auto serialize = args_of<PJRT_Executable_Serialize_Args>();
   serialize.executable = get.executable;
   expect_ok(api()->PJRT_Executable_Serialize(&serialize));

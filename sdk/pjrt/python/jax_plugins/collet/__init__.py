@@ -6,7 +6,9 @@ COLLET_PJRT_LIBRARY (the library's path). A vendor's package calls `register` wi
 """
 import os
 import pathlib
+import types
 
+from jax._src import compilation_cache
 from jax._src import xla_bridge
 from jax._src.interpreters import mlir
 
@@ -28,6 +30,17 @@ def register(name: str, library: pathlib.Path, options: dict | None = None) -> N
         mlir._platforms_with_donation.append(name)
     lowerings.register(name)
     callbacks.register(name, library)
+    _use_compilation_cache(name)
+
+
+def _use_compilation_cache(platform: str) -> None:
+    """JAX keeps executables on disk for the platforms that it lists; ours are kept as its cpu's are."""
+    original = compilation_cache.is_cache_used
+
+    def is_cache_used(backend):
+        return original(types.SimpleNamespace(platform="cpu") if backend.platform == platform else backend)
+
+    compilation_cache.is_cache_used = is_cache_used
 
 
 def _options() -> dict:
