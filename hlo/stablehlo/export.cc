@@ -54,7 +54,7 @@ AttrRef Exporter::frontend_dictionary(std::span<const FrontendAttribute> attribu
 void Exporter::add_extras(const Instruction& instr, mlir::Op* op) {
   if (!instr.extras) return;
   const Extras& extras = *instr.extras;
-  if (AttrRef frontend = frontend_dictionary(extras.frontend_attributes)) set(op, "mhlo.frontend_attributes", frontend);
+  set_frontend_attributes(op, extras.frontend_attributes);
   // Transfers have other results than HLO's starts and ends, to which shardings belong.
   const bool transfer = op->name == "stablehlo.send" || op->name == "stablehlo.recv";
   if (extras.sharding && !transfer) set_text(op, "mhlo.sharding", extras.sharding->to_string());

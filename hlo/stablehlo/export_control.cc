@@ -93,15 +93,19 @@ Expected<ExportNode> send(Exporter& e, ExportScope& scope, const Instruction& in
   return Exporter::from_results(*op);
 }
 
-Expected<ExportNode> recv(Exporter& e, ExportScope& scope, const Instruction& instr) {
-  COLLET_ASSIGN(Value * token, e.operand(scope, instr, 0));
-  if (!instr.shape.is_tuple() || instr.shape.elements().size() != 3) return e.fail(instr, "its shape is no transfer's");
-  const Shape result = Shape::tuple({instr.shape.element(0), instr.shape.element(2)});
+/// The op stands where the transfer ends: whatever is sent meanwhile is sent before.
+Expected<ExportNode> recv_done(Exporter& e, ExportScope& scope, const Instruction& instr) {
+  std::vector<Value*> token;
+  COLLET_TRY(e.leaves(scope, e.node(scope, instr, 0), token));
   std::vector<TypeRef> types;
-  if (Status known = e.leaf_types(result, types); !known.ok()) return e.fail(instr, known.message());
-  mlir::Op* op = e.emit(scope, "stablehlo.recv", {&token, 1}, types);
+  if (Status known = e.leaf_types(instr.shape, types); !known.ok()) return e.fail(instr, known.message());
+  if (token.size() != 1 || !instr.shape.is_tuple()) return e.fail(instr, "its shape is no transfer's");
+  mlir::Op* op = e.emit(scope, "stablehlo.recv", token, types);
   set_channel(e, op, instr.as<ChannelAttrs>(), 3);
-  return Exporter::from_leaves(result, op->results);
+  const Instruction& start = e.module()[instr.operand(0)];
+  if (start.extras && (!instr.extras || instr.extras->frontend_attributes.empty()))
+    e.set_frontend_attributes(op, start.extras->frontend_attributes);
+  return Exporter::from_leaves(instr.shape, op->results);
 }
 
 }  // namespace
@@ -118,8 +122,8 @@ std::span<const ExportRow> export_control_rows() {
       {Op::OUTFEED, outfeed},
       {Op::SEND, send},
       {Op::SEND_DONE, already_done},
-      {Op::RECV, recv},
-      {Op::RECV_DONE, already_done},
+      {Op::RECV, already_done},
+      {Op::RECV_DONE, recv_done},
       {Op::ALL_GATHER_DONE, already_done},
       {Op::ALL_REDUCE_DONE, already_done},
       {Op::COLLECTIVE_PERMUTE_DONE, already_done},

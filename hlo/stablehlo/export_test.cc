@@ -158,6 +158,31 @@ TEST(Export, RandomModulesMeanTheSame) {
   }
 }
 
+TEST(Export, TransfersKeepTheirPairsAndTheirOrder) {
+  auto module = parse(R"(
+HloModule m, num_partitions=2
+ENTRY e {
+  p = u32[] partition-id()
+  t = token[] after-all()
+  r = (u32[], u32[], token[]) recv(t), channel_id=1, frontend_attributes={_xla_send_recv_source_target_pairs="{{1,0}}"}
+  s = (u32[], u32[], token[]) send(p, t), channel_id=1, frontend_attributes={_xla_send_recv_source_target_pairs="{{1,0}}"}
+  sd = token[] send-done(s), channel_id=1
+  rd = (u32[], token[]) recv-done(r), channel_id=1
+  ROOT x = u32[] get-tuple-element(rd), index=0
+})");
+  ASSERT_TRUE(module);
+  auto back = by_text(*module);
+  ASSERT_TRUE(back.ok()) << back.status().to_string();
+  EvalOptions options;
+  options.partitions = 2;
+  const std::vector<std::vector<Literal>> none(2);
+  auto direct = Evaluator(*module, options).run_all(none), again = Evaluator(**back, options).run_all(none);
+  ASSERT_TRUE(direct.ok()) << direct.status().to_string();
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  EXPECT_EQ((*direct)[0].as_int(0), 1);
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE((*direct)[i] == (*again)[i]) << i;
+}
+
 std::string read_all(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream out;

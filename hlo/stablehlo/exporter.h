@@ -96,6 +96,9 @@ class Exporter {
   }
   void set_enum(mlir::Op* op, std::string_view name, std::string_view value);
   void set_text(mlir::Op* op, std::string_view name, std::string_view value);
+  void set_frontend_attributes(mlir::Op* op, std::span<const FrontendAttribute> attributes) {
+    if (mlir::AttrRef all = frontend_dictionary(attributes)) set(op, "mhlo.frontend_attributes", all);
+  }
   void set_precisions(mlir::Op* op, Dims precision);
   mlir::AttrRef text_attr(std::string_view value);
   mlir::AttrRef int_attr(int64_t value, hlo::Type type);

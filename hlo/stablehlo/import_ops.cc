@@ -85,6 +85,9 @@ Status Importer::translate(ImportScope& scope, const mlir::Op& op) {
   }
   if (module_[id].op == Op::PARAMETER) return {};
   add_frontend_attributes(id, frontend);
+  // Who sends to whom stands there, and both halves of a transfer are asked.
+  const Op half = module_[id].op;
+  if (half == Op::SEND_DONE || half == Op::RECV_DONE) add_frontend_attributes(module_[id].operand(0), frontend);
   add_shardings_per_value(op, id);
   return add_text_sharding(op, id, sharding);
 }
