@@ -117,8 +117,10 @@ Expected<ExportNode> convolution(Exporter& e, ExportScope& scope, const Instruct
 
 /// The region that combines scalars, in the type of the result.
 Status set_body(Exporter& e, mlir::Op* op, const Instruction& instr, CompId computation) {
-  for (InstrId id : e.module()[computation].parameters)
-    if (!e.module()[id].shape.is_scalar()) return e.fail(instr, "its computation combines more than scalars");
+  const Shape& result = e.module()[e.module()[computation].root].shape;
+  bool scalars = result.is_tuple() || result.is_scalar();
+  for (InstrId id : e.module()[computation].parameters) scalars &= e.module()[id].shape.is_scalar();
+  if (!scalars) return e.fail(instr, "its computation combines more than scalars");
   if (instr.shape.is_tuple()) return e.region(op, computation);
   return e.combiner(op, computation, instr.shape.type());
 }
