@@ -76,8 +76,8 @@ Expected<bool> clean(Module& module, PassContext& context, const PassObserver& o
 // Those whose results others expand come first.
 constexpr std::string_view kExpand[] = {
     // Programs of sums, products and movement.
-    "expand_convolution", "expand_linalg", "expand_fft", "expand_dot", "expand_batch_norm", "expand_random",
-    "expand_window", "expand_sort",
+    "expand_convolution", "expand_linalg", "expand_fft", "expand_dot", "canonicalize_dots", "expand_batch_norm",
+    "expand_random", "expand_window", "expand_sort",
     // Their parts.
     "expand_complex", "expand_movement", "expand_convert", "expand_math", "expand_elementwise"};
 
@@ -86,6 +86,7 @@ constexpr Pipeline kPipelines[] = {
     {"legalize", "expands what the device does not take, until nothing is left to expand", &legalize},
     {"fuse", "proposes fusions and keeps those that the device takes", &propose_fusions},
     {"optimize", "simplify, fold, share and drop until nothing changes", &optimize},
+    {"canonicalize", "products and convolutions in the form of libraries, movement out of the way", &canonicalize},
 };
 
 }  // namespace
@@ -112,9 +113,11 @@ Expected<bool> prepare(Module& module, PassContext& context, const PassObserver&
   COLLET_TRY(begin(module, observer));
   COLLET_ASSIGN(const bool first, run_list(module, context, kFirst, observer, number));
   COLLET_ASSIGN(const bool second, clean(module, context, observer, number));
-  // Loops once what they hold is simple: written out where they are short, relieved of state that nobody needs. Both
-  // leave constants and dead code to clean up; counting is last, for unrolling and shrinking change what is counted.
-  static constexpr std::string_view kLoops[] = {"unroll_loops", "shrink_loops"};
+  // Loops once what they hold is simple: written out where they are short, relieved of state that nobody needs. They
+  // leave constants and dead code to clean up; what leaves a loop's body may leave state behind that the body no longer
+  // reads; counting is last, for unrolling and shrinking change what is counted.
+  static constexpr std::string_view kLoops[] = {"unroll_loops", "shrink_conditionals", "hoist_invariants",
+                                                "shrink_loops"};
   COLLET_ASSIGN(const bool loops, run_list(module, context, kLoops, observer, number));
   if (loops) COLLET_TRY(clean(module, context, observer, number).status());
   COLLET_ASSIGN(const bool counted,
@@ -149,6 +152,16 @@ Expected<bool> propose_fusions(Module& module, PassContext& context, const PassO
   int number = 0;
   COLLET_TRY(begin(module, observer));
   return run_list(module, context, std::array{std::string_view("fuse")}, observer, number);
+}
+
+Expected<bool> canonicalize(Module& module, PassContext& context, const PassObserver& observer) {
+  // Convolutions first: what they leave is movement; products after, for both; then what meets is joined.
+  static constexpr std::string_view kForms[] = {"canonicalize_convolutions", "canonicalize_dots", "sink_movement"};
+  int number = 0;
+  COLLET_TRY(begin(module, observer));
+  COLLET_ASSIGN(const bool changed, run_list(module, context, kForms, observer, number));
+  COLLET_ASSIGN(const bool cleaned, clean(module, context, observer, number));
+  return changed || cleaned;
 }
 
 std::span<const Pipeline> pipelines() {

@@ -60,4 +60,8 @@ Expected<bool> propose_fusions(Module& module, PassContext& context, const PassO
 /// Cleans up to a fixed point: simplify, fold, share, drop.
 Expected<bool> optimize(Module& module, PassContext& context, const PassObserver& observer = {});
 
+/// Products as [b,m,k] x [b,k,n], convolutions as b01f_01io->b01f, reshapes and transposes behind elementwise ops: for
+/// devices that have those forms alone.
+Expected<bool> canonicalize(Module& module, PassContext& context, const PassObserver& observer = {});
+
 }  // namespace collet::hlo

@@ -39,6 +39,14 @@ InstrId conditional_of_one(const RuleInput& r) {
   return inline_computation(r.b, r.instr.called[0], argument);
 }
 
+// Equal branches are one computation once eliminate_common has seen them.
+InstrId conditional_of_equals(const RuleInput& r) {
+  for (size_t k = 1; k < r.instr.called.size(); ++k)
+    if (r.instr.called[k] != r.instr.called[0] || r.operand(k + 1) != r.operand(1)) return kNo;
+  const InstrId argument[] = {r.operand(1)};
+  return inline_computation(r.b, r.instr.called[0], argument);
+}
+
 InstrId sort_of_one(const RuleInput& r) {
   const Shape& x = r.at(0).shape;
   if (x.has_dynamic() || x.rank() == 0 || x.dim(static_cast<int>(r.instr.as<SortAttrs>().dimension)) > 1) return kNo;
@@ -79,6 +87,7 @@ constexpr Rule kRules[] = {
     {Op::WHILE, "a loop whose condition is false gives its operand", while_never},
     {Op::CONDITIONAL, "a conditional that is decided is its branch", conditional_known},
     {Op::CONDITIONAL, "a conditional of one branch is that branch", conditional_of_one},
+    {Op::CONDITIONAL, "a conditional whose branches are the same is that branch", conditional_of_equals},
     {Op::SORT, "one element is sorted", sort_of_one},
     {Op::GET_DIMENSION_SIZE, "the size of a static dimension is a constant", size_of_static},
     {Op::SET_DIMENSION_SIZE, "a dimension whose size is all of it stays as it is", size_of_all},

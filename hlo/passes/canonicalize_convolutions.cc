@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "hlo/passes/expand/expand.h"
+
+// A convolution whose labels are those of b01f_01io->b01f, whose window has sizes, strides and window dilation alone, and
+// whose groups are of features: the form that a library's or a device's convolution takes. What else there is becomes an
+// op of its own: transposes for the labels, a pad for padding and base dilation, a reverse for reversal.
+
+namespace collet::hlo {
+namespace {
+
+// Batch first, spatial dimensions in order, features last; the kernel's output features at its end.
+Ints input_order(const DimLabels& l) {
+  Ints out{l.input_batch};
+  out.insert(out.end(), l.input_spatial.begin(), l.input_spatial.end());
+  out.push_back(l.input_feature);
+  return out;
+}
+Ints kernel_order(const DimLabels& l) {
+  Ints out(l.kernel_spatial.begin(), l.kernel_spatial.end());
+  out.push_back(l.kernel_input_feature);
+  out.push_back(l.kernel_output_feature);
+  return out;
+}
+Ints output_order(const DimLabels& l) {
+  Ints out{l.output_batch};
+  out.insert(out.end(), l.output_spatial.begin(), l.output_spatial.end());
+  out.push_back(l.output_feature);
+  return out;
+}
+
+bool counts_up(const Ints& order) {
+  for (size_t i = 0; i < order.size(); ++i)
+    if (order[i] != static_cast<int64_t>(i)) return false;
+  return true;
+}
+
+bool plain_window(const Window& w) {
+  for (size_t i = 0; i < w.rank(); ++i)
+    if (w.low_at(i) != 0 || w.high_at(i) != 0 || w.base_dilation_at(i) != 1 || w.reversed_at(i)) return false;
+  return true;
+}
+
+bool is_canonical(const ConvolutionAttrs& a) {
+  return counts_up(input_order(a.labels)) && counts_up(kernel_order(a.labels)) && counts_up(output_order(a.labels)) &&
+         plain_window(a.window) && a.batch_groups <= 1;
+}
+
+// Batch groups of the input as groups of features: [G, b, ..., f] to [b, ..., G, f].
+InstrId group_features(Builder& b, InstrId x, int64_t groups) {
+  const Ints dims = to_ints(b.dims(x));
+  const auto rank = static_cast<int64_t>(dims.size());
+  Ints apart{groups, dims[0] / groups};
+  apart.insert(apart.end(), dims.begin() + 1, dims.end());
+  Ints order = counting(rank - 1, 1);
+  order.push_back(0);
+  order.push_back(rank);
+  Ints joined{dims[0] / groups};
+  joined.insert(joined.end(), dims.begin() + 1, dims.end() - 1);
+  joined.push_back(groups * dims.back());
+  return b.reshape(b.transpose(b.reshape(x, apart), order), joined);
+}
+
+InstrId padded(Builder& b, InstrId x, const Window& w) {
+  const size_t rank = w.rank();
+  Ints low(rank + 2), high(rank + 2), interior(rank + 2);
+  bool any = false;
+  for (size_t i = 0; i < rank; ++i) {
+    low[i + 1] = w.low_at(i);
+    high[i + 1] = w.high_at(i);
+    interior[i + 1] = w.base_dilation_at(i) - 1;
+    any |= low[i + 1] != 0 || high[i + 1] != 0 || interior[i + 1] != 0;
+  }
+  return any ? b.pad(x, b.scalar(b.type(x), 0), low, high, interior) : x;
+}
+
+DimLabels canonical_labels(Module& module, int64_t rank) {
+  DimLabels l;
+  l.input_batch = l.output_batch = 0;
+  l.input_feature = l.output_feature = rank + 1;
+  l.kernel_input_feature = rank;
+  l.kernel_output_feature = rank + 1;
+  l.input_spatial = l.output_spatial = module.dims(counting(rank, 1));
+  l.kernel_spatial = module.dims(counting(rank));
+  return l;
+}
+
+InstrId canonical(Builder& b, const Instruction& instr) {
+  const auto& old = instr.as<ConvolutionAttrs>();
+  const auto rank = static_cast<int64_t>(old.labels.input_spatial.size());
+  InstrId x = b.transpose(instr.operand(0), input_order(old.labels));
+  const int64_t batch_groups = std::max<int64_t>(old.batch_groups, 1);
+  if (batch_groups > 1) x = group_features(b, x, batch_groups);
+  x = padded(b, x, old.window);
+  InstrId kernel = b.transpose(instr.operand(1), kernel_order(old.labels));
+  Ints reversed;
+  for (size_t i = 0; i < old.window.rank(); ++i)
+    if (old.window.reversed_at(i)) reversed.push_back(static_cast<int64_t>(i));
+  kernel = b.reverse(kernel, reversed);
+
+  auto* attrs = b.module().make<ConvolutionAttrs>();
+  attrs->labels = canonical_labels(b.module(), rank);
+  attrs->feature_groups = std::max<int64_t>(old.feature_groups, 1) * batch_groups;
+  attrs->batch_groups = 1;
+  attrs->precision = old.precision;
+  attrs->window.size = old.window.size;
+  attrs->window.stride = old.window.stride;
+  attrs->window.window_dilation = old.window.window_dilation;
+  const Ints order = output_order(old.labels);
+  Ints dims;
+  for (int64_t d : order) dims.push_back(instr.shape.dim(static_cast<int>(d)));
+  const InstrId y = b.op(Op::CONVOLUTION, Shape::array(instr.shape.type(), dims), {x, kernel}, attrs);
+  return b.transpose(y, inverse_permutation(order));
+}
+
+bool wanted(const Module& module, PassContext& context, InstrId id) {
+  const Instruction& instr = module[id];
+  if (instr.op != Op::CONVOLUTION || instr.shape.has_dynamic()) return false;
+  for (InstrId o : instr.operands)
+    if (module[o].shape.has_dynamic()) return false;
+  const auto& a = instr.as<ConvolutionAttrs>();
+  const DimLabels& l = a.labels;
+  // Labels may leave dimensions of size one unnamed.
+  const bool plain = module[instr.operand(0)].shape.rank() == static_cast<int>(l.input_spatial.size()) + 2 &&
+                     l.input_batch >= 0 && l.input_feature >= 0 && l.kernel_input_feature >= 0 &&
+                     l.kernel_output_feature >= 0 && l.output_batch >= 0 && l.output_feature >= 0;
+  if (!plain || is_canonical(a) || (a.batch_groups > 1 && a.feature_groups > 1)) return false;
+  return !context.claim || (index_of(id) < context.claims_end && context.claim(module, id) == Claim::Expand);
+}
+
+}  // namespace
+
+Expected<bool> canonicalize_convolutions(Module& module, PassContext& context) {
+  bool changed = false;
+  for (CompId c : flow_computations(module)) {
+    std::vector<bool> chosen;
+    bool any = false;
+    for (InstrId id : module[c].order) {
+      chosen.push_back(wanted(module, context, id));
+      any |= chosen.back();
+    }
+    if (!any) continue;
+    Rewriter rewriter(module, c);
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      const InstrId id = rewriter.instructions()[i];
+      const Instruction& instr = rewriter.enter(id);
+      if (chosen[i])
+        rewriter.replace(id, canonical(rewriter.builder(), instr));
+      else
+        rewriter.keep(id);
+    }
+    changed |= rewriter.finish();
+    COLLET_TRY(rewriter.builder().status());
+  }
+  return changed;
+}
+
+}  // namespace collet::hlo
