@@ -18,6 +18,7 @@
 #include "hlo/testing/corpus.h"
 #include "hlo/testing/equivalence.h"
 #include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
 #include "hlo/verify/verify.h"
 
 namespace collet::hlo {
@@ -162,6 +163,30 @@ Expected<bool> prepare_and_legalize(Module& module, PassContext& context, const 
 
 TEST(Corpus, expansion_keeps_what_modules_compute) {
   check_corpus(&prepare_and_legalize, true, 40);
+}
+
+// Each pass that claims so, twice on what prepare leaves: the second run is to change nothing.
+Expected<bool> each_pass_twice(Module& module, PassContext& context, const PassObserver& observer) {
+  COLLET_TRY(prepare(module, context, observer).status());
+  context.claim = claim_core_only;
+  for (const PassInfo& pass : passes()) {
+    if (!pass.idempotent) continue;
+    const std::string_view name[] = {pass.name};
+    COLLET_TRY(run_passes(module, context, name, observer).status());
+    const std::string once = print_module(module);
+    COLLET_ASSIGN(const bool again, run_passes(module, context, name, observer));
+    if (again || print_module(module) != once)
+      return internal_error(std::string(pass.name) + " does more when run twice");
+  }
+  return true;
+}
+
+TEST(Corpus, idempotent_passes_change_nothing_when_run_twice) {
+  check_corpus(&each_pass_twice, false, 8);
+}
+
+TEST(Corpus, canonical_forms_keep_what_modules_compute) {
+  check_corpus(&canonicalize, false, 8);
 }
 
 Expected<bool> prepare_and_fuse(Module& module, PassContext& context, const PassObserver& observer) {

@@ -42,15 +42,30 @@ uint64_t hash_attributes(const Module& module, const Instruction& instr) {
   return record == Record::None ? 0 : hash_record(record, instr.attrs);
 }
 
-/// Which computation stands for each: equal bodies are one.
+// Whose computations have no other caller.
+bool calls_alone(Op op) {
+  return op == Op::FUSION || op == Op::ASYNC_START || op == Op::ASYNC_UPDATE || op == Op::ASYNC_DONE;
+}
+
+/// Which computations are equal, and which of them stands for the others.
 class Representatives {
  public:
-  explicit Representatives(Module& module) : module_(module) {
-    representative_.resize(module.computation_limit());
-    for (size_t i = 0; i < representative_.size(); ++i) representative_[i] = static_cast<CompId>(i);
+  explicit Representatives(Module& module) : module_(module), alone_(module.computation_limit()) {
+    first_.resize(module.computation_limit());
+    for (size_t i = 0; i < first_.size(); ++i) first_[i] = static_cast<CompId>(i);
+    for (CompId c : module.computations())
+      for (InstrId id : module[c].order)
+        if (calls_alone(module[id].op))
+          for (CompId callee : module[id].called) alone_[index_of(callee)] = true;
   }
 
-  CompId of(CompId c) const { return representative_[index_of(c)]; }
+  /// The first that is equal to `c`.
+  CompId first(CompId c) const { return first_[index_of(c)]; }
+  /// What may be called in place of `c`.
+  CompId of(CompId c) const {
+    auto it = shared_.find(index_of(first(c)));
+    return alone_[index_of(c)] || it == shared_.end() ? c : it->second;
+  }
 
   // Callees first.
   void add(CompId c) {
@@ -61,13 +76,15 @@ class Representatives {
       const Instruction& instr = module_[id];
       if (has_side_effect(instr.op)) return;
       h = mix(mix(h, static_cast<uint64_t>(instr.op)), hash_shape(instr.shape) ^ hash_attributes(module_, instr));
+      for (CompId callee : instr.called) h = mix(h, index_of(first(callee)));
     }
     for (auto [it, end] = seen_.equal_range(h); it != end; ++it)
       if (equal(module_[it->second], computation)) {
-        representative_[index_of(c)] = it->second;
-        return;
+        first_[index_of(c)] = it->second;
+        break;
       }
-    seen_.emplace(h, c);
+    if (first(c) == c) seen_.emplace(h, c);
+    if (!alone_[index_of(c)]) shared_.try_emplace(index_of(first(c)), c);
   }
 
  private:
@@ -85,14 +102,16 @@ class Representatives {
       for (size_t k = 0; k < x.operands.size(); ++k)
         if (match.at(index_of(y.operands[k])) != index_of(x.operands[k])) return false;
       for (size_t k = 0; k < x.called.size(); ++k)
-        if (of(x.called[k]) != of(y.called[k])) return false;
+        if (first(x.called[k]) != first(y.called[k])) return false;
       match[index_of(b.order[i])] = index_of(a.order[i]);
     }
     return match.at(index_of(b.root)) == index_of(a.root);
   }
 
   Module& module_;
-  std::vector<CompId> representative_;
+  std::vector<CompId> first_;
+  std::vector<bool> alone_;                      // has one caller, and keeps it
+  std::unordered_map<uint32_t, CompId> shared_;  // of the first of equals: the one that may have several callers
   std::unordered_multimap<uint64_t, CompId> seen_;
 };
 
@@ -115,7 +134,12 @@ bool may_share(const Module& module, const Instruction& instr, const std::vector
   return !(instr.extras && !instr.extras->control_predecessors.empty());
 }
 
-bool share_in(Module& module, CompId computation, const std::vector<bool>& effects) {
+bool share_in(Module& module, CompId computation, const Representatives& representatives,
+              const std::vector<bool>& effects) {
+  const auto same_computations = [&](const Instruction& a, const Instruction& b) {
+    return std::equal(a.called.begin(), a.called.end(), b.called.begin(), b.called.end(),
+                      [&](CompId x, CompId y) { return representatives.first(x) == representatives.first(y); });
+  };
   std::unordered_multimap<uint64_t, InstrId> seen;
   Rewriter rewriter(module, computation);
   for (InstrId id : rewriter.instructions()) {
@@ -128,7 +152,7 @@ bool share_in(Module& module, CompId computation, const std::vector<bool>& effec
       h = mix(h, hash_attributes(module, instr));
       for (auto [it, end] = seen.equal_range(h); it != end && same == InstrId::None; ++it) {
         const Instruction& other = module[it->second];
-        if (other.op == instr.op && other.shape == instr.shape && other.called == instr.called &&
+        if (other.op == instr.op && other.shape == instr.shape && same_computations(other, instr) &&
             key_operands(other, {}) == operands && same_attributes(module, other, instr))
           same = it->second;
       }
@@ -155,7 +179,7 @@ Expected<bool> eliminate_common(Module& module, PassContext&) {
         changed |= other != callee;
         callee = other;
       }
-    changed |= share_in(module, c, effects);
+    changed |= share_in(module, c, representatives, effects);
     representatives.add(c);
   }
   if (changed) order_computations(module);

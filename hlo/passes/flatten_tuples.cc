@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "hlo/passes/flat_form.h"
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
 
@@ -16,123 +18,7 @@
 namespace collet::hlo {
 namespace {
 
-enum class Role : uint8_t { None, Entry, Condition, Body, Inlined, Plain };
-
 using Leaves = std::vector<InstrId>;
-
-// A tuple of tuples of tuples can ask for any number of arrays in a few lines.
-constexpr int64_t kMostLeaves = int64_t{1} << 20;
-
-void collect(const Shape& shape, std::vector<Shape>& out) {
-  if (!shape.is_tuple()) {
-    out.push_back(shape);
-    return;
-  }
-  for (const Shape& element : shape.elements()) {
-    if (static_cast<int64_t>(out.size()) > kMostLeaves) return;
-    collect(element, out);
-  }
-}
-
-std::vector<Shape> leaf_shapes(const Shape& shape) {
-  std::vector<Shape> out;
-  collect(shape, out);
-  return out;
-}
-
-Shape flat_tuple(const Shape& shape) {
-  return Shape::tuple(leaf_shapes(shape));
-}
-
-bool is_flat_tuple(const Shape& shape) {
-  return shape.is_tuple() &&
-         std::none_of(shape.elements().begin(), shape.elements().end(), [](const Shape& s) { return s.is_tuple(); });
-}
-
-Role role_of(Op op, size_t which) {
-  switch (op) {
-    case Op::WHILE:
-      return which == 0 ? Role::Condition : Role::Body;
-    case Op::CONDITIONAL:
-      return Role::Body;
-    case Op::CALL:
-    case Op::FUSION:
-      return Role::Inlined;
-    default:
-      return Role::Plain;
-  }
-}
-
-// Ops whose first operand is the op that they wait for.
-bool awaits(Op op) {
-  switch (op) {
-    case Op::ASYNC_UPDATE:
-    case Op::ASYNC_DONE:
-    case Op::COPY_DONE:
-    case Op::ALL_GATHER_DONE:
-    case Op::ALL_REDUCE_DONE:
-    case Op::COLLECTIVE_PERMUTE_DONE:
-    case Op::SEND_DONE:
-    case Op::RECV_DONE:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool takes_tuple(Op op) {
-  return op == Op::WHILE || op == Op::CONDITIONAL || op == Op::OUTFEED || op == Op::CUSTOM_CALL || op == Op::SEND ||
-         op == Op::OPT_BARRIER || op == Op::ASYNC_START;
-}
-
-bool is_flat_instr(const Module& module, const Instruction& instr, Role role, bool is_root) {
-  if (!instr.shape.is_tuple()) return instr.op != Op::CONDITIONAL && instr.op != Op::WHILE;
-  switch (instr.op) {
-    case Op::PARAMETER:
-      return (role == Role::Condition || role == Role::Body) && is_flat_tuple(instr.shape);
-    case Op::TUPLE:
-      return is_flat_tuple(instr.shape);
-    case Op::WHILE:
-    case Op::CONDITIONAL: {
-      const bool made = std::all_of(instr.operands.begin() + (instr.op == Op::CONDITIONAL), instr.operands.end(),
-                                    [&](InstrId o) { return module[o].op == Op::TUPLE; });
-      return is_flat_tuple(instr.shape) && made;
-    }
-    case Op::CALL:
-    case Op::FUSION:
-      return is_flat_tuple(instr.shape) && !is_root;
-    case Op::OPT_BARRIER:
-      return is_flat_tuple(instr.shape) && module[instr.operand(0)].op == Op::TUPLE && !is_root;
-    case Op::GET_TUPLE_ELEMENT: {
-      const Op from = module[instr.operand(0)].op;
-      return from == Op::CUSTOM_CALL || from == Op::INFEED || from == Op::RECV_DONE || from == Op::ASYNC_DONE;
-    }
-    case Op::COPY:
-    case Op::CONSTANT:
-    case Op::DOMAIN:
-    case Op::ADD_DEPENDENCY:
-      return false;
-    default:
-      return role == Role::Plain || !is_root;
-  }
-}
-
-bool is_flat(const Module& module, CompId c, Role role) {
-  const Computation& computation = module[c];
-  const bool one_tuple = role == Role::Condition || role == Role::Body;
-  if (one_tuple && !module[computation.parameters.at(0)].shape.is_tuple()) return false;
-  if (role == Role::Body && module[computation.root].op != Op::TUPLE) return false;
-  std::unordered_map<uint32_t, bool> tuples;  // those that nobody may look into
-  for (InstrId id : computation.order) {
-    const Instruction& instr = module[id];
-    if (!is_flat_instr(module, instr, role, id == computation.root)) return false;
-    if (instr.op == Op::TUPLE) tuples[index_of(id)] = true;
-    if (takes_tuple(instr.op)) continue;
-    for (InstrId o : instr.operands)
-      if (tuples.contains(index_of(o))) return false;
-  }
-  return true;
-}
 
 class Flattener {
  public:
@@ -150,10 +36,28 @@ class Flattener {
     finish_root(root);
     rewriter_.finish();
     if (status_.ok()) status_ = rewriter_.builder().status();
+    if (role_ == Role::Inlined) drop_unused_reads();
     return status_;
   }
 
  private:
+  // Nothing in a fusion may be without users: what was taken apart for nobody goes again.
+  void drop_unused_reads() {
+    auto& order = module_[computation_].order;
+    std::unordered_set<uint32_t> used{index_of(module_[computation_].root)};
+    std::vector<InstrId> kept;
+    for (size_t k = order.size(); k-- > 0;) {
+      const Instruction& instr = module_[order[k]];
+      if (instr.op == Op::GET_TUPLE_ELEMENT && !used.contains(index_of(order[k]))) continue;
+      kept.push_back(order[k]);
+      for (InstrId o : instr.operands) used.insert(index_of(o));
+      if (instr.extras)
+        for (InstrId p : instr.extras->control_predecessors) used.insert(index_of(p));
+    }
+    std::reverse(kept.begin(), kept.end());
+    order = std::move(kept);
+  }
+
   Builder& builder() { return rewriter_.builder(); }
 
   // The arrays in a value, in order; taken out of it here if nobody did before.
@@ -166,6 +70,28 @@ class Flattener {
     take_apart(id, out);
     leaves_[index_of(id)] = out;
     return out;
+  }
+
+  Leaves leaves_between(InstrId old, size_t begin, size_t end) {
+    const InstrId id = rewriter_.now(old);
+    auto it = leaves_.find(index_of(id));
+    if (it == leaves_.end()) {
+      (void)leaves_of(old);
+      it = leaves_.find(index_of(id));
+    }
+    if (it == leaves_.end()) return leaves_of(old);  // one array
+    const auto first = it->second.begin();
+    return Leaves(first + static_cast<std::ptrdiff_t>(begin), first + static_cast<std::ptrdiff_t>(end));
+  }
+
+  // Where the leaves of each element of a tuple begin, and the last one's end.
+  const std::vector<size_t>& element_starts(InstrId id) {
+    std::vector<size_t>& starts = starts_[index_of(id)];
+    if (!starts.empty()) return starts;
+    starts.push_back(0);
+    for (const Shape& element : original_shape(id).elements())
+      starts.push_back(starts.back() + static_cast<size_t>(element.leaf_count()));
+    return starts;
   }
 
   void take_apart(InstrId id, Leaves& out) {
@@ -290,13 +216,9 @@ class Flattener {
         return define(id, std::move(leaves));
       }
       case Op::GET_TUPLE_ELEMENT: {
-        const Shape from = original_shape(instr.operand(0));
         const auto index = static_cast<size_t>(instr.as<TupleIndexAttrs>().index);
-        size_t begin = 0;
-        for (size_t i = 0; i < index; ++i) begin += leaf_shapes(from.element(i)).size();
-        const Leaves all = leaves_of(instr.operand(0));
-        const auto first = all.begin() + static_cast<ptrdiff_t>(begin);
-        return define(id, Leaves(first, first + static_cast<ptrdiff_t>(leaf_shapes(from.element(index)).size())));
+        const std::vector<size_t>& starts = element_starts(instr.operand(0));
+        return define(id, leaves_between(instr.operand(0), starts[index], starts[index + 1]));
       }
       case Op::WHILE:
       case Op::CONDITIONAL:
@@ -371,6 +293,7 @@ class Flattener {
   CompId computation_;
   Rewriter rewriter_;
   std::unordered_map<uint32_t, Leaves> leaves_;
+  std::unordered_map<uint32_t, std::vector<size_t>> starts_;
   std::unordered_map<uint32_t, Shape> originals_;
   std::vector<int64_t> first_leaf_;
   Status status_;
@@ -428,7 +351,8 @@ void flatten_header(Module& module, const std::vector<Shape>& parameters, const 
 
   if (header.has_entry_layout) {
     std::vector<Shape> flat;
-    for (const Shape& p : header.entry_parameters) collect(p, flat);
+    for (const Shape& p : header.entry_parameters)
+      for (const Shape& leaf : leaf_shapes(p)) flat.push_back(leaf);
     header.entry_parameters = std::move(flat);
     if (header.entry_result.is_tuple()) header.entry_result = flat_tuple(header.entry_result);
   }

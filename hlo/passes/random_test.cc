@@ -73,6 +73,7 @@ std::string compare(const Literal& expected, const Literal& actual) {
 std::string check(uint64_t seed, bool show) {
   testing::RandomModule options;
   options.steps = 8 + static_cast<int>(seed % 40);
+  options.everything = seed % 4 != 0;
   const std::string text = testing::random_module(seed, options);
   if (show) std::cout << text;
   auto module = parse_module(text, "random");

@@ -5,12 +5,14 @@
 #include <unordered_map>
 
 #include "hlo/passes/passes.h"
+#include "hlo/passes/plan_buffers.h"
 #include "hlo/passes/rewriter.h"
 #include "hlo/program/leaves.h"
 
 // Three orders are tried for each computation and the one with the lowest peak is taken: the order as it stood, a greedy
 // one that always runs what frees most, and one that goes depth first from the root, the hungrier operand first. None is
-// best for all programs; all three cost next to nothing.
+// best for all programs; all three cost next to nothing. What the planner of buffers makes of the choice decides in the
+// end, for it knows more than an estimate can.
 
 namespace collet::hlo {
 namespace {
@@ -23,6 +25,7 @@ struct Graph {
   std::vector<std::vector<uint32_t>> reads;    // instructions whose memory is read, seen through tuples
   std::vector<std::vector<uint32_t>> readers;  // the reverse
   std::vector<int64_t> bytes;                  // allocated when it runs
+  std::vector<std::vector<uint32_t>> reused;   // what it may overwrite, if that is not needed afterwards
   std::vector<bool> kept;                      // lives to the end, or from the beginning: never freed
 };
 
@@ -32,11 +35,13 @@ void link(Graph& g, uint32_t first, uint32_t then) {
   g.after[first].push_back(then);
 }
 
-int64_t allocated(const Module& module, const Instruction& instr) {
+int64_t allocated(const Instruction& instr) {
   if (instr.op == Op::PARAMETER || instr.op == Op::CONSTANT || is_transparent(instr)) return 0;
-  int64_t bytes = instr.shape.byte_size();
-  (void)module;
-  return bytes;
+  return instr.shape.byte_size();
+}
+
+bool works_in_place(Op op) {
+  return (is_elementwise(op) && op != Op::MAP) || op == Op::DYNAMIC_UPDATE_SLICE || op == Op::WHILE;
 }
 
 Graph make_graph(const Module& module, CompId computation, const std::vector<bool>& effects) {
@@ -48,6 +53,7 @@ Graph make_graph(const Module& module, CompId computation, const std::vector<boo
   g.reads.resize(n);
   g.readers.resize(n);
   g.bytes.resize(n);
+  g.reused.resize(n);
   g.kept.resize(n);
   std::unordered_map<uint32_t, uint32_t> place;
   uint32_t last_effect = UINT32_MAX;
@@ -61,15 +67,22 @@ Graph make_graph(const Module& module, CompId computation, const std::vector<boo
       if (last_effect != UINT32_MAX) link(g, last_effect, i);
       last_effect = i;
     }
-    g.bytes[i] = allocated(module, instr);
+    g.bytes[i] = allocated(instr);
     if (!is_transparent(instr)) {
       for (const Leaf& leaf : operand_leaves(module, instr)) g.reads[i].push_back(place.at(index_of(leaf.instr)));
       std::sort(g.reads[i].begin(), g.reads[i].end());
       g.reads[i].erase(std::unique(g.reads[i].begin(), g.reads[i].end()), g.reads[i].end());
-      for (uint32_t r : g.reads[i]) g.readers[r].push_back(i);
+      for (uint32_t r : g.reads[i]) {
+        g.readers[r].push_back(i);
+        if (works_in_place(instr.op) && g.bytes[r] == g.bytes[i]) g.reused[i].push_back(r);
+      }
     }
   }
-  for (const Leaf& leaf : leaves_of(module, module[computation].root)) g.kept[place.at(index_of(leaf.instr))] = true;
+  for (const Leaf& leaf : leaves_of(module, module[computation].root)) {
+    const uint32_t i = place.at(index_of(leaf.instr));
+    g.kept[i] = true;
+    if (computation == module.entry() && module[leaf.instr].called.empty()) g.bytes[i] = 0;  // the caller's memory
+  }
   return g;
 }
 
@@ -78,11 +91,14 @@ int64_t peak(const Graph& g, const std::vector<uint32_t>& order) {
   for (size_t i = 0; i < waiting.size(); ++i) waiting[i] = g.readers[i].size();
   int64_t now = 0, most = 0;
   for (uint32_t i : order) {
-    now += g.bytes[i];
+    uint32_t handed_on = UINT32_MAX;  // takes the memory over
+    for (uint32_t r : g.reused[i])
+      if (waiting[r] == 1 && !g.kept[r] && g.bytes[r] > 0) handed_on = r;
+    if (handed_on == UINT32_MAX) now += g.bytes[i];
     most = std::max(most, now);
     if (waiting[i] == 0 && !g.kept[i]) now -= g.bytes[i];
     for (uint32_t r : g.reads[i])
-      if (--waiting[r] == 0 && !g.kept[r]) now -= g.bytes[r];
+      if (--waiting[r] == 0 && !g.kept[r] && r != handed_on) now -= g.bytes[r];
   }
   return most;
 }
@@ -172,7 +188,12 @@ std::vector<uint32_t> depth_first(const Graph& g) {
 
 Expected<bool> schedule(Module& module, PassContext&) {
   const std::vector<bool> effects = computations_with_effects(module);
-  bool changed = false;
+  const auto bytes_now = [&] {
+    const auto plan = plan_buffers(module);
+    return plan.ok() ? plan->bytes : 0;
+  };
+  const uint64_t before = bytes_now();
+  std::vector<std::pair<CompId, std::vector<InstrId>>> old;
   for (CompId computation : flow_computations(module)) {
     const Graph g = make_graph(module, computation, effects);
     std::vector<uint32_t> best(g.ids.size());
@@ -188,10 +209,14 @@ Expected<bool> schedule(Module& module, PassContext&) {
       better = true;
     }
     if (!better) continue;
+    old.emplace_back(computation, module[computation].order);
     for (size_t i = 0; i < best.size(); ++i) module[computation].order[i] = g.ids[best[i]];
-    changed = true;
   }
-  return changed;
+  if (!old.empty() && bytes_now() > before) {
+    for (auto& [computation, order] : old) module[computation].order = std::move(order);
+    return false;
+  }
+  return !old.empty();
 }
 
 }  // namespace collet::hlo

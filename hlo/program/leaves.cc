@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/program/leaves.h"
 
+#include <iterator>
+
 namespace collet::hlo {
 
 bool is_transparent(const Instruction& instr) {
@@ -40,19 +42,36 @@ Leaf resolve_leaf(const Module& module, Leaf leaf) {
   }
 }
 
+namespace {
+
+// Tuples operand by operand: looking for each leaf anew would be quadratic in wide ones.
+void append_leaves(const Module& module, InstrId instr, std::vector<Leaf>& out) {
+  std::vector<InstrId> stack{instr};
+  while (!stack.empty()) {
+    const InstrId id = stack.back();
+    stack.pop_back();
+    const Instruction& at = module[id];
+    if (at.op == Op::TUPLE) {
+      stack.insert(stack.end(), std::make_reverse_iterator(at.operands.end()),
+                   std::make_reverse_iterator(at.operands.begin()));
+      continue;
+    }
+    const auto n = static_cast<uint32_t>(at.shape.leaf_count());
+    for (uint32_t i = 0; i < n; ++i) out.push_back(resolve_leaf(module, {id, i}));
+  }
+}
+
+}  // namespace
+
 std::vector<Leaf> leaves_of(const Module& module, InstrId instr) {
   std::vector<Leaf> out;
-  const auto n = static_cast<uint32_t>(module[instr].shape.leaf_count());
-  for (uint32_t i = 0; i < n; ++i) out.push_back(resolve_leaf(module, {instr, i}));
+  append_leaves(module, instr, out);
   return out;
 }
 
 std::vector<Leaf> operand_leaves(const Module& module, const Instruction& instr) {
   std::vector<Leaf> out;
-  for (InstrId operand : instr.operands) {
-    const auto n = static_cast<uint32_t>(module[operand].shape.leaf_count());
-    for (uint32_t i = 0; i < n; ++i) out.push_back(resolve_leaf(module, {operand, i}));
-  }
+  for (InstrId operand : instr.operands) append_leaves(module, operand, out);
   return out;
 }
 

@@ -17,6 +17,9 @@ struct RandomModule {
   bool control_flow = true;
   /// Of dimensions.
   std::vector<int64_t> sizes = {1, 2, 3, 4, 5, 7};
+  /// Also what few programs have: 4- and 8-bit floats and integers, wide complex numbers, convolutions, transforms,
+  /// gradients of windows, random bits, reductions of several arrays.
+  bool everything = false;
 };
 
 /// HLO text of a valid module that follows from `seed`: ops of most families over types of every kind, among the shapes

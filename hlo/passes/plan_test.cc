@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedules and buffer plans: what shares memory may, what is updated in place is, and the peak falls.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "hlo/passes/pipeline.h"
+#include "hlo/passes/plan_buffers.h"
+#include "hlo/text/parser.h"
+#include "hlo/verify/verify.h"
+
+namespace collet::hlo {
+namespace {
+
+std::unique_ptr<Module> parsed(const std::string& text) {
+  auto module = parse_module(text, "test");
+  EXPECT_TRUE(module.ok()) << module.status().to_string();
+  return module.ok() ? *std::move(module) : std::make_unique<Module>();
+}
+
+InstrId named(const Module& m, std::string_view name) {
+  for (CompId c : m.computations())
+    for (InstrId id : m[c].order)
+      if (m[id].name == name) return id;
+  ADD_FAILURE() << name << " is gone";
+  return InstrId::None;
+}
+
+constexpr char kScan[] =
+    "HloModule scan\n"
+    "condition {\n  s = (s32[], f32[1000,64], f32[64]) parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n"
+    "  n = s32[] constant(1000)\n  ROOT c = pred[] compare(i, n), direction=LT\n}\n"
+    "body {\n  s = (s32[], f32[1000,64], f32[64]) parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n"
+    "  all = f32[1000,64] get-tuple-element(s), index=1\n  x = f32[64] get-tuple-element(s), index=2\n"
+    "  zero = s32[] constant(0)\n  one = s32[] constant(1)\n  next = s32[] add(i, one)\n"
+    "  y = f32[64] tanh(x)\n  row = f32[1,64] reshape(y)\n"
+    "  put = f32[1000,64] dynamic-update-slice(all, row, i, zero)\n"
+    "  ROOT t = (s32[], f32[1000,64], f32[64]) tuple(next, put, y)\n}\n"
+    "ENTRY main {\n  x = f32[64] parameter(0)\n  zero = s32[] constant(0)\n  nought = f32[] constant(0)\n"
+    "  all = f32[1000,64] broadcast(nought), dimensions={}\n"
+    "  init = (s32[], f32[1000,64], f32[64]) tuple(zero, all, x)\n"
+    "  loop = (s32[], f32[1000,64], f32[64]) while(init), condition=condition, body=body\n"
+    "  out = f32[1000,64] get-tuple-element(loop), index=1\n  ROOT r = f32[1000,64] negate(out)\n}\n";
+
+// The rows of a scan are written where they will lie: nothing of the large array is copied, neither in a trip nor on the
+// way in or out.
+TEST(Plan, AScanUpdatesInPlace) {
+  const auto module = parsed(kScan);
+  const auto plan = plan_buffers(*module);
+  ASSERT_TRUE(plan.ok()) << plan.status().to_string();
+  const InstrId loop = named(*module, "loop");
+  const uint64_t state = plan->offset({loop, 1});
+  ASSERT_NE(state, BufferPlan::kNone);
+  EXPECT_EQ(plan->offset({named(*module, "put"), 0}), state);
+  CompId body = CompId::None;
+  for (CompId c : module->computations())
+    if ((*module)[c].name == "body") body = c;
+  EXPECT_EQ(plan->offset({(*module)[body].parameters[0], 1}), state);
+  // The broadcast that it starts from lies there as well.
+  for (InstrId id : module->entry_computation().order)
+    if ((*module)[id].op == Op::BROADCAST) EXPECT_EQ(plan->offset({id, 0}), state);
+  EXPECT_LT(plan->bytes, 2u * 1000 * 64 * 4);
+}
+
+// Where the old rows are read after the update, they may not be overwritten.
+TEST(Plan, WhatIsReadLaterIsNotOverwritten) {
+  std::string text = kScan;
+  const std::string from = "  ROOT t = (s32[], f32[1000,64], f32[64]) tuple(next, put, y)\n";
+  text.replace(text.find(from), from.size(),
+               "  sum = f32[1000,64] add(put, all)\n"
+               "  ROOT t = (s32[], f32[1000,64], f32[64]) tuple(next, sum, y)\n");
+  const auto module = parsed(text);
+  const auto plan = plan_buffers(*module);
+  ASSERT_TRUE(plan.ok()) << plan.status().to_string();
+  EXPECT_NE(plan->offset({named(*module, "put"), 0}), plan->offset({named(*module, "loop"), 1}));
+}
+
+TEST(Plan, ElementwiseChainsShareOnePlace) {
+  const auto module = parsed(
+      "HloModule m\nENTRY e {\n  x = f32[1024] parameter(0)\n  a = f32[1024] negate(x)\n  b = f32[1024] tanh(a)\n"
+      "  c = f32[1024] exponential(b)\n  d = f32[1024] sine(c)\n  ROOT r = f32[1024] cosine(d)\n}\n");
+  const auto plan = plan_buffers(*module);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->bytes, 4096u);
+}
+
+TEST(Plan, IntervalsOfOneTimeDoNotOverlap) {
+  for (size_t count : {10u, 300u, 5000u}) {  // the last one by the other method
+    std::vector<PlacedInterval> intervals;
+    uint64_t state = count;
+    const auto draw = [&](uint64_t n) {
+      state = state * 6364136223846793005ull + 1442695040888963407ull;
+      return (state >> 33) % n;
+    };
+    for (size_t i = 0; i < count; ++i) {
+      const auto first = static_cast<int64_t>(draw(count));
+      intervals.push_back({first, first + static_cast<int64_t>(draw(20)), 1 + draw(5000), 0});
+    }
+    const uint64_t height = place_intervals(intervals, 64);
+    std::sort(intervals.begin(), intervals.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(intervals[i].offset % 64, 0u);
+      EXPECT_LE(intervals[i].offset + intervals[i].bytes, height);
+      for (size_t k = i + 1; k < count && intervals[k].first <= intervals[i].last; ++k)
+        EXPECT_TRUE(intervals[i].offset + intervals[i].bytes <= intervals[k].offset ||
+                    intervals[k].offset + intervals[k].bytes <= intervals[i].offset);
+    }
+  }
+}
+
+// The arena of each program of the corpus, in the order it came in and in that of schedule.
+TEST(Schedule, LowersThePeakOfTheModels) {
+  const char* folder = std::getenv("COLLET_CORPUS_DIR");
+  if (!folder) GTEST_SKIP() << "COLLET_CORPUS_DIR is not set: no program of the corpus was scheduled";
+  std::vector<std::filesystem::path> programs;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(folder) + "/models"))
+    if (std::filesystem::exists(entry.path() / "program.hlo")) programs.push_back(entry.path());
+  std::sort(programs.begin(), programs.end());
+  uint64_t sum_before = 0, sum_after = 0;
+  int lower = 0, higher = 0;
+  for (const auto& path : programs) {
+    std::ifstream in(path / "program.hlo");
+    std::stringstream text;
+    text << in.rdbuf();
+    const auto module = parsed(text.str());
+    PassContext context;
+    ASSERT_TRUE(prepare(*module, context).ok()) << path;
+    ASSERT_TRUE(propose_fusions(*module, context).ok()) << path;
+    const auto before = plan_buffers(*module);
+    static constexpr std::string_view kSchedule[] = {"schedule"};
+    ASSERT_TRUE(run_passes(*module, context, kSchedule).ok()) << path;
+    ASSERT_TRUE(verify_module(*module).ok()) << path;
+    const auto after = plan_buffers(*module);
+    ASSERT_TRUE(before.ok() && after.ok()) << path;
+    std::cout << path.filename().string() << ": " << before->bytes << " -> " << after->bytes << " bytes\n";
+    sum_before += before->bytes;
+    sum_after += after->bytes;
+    lower += after->bytes < before->bytes;
+    higher += after->bytes > before->bytes;
+  }
+  std::cout << programs.size() << " programs, " << sum_before << " -> " << sum_after << " bytes; " << lower
+            << " lower, " << higher << " higher\n";
+  EXPECT_LT(sum_after, sum_before);
+  EXPECT_EQ(higher, 0);
+}
+
+}  // namespace
+}  // namespace collet::hlo

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules as large and as deep as nobody writes them: the default pipeline takes them in time that grows with their
+// size, and without a deep stack.
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <iostream>
+
+#include "hlo/passes/pipeline.h"
+#include "hlo/passes/plan_buffers.h"
+#include "hlo/passes/rewriter.h"
+#include "hlo/verify/verify.h"
+
+namespace collet::hlo {
+namespace {
+
+double pipeline_seconds(Module& module) {
+  PassContext context;
+  const std::clock_t start = std::clock();  // the processor's time, for others may use it as well
+  Status status = prepare(module, context).status();
+  if (status.ok()) status = propose_fusions(module, context).status();
+  static constexpr std::string_view kOrder[] = {"schedule"};
+  if (status.ok()) status = run_passes(module, context, kOrder).status();
+  if (status.ok()) status = plan_buffers(module).status();
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+using Make = std::unique_ptr<Module> (*)(int64_t size);
+
+std::unique_ptr<Module> begin(CompId& entry) {
+  auto m = std::make_unique<Module>("scale");
+  entry = m->add_computation("entry");
+  m->set_entry(entry);
+  return m;
+}
+
+// Each op on the one before and one far before.
+std::unique_ptr<Module> straight(int64_t size) {
+  CompId entry;
+  auto m = begin(entry);
+  const Shape shape = Shape::array(Type::F32, {4});
+  std::vector<InstrId> all{m->append_parameter(entry, 0, shape), m->append_parameter(entry, 1, shape)};
+  for (int64_t i = 2; i < size; ++i) {
+    const InstrId operands[] = {all.back(), all[all.size() * 7 / 11]};
+    all.push_back(m->append(entry, i % 3 ? Op::ADD : Op::MULTIPLY, shape, operands));
+  }
+  (*m)[entry].root = all.back();
+  return m;
+}
+
+// A chain of unary ops.
+std::unique_ptr<Module> chain(int64_t size) {
+  CompId entry;
+  auto m = begin(entry);
+  const Shape shape = Shape::array(Type::F32, {4});
+  InstrId last = m->append_parameter(entry, 0, shape);
+  for (int64_t i = 0; i < size; ++i) {
+    const InstrId operand[] = {last};
+    last = m->append(entry, i % 2 ? Op::TANH : Op::SINE, shape, operand);
+  }
+  (*m)[entry].root = last;
+  return m;
+}
+
+// One value that everybody reads, one result of them all.
+std::unique_ptr<Module> wide(int64_t size) {
+  CompId entry;
+  auto m = begin(entry);
+  const Shape shape = Shape::array(Type::F32, {4});
+  const InstrId x = m->append_parameter(entry, 0, shape);
+  std::vector<InstrId> all;
+  for (int64_t i = 0; i < size; ++i) {
+    const InstrId c = m->append_constant(entry, Literal::scalar(Type::F32, static_cast<double>(i)));
+    auto* attrs = m->make<BroadcastAttrs>();
+    const InstrId scalar[] = {c};
+    const InstrId operands[] = {x, m->append(entry, Op::BROADCAST, shape, scalar, attrs)};
+    all.push_back(m->append(entry, Op::MULTIPLY, shape, operands));
+  }
+  (*m)[entry].root = m->append(entry, Op::TUPLE, Shape::tuple(std::vector<Shape>(all.size(), shape)), all);
+  return m;
+}
+
+// A call in a call in a call.
+std::unique_ptr<Module> calls(int64_t size) {
+  auto m = std::make_unique<Module>("scale");
+  const Shape shape = Shape::array(Type::F32, {4});
+  CompId below = CompId::None;
+  for (int64_t i = 0; i < size; ++i) {
+    const CompId c = m->add_computation("c" + std::to_string(i));
+    const InstrId operand[] = {m->append_parameter(c, 0, shape)};
+    if (below == CompId::None) {
+      (*m)[c].root = m->append(c, Op::TANH, shape, operand);
+    } else {
+      const CompId called[] = {below};
+      (*m)[c].root = m->append(c, Op::CALL, shape, operand, nullptr, called);
+    }
+    below = c;
+  }
+  m->set_entry(below);
+  return m;
+}
+
+// A tuple of many arrays through tuples and back.
+std::unique_ptr<Module> tuples(int64_t size) {
+  CompId entry;
+  auto m = begin(entry);
+  const Shape shape = Shape::array(Type::F32, {4});
+  const Shape state = Shape::tuple(std::vector<Shape>(static_cast<size_t>(size), shape));
+  InstrId tuple = m->append_parameter(entry, 0, state);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<InstrId> elements;
+    for (int64_t i = 0; i < size; ++i) {
+      auto* attrs = m->make<TupleIndexAttrs>();
+      attrs->index = (i + 1) % size;
+      const InstrId operand[] = {tuple};
+      const InstrId element[] = {m->append(entry, Op::GET_TUPLE_ELEMENT, shape, operand, attrs)};
+      elements.push_back(m->append(entry, Op::TANH, shape, element));
+    }
+    tuple = m->append(entry, Op::TUPLE, state, elements);
+  }
+  (*m)[entry].root = tuple;
+  return m;
+}
+
+// Loops in loops, each with a body that holds the next.
+std::unique_ptr<Module> loops(int64_t size) {
+  auto m = std::make_unique<Module>("scale");
+  const Shape state = Shape::tuple({Shape::scalar(Type::S32), Shape::array(Type::F32, {4})});
+  CompId below = CompId::None;
+  const auto get = [&](CompId c, InstrId from, int64_t index) {
+    auto* attrs = m->make<TupleIndexAttrs>();
+    attrs->index = index;
+    const InstrId operand[] = {from};
+    return m->append(c, Op::GET_TUPLE_ELEMENT, state.element(static_cast<size_t>(index)), operand, attrs);
+  };
+  for (int64_t i = 0; i <= size; ++i) {
+    const CompId body = m->add_computation("body" + std::to_string(i));
+    const InstrId p = m->append_parameter(body, 0, state);
+    InstrId n = get(body, p, 0), x = get(body, p, 1);
+    const InstrId one[] = {n, m->append_constant(body, Literal::scalar_int(Type::S32, 1))};
+    const InstrId next = m->append(body, Op::ADD, Shape::scalar(Type::S32), one);
+    if (below == CompId::None) {
+      const InstrId operand[] = {x};
+      x = m->append(body, Op::TANH, state.element(1), operand);
+    } else {
+      const CompId condition = m->add_computation("condition" + std::to_string(i));
+      const InstrId q = m->append_parameter(condition, 0, state);
+      const InstrId limit[] = {get(condition, q, 0),
+                               m->append_constant(condition, Literal::scalar_int(Type::S32, 100))};
+      auto* less = m->make<CompareAttrs>();
+      less->direction = Direction::LT;
+      (*m)[condition].root = m->append(condition, Op::COMPARE, Shape::scalar(Type::PRED), limit, less);
+      const InstrId elements[] = {n, x};
+      const InstrId init[] = {m->append(body, Op::TUPLE, state, elements)};
+      const CompId called[] = {condition, below};
+      x = get(body, m->append(body, Op::WHILE, state, init, nullptr, called), 1);
+    }
+    const InstrId elements[] = {next, x};
+    (*m)[body].root = m->append(body, Op::TUPLE, state, elements);
+    below = body;
+  }
+  m->set_entry(below);
+  order_computations(*m);
+  return m;
+}
+
+struct Case {
+  const char* name;
+  Make make;
+  int64_t small, large;
+};
+
+// Eight times the size in at most about eight times the time: a quadratic pass would take 64 times.
+void check(const Case& c) {
+  auto warm = c.make(c.small);
+  (void)pipeline_seconds(*warm);
+  auto one = c.make(c.small), other = c.make(c.large);
+  ASSERT_TRUE(verify_module(*other).ok()) << verify_module(*other).to_string();
+  const double a = pipeline_seconds(*one), b = pipeline_seconds(*other);
+  const double ratio = static_cast<double>(c.large) / static_cast<double>(c.small);
+  std::cout << c.name << ": " << c.small << " in " << a << " s, " << c.large << " in " << b << " s\n";
+  EXPECT_LT(b, ratio * ratio / 2.5 * std::max(a, 0.005)) << c.name;
+}
+
+TEST(Scale, Straight) {
+  check({"straight line", &straight, 6250, 50000});
+}
+TEST(Scale, Chain) {
+  check({"chain", &chain, 6250, 50000});
+}
+TEST(Scale, Wide) {
+  check({"wide", &wide, 2500, 20000});
+}
+TEST(Scale, Calls) {
+  check({"calls in calls", &calls, 6250, 50000});
+}
+TEST(Scale, Tuples) {
+  check({"wide tuples", &tuples, 1250, 10000});
+}
+TEST(Scale, Loops) {
+  check({"loops in loops", &loops, 50, 400});
+}
+
+TEST(ScaleLong, AMillionInstructions) {
+  auto m = straight(1000000);
+  std::cout << "a million instructions in " << pipeline_seconds(*m) << " s\n";
+}
+
+}  // namespace
+}  // namespace collet::hlo

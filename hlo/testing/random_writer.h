@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hlo/testing/inputs.h"
+
+/// \file
+/// The inside of random_module: what grows a computation, step by step.
+
+namespace collet::hlo::testing::random {
+
+using Sizes = std::vector<int64_t>;
+
+enum class Kind : uint8_t { Pred, Signed, Unsigned, Float, Complex };
+
+struct TypeRow {
+  std::string_view name;
+  Kind kind;
+};
+inline constexpr TypeRow kTypes[] = {
+    {"f32", Kind::Float},    {"s32", Kind::Signed},     {"pred", Kind::Pred},    {"f64", Kind::Float},
+    {"bf16", Kind::Float},   {"f16", Kind::Float},      {"s8", Kind::Signed},    {"u8", Kind::Unsigned},
+    {"u32", Kind::Unsigned}, {"s64", Kind::Signed},     {"c64", Kind::Complex},  {"s4", Kind::Signed},
+    {"u4", Kind::Unsigned},  {"s16", Kind::Signed},     {"u16", Kind::Unsigned}, {"u64", Kind::Unsigned},
+    {"c128", Kind::Complex}, {"f8e4m3fn", Kind::Float}, {"f8e5m2", Kind::Float}};
+// The first ones, where not everything is asked for.
+inline constexpr int64_t kUsualTypes = 11;
+
+struct Value {
+  std::string name;
+  const TypeRow* type = nullptr;
+  Sizes dims;
+  bool exact = true;  ///< every implementation gives these bits
+
+  bool like(const Value& other) const { return type == other.type && dims == other.dims; }
+  size_t rank() const { return dims.size(); }
+  int64_t count() const {
+    int64_t n = 1;
+    for (int64_t d : dims) n *= d;
+    return n;
+  }
+};
+
+inline constexpr int64_t kMostElements = 200;
+
+inline std::string list(const Sizes& values) {
+  std::string out;
+  for (int64_t v : values) out += (out.empty() ? "" : ",") + std::to_string(v);
+  return "{" + out + "}";
+}
+inline std::string shape(const TypeRow& type, const Sizes& dims) {
+  std::string inner = list(dims);
+  inner.front() = '[';
+  inner.back() = ']';
+  return std::string(type.name) + inner;
+}
+inline std::string shape(const Value& v) {
+  return shape(*v.type, v.dims);
+}
+inline const TypeRow& type(std::string_view name) {
+  return *std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& t) { return t.name == name; });
+}
+
+/// What all computations of a module share.
+struct Draw {
+  uint64_t state;
+  int names = 0;
+  std::string computations;  ///< callees, printed before the entry
+  std::vector<int64_t> dimensions;
+  bool everything = false;
+
+  uint64_t next() { return mix(state += 0x9e3779b97f4a7c15ull); }
+  int64_t below(int64_t n) { return static_cast<int64_t>(next() % static_cast<uint64_t>(n)); }
+  int64_t between(int64_t low, int64_t high) { return low + below(high - low + 1); }
+  bool one_in(int64_t n) { return below(n) == 0; }
+  std::string name(std::string_view stem) { return std::string(stem) + "." + std::to_string(names++); }
+  template <typename T>
+  const T& of(const std::vector<T>& values) {
+    return values[static_cast<size_t>(below(static_cast<int64_t>(values.size())))];
+  }
+  const TypeRow& any_type() {
+    return kTypes[below(everything ? static_cast<int64_t>(std::size(kTypes)) : kUsualTypes)];
+  }
+  Sizes sizes() {
+    Sizes dims(static_cast<size_t>(below(4)));
+    for (int64_t& d : dims) d = one_in(20) ? 0 : of(dimensions);
+    return dims;
+  }
+};
+
+/// A number that the type has.
+std::string number(Draw& draw, const TypeRow& t);
+
+/// One computation as it grows.
+class Writer {
+ public:
+  Writer(Draw& draw, bool control_flow) : draw_(draw), control_flow_(control_flow) {}
+
+  std::vector<Value>& pool() { return pool_; }
+  std::string& text() { return text_; }
+  void grow(int steps);
+
+  Value emit(const TypeRow& t, const Sizes& dims, const std::string& call, bool exact = true) {
+    Value v{draw_.name("v"), &t, dims, exact};
+    text_ += "  " + v.name + " = " + shape(v) + " " + call + "\n";
+    pool_.push_back(v);
+    return v;
+  }
+  Value constant(const TypeRow& t) { return emit(t, {}, "constant(" + number(draw_, t) + ")"); }
+  Value splat(const TypeRow& t, const Sizes& dims) {
+    const Value c = constant(t);
+    return dims.empty() ? c : emit(t, dims, "broadcast(" + c.name + "), dimensions={}");
+  }
+  // An index that may lie outside.
+  Value index() {
+    const TypeRow& s32 = type("s32");
+    for (int i = 0; i < 4; ++i)
+      if (const Value& v = draw_.of(pool_); v.type == &s32 && v.dims.empty()) return v;
+    return emit(s32, {}, "constant(" + std::to_string(draw_.between(-2, 4)) + ")");
+  }
+
+  using Filter = bool (*)(const Value&);
+  std::optional<Value> pick(Filter filter = nullptr) {
+    std::vector<size_t> fit;
+    for (size_t i = 0; i < pool_.size(); ++i)
+      if (!filter || filter(pool_[i])) fit.push_back(i);
+    if (fit.empty()) return std::nullopt;
+    // What is new is more often used, or there would be few long chains.
+    const size_t from = draw_.one_in(2) ? fit.size() - std::min<size_t>(fit.size(), 4) : 0;
+    return pool_[fit[from + static_cast<size_t>(draw_.below(static_cast<int64_t>(fit.size() - from)))]];
+  }
+  // A value like `v`, exact: made if there is none.
+  Value mate(const Value& v) {
+    std::vector<Value> fit;
+    for (const Value& other : pool_)
+      if (other.exact && other.like(v)) fit.push_back(other);
+    return fit.empty() || draw_.one_in(4) ? splat(*v.type, v.dims) : draw_.of(fit);
+  }
+
+ private:
+  using Step = void (Writer::*)();
+  static const std::vector<Step> kSteps;
+  static const std::vector<Step> kMore;
+  static const std::vector<Step> kFlow;
+
+  void unary();
+  void inexact_unary();
+  void binary();
+  void inexact_binary();
+  void compare();
+  void select();
+  void clamp();
+  void convert();
+  void complex_parts();
+  void again();
+  void broadcast();
+  void reshape();
+  void transpose();
+  void slice();
+  void pad();
+  void concatenate();
+  void reverse();
+  void dynamic_slice();
+  void dynamic_update_slice();
+  void gather();
+  void scatter();
+  void iota();
+  void array_constant();
+  void reduce();
+  void reduce_window();
+  void dot();
+  void sort();
+  void tuples();
+  void barrier();
+  void map();
+  void is_finite();
+  void reduce_precision();
+  void bitcast_convert();
+  void complex_product();
+  void convolution();
+  void fft();
+  void select_and_scatter();
+  void topk();
+  void random_bits();
+  void reduce_pairs();
+  void loop();
+  void conditional();
+  void call();
+
+  std::string combiner(std::string_view op, const TypeRow& t);
+  std::string result_tuple(const std::vector<Value>& values, std::string_view name);
+
+  Draw& draw_;
+  bool control_flow_;
+  std::string text_;
+  std::vector<Value> pool_;
+};
+
+inline bool is_exact(const Value& v) {
+  return v.exact;
+}
+inline bool is_plain(const Value& v) {
+  return v.exact && v.type->kind != Kind::Complex;
+}
+inline bool is_ranked(const Value& v) {
+  return v.rank() > 0;
+}
+// Sums in few bits lie far apart in another order.
+inline bool is_narrow(const Value& v) {
+  return v.type->kind == Kind::Float && v.type->name != "f32" && v.type->name != "f64";
+}
+inline bool is_filled(const Value& v) {
+  return v.rank() > 0 && v.count() > 0;
+}
+
+}  // namespace collet::hlo::testing::random
