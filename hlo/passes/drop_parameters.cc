@@ -13,7 +13,7 @@
 namespace collet::hlo {
 namespace {
 
-bool is_candidate(const Module& module, const Instruction& instr, const std::vector<uint32_t>& callers) {
+bool is_candidate(const Instruction& instr, const std::vector<uint32_t>& callers) {
   if (instr.op != Op::CALL && instr.op != Op::FUSION) return false;
   // A composite's parameters have a meaning that its name gives them.
   if (instr.op == Op::CALL && instr.as<CallAttrs>().is_composite) return false;
@@ -124,7 +124,7 @@ Expected<bool> drop_parameters(Module& module, PassContext& context) {
       const CompId c = order[k];
       std::vector<InstrId> calls;
       for (InstrId id : module[c].order)
-        if (is_candidate(module, module[id], callers)) calls.push_back(id);
+        if (is_candidate(module[id], callers)) calls.push_back(id);
       if (calls.empty()) continue;
       const UserMap users(module, c);
       for (InstrId call : calls) again |= drop_results(module, c, call, users);
@@ -132,7 +132,7 @@ Expected<bool> drop_parameters(Module& module, PassContext& context) {
     if (again) COLLET_TRY(eliminate_dead(module, context).status());
     for (CompId c : post_order(module))
       for (InstrId id : module[c].order)
-        if (is_candidate(module, module[id], callers)) again |= drop_operands(module, id);
+        if (is_candidate(module[id], callers)) again |= drop_operands(module, id);
     if (!again) break;
     changed = true;
     COLLET_TRY(eliminate_dead(module, context).status());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace collet::hlo {
 namespace {
@@ -102,14 +103,35 @@ bool is_flat_instr(const Module& module, const Instruction& instr, Role role, bo
   }
 }
 
+namespace {
+
+// Tuples of tuples that say where a permutation in place reads and writes: there is no other way to say it.
+std::unordered_set<uint32_t> places_of_permutes(const Module& module, CompId c) {
+  std::unordered_set<uint32_t> out;
+  const auto& order = module[c].order;
+  for (size_t k = order.size(); k-- > 0;) {
+    const Instruction& instr = module[order[k]];
+    if (instr.op != Op::COLLECTIVE_PERMUTE && instr.op != Op::COLLECTIVE_PERMUTE_START &&
+        !out.contains(index_of(order[k])))
+      continue;
+    for (InstrId o : instr.operands)
+      if (module[o].op == Op::TUPLE) out.insert(index_of(o));
+  }
+  return out;
+}
+
+}  // namespace
+
 bool is_flat(const Module& module, CompId c, Role role) {
   const Computation& computation = module[c];
   const bool one_tuple = role == Role::Condition || role == Role::Body;
   if (one_tuple && !module[computation.parameters.at(0)].shape.is_tuple()) return false;
   if (role == Role::Body && module[computation.root].op != Op::TUPLE) return false;
+  const std::unordered_set<uint32_t> places = places_of_permutes(module, c);
   std::unordered_map<uint32_t, bool> tuples;  // those that nobody may look into
   for (InstrId id : computation.order) {
     const Instruction& instr = module[id];
+    if (places.contains(index_of(id))) continue;
     if (!is_flat_instr(module, instr, role, id == computation.root)) return false;
     if (instr.op == Op::TUPLE) tuples[index_of(id)] = true;
     if (takes_tuple(instr.op)) continue;

@@ -62,8 +62,11 @@ TEST(Plan, AScanUpdatesInPlace) {
     if ((*module)[c].name == "body") body = c;
   EXPECT_EQ(plan->offset({(*module)[body].parameters[0], 1}), state);
   // The broadcast that it starts from lies there as well.
-  for (InstrId id : module->entry_computation().order)
-    if ((*module)[id].op == Op::BROADCAST) EXPECT_EQ(plan->offset({id, 0}), state);
+  for (InstrId id : module->entry_computation().order) {
+    if ((*module)[id].op == Op::BROADCAST) {
+      EXPECT_EQ(plan->offset({id, 0}), state);
+    }
+  }
   EXPECT_LT(plan->bytes, 2u * 1000 * 64 * 4);
 }
 

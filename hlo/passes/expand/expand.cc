@@ -6,8 +6,11 @@
 
 namespace collet::hlo {
 
-Expected<bool> expand_by_table(Module& module, PassContext& context, std::span<const Expansion> table) {
-  if (!context.claim) return false;
+namespace {
+
+constexpr int kMostRounds = 16;
+
+Expected<bool> expand_once(Module& module, PassContext& context, std::span<const Expansion> table) {
   std::array<Expander, kLastOp + 1> by_op{};
   for (const Expansion& row : table) by_op[static_cast<size_t>(row.op)] = row.expand;
   bool changed = false;
@@ -40,6 +43,21 @@ Expected<bool> expand_by_table(Module& module, PassContext& context, std::span<c
     changed |= rewriter.finish();
   }
   if (changed) order_computations(module);
+  return changed;
+}
+
+}  // namespace
+
+Expected<bool> expand_by_table(Module& module, PassContext& context, std::span<const Expansion> table) {
+  if (!context.claim) return false;
+  bool changed = false;
+  for (int round = 0; round < kMostRounds; ++round) {
+    COLLET_ASSIGN(const bool again, expand_once(module, context, table));
+    if (!again) break;
+    changed = true;
+    // What is new may be asked about in the next round of legalize only.
+    if (context.claims_end != UINT32_MAX) break;
+  }
   return changed;
 }
 
