@@ -15,7 +15,7 @@ import sys
 BASE = ["hlo/base"]
 IR = BASE + ["hlo/ir"]
 OPS = IR + ["hlo/ops"]
-WAYS = ["hlo/program", "hlo/text", "hlo/proto", "hlo/stablehlo", "hlo/verify", "hlo/eval"]
+WAYS = ["hlo/program", "hlo/text", "hlo/proto", "hlo/stablehlo", "hlo/verify", "hlo/eval", "hlo/formats"]
 PASSES = OPS + WAYS + ["hlo/passes"]
 HLO = PASSES + ["hlo/testing"]
 ARROWS = {
@@ -31,6 +31,7 @@ ARROWS = {
     **{way: OPS for way in WAYS},
     "hlo/proto": OPS + ["hlo/text"],
     "hlo/stablehlo": OPS + ["hlo/text"],
+    "hlo/formats": OPS + ["hlo/text", "hlo/proto", "hlo/stablehlo", "hlo/verify"],
     "hlo/passes": OPS + WAYS,
     "hlo/testing": PASSES,
     "reference_backends": ["sdk/codegen"],

@@ -8,19 +8,28 @@ namespace {
 
 constexpr size_t kLongestShownLine = 160;
 
+// The second and later bytes of a character in UTF-8.
+bool continues_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+}
+
 void append_caret(std::string& out, const Diagnostic& d) {
   size_t column = d.column ? d.column - 1 : 0;
   std::string_view source = d.source;
   if (source.size() > kLongestShownLine) {
     size_t begin = column > kLongestShownLine / 2 ? column - kLongestShownLine / 2 : 0;
     begin = std::min(begin, source.size());
+    while (begin > 0 && begin < source.size() && continues_character(source[begin])) --begin;
     source = source.substr(begin, kLongestShownLine);
     column -= begin;
   }
   out += "\n  ";
   out += source;
   out += "\n  ";
-  for (size_t i = 0; i < column; ++i) out += i < source.size() && source[i] == '\t' ? '\t' : ' ';
+  for (size_t i = 0; i < column; ++i) {
+    const char c = i < source.size() ? source[i] : ' ';
+    if (!continues_character(c)) out += c == '\t' ? '\t' : ' ';
+  }
   out += '^';
 }
 
@@ -45,14 +54,28 @@ void Diagnostics::add(Diagnostic diagnostic) {
   if (!full()) list_.push_back(std::move(diagnostic));
 }
 
+void Diagnostics::show_source(std::string_view text) {
+  for (Diagnostic& d : list_) {
+    if (!d.line || !d.source.empty()) continue;
+    size_t begin = 0;
+    for (uint32_t line = 1; line < d.line && begin < text.size(); ++line) {
+      const size_t end = text.find('\n', begin);
+      begin = end == std::string_view::npos ? text.size() : end + 1;
+    }
+    d.source = text.substr(begin, std::min(text.find('\n', begin), text.size()) - begin);
+    if (!d.column) d.column = static_cast<uint32_t>(std::min(d.source.find_first_not_of(" \t"), d.source.size())) + 1;
+  }
+}
+
 std::string Diagnostics::to_string() const {
   std::string out;
   for (const Diagnostic& d : list_) {
     if (!out.empty()) out += '\n';
     out += file_.empty() ? "<input>" : file_;
-    if (d.line) out += ":" + std::to_string(d.line) + ":" + std::to_string(d.column);
+    if (d.line) out += ":" + std::to_string(d.line);
+    if (d.line && d.column) out += ":" + std::to_string(d.column);
     out += ": error: " + d.message;
-    if (d.line) append_caret(out, d);
+    if (d.line && !d.source.empty()) append_caret(out, d);
   }
   return out;
 }

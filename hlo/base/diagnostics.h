@@ -29,6 +29,9 @@ class Diagnostics {
   const std::vector<Diagnostic>& list() const { return list_; }
   const std::string& file() const { return file_; }
 
+  /// Gives complaints that name a line alone its text and the place where it begins; `text` is what was read.
+  void show_source(std::string_view text);
+
   /// "file:line:column: error: message", the source line and a caret, for each.
   std::string to_string() const;
   /// OK when there is none; else INVALID_ARGUMENT with to_string().

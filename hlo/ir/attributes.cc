@@ -151,6 +151,7 @@ void rehome_field(const FieldInfo& f, void* attrs, Arena& arena) {
       rehome(g.groups, arena);
       rehome(g.iota_dims, arena);
       rehome(g.iota_permutation, arena);
+      g.mesh = arena.string(g.mesh);
       return;
     }
     case FieldKind::SHAPES: {

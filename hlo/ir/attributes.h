@@ -58,6 +58,7 @@ struct Groups {
   bool iota = false;
   int64_t iota_groups = 0, iota_size = 0;
   Dims iota_dims, iota_permutation;
+  std::string_view mesh;  ///< where they were named by the axes of a mesh: the text, for printing
   bool empty() const { return groups.empty(); }
 };
 

@@ -57,6 +57,7 @@ const void* attributes_without_layouts(Module& module, const Instruction& instr)
     auto* out = module.make<CustomCallAttrs>();
     *out = instr.as<CustomCallAttrs>();
     out->operand_layouts = {};
+    out->constrains_layouts = false;
     return out;
   }
   return nullptr;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "hlo/proto/mesh.h"
 #include "hlo/text/writer.h"
 
 namespace collet::hlo::proto {
@@ -120,8 +121,7 @@ std::string iota_text(const wire::IotaReplicaGroupListProto& in) {
 }
 
 Expected<std::string> groups_text(const wire::HloInstructionProto& in) {
-  if (in.has_mesh_axes_replica_group_list())
-    return unimplemented("field 'mesh_axes_replica_group_list' is not supported");
+  if (in.has_mesh_axes_replica_group_list()) return mesh_groups_text(in.mesh_axes_replica_group_list());
   if (in.has_iota_collective_device_list()) return iota_text(in.iota_collective_device_list());
   const auto& list = in.collective_device_list();
   if (list.has_iota_replica_group_list()) return iota_text(list.iota_replica_group_list());

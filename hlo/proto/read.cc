@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "hlo/proto/attribute_text.h"
+#include "hlo/proto/kept_text.h"
 #include "hlo/proto/proto.h"
 #include "hlo/proto/wire.h"
 #include "hlo/text/parser.h"
@@ -82,7 +83,7 @@ class Reader {
   };
   struct Place {
     size_t number = 0;  // in lines_
-    Type type = Type::Invalid;
+    Shape shape;
   };
 
   void end_line() { end_line(Line()); }
@@ -110,6 +111,10 @@ class Reader {
   Status header() {
     text_ = "HloModule m";
     if (in_.has_schedule()) text_ += ", is_scheduled=true";
+    if (in_.device_assignment().replica_count() > 1)
+      text_ += ", replica_count=" + std::to_string(in_.device_assignment().replica_count());
+    if (in_.device_assignment().computation_count() > 1)
+      text_ += ", num_partitions=" + std::to_string(in_.device_assignment().computation_count());
     COLLET_TRY(aliases());
     if (in_.has_host_program_shape()) {
       text_ += ", entry_computation_layout={(";
@@ -277,7 +282,7 @@ class Reader {
     text_ += ')';
     COLLET_TRY(write_attributes(in, op, first, text_));
     COLLET_TRY(regions(in, op, first));
-    places_.emplace(in.id(), Place{lines_.size(), shape->type()});
+    places_.emplace(in.id(), Place{lines_.size(), *shape});
     end_line(std::move(line));
     return ok_status();
   }
@@ -302,7 +307,7 @@ class Reader {
       if (it == places_.end())
         return invalid_argument("field 'operand_ids': there is no instruction " + std::to_string(in.operand_ids(i)) +
                                 " before this one");
-      if (i == 0) first = it->second.type;
+      if (i == 0) first = it->second.shape.type();
       text_ += (i ? ", %i" : "%i") + std::to_string(it->second.number);
     }
     return ok_status();
@@ -398,7 +403,7 @@ class Reader {
     return out->is_mode && in.mode() != 1 ? nullptr : out;
   }
 
-  const Extras* extras(const wire::HloInstructionProto& in, const Line& line, Module& module,
+  const Extras* extras(const wire::HloInstructionProto& in, const Line& line, const Shape& shape, Module& module,
                        const std::vector<InstrId>& by_number) const {
     auto* out = module.make<Extras>();
     const auto before = predecessors_.find(static_cast<size_t>(&line - lines_.data()));
@@ -408,12 +413,17 @@ class Reader {
         payload.has_id() && payload.id() >= 0 && payload.id() < in_.payloads_size())
       config = in_.payloads(static_cast<int>(payload.id()));
     const bool described = in.has_metadata() && in.metadata().ByteSizeLong() > 0;
-    const bool any = described || line.sharding || in.frontend_attributes().map_size() || !config.empty() ||
-                     in.has_parameter_replication() || in.has_result_accuracy() || before != predecessors_.end();
+    const std::string origin = origin_text(in.original_value(), shape);
+    const std::string statistics = statistics_text(in.statistics_viz());
+    const bool any = described || !origin.empty() || !statistics.empty() || line.sharding ||
+                     in.frontend_attributes().map_size() || !config.empty() || in.has_parameter_replication() ||
+                     in.has_result_accuracy() || before != predecessors_.end();
     if (!any) return nullptr;
     if (described) out->metadata = metadata(in.metadata(), module);
     if (line.sharding) out->sharding = module.keep(*line.sharding);
     out->frontend_attributes = module.arena().list(frontend(in.frontend_attributes(), module));
+    out->origin = module.arena().string(origin);
+    out->statistics = module.arena().string(statistics);
     out->backend_config = module.arena().string(config);
     out->backend_config_is_json = is_dictionary(config);
     if (const int n = in.parameter_replication().replicated_at_leaf_buffers_size()) {
@@ -450,7 +460,7 @@ class Reader {
         instr.name = module.arena().string(line.instruction->name());
         module.note_name(instr.name);
         instr.line = 0;
-        if (const Extras* e = extras(*line.instruction, line, module, by_number)) instr.extras = e;
+        if (const Extras* e = extras(*line.instruction, line, instr.shape, module, by_number)) instr.extras = e;
       }
     }
   }
@@ -485,6 +495,22 @@ Expected<std::unique_ptr<Module>> read_proto(std::string_view bytes) {
   if (proto::parse(bytes, snapshot) && snapshot.hlo().hlo_module().computations_size())
     return proto::Reader(snapshot.hlo().hlo_module()).run();
   return invalid_argument("these bytes are no HloModuleProto, HloProto or HloSnapshot with a computation");
+}
+
+Expected<Snapshot> read_snapshot_values(std::string_view bytes) {
+  wire::HloSnapshot in;
+  if (!proto::parse(bytes, in) || !in.hlo().hlo_module().computations_size())
+    return invalid_argument("these bytes are no HloSnapshot");
+  Snapshot out;
+  for (const auto& argument : in.arguments()) {
+    COLLET_ASSIGN(Literal value, proto::from_wire(argument));
+    out.arguments.push_back(std::move(value));
+  }
+  if (in.has_result()) {
+    COLLET_ASSIGN(out.result, proto::from_wire(in.result()));
+  }
+  out.platform = in.execution_platform();
+  return out;
 }
 
 }  // namespace collet::hlo

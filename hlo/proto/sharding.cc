@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hlo/proto/wire.h"
+#include <algorithm>
+
+#include "hlo/proto/mesh.h"
 
 namespace collet::hlo::proto {
 namespace {
@@ -34,7 +36,11 @@ Status read_tiles(const wire::OpSharding& in, Sharding& out) {
 
 Expected<Sharding> from_wire(const wire::OpSharding& in) {
   Sharding out;
-  if (in.has_named_sharding()) return unimplemented("field 'named_sharding' is not read yet");
+  if (in.has_named_sharding()) {
+    out.kind = Kind::Named;
+    COLLET_ASSIGN(out.named, named_text(in.named_sharding()));
+    return out;
+  }
   COLLET_ASSIGN(out.kind, kind_of(in.type()));
   switch (out.kind) {
     case Kind::Tuple:
@@ -59,11 +65,40 @@ Expected<Sharding> from_wire(const wire::OpSharding& in) {
     COLLET_ASSIGN(const Kind kind, kind_of(number));
     out.last_tile_dims.push_back(kind);
   }
+  if (in.metadata_size()) out.metadata = metadata_text(in.metadata(), false);
   if (in.is_shard_group()) {
     out.group = in.shard_group_type() == 1 ? Sharding::Group::Like : Sharding::Group::As;
     out.group_id = in.shard_group_id();
   }
   return out;
+}
+
+Status to_wire(const Sharding& sharding, wire::OpSharding* out) {
+  if (sharding.kind == Kind::Named) return named_to_wire(sharding.named, out->mutable_named_sharding());
+  out->set_type(static_cast<int32_t>(std::find(std::begin(kKinds), std::end(kKinds), sharding.kind) - kKinds));
+  for (const Sharding& element : sharding.elements) COLLET_TRY(to_wire(element, out->add_tuple_shardings()));
+  if (sharding.kind == Kind::Maximal) {
+    out->add_tile_assignment_dimensions(1);
+    out->add_tile_assignment_devices(sharding.device);
+  }
+  if (sharding.kind == Kind::Tiled) {
+    for (int64_t size : sharding.tile_dims) out->add_tile_assignment_dimensions(size);
+    if (sharding.iota) {
+      for (int64_t size : sharding.reshape) out->add_iota_reshape_dims(size);
+      for (int64_t d : sharding.permutation) out->add_iota_transpose_perm(static_cast<int32_t>(d));
+    } else {
+      for (int64_t device : sharding.devices) out->add_tile_assignment_devices(device);
+    }
+  }
+  out->set_replicate_on_last_tile_dim(sharding.last_tile_dim_replicate);
+  for (Kind kind : sharding.last_tile_dims)
+    out->add_last_tile_dims(static_cast<int32_t>(std::find(std::begin(kKinds), std::end(kKinds), kind) - kKinds));
+  if (sharding.group != Sharding::Group::None) {
+    out->set_is_shard_group(true);
+    out->set_shard_group_type(sharding.group == Sharding::Group::Like);
+    out->set_shard_group_id(sharding.group_id);
+  }
+  return sharding.metadata.empty() ? ok_status() : metadata_to_wire(sharding.metadata, out->mutable_metadata());
 }
 
 }  // namespace collet::hlo::proto

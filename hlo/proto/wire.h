@@ -22,5 +22,6 @@ void to_wire(const Literal& literal, wire::LiteralProto* out);
 
 // sharding.cc
 Expected<Sharding> from_wire(const wire::OpSharding& in);
+Status to_wire(const Sharding& sharding, wire::OpSharding* out);
 
 }  // namespace collet::hlo::proto

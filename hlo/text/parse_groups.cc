@@ -251,6 +251,7 @@ bool Parser::mesh_groups(Groups& out) {
   std::sort(keyed.begin(), keyed.end());
   std::vector<int64_t> flat;
   for (const auto& entry : keyed) flat.push_back(entry.second);
+  out.mesh = module_.arena().string({begin, static_cast<size_t>(p - begin)});
   lexer_.rewind(p);
   next();
   return keep_groups(flat, group, out);

@@ -385,7 +385,7 @@ bool Parser::check_after_attributes(Draft& draft) {
 }
 
 bool Parser::check_custom_call(const Draft& draft) {
-  const auto* attrs = static_cast<CustomCallAttrs*>(draft.attrs);
+  auto* attrs = static_cast<CustomCallAttrs*>(draft.attrs);
   bool has_constraints = false;
   size_t index = 0;
   for (const FieldInfo& f : record_fields(draft.record)) {
@@ -393,6 +393,7 @@ bool Parser::check_custom_call(const Draft& draft) {
     ++index;
   }
   if (!has_constraints) return true;
+  attrs->constrains_layouts = true;
   if (attrs->operand_layouts.size() != draft.operands.size())
     return complain("custom-call has " + std::to_string(draft.operands.size()) + " operands and " +
                     std::to_string(attrs->operand_layouts.size()) + " operand layout constraints");

@@ -118,6 +118,10 @@ void write_lists(std::string& out, const List<const Dims>& lists) {
 }
 
 void write_groups(std::string& out, const Groups& g) {
+  if (!g.mesh.empty()) {
+    out += g.mesh;
+    return;
+  }
   if (!g.iota) return write_lists(out, g.groups);
   out += '[';
   write(out, g.iota_groups);
@@ -202,6 +206,7 @@ bool is_written(const FieldInfo& f, const Instruction& instr) {
   if (f.required || !is_left_out(f, instr.attrs)) return true;
   // XLA wants broadcast's dimensions but for scalars, and tells transpose_a's default from its absence.
   if (instr.op == Op::BROADCAST || f.text == "transpose_a") return true;
+  if (f.text == "operand_layout_constraints") return instr.as<CustomCallAttrs>().constrains_layouts;
   return f.text == "channel_id" && instr.extras && instr.extras->zero_channel;
 }
 

@@ -2,9 +2,10 @@
 #include "sdk/runtime/module.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "hlo/formats/formats.h"
 #include "hlo/program/leaves.h"
-#include "hlo/verify/verify.h"
 
 namespace collet::runtime {
 namespace {
@@ -38,10 +39,36 @@ void leaf_shardings(const hlo::Shape& shape, const hlo::Sharding* sharding, std:
   }
 }
 
-const Format* format_of(uint32_t id) {
-  for (const Format& f : formats())
-    if (f.id == id) return &f;
-  return nullptr;
+Expected<std::optional<hlo::Format>> format_of(uint32_t id) {
+  switch (id) {
+    case COLLET_FORMAT_AUTO:
+      return std::optional<hlo::Format>();
+    case COLLET_FORMAT_HLO_TEXT:
+      return std::optional(hlo::Format::HloText);
+    case COLLET_FORMAT_HLO_PROTO:
+      return std::optional(hlo::Format::HloProto);
+    case COLLET_FORMAT_STABLEHLO_TEXT:
+      return std::optional(hlo::Format::StablehloText);
+    case COLLET_FORMAT_STABLEHLO:
+      return std::optional(hlo::Format::Artifact);
+    default:
+      return invalid_argument("there is no format " + std::to_string(id));
+  }
+}
+
+Expected<hlo::ElidedConstants> elided_of(uint32_t id) {
+  switch (id) {
+    case COLLET_ELIDED_REFUSE:
+      return hlo::ElidedConstants::Refuse;
+    case COLLET_ELIDED_ZEROS:
+      return hlo::ElidedConstants::Zeros;
+    case COLLET_ELIDED_RANDOM:
+      return hlo::ElidedConstants::Random;
+    case COLLET_ELIDED_COUNTER:
+      return hlo::ElidedConstants::Counter;
+    default:
+      return invalid_argument("unknown way to fill elided constants");
+  }
 }
 
 }  // namespace
@@ -73,26 +100,24 @@ Expected<ProgramModule*> ProgramModule::make(std::unique_ptr<hlo::Module> module
 
 Expected<ProgramModule*> read_module(std::string_view bytes, const collet_read_options& options,
                                      std::string& messages) {
-  const Format* format = nullptr;
-  if (options.format == COLLET_FORMAT_AUTO) {
-    for (const Format& f : formats())
-      if (!format && f.looks_like(bytes)) format = &f;
-    if (!format) return invalid_argument("this is no program in a form that is known");
-  } else {
-    format = format_of(options.format);
-    if (!format) return invalid_argument("there is no format " + std::to_string(options.format));
-  }
-  if (!format->read) return unimplemented(std::string("reading ") + format->name + " is not supported yet");
-  COLLET_ASSIGN(std::unique_ptr<hlo::Module> module, format->read(bytes, options, messages));
-  if (!options.skip_verify) COLLET_TRY(hlo::verify_module(*module));
-  return ProgramModule::make(std::move(module));
+  COLLET_ASSIGN(const std::optional<hlo::Format> format, format_of(options.format));
+  hlo::ParseOptions parse;
+  parse.file_name = options.file ? options.file : "";
+  COLLET_ASSIGN(parse.elided, elided_of(options.elided));
+  parse.seed = options.seed;
+  parse.floats_as_f64 = options.floats_as_f64 != 0;
+  if (options.max_errors) parse.max_errors = options.max_errors;
+  Diagnostics diagnostics(parse.file_name, parse.max_errors);
+  auto module = options.skip_verify ? hlo::read_module(bytes, parse, diagnostics, format)
+                                    : hlo::read_verified_module(bytes, parse, diagnostics, format);
+  if (!diagnostics.empty()) messages = diagnostics.to_string();
+  COLLET_TRY(module.status());
+  return ProgramModule::make(std::move(*module));
 }
 
 Expected<std::string> write_module(const hlo::Module& module, uint32_t id) {
-  const Format* format = format_of(id == COLLET_FORMAT_AUTO ? uint32_t{COLLET_FORMAT_HLO_TEXT} : id);
-  if (!format) return invalid_argument("there is no format " + std::to_string(id));
-  if (!format->write) return unimplemented(std::string("writing ") + format->name + " is not supported yet");
-  return format->write(module);
+  COLLET_ASSIGN(const std::optional<hlo::Format> format, format_of(id));
+  return hlo::write_module(module, format.value_or(hlo::Format::HloText));
 }
 
 }  // namespace collet::runtime

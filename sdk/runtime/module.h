@@ -55,16 +55,4 @@ class ProgramModule {
 Expected<ProgramModule*> read_module(std::string_view bytes, const collet_read_options& options, std::string& messages);
 Expected<std::string> write_module(const hlo::Module& module, uint32_t format);
 
-/// A form of programs: how it is told, read and written. New forms are rows of the table in formats.cc.
-struct Format {
-  uint32_t id;
-  const char* name;
-  bool (*looks_like)(std::string_view bytes);
-  /// Null: not there yet.
-  Expected<std::unique_ptr<hlo::Module>> (*read)(std::string_view bytes, const collet_read_options& options,
-                                                 std::string& messages);
-  Expected<std::string> (*write)(const hlo::Module& module);
-};
-std::span<const Format> formats();
-
 }  // namespace collet::runtime

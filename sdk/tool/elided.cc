@@ -34,7 +34,7 @@ void add_elided_option(CLI::App& verb, ElidedChoice& choice) {
           "--elided", [&choice](const std::string& text) { choice = choice_of(text).value_or(ElidedChoice{}); },
           "Constants that HLO text leaves out, {...}: refuse, zeros, random:SEED, or counter, as XLA fills them")
       ->check(CLI::Validator(check, ""))
-      ->default_str("refuse")
+      ->default_str(choice.how == COLLET_ELIDED_COUNTER ? "counter" : "refuse")
       ->type_name("HOW");
 }
 

@@ -15,7 +15,7 @@ struct ElidedChoice {
   uint64_t seed = 0;  ///< for COLLET_ELIDED_RANDOM
 };
 
-/// Declares --elided, which fills `choice`; that must outlive the parse.
+/// Declares --elided, which fills `choice`, whose value is the default; it must outlive the parse.
 void add_elided_option(CLI::App& verb, ElidedChoice& choice);
 
 }  // namespace collet::tool

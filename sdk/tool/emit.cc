@@ -4,9 +4,11 @@
 #include <algorithm>
 
 #include "hlo/base/diagnostics.h"
+#include "hlo/formats/formats.h"
 #include "hlo/passes/pipeline.h"
 #include "hlo/stablehlo/write.h"
 #include "hlo/text/printer.h"
+#include "sdk/tool/draw.h"
 
 namespace collet::tool {
 namespace {
@@ -22,6 +24,18 @@ struct Form {
 
 Expected<std::string> emit_hlo(hlo::Module& module, std::string_view) {
   return hlo::print_module(module);
+}
+
+Expected<std::string> emit_proto(hlo::Module& module, std::string_view) {
+  return hlo::write_module(module, hlo::Format::HloProto);
+}
+
+Expected<std::string> emit_dot(hlo::Module& module, std::string_view) {
+  return to_dot(module);
+}
+
+Expected<std::string> emit_svg(hlo::Module& module, std::string_view) {
+  return to_svg(module);
 }
 
 /// StableHLO has no layouts: bitcasts become what they mean.
@@ -43,8 +57,11 @@ Expected<std::string> emit_artifact(hlo::Module& module, std::string_view versio
 
 constexpr Form kForms[] = {
     {"hlo", emit_hlo},
+    {"hlo-proto", emit_proto},
     {"stablehlo", emit_stablehlo},
     {"artifact", emit_artifact, true},
+    {"dot", emit_dot},
+    {"svg", emit_svg},
 };
 
 }  // namespace

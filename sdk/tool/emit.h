@@ -10,7 +10,7 @@
 
 namespace collet::tool {
 
-/// The module in one of emit_forms(): "hlo", "stablehlo", "artifact", "artifact=1.13.0". The module may be normalised
+/// The module in one of emit_forms(): "hlo", "hlo-proto", "stablehlo", "artifact", "artifact=1.13.0", "dot", "svg". The module may be normalised
 /// on the way.
 Expected<std::string> emit_module(hlo::Module& module, std::string_view form);
 

@@ -215,7 +215,7 @@ int show_backends(const Options& options) {
 }
 
 int show_program(const Options& options) {
-  Expected<std::unique_ptr<hlo::Module>> module = read_module(options.file);
+  Expected<std::unique_ptr<hlo::Module>> module = read_module(options.file, {COLLET_ELIDED_ZEROS});
   if (!module.ok()) return report(module.status());
   const Statistics statistics = collect_statistics(**module);
   if (!options.json.empty()) {

@@ -23,6 +23,7 @@ namespace {
 struct Options {
   std::string file, pipeline, output = "-", emit = "hlo", json;
   std::vector<std::string> passes, before, after;
+  ElidedChoice elided{COLLET_ELIDED_COUNTER};
   bool list = false;
 };
 
@@ -101,7 +102,7 @@ int optimize(const Options& options) {
   if (options.list) return list_passes(options);
   if (options.file.empty()) return report(kUsage, "opt: name a FILE, or --list-passes\nSee: collet opt --help");
   if (const Status status = check_options(options); !status.ok()) return report(kUsage, status.message());
-  Expected<std::unique_ptr<hlo::Module>> module = read_module(options.file);
+  Expected<std::unique_ptr<hlo::Module>> module = read_module(options.file, options.elided);
   if (!module.ok()) return report(module.status());
   if (const Status status = run(options, **module); !status.ok()) {
     report(status);
@@ -134,6 +135,7 @@ Action add_opt(CLI::App& verb) {
       ->type_name("PASS");
   verb.add_option("--emit", options->emit, fmt::format("Form of the output: {}", fmt::join(emit_forms(), ", ")))
       ->type_name("FORM");
+  add_elided_option(verb, options->elided);
   verb.add_option("-o,--output", options->output, "Where to write it; - is stdout")->type_name("FILE");
   verb.add_option("--json", options->json, "Write the list of passes as JSON to this file; - is stdout")
       ->type_name("FILE");
@@ -141,8 +143,9 @@ Action add_opt(CLI::App& verb) {
       "Without passes the program is read, verified and printed. artifact is a\n"
       "portable artifact of StableHLO, artifact=VERSION one of that version.\n\n"
       "Examples:\n  collet opt model.hlo\n  collet opt model.hlo --passes inline_calls,simplify -o simpler.hlo\n"
-      "  collet opt model.hlo --pipeline prepare --print-after all\n  collet opt --list-passes\n  collet opt model.hlo "
-      "--emit artifact=1.13.0 -o model.mlirbc");
+      "  collet opt model.hlo --pipeline prepare --print-after all\n"
+      "  collet opt model.hlo --emit svg -o model.svg\n  collet opt model.mlirbc --emit hlo-proto -o model.pb\n"
+      "  collet opt model.hlo --emit artifact=1.13.0 -o model.mlirbc\n  collet opt --list-passes");
   return [options] { return optimize(*options); };
 }
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/formats/formats.h"
+
+#include <cctype>
+
+#include "hlo/proto/proto.h"
+#include "hlo/stablehlo/bytecode.h"
+#include "hlo/stablehlo/import.h"
+#include "hlo/stablehlo/text.h"
+#include "hlo/stablehlo/write.h"
+#include "hlo/text/printer.h"
+#include "hlo/verify/verify.h"
+
+namespace collet::hlo {
+namespace {
+
+bool is_text(std::string_view bytes) {
+  // Only white space of what lies below ' '; the tags and lengths of binary messages do.
+  for (char c : bytes.substr(0, 4096))
+    if (static_cast<unsigned char>(c) < ' ' && !std::isspace(static_cast<unsigned char>(c))) return false;
+  return true;
+}
+
+Status first_of(const Diagnostics& diagnostics, std::string_view form) {
+  if (diagnostics.empty()) return internal_error("the " + std::string(form) + " could not be read");
+  const Diagnostic& first = diagnostics.list().front();
+  const std::string file = diagnostics.file().empty() ? "" : diagnostics.file() + ":";
+  return invalid_argument(file + std::to_string(first.line) + ":" + std::to_string(first.column) + ": " +
+                          first.message);
+}
+
+Expected<std::unique_ptr<Module>> read_stablehlo(std::string_view bytes, Format format, Diagnostics& diagnostics) {
+  std::unique_ptr<mlir::Program> program;
+  if (format == Format::Artifact) {
+    COLLET_ASSIGN(program, mlir::read_bytecode(bytes));
+  } else {
+    program = mlir::read_text(bytes, diagnostics);
+    if (!program) return first_of(diagnostics, format_name(format));
+  }
+  return import_program(*program);
+}
+
+}  // namespace
+
+std::string_view format_name(Format format) {
+  constexpr std::string_view kNames[] = {"HLO text", "HloModuleProto", "StableHLO text", "StableHLO portable artifact"};
+  return kNames[static_cast<size_t>(format)];
+}
+
+Format format_of(std::string_view bytes) {
+  if (mlir::is_bytecode(bytes)) return Format::Artifact;
+  if (!is_text(bytes)) return Format::HloProto;
+  return mlir::looks_like_text(bytes) ? Format::StablehloText : Format::HloText;
+}
+
+Expected<std::unique_ptr<Module>> read_module(std::string_view bytes, const ParseOptions& options,
+                                              Diagnostics& diagnostics, std::optional<Format> wanted) {
+  const Format format = wanted ? *wanted : format_of(bytes);
+  if (format == Format::HloText) {
+    std::unique_ptr<Module> module = parse_module(bytes, options, diagnostics);
+    if (!module) return first_of(diagnostics, format_name(format));
+    return module;
+  }
+  if (options.floats_as_f64)
+    return unimplemented("reading a " + std::string(format_name(format)) + " with floats as f64 is not supported");
+  Expected<std::unique_ptr<Module>> module =
+      format == Format::HloProto ? read_proto(bytes) : read_stablehlo(bytes, format, diagnostics);
+  if (!module.ok() && diagnostics.empty() && !diagnostics.file().empty())
+    return module.status().with_prefix(diagnostics.file() + ": ");
+  return module;
+}
+
+Expected<std::unique_ptr<Module>> read_verified_module(std::string_view bytes, const ParseOptions& options,
+                                                       Diagnostics& diagnostics, std::optional<Format> wanted) {
+  const Format format = wanted ? *wanted : format_of(bytes);
+  COLLET_ASSIGN(std::unique_ptr<Module> module, read_module(bytes, options, diagnostics, format));
+  verify_module(*module, {}, diagnostics);
+  if (format == Format::HloText || format == Format::StablehloText) diagnostics.show_source(bytes);
+  COLLET_TRY(diagnostics.to_status());
+  return module;
+}
+
+Expected<std::string> write_module(const Module& module, Format format) {
+  switch (format) {
+    case Format::HloText:
+      return print_module(module);
+    case Format::HloProto:
+      return write_module_proto(module);
+    case Format::StablehloText:
+      return write_stablehlo_text(module);
+    case Format::Artifact:
+      return write_stablehlo_artifact(module);
+  }
+  return invalid_argument("there is no such form");
+}
+
+}  // namespace collet::hlo

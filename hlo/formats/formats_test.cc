@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/formats/formats.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hlo/proto/proto.h"
+
+namespace collet::hlo {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::string_view kText =
+    "HloModule small\n\nENTRY main {\n  p = f32[2] parameter(0)\n  c = f32[2] constant({1.5, -0})\n"
+    "  ROOT r = f32[2] add(p, c)\n}\n";
+
+std::string again(std::string_view bytes) {
+  Diagnostics diagnostics("input");
+  auto module = read_verified_module(bytes, {}, diagnostics);
+  return module.ok() ? *write_module(**module, Format::HloText) : module.status().message();
+}
+
+TEST(Formats, AreToldApart) {
+  EXPECT_EQ(format_of(kText), Format::HloText);
+  EXPECT_EQ(format_of("// a comment\nHloModule stablehlo.m\n"), Format::HloText);
+  EXPECT_EQ(format_of("module @m {\n}"), Format::StablehloText);
+  EXPECT_EQ(format_of("  func.func @main() {\n}"), Format::StablehloText);
+  EXPECT_EQ(format_of("ML\xEFR\x0DStableHLO"), Format::Artifact);
+  EXPECT_EQ(format_of(std::string_view("\x0a\x01m\x1a\x02", 5)), Format::HloProto);
+}
+
+TEST(Formats, EachIsWrittenAndReadAgain) {
+  Diagnostics diagnostics("input");
+  const auto module = read_verified_module(kText, {}, diagnostics);
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  const std::string text = *write_module(**module, Format::HloText);
+  for (Format format : {Format::HloText, Format::HloProto, Format::StablehloText, Format::Artifact}) {
+    const auto bytes = write_module(**module, format);
+    ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+    EXPECT_EQ(format_of(*bytes), format);
+    if (format == Format::HloText || format == Format::HloProto) {
+      EXPECT_EQ(again(*bytes).substr(again(*bytes).find("ENTRY")), text.substr(text.find("ENTRY")));
+    } else {
+      EXPECT_THAT(again(*bytes), HasSubstr("add("));
+    }
+  }
+}
+
+TEST(Formats, TheVerifierNamesThePlaceInTheText) {
+  Diagnostics diagnostics("broken.hlo");
+  const auto module = read_verified_module(
+      "HloModule m\nENTRY main {\n  p = f32[2] parameter(0)\n\tq = f32[3] parameter(1)\n  ROOT r = f32[2] add(p, "
+      "q)\n}\n",
+      {}, diagnostics);
+  ASSERT_FALSE(module.ok());
+  EXPECT_THAT(module.status().message(), HasSubstr("broken.hlo:5:3: error: "));
+  EXPECT_THAT(module.status().message(), HasSubstr("  ROOT r = f32[2] add(p, q)\n    ^"));
+}
+
+TEST(Formats, WhatIsNoProgramIsRefused) {
+  for (std::string_view bytes : {std::string_view(), std::string_view("\0\0\0", 3), std::string_view("ML\xEFR"),
+                                 std::string_view("module {"), std::string_view("hello")}) {
+    Diagnostics diagnostics("input");
+    EXPECT_FALSE(read_verified_module(bytes, {}, diagnostics).ok());
+  }
+}
+
+}  // namespace
+}  // namespace collet::hlo

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/proto/kept_text.h"
+
+#include <algorithm>
+
+#include "hlo/proto/scanner.h"
+#include "hlo/text/writer.h"
+
+namespace collet::hlo::proto {
+namespace {
+
+constexpr int kMostNesting = 120;
+
+bool read_origin(Scanner& in, std::vector<int64_t>& index, wire::OriginalValueProto* out) {
+  if (in.eat('(')) {
+    if (index.size() > kMostNesting) return false;
+    for (int64_t i = 0; !in.eat(')'); ++i) {
+      index.push_back(i);
+      if (!read_origin(in, index, out)) return false;
+      index.pop_back();
+      in.eat(',');
+    }
+    return true;
+  }
+  if (!in.eat('{')) return false;
+  auto* element = out->add_elements();
+  for (int64_t i : index) element->add_shape_index(i);
+  if (in.eat('}')) return true;
+  auto* array = element->mutable_original_array();
+  if (!in.quoted('"', *array->mutable_instruction_name())) return false;
+  if (in.eat('{') && !in.numbers('}', array->mutable_shape_index())) return false;
+  return in.eat('}');
+}
+
+void write_origin(const wire::OriginalValueProto& in, const Shape& shape, std::vector<int64_t>& index,
+                  std::string& out) {
+  if (shape.is_tuple()) {
+    out += '(';
+    for (size_t i = 0; i < shape.elements().size(); ++i) {
+      if (i) out += ", ";
+      index.push_back(static_cast<int64_t>(i));
+      write_origin(in, shape.element(i), index, out);
+      index.pop_back();
+    }
+    out += ')';
+    return;
+  }
+  out += '{';
+  for (const auto& element : in.elements()) {
+    if (!element.has_original_array() ||
+        !std::equal(index.begin(), index.end(), element.shape_index().begin(), element.shape_index().end()))
+      continue;
+    text::write_string(out, element.original_array().instruction_name());
+    const auto& inside = element.original_array().shape_index();
+    if (inside.size()) {
+      out += ' ';
+      text::write_braces(out, {inside.data(), static_cast<size_t>(inside.size())});
+    }
+    break;
+  }
+  out += '}';
+}
+
+// `1 {file_name_id=1 line=3}`: set(name, number) for each.
+template <typename Set>
+bool read_row(Scanner& in, Set set) {
+  if (!in.eat('{')) return false;
+  while (!in.eat('}')) {
+    const std::string_view name = in.word();
+    int64_t value = 0;
+    if (name.empty() || !in.eat('=') || !in.number(value)) return false;
+    set(name, static_cast<int32_t>(value));
+  }
+  return true;
+}
+
+bool read_location(Scanner& in, wire::StackFrameIndexProto::FileLocation* out) {
+  return read_row(in, [out](std::string_view name, int32_t value) {
+    if (name == "file_name_id") out->set_file_name_id(value);
+    if (name == "function_name_id") out->set_function_name_id(value);
+    if (name == "line") out->set_line(value);
+    if (name == "end_line") out->set_end_line(value);
+    if (name == "column") out->set_column(value);
+    if (name == "end_column") out->set_end_column(value);
+  });
+}
+
+bool read_frame(Scanner& in, wire::StackFrameIndexProto::StackFrame* out) {
+  return read_row(in, [out](std::string_view name, int32_t value) {
+    if (name == "file_location_id") out->set_file_location_id(value);
+    // In text a parent is one more than here.
+    if (name == "parent_frame_id") out->set_parent_frame_id(value - 1);
+  });
+}
+
+}  // namespace
+
+Status origin_to_wire(std::string_view text, wire::OriginalValueProto* out) {
+  Scanner in(text);
+  bool good = in.eat('{');
+  if (good && in.eat("[synthetic_call]")) {
+    out->set_is_synthetic_call(true);
+    return ok_status();
+  }
+  std::vector<int64_t> index;
+  // A text that names nothing has no brackets inside.
+  if (good && !in.is('}')) good = read_origin(in, index, out);
+  if (good && in.eat('}') && in.at_end()) return ok_status();
+  return invalid_argument("the origin is not understood: " + std::string(text.substr(0, 200)));
+}
+
+std::string origin_text(const wire::OriginalValueProto& in, const Shape& shape) {
+  if (in.is_synthetic_call()) return "{[synthetic_call]}";
+  if (!in.elements_size()) return "";
+  std::string out = "{";
+  std::vector<int64_t> index;
+  write_origin(in, shape, index, out);
+  return out + "}";
+}
+
+Status statistics_to_wire(std::string_view text, wire::StatisticsViz* out) {
+  // Names hold more than a scanner's words: up to '=', numbers up to ',' or '}'.
+  if (text.starts_with('{')) text.remove_prefix(1);
+  while (!text.empty()) {
+    const size_t equal = text.find('=');
+    if (equal == std::string_view::npos) break;
+    const size_t begin = std::min(text.find_first_not_of(" ,\n\t\r"), equal);
+    const std::string_view name = text.substr(begin, equal - begin);
+    const size_t end = std::min(text.find_first_of(",}", equal), text.size());
+    const std::string_view number = text.substr(equal + 1, end - equal - 1);
+    text.remove_prefix(end);
+    double value = 0;
+    if (std::from_chars(number.data(), number.data() + number.size(), value).ec != std::errc())
+      return invalid_argument("the statistics are not understood: " + std::string(number.substr(0, 100)));
+    if (name == "visualizing_index" && out->statistics_size() == 0) {
+      out->set_stat_index_to_visualize(static_cast<int64_t>(value));
+    } else {
+      out->add_statistics()->set_stat_name(std::string(name));
+      out->mutable_statistics(out->statistics_size() - 1)->set_stat_val(value);
+    }
+  }
+  return ok_status();
+}
+
+std::string statistics_text(const wire::StatisticsViz& in) {
+  if (!in.statistics_size()) return "";
+  std::string out = "{visualizing_index=" + std::to_string(in.stat_index_to_visualize());
+  for (const auto& statistic : in.statistics()) {
+    if (statistic.stat_name().find_first_of(" ,={}\"\n") != std::string::npos) return "";
+    out += "," + statistic.stat_name() + "=";
+    text::write_real(out, statistic.stat_val(), false);
+  }
+  return out + "}";
+}
+
+bool source_tables_to_wire(std::string_view text, wire::StackFrameIndexProto* out) {
+  enum { None, Files, Functions, Locations, Frames } table = None;
+  Scanner in(text);
+  while (!in.at_end()) {
+    int64_t number = 0;
+    if (!in.number(number)) {
+      const std::string_view title = in.word();
+      table = title == "FileNames"       ? Files
+              : title == "FunctionNames" ? Functions
+              : title == "FileLocations" ? Locations
+              : title == "StackFrames"   ? Frames
+                                         : None;
+      if (table == None) return false;
+      continue;
+    }
+    const bool good = table == Files       ? in.quoted('"', *out->add_file_names())
+                      : table == Functions ? in.quoted('"', *out->add_function_names())
+                      : table == Locations ? read_location(in, out->add_file_locations())
+                      : table == Frames    ? read_frame(in, out->add_stack_frames())
+                                           : false;
+    if (!good) return false;
+  }
+  return true;
+}
+
+}  // namespace collet::hlo::proto

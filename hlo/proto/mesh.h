@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "hlo/proto/wire.h"
+
+/// \file
+/// What the module keeps as HLO text, and messages have field by field: shardings and groups on named meshes, the
+/// metadata of shardings, domains.
+
+namespace collet::hlo::proto {
+
+/// "mesh['x'=2], [{'x'}, {?}]".
+Status named_to_wire(std::string_view text, wire::NamedShardingProto* out);
+Expected<std::string> named_text(const wire::NamedShardingProto& in);
+
+/// "mesh['x'=2,'y'=4] {'x'}".
+Status mesh_groups_to_wire(std::string_view text, wire::MeshAxesReplicaGroupListProto* out);
+Expected<std::string> mesh_groups_text(const wire::MeshAxesReplicaGroupListProto& in);
+
+using MetadataList = google::protobuf::RepeatedPtrField<wire::OpMetadata>;
+/// "{op_name=\"a\"}", or several: "{{...}, {...}}".
+Status metadata_to_wire(std::string_view text, MetadataList* out);
+std::string metadata_text(const MetadataList& in, bool always_a_list);
+
+/// "{kind=\"sharding\", entry={...}, exit={...}}".
+Status domain_to_wire(std::string_view text, wire::HloInstructionProto& out);
+
+}  // namespace collet::hlo::proto
