@@ -312,9 +312,40 @@ bool plain_field(const wire::HloInstructionProto& in, const FieldInfo& f, std::s
          is("output_to_operand_aliasing", in.output_operand_aliasing_size() ? aliasing_text(in) : "");
 }
 
+// An in-place permute's slices: the message has one number after another, text a list for each slice. Slices of one
+// array have its rank; the starts, the third operand, tell how many there are.
+Expected<std::string> slice_sizes_text(const wire::HloInstructionProto& in, std::span<const Shape> operands) {
+  if (!in.dynamic_slice_sizes_size()) return std::string();
+  const Status wrong = invalid_argument("the number of sizes does not fit the operands");
+  if (operands.size() < 3) return wrong;
+  const Shape &input = operands[0], &starts = operands[2];
+  const auto count = [](const Shape& s) { return s.is_tuple() && s.elements().size() && s.element(0).is_tuple(); };
+  std::vector<int> ranks;
+  if (input.is_tuple()) {
+    for (size_t i = 0; i < input.elements().size(); ++i) {
+      const bool many = starts.is_tuple() && i < starts.elements().size() && count(starts.element(i));
+      ranks.insert(ranks.end(), many ? starts.element(i).elements().size() : 1, input.element(i).rank());
+    }
+  } else {
+    ranks.assign(count(starts) ? starts.elements().size() : 1, input.rank());
+  }
+  std::string out = "{";
+  int at = 0;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] > in.dynamic_slice_sizes_size() - at) return wrong;
+    out += i ? ",{" : "{";
+    for (int k = 0; k < ranks[i]; ++k) out += (k ? "," : "") + std::to_string(in.dynamic_slice_sizes(at++));
+    out += '}';
+  }
+  if (at != in.dynamic_slice_sizes_size()) return wrong;
+  return out + "}";
+}
+
 // Fields whose value may be wrong by itself.
-Expected<std::string> checked_field(const wire::HloInstructionProto& in, const FieldInfo& f, Type operand) {
+Expected<std::string> checked_field(const wire::HloInstructionProto& in, const FieldInfo& f,
+                                    std::span<const Shape> operands) {
   const std::string_view name = f.text;
+  const Type operand = operands.empty() ? Type::Invalid : operands[0].type();
   if (name == "direction") return word(in.comparison_direction());
   if (name == "type") return comparison_text(in.comparison_type(), operand);
   if (name == "kind") return word(in.fusion_kind());
@@ -335,8 +366,7 @@ Expected<std::string> checked_field(const wire::HloInstructionProto& in, const F
   if (name == "dim_labels")
     return in.has_convolution_dimension_numbers() ? labels_text(in.convolution_dimension_numbers()) : std::string();
   if (name == "replica_groups") return groups_text(in);
-  if (name == "slice_sizes" && in.dynamic_slice_sizes_size())
-    return unimplemented("field 'dynamic_slice_sizes' of an in-place permute is not supported");
+  if (name == "slice_sizes") return slice_sizes_text(in, operands);
   if (name == "domain") return domain_text(in);
   if (name == "operand_layout_constraints") return in.constrain_layout() ? operand_layouts(in) : std::string();
   if (name == "source_target_pairs") {
@@ -360,17 +390,19 @@ Expected<std::string> checked_field(const wire::HloInstructionProto& in, const F
 
 }  // namespace
 
-Status write_attributes(const wire::HloInstructionProto& in, Op op, Type operand, std::string& out) {
+Status write_attributes(const wire::HloInstructionProto& in, Op op, std::span<const Shape> operands, std::string& out) {
   for (const FieldInfo& f : record_fields(op_info(op).record)) {
     if (f.text.empty()) continue;
     if (f.text == "async_execution_thread" && op != Op::ASYNC_START) continue;
     std::string value;
     if (!grouped_field(in, op, f.text, value) && !plain_field(in, f, value)) {
-      Expected<std::string> checked = checked_field(in, f, operand);
+      Expected<std::string> checked = checked_field(in, f, operands);
       if (!checked.ok()) return checked.status().with_prefix("field for attribute '" + std::string(f.text) + "': ");
       value = std::move(*checked);
     }
-    if (value.empty() || (!f.required && value == "{}" && op != Op::BROADCAST && f.kind != FieldKind::GROUPS)) continue;
+    if (value.empty() || (!f.required && value == "{}" && op != Op::BROADCAST && f.kind != FieldKind::SHAPES &&
+                          f.kind != FieldKind::GROUPS))
+      continue;
     out += ", ";
     out += f.text;
     out += '=';

@@ -10,8 +10,7 @@
 
 namespace collet::hlo::proto {
 
-/// Appends ", name=value" for every field of the op's record that the message has. `operand` is the type of the first
-/// operand, Invalid where there is none.
-Status write_attributes(const wire::HloInstructionProto& in, Op op, Type operand, std::string& out);
+/// Appends ", name=value" for every field of the op's record that the message has. `operands`: their shapes.
+Status write_attributes(const wire::HloInstructionProto& in, Op op, std::span<const Shape> operands, std::string& out);
 
 }  // namespace collet::hlo::proto

@@ -277,17 +277,17 @@ class Reader {
     text_ += ' ';
     text_ += op_info(op).text;
     text_ += '(';
-    Type first = Type::Invalid;
-    COLLET_TRY(operands(line, op, *shape, first));
+    std::vector<Shape> shapes;
+    COLLET_TRY(operands(line, op, *shape, shapes));
     text_ += ')';
-    COLLET_TRY(write_attributes(in, op, first, text_));
-    COLLET_TRY(regions(in, op, first));
+    COLLET_TRY(write_attributes(in, op, shapes, text_));
+    COLLET_TRY(regions(in, op, shapes.empty() ? Type::Invalid : shapes[0].type()));
     places_.emplace(in.id(), Place{lines_.size(), *shape});
     end_line(std::move(line));
     return ok_status();
   }
 
-  Status operands(Line& line, Op op, const Shape& shape, Type& first) {
+  Status operands(Line& line, Op op, const Shape& shape, std::vector<Shape>& shapes) {
     const auto& in = *line.instruction;
     if (op == Op::PARAMETER) text::write(text_, in.parameter_number());
     if (op == Op::CONSTANT) {
@@ -307,7 +307,7 @@ class Reader {
       if (it == places_.end())
         return invalid_argument("field 'operand_ids': there is no instruction " + std::to_string(in.operand_ids(i)) +
                                 " before this one");
-      if (i == 0) first = it->second.shape.type();
+      shapes.push_back(it->second.shape);
       text_ += (i ? ", %i" : "%i") + std::to_string(it->second.number);
     }
     return ok_status();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <unordered_map>
 
 #include "hlo/proto/kept_text.h"
 #include "hlo/proto/proto.h"
@@ -23,8 +24,7 @@ class Writer {
     find_order();
     out->set_name(std::string(module_.name()));
     out->set_id(1);
-    const Computation& entry = module_.entry_computation();
-    out->set_entry_computation_name(std::string(entry.name));
+    out->set_entry_computation_name(name(module_.entry()));
     out->set_entry_computation_id(id(module_.entry()));
     for (CompId c : order_) COLLET_TRY(computation(c, out->add_computations()));
     header(out);
@@ -66,20 +66,50 @@ class Writer {
       int64_t n = 0;
       for (InstrId i : module_[c].order) position_[index_of(i)] = n++;
     }
+    find_names();
+  }
+
+  // In a message names differ throughout the module. The first keeps its own; others get the next free number.
+  void find_names() {
+    const auto differ = [](auto& taken, std::string_view name, auto& other, uint32_t index) {
+      if (taken.emplace(std::string(name), 1).second) return;
+      const size_t dot = name.find_last_of('.');
+      const bool numbered = dot != std::string_view::npos && dot > 0 && dot + 1 < name.size() &&
+                            name.find_first_not_of("0123456789", dot + 1) == std::string_view::npos;
+      const std::string stem(numbered ? name.substr(0, dot) : name);
+      int& next = taken.emplace(stem, 1).first->second;
+      std::string made;
+      do made = stem + "." + std::to_string(next++);
+      while (!taken.emplace(made, 1).second);
+      other.emplace(index, std::move(made));
+    };
+    std::unordered_map<std::string, int> computations, instructions;
+    for (CompId c : order_) differ(computations, module_[c].name, computation_names_, index_of(c));
+    for (CompId c : order_)
+      for (InstrId i : module_[c].order) differ(instructions, module_[i].name, instruction_names_, index_of(i));
+  }
+
+  std::string name(CompId c) const {
+    const auto it = computation_names_.find(index_of(c));
+    return it == computation_names_.end() ? std::string(module_[c].name) : it->second;
+  }
+  std::string name(InstrId i) const {
+    const auto it = instruction_names_.find(index_of(i));
+    return it == instruction_names_.end() ? std::string(module_[i].name) : it->second;
   }
 
   void program_shape(const Computation& c, wire::ProgramShapeProto* out, bool names) const {
     for (InstrId p : c.parameters) {
       if (p == InstrId::None) continue;
       to_wire(module_[p].shape, out->add_parameters());
-      if (names) out->add_parameter_names(std::string(module_[p].name));
+      if (names) out->add_parameter_names(name(p));
     }
     if (c.root != InstrId::None) to_wire(module_[c.root].shape, out->mutable_result());
   }
 
   Status computation(CompId c, wire::HloComputationProto* out) const {
     const Computation& in = module_[c];
-    out->set_name(std::string(in.name));
+    out->set_name(name(c));
     out->set_id(id(c));
     out->set_root_id(id(in.root));
     out->set_is_fusion_computation(fused_[index_of(c)]);
@@ -95,7 +125,7 @@ class Writer {
 
   Status instruction(InstrId i, wire::HloInstructionProto* out) const {
     const Instruction& in = module_[i];
-    out->set_name(std::string(in.name));
+    out->set_name(name(i));
     out->set_opcode(std::string(op_info(in.op).text));
     to_wire(in.shape, out->mutable_shape());
     out->set_id(id(i));
@@ -217,6 +247,7 @@ class Writer {
   std::vector<CompId> order_;
   std::vector<int64_t> number_, position_;
   std::vector<bool> fused_;
+  std::unordered_map<uint32_t, std::string> computation_names_, instruction_names_;  // where their own does not do
 };
 
 Expected<std::string> serialized(const google::protobuf::MessageLite& message) {

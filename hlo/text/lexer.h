@@ -122,6 +122,8 @@ bool is_reserved_name(std::string_view name);
 /// "'{'", "a name", ...: for messages.
 std::string_view token_text(Tok kind);
 
+/// -1 where it is none.
+int hex_digit(char c);
 /// Appends `raw` with its C escapes resolved to `out`; false where one is malformed.
 bool unescape(std::string_view raw, std::string& out);
 
