@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/formats/formats.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "hlo/proto/proto.h"
@@ -19,6 +20,22 @@ bool is_text(std::string_view bytes) {
   for (char c : bytes.substr(0, 4096))
     if (static_cast<unsigned char>(c) < ' ' && !std::isspace(static_cast<unsigned char>(c))) return false;
   return true;
+}
+
+// HLO text may speak of StableHLO's ops, in its metadata.
+bool begins_as_hlo(std::string_view bytes) {
+  while (!bytes.empty()) {
+    if (bytes.starts_with("//")) {
+      bytes.remove_prefix(std::min(bytes.find('\n'), bytes.size()));
+    } else if (bytes.starts_with("/*")) {
+      bytes.remove_prefix(std::min(bytes.find("*/"), bytes.size() - 2) + 2);
+    } else if (std::isspace(static_cast<unsigned char>(bytes.front()))) {
+      bytes.remove_prefix(1);
+    } else {
+      break;
+    }
+  }
+  return bytes.starts_with("HloModule");
 }
 
 Status first_of(const Diagnostics& diagnostics, std::string_view form) {
@@ -50,7 +67,7 @@ std::string_view format_name(Format format) {
 Format format_of(std::string_view bytes) {
   if (mlir::is_bytecode(bytes)) return Format::Artifact;
   if (!is_text(bytes)) return Format::HloProto;
-  return mlir::looks_like_text(bytes) ? Format::StablehloText : Format::HloText;
+  return !begins_as_hlo(bytes) && mlir::looks_like_text(bytes) ? Format::StablehloText : Format::HloText;
 }
 
 Expected<std::unique_ptr<Module>> read_module(std::string_view bytes, const ParseOptions& options,

@@ -56,12 +56,8 @@ Expected<std::string> emit_artifact(hlo::Module& module, std::string_view versio
 }
 
 constexpr Form kForms[] = {
-    {"hlo", emit_hlo},
-    {"hlo-proto", emit_proto},
-    {"stablehlo", emit_stablehlo},
-    {"artifact", emit_artifact, true},
-    {"dot", emit_dot},
-    {"svg", emit_svg},
+    {"hlo", emit_hlo}, {"hlo-proto", emit_proto}, {"stablehlo", emit_stablehlo}, {"artifact", emit_artifact, true},
+    {"dot", emit_dot}, {"svg", emit_svg},
 };
 
 }  // namespace
