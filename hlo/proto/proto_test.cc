@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "hlo/proto/wire.h"
+#include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
 
 namespace collet::hlo {
@@ -143,6 +146,98 @@ TEST(Proto, RefusesOtherBytes) {
   for (const char* bytes : {"", "HloModule m", "\x0a\x03"}) EXPECT_FALSE(read_proto(bytes).ok());
   const std::string whole = small_module().SerializeAsString();
   for (size_t n = 0; n < whole.size(); ++n) (void)read_proto(whole.substr(0, n));
+}
+
+// Every kind of field: what is written is read as the same text.
+constexpr std::string_view kPieces[] = {
+    "a = f32[4,4]{0,1:T(8,128)S(1)} parameter(0), sharding={devices=[2,1]<=[2]}\n"
+    "ROOT d = f32[4,4]{1,0} dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}, "
+    "operand_precision={highest,default}, algorithm=dot_bf16_bf16_f32_x9",
+    "a = f32[2,8,8,4]{3,2,1,0} parameter(0)\nb = f32[3,3,2,6]{3,2,1,0} parameter(1)\n"
+    "ROOT c = f32[2,8,8,6]{3,2,1,0} convolution(a, b), window={size=3x3 pad=1_1x1_1 rhs_reversal=1x0}, "
+    "dim_labels=b01f_01io->b01f, feature_group_count=2",
+    "a = s32[8]{0} parameter(0)\nROOT c = s32[8]{0} custom-call(a), custom_call_target=\"f \\\"g\", "
+    "custom_call_has_side_effect=true, api_version=API_VERSION_TYPED_FFI, operand_layout_constraints={s32[8]{0}}, "
+    "output_to_operand_aliasing={{}: (0, {})}, schedule=SCHEDULE_EARLIEST, backend_config=\"\\001x\"",
+    "ROOT c = s32[8]{0} custom-call(), custom_call_target=\"f\", operand_layout_constraints={}",
+    "a = f32[8]{0} parameter(0), origin={{\"x\"}}\nb = f32[8]{0} exponential(a), result_accuracy={mode=highest}\n"
+    "u = (f32[8]{0}) tuple(b)\nROOT t = (f32[8]{0}, (f32[8]{0})) tuple(a, u), origin={({\"x\"}, ({\"y\" {1}}))}",
+    "a = s32[2,8]{1,0} parameter(0), sharding={mesh['x'=2,'y'=4], [{'x'}, {'y':(1)2, ?}], replicated={'y':(2)2}}\n"
+    "ROOT g = s32[2,16]{1,0} all-gather(a), replica_groups=mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'x'}, "
+    "channel_id=3, use_global_device_ids=true, dimensions={1}",
+    "a = s32[4]{0} parameter(0), sharding={maximal device=1 metadata={op_name=\"a\" source_line=3}}\n"
+    "ROOT d = s32[4]{0} domain(a), domain={kind=\"sharding\", entry={replicated}, exit={maximal device=0}}",
+    "a = s4[3]{0:E(4)} constant({-8, 7, 0})\nb = f8e4m3fn[2]{0} constant({1.5, nan})\n"
+    "c = c64[2]{0} constant({(1, -0.0), (inf, 2)})\nROOT t = (s4[3]{0:E(4)}, f8e4m3fn[2]{0}, c64[2]{0}) tuple(a, b, c)",
+};
+
+TEST(ProtoWriter, WhatIsWrittenIsReadAsTheSameText) {
+  for (std::string_view piece : kPieces) {
+    const std::string text = "HloModule m\n\nENTRY e {\n" + std::string(piece) + "\n}\n";
+    const auto module = parse_module(text, "piece");
+    ASSERT_TRUE(module.ok()) << module.status().message();
+    const auto bytes = write_module_proto(**module);
+    ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+    const auto again = read_proto(*bytes);
+    ASSERT_TRUE(again.ok()) << again.status().message() << text;
+    const auto body = [](const Module& m) {
+      const std::string printed = print_module(m);
+      return printed.substr(printed.find('\n'));
+    };
+    EXPECT_EQ(body(**again), body(**module));
+  }
+}
+
+TEST(ProtoWriter, KeepsTheHeader) {
+  const auto module = parse_module(
+      "HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, must-alias) }, buffer_donor={ (1, {}) }, "
+      "entry_computation_layout={(f32[2]{0:T(128)}, f32[2]{0})->(f32[2]{0})}, replica_count=2, num_partitions=4, "
+      "frontend_attributes={a=\"b\",c={d}}\n\nFileNames\n1 \"f.py\"\n\nFunctionNames\n1 \"g\"\n\nFileLocations\n"
+      "1 {file_name_id=1 function_name_id=1 line=2 end_line=3 column=4 end_column=5}\n\nStackFrames\n"
+      "1 {file_location_id=1 parent_frame_id=1}\n\n\nENTRY e {\n  a = f32[2]{0:T(128)} parameter(0)\n"
+      "  b = f32[2]{0} parameter(1)\n  ROOT t = (f32[2]{0}) tuple(b)\n}\n",
+      "header");
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  const auto again = read_proto(*write_module_proto(**module));
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(print_module(**again), print_module(**module));
+}
+
+TEST(ProtoWriter, NamesDifferThroughoutTheModule) {
+  const auto module = parse_module(
+      "HloModule m\nadd {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c.1 = f32[] add(a, b)\n}\n"
+      "ENTRY e {\n  a = f32[4]{0} parameter(0)\n  b = f32[] constant(0)\n"
+      "  ROOT c.1 = f32[] reduce(a, b), dimensions={0}, to_apply=add\n}\n",
+      "names");
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  wire::HloModuleProto wire;
+  ASSERT_TRUE(wire.ParseFromString(*write_module_proto(**module)));
+  std::set<std::string> names;
+  for (const auto& computation : wire.computations())
+    for (const auto& instruction : computation.instructions())
+      EXPECT_TRUE(names.insert(instruction.name()).second) << instruction.name();
+  EXPECT_EQ(names.size(), 6u);
+}
+
+TEST(ProtoWriter, SnapshotsHoldValues) {
+  const auto module = parse_module("HloModule m\nENTRY e {\n  ROOT a = s32[2]{0} parameter(0)\n}\n", "snapshot");
+  ASSERT_TRUE(module.ok());
+  Snapshot values;
+  const int32_t numbers[] = {3, -4};
+  values.arguments.push_back(Literal::from_bytes(Shape::array(Type::S32, {2}), numbers));
+  values.result = Literal::tuple({Literal::scalar(Type::BF16, 1.5), Literal::scalar(Type::PRED, 1)});
+  values.platform = "cpu";
+  const auto bytes = write_snapshot(**module, values);
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_TRUE(read_proto(*bytes).ok());
+  const auto again = read_snapshot_values(*bytes);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  ASSERT_EQ(again->arguments.size(), 1u);
+  EXPECT_TRUE(again->arguments[0] == values.arguments[0]);
+  EXPECT_TRUE(again->result == values.result);
+  EXPECT_EQ(again->platform, "cpu");
+  EXPECT_FALSE(read_snapshot_values(*write_module_proto(**module)).ok());
+  EXPECT_TRUE(read_proto(*write_proto(**module)).ok());
 }
 
 }  // namespace

@@ -200,5 +200,18 @@ TEST(Printer, MakesLabelsFromNumbers) {
             std::string::npos);
 }
 
+TEST(Printer, KeepsConstraintsOfNoOperandsAndGroupsOnMeshes) {
+  for (const std::string line : {
+           "ROOT %c = f32[2]{0} custom-call(), custom_call_target=\"f\", operand_layout_constraints={}",
+           "ROOT %g = f32[4]{0} all-gather(%p), replica_groups=mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'x'}, "
+           "channel_id=3, use_global_device_ids=true, dimensions={0}",
+       }) {
+    const auto module = read("ENTRY %e {\n  %p = f32[2]{0} parameter(0)\n  " + line + "\n}\n");
+    EXPECT_EQ(print_instruction(*module, module->entry_computation().root), line);
+    const auto copy = module->clone();
+    EXPECT_EQ(print_instruction(*copy, copy->entry_computation().root), line);
+  }
+}
+
 }  // namespace
 }  // namespace collet::hlo

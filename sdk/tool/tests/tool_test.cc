@@ -237,6 +237,53 @@ TEST(Opt, PrintsWhatItReads) {
   expect_golden("add_read.hlo", ran.out);
 }
 
+TEST(Opt, EmitsEveryFormAndReadsItAgain) {
+  const Folder folder;
+  const std::string text = collet("opt sdk/tool/tests/data/add.hlo").out;
+  for (const std::string form : {"hlo", "hlo-proto", "stablehlo", "artifact"}) {
+    const std::string file = folder / ("program." + form);
+    const Ran wrote = collet("opt sdk/tool/tests/data/add.hlo --emit " + form + " -o " + file);
+    ASSERT_EQ(wrote.code, 0) << wrote.err;
+    const Ran ran = collet("run " + file + " --backend interpreter");
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_TRUE(contains(collet("opt " + file).out, "add(")) << form;
+    EXPECT_EQ(collet("info " + file).code, 0) << form;
+  }
+  EXPECT_EQ(collet("opt " + (folder / "program.hlo-proto")).out.substr(text.find('\n')), text.substr(text.find('\n')));
+}
+
+TEST(Opt, DrawsPrograms) {
+  const Folder folder;
+  write(folder / "net.hlo",
+        "HloModule net\nsum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] add(a, b)\n}\n"
+        "fused {\n  x = f32[4,8] parameter(0)\n  e = f32[4,8] exponential(x)\n  ROOT n = f32[4,8] negate(e)\n}\n"
+        "ENTRY main {\n  x = f32[4,8]{0,1} parameter(0)\n  zero = f32[] constant(0)\n"
+        "  f = f32[4,8] fusion(x), kind=kLoop, calls=fused\n"
+        "  ROOT r = f32[4] reduce(f, zero), dimensions={1}, to_apply=sum\n}\n");
+  const Ran svg = collet("opt " + (folder / "net.hlo") + " --emit svg");
+  ASSERT_EQ(svg.code, 0) << svg.err;
+  EXPECT_TRUE(svg.out.starts_with("<svg ") && svg.out.ends_with("</svg>\n")) << svg.out;
+  for (const char* part :
+       {"f32[4,8]{0,1}", "main (entry)", "by add", "operand 1 = 0", "href=\"#c1\"", "dimensions={1}"})
+    EXPECT_TRUE(contains(svg.out, part)) << part;
+  const Ran dot = collet("opt " + (folder / "net.hlo") + " --emit dot");
+  ASSERT_EQ(dot.code, 0) << dot.err;
+  for (const char* part : {"digraph \"net\"", "subgraph cluster_1", "ltail=cluster_1", "label=\"fused\""})
+    EXPECT_TRUE(contains(dot.out, part)) << part;
+  EXPECT_EQ(collet("opt " + (folder / "net.hlo") + " --emit sgv").code, 2);
+}
+
+TEST(Opt, SaysWhereTheVerifierComplains) {
+  const Folder folder;
+  write(folder / "wrong.hlo", "HloModule m\nENTRY e {\n  p = f32[2] parameter(0)\n\tROOT r = f32[3] negate(p)\n}\n");
+  for (const std::string verb : {"opt ", "info "}) {
+    const Ran ran = collet(verb + (folder / "wrong.hlo"));
+    EXPECT_EQ(ran.code, 3);
+    EXPECT_TRUE(contains(ran.err, "wrong.hlo:4:2: error: ")) << ran.err;
+    EXPECT_TRUE(contains(ran.err, "  \tROOT r = f32[3] negate(p)\n  \t^")) << ran.err;
+  }
+}
+
 TEST(Opt, RunsPassesInOrderAndShowsThem) {
   const Folder folder;
   const Ran ran = collet(
