@@ -40,7 +40,8 @@ class Layout {
       for (const std::string& line : node.lines) most = std::max(most, line.size());
       out_.size.push_back({static_cast<double>(most) * kCharacter + 2 * kPadding,
                            static_cast<double>(node.lines.size() + 1) * kLine + 2 * kPadding});
-      items_.push_back({.width = out_.size.back().x});
+      items_.emplace_back();
+      items_.back().width = out_.size.back().x;
     }
   }
 
@@ -119,7 +120,7 @@ class Layout {
       for (size_t r = 1; r < layers_.size(); ++r) shift(layers_[r], true);
       for (size_t r = layers_.size(); r-- > 1;) shift(layers_[r - 1], false);
     }
-    double least = 0;
+    double least = items_.empty() ? 0 : items_[0].x;
     for (const Item& item : items_) least = std::min(least, item.x);
     for (Item& item : items_) item.x -= least;
   }
