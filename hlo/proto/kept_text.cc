@@ -2,6 +2,7 @@
 #include "hlo/proto/kept_text.h"
 
 #include <algorithm>
+#include <map>
 
 #include "hlo/proto/scanner.h"
 #include "hlo/text/writer.h"
@@ -10,6 +11,13 @@ namespace collet::hlo::proto {
 namespace {
 
 constexpr int kMostNesting = 120;
+
+bool is_name(std::string_view text) {
+  const auto is_letter = [](char c) { return ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_'; };
+  return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '-';
+  });
+}
 
 bool read_origin(Scanner& in, std::vector<int64_t>& index, wire::OriginalValueProto* out) {
   if (in.eat('(')) {
@@ -32,31 +40,28 @@ bool read_origin(Scanner& in, std::vector<int64_t>& index, wire::OriginalValuePr
   return in.eat('}');
 }
 
-void write_origin(const wire::OriginalValueProto& in, const Shape& shape, std::vector<int64_t>& index,
-                  std::string& out) {
+using Origins = std::map<std::vector<int64_t>, const wire::OriginalArrayProto*>;
+
+void write_origin(const Origins& origins, const Shape& shape, std::vector<int64_t>& index, std::string& out) {
   if (shape.is_tuple()) {
     out += '(';
     for (size_t i = 0; i < shape.elements().size(); ++i) {
       if (i) out += ", ";
       index.push_back(static_cast<int64_t>(i));
-      write_origin(in, shape.element(i), index, out);
+      write_origin(origins, shape.element(i), index, out);
       index.pop_back();
     }
     out += ')';
     return;
   }
   out += '{';
-  for (const auto& element : in.elements()) {
-    if (!element.has_original_array() ||
-        !std::equal(index.begin(), index.end(), element.shape_index().begin(), element.shape_index().end()))
-      continue;
-    text::write_string(out, element.original_array().instruction_name());
-    const auto& inside = element.original_array().shape_index();
+  if (const auto it = origins.find(index); it != origins.end()) {
+    text::write_string(out, it->second->instruction_name());
+    const auto& inside = it->second->shape_index();
     if (inside.size()) {
       out += ' ';
       text::write_braces(out, {inside.data(), static_cast<size_t>(inside.size())});
     }
-    break;
   }
   out += '}';
 }
@@ -113,8 +118,13 @@ std::string origin_text(const wire::OriginalValueProto& in, const Shape& shape) 
   if (in.is_synthetic_call()) return "{[synthetic_call]}";
   if (!in.elements_size()) return "";
   std::string out = "{";
+  Origins origins;
+  for (const auto& element : in.elements())
+    if (element.has_original_array())
+      origins.emplace(std::vector<int64_t>(element.shape_index().begin(), element.shape_index().end()),
+                      &element.original_array());
   std::vector<int64_t> index;
-  write_origin(in, shape, index, out);
+  write_origin(origins, shape, index, out);
   return out + "}";
 }
 
@@ -146,7 +156,7 @@ std::string statistics_text(const wire::StatisticsViz& in) {
   if (!in.statistics_size()) return "";
   std::string out = "{visualizing_index=" + std::to_string(in.stat_index_to_visualize());
   for (const auto& statistic : in.statistics()) {
-    if (statistic.stat_name().find_first_of(" ,={}\"\n") != std::string::npos) return "";
+    if (!is_name(statistic.stat_name())) return "";
     out += "," + statistic.stat_name() + "=";
     text::write_real(out, statistic.stat_val(), false);
   }
