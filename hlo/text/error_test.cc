@@ -26,7 +26,13 @@ std::string error(const std::string& instruction) {
 
 TEST(Errors, NameTheNearestSpelling) {
   EXPECT_EQ(error("x = f32[4] nagate(p)"), "3:12 there is no opcode 'nagate'; did you mean 'negate'?\n");
-  EXPECT_EQ(error("x = f33[4] negate(p)"), "3:5 there is no opcode 'f33'; if a type is meant: 'f32'?\n");
+  EXPECT_EQ(error("x = f33[4] negate(p)"), "3:5 there is no element type 'f33'; did you mean 'f32'?\n");
+  EXPECT_EQ(error("x = float32[4] negate(p)"), "3:5 there is no element type 'float32'; did you mean 'f32'?\n");
+  EXPECT_EQ(error("x = BF16[4] negate(p)"), "3:5 there is no element type 'BF16'; did you mean 'bf16'?\n");
+  EXPECT_EQ(error("x = pred[4] compare(p, p), direction=lt"),
+            "3:38 attribute 'direction' has no value 'lt'; did you mean 'LT'?\n");
+  EXPECT_EQ(error("x = f32[4] negate(p), sharding={replicate}"),
+            "3:33 there is no sharding 'replicate'; did you mean 'replicated'?\n");
   EXPECT_EQ(error("x = f32[2] slice(p), slices={[0:2]}"),
             "3:22 slice has no attribute 'slices'; did you mean 'slice'?\n");
   EXPECT_EQ(error("x = pred[4] compare(p, p), direction=EG"),
@@ -110,6 +116,15 @@ TEST(Errors, ComeWithSourceLineAndCaret) {
   EXPECT_EQ(module.status().message(),
             "file.hlo:3:12: error: there is no opcode 'nagate'; did you mean 'negate'?\n  \tx = f32[] nagate(y)\n"
             "  \t          ^");
+}
+
+TEST(Errors, CaretsStandUnderTheirCharacters) {
+  Diagnostics diagnostics("test");
+  parse_module("ENTRY e {\n\tp = f32[] parameter(0), metadata={op_name=\"größe→\"}, odd=1\n}", {}, diagnostics);
+  EXPECT_NE(diagnostics.to_string().find("\n  \tp = f32[] parameter(0), metadata={op_name=\"größe→\"}, odd=1\n  \t" +
+                                         std::string(53, ' ') + "^"),
+            std::string::npos)
+      << diagnostics.to_string();
 }
 
 TEST(Errors, StopAtTheLimit) {

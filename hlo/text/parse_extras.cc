@@ -97,6 +97,13 @@ bool Parser::sharding_item(Sharding& out, uint32_t& kinds) {
       default:
         return expected("a sharding");
     }
+  if (is(Tok::Ident)) {
+    const std::string_view near = nearest_spelling(
+        tok_.text, {"replicated", "maximal", "manual", "unknown", "unreduced", "last_tile_dim_replicate"});
+    if (!near.empty())
+      return complain("there is no sharding '" + std::string(tok_.text) + "'; did you mean '" + std::string(near) +
+                      "'?");
+  }
   if (!is(Tok::AttrName)) return expected("a sharding");
   const std::string_view text = tok_.text;
   if (text != "device" && text != "devices" && text != "metadata" && text != "last_tile_dims") {

@@ -44,6 +44,30 @@ std::string quoted(std::string_view text) {
   return "'" + std::string(text.substr(0, 200)) + "'";
 }
 
+// Elements' types as other languages name them.
+constexpr std::pair<std::string_view, std::string_view> kForeignTypes[] = {
+    {"bool", "pred"},   {"boolean", "pred"},  {"i1", "pred"},     {"i4", "s4"},         {"i8", "s8"},
+    {"i16", "s16"},     {"i32", "s32"},       {"i64", "s64"},     {"int", "s32"},       {"int4", "s4"},
+    {"int8", "s8"},     {"int16", "s16"},     {"int32", "s32"},   {"int64", "s64"},     {"ui8", "u8"},
+    {"ui16", "u16"},    {"ui32", "u32"},      {"ui64", "u64"},    {"uint4", "u4"},      {"uint8", "u8"},
+    {"uint16", "u16"},  {"uint32", "u32"},    {"uint64", "u64"},  {"half", "f16"},      {"fp16", "f16"},
+    {"float16", "f16"}, {"bfloat16", "bf16"}, {"float", "f32"},   {"fp32", "f32"},      {"float32", "f32"},
+    {"double", "f64"},  {"fp64", "f64"},      {"float64", "f64"}, {"complex64", "c64"}, {"complex128", "c128"}};
+
+std::string unknown_type(std::string_view text) {
+  std::string message = "there is no element type " + quoted(text);
+  std::string_view near;
+  for (const auto& [foreign, ours] : kForeignTypes)
+    if (foreign == text) near = ours;
+  if (near.empty()) {
+    std::vector<std::string_view> known;
+    for (int i = 1; i < 64; ++i)
+      if (const std::string_view name = type_info(static_cast<Type>(i)).text; !name.empty()) known.push_back(name);
+    near = nearest_spelling(text, known);
+  }
+  return near.empty() ? message : message + "; did you mean " + quoted(near) + "?";
+}
+
 }  // namespace
 
 bool Parser::undefined(std::string_view what, std::string_view name, const NameTable& names, const char* at) {
@@ -137,16 +161,12 @@ bool Parser::opcode(Draft& draft) {
     next();
     return true;
   }
+  if (peek() == Tok::LeftSquare) return complain(unknown_type(text));
   std::vector<std::string_view> known;
   for (int i = 1; i <= kLastOp; ++i) known.push_back(op_info(static_cast<Op>(i)).text);
   std::string message = "there is no opcode " + quoted(text);
   const std::string_view near = nearest_spelling(text, known);
-  const std::string_view type =
-      nearest_spelling(text, {"pred", "f32", "bf16", "f16", "f64", "s32", "u32", "s64", "u8"});
-  if (!near.empty())
-    message += "; did you mean " + quoted(near) + "?";
-  else if (peek() == Tok::LeftSquare && !type.empty())
-    message += "; if a type is meant: " + quoted(type) + "?";
+  if (!near.empty()) message += "; did you mean " + quoted(near) + "?";
   return complain(std::move(message));
 }
 
