@@ -408,7 +408,7 @@ TEST_F(CollectiveFailure, OneFailsAndAllEnd) {
     EXPECT_THAT(failure.message, ::testing::HasSubstr("participant " + std::to_string(n % 8) + ": "));
     EXPECT_THAT(failure.message, ::testing::HasSubstr("injected: execute failed"));
     control.fail_at = -1;
-    EXPECT_EQ(run(e.get(), arguments(client.get())).size(), kDevices) << failure.message;
+    EXPECT_EQ(run(e.get(), arguments(client.get()), at_once()).size(), kDevices) << failure.message;
   }
 }
 
@@ -422,7 +422,7 @@ TEST_F(CollectiveFailure, CodeIsShared) {
     const ExecutablePtr e = compile(client.get(), with_sum("replica_count=8", "ROOT y = s32[8] multiply(x, x)"));
     ASSERT_TRUE(e) << failure.message;
     EXPECT_EQ(control.compiles.load(), shared ? 1 : 8);
-    EXPECT_EQ(run(e.get(), arguments(client.get())).size(), kDevices) << failure.message;
+    EXPECT_EQ(run(e.get(), arguments(client.get()), at_once()).size(), kDevices) << failure.message;
   }
 }
 
