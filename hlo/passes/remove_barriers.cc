@@ -19,9 +19,11 @@ Expected<bool> remove_barriers(Module& module, PassContext& context) {
     }
     changed |= rewriter.finish();
   }
-  // Tuples that nobody reads any more may not stay in a fusion.
-  if (changed) COLLET_TRY(eliminate_dead(module, context).status());
-  return changed;
+  // Tuples that nobody reads any more may not stay in a fusion, nor parameters that only they read.
+  if (!changed) return false;
+  COLLET_TRY(eliminate_dead(module, context).status());
+  COLLET_TRY(drop_parameters(module, context).status());
+  return true;
 }
 
 }  // namespace collet::hlo
