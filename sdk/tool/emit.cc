@@ -2,6 +2,7 @@
 #include "sdk/tool/emit.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "hlo/base/diagnostics.h"
 #include "hlo/formats/formats.h"
@@ -60,6 +61,16 @@ constexpr Form kForms[] = {
     {"dot", emit_dot}, {"svg", emit_svg},
 };
 
+std::pair<std::string_view, std::string_view> split_form(std::string_view form) {
+  const size_t equal = form.find('=');
+  return {form.substr(0, equal), equal == std::string_view::npos ? std::string_view() : form.substr(equal + 1)};
+}
+
+const Form* find_form(std::string_view name) {
+  const auto it = std::find_if(std::begin(kForms), std::end(kForms), [&](const Form& f) { return f.name == name; });
+  return it == std::end(kForms) ? nullptr : it;
+}
+
 }  // namespace
 
 std::vector<std::string_view> emit_forms() {
@@ -68,20 +79,23 @@ std::vector<std::string_view> emit_forms() {
   return out;
 }
 
-Expected<std::string> emit_module(hlo::Module& module, std::string_view form) {
-  const size_t equal = form.find('=');
-  const std::string_view name = form.substr(0, equal);
-  const std::string_view parameter = equal == std::string_view::npos ? std::string_view() : form.substr(equal + 1);
-  const auto it = std::find_if(std::begin(kForms), std::end(kForms), [&](const Form& f) { return f.name == name; });
-  if (it == std::end(kForms)) {
-    const std::vector<std::string_view> names = emit_forms();
-    const std::string_view near = nearest_spelling(name, names);
+Status check_form(std::string_view form) {
+  const auto [name, parameter] = split_form(form);
+  const Form* found = find_form(name);
+  if (!found) {
+    const std::string_view near = nearest_spelling(name, emit_forms());
     return invalid_argument("there is no form '" + std::string(name) + "'" +
                             (near.empty() ? "" : "; did you mean " + std::string(near) + "?"));
   }
-  if (!parameter.empty() && !it->has_parameter)
+  if (!parameter.empty() && !found->has_parameter)
     return invalid_argument("the form " + std::string(name) + " takes no parameter");
-  return it->emit(module, parameter);
+  return ok_status();
+}
+
+Expected<std::string> emit_module(hlo::Module& module, std::string_view form) {
+  COLLET_TRY(check_form(form));
+  const auto [name, parameter] = split_form(form);
+  return find_form(name)->emit(module, parameter);
 }
 
 }  // namespace collet::tool

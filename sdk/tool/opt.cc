@@ -134,6 +134,7 @@ Action add_opt(CLI::App& verb) {
       ->allow_extra_args(false)
       ->type_name("PASS");
   verb.add_option("--emit", options->emit, fmt::format("Form of the output: {}", fmt::join(emit_forms(), ", ")))
+      ->check(CLI::Validator([](const std::string& form) { return check_form(form).message(); }, ""))
       ->type_name("FORM");
   add_elided_option(verb, options->elided);
   verb.add_option("-o,--output", options->output, "Where to write it; - is stdout")->type_name("FILE");
