@@ -8,7 +8,6 @@ namespace {
 
 constexpr int64_t kDepthBlock = 384;
 constexpr int64_t kChunkBytes = int64_t{384} << 10;  ///< of a: stays in the second cache
-constexpr uint32_t kMostBuffers = 64;
 
 int64_t divide_up(int64_t x, int64_t y) {
   return (x + y - 1) / y;
@@ -94,7 +93,7 @@ uint64_t ProductCall::scratch_bytes() const {
 
 const char* ProductCall::packed_rows(char* const* buffers, int64_t matrix, int64_t first, int64_t rows,
                                      char* scratch) const {
-  char* places[kMostBuffers];
+  char* places[codegen::kMostPackBuffers];
   const int64_t units = divide_up(rows_, a_pack_rows_);
   const int64_t begin = matrix * units + first / a_pack_rows_;
   for (uint32_t i = 0; i < a_buffers_; ++i) places[i] = buffers[i];
@@ -105,7 +104,7 @@ const char* ProductCall::packed_rows(char* const* buffers, int64_t matrix, int64
 
 const char* ProductCall::packed_panels(char* const* buffers, int64_t matrix, int64_t first, int64_t last,
                                        char* scratch) const {
-  char* places[kMostBuffers];
+  char* places[codegen::kMostPackBuffers];
   for (uint32_t i = 0; i < b_buffers_; ++i) places[i] = buffers[a_buffers_ + i];
   places[b_buffers_] = scratch - matrix * b_matrix_ * bytes_;
   if (b_in_panels_) {

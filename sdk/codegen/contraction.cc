@@ -435,7 +435,8 @@ MicroKernel Product::micro(int64_t tile, int64_t tile_columns) const {
 }
 
 bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out) {
-  return Finder(plan, graph, target, out).run();
+  const auto fits = [](const ProductOperand& o) { return !o.packed || o.pack.buffers.size() <= kMostPackBuffers; };
+  return Finder(plan, graph, target, out).run() && fits(out.a) && fits(out.b);
 }
 
 }  // namespace collet::codegen

@@ -32,10 +32,14 @@ struct MicroKernel {
 using MicroFunction = void (*)(const char* a, const char* b, char* c, int64_t depth, int64_t a_step, int64_t b_step,
                                int64_t c_step, int64_t tail, int64_t accumulate);
 
+/// Buffers that the packing of an operand may touch, the packed memory among them.
+constexpr uint32_t kMostPackBuffers = 64;
+
 /// An operand of a product: where it is read from.
 struct ProductOperand {
   bool packed = false;
-  KernelPlan pack;           ///< writes row (or panel) after row; loop 0 is the row or panel over all batches
+  KernelPlan pack;  ///< writes row (or panel) after row; loop 0 is the row or panel over all batches. It has at most
+                    ///< kMostPackBuffers buffers
   uint32_t pack_output = 0;  ///< its buffer that is the packed memory
   ValueId value = kNone;     ///< read directly: the value, and where its first element is
   int64_t offset = 0;

@@ -220,6 +220,36 @@ TEST_P(ProductTest, WhatFollowsElementByElementRunsWithTheProduct) {
   }
 }
 
+/// (x0 + x1 + ...) y written with broadcasts: the sum is taken while the operand is packed, however many terms it has.
+TEST_P(ProductTest, AnOperandOfManyTerms) {
+  constexpr int64_t m = 64, n = 32, k = 64;
+  for (int terms : {3, 60, 63, 64, 90}) {
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    Handle sum = e.argument(COLLET_TYPE_F32, {m, k});
+    for (int i = 1; i < terms; ++i) sum = e.binary(COLLET_OP_ADD, sum, e.argument(COLLET_TYPE_F32, {m, k}));
+    Handle y = e.argument(COLLET_TYPE_F32, {n, k});
+    Handle products =
+        e.binary(COLLET_OP_MULTIPLY, e.broadcast(sum, {m, n, k}, {0, 2}), e.broadcast(y, {m, n, k}, {1, 2}));
+    e.results({e.reduce(COLLET_OP_ADD, COLLET_COMBINE_ADD, products, e.scalar(COLLET_TYPE_F32, 0.0f), {2})});
+    Compiled c(plugin_, b.finish());
+    ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+    const auto p = integers<float>(static_cast<size_t>(m * k), 1);
+    const auto q = integers<float>(static_cast<size_t>(n * k), 2);
+    std::vector<Bytes> arguments(static_cast<size_t>(terms), bytes_of(p));
+    arguments.push_back(bytes_of(q));
+    const auto got = elements_of<float>(c.run(arguments)[0]);
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        float want = 0;
+        for (int64_t d = 0; d < k; ++d)
+          want += static_cast<float>(terms) * p[static_cast<size_t>(i * k + d)] * q[static_cast<size_t>(j * k + d)];
+        ASSERT_EQ(got[static_cast<size_t>(i * n + j)], want) << terms << " terms, at " << i << ", " << j;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, ProductTest, ::testing::Values("", "-avx512f", "-sse3"));
 
 }  // namespace
