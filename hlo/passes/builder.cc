@@ -166,7 +166,7 @@ InstrId Builder::slice(InstrId x, std::span<const int64_t> start, std::span<cons
   if (!stride.empty()) steps = to_vector(stride);
   bool whole = true;
   for (size_t i = 0; i < start.size(); ++i) {
-    out.push_back(limit[i] > start[i] ? (limit[i] - start[i] + steps[i] - 1) / steps[i] : 0);
+    out.push_back(limit[i] > start[i] ? (limit[i] - start[i] - 1) / steps[i] + 1 : 0);
     whole &= start[i] == 0 && steps[i] == 1 && limit[i] == shape(x).dim(static_cast<int>(i));
   }
   if (whole) return x;

@@ -72,6 +72,7 @@ InstrId divide_by_power_of_two(const RuleInput& r) {
   int exponent = 0;
   if (std::abs(std::frexp(d->as_double(0), &exponent)) != 0.5) return kNo;
   const double inverse = 1 / d->as_double(0);
+  if (!std::isfinite(inverse)) return kNo;
   // Both round the same real number; the reciprocal must be exact and, for devices that flush, normal.
   const FloatFormat format = float_format(static_cast<uint32_t>(type_of(r)));
   if (Literal::scalar(type_of(r), inverse).as_double(0) != inverse || -exponent + 1 < 2 - format.bias) return kNo;
@@ -228,9 +229,12 @@ InstrId complex_of_parts(const RuleInput& r) {
 
 // Every value of `from` is a value of `to`, and converting it keeps it.
 bool holds_all(Type to, Type from) {
-  if (from == to || from == Type::PRED) return to != Type::PRED || from == to;
+  if (from == to) return true;
   const TypeInfo &f = type_info(from), &t = type_info(to);
   const auto format = [](Type type) { return float_format(static_cast<uint32_t>(type)); };
+  // It has neither zero nor sign.
+  if (t.kind == Kind::Float && format(to).specials == FloatSpecials::E8M0) return false;
+  if (from == Type::PRED) return to != Type::S1;
   if (t.kind == Kind::Float) {
     const FloatFormat wide = format(to);
     if (is_integer(from))

@@ -147,8 +147,9 @@ InstrId slice_twice(const RuleInput& r) {
     const int64_t a = in.stride.empty() ? 1 : in.stride[i], b = out.stride.empty() ? 1 : out.stride[i];
     const int64_t n = r.instr.shape.dim(static_cast<int>(i));
     start.push_back(in.start[i] + out.start[i] * a);
-    stride.push_back(a * b);
-    limit.push_back(n == 0 ? start.back() : start.back() + (n - 1) * a * b + 1);
+    // The stride of a single element may be any number, too large for the product.
+    stride.push_back(n <= 1 ? 1 : a * b);
+    limit.push_back(n == 0 ? start.back() : start.back() + (n - 1) * stride.back() + 1);
   }
   return r.b.slice(x.operand(0), start, limit, stride);
 }

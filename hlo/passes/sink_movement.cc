@@ -97,7 +97,9 @@ class Sinker {
         continue;
       }
       const InstrId scalar = module_[o].op == Op::BROADCAST ? module_[o].operand(0) : o;
-      operands.push_back(module_[o].shape.rank() == 0 ? o : b.broadcast(scalar, small.dims(), {}));
+      // The limits of clamp and the predicate of select may be scalars beside arrays.
+      const bool aside = module_[o].shape.rank() == 0 && instr.shape.rank() > 0;
+      operands.push_back(aside ? o : b.broadcast(scalar, small.dims(), {}));
     }
     const InstrId inner =
         b.op(instr.op, Shape::array(instr.shape.type(), small.dims()), operands, instr.attrs, instr.called);

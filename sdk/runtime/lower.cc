@@ -335,24 +335,41 @@ class Lowerer {
 
 // Aliases of the module that a launch can honour: the result is made by a launch that reads the argument, and nothing
 // reads the argument later.
+bool hands_through(const Step& step) {
+  return step.kind == Step::Kind::While || step.kind == Step::Kind::Conditional || step.kind == Step::Kind::Call;
+}
+
+/// The step that makes `result`, if it may write it over `argument`: nothing else then reads that memory, be it through
+/// what a loop, branch or call gave back as it got it. Null otherwise.
+const Step* overwriter(const Sequence& entry, uint32_t result, uint32_t argument) {
+  std::vector<bool> shares(entry.slots.size());
+  shares[argument] = true;
+  const auto is_shared = [&](uint32_t slot) { return shares[slot]; };
+  const Step *maker = nullptr, *last_reader = nullptr;
+  for (const Step& s : entry.steps) {
+    if (std::find(s.out.begin(), s.out.end(), result) != s.out.end()) maker = &s;
+    if (std::none_of(s.in.begin(), s.in.end(), is_shared)) continue;
+    last_reader = &s;
+    if (!hands_through(s)) continue;
+    for (const uint32_t slot : s.out) shares[slot] = true;
+  }
+  if (!maker || maker != last_reader || maker->kind != Step::Kind::Launch) return nullptr;
+  if (std::any_of(entry.results.begin(), entry.results.end(), is_shared)) return nullptr;
+  const auto others = [&](uint32_t slot) { return shares[slot] && slot != argument; };
+  return std::any_of(maker->in.begin(), maker->in.end(), others) ? nullptr : maker;
+}
+
 void find_donations(const Module& module, Lowered& lowered) {
   Plan& plan = lowered.plan;
   const Sequence& entry = plan.sequences[0];
   for (const hlo::ProgramAlias& alias : hlo::entry_aliases(module)) {
     const uint32_t result = entry.results[alias.result], argument = entry.arguments[alias.argument];
-    size_t maker = entry.steps.size(), last_reader = entry.steps.size();
-    for (size_t i = 0; i < entry.steps.size(); ++i) {
-      const Step& s = entry.steps[i];
-      if (std::find(s.out.begin(), s.out.end(), result) != s.out.end()) maker = i;
-      if (std::find(s.in.begin(), s.in.end(), argument) != s.in.end()) last_reader = i;
-    }
-    if (maker == entry.steps.size() || maker != last_reader) continue;
-    const Step& step = entry.steps[maker];
-    if (step.kind != Step::Kind::Launch || entry.slots[result].bytes != entry.slots[argument].bytes) continue;
+    const Step* step = overwriter(entry, result, argument);
+    if (!step || entry.slots[result].bytes != entry.slots[argument].bytes) continue;
     const auto index = [](const std::vector<uint32_t>& slots, uint32_t slot) {
       return static_cast<uint32_t>(std::find(slots.begin(), slots.end(), slot) - slots.begin());
     };
-    plan.units[step.unit].aliases.push_back({index(step.out, result), index(step.in, argument), alias.must});
+    plan.units[step->unit].aliases.push_back({index(step->out, result), index(step->in, argument), alias.must});
     plan.donations.push_back({alias.result, alias.argument, alias.must});
   }
 }

@@ -9,6 +9,7 @@
 namespace collet::testing {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -81,6 +82,66 @@ TEST_F(Run, KeepsDonatedArgumentsIfAsked) {
     not_that_one.non_donatable_count = 1;
     ASSERT_EQ(run(e.get(), in, not_that_one).size(), 1u) << failure.message;
     EXPECT_THAT(download<float>(in[0]), ElementsAre(1, 2, 3, 4));
+  }
+}
+
+// Without trips the loop gives `a` back, the very memory: result 0 must not be written over what `s` reads later.
+constexpr char kPassedOn[] = R"(HloModule passed_on, input_output_alias={ {0}: (0, {}, may-alias) }
+cond {
+  p = (s32[], s32[], f32[4,4]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] get-tuple-element(p), index=1
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+body {
+  p = (s32[], s32[], f32[4,4]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] get-tuple-element(p), index=1
+  x = f32[4,4] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  y = f32[4,4] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (s32[], s32[], f32[4,4]) tuple(j, n, y)
+}
+ENTRY e {
+  a = f32[4,4] parameter(0)
+  n = s32[] parameter(1)
+  z = s32[] constant(0)
+  t = (s32[], s32[], f32[4,4]) tuple(z, n, a)
+  w = (s32[], s32[], f32[4,4]) while(t), condition=cond, body=body
+  wx = f32[4,4] get-tuple-element(w), index=2
+  wi = s32[] get-tuple-element(w), index=0
+  f = f32[] convert(wi)
+  b = f32[4,4] broadcast(f), dimensions={}
+  o = f32[] constant(1)
+  ob = f32[4,4] broadcast(o), dimensions={}
+  ab = f32[4,4] add(a, b)
+  r = f32[4,4] add(ab, ob)
+  t2 = (s32[], s32[], f32[4,4]) tuple(z, n, r)
+  w2 = (s32[], s32[], f32[4,4]) while(t2), condition=cond, body=body
+  w2x = f32[4,4] get-tuple-element(w2), index=2
+  s = f32[4,4] multiply(wx, w2x)
+  ROOT root = (f32[4,4], f32[4,4]) tuple(r, s)
+})";
+
+TEST_F(Run, WhatALoopHandsThroughIsNotOverwritten) {
+  for (const char* backend : {"interpreter", "narrow"}) {
+    SCOPED_TRACE(backend);
+    const bool narrow = std::string_view(backend) == "narrow";
+    const ClientPtr client = narrow ? open(test_backend(backend), "interpreter") : open(backend);
+    const ExecutablePtr e = compile(client.get(), kPassedOn);
+    ASSERT_TRUE(e) << failure.message;
+    for (const uint32_t keep : {1u, 0u}) {
+      std::vector<BufferPtr> in;
+      in.push_back(upload<float>(client.get(), COLLET_TYPE_F32, {4, 4}, std::vector<float>(16, 3)));
+      in.push_back(upload<int32_t>(client.get(), COLLET_TYPE_S32, {}, {0}));
+      collet_execute_options options{};
+      options.keep_donated = keep;
+      const auto out = run(e.get(), in, options);
+      ASSERT_EQ(out.size(), 2u) << failure.message;
+      EXPECT_THAT(download<float>(out[0]), Each(4));
+      EXPECT_THAT(download<float>(out[1]), Each(12));
+    }
   }
 }
 
