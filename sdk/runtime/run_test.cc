@@ -88,40 +88,40 @@ TEST_F(Run, KeepsDonatedArgumentsIfAsked) {
 // Without trips the loop gives `a` back, the very memory: result 0 must not be written over what `s` reads later.
 constexpr char kPassedOn[] = R"(HloModule passed_on, input_output_alias={ {0}: (0, {}, may-alias) }
 cond {
-  p = (s32[], s32[], f32[4,4]) parameter(0)
+  p = (s32[], s32[], f32[512,512]) parameter(0)
   i = s32[] get-tuple-element(p), index=0
   n = s32[] get-tuple-element(p), index=1
   ROOT c = pred[] compare(i, n), direction=LT
 }
 body {
-  p = (s32[], s32[], f32[4,4]) parameter(0)
+  p = (s32[], s32[], f32[512,512]) parameter(0)
   i = s32[] get-tuple-element(p), index=0
   n = s32[] get-tuple-element(p), index=1
-  x = f32[4,4] get-tuple-element(p), index=2
+  x = f32[512,512] get-tuple-element(p), index=2
   one = s32[] constant(1)
   j = s32[] add(i, one)
-  y = f32[4,4] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT t = (s32[], s32[], f32[4,4]) tuple(j, n, y)
+  y = f32[512,512] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (s32[], s32[], f32[512,512]) tuple(j, n, y)
 }
 ENTRY e {
-  a = f32[4,4] parameter(0)
+  a = f32[512,512] parameter(0)
   n = s32[] parameter(1)
   z = s32[] constant(0)
-  t = (s32[], s32[], f32[4,4]) tuple(z, n, a)
-  w = (s32[], s32[], f32[4,4]) while(t), condition=cond, body=body
-  wx = f32[4,4] get-tuple-element(w), index=2
+  t = (s32[], s32[], f32[512,512]) tuple(z, n, a)
+  w = (s32[], s32[], f32[512,512]) while(t), condition=cond, body=body
+  wx = f32[512,512] get-tuple-element(w), index=2
   wi = s32[] get-tuple-element(w), index=0
   f = f32[] convert(wi)
-  b = f32[4,4] broadcast(f), dimensions={}
+  b = f32[512,512] broadcast(f), dimensions={}
   o = f32[] constant(1)
-  ob = f32[4,4] broadcast(o), dimensions={}
-  ab = f32[4,4] add(a, b)
-  r = f32[4,4] add(ab, ob)
-  t2 = (s32[], s32[], f32[4,4]) tuple(z, n, r)
-  w2 = (s32[], s32[], f32[4,4]) while(t2), condition=cond, body=body
-  w2x = f32[4,4] get-tuple-element(w2), index=2
-  s = f32[4,4] multiply(wx, w2x)
-  ROOT root = (f32[4,4], f32[4,4]) tuple(r, s)
+  ob = f32[512,512] broadcast(o), dimensions={}
+  ab = f32[512,512] add(a, b)
+  r = f32[512,512] add(ab, ob)
+  t2 = (s32[], s32[], f32[512,512]) tuple(z, n, r)
+  w2 = (s32[], s32[], f32[512,512]) while(t2), condition=cond, body=body
+  w2x = f32[512,512] get-tuple-element(w2), index=2
+  s = f32[512,512] multiply(wx, w2x)
+  ROOT root = (f32[512,512], f32[512,512]) tuple(r, s)
 })";
 
 TEST_F(Run, WhatALoopHandsThroughIsNotOverwritten) {
@@ -133,7 +133,7 @@ TEST_F(Run, WhatALoopHandsThroughIsNotOverwritten) {
     ASSERT_TRUE(e) << failure.message;
     for (const uint32_t keep : {1u, 0u}) {
       std::vector<BufferPtr> in;
-      in.push_back(upload<float>(client.get(), COLLET_TYPE_F32, {4, 4}, std::vector<float>(16, 3)));
+      in.push_back(upload<float>(client.get(), COLLET_TYPE_F32, {512, 512}, std::vector<float>(512 * 512, 3)));
       in.push_back(upload<int32_t>(client.get(), COLLET_TYPE_S32, {}, {0}));
       collet_execute_options options{};
       options.keep_donated = keep;
