@@ -88,7 +88,6 @@ class Executable {
 struct RunMemory {
   std::span<MemoryRef> arguments;  ///< taken out by the run as it goes
   std::span<const MemoryRef> results;
-  std::span<const uint8_t> donated;  ///< per argument: it may be overwritten
 };
 /// Runs a plan to its end, on this thread.
 Status run_plan(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory);

@@ -37,7 +37,6 @@ struct Queued {
   std::shared_ptr<ExecutableCore> core;
   uint64_t run_id;
   std::vector<MemoryRef> arguments, results;
-  std::vector<uint8_t> donated;
   std::vector<Event*> before;
   Event* done;
 
@@ -48,7 +47,7 @@ struct Queued {
       if (outcome.ok()) outcome = std::move(one);
       event->release();
     }
-    if (outcome.ok()) outcome = run_timed(*client, *core, run_id, {arguments, results, donated});
+    if (outcome.ok()) outcome = run_timed(*client, *core, run_id, {arguments, results});
     return outcome;
   }
 };
@@ -84,9 +83,7 @@ class Call {
     started_ = true;
     if (before_.empty() && (options_.synchronous || is_short()) && worker.idle()) {
       COLLET_TRY(run_timed(client_, core_, run_id,
-                           {{arguments_.data(), arguments_.size()},
-                            {results_.data(), results_.size()},
-                            {donated_.data(), donated_.size()}}));
+                           {{arguments_.data(), arguments_.size()}, {results_.data(), results_.size()}}));
     } else {
       done = enqueue(worker, run_id);
       if (options_.synchronous) {
@@ -181,7 +178,6 @@ class Call {
     queued->run_id = run_id;
     queued->arguments.assign(std::make_move_iterator(arguments_.begin()), std::make_move_iterator(arguments_.end()));
     queued->results.assign(results_.begin(), results_.end());
-    queued->donated.assign(donated_.begin(), donated_.end());
     queued->before.assign(before_.begin(), before_.end());
     before_.clear();
     const std::vector<Event*> before = queued->before;

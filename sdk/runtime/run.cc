@@ -40,7 +40,6 @@ class Runner {
     const Sequence& entry = plan_.sequences[0];
     const size_t arguments = core_.arguments.size(), results = core_.results.size();
     Frame frame(entry, count_);
-    donated_ = memory.donated;
     Small<uint32_t, 16> all(count_);
     for (uint32_t p = 0; p < count_; ++p) {
       all[p] = p;
@@ -48,7 +47,7 @@ class Runner {
         frame.at(p, entry.arguments[i]) = std::move(memory.arguments[p * arguments + i]);
       for (size_t i = 0; i < results; ++i) frame.at(p, entry.results[i]) = memory.results[p * results + i];
     }
-    return steps(entry, frame, {all.data(), all.size()}, true);
+    return steps(entry, frame, {all.data(), all.size()});
   }
 
  private:
@@ -56,19 +55,19 @@ class Runner {
     return side == Side::Fallback ? client_.fallback_device() : client_.device(core_.devices[p]);
   }
 
-  Status steps(const Sequence& sequence, Frame& frame, Who who, bool entry) {
+  Status steps(const Sequence& sequence, Frame& frame, Who who) {
     for (const Step& step : sequence.steps) {
-      COLLET_TRY(one(sequence, step, frame, who, entry));
+      COLLET_TRY(one(sequence, step, frame, who));
       for (uint32_t slot : step.dead)
         for (uint32_t p : who) frame.at(p, slot) = {};
     }
     return ok_status();
   }
 
-  Status one(const Sequence& sequence, const Step& step, Frame& frame, Who who, bool entry) {
+  Status one(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
     switch (step.kind) {
       case Step::Kind::Launch:
-        return launch(sequence, step, frame, who, entry);
+        return launch(sequence, step, frame, who);
       case Step::Kind::Copy:
         return copy(sequence, step, frame, who);
       case Step::Kind::While:
@@ -106,7 +105,7 @@ class Runner {
     return status.with_prefix("participant " + std::to_string(p) + ": ");
   }
 
-  Status launch(const Sequence& sequence, const Step& step, Frame& frame, Who who, bool entry) {
+  Status launch(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
     const Unit& unit = plan_.units[step.unit];
     const size_t arguments = unit.argument_bytes.size(), results = unit.result_bytes.size();
     Small<collet_argument, 24> all(who.size() * (arguments + results));
@@ -123,9 +122,6 @@ class Runner {
       }
       for (size_t i = 0; i < step.in.size(); ++i) {
         fill(a[i], frame.at(p, step.in[i]), unit.argument_bytes[i]);
-        // Donated by the caller, and nobody else's: slots of the entry's arguments come first.
-        if (entry && step.in[i] < donated_.size() / count_ && donated_[p * core_.arguments.size() + step.in[i]])
-          a[i].flags |= COLLET_ARG_DONATED;
       }
       for (size_t i = 0; i < local.constants.size(); ++i) {
         collet_argument& c = a[step.in.size() + i];
@@ -161,17 +157,21 @@ class Runner {
     a.bytes = bytes;
   }
 
-  // A must-alias whose argument was not given away: the result's memory gets a copy of it, and serves as both.
+  // Overwritten is only what the plan found that nobody reads later: the argument of an alias, where it was given away.
+  // Of a must-alias whose argument was not, the result's memory gets a copy, and serves as both.
   Status honour_aliases(const Unit& unit, Frame& frame, uint32_t p, const Step& step, collet_argument* arguments,
                         const collet_argument* results) {
     for (const hlo::ProgramAlias& alias : unit.aliases) {
       collet_argument& a = arguments[alias.argument];
       const collet_argument& r = results[alias.result];
-      if (!alias.must || a.buffer == r.buffer || a.bytes == 0) continue;
-      Backend& backend = device(p, unit.side).backend();
-      COLLET_TRY(copy_memory(backend, frame.at(p, step.in[alias.argument]).get(), backend,
-                             frame.at(p, step.out[alias.result]).get(), a.bytes));
-      a.buffer = r.buffer;
+      if (a.bytes == 0) continue;
+      if (a.buffer != r.buffer) {
+        if (!alias.must) continue;
+        Backend& backend = device(p, unit.side).backend();
+        COLLET_TRY(copy_memory(backend, frame.at(p, step.in[alias.argument]).get(), backend,
+                               frame.at(p, step.out[alias.result]).get(), a.bytes));
+        a.buffer = r.buffer;
+      }
       a.flags |= COLLET_ARG_DONATED;
     }
     return ok_status();
@@ -204,7 +204,7 @@ class Runner {
     for (uint32_t p : who)
       for (size_t i = 0; i < sequence.arguments.size(); ++i)
         inner.at(p, sequence.arguments[i]) = frame.at(p, in[at + i]);
-    COLLET_TRY(steps(sequence, inner, who, false));
+    COLLET_TRY(steps(sequence, inner, who));
     for (uint32_t p : who)
       for (size_t i = 0; i < out.size(); ++i) frame.at(p, out[i]) = inner.at(p, sequence.results[i]);
     return ok_status();
@@ -250,7 +250,7 @@ class Runner {
         Frame inner(condition, count_);
         for (uint32_t p : now)
           for (size_t i = 0; i < n; ++i) inner.at(p, condition.arguments[i]) = state[p * n + i];
-        COLLET_TRY(steps(condition, inner, now, false));
+        COLLET_TRY(steps(condition, inner, now));
         COLLET_TRY(decide(inner, condition.results[0], 1, now, again));
       }
       size_t kept = 0;
@@ -262,7 +262,7 @@ class Runner {
       Frame inner(body, count_);
       for (uint32_t p : going)
         for (size_t i = 0; i < n; ++i) inner.at(p, body.arguments[i]) = std::move(state[p * n + i]);
-      COLLET_TRY(steps(body, inner, going, false));
+      COLLET_TRY(steps(body, inner, going));
       for (uint32_t p : going)
         for (size_t i = 0; i < n; ++i) state[p * n + i] = inner.at(p, body.results[i]);
     }
@@ -364,7 +364,6 @@ class Runner {
   const Plan& plan_;
   uint64_t run_id_;
   uint32_t count_;
-  std::span<const uint8_t> donated_;
 };
 
 }  // namespace
