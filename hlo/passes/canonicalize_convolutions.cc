@@ -132,28 +132,7 @@ bool wanted(const Module& module, PassContext& context, InstrId id) {
 }  // namespace
 
 Expected<bool> canonicalize_convolutions(Module& module, PassContext& context) {
-  bool changed = false;
-  for (CompId c : flow_computations(module)) {
-    std::vector<bool> chosen;
-    bool any = false;
-    for (InstrId id : module[c].order) {
-      chosen.push_back(wanted(module, context, id));
-      any |= chosen.back();
-    }
-    if (!any) continue;
-    Rewriter rewriter(module, c);
-    for (size_t i = 0; i < chosen.size(); ++i) {
-      const InstrId id = rewriter.instructions()[i];
-      const Instruction& instr = rewriter.enter(id);
-      if (chosen[i])
-        rewriter.replace(id, canonical(rewriter.builder(), instr));
-      else
-        rewriter.keep(id);
-    }
-    changed |= rewriter.finish();
-    COLLET_TRY(rewriter.builder().status());
-  }
-  return changed;
+  return rewrite_wanted(module, [&](InstrId id) { return wanted(module, context, id); }, canonical);
 }
 
 }  // namespace collet::hlo

@@ -46,6 +46,32 @@ bool Rewriter::finish() {
   return !replaced_.empty();
 }
 
+Expected<bool> rewrite_wanted(Module& module, const std::function<bool(InstrId)>& wanted,
+                              const std::function<InstrId(Builder&, const Instruction&)>& make) {
+  bool changed = false;
+  for (CompId c : flow_computations(module)) {
+    std::vector<bool> chosen;
+    for (InstrId id : module[c].order) chosen.push_back(wanted(id));
+    if (std::find(chosen.begin(), chosen.end(), true) == chosen.end()) continue;
+    Rewriter rewriter(module, c);
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      const InstrId id = rewriter.instructions()[i];
+      const Instruction& instr = rewriter.enter(id);
+      const InstrId with = chosen[i] ? make(rewriter.builder(), instr) : InstrId::None;
+      if (!rewriter.builder().status().ok()) {
+        rewriter.finish();
+        return rewriter.builder().status().with_prefix(std::string(instr.name) + ": ");
+      }
+      if (with == InstrId::None)
+        rewriter.keep(id);
+      else
+        rewriter.replace(id, with);
+    }
+    changed |= rewriter.finish();
+  }
+  return changed;
+}
+
 namespace {
 
 void visit(const Module& module, CompId root, bool flow_only, std::vector<CompId>& out) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -50,6 +51,12 @@ class Rewriter {
   std::unordered_map<uint32_t, InstrId> replaced_;
   Builder builder_;
 };
+
+/// Puts what `make` builds in the place of the instructions of flow_computations() that `wanted` names; `wanted` is asked
+/// about a whole computation before anything in it moves. InstrId::None from `make` leaves the instruction. True if
+/// anything was replaced; an error of the builder begins with the instruction's name.
+Expected<bool> rewrite_wanted(Module& module, const std::function<bool(InstrId)>& wanted,
+                              const std::function<InstrId(Builder&, const Instruction&)>& make);
 
 /// All computations that the entry reaches, callees before callers.
 std::vector<CompId> post_order(const Module& module);

@@ -13,37 +13,17 @@ constexpr int kMostRounds = 16;
 Expected<bool> expand_once(Module& module, PassContext& context, std::span<const Expansion> table) {
   std::array<Expander, kLastOp + 1> by_op{};
   for (const Expansion& row : table) by_op[static_cast<size_t>(row.op)] = row.expand;
-  bool changed = false;
-  for (CompId computation : flow_computations(module)) {
-    // Asked before anything moves: the claim may look at the computation.
-    std::vector<bool> wanted;
-    bool any = false;
-    for (InstrId id : module[computation].order) {
-      const bool want = by_op[static_cast<size_t>(module[id].op)] && index_of(id) < context.claims_end &&
-                        context.claim(module, id) == Claim::Expand;
-      wanted.push_back(want);
-      any |= want;
-    }
-    if (!any) continue;
-    Rewriter rewriter(module, computation);
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      const InstrId id = rewriter.instructions()[i];
-      const Instruction& instr = rewriter.enter(id);
-      InstrId with = InstrId::None;
-      if (wanted[i]) with = by_op[static_cast<size_t>(instr.op)]({module, rewriter.builder(), instr});
-      if (!rewriter.builder().status().ok()) {
-        rewriter.finish();
-        return rewriter.builder().status().with_prefix("expanding " + std::string(instr.name) + ": ");
-      }
-      if (with == InstrId::None)
-        rewriter.keep(id);
-      else
-        rewriter.replace(id, with);
-    }
-    changed |= rewriter.finish();
-  }
-  if (changed) order_computations(module);
-  return changed;
+  const auto wanted = [&](InstrId id) {
+    return by_op[static_cast<size_t>(module[id].op)] && index_of(id) < context.claims_end &&
+           context.claim(module, id) == Claim::Expand;
+  };
+  const auto expanded = [&](Builder& b, const Instruction& instr) {
+    return by_op[static_cast<size_t>(instr.op)]({module, b, instr});
+  };
+  Expected<bool> changed = rewrite_wanted(module, wanted, expanded);
+  if (!changed.ok()) return changed.status().with_prefix("expanding ");
+  if (*changed) order_computations(module);
+  return *changed;
 }
 
 }  // namespace
