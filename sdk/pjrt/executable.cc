@@ -117,17 +117,33 @@ PJRT_Error* call(PJRT_Executable_OutputDimensions_Args& args) {
   return nullptr;
 }
 
+// Clients take HLO back only as HloModuleProtoWithConfig, whose config has at least the layout of the entry, which the
+// module has as its host_program_shape.
+std::string with_config(std::string_view module) {
+  std::string config, out;
+  WireReader reader(module);
+  while (reader.next())
+    if (reader.field() == 4) put_bytes(config, 1, reader.bytes());
+  put_bytes(out, 1, module);
+  put_bytes(out, 2, config);
+  return out;
+}
+
 PJRT_Error* call(PJRT_Executable_OptimizedProgram_Args& args) {
   const Compiled& c = *args.executable->program;
   if (!args.program) return invalid_argument("no program to fill");
   PJRT_Program& out = *args.program;
-  out.format = c.format.c_str();
-  out.format_size = c.format.size();
+  const bool bare = c.format == "hlo";
+  const std::string_view format = bare ? "hlo_with_config" : std::string_view(c.format);
+  const std::string wrapped = bare ? with_config(c.code) : std::string();
+  const std::string_view code = bare ? std::string_view(wrapped) : std::string_view(c.code);
+  out.format = format.data();
+  out.format_size = format.size();
   if (out.code) {
-    if (out.code_size < c.code.size()) return invalid_argument("no room for the program");
-    std::memcpy(out.code, c.code.data(), c.code.size());
+    if (out.code_size < code.size()) return invalid_argument("no room for the program");
+    std::memcpy(out.code, code.data(), code.size());
   }
-  out.code_size = c.code.size();
+  out.code_size = code.size();
   return nullptr;
 }
 
