@@ -71,11 +71,18 @@ class Compiler {
   WebId copy(WebId from, ValueId to, Drafts& drafts);
   WebId copy_webs(WebId from, WebId to, uint64_t bytes, Drafts& drafts);
 
+  /// Who reads each value of a block, and which unit holds each node.
+  struct Readers {
+    std::map<ValueId, std::vector<codegen::NodeId>> users;
+    std::map<codegen::NodeId, size_t> unit_of;
+  };
   /// The unit that alone reads what unit `at`, a product, writes, element by element, and could run with it; the number
   /// of units where there is none.
-  size_t epilogue_of(const Block& block, const std::vector<Unit>& units, size_t at, KernelPlan& kernel) const;
-  /// The only unit that reads `v`, itself or through what is inlined in it; the number of units where there is none.
-  size_t only_reader(const Block& block, const std::vector<Unit>& units, codegen::ValueId v) const;
+  size_t epilogue_of(const Block& block, const std::vector<Unit>& units, const Readers& readers, size_t at,
+                     KernelPlan& kernel) const;
+  Readers readers_in(const Block& block, const std::vector<Unit>& units) const;
+  /// The only unit that reads `v`, itself or through what is inlined in it; SIZE_MAX where there is none.
+  size_t only_reader(const Block& block, const Readers& readers, codegen::ValueId v) const;
 
   // Kernels and products of matrices.
   void add_kernel(KernelPlan& k, Drafts& drafts);
@@ -110,7 +117,7 @@ class Compiler {
   Status compile_functions();
   static uint32_t count_places(const Drafts& drafts);
   void resolve(Drafts& drafts, Sequence& out);
-  void store_constants();
+  Status store_constants();
 
   const collet_program* program_;
   codegen::Jit& jit_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference_backends/cpu/library.h"
 
+#include <cstdint>
 #include <string_view>
 
 #include "sdk/codegen/kernels.h"
@@ -30,16 +31,24 @@ bool is_topk_call(const Graph& graph, const Node& node) {
   return fits && (from.element == COLLET_TYPE_F32 || from.element == COLLET_TYPE_BF16);
 }
 
+/// Orders of rows are kept as s32.
+bool short_rows(const Graph& graph, const Node& node, int64_t dim) {
+  const codegen::Dims& dims = graph.type(node.operands[0]).dims;
+  return dims.empty() || dims[static_cast<size_t>(dim)] <= INT32_MAX;
+}
+
 }  // namespace
 
 bool has_library_call(const Graph& graph, const Node& node) {
   switch (node.opcode) {
     case COLLET_OP_SORT:
-      return is_scalar_block(graph, graph.blocks[node.blocks[0]]);
+      return is_scalar_block(graph, graph.blocks[node.blocks[0]]) &&
+             short_rows(graph, node, codegen::attributes<collet_sort_attrs>(graph, node).dimension);
     case COLLET_OP_TOPK: {
       const uint32_t type = graph.type(node.operands[0]).element;
       const uint32_t kind = collet_type_kind(type);
-      return kind != COLLET_KIND_COMPLEX && (kind != COLLET_KIND_FLOAT || collet_type_bytes(type) > 1);
+      return kind != COLLET_KIND_COMPLEX && (kind != COLLET_KIND_FLOAT || collet_type_bytes(type) > 1) &&
+             short_rows(graph, node, graph.type(node.operands[0]).rank() - 1);
     }
     case COLLET_OP_RNG_BIT_GENERATOR:
       return true;
@@ -48,7 +57,7 @@ bool has_library_call(const Graph& graph, const Node& node) {
       return type.element == COLLET_TYPE_U64 && type.elements == 2;
     }
     case COLLET_OP_CUSTOM_CALL:
-      return is_topk_call(graph, node);
+      return is_topk_call(graph, node) && short_rows(graph, node, graph.type(node.operands[0]).rank() - 1);
     case COLLET_OP_FFT:
     case COLLET_OP_CHOLESKY:
     case COLLET_OP_TRIANGULAR_SOLVE:

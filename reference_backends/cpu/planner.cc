@@ -20,6 +20,7 @@ using codegen::ValueId;
 namespace {
 
 constexpr size_t kModuleFunctions = 12;
+constexpr size_t kMostInlined = 64;  ///< values between a product and what could run with it
 
 }  // namespace
 
@@ -43,7 +44,7 @@ Status Compiler::run(std::unique_ptr<Plan>& out) {
   const uint64_t table = (places * sizeof(char*) + 63) / 64 * 64;
   plan_->workspace_bytes = storages_.place_all(table);
   resolve(drafts, plan_->steps);
-  store_constants();
+  COLLET_CODEGEN_TRY(store_constants());
   out = std::move(plan_);
   return {};
 }
@@ -74,11 +75,12 @@ Status Compiler::block(BlockId id, Drafts& drafts) {
   const Block& b = graph_.blocks[id];
   plan_block(graph_, b, options_.fuse, block_plan_);
   const std::vector<Unit> units = block_plan_.units;  // bodies of control flow make plans of their own
+  const Readers readers = readers_in(b, units);
   std::vector<bool> done(units.size(), false);
   for (size_t i = 0; i < units.size(); ++i) {
     if (done[i]) continue;
     KernelPlan kernel;
-    const size_t taken = epilogue_of(b, units, i, kernel);
+    const size_t taken = epilogue_of(b, units, readers, i, kernel);
     if (taken < units.size()) epilogue_ = &kernel;
     COLLET_CODEGEN_TRY(unit(units[i], drafts));
     if (taken < units.size()) done[taken] = epilogue_ == nullptr;
@@ -87,39 +89,55 @@ Status Compiler::block(BlockId id, Drafts& drafts) {
   return {};
 }
 
-size_t Compiler::only_reader(const Block& block, const std::vector<Unit>& units, ValueId v) const {
-  size_t found = units.size();
+Compiler::Readers Compiler::readers_in(const Block& block, const std::vector<Unit>& units) const {
+  Readers readers;
+  for (codegen::NodeId n : block.nodes) {
+    if (!block_plan_.alive[n]) continue;
+    for (ValueId v : graph_.nodes[n].operands) {
+      auto& users = readers.users[v];
+      if (users.empty() || users.back() != n) users.push_back(n);
+    }
+  }
+  for (size_t u = 0; u < units.size(); ++u) {
+    for (codegen::NodeId n : units[u].nodes) readers.unit_of.try_emplace(n, u);
+  }
+  return readers;
+}
+
+size_t Compiler::only_reader(const Block& block, const Readers& readers, ValueId v) const {
+  constexpr size_t none = SIZE_MAX;
+  size_t found = none;
   std::vector<ValueId> open{v};
   for (size_t at = 0; at < open.size(); ++at) {
     const ValueId x = open[at];
-    if (std::find(block.results.begin(), block.results.end(), x) != block.results.end()) return units.size();
-    for (codegen::NodeId n : block.nodes) {
+    if (std::find(block.results.begin(), block.results.end(), x) != block.results.end()) return none;
+    const auto users = readers.users.find(x);
+    if (users == readers.users.end()) continue;
+    for (codegen::NodeId n : users->second) {
       const Node& node = graph_.nodes[n];
-      if (!block_plan_.alive[n]) continue;
-      if (std::find(node.operands.begin(), node.operands.end(), x) == node.operands.end()) continue;
       const ValueId result = node.results[0];
-      if (block_plan_.alias[result]) return units.size();
+      if (block_plan_.alias[result]) return none;
       if (node.results.size() == 1 && !block_plan_.in_memory[result]) {
         open.push_back(result);
         continue;
       }
-      size_t unit = 0;
-      auto holds = [&](const Unit& u) { return std::find(u.nodes.begin(), u.nodes.end(), n) != u.nodes.end(); };
-      while (unit < units.size() && !holds(units[unit])) ++unit;
-      if (unit == units.size() || (found != units.size() && found != unit)) return units.size();
-      found = unit;
+      const auto holder = readers.unit_of.find(n);
+      if (holder == readers.unit_of.end() || (found != none && found != holder->second)) return none;
+      found = holder->second;
     }
+    if (open.size() > kMostInlined) return none;
   }
   return found;
 }
 
-size_t Compiler::epilogue_of(const Block& block, const std::vector<Unit>& units, size_t at, KernelPlan& kernel) const {
+size_t Compiler::epilogue_of(const Block& block, const std::vector<Unit>& units, const Readers& readers, size_t at,
+                             KernelPlan& kernel) const {
   const Node& n = graph_.nodes[units[at].nodes[0]];
   const size_t none = units.size();
   if (units[at].fused || (n.opcode != COLLET_OP_DOT && n.opcode != COLLET_OP_CONVOLUTION)) return none;
   const ValueId product = n.results[0];
-  const size_t reader = only_reader(block, units, product);
-  if (reader == none || reader <= at || !units[reader].fused) return none;
+  const size_t reader = only_reader(block, readers, product);
+  if (reader >= none || reader <= at || !units[reader].fused) return none;
   const codegen::FusedValues& values = units[reader].values;
   if (std::find(values.inner.begin(), values.inner.end(), true) != values.inner.end()) return none;
   if (!fused_kernel(graph_, values, [this](ValueId v) { return leaf(v); }, kernel)) return none;
@@ -304,14 +322,16 @@ void Compiler::resolve(Drafts& drafts, Sequence& out) {
   }
 }
 
-void Compiler::store_constants() {
+Status Compiler::store_constants() {
   plan_->constant_bytes = constant_bytes_;
-  if (constant_bytes_ == 0) return;
+  if (constant_bytes_ == 0) return {};
   plan_->constants = static_cast<char*>(std::aligned_alloc(64, constant_bytes_));
+  if (!plan_->constants) return {COLLET_RESOURCE_EXHAUSTED, "cpu: no memory for the constants of the program"};
   for (ValueId v : constants_) {
     Place p = storages_.place(web_[v], *plan_);
     std::memcpy(plan_->constants + p.offset, graph_.value(v).constant, bytes_of(v));
   }
+  return {};
 }
 
 Plan::~Plan() {

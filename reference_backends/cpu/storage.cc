@@ -5,6 +5,42 @@
 #include <map>
 
 namespace collet::cpu {
+namespace {
+
+/// Storages by when they are alive. A life lies in the shortest aligned stretch of time that holds it, of lengths that
+/// are powers of two: who asks for a stretch looks at those few that can meet it.
+class Busy {
+ public:
+  void add(int def, int last, uint32_t storage) {
+    unsigned level = 0;
+    while ((place(def) >> level) != (place(last) >> level)) ++level;
+    if (levels_.size() <= level) levels_.resize(level + 1);
+    levels_[level][place(def) >> level].push_back({def, last, storage});
+  }
+
+  template <typename Visit>
+  void each(int def, int last, const Visit& visit) const {
+    for (unsigned level = 0; level < levels_.size(); ++level) {
+      const auto end = levels_[level].upper_bound(place(last) >> level);
+      for (auto it = levels_[level].lower_bound(place(def) >> level); it != end; ++it) {
+        for (const Life& life : it->second) {
+          if (life.def <= last && def <= life.last) visit(life.storage);
+        }
+      }
+    }
+  }
+
+ private:
+  struct Life {
+    int def;
+    int last;
+    uint32_t storage;
+  };
+  static uint64_t place(int time) { return static_cast<uint64_t>(static_cast<int64_t>(time) - INT32_MIN); }
+  std::vector<std::map<uint64_t, std::vector<Life>>> levels_;
+};
+
+}  // namespace
 
 WebId Storages::add(uint64_t bytes, int def, Kind kind, uint32_t slot, uint64_t offset) {
   auto web = static_cast<WebId>(webs_.size());
@@ -91,16 +127,14 @@ uint64_t Storages::place_all(uint64_t first) {
   std::stable_sort(lives.begin(), lives.end(), [&](const Life& x, const Life& y) {
     return storages_[x.storage].bytes > storages_[y.storage].bytes;
   });
-  std::vector<Life> placed;
+  Busy placed;
   uint64_t end = first;
   for (const Life& life : lives) {
     // Gaps between what is alive at the same time, lowest first.
     std::vector<std::pair<uint64_t, uint64_t>> busy;
-    for (const Life& other : placed) {
-      if (other.last < life.def || life.last < other.def) continue;
-      const Storage& s = storages_[other.storage];
-      busy.emplace_back(s.offset, s.offset + s.bytes);
-    }
+    placed.each(life.def, life.last, [&](uint32_t other) {
+      busy.emplace_back(storages_[other].offset, storages_[other].offset + storages_[other].bytes);
+    });
     std::sort(busy.begin(), busy.end());
     Storage& s = storages_[life.storage];
     uint64_t at = first;
@@ -110,7 +144,7 @@ uint64_t Storages::place_all(uint64_t first) {
     }
     s.offset = at;
     end = std::max(end, at + s.bytes);
-    placed.push_back(life);
+    placed.add(life.def, life.last, life.storage);
   }
   return end;
 }

@@ -17,7 +17,7 @@ inline void pause() {
 
 }  // namespace
 
-Threads::Threads(int count) {
+Threads::Threads(int count) : spans_(std::make_unique<Span[]>(static_cast<size_t>(std::max(count, 1)))) {
   for (int i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
 }
 
@@ -32,10 +32,15 @@ Threads::~Threads() {
 }
 
 void Threads::take(int worker) {
-  for (;;) {
-    int64_t begin = job_.next.fetch_add(job_.part, std::memory_order_relaxed);
-    if (begin >= job_.range) return;
-    job_.body(job_.context, begin, std::min(begin + job_.part, job_.range), worker);
+  const int n = count();
+  for (int k = 0; k < n; ++k) {
+    Span& span = spans_[static_cast<size_t>((worker + k) % n)];
+    for (;;) {
+      if (span.next.load(std::memory_order_relaxed) >= span.end) break;
+      const int64_t begin = span.next.fetch_add(job_.part, std::memory_order_relaxed);
+      if (begin >= span.end) break;
+      job_.body(job_.context, begin, std::min(begin + job_.part, span.end), worker);
+    }
   }
 }
 
@@ -63,9 +68,13 @@ void Threads::loop(int64_t range, int64_t grain, Body body, void* context) {
   part = std::max<int64_t>((part + grain - 1) / grain * grain, grain);
   job_.body = body;
   job_.context = context;
-  job_.range = range;
   job_.part = part;
-  job_.next.store(0, std::memory_order_relaxed);
+  const int64_t pieces = (range + part - 1) / part;
+  for (int64_t w = 0; w < count(); ++w) {
+    Span& span = spans_[static_cast<size_t>(w)];
+    span.next.store(pieces * w / count() * part, std::memory_order_relaxed);
+    span.end = std::min(pieces * (w + 1) / count() * part, range);
+  }
   gate_.store(1, std::memory_order_release);
   generation_.fetch_add(1);
   if (sleeping_.load() > 0) {

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -24,7 +25,8 @@ class Threads {
   int count() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Calls body(context, begin, end, worker) for parts of [0, range), each a multiple of `grain` but the last. Returns
-  /// when all are done. `worker`, below count(), is never used twice at once. When the threads are busy with another loop
+  /// when all are done. Each worker has a span of its own, the same in each loop of that range, so that it finds in its
+  /// cache what it has left there; who is done with its own helps the others. `worker`, below count(), is never used twice at once. When the threads are busy with another loop
   /// the caller does it all.
   using Body = void (*)(void* context, int64_t begin, int64_t end, int worker);
   void loop(int64_t range, int64_t grain, Body body, void* context);
@@ -33,9 +35,12 @@ class Threads {
   struct Job {
     Body body = nullptr;
     void* context = nullptr;
-    int64_t range = 0;
     int64_t part = 0;
+  };
+  /// Of one worker: what is left of its part of the loop.
+  struct alignas(64) Span {
     std::atomic<int64_t> next{0};
+    int64_t end = 0;
   };
   void work(int worker);
   void take(int worker);
@@ -43,6 +48,7 @@ class Threads {
   void leave();
 
   std::vector<std::thread> workers_;
+  std::unique_ptr<Span[]> spans_;
   std::mutex busy_;  ///< held by the thread whose loop runs
   std::mutex sleep_;
   std::condition_variable wake_;

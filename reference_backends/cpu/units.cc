@@ -21,6 +21,7 @@ using codegen::ValueId;
 constexpr size_t kMostNodes = 32;
 constexpr size_t kMostBuffers = 48;
 constexpr size_t kMostInstructions = 500;
+constexpr size_t kMostCandidates = 6;
 constexpr int64_t kLongRow = 32768;  ///< elements; few rows as long as this are better walked by several threads
 
 using UnitId = uint32_t;
@@ -192,8 +193,18 @@ class Former {
     unit.nodes = {n};
     unit.fused = is_loop(node) || is_reduce(node);
     if (unit.fused) unit.values = alone(node);
-    unit_of_[n] = static_cast<UnitId>(units_.size());
     units_.push_back(std::move(unit));
+    settle(n, static_cast<UnitId>(units_.size() - 1));
+  }
+
+  /// The node is in the unit, which so is among the readers of what the node reads.
+  void settle(NodeId n, UnitId u) {
+    unit_of_[n] = u;
+    for (ValueId v : inputs_.at(n)) {
+      auto& latest = latest_[v];
+      latest.insert(u);
+      if (latest.size() > kMostCandidates) latest.erase(std::prev(latest.end()));
+    }
   }
 
   /// Units that the node reads from, latest first; then those that read what it reads.
@@ -204,17 +215,15 @@ class Former {
     for (ValueId v : inputs_.at(n)) most = std::max(most, graph_.type(v).elements);
     for (ValueId v : inputs_.at(n)) {
       if (graph_.def(v) && unit_of_[graph_.values[v].def] != kNone) feeding.insert(unit_of_[graph_.values[v].def]);
-      auto found = readers_.find(v);
-      if (found == readers_.end() || graph_.type(v).elements < most || most < 1024) continue;
-      for (NodeId r : found->second) {
-        if (unit_of_[r] != kNone) siblings.insert(unit_of_[r]);
-      }
+      auto found = latest_.find(v);
+      if (found == latest_.end() || graph_.type(v).elements < most || most < 1024) continue;
+      siblings.insert(found->second.begin(), found->second.end());
     }
     std::vector<UnitId> list(feeding.begin(), feeding.end());
     for (UnitId u : siblings) {
       if (!feeding.count(u)) list.push_back(u);
     }
-    list.resize(std::min<size_t>(list.size(), 6));
+    list.resize(std::min(list.size(), kMostCandidates));
     return list;
   }
 
@@ -234,7 +243,7 @@ class Former {
     if (plan.buffers.size() > kMostBuffers || plan.kernel.tape.size() > kMostInstructions) return false;
     unit.values = std::move(values);
     unit.nodes = std::move(nodes);
-    unit_of_[n] = u;
+    settle(n, u);
     return true;
   }
 
@@ -281,6 +290,8 @@ class Former {
   std::map<NodeId, size_t> rank_;
   std::map<NodeId, std::vector<ValueId>> inputs_;
   std::map<ValueId, std::vector<NodeId>> readers_;
+  std::map<ValueId, std::set<UnitId, std::greater<>>>
+      latest_;  ///< units that read a value, those of the highest number
   std::vector<UnitId> unit_of_;
   std::vector<Unit> units_;
 };

@@ -9,11 +9,16 @@ namespace collet::codegen {
 namespace {
 
 constexpr int64_t kLongestKeptRow = 8192;
+constexpr int64_t kMostKeptBytes = 128 << 10;  ///< of one call's stack, which a host's thread may have little of
+
+bool is_costly(const Instruction& i) {
+  return scalar_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE;
+}
 
 int work_of(const Instruction& i) {
   if (i.op == TapeOp::kLoad) return 1;
   if (i.op != TapeOp::kOp) return 0;
-  if (scalar_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE) return 12;
+  if (is_costly(i)) return 12;
   return i.opcode == COLLET_OP_ADD || i.opcode == COLLET_OP_MULTIPLY ? 1 : 3;
 }
 
@@ -77,13 +82,16 @@ void KernelEmitter::find_costly(const std::vector<uint64_t>& deps) {
   int64_t row = 1;
   for (size_t l = k_.outer; l < k_.loops.size(); ++l) row *= k_.loops[l].size;
   if (row > kLongestKeptRow) return;
+  row_ = row;
   uint64_t inner = 0;
   for (size_t l = k_.outer; l < k_.loops.size(); ++l) inner |= uint64_t{1} << l;
   for (size_t k = 0; k < k_.tape.size(); ++k) {
     const Instruction& i = k_.tape[k];
     const uint32_t kind = collet_type_kind(i.type);
-    costly_[k] = (deps[k] & inner) == inner && i.op == TapeOp::kOp && kind == COLLET_KIND_FLOAT &&
-                 (scalar_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE);
+    if ((deps[k] & inner) != inner || i.op != TapeOp::kOp || kind != COLLET_KIND_FLOAT) continue;
+    const bool has_costly =
+        std::any_of(i.args.begin(), i.args.end(), [&](TapeId a) { return costly_[static_cast<size_t>(a)]; });
+    costly_[k] = is_costly(i) || has_costly;
   }
 }
 
@@ -117,15 +125,26 @@ void KernelEmitter::need(int pass, TapeId t) {
   auto& set = needed_[static_cast<size_t>(pass)];
   if (set[k]) return;
   set[k] = true;
-  if (costly_[k] && first_pass_[k] >= 0 && first_pass_[k] < pass) {
-    kept_[k] = true;
-    return;
-  }
+  if (costly_[k] && first_pass_[k] >= 0 && first_pass_[k] < pass && keep(k)) return;
   if (first_pass_[k] < 0) first_pass_[k] = pass;
   const Instruction& i = k_.tape[k];
   for (TapeId a : i.args) need(pass, a);
   for (auto& term : i.index.terms) need(pass, term.first);
   need(pass, i.mask);
+}
+
+bool KernelEmitter::keep(size_t k) {
+  if (kept_[k]) return true;
+  const Instruction& i = k_.tape[k];
+  const bool cheap = !is_costly(i) && std::all_of(i.args.begin(), i.args.end(), [&](TapeId a) {
+    return !costly_[static_cast<size_t>(a)] || kept_[static_cast<size_t>(a)];
+  });
+  if (cheap) return false;
+  const int64_t bytes = row_ * compute_bytes(k_.tape[k].type);
+  if (kept_bytes_ + bytes > kMostKeptBytes) return false;
+  kept_bytes_ += bytes;
+  kept_[k] = true;
+  return true;
 }
 
 int KernelEmitter::width_of(int pass) const {

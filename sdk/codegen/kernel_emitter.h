@@ -64,6 +64,8 @@ class KernelEmitter {
   void find_costly(const std::vector<uint64_t>& deps);
   void need_all(int pass);
   void need(int pass, TapeId t);
+  /// Keeps a value of all the row for later passes; false where there is no room for it.
+  bool keep(size_t k);
   bool is_inner(const Store& s) const;
   int store_stage(const Store& s) const;
   /// Lanes of a pass: several vectors side by side hide the latency of a reduction that does little else.
@@ -149,6 +151,8 @@ class KernelEmitter {
   std::vector<int> widths_;                ///< by pass
   std::vector<bool> costly_;
   std::vector<bool> kept_;  ///< values that a later pass reads from memory of the function's own
+  int64_t row_ = 1;         ///< elements of all the inner loops
+  int64_t kept_bytes_ = 0;  ///< of the kept values' rows
   std::vector<int> first_pass_;
   std::map<size_t, Value*> rooms_;
   int last_stage_ = 0;

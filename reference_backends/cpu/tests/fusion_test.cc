@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "reference_backends/cpu/tests/plugin.h"
@@ -32,6 +35,22 @@ Handle softmax(RegionBuilder& e, const Handle& x) {
   return e.binary(COLLET_OP_DIVIDE, shifted, e.broadcast(sum, x.dims, {0}));
 }
 
+/// Runs `body` on a thread whose stack has so many bytes.
+void on_small_stack(size_t bytes, const std::function<void()>& body) {
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
+  pthread_t thread{};
+  auto start = [](void* f) -> void* {
+    (*static_cast<const std::function<void()>*>(f))();
+    return nullptr;
+  };
+  void* argument = const_cast<std::function<void()>*>(&body);
+  ASSERT_EQ(pthread_create(&thread, &attributes, start, argument), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
 class FusionTest : public ::testing::TestWithParam<const char*> {
  protected:
   Plugin plugin_{GetParam()};
@@ -58,6 +77,52 @@ TEST_P(FusionTest, SoftmaxIsOneKernelThatReadsAndWritesOnce) {
       for (int64_t i = 0; i < columns; ++i) {
         ASSERT_NEAR(out[static_cast<size_t>(r * columns + i)], std::exp(row[i] - top) / sum, 1e-6) << r << ", " << i;
       }
+    }
+  }
+}
+
+/// Forty costly values of a row, all of which two passes need, on a thread with little room.
+TEST_P(FusionTest, LongRowsOfManyCostlyValuesNeedLittleStack) {
+  constexpr int64_t rows = 2;
+  constexpr int64_t columns = 8192;
+  constexpr int terms = 40;
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  std::vector<Handle> values;
+  Handle x = e.argument(COLLET_TYPE_F64, {rows, columns});
+  for (int i = 0; i < terms; ++i) {
+    Handle scale = e.broadcast(e.scalar(COLLET_TYPE_F64, 1.0 / (1 + i)), {rows, columns});
+    values.push_back(e.unary(COLLET_OP_EXPONENTIAL, e.binary(COLLET_OP_MULTIPLY, x, scale)));
+  }
+  auto sum_of = [&](bool squares) {  // two sums of all of them, so that neither alone is worth keeping
+    Handle sum = values[0];
+    for (int i = 1; i < terms; ++i) {
+      const Handle& v = values[static_cast<size_t>(i)];
+      sum = e.binary(COLLET_OP_ADD, sum, squares ? e.binary(COLLET_OP_MULTIPLY, v, v) : v);
+    }
+    return sum;
+  };
+  Handle total = e.reduce(COLLET_OP_ADD, COLLET_COMBINE_ADD, sum_of(true), e.scalar(COLLET_TYPE_F64, 0.0), {1});
+  e.results({e.binary(COLLET_OP_DIVIDE, sum_of(false), e.broadcast(total, {rows, columns}, {0}))});
+  Plugin plugin(GetParam(), "1");
+  Compiled c(plugin, b.finish());
+  ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+  std::vector<double> in(static_cast<size_t>(rows * columns));
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<double>(i % 97) / 97;
+  std::vector<double> out;
+  on_small_stack(512 << 10, [&] { out = elements_of<double>(c.run({bytes_of(in)})[0]); });
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* row = &in[static_cast<size_t>(r * columns)];
+    auto sum_at = [&](int64_t i, bool squares) {
+      double sum = std::exp(row[i]);
+      for (int k = 1; k < terms; ++k) sum += std::exp((squares ? 2 : 1) * row[i] / (1 + k));
+      return sum;
+    };
+    double all = 0;
+    for (int64_t i = 0; i < columns; ++i) all += sum_at(i, true);
+    for (int64_t i = 0; i < columns; i += 37) {
+      const double want = sum_at(i, false) / all;
+      ASSERT_NEAR(out[static_cast<size_t>(r * columns + i)], want, 1e-12 * want) << r << ", " << i;
     }
   }
 }
