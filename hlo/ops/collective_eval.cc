@@ -235,14 +235,18 @@ class Collective {
 
   Expected<Literal> reduce_scatter(const CollectiveDimAttrs& attrs) {
     COLLET_ASSIGN(const Members group, members(attrs.groups, attrs.channel, attrs.global_ids));
-    COLLET_ASSIGN(const Everyone all, exchange(group));
-    std::vector<Literal> results;
+    COLLET_ASSIGN(Everyone all, exchange(group));
+    // Only what this participant is to have of the sum is summed up.
     const auto count = static_cast<int64_t>(group.ids.size());
+    for (auto& operands : all)
+      for (Literal& whole : operands) {
+        const int64_t size = whole.shape().dim(static_cast<int>(attrs.dimension)) / count;
+        whole = block(whole, attrs.dimension, static_cast<int64_t>(group.self) * size, size);
+      }
+    std::vector<Literal> results;
     for (size_t k = 0; k < in_.operand_count(); ++k) {
       COLLET_ASSIGN(Literal sum, folded(all, k));
-      const int64_t size = sum.shape().dim(static_cast<int>(attrs.dimension)) / count;
-      COLLET_ASSIGN(Literal part,
-                    fitted(block(sum, attrs.dimension, static_cast<int64_t>(group.self) * size, size), k));
+      COLLET_ASSIGN(Literal part, fitted(std::move(sum), k));
       results.push_back(std::move(part));
     }
     return as_result(std::move(results));

@@ -30,6 +30,8 @@ Expected<std::string> text(const char* s, const std::string& where, const char* 
   return std::string(s, n);
 }
 
+constexpr double kMostNs = 1e15;  // eleven days: sums of such costs are still numbers
+
 bool sane(double value) {
   return std::isfinite(value) && value >= 0;
 }
@@ -131,9 +133,9 @@ Status Backend::describe_device(uint32_t index) {
   for (double v :
        {info.link_latency_ns, info.link_bytes_per_ns, info.launch_ns, info.memory_bytes_per_ns, info.flops_per_ns})
     if (!sane(v)) return bad_answer(where, "a speed or latency that is no positive number");
-  d.link_latency_ns = info.link_latency_ns;
+  d.link_latency_ns = std::min(info.link_latency_ns, kMostNs);
   d.link_bytes_per_ns = info.link_bytes_per_ns;
-  d.launch_ns = info.launch_ns;
+  d.launch_ns = std::min(info.launch_ns, kMostNs);
   d.memory_bytes_per_ns = info.memory_bytes_per_ns;
   d.flops_per_ns = info.flops_per_ns;
   d.smallest_cluster = info.smallest_cluster;
@@ -194,6 +196,7 @@ Status Backend::supports(uint32_t device, const collet_program* program, std::sp
     if (v.answer > COLLET_EXPAND)
       return bad_answer(where("supports"), "the answer " + std::to_string(v.answer) + " is unknown");
     if (!sane(v.cost_ns)) return bad_answer(where("supports"), "a cost that is no positive number");
+    v.cost_ns = std::min(v.cost_ns, kMostNs);
     v.reason[sizeof v.reason - 1] = 0;
   }
   return ok_status();

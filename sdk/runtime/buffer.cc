@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "sdk/runtime/caught.h"
+
 namespace collet::runtime {
 namespace {
 
@@ -85,15 +87,36 @@ Status wait_for(Event* event) {
   return outcome;
 }
 
-// Freed buffers of this thread, for the next that are made.
-struct Spare {
-  static constexpr size_t kMost = 64;
-  std::vector<void*> places;
+// Freed buffers of this thread, for the next that are made. Buffers may outlive it: those that a static holds on to are
+// released when the thread's own variables are gone.
+thread_local bool spare_is_gone = false;
+
+class Spare {
+ public:
   ~Spare() {
-    for (void* p : places) ::operator delete(p);
+    spare_is_gone = true;
+    for (void* p : places_) ::operator delete(p);
   }
+  static void* take();
+  static void keep(void* place);
+
+ private:
+  static constexpr size_t kMost = 64;
+  std::vector<void*> places_;
 };
 thread_local Spare spare;
+
+void* Spare::take() {
+  if (spare_is_gone || spare.places_.empty()) return ::operator new(sizeof(Buffer));
+  void* place = spare.places_.back();
+  spare.places_.pop_back();
+  return place;
+}
+
+void Spare::keep(void* place) {
+  if (spare_is_gone || spare.places_.size() == kMost) return ::operator delete(place);
+  spare.places_.push_back(place);
+}
 
 }  // namespace
 
@@ -116,14 +139,7 @@ Status copy_memory(Backend& from_backend, const Memory* from, Backend& to_backen
 
 Buffer* Buffer::make(Client& client, uint32_t device, uint32_t space, const ArrayType* type, MemoryRef memory,
                      Event* ready) {
-  void* place;
-  if (spare.places.empty()) {
-    place = ::operator new(sizeof(Buffer));
-  } else {
-    place = spare.places.back();
-    spare.places.pop_back();
-  }
-  auto* buffer = new (place) Buffer;
+  auto* buffer = new (Spare::take()) Buffer;
   client.retain();
   buffer->client_ = &client;
   buffer->device_ = device;
@@ -140,10 +156,7 @@ void Buffer::release() {
   if (promise_) (void)fail(Status(Code::Cancelled, "the buffer was released before its data came"));
   if (ready_) ready_->release();
   this->~Buffer();
-  if (spare.places.size() < Spare::kMost)
-    spare.places.push_back(this);
-  else
-    ::operator delete(static_cast<void*>(this));
+  Spare::keep(this);
   client->release();
 }
 
@@ -188,8 +201,8 @@ Expected<Buffer*> Buffer::from_host(Client& client, uint32_t device, uint32_t sp
   auto* ready = new Event;
   ready->retain();
   Buffer* buffer = make(client, device, s, type, memory, ready);
-  d.upload().add([&d, memory = std::move(memory), array, bytes = type->bytes, ready]() mutable {
-    Status outcome = upload(d.backend(), memory.get(), array.data, bytes);
+  client.add_after(d.upload(), {}, [&d, memory = std::move(memory), array, bytes = type->bytes, ready]() mutable {
+    Status outcome = caught([&] { return upload(d.backend(), memory.get(), array.data, bytes); });
     memory = {};
     call_done(array);
     ready->set(std::move(outcome));
@@ -251,25 +264,26 @@ Status Buffer::fulfil(Buffer* source) {
     if (use.ready) use.ready->release();
     return status;
   }
-  if (!source || type_->bytes == 0) {
-    event->set(source ? wait_for(use.ready) : ok_status());
+  if (!source) {
+    event->set(ok_status());
     event->release();
     return ok_status();
   }
   Device& from = client_->device(source->device_);
   Device& to = client_->device(device_);
   Event* const before[] = {use.ready};
-  client_->add_after(to.upload(), before,
-                     [&from, &to, memory = std::move(memory), data = std::move(use.memory), ready = use.ready,
-                      bytes = type_->bytes, event]() mutable {
-                       Status outcome = wait_for(ready);
-                       if (outcome.ok())
-                         outcome = copy_memory(from.backend(), data.get(), to.backend(), memory.get(), bytes);
-                       memory = {};
-                       data = {};
-                       event->set(std::move(outcome));
-                       event->release();
-                     });
+  client_->add_after(
+      to.upload(), before,
+      [&from, &to, memory = std::move(memory), data = std::move(use.memory), ready = use.ready, bytes = type_->bytes,
+       event]() mutable {
+        Status outcome = wait_for(ready);
+        if (outcome.ok())
+          outcome = caught([&] { return copy_memory(from.backend(), data.get(), to.backend(), memory.get(), bytes); });
+        memory = {};
+        data = {};
+        event->set(std::move(outcome));
+        event->release();
+      });
   return ok_status();
 }
 
@@ -348,7 +362,8 @@ Status Buffer::to_host(uint64_t offset, uint64_t bytes, void* out, Event** out_e
   client_->add_after(d.download(), before,
                      [&d, memory = std::move(use.memory), ready = use.ready, offset, bytes, out, done]() mutable {
                        Status outcome = wait_for(ready);
-                       if (outcome.ok() && bytes) outcome = download(d.backend(), memory.get(), offset, out, bytes);
+                       if (outcome.ok())
+                         outcome = caught([&] { return download(d.backend(), memory.get(), offset, out, bytes); });
                        memory = {};
                        done->set(std::move(outcome));
                        done->release();
@@ -381,8 +396,10 @@ Expected<Buffer*> Buffer::copy_to(uint32_t device, uint32_t space) {
                      [&from, &to, memory = std::move(memory), source = std::move(use.memory), before = use.ready, bytes,
                       ready]() mutable {
                        Status outcome = wait_for(before);
-                       if (outcome.ok() && bytes)
-                         outcome = copy_memory(from.backend(), source.get(), to.backend(), memory.get(), bytes);
+                       if (outcome.ok())
+                         outcome = caught([&] {
+                           return copy_memory(from.backend(), source.get(), to.backend(), memory.get(), bytes);
+                         });
                        memory = {};
                        source = {};
                        ready->set(std::move(outcome));

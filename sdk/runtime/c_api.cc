@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <new>
 
 #include "sdk/runtime/buffer.h"
+#include "sdk/runtime/caught.h"
 #include "sdk/runtime/client.h"
 #include "sdk/runtime/compiler.h"
 #include "sdk/runtime/event.h"
@@ -76,18 +75,10 @@ Status write_struct(const T& from, T* out) {
   return ok_status();
 }
 
-// No exception leaves the library.
 template <typename Body>
 collet_status guarded(collet_error* error, const Body& body) {
-  try {
-    const Status status = body();
-    if (status.ok()) return COLLET_OK;
-    return to_c(status, error);
-  } catch (const std::bad_alloc&) {
-    return to_c(resource_exhausted("out of host memory"), error);
-  } catch (const std::exception& e) {
-    return to_c(internal_error(std::string("unexpected: ") + e.what()), error);
-  }
+  const Status status = caught(body);
+  return status.ok() ? COLLET_OK : to_c(status, error);
 }
 
 const collet_array_type kNoType = {COLLET_TYPE_INVALID, 0, nullptr};

@@ -39,19 +39,26 @@ struct Waiting {
       }
       w->events.pop_back();
     }
-    w->worker->add([client = w->client, task = std::move(w->task)]() mutable {
+    add(*w->client, *w->worker, std::move(w->task));
+    delete w;
+  }
+
+  // What the task holds goes before the client may.
+  static void add(Client& client, Worker& worker, std::function<void()> task) {
+    worker.add([&client, task = std::move(task)]() mutable {
       task();
       task = nullptr;
-      client->release();
+      client.release();
     });
-    delete w;
   }
 };
 
 }  // namespace
 
-Device::Device(std::shared_ptr<Backend> backend, uint32_t index) : backend_(std::move(backend)), index_(index) {
-  for (uint32_t s = 0; s < facts().spaces.size(); ++s) pools_.push_back(std::make_unique<Pool>(backend_, index, s));
+Device::Device(std::shared_ptr<Backend> backend, uint32_t index, const Pool::MakeRoom& make_room)
+    : backend_(std::move(backend)), index_(index) {
+  for (uint32_t s = 0; s < facts().spaces.size(); ++s)
+    pools_.push_back(std::make_unique<Pool>(backend_, index, s, make_room));
 }
 
 void Device::trim() {
@@ -78,15 +85,23 @@ Expected<Client*> Client::open(const collet_client_options& options) {
                                           options.pairs};
   COLLET_ASSIGN(client->backend_, Backend::open(name, backend_options));
   for (uint32_t i = 0; i < client->backend_->devices().size(); ++i)
-    client->devices_.push_back(std::make_unique<Device>(client->backend_, i));
+    client->devices_.push_back(client->make_device(client->backend_, i));
   const std::string fallback = fallback_name(options, *client->backend_);
   if (!fallback.empty()) {
     auto opened = Backend::open(fallback, {});
     if (!opened.ok()) return opened.status().with_prefix("the fallback: ");
     client->fallback_ = *std::move(opened);
-    client->fallback_device_ = std::make_unique<Device>(client->fallback_, 0);
+    client->fallback_device_ = client->make_device(client->fallback_, 0);
   }
   return client.release();
+}
+
+// What a device lacks another may hold on to: they may share their memory.
+std::unique_ptr<Device> Client::make_device(const std::shared_ptr<Backend>& backend, uint32_t index) {
+  return std::make_unique<Device>(backend, index, [this] {
+    drop_executables();
+    trim();
+  });
 }
 
 Client::~Client() {
@@ -150,33 +165,50 @@ void Client::add_after(Worker& worker, std::span<Event* const> events, std::func
   std::vector<Event*> late;
   for (Event* event : events)
     if (event && event->is_late()) late.push_back(event);
-  if (late.empty()) return worker.add(std::move(task));
   retain();
+  if (late.empty()) return Waiting::add(*this, worker, std::move(task));
   Waiting::go_on(new Waiting{this, &worker, std::move(late), std::move(task)});
 }
 
+void Client::drop_constants() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(constants_, [](const auto& entry) { return entry.second.count() == 1; });
+}
+
+// Of those that are only kept in case that they are compiled again.
+void Client::drop_executables() {
+  std::vector<std::shared_ptr<ExecutableCore>> dropped;  // destroyed outside of the lock
+  const std::lock_guard lock(mutex_);
+  std::erase_if(executables_, [&](auto& entry) {
+    if (entry.second.use_count() != 1) return false;
+    dropped.push_back(std::move(entry.second));
+    return true;
+  });
+}
+
 void Client::trim() {
-  {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(constants_, [](const auto& entry) { return entry.second.count() == 1; });
-  }
+  drop_constants();
   for (auto& device : devices_) device->trim();
   if (fallback_device_) fallback_device_->trim();
 }
 
 Expected<MemoryRef> Client::constant(Device& device, const hlo::ContentId& id, const void* bytes, uint64_t size) {
-  const std::lock_guard lock(mutex_);
-  auto& slot = constants_[{&device, id}];
-  if (slot && slot->capacity >= size) return slot;
-  auto taken = device.default_pool().take(size);
-  if (!taken.ok()) return taken.status();
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto it = constants_.find({&device, id}); it != constants_.end() && it->second->capacity >= size)
+      return it->second;
+  }
+  if (size == 0) return MemoryRef();
+  COLLET_ASSIGN(MemoryRef memory, device.default_pool().take(size));
   collet_copy_region region{};
   region.from.host = const_cast<void*>(bytes);
-  region.to.buffer = (*taken)->handle;
+  region.to.buffer = memory->handle;
   region.bytes = size;
   COLLET_TRY(device.backend().copy({&region, 1}));
-  slot = *taken;
-  return *std::move(taken);
+  const std::lock_guard lock(mutex_);
+  MemoryRef& known = constants_[{&device, id}];
+  if (!known || known->capacity < size) known = std::move(memory);  // else another thread was faster
+  return known;
 }
 
 std::shared_ptr<CompiledProgram> Client::find_compiled(const hlo::ContentId& key) {
@@ -205,7 +237,7 @@ void Client::keep_executable(const hlo::ContentId& key, std::shared_ptr<Executab
     dropped = std::move(victim->second);
     executables_.erase(victim);
   }
-  executables_[key] = std::move(core);
+  executables_[key].swap(core);  // what it replaces goes outside of the lock
 }
 
 }  // namespace collet::runtime

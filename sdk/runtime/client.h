@@ -26,7 +26,7 @@ struct ExecutableCore;
 /// A device of a backend as the client uses it: its memory and its threads.
 class Device {
  public:
-  Device(std::shared_ptr<Backend> backend, uint32_t index);
+  Device(std::shared_ptr<Backend> backend, uint32_t index, const Pool::MakeRoom& make_room);
 
   Backend& backend() const { return *backend_; }
   const std::shared_ptr<Backend>& shared_backend() const { return backend_; }
@@ -68,8 +68,10 @@ class Client {
   /// Number of a memory space; COLLET_NONE is the default one.
   Expected<uint32_t> check_space(uint32_t device, uint32_t space) const;
   void trim();
+  /// Of constants that nobody uses any more.
+  void drop_constants();
 
-  /// The one copy of a constant on a device. Kept as long as somebody uses it.
+  /// The one copy of a constant on a device. Kept as long as an executable uses it.
   Expected<MemoryRef> constant(Device& device, const hlo::ContentId& id, const void* bytes, uint64_t size);
 
   /// Compiled programs by content, for all executables of the client.
@@ -88,6 +90,8 @@ class Client {
  private:
   Client() = default;
   ~Client();
+  std::unique_ptr<Device> make_device(const std::shared_ptr<Backend>& backend, uint32_t index);
+  void drop_executables();
 
   struct ConstantKey {
     Device* device;

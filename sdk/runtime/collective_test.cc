@@ -389,6 +389,46 @@ TEST_F(CollectiveFailure, SomebodyNeverComes) {
   EXPECT_THAT(failure.message, ::testing::HasSubstr("all-reduce"));
 }
 
+TEST_F(CollectiveFailure, ADeviceIsNoTwoParticipants) {
+  const ClientPtr client = open("interpreter", "none", nullptr, 2);
+  const ModulePtr module = read("HloModule m, replica_count=2\nENTRY e {\n  ROOT r = u32[] replica-id()\n}\n");
+  const uint32_t twice[] = {1, 1};
+  collet_compile_request request{};
+  request.assignment = twice;
+  request.assignment_count = 2;
+  EXPECT_FALSE(compile(client.get(), module.get(), request));
+  EXPECT_EQ(failure.code, COLLET_INVALID_ARGUMENT);
+  EXPECT_THAT(failure.message, ::testing::HasSubstr("names a device twice"));
+}
+
+// Each device holds the constants itself that its own program does not.
+TEST_F(CollectiveFailure, EachDeviceAbsorbsForItself) {
+  std::string numbers;
+  for (int i = 0; i < 2048; ++i) numbers += (i ? "," : "") + std::to_string(i);
+  for (const uint32_t absorbs : {0u, 1u}) {
+    Control control;
+    control.remove_traits = COLLET_TRAIT_COLLECTIVES | COLLET_TRAIT_SHARED_CODE;
+    control.absorbs_on = absorbs;
+    const ClientPtr client = open(test_backend("wrapper"), "none", &control, 2);
+    const ExecutablePtr e = compile(client.get(),
+                                    "HloModule m, replica_count=2\nENTRY e {\n  x = s32[2048] parameter(0)\n"
+                                    "  c = s32[2048] constant({" +
+                                        numbers +
+                                        "})\n"
+                                        "  ROOT y = s32[2048] add(x, c)\n}\n");
+    ASSERT_TRUE(e) << failure.message;
+    const std::vector<int32_t> data(2048, 7);
+    constexpr int64_t kDims[] = {2048};
+    std::vector<BufferPtr> in;
+    for (const uint32_t device : {0u, 1u})
+      in.push_back(upload(client.get(), {COLLET_TYPE_S32, 1, kDims}, data.data(), device));
+    const auto out = run(e.get(), in);
+    ASSERT_EQ(out.size(), 2u) << failure.message;
+    EXPECT_EQ(control.wrongly_absent.load(), 0);
+    EXPECT_EQ(download<int32_t>(out[1 - absorbs])[9], 16);
+  }
+}
+
 TEST_F(CollectiveFailure, OneFailsAndAllEnd) {
   Control control;
   control.remove_traits = COLLET_TRAIT_COLLECTIVES;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "hlo/passes/pipeline.h"
 #include "hlo/passes/plan_buffers.h"
@@ -29,7 +30,12 @@ class Compiler {
  public:
   Compiler(Client& client, const ProgramModule& source, const collet_compile_request& request,
            const CompiledParts* parts, Dump& dump)
-      : client_(client), source_(source), request_(request), parts_(parts), dump_(dump) {}
+      : client_(client),
+        source_(source),
+        request_(request),
+        parts_(parts),
+        dump_(dump),
+        core_(std::make_shared<ExecutableCore>(client)) {}
 
   Expected<std::shared_ptr<ExecutableCore>> run(bool& from_cache) {
     module_ = source_.module().clone();
@@ -99,6 +105,8 @@ class Compiler {
                                 client_.backend().name() + "' has " + std::to_string(client_.device_count()));
       COLLET_TRY(client_.check_device(d));
     }
+    if (std::set(core_->devices.begin(), core_->devices.end()).size() < n)
+      return invalid_argument("the assignment names a device twice: each participant has one of its own");
     core_->together = n == 1 || facts().has(COLLET_TRAIT_COLLECTIVES);
     core_->arguments = source_.parameters();
     core_->results = source_.results();
@@ -399,23 +407,21 @@ class Compiler {
   }
 
   Status bind_constants(Unit& unit, const hlo::Program& program) {
-    const CompiledFacts& compiled = unit.locals[0].program->facts();
-    unit.absorbed.assign(program.constants.size(), 0);
-    const collet_program* p = program.get();
-    for (uint32_t index : compiled.absorbed) {
-      const collet_constant* c = collet_constant_at(p, index);
-      for (size_t i = 0; i < program.constants.size(); ++i)
-        if (program.constants[i].argument == c->argument) unit.absorbed[i] = 1;
-    }
     for (size_t l = 0; l < unit.locals.size(); ++l) {
       Unit::Local& local = unit.locals[l];
       Device& device = unit.side == Side::Fallback ? client_.fallback_device() : client_.device(core_->devices[l]);
+      local.absorbed.assign(program.constants.size(), 0);
+      for (uint32_t index : local.program->facts().absorbed) {
+        const collet_constant* c = collet_constant_at(program.get(), index);
+        for (size_t i = 0; i < program.constants.size(); ++i)
+          if (program.constants[i].argument == c->argument) local.absorbed[i] = 1;
+      }
       for (size_t i = 0; i < program.constants.size(); ++i) {
         const hlo::Literal& literal = module_->literal((*module_)[program.constants[i].instr]);
         const auto bytes = static_cast<uint64_t>(literal.byte_size());
         if (l == 0) unit.argument_bytes.push_back(bytes);
         MemoryRef memory;
-        if (!unit.absorbed[i]) {
+        if (!local.absorbed[i]) {
           COLLET_ASSIGN(memory, client_.constant(device, program.constants[i].id, literal.bytes(), bytes));
         }
         local.constants.push_back(std::move(memory));
@@ -478,7 +484,7 @@ class Compiler {
   const CompiledParts* parts_;
   Dump& dump_;
   bool compiled_anew_ = false;
-  std::shared_ptr<ExecutableCore> core_ = std::make_shared<ExecutableCore>();
+  std::shared_ptr<ExecutableCore> core_;
   std::unique_ptr<hlo::Module> module_;
   DiskCache disk_;
   Verdicts device_, fallback_;
@@ -495,6 +501,10 @@ class Compiler {
 Expected<Executable*> compile(Client& client, ProgramModule& module, const collet_compile_request& request,
                               const CompiledParts* parts) {
   if (request.optimization > 3) return invalid_argument("optimization goes from 0 to 3");
+  if (request.host_function_count && !request.host_functions) return invalid_argument("no host functions");
+  for (uint32_t i = 0; i < request.host_function_count; ++i)
+    if (!request.host_functions[i].target || !request.host_functions[i].call)
+      return invalid_argument("host function " + std::to_string(i) + " lacks its target or what is to be called");
   const auto start = std::chrono::steady_clock::now();
   COLLET_ASSIGN(Dump dump, Dump::open(request.dump_to));
   bool from_cache = false;

@@ -262,6 +262,24 @@ TEST_F(Embed, PromisesAreFulfilledByLaterWork) {
   EXPECT_EQ(collet_buffer_fulfil(q.get(), q.get(), nullptr), COLLET_INVALID_ARGUMENT);
 }
 
+// Of an array without elements too nobody waits for what comes later.
+TEST_F(Embed, EmptyPromisesWaitForTheirSource) {
+  const ClientPtr client = open("interpreter");
+  constexpr int64_t kNone[] = {0};
+  const collet_array_type type = {COLLET_TYPE_F32, 1, kNone};
+  const auto make = [&] {
+    collet_buffer* out = nullptr;
+    EXPECT_EQ(collet_buffer_promise(client.get(), 0, COLLET_NONE, &type, &out, nullptr), COLLET_OK);
+    return BufferPtr(out);
+  };
+  const BufferPtr x = make(), source = make();
+  const EventPtr ready(collet_buffer_ready(x.get()));
+  ASSERT_EQ(collet_buffer_fulfil(x.get(), source.get(), nullptr), COLLET_OK);
+  EXPECT_EQ(collet_event_is_ready(ready.get()), 0u);
+  ASSERT_EQ(collet_buffer_fulfil(source.get(), nullptr, nullptr), COLLET_OK);
+  EXPECT_EQ(collet_event_wait(ready.get(), nullptr), COLLET_OK);
+}
+
 TEST_F(Embed, BrokenPromisesFailWhatUsesThem) {
   const ClientPtr client = open("interpreter");
   const ExecutablePtr e = compile(client.get(), kAdd);

@@ -20,6 +20,12 @@ namespace collet::runtime {
 
 /// What a compilation made; shared by all executables of equal programs. Belongs to one client, which outlives it.
 struct ExecutableCore {
+  explicit ExecutableCore(Client& of) : client(of) {}
+  ~ExecutableCore();
+  ExecutableCore(const ExecutableCore&) = delete;
+  ExecutableCore& operator=(const ExecutableCore&) = delete;
+
+  Client& client;
   Plan plan;
   std::vector<const ArrayType*> arguments, results;
   std::vector<uint8_t> donates;                                   ///< per argument
@@ -88,6 +94,7 @@ class Executable {
 struct RunMemory {
   std::span<MemoryRef> arguments;  ///< taken out by the run as it goes
   std::span<const MemoryRef> results;
+  bool* overwritten = nullptr;  ///< set once a launch has been given a donated argument, and went well
 };
 /// Runs a plan to its end, on this thread.
 Status run_plan(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory);

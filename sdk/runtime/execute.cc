@@ -3,6 +3,7 @@
 #include <boost/container/small_vector.hpp>
 #include <chrono>
 
+#include "sdk/runtime/caught.h"
 #include "sdk/runtime/executable.h"
 
 namespace collet::runtime {
@@ -39,6 +40,7 @@ struct Queued {
   std::vector<MemoryRef> arguments, results;
   std::vector<Event*> before;
   Event* done;
+  bool* overwritten;  // of a caller who waits; null otherwise
 
   Status run() {
     Status outcome;
@@ -47,8 +49,8 @@ struct Queued {
       if (outcome.ok()) outcome = std::move(one);
       event->release();
     }
-    if (outcome.ok()) outcome = run_timed(*client, *core, run_id, {arguments, results});
-    return outcome;
+    if (!outcome.ok()) return outcome;
+    return caught([&] { return run_timed(*client, *core, run_id, {arguments, results, overwritten}); });
   }
 };
 
@@ -68,10 +70,8 @@ class Call {
 
   ~Call() {
     for (Event* event : before_) event->release();
-    // A plan of several steps may have overwritten what it was given before it failed.
-    const bool spoilt = started_ && core_.plan.sequences[0].steps.size() > 1;
     for (size_t i = 0; i < given_.size(); ++i)
-      if (given_[i] && !(spoilt && donated_[i])) buffers_[i]->give_back(std::move(given_[i]));
+      if (given_[i] && !(overwritten_ && donated_[i])) buffers_[i]->give_back(std::move(given_[i]));
   }
 
   Status execute(Buffer** results) {
@@ -80,10 +80,10 @@ class Call {
     const uint64_t run_id = options_.run_id ? options_.run_id : client_.next_run_id();
     Worker& worker = client_.device(core_.devices[0]).compute();
     Event* done = nullptr;
-    started_ = true;
     if (before_.empty() && (options_.synchronous || is_short()) && worker.idle()) {
-      COLLET_TRY(run_timed(client_, core_, run_id,
-                           {{arguments_.data(), arguments_.size()}, {results_.data(), results_.size()}}));
+      COLLET_TRY(
+          run_timed(client_, core_, run_id,
+                    {{arguments_.data(), arguments_.size()}, {results_.data(), results_.size()}, &overwritten_}));
     } else {
       done = enqueue(worker, run_id);
       if (options_.synchronous) {
@@ -184,15 +184,13 @@ class Call {
     auto* done = new Event(std::any_of(before.begin(), before.end(), [](Event* e) { return e->is_late(); }));
     done->retain();
     queued->done = done;
-    client_.retain();
+    queued->overwritten = options_.synchronous ? &overwritten_ : nullptr;
     client_.add_after(worker, before, [queued = std::move(queued)]() mutable {
       Status outcome = queued->run();
       Event* event = queued->done;
-      Client* client = queued->client;
       queued.reset();
       event->set(std::move(outcome));
       event->release();
-      client->release();
     });
     return done;
   }
@@ -217,13 +215,18 @@ class Call {
   Buffer* const* buffers_;
   size_t argument_count_, result_count_;
   uint32_t total_;
-  bool started_ = false;
+  bool overwritten_ = false;  // donated memory is no longer what it was
   Small<MemoryRef, 16> arguments_, results_, given_;
   Small<uint8_t, 32> donated_;
   Small<Event*, 4> before_;
 };
 
 }  // namespace
+
+ExecutableCore::~ExecutableCore() {
+  plan = {};
+  client.drop_constants();
+}
 
 Status Executable::execute(const collet_execute_options& options, Buffer* const* arguments, Buffer** results) {
   return Call(*client_, core_, options, arguments).execute(results);

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <new>
+#include <stdexcept>
 
 #include "sdk/runtime/testing/session.h"
 
@@ -121,6 +123,58 @@ TEST_F(HostCall, FailuresAreTheExecutions) {
     run_one(client.get(), e.get());
     EXPECT_EQ(failure.code, COLLET_UNKNOWN);
     EXPECT_THAT(failure.message, HasSubstr("unknown code " + std::to_string(nonsense)));
+  }
+}
+
+// Whatever it is that ends the work of a worker: the run fails, and the next one goes on.
+TEST_F(HostCall, ExceptionsFailTheRun) {
+  const ClientPtr client = open("interpreter");
+  bool memory = true;
+  const collet_host_function throws = {"scale", &memory,
+                                       [](void* user, const collet_host_call* call, collet_error*) -> collet_status {
+                                         if (*static_cast<bool*>(user)) throw std::bad_alloc();
+                                         throw std::runtime_error(call->target);
+                                       }};
+  collet_compile_request request{};
+  request.host_functions = &throws;
+  request.host_function_count = 1;
+  const ModulePtr module = read(kOneCall);
+  const ExecutablePtr e = compile(client.get(), module.get(), request);
+  ASSERT_TRUE(e) << failure.message;
+  for (const bool queued : {false, true})
+    for (const bool out_of_memory : {true, false}) {
+      memory = out_of_memory;
+      std::vector<BufferPtr> in;
+      collet_buffer* promised = nullptr;
+      constexpr int64_t kFour[] = {4};
+      const collet_array_type type = {COLLET_TYPE_F32, 1, kFour};
+      ASSERT_EQ(collet_buffer_promise(client.get(), 0, COLLET_NONE, &type, &promised, nullptr), COLLET_OK);
+      in.emplace_back(promised);
+      if (!queued) {
+        ASSERT_EQ(collet_buffer_fulfil(promised, nullptr, nullptr), COLLET_OK);
+      }
+      const auto out = run(e.get(), in);
+      if (queued) {
+        ASSERT_EQ(collet_buffer_fulfil(promised, nullptr, nullptr), COLLET_OK);
+      }
+      if (!out.empty()) download<float>(out[0]);
+      EXPECT_EQ(failure.code, out_of_memory ? COLLET_RESOURCE_EXHAUSTED : COLLET_INTERNAL) << failure.message;
+    }
+}
+
+TEST_F(HostCall, FunctionsWithoutACallAreRefused) {
+  const ClientPtr client = open("interpreter");
+  const ModulePtr module = read(kOneCall);
+  collet_compile_request request{};
+  request.host_function_count = 1;
+  EXPECT_FALSE(compile(client.get(), module.get(), request));
+  EXPECT_EQ(failure.code, COLLET_INVALID_ARGUMENT);
+  for (const collet_host_function& f :
+       {collet_host_function{"scale", nullptr, nullptr}, collet_host_function{nullptr, nullptr, scale}}) {
+    request.host_functions = &f;
+    EXPECT_FALSE(compile(client.get(), module.get(), request));
+    EXPECT_EQ(failure.code, COLLET_INVALID_ARGUMENT);
+    EXPECT_THAT(failure.message, HasSubstr("host function 0"));
   }
 }
 

@@ -82,6 +82,7 @@ const Lie kLies[] = {
     {"no_table", "handed out no table"},
     {"tiny_table", "which cannot be"},
     {"huge_table", "which cannot be"},
+    {"cut_table", "which cannot be"},
     {"short_table", "lacks the function 'copy'"},
     {"reserved", "reserved"},
     {"no_alloc", "lacks the function 'alloc'"},

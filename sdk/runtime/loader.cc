@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -17,16 +19,36 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Where messages go. Those of the last client that was opened with one and is not yet closed.
+struct Sink {
+  LogFunction function;
+  void* user;
+  int running = 0;  // calls that have not returned
+};
+
 struct Log {
   std::mutex mutex;
-  LogFunction function = nullptr;
-  void* user = nullptr;
+  std::condition_variable returned;
+  std::vector<std::shared_ptr<Sink>> sinks;
 };
 
 // Immortal: plugins may write to the log while the process ends.
-Log& log_sink() {
+Log& the_log() {
   static Log* log = new Log;
   return *log;
+}
+
+// The calls of sinks that this thread is in, innermost first.
+struct Inside {
+  const Sink* sink;
+  const Inside* outer;
+};
+thread_local const Inside* inside = nullptr;
+
+int calls_of_this_thread(const Sink& sink) {
+  int n = 0;
+  for (const Inside* i = inside; i; i = i->outer) n += i->sink == &sink;
+  return n;
 }
 
 void host_log(void*, int32_t severity, const char* message) {
@@ -134,7 +156,8 @@ Expected<std::unique_ptr<Library>> load(const std::string& path) {
   if (code != COLLET_OK) return from_c(code, error, who + "collet_backend_entry");
   if (!table) return failed_precondition(who + "handed out no table");
   constexpr uint32_t kHead = offsetof(collet_backend, open);
-  if (table->struct_size < kHead || table->struct_size > (1u << 16))
+  if (table->struct_size < kHead || table->struct_size > (1u << 16) ||
+      (table->struct_size - kHead) % sizeof(collet_backend_entry_fn) != 0)
     return failed_precondition(who + "has a table of " + std::to_string(table->struct_size) +
                                " bytes, which cannot be");
   auto library = std::make_unique<Library>();
@@ -171,27 +194,41 @@ Expected<const Library*> load_library(std::string_view name_or_path) {
   return static_cast<const Library*>(slot.get());
 }
 
-void set_log(LogFunction log, void* user) {
-  Log& sink = log_sink();
-  const std::lock_guard lock(sink.mutex);
-  sink.function = log;
-  sink.user = user;
+void set_log(LogFunction function, void* user) {
+  Log& log = the_log();
+  const std::lock_guard lock(log.mutex);
+  log.sinks.push_back(std::make_shared<Sink>(Sink{function, user}));
 }
 
-void reset_log(LogFunction log, void* user) {
-  Log& sink = log_sink();
-  const std::lock_guard lock(sink.mutex);
-  if (sink.function == log && sink.user == user) sink.function = nullptr;
+void reset_log(LogFunction function, void* user) {
+  Log& log = the_log();
+  std::unique_lock lock(log.mutex);
+  const auto it = std::find_if(log.sinks.rbegin(), log.sinks.rend(),
+                               [&](const auto& sink) { return sink->function == function && sink->user == user; });
+  if (it == log.sinks.rend()) return;
+  const std::shared_ptr<Sink> sink = *it;
+  log.sinks.erase(std::next(it).base());
+  log.returned.wait(lock, [&] { return sink->running <= calls_of_this_thread(*sink); });
 }
 
+// A sink may do with the library what it likes, log and close its own client too: nothing is locked while it is called.
 void log_message(int32_t severity, const std::string& message) {
-  Log& sink = log_sink();
-  const std::lock_guard lock(sink.mutex);
-  if (sink.function) {
-    sink.function(sink.user, severity, message.c_str());
-  } else if (severity >= COLLET_LOG_WARNING) {
-    std::fprintf(stderr, "collet: %s\n", message.c_str());
+  Log& log = the_log();
+  std::unique_lock lock(log.mutex);
+  if (log.sinks.empty()) {
+    if (severity >= COLLET_LOG_WARNING) std::fprintf(stderr, "collet: %s\n", message.c_str());
+    return;
   }
+  const std::shared_ptr<Sink> sink = log.sinks.back();
+  ++sink->running;
+  lock.unlock();
+  const Inside here = {sink.get(), inside};
+  inside = &here;
+  sink->function(sink->user, severity, message.c_str());
+  inside = here.outer;
+  lock.lock();
+  --sink->running;
+  log.returned.notify_all();
 }
 
 }  // namespace collet::runtime

@@ -24,11 +24,11 @@ std::string search_places(std::string_view name);
 /// Whether a backend of that name is there.
 bool library_exists(std::string_view name);
 
-/// Sink of messages: the plugins' and our own.
+/// Sink of messages: the plugins' and our own. The last one that was set is told; without any, stderr is.
 using LogFunction = void (*)(void* user, int32_t severity, const char* message);
-void set_log(LogFunction log, void* user);
-/// Back to stderr, if `log` and `user` are the current sink.
-void reset_log(LogFunction log, void* user);
+void set_log(LogFunction function, void* user);
+/// Takes it away again; returns when other threads are out of it.
+void reset_log(LogFunction function, void* user);
 void log_message(int32_t severity, const std::string& message);
 
 }  // namespace collet::runtime

@@ -123,10 +123,10 @@ class Lowerer {
     }
     const std::vector<Leaf> leaves = hlo::leaves_of(m_, m_[c].root);
     for (size_t i = 0; i < leaves.size(); ++i) {
-      COLLET_ASSIGN(uint32_t slot, place(f, leaves[i], results[i]));
-      if (entry) slot = own_result(f, slot, leaves[i]);
+      COLLET_ASSIGN(const uint32_t slot, place(f, leaves[i], results[i]));
       f.sequence.results.push_back(slot);
     }
+    if (entry) own_results(f, leaves);
     find_last_uses(f.sequence);
     out_.plan.sequences[number] = std::move(f.sequence);
     return number;
@@ -134,23 +134,26 @@ class Lowerer {
 
   // The entry's results lie in memory of their own: what a launch on the device, or a copy to it, makes for one result
   // alone. Everything else is copied there.
-  uint32_t own_result(Frame& f, uint32_t slot, Leaf leaf) {
-    const auto& taken = f.sequence.results;
-    bool own = std::find(taken.begin(), taken.end(), slot) == taken.end();
-    const Step* maker = nullptr;
+  void own_results(Frame& f, const std::vector<Leaf>& leaves) {
+    std::vector<bool> own(f.sequence.slots.size());
     for (const Step& s : f.sequence.steps)
-      if (std::find(s.out.begin(), s.out.end(), slot) != s.out.end()) maker = &s;
-    own &= maker && (maker->kind == Step::Kind::Launch || maker->kind == Step::Kind::Copy ||
-                     maker->kind == Step::Kind::Collective || maker->kind == Step::Kind::HostCall);
-    if (own) return slot;
-    Step copy;
-    copy.kind = Step::Kind::Copy;
-    copy.instr = leaf.instr;
-    copy.in = {slot};
-    const uint32_t out = add_slot(f, Side::Device, f.sequence.slots[slot].bytes);
-    copy.out = {out};
-    f.sequence.steps.push_back(std::move(copy));
-    return out;
+      if (s.kind == Step::Kind::Launch || s.kind == Step::Kind::Copy || s.kind == Step::Kind::Collective ||
+          s.kind == Step::Kind::HostCall)
+        for (const uint32_t slot : s.out) own[slot] = true;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      uint32_t& slot = f.sequence.results[i];
+      if (own[slot]) {
+        own[slot] = false;  // from now on it is taken
+        continue;
+      }
+      Step copy;
+      copy.kind = Step::Kind::Copy;
+      copy.instr = leaves[i].instr;
+      copy.in = {slot};
+      slot = add_slot(f, Side::Device, f.sequence.slots[slot].bytes);
+      copy.out = {slot};
+      f.sequence.steps.push_back(std::move(copy));
+    }
   }
 
   static void find_last_uses(Sequence& s) {
@@ -333,43 +336,66 @@ class Lowerer {
   Lowered out_;
 };
 
-// Aliases of the module that a launch can honour: the result is made by a launch that reads the argument, and nothing
-// reads the argument later.
 bool hands_through(const Step& step) {
   return step.kind == Step::Kind::While || step.kind == Step::Kind::Conditional || step.kind == Step::Kind::Call;
 }
 
-/// The step that makes `result`, if it may write it over `argument`: nothing else then reads that memory, be it through
-/// what a loop, branch or call gave back as it got it. Null otherwise.
-const Step* overwriter(const Sequence& entry, uint32_t result, uint32_t argument) {
+// Where a slot is made or read, and as the how manieth of that step.
+struct Touch {
+  const Step* step = nullptr;
+  uint32_t index = 0;
+};
+
+struct Touches {
+  explicit Touches(const Sequence& s) : made(s.slots.size()), last_read(s.slots.size()), handed(s.slots.size()) {
+    for (const Step& step : s.steps) {
+      for (uint32_t i = 0; i < step.out.size(); ++i) made[step.out[i]] = {&step, i};
+      for (uint32_t i = 0; i < step.in.size(); ++i) {
+        last_read[step.in[i]] = {&step, i};
+        if (hands_through(step)) handed[step.in[i]] = true;
+      }
+    }
+  }
+  std::vector<Touch> made, last_read;
+  std::vector<bool> handed;  ///< a loop, branch or call reads it
+};
+
+// Whether `maker` may write over `argument`, which loops, branches and calls may have given back as they got it: nothing
+// but that step reads the memory from then on.
+bool is_last_reader(const Sequence& entry, const Step* maker, uint32_t argument) {
   std::vector<bool> shares(entry.slots.size());
   shares[argument] = true;
   const auto is_shared = [&](uint32_t slot) { return shares[slot]; };
-  const Step *maker = nullptr, *last_reader = nullptr;
+  const Step* last = nullptr;
   for (const Step& s : entry.steps) {
-    if (std::find(s.out.begin(), s.out.end(), result) != s.out.end()) maker = &s;
     if (std::none_of(s.in.begin(), s.in.end(), is_shared)) continue;
-    last_reader = &s;
+    last = &s;
     if (!hands_through(s)) continue;
     for (const uint32_t slot : s.out) shares[slot] = true;
   }
-  if (!maker || maker != last_reader || maker->kind != Step::Kind::Launch) return nullptr;
-  if (std::any_of(entry.results.begin(), entry.results.end(), is_shared)) return nullptr;
+  if (last != maker || std::any_of(entry.results.begin(), entry.results.end(), is_shared)) return false;
   const auto others = [&](uint32_t slot) { return shares[slot] && slot != argument; };
-  return std::any_of(maker->in.begin(), maker->in.end(), others) ? nullptr : maker;
+  return std::none_of(maker->in.begin(), maker->in.end(), others);
 }
 
+// Aliases of the module that a launch can honour: the result is made by a launch that reads the argument, and nothing
+// reads the argument's memory later.
 void find_donations(const Module& module, Lowered& lowered) {
   Plan& plan = lowered.plan;
   const Sequence& entry = plan.sequences[0];
+  const Touches touches(entry);
+  const std::vector<bool> given_back = [&] {
+    std::vector<bool> out(entry.slots.size());
+    for (const uint32_t slot : entry.results) out[slot] = true;
+    return out;
+  }();
   for (const hlo::ProgramAlias& alias : hlo::entry_aliases(module)) {
     const uint32_t result = entry.results[alias.result], argument = entry.arguments[alias.argument];
-    const Step* step = overwriter(entry, result, argument);
-    if (!step || entry.slots[result].bytes != entry.slots[argument].bytes) continue;
-    const auto index = [](const std::vector<uint32_t>& slots, uint32_t slot) {
-      return static_cast<uint32_t>(std::find(slots.begin(), slots.end(), slot) - slots.begin());
-    };
-    plan.units[step->unit].aliases.push_back({index(step->out, result), index(step->in, argument), alias.must});
+    const Touch maker = touches.made[result], reader = touches.last_read[argument];
+    if (!maker.step || maker.step != reader.step || maker.step->kind != Step::Kind::Launch) continue;
+    if (entry.slots[result].bytes != entry.slots[argument].bytes || given_back[argument]) continue;
+    if (touches.handed[argument] && !is_last_reader(entry, maker.step, argument)) continue;
+    plan.units[maker.step->unit].aliases.push_back({maker.index, reader.index, alias.must});
     plan.donations.push_back({alias.result, alias.argument, alias.must});
   }
 }

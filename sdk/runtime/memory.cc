@@ -29,8 +29,8 @@ MemoryRef::~MemoryRef() {
   if (memory_ && memory_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) memory_->pool->put(memory_);
 }
 
-Pool::Pool(std::shared_ptr<Backend> backend, uint32_t device, uint32_t space)
-    : backend_(std::move(backend)), device_(device), space_(space), free_(kClasses) {}
+Pool::Pool(std::shared_ptr<Backend> backend, uint32_t device, uint32_t space, MakeRoom make_room)
+    : backend_(std::move(backend)), device_(device), space_(space), make_room_(std::move(make_room)), free_(kClasses) {}
 
 Pool::~Pool() {
   trim();
@@ -64,7 +64,7 @@ Expected<MemoryRef> Pool::take(uint64_t bytes) {
   const uint64_t alignment = backend_->devices()[device_].spaces[space_].alignment;
   auto made = backend_->alloc(device_, space_, capacity, alignment);
   if (!made.ok() && made.status().code() == Code::ResourceExhausted) {
-    trim();
+    make_room_();
     made = backend_->alloc(device_, space_, capacity, alignment);
   }
   if (!made.ok()) return made.status();

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -54,13 +55,15 @@ class MemoryRef {
 /// Memory of one space of one device, in size classes; what is returned is kept for the next who asks. Thread-safe.
 class Pool {
  public:
-  Pool(std::shared_ptr<Backend> backend, uint32_t device, uint32_t space);
+  /// Gives memory of other pools, and what else could be done without, back to the backend.
+  using MakeRoom = std::function<void()>;
+  Pool(std::shared_ptr<Backend> backend, uint32_t device, uint32_t space, MakeRoom make_room);
   /// All memory has come back.
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// At least `bytes` bytes; nothing for 0. When the backend has none left, what is kept is given back first.
+  /// At least `bytes` bytes; nothing for 0. When the backend has none left, room is made and it is asked again.
   Expected<MemoryRef> take(uint64_t bytes);
   /// Gives what is kept back to the backend.
   void trim();
@@ -80,6 +83,7 @@ class Pool {
 
   std::shared_ptr<Backend> backend_;
   uint32_t device_, space_;
+  MakeRoom make_room_;
   std::mutex mutex_;
   std::vector<std::vector<Memory*>> free_;  // by size class
   uint64_t kept_ = 0;

@@ -35,6 +35,11 @@ struct Node {
   bool may_fall_back = false;
 };
 
+// For people; costs that plugins state may be beyond all whole numbers.
+std::string whole_ns(double ns) {
+  return std::to_string(ns < 1e18 ? static_cast<int64_t>(ns) : int64_t{1000000000000000000});
+}
+
 class Partitioner {
  public:
   explicit Partitioner(const PartitionInput& input) : in_(input), m_(input.module) {
@@ -333,8 +338,8 @@ class Partitioner {
       if (ops[k] < in_.device_facts.smallest_cluster)
         why[k] = "a cluster of " + std::to_string(ops[k]) + " ops is too small for the device";
       else if (stays > goes && now[k] > 0)
-        why[k] = "not worth the way: " + std::to_string(static_cast<int64_t>(stays)) + " ns there and back, " +
-                 std::to_string(static_cast<int64_t>(goes)) + " ns on the fallback";
+        why[k] =
+            "not worth the way: " + whole_ns(stays) + " ns there and back, " + whole_ns(goes) + " ns on the fallback";
       else if (stays > 2 * goes)
         why[k] = "slower than on the fallback";
     }

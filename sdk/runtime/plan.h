@@ -41,12 +41,12 @@ struct Unit {
   struct Local {
     std::shared_ptr<CompiledProgram> program;
     std::vector<MemoryRef> constants;  ///< arguments after the inputs; empty where absorbed
+    std::vector<uint8_t> absorbed;     ///< per constant: the program holds it itself
   };
   std::vector<Local> locals;             ///< one, or one per participant
   std::vector<uint64_t> argument_bytes;  ///< inputs, then constants
   std::vector<uint64_t> result_bytes;
   std::vector<hlo::ProgramAlias> aliases;
-  std::vector<uint8_t> absorbed;  ///< per constant: the program holds it itself
   // For people.
   uint32_t ops = 0;
   double cost_ns = 0;

@@ -39,6 +39,7 @@ class Runner {
   Status run(const RunMemory& memory) {
     const Sequence& entry = plan_.sequences[0];
     const size_t arguments = core_.arguments.size(), results = core_.results.size();
+    overwritten_ = memory.overwritten;
     Frame frame(entry, count_);
     Small<uint32_t, 16> all(count_);
     for (uint32_t p = 0; p < count_; ++p) {
@@ -111,6 +112,7 @@ class Runner {
     Small<collet_argument, 24> all(who.size() * (arguments + results));
     Small<collet_launch, 2> launches(who.size());
     Small<MemoryRef, 2> workspaces(who.size());
+    gives_away_ = false;
     for (size_t k = 0; k < who.size(); ++k) {
       const uint32_t p = who[k];
       const Unit::Local& local = unit.locals[unit.locals.size() == 1 ? 0 : p];
@@ -125,7 +127,7 @@ class Runner {
       }
       for (size_t i = 0; i < local.constants.size(); ++i) {
         collet_argument& c = a[step.in.size() + i];
-        if (unit.absorbed[i])
+        if (local.absorbed[i])
           c.flags = COLLET_ARG_ABSENT;
         else
           fill(c, local.constants[i], unit.argument_bytes[step.in.size() + i]);
@@ -141,14 +143,18 @@ class Runner {
       l.result_count = static_cast<uint32_t>(results);
     }
     // The fallback, and participants that run apart, get a launch each.
-    if (unit.side == Side::Device && core_.together) {
-      const CompiledProgram& program = *unit.locals[0].program;
-      return program.backend().execute(program.handle(), {launches.data(), launches.size()}, run_id_);
-    }
+    if (unit.side == Side::Device && core_.together)
+      return execute(*unit.locals[0].program, {launches.data(), launches.size()});
     for (size_t k = 0; k < who.size(); ++k) {
       const CompiledProgram& program = *unit.locals[unit.locals.size() == 1 ? 0 : who[k]].program;
-      COLLET_TRY(of_participant(program.backend().execute(program.handle(), {&launches[k], 1}, run_id_), who[k]));
+      COLLET_TRY(of_participant(execute(program, {&launches[k], 1}), who[k]));
     }
+    return ok_status();
+  }
+
+  Status execute(const CompiledProgram& program, std::span<const collet_launch> launches) {
+    COLLET_TRY(program.backend().execute(program.handle(), launches, run_id_));
+    if (gives_away_ && overwritten_) *overwritten_ = true;
     return ok_status();
   }
 
@@ -173,6 +179,7 @@ class Runner {
         a.buffer = r.buffer;
       }
       a.flags |= COLLET_ARG_DONATED;
+      gives_away_ = true;
     }
     return ok_status();
   }
@@ -364,6 +371,8 @@ class Runner {
   const Plan& plan_;
   uint64_t run_id_;
   uint32_t count_;
+  bool* overwritten_ = nullptr;
+  bool gives_away_ = false;  // the launch at hand has donated arguments
 };
 
 }  // namespace

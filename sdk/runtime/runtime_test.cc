@@ -164,6 +164,20 @@ TEST_F(Runtime, TakesAGroupWholeOrNotAtAll) {
   EXPECT_THAT(explain(e.get()), HasSubstr("group"));
 }
 
+TEST_F(Runtime, CostsBeyondAllMeasureAreStillNumbers) {
+  Control control;
+  const uint32_t only[] = {COLLET_OP_ADD};
+  control.only = only;
+  control.only_count = 1;
+  control.link_latency_ns = 1000;
+  control.cost_ns = 1e300;
+  const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control);
+  const ExecutablePtr e = compile(client.get(), kAddMultiply);
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_EQ(facts(e.get()).device_ops, 0u);
+  EXPECT_THAT(explain(e.get()), HasSubstr("not worth the way: 1"));
+}
+
 TEST_F(Runtime, LeavesSmallClustersToTheFallback) {
   Control control;
   control.smallest_cluster = 100;

@@ -71,7 +71,8 @@ struct collet_client_options {
   uint32_t pairs;
   uint32_t reserved; /**< zero */
   void* log_user;
-  /** Null: warnings and errors go to stderr. Any thread. */
+  /** Null: warnings and errors go to stderr. Any thread; it may call the library. Messages go to the log of the client
+   * that was opened last and is not yet gone; once a client is gone, no thread is in its log any more. */
   void (*log)(void* user, int32_t severity, const char* message);
 };
 
@@ -224,7 +225,8 @@ struct collet_compile_request {
   uint32_t replica_count;     /**< 0: the module's */
   uint32_t partition_count;   /**< 0: the module's */
   uint32_t assignment_count;  /**< 0, or replica_count * partition_count */
-  const uint32_t* assignment; /**< device of participant replica * partition_count + partition; null: 0, 1, 2 ... */
+  const uint32_t* assignment; /**< device of participant replica * partition_count + partition, each another one; null:
+                                   0, 1, 2 ... */
   const char* dump_to;        /**< folder for the module before and after each stage, plan, artifacts; null: none */
   uint32_t no_fusion;         /**< 1: propose none (for measuring what fusion gives) */
   uint32_t no_cache;          /**< 1: neither look in the cache nor fill it */
@@ -402,8 +404,9 @@ struct collet_execute_options {
 };
 
 /** Runs. `arguments[p * argument_count + i]` is argument i of participant p, on that participant's device;
- * `results[p * result_count + i]` receives new buffers. Donated arguments are deleted, unless the call fails: then they
- * are intact and `results` untouched. */
+ * `results[p * result_count + i]` receives new buffers. Donated arguments are deleted. When the call fails `results` is
+ * untouched and donated arguments are intact, unless a part of the program had run by then and had overwritten one of
+ * them: then they are deleted all the same. */
 COLLET_API collet_status collet_execute(collet_executable* executable, const struct collet_execute_options* options,
                                         collet_buffer* const* arguments, collet_buffer** results,
                                         struct collet_error* error);

@@ -245,6 +245,7 @@ collet_status collet_backend_entry(const struct collet_host* host, const struct 
   backend = whole;
   if (mode("tiny_table")) backend.struct_size = 4;
   if (mode("huge_table")) backend.struct_size = UINT32_MAX;
+  if (mode("cut_table")) backend.struct_size = offsetof(struct collet_backend, copy) + 3;
   if (mode("short_table")) backend.struct_size = offsetof(struct collet_backend, copy);
   *out = &backend;
   return COLLET_OK;

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,11 +24,14 @@ struct Instance {
   std::string name;
   std::vector<collet_type_support> types;
   std::vector<collet_memory_space> spaces;
+  std::mutex mutex;
+  std::map<collet_backend_buffer*, uint64_t> sizes;
 };
 
 struct Executable {
   Instance* owner;
   collet_backend_executable* inner;
+  bool absorbs;
 };
 
 const collet_host* host = nullptr;
@@ -48,6 +53,10 @@ bool fails_now(Control* c, uint32_t kind) {
   if (!(c->counted & kind)) return false;
   const int64_t call = c->calls.fetch_add(1), at = c->fail_at.load();
   return call == at || (c->for_good && at >= 0 && call > at);
+}
+
+void take_longer(const std::atomic<int64_t>& ns) {
+  if (const int64_t n = ns.load()) std::this_thread::sleep_for(std::chrono::nanoseconds(n));
 }
 
 // A backend of this build: its folder lies beside that of the test backends.
@@ -126,14 +135,24 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
 collet_status alloc(collet_backend_instance* p, uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment,
                     collet_backend_buffer** out, void** out_host, collet_error* error) {
   Instance* i = of(p);
-  if (fails_now(i->control, kAlloc)) return fail(error, COLLET_RESOURCE_EXHAUSTED, "injected: no memory");
+  Control* c = i->control;
+  if (fails_now(c, kAlloc) || c->memory + static_cast<int64_t>(bytes) > c->memory_limit)
+    return fail(error, COLLET_RESOURCE_EXHAUSTED, "injected: no memory");
   const collet_status code = i->inner->alloc(i->instance, device, space, bytes, alignment, out, out_host, error);
-  if (code == COLLET_OK) ++i->control->buffers;
+  if (code != COLLET_OK) return code;
+  ++c->buffers;
+  c->memory += static_cast<int64_t>(bytes);
+  const std::lock_guard lock(i->mutex);
+  i->sizes[*out] = bytes;
   return code;
 }
 
 void free(collet_backend_instance* p, collet_backend_buffer* buffer) {
   --of(p)->control->buffers;
+  {
+    const std::lock_guard lock(of(p)->mutex);
+    of(p)->control->memory -= static_cast<int64_t>(of(p)->sizes.extract(buffer).mapped());
+  }
   of(p)->inner->free(of(p)->instance, buffer);
 }
 
@@ -141,6 +160,7 @@ collet_status copy(collet_backend_instance* p, const collet_copy_region* regions
                    const collet_sync* sync, collet_error* error) {
   Instance* i = of(p);
   if (fails_now(i->control, kCopy)) return fail(error, COLLET_INTERNAL, "injected: copy failed");
+  take_longer(i->control->copy_delay_ns);
   return i->inner->copy(i->instance, regions, count, sync, error);
 }
 
@@ -157,6 +177,7 @@ collet_status supports(collet_backend_instance* p, uint32_t device, const collet
   if (code != COLLET_OK) return code;
   for (uint32_t k = 0; k < count; ++k) {
     verdicts[k].group = i->control->group;
+    if (i->control->cost_ns > 0) verdicts[k].cost_ns = i->control->cost_ns;
     if (wanted(i->control, collet_op_at(program, ops[k])->opcode)) continue;
     verdicts[k].answer = COLLET_DECLINE;
     std::snprintf(verdicts[k].reason, sizeof verdicts[k].reason, "not one of its ops");
@@ -189,17 +210,58 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
   const collet_status code = i->inner->compile(i->instance, program, options, &inner, info, rejection, error);
   if (code != COLLET_OK) return code;
   ++i->control->executables;
-  *out = reinterpret_cast<collet_backend_executable*>(new Executable{i, inner});
+  const bool absorbs = options->assignment[0] == i->control->absorbs_on && program->constants.count > 0;
+  if (absorbs) {
+    info->absorbed_count = 1;
+    info->absorbed[0] = 0;
+  }
+  *out = reinterpret_cast<collet_backend_executable*>(new Executable{i, inner, absorbs});
   return COLLET_OK;
+}
+
+bool is_result(const collet_launch& launch, const collet_backend_buffer* buffer) {
+  return std::any_of(launch.results, launch.results + launch.result_count,
+                     [&](const collet_argument& r) { return r.buffer == buffer; });
+}
+
+// What an executable may do that believes its flags.
+collet_status scribble(Instance* i, const collet_launch& launch, collet_error* error) {
+  for (uint32_t k = 0; k < launch.argument_count; ++k) {
+    const collet_argument& a = launch.arguments[k];
+    if (!(a.flags & COLLET_ARG_DONATED)) continue;
+    ++i->control->donated;
+    if (is_result(launch, a.buffer)) continue;
+    std::vector<char> garbage(a.bytes, '\x5a');
+    collet_copy_region region{};
+    region.from.host = garbage.data();
+    region.to.buffer = a.buffer;
+    region.to.offset = a.offset;
+    region.bytes = a.bytes;
+    if (const collet_status code = i->inner->copy(i->instance, &region, 1, nullptr, error); code != COLLET_OK)
+      return code;
+  }
+  return COLLET_OK;
+}
+
+int64_t absent(const collet_launch& launch) {
+  return std::count_if(launch.arguments, launch.arguments + launch.argument_count,
+                       [](const collet_argument& a) { return (a.flags & COLLET_ARG_ABSENT) != 0; });
 }
 
 collet_status execute(collet_backend_executable* p, const collet_launch* launches, uint32_t count, uint64_t run_id,
                       collet_error* error) {
-  Control* c = of(p)->owner->control;
-  if (fails_now(c, kExecute)) return fail(error, COLLET_INTERNAL, "injected: execute failed");
+  Instance* i = of(p)->owner;
+  Control* c = i->control;
+  if (fails_now(c, kExecute) || launches[0].device == c->broken_device)
+    return fail(error, COLLET_INTERNAL, "injected: execute failed");
   ++c->executes;
-  if (const int64_t ns = c->delay_ns.load()) std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
-  return of(p)->owner->inner->execute(of(p)->inner, launches, count, run_id, error);
+  take_longer(c->delay_ns);
+  if (of(p)->absorbs) return COLLET_OK;
+  for (uint32_t k = 0; k < count; ++k) c->wrongly_absent += absent(launches[k]);
+  const collet_status code = i->inner->execute(of(p)->inner, launches, count, run_id, error);
+  for (uint32_t k = 0; k < count && code == COLLET_OK && c->scribble; ++k)
+    if (const collet_status wrong = scribble(i, launches[k], error); wrong != COLLET_OK) return wrong;
+  return code;
 }
 
 void release(collet_backend_executable* p) {

@@ -36,6 +36,19 @@ struct Control {
   uint32_t smallest_cluster = 0;
   uint32_t group = 0;        ///< of all ops
   bool hide_memory = false;  ///< the host sees none of it
+  double cost_ns = 0;        ///< of each op; 0: what the inner one says
+  /// Donated arguments that are no results are overwritten when a launch has ended.
+  bool scribble = false;
+  std::atomic<int64_t> donated{0};  ///< arguments that were
+  /// Launches on this device fail.
+  std::atomic<uint32_t> broken_device{COLLET_NONE};
+  /// Nanoseconds that each copy takes longer.
+  std::atomic<int64_t> copy_delay_ns{0};
+  /// Bytes that may be allocated at a time; and those that are.
+  std::atomic<int64_t> memory_limit{INT64_MAX}, memory{0};
+  /// Programs for this device absorb their first constant, and then give nothing that means anything.
+  uint32_t absorbs_on = COLLET_NONE;
+  std::atomic<int64_t> wrongly_absent{0};  ///< constants that others were not given either
 };
 
 /// What stands in for missing options: null in the plain wrapper. And the name that it goes by; null: made from the inner

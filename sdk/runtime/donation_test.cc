@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/collet.h>
+#include <gmock/gmock.h>
+
+#include "sdk/runtime/testing/session.h"
+
+// What is given away may be overwritten by whoever was told so: nobody else then reads it.
+
+namespace collet::testing {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kDonates[] = R"(HloModule d, replica_count=2, input_output_alias={ {}: (0, {}, may-alias) }
+ENTRY e {
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  ROOT s = f32[4] add(x, y)
+})";
+
+// Between two clusters of the device lies an op of the fallback's; all three read what is given away.
+constexpr char kTwice[] = R"(HloModule twice, input_output_alias={ {0}: (0, {}, may-alias) }, buffer_donor={ (1, {}) }
+ENTRY e {
+  a = f32[4] parameter(0)
+  b = f32[4] parameter(1)
+  p = f32[4] multiply(a, b)
+  s = f32[4] sine(p)
+  t = f32[4] add(s, b)
+  u = f32[4] add(t, a)
+  v = f32[4] cosine(u)
+  w = f32[4] multiply(v, b)
+  ROOT r = (f32[4], f32[4]) tuple(u, w)
+})";
+
+constexpr uint32_t kTaken[] = {COLLET_OP_ADD, COLLET_OP_MULTIPLY, COLLET_OP_FUSION};
+
+class Donation : public ::testing::Test, public Session {
+ protected:
+  BufferPtr vector(collet_client* client, const std::vector<float>& values, uint32_t device = 0) {
+    return upload(client, kVector, values.data(), device);
+  }
+  static constexpr int64_t kFour[] = {4};
+  static constexpr collet_array_type kVector = {COLLET_TYPE_F32, 1, kFour};
+  Control control_;
+};
+
+TEST_F(Donation, IsToldOfTheLastLaunchThatReads) {
+  control_.scribble = true;
+  control_.only = kTaken;
+  control_.only_count = 3;
+  const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control_);
+  const ExecutablePtr e = compile(client.get(), kTwice);
+  ASSERT_TRUE(e) << failure.message;
+  ASSERT_GT(facts(e.get()).fallback_ops, 0u);
+  std::vector<float> expected[2];
+  for (const uint32_t keep : {1u, 0u}) {
+    std::vector<BufferPtr> in;
+    in.push_back(vector(client.get(), {1, 2, 3, 4}));
+    in.push_back(vector(client.get(), {5, 6, 7, 8}));
+    collet_execute_options options{};
+    options.keep_donated = keep;
+    const auto out = run(e.get(), in, options);
+    ASSERT_EQ(out.size(), 2u) << failure.message;
+    for (size_t i = 0; i < 2; ++i) {
+      const auto values = download<float>(out[i]);
+      if (keep) expected[i] = values;
+      EXPECT_EQ(values, expected[i]) << "result " << i;
+    }
+    EXPECT_EQ(control_.donated.load(), keep ? 0 : 1);
+  }
+}
+
+// A participant's argument has been overwritten when another participant fails.
+TEST_F(Donation, WhatWasOverwrittenIsNotGivenBack) {
+  control_.remove_traits = COLLET_TRAIT_COLLECTIVES;
+  const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control_, 2);
+  const ExecutablePtr e = compile(client.get(), kDonates);
+  ASSERT_TRUE(e) << failure.message;
+  for (const uint32_t broken : {1u, 0u}) {
+    control_.broken_device = broken;
+    std::vector<BufferPtr> in;
+    for (const uint32_t device : {0u, 1u})
+      for (int i = 0; i < 2; ++i) in.push_back(vector(client.get(), {1, 2, 3, 4}, device));
+    collet_execute_options options{};
+    options.synchronous = 1;
+    EXPECT_TRUE(run(e.get(), in, options).empty());
+    EXPECT_THAT(failure.message, HasSubstr("injected: execute failed"));
+    const bool ran = broken == 1;
+    EXPECT_EQ(collet_buffer_is_deleted(in[0].get()), ran ? 1u : 0u);
+    if (!ran) {
+      EXPECT_THAT(download<float>(in[0]), ElementsAre(1, 2, 3, 4));
+      EXPECT_THAT(download<float>(in[2]), ElementsAre(1, 2, 3, 4));
+    }
+    EXPECT_THAT(download<float>(in[1]), ElementsAre(1, 2, 3, 4));
+  }
+}
+
+// Of a plan of several steps nothing has run yet.
+TEST_F(Donation, WhatWasNotOverwrittenIsGivenBack) {
+  control_.only = kTaken;
+  control_.only_count = 3;
+  const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control_);
+  const ExecutablePtr e = compile(client.get(), kTwice);
+  ASSERT_TRUE(e) << failure.message;
+  collet_execute_options options{};
+  options.synchronous = 1;
+  std::vector<BufferPtr> in;
+  in.push_back(vector(client.get(), {1, 2, 3, 4}));
+  in.push_back(vector(client.get(), {5, 6, 7, 8}));
+  control_.counted = kExecute;
+  control_.fail_at = 0;
+  EXPECT_TRUE(run(e.get(), in, options).empty());
+  EXPECT_THAT(failure.message, HasSubstr("injected: execute failed"));
+  EXPECT_THAT(download<float>(in[0]), ElementsAre(1, 2, 3, 4));
+
+  collet_buffer* raw = nullptr;
+  ASSERT_EQ(collet_buffer_promise(client.get(), 0, COLLET_NONE, &kVector, &raw, nullptr), COLLET_OK);
+  in[1].reset(raw);
+  ASSERT_EQ(collet_buffer_fail(raw, COLLET_ABORTED, "it never comes", nullptr), COLLET_OK);
+  EXPECT_TRUE(run(e.get(), in, options).empty());
+  EXPECT_THAT(failure.message, HasSubstr("it never comes"));
+  EXPECT_THAT(download<float>(in[0]), ElementsAre(1, 2, 3, 4));
+}
+
+}  // namespace
+}  // namespace collet::testing

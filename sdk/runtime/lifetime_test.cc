@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/collet.h>
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "sdk/runtime/testing/session.h"
+
+// What goes when, however carelessly its users let go of it.
+
+namespace collet::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class Lifetime : public ::testing::Test, public Session {
+ protected:
+  // What workers hold goes a moment later.
+  template <typename F>
+  static bool soon(const F& holds) {
+    for (int i = 0; i < 10000 && !holds(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return holds();
+  }
+  Control control_;
+};
+
+// A copy between devices that goes on when nobody holds the client, nor either array, any more.
+TEST_F(Lifetime, CopiesOutliveTheClientsClose) {
+  constexpr int64_t kMany = int64_t{1} << 20;
+  const std::vector<float> data(kMany, 3);
+  ClientPtr client = open(test_backend("wrapper"), "none", &control_, 2);
+  ASSERT_TRUE(client) << failure.message;
+  BufferPtr x = upload(client.get(), COLLET_TYPE_F32, {kMany}, data);
+  control_.copy_delay_ns = 100000000;
+  collet_buffer* raw = nullptr;
+  client.reset();
+  ASSERT_EQ(collet_buffer_copy(x.get(), 1, COLLET_NONE, &raw, nullptr), COLLET_OK);
+  BufferPtr(raw).reset();
+  x.reset();
+  EXPECT_TRUE(soon([&] { return control_.instances == 0; }));
+  EXPECT_EQ(control_.buffers.load(), 0);
+}
+
+// Its destructor runs after that of what the library keeps for the thread: it was there first.
+struct Keeper {
+  BufferPtr kept;
+};
+thread_local Keeper keeper;
+
+TEST_F(Lifetime, BuffersMayBeReleasedAsTheLastThingOfAThread) {
+  const ClientPtr client = open("interpreter");
+  std::thread([&] {
+    keeper.kept.reset();
+    upload<float>(client.get(), COLLET_TYPE_F32, {2}, {1, 2}).reset();
+    keeper.kept = upload<float>(client.get(), COLLET_TYPE_F32, {2}, {1, 2});
+  }).join();
+  EXPECT_TRUE(upload<float>(client.get(), COLLET_TYPE_F32, {2}, {1, 2}));
+}
+
+constexpr int64_t kMillion[] = {1 << 20};
+
+std::string with_constant(int seed) {
+  std::string numbers;
+  for (int i = 0; i < 65536; ++i) numbers += (i ? "," : "") + std::to_string(i + seed);
+  return "HloModule m\nENTRY e {\n  x = f32[65536] parameter(0)\n  c = f32[65536] constant({" + numbers +
+         "})\n  ROOT y = f32[65536] add(x, c)\n}\n";
+}
+
+// Constants of programs that nobody has any more make room for those that are compiled next, and are told apart from
+// those in use.
+TEST_F(Lifetime, UnusedConstantsMakeRoom) {
+  constexpr int64_t kBytes = 65536 * sizeof(float);
+  const ClientPtr client = open(test_backend("wrapper"), "none", &control_);
+  std::vector<BufferPtr> in;
+  in.push_back(upload(client.get(), COLLET_TYPE_F32, {65536}, std::vector<float>(65536, 1)));
+  const ExecutablePtr kept = compile(client.get(), with_constant(5));
+  ASSERT_TRUE(kept) << failure.message;
+  ASSERT_GE(control_.memory.load(), 2 * kBytes) << "the constant is not on the device";
+  control_.memory_limit = 5 * kBytes;  // an argument, two constants, a result, and what their sizes are rounded up by
+  for (int seed = 0; seed < 5; ++seed) {
+    const ExecutablePtr e = compile(client.get(), with_constant(seed));
+    ASSERT_TRUE(e) << seed << ": " << failure.message;
+    const auto out = run(e.get(), in);
+    ASSERT_EQ(out.size(), 1u) << seed << ": " << failure.message;
+    EXPECT_EQ(download<float>(out[0])[10], 11 + seed);
+  }
+  const auto out = run(kept.get(), in);
+  ASSERT_EQ(out.size(), 1u) << failure.message;
+  EXPECT_EQ(download<float>(out[0])[10], 16);
+}
+
+// One device's pool holds what another one lacks.
+TEST_F(Lifetime, PoolsMakeRoomForEachOther) {
+  const ClientPtr client = open(test_backend("wrapper"), "none", &control_, 2);
+  const std::vector<float> data(1 << 20);
+  upload(client.get(), {COLLET_TYPE_F32, 1, kMillion}, data.data(), 0).reset();
+  control_.memory_limit = control_.memory + 100;
+  EXPECT_TRUE(upload(client.get(), {COLLET_TYPE_F32, 1, kMillion}, data.data(), 1)) << failure.message;
+}
+
+// What a log is told, and who tells it last.
+struct Lines {
+  std::vector<std::string> text;
+  bool opens_another = false;
+};
+
+ClientPtr open_with_log(Lines& lines) {
+  collet_client_options o{};
+  o.struct_size = sizeof o;
+  o.backend = "interpreter";
+  o.log_user = &lines;
+  o.log = [](void* user, int32_t, const char* message) {
+    auto& to = *static_cast<Lines*>(user);
+    to.text.emplace_back(message);
+    Lines inner;
+    if (std::exchange(to.opens_another, false)) open_with_log(inner).reset();
+  };
+  collet_client* out = nullptr;
+  EXPECT_EQ(collet_client_open(&o, &out, nullptr), COLLET_OK);
+  return ClientPtr(out);
+}
+
+// A client that is closed too early says so.
+void say_something() {
+  Session s;
+  collet_client_options o{};
+  o.struct_size = sizeof o;
+  o.backend = "interpreter";
+  collet_client* out = nullptr;
+  ASSERT_EQ(collet_client_open(&o, &out, nullptr), COLLET_OK);
+  ClientPtr client(out);
+  const BufferPtr x = s.upload<float>(client.get(), COLLET_TYPE_F32, {2}, {1, 2});
+  client.reset();
+}
+
+TEST(Log, GoesToTheClientThatWasOpenedLast) {
+  Lines first, second;
+  const ClientPtr outer = open_with_log(first);
+  say_something();
+  EXPECT_THAT(first.text, ElementsAre(HasSubstr("client closed while 1")));
+  ClientPtr inner = open_with_log(second);
+  say_something();
+  EXPECT_EQ(first.text.size(), 1u);
+  EXPECT_EQ(second.text.size(), 1u);
+  inner.reset();
+  say_something();
+  EXPECT_EQ(first.text.size(), 2u);
+}
+
+TEST(Log, MayCallTheLibrary) {
+  Lines lines;
+  lines.opens_another = true;
+  const ClientPtr client = open_with_log(lines);
+  say_something();
+  EXPECT_EQ(lines.text.size(), 1u);
+}
+
+}  // namespace
+}  // namespace collet::testing
