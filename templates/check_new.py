@@ -12,6 +12,11 @@ import tempfile
 import zipfile
 
 
+# Target -> frontend, package, entry point.
+WHEELS = {"wheel": ("jax", "jax_plugins/my_chip2", "my_chip2 = jax_plugins.my_chip2\n"),
+          "wheel_torch": ("torch", "torch_xla_plugins/my_chip2", "my_chip2 = torch_xla_plugins.my_chip2:Plugin\n")}
+
+
 def run(command, expected=0, **rest):
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                           **rest)
@@ -65,26 +70,27 @@ def check_project(args, work):
 
 
 def check_wheel(args, build, library):
-    """A wheel of the vendor's own name, where Collet was built with its PJRT plugin; the interpreter is the fallback in it,
+    """Wheels of the vendor's own name, where Collet was built with its PJRT plugin; the interpreter is the fallback in them,
     for the cpu backend of a build for developers needs the system's LLVM."""
     if not os.path.exists(os.path.join(args.build, "lib", "libcollet_pjrt.so")):
         print("no PJRT plugin in this build: no wheel")
         return
     run(["cmake", build, "-DMY_CHIP2_WHEEL_FALLBACK=interpreter"])
-    run(["cmake", "--build", build, "--target", "wheel"])
-    wheels = [name for name in os.listdir(build) if name.endswith(".whl")]
-    if len(wheels) != 1 or not wheels[0].startswith("my_chip2_jax-0.1.0-"):
-        sys.exit(f"wheels: {wheels}")
-    with zipfile.ZipFile(os.path.join(build, wheels[0])) as archive:
-        for part in ("__init__.py", "lib/libcollet_pjrt.so", "lib/libcollet.so.0",
-                     f"lib/collet/backends/{os.path.basename(library)}",
-                     "lib/collet/backends/libcollet_backend_interpreter.so"):
-            if f"jax_plugins/my_chip2/{part}" not in archive.namelist():
-                sys.exit(f"{part} is not in the wheel: {archive.namelist()}")
-        entry = archive.read("my_chip2_jax-0.1.0.dist-info/entry_points.txt").decode()
-    if "my_chip2 = jax_plugins.my_chip2" not in entry:
-        sys.exit(entry)
-    print(f"packed {wheels[0]}")
+    for target, (frontend, package, point) in WHEELS.items():
+        run(["cmake", "--build", build, "--target", target])
+        wheels = [name for name in os.listdir(build) if name.startswith(f"my_chip2_{frontend}-0.1.0-") and name.endswith(".whl")]
+        if len(wheels) != 1:
+            sys.exit(f"wheels: {wheels}")
+        with zipfile.ZipFile(os.path.join(build, wheels[0])) as archive:
+            for part in ("__init__.py", "installed.py", "lib/libcollet_pjrt.so", "lib/libcollet.so.0",
+                         f"lib/collet/backends/{os.path.basename(library)}",
+                         "lib/collet/backends/libcollet_backend_interpreter.so"):
+                if f"{package}/{part}" not in archive.namelist():
+                    sys.exit(f"{part} is not in the wheel: {archive.namelist()}")
+            entry = archive.read(f"my_chip2_{frontend}-0.1.0.dist-info/entry_points.txt").decode()
+        if point not in entry:
+            sys.exit(entry)
+        print(f"packed {wheels[0]}")
 
 
 def check_refusals(args, work):

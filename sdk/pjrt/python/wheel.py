@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packs the Python package, the PJRT library, libcollet and backends into one wheel.
+"""Packs the Python package of a frontend, the PJRT library, libcollet and backends into one wheel.
 
-Without further options: collet-jax, with the cpu and interpreter backends, platform "collet". With --name acme and
---backend libcollet_backend_acme.so: acme-jax, a wheel of its own for platform "acme", with the cpu backend as the fallback.
+Without further options: collet-jax, with the cpu and interpreter backends, platform "collet"; with --frontend torch,
+collet-torch for PyTorch/XLA. With --name acme and --backend libcollet_backend_acme.so: acme-jax, a wheel of its own for
+platform "acme", with the cpu backend as the fallback.
 """
 import argparse
 import base64
@@ -11,94 +12,135 @@ import pathlib
 import re
 import subprocess
 import sys
+import typing
 import zipfile
 
 HERE = pathlib.Path(__file__).parent
 
 
+class Frontend(typing.NamedTuple):
+    """How a frontend finds its plugins: by an entry point of a package."""
+    title: str
+    parent: str  # of the packages of all platforms
+    files: tuple[str, ...]  # what goes into the package, beside settings.py; patterns below HERE
+    group: str
+    entry_point: str
+    requires: str
+
+
+FRONTENDS = {
+    "jax": Frontend("JAX", "jax_plugins", ("jax_plugins/collet/*.py",), "jax_plugins", "{package}", "jax>=0.10,<0.11"),
+    "torch": Frontend("PyTorch/XLA", "torch_xla_plugins",
+                      ("torch_xla_plugins/collet/*.py", "jax_plugins/collet/installed.py"), "torch_xla.plugins",
+                      "{package}:Plugin", "torch-xla>=2.9"),
+}
+
+# What every Linux with Python has; all else goes into the wheel.
+SYSTEM = ("libc.so", "libm.so", "libdl.so", "librt.so", "libpthread.so", "libstdc++.so", "libgcc_s.so", "ld-linux")
+
+# e_machine of an ELF file -> Python's name of the machine.
+MACHINES = {21: "ppc64le", 22: "s390x", 40: "armv7l", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
+
+
+def fail(message):
+    sys.exit(f"wheel.py: {message}")
+
+
 def library(root, name):
     """A library of a build or an installation."""
-    for folder in ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"):
-        if (root / folder / name).is_file():
-            return root / folder / name
-    sys.exit(f"wheel.py: there is no {name} in {root}/lib")
+    for folder in (root / "lib", root / "lib64", *sorted(root.glob("lib/*-linux-gnu*"))):
+        if (folder / name).is_file():
+            return folder / name
+    fail(f"there is no {name} in {root}/lib")
 
 
 def backend_file(root, backend):
     """A backend by path, or by name among those of a build or an installation."""
     path = pathlib.Path(backend)
-    return path if path.is_file() else library(root, f"collet/backends/libcollet_backend_{backend}.so")
+    if path.is_file():
+        return path
+    if "/" in backend or backend.endswith(".so"):
+        fail(f"there is no backend {backend}")
+    return library(root, f"collet/backends/libcollet_backend_{backend}.so")
 
 
-# What every Linux with Python has; all else goes into the wheel.
-SYSTEM = ("libc.so", "libm.so", "libdl.so", "librt.so", "libpthread.so", "libstdc++.so", "libgcc_s.so", "ld-linux")
+def machine(path):
+    """The machine that a library is for."""
+    head = path.read_bytes()[:20]
+    if head[:4] != b"\x7fELF" or len(head) < 20:
+        fail(f"{path} is no ELF library")
+    number = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
+    return MACHINES.get(number) or fail(f"{path} is for a machine that is not known here (ELF {number}); --tag names it")
 
 
 def companions(files, root):
     """Libraries that `files` need beside the system's, found as the loader finds them."""
     found = {}
     for path in files:
-        lines = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout.splitlines()
-        for name, _, rest in (line.strip().partition(" => ") for line in lines):
-            if not name.startswith(SYSTEM) and rest and not name.startswith(("libcollet", "linux-vdso")):
-                found[name] = rest.split(" ")[0]
+        done = subprocess.run(["ldd", path], capture_output=True, text=True)
+        if done.returncode:
+            fail(f"ldd {path}: {(done.stderr or done.stdout).strip()}")
+        for name, _, rest in (line.strip().partition(" => ") for line in done.stdout.splitlines()):
+            if not name.startswith((*SYSTEM, "libcollet", "linux-vdso")) and rest:
+                found[name] = pathlib.Path(rest.split(" (")[0])
+    for name, path in found.items():
+        if not path.is_file():
+            fail(f"{name} is needed, and the loader does not find it")
     if any(name.startswith("libLLVM") for name in found):
-        sys.exit(f"wheel.py: {root} was built with the shared LLVM; configure with -DCOLLET_STATIC_LLVM=ON")
-    return {name: pathlib.Path(path) for name, path in sorted(found.items())}
+        fail(f"{root} was built with the shared LLVM; configure with -DCOLLET_STATIC_LLVM=ON")
+    return dict(sorted(found.items()))
 
 
-def settings(options, vendors):
-    """The text of the package's settings.py."""
-    pairs = dict(pair.split("=", 1) for pair in options.option)
-    return ("# SPDX-License-Identifier: Apache-2.0\n"
-            f"PLATFORM = {options.name!r}\nBACKEND = {vendors and vendors.name!r}\nOPTIONS = {pairs!r}\n")
+def chosen_backends(options):
+    """The vendor's backend or None, and all that go in."""
+    files = [backend_file(options.build, b) for b in options.backends or ("cpu", "interpreter")]
+    if options.name == "collet":
+        return None, files
+    fallback = [backend_file(options.build, options.fallback)] if options.fallback != "none" else []
+    return files[0], list(dict.fromkeys(files + fallback))
+
+
+def package_files(options, vendors):
+    """(name, bytes) of the Python package."""
+    settings = ("# SPDX-License-Identifier: Apache-2.0\n"
+                f"PLATFORM = {options.name!r}\nBACKEND = {vendors and vendors.name!r}\nOPTIONS = {dict(options.option)!r}\n")
+    yield "settings.py", settings.encode()
+    for pattern in FRONTENDS[options.frontend].files:
+        for path in sorted(HERE.glob(pattern)):
+            if path.name != "settings.py":
+                yield path.name, path.read_bytes()
+
+
+def library_files(options, backends):
+    """(name, bytes) of the libraries; backends stand where libcollet looks for them."""
+    libraries = {name: library(options.build, name) for name in ("libcollet_pjrt.so", "libcollet.so.0")}
+    libraries |= companions([*libraries.values(), *backends], options.build)
+    for name, path in libraries.items():
+        yield f"lib/{name}", path.read_bytes()
+    for path in backends:
+        yield f"lib/collet/backends/{path.name}", path.read_bytes()
 
 
 def contents(options):
-    """(name in the wheel, bytes) of all that goes in; backends stand where libcollet looks for them."""
-    package = f"jax_plugins/{options.name}"
-    files = [backend_file(options.build, b) for b in options.backends or ("cpu", "interpreter")]
-    vendors = files[0] if options.name != "collet" else None
-    fallback = [backend_file(options.build, options.fallback)] if vendors and options.fallback != "none" else []
-    for path in sorted((HERE / "jax_plugins" / "collet").glob("*.py")):
-        yield f"{package}/{path.name}", settings(options, vendors).encode() if path.name == "settings.py" else path.read_bytes()
-    libraries = {name: library(options.build, name) for name in ("libcollet_pjrt.so", "libcollet.so.0")}
-    backends = list(dict.fromkeys(files + fallback))
-    libraries |= companions([*libraries.values(), *backends], options.build)
-    for name, path in libraries.items():
-        yield f"{package}/lib/{name}", path.read_bytes()
-    for path in backends:
-        yield f"{package}/lib/collet/backends/{path.name}", path.read_bytes()
+    """(name in the wheel, bytes) of all that goes in."""
+    vendors, backends = chosen_backends(options)
+    for files in (package_files(options, vendors), library_files(options, backends)):
+        for name, data in files:
+            yield f"{FRONTENDS[options.frontend].parent}/{options.name}/{name}", data
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, required=True, help="where Collet is installed")
-    parser.add_argument("--output", type=pathlib.Path, required=True, help="a folder")
-    parser.add_argument("--name", default="collet", help="JAX's name of the platform")
-    parser.add_argument("--distribution", help="the wheel's name; NAME-jax unless told")
-    parser.add_argument("--version", default="0.1.0")
-    parser.add_argument("--tag", default="py3-none-linux_x86_64")
-    parser.add_argument("--backend", action="append", dest="backends",
-                        help="path or name, the vendor's first; cpu and interpreter unless told")
-    parser.add_argument("--fallback", default="cpu", help="a backend that runs what the vendor's does not; none: none")
-    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="for the client; any number")
-    options = parser.parse_args()
-    if not re.fullmatch("[a-z][a-z0-9_]*", options.name):
-        parser.error("--name is a word of small letters, digits and _")
-    if options.name != "collet" and not options.backends:
-        parser.error("--name needs --backend")
-    distribution = options.distribution or f"{options.name}-jax"
-    stem = re.sub("[-_.]+", "_", distribution)
-    info = f"{stem}-{options.version}.dist-info"
-    texts = {
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {options.version}\n"
-                            f"Summary: JAX on {options.name}, through Collet\nRequires-Dist: jax>=0.10,<0.11\n",
-        f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: collet\nRoot-Is-Purelib: false\nTag: {options.tag}\n",
-        f"{info}/entry_points.txt": f"[jax_plugins]\n{options.name} = jax_plugins.{options.name}\n",
-    }
-    options.output.mkdir(parents=True, exist_ok=True)
-    wheel = options.output / f"{stem}-{options.version}-{options.tag}.whl"
+def descriptions(options):
+    """(name in dist-info, text) of what pip reads."""
+    frontend = FRONTENDS[options.frontend]
+    point = frontend.entry_point.format(package=f"{frontend.parent}.{options.name}")
+    yield "METADATA", (f"Metadata-Version: 2.1\nName: {options.distribution}\nVersion: {options.version}\n"
+                       f"Summary: {frontend.title} on {options.name}, through Collet\nRequires-Dist: {frontend.requires}\n")
+    yield "WHEEL", f"Wheel-Version: 1.0\nGenerator: collet\nRoot-Is-Purelib: false\nTag: {options.tag}\n"
+    yield "entry_points.txt", f"[{frontend.group}]\n{options.name} = {point}\n"
+
+
+def pack(wheel, files, record_name):
+    """Writes `files` and the record of them; the same files give the same bytes."""
     record = []
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
 
@@ -106,14 +148,53 @@ def main():
             entry = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             archive.writestr(entry, data)
+
+        for name, data in files:
+            add(name, data)
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             record.append(f"{name},sha256={digest},{len(data)}\n")
+        add(record_name, "".join(record) + f"{record_name},,\n")
 
-        for name, data in contents(options):
-            add(name, data)
-        for name, text in texts.items():
-            add(name, text.encode())
-        archive.writestr(f"{info}/RECORD", "".join(record) + f"{info}/RECORD,,\n")
+
+def key_and_value(text):
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE")
+    return key, value
+
+
+def read_options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="where Collet is installed")
+    parser.add_argument("--output", type=pathlib.Path, required=True, help="a folder")
+    parser.add_argument("--frontend", choices=FRONTENDS, default="jax", help="whose plugin it is (%(default)s)")
+    parser.add_argument("--name", default="collet", help="the frontend's name of the platform")
+    parser.add_argument("--distribution", help="the wheel's name; NAME-FRONTEND unless told")
+    parser.add_argument("--version", default="0.1.0")
+    parser.add_argument("--tag", help="py3-none-linux_MACHINE unless told, MACHINE read from the libraries")
+    parser.add_argument("--backend", action="append", dest="backends",
+                        help="path or name, the vendor's first; cpu and interpreter unless told")
+    parser.add_argument("--fallback", default="cpu", help="a backend that runs what the vendor's does not; none: none")
+    parser.add_argument("--option", action="append", default=[], type=key_and_value, metavar="KEY=VALUE",
+                        help="for the client; any number")
+    options = parser.parse_args()
+    if not re.fullmatch("[a-z][a-z0-9_]*", options.name):
+        parser.error("--name is a word of small letters, digits and _")
+    if options.name != "collet" and not options.backends:
+        parser.error("--name needs --backend")
+    options.distribution = options.distribution or f"{options.name}-{options.frontend}"
+    options.tag = options.tag or f"py3-none-linux_{machine(library(options.build, 'libcollet_pjrt.so'))}"
+    return options
+
+
+def main():
+    options = read_options()
+    stem = f"{re.sub('[-_.]+', '_', options.distribution)}-{options.version}"
+    info = f"{stem}.dist-info"
+    files = [*contents(options), *((f"{info}/{name}", text.encode()) for name, text in descriptions(options))]
+    options.output.mkdir(parents=True, exist_ok=True)
+    wheel = options.output / f"{stem}-{options.tag}.whl"
+    pack(wheel, files, f"{info}/RECORD")
     print(wheel)
 
 

@@ -12,18 +12,11 @@ from jax._src import compilation_cache
 from jax._src import xla_bridge
 from jax._src.interpreters import mlir
 
-from . import callbacks, lowerings, settings
-
-
-def _library() -> pathlib.Path:
-    chosen = os.environ.get("COLLET_PJRT_LIBRARY")
-    return pathlib.Path(chosen) if chosen else pathlib.Path(__file__).parent / "lib" / "libcollet_pjrt.so"
+from . import callbacks, installed, lowerings, settings
 
 
 def register(name: str, library: pathlib.Path, options: dict | None = None) -> None:
     """Makes `library` JAX's platform `name`; `options` go to the client (sdk/pjrt/settings.cc reads them)."""
-    if not library.is_file():
-        raise FileNotFoundError(f"there is no PJRT library at {library}; COLLET_PJRT_LIBRARY can name one")
     xla_bridge.register_plugin(name, priority=400, library_path=str(library),
                                options={"platform_name": name, **(options or {})})
     if name not in mlir._platforms_with_donation:
@@ -43,13 +36,7 @@ def _use_compilation_cache(platform: str) -> None:
     compilation_cache.is_cache_used = is_cache_used
 
 
-def _options() -> dict:
-    if not settings.BACKEND:
-        return settings.OPTIONS
-    file = pathlib.Path(__file__).parent / "lib" / "collet" / "backends" / settings.BACKEND
-    return {"backend": str(file), **settings.OPTIONS}
-
-
 def initialize() -> None:
     """Called by JAX when it looks for plugins."""
-    register(os.environ.get("COLLET_PLATFORM_NAME", settings.PLATFORM), _library(), _options())
+    name = os.environ.get("COLLET_PLATFORM_NAME", settings.PLATFORM)
+    register(name, installed.library(), installed.client_options(name))

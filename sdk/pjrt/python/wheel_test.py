@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of wheel.py that need no frontend: `wheel_test.py BUILD`, a build folder with the PJRT plugin and the interpreter."""
+import base64
+import hashlib
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+import wheel
+
+BUILD = pathlib.Path(sys.argv.pop(1))
+
+
+def pack(*options):
+    """Runs wheel.py; the wheel's path, or its message."""
+    done = subprocess.run([sys.executable, wheel.__file__, *options], capture_output=True, text=True)
+    if "Traceback" in done.stderr:
+        raise AssertionError(done.stderr)
+    return (pathlib.Path(done.stdout.strip()), "") if done.returncode == 0 else (None, done.stderr)
+
+
+class WheelTest(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.common = ("--build", str(BUILD), "--output", str(self.folder), "--backend", "interpreter")
+
+    def test_frontends(self):
+        for frontend, point in (("jax", "[jax_plugins]\ncollet = jax_plugins.collet\n"),
+                                ("torch", "[torch_xla.plugins]\ncollet = torch_xla_plugins.collet:Plugin\n")):
+            path, message = pack(*self.common, "--frontend", frontend, "--option", "a=b=c")
+            self.assertTrue(path, message)
+            with zipfile.ZipFile(path) as archive:
+                files = {name: archive.read(name) for name in archive.namelist()}
+            package = {"jax": "jax_plugins", "torch": "torch_xla_plugins"}[frontend] + "/collet/"
+            info = f"collet_{frontend}-0.1.0.dist-info/"
+            self.assertEqual(files[info + "entry_points.txt"].decode(), point)
+            self.assertIn("OPTIONS = {'a': 'b=c'}", files[package + "settings.py"].decode())
+            self.assertIn(package + "lib/collet/backends/libcollet_backend_interpreter.so", files)
+            for line in files[info + "RECORD"].decode().splitlines():
+                name, digest, _ = line.split(",")
+                if digest:
+                    expected = base64.urlsafe_b64encode(hashlib.sha256(files[name]).digest()).rstrip(b"=").decode()
+                    self.assertEqual(digest, "sha256=" + expected)
+            if frontend == "torch":
+                for name, data in files.items():
+                    self.assertFalse(name.endswith(".py") and b"import jax" in data, name)
+
+    def test_the_tag_names_the_machine(self):
+        for number, name in ((62, "x86_64"), (183, "aarch64")):
+            path = self.folder / "library.so"
+            path.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\0" + number.to_bytes(2, "little"))
+            self.assertEqual(wheel.machine(path), name)
+        path.write_bytes(b"not a library, but a text")
+        with self.assertRaises(SystemExit):
+            wheel.machine(path)
+
+    def test_libraries_of_another_machine(self):
+        folder = self.folder / "lib" / "aarch64-linux-gnu"
+        folder.mkdir(parents=True)
+        (folder / "libx.so").write_bytes(b"")
+        self.assertEqual(wheel.library(self.folder, "libx.so"), folder / "libx.so")
+
+    def test_refusals(self):
+        for options, message in ((("--option", "foo"), "'foo' is not KEY=VALUE"),
+                                 (("--option", "=foo"), "'=foo' is not KEY=VALUE"),
+                                 (("--frontend", "abacus"), "invalid choice"),
+                                 (("--name", "Acme"), "--name is a word"),
+                                 (("--backend", "nowhere.so"), "there is no backend nowhere.so"),
+                                 (("--backend", "nobody"), "libcollet_backend_nobody.so"),
+                                 (("--build", str(self.folder)), "there is no libcollet_pjrt.so")):
+            path, found = pack(*self.common, *options)
+            self.assertIsNone(path)
+            self.assertIn(message, found)
+
+
+if __name__ == "__main__":
+    unittest.main()
