@@ -37,6 +37,10 @@ class Reader {
     text_.remove_prefix(static_cast<size_t>(end - text_.data()));
     return true;
   }
+  bool at_end() {
+    accept("");
+    return text_.empty();
+  }
   /// A symbol behind its @, or a name.
   std::string symbol() {
     std::string quoted;
@@ -73,7 +77,14 @@ bool read_mesh(Reader& r, NamedMesh* out) {
       out->device_ids.push_back(id);
       r.accept(",");
     }
+    // One device without axes stands for itself; else each is there once.
     if (static_cast<int64_t>(out->device_ids.size()) != devices) return false;
+    std::vector<bool> seen(static_cast<size_t>(devices));
+    for (int64_t id : out->device_ids) {
+      if (out->axes.empty() && id >= 0) break;
+      if (id < 0 || id >= devices || seen[static_cast<size_t>(id)]) return false;
+      seen[static_cast<size_t>(id)] = true;
+    }
   }
   return r.accept(">");
 }
@@ -198,23 +209,30 @@ std::optional<NamedSharding> parse_named_sharding(std::string_view text) {
 
 std::optional<std::vector<NamedSharding>> parse_sharding_list(std::string_view text) {
   Reader r(text);
-  r.accept("#sdy.sharding_per_value<");
+  const bool framed = r.accept("#sdy.sharding_per_value<");
   std::vector<NamedSharding> out;
   if (!r.accept("[")) return std::nullopt;
   while (!r.accept("]")) {
     if (!read_sharding(r, &out.emplace_back())) return std::nullopt;
     r.accept(",");
   }
-  return out;
+  if (framed && !r.accept(">")) return std::nullopt;
+  return r.at_end() ? std::optional(std::move(out)) : std::nullopt;
 }
 
-std::vector<std::string> parse_axis_names(std::string_view text) {
+std::optional<std::vector<std::string>> parse_axis_names(std::string_view text) {
   Reader r(text);
   std::vector<std::string> out;
-  r.accept("#sdy<manual_axes");
-  if (!r.accept("{")) return out;
-  for (std::string name; r.string(&name); r.accept(",")) out.push_back(name);
-  return out;
+  const bool framed = r.accept("#sdy<manual_axes");
+  if (!r.accept("{")) return std::nullopt;
+  while (!r.accept("}")) {
+    std::string name;
+    if (!r.string(&name)) return std::nullopt;
+    out.push_back(std::move(name));
+    r.accept(",");
+  }
+  if (framed && !r.accept(">")) return std::nullopt;
+  return r.at_end() ? std::optional(std::move(out)) : std::nullopt;
 }
 
 std::optional<std::vector<AxisPart>> resolve_unreduced(const NamedSharding& sharding, const NamedMesh& mesh) {

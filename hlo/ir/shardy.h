@@ -16,7 +16,7 @@
 
 namespace collet::hlo {
 
-/// <["x"=4, "y"=2]>, perhaps with device_ids.
+/// <["x"=4, "y"=2]>, perhaps with device_ids: each device once, or a single one of any number without axes.
 struct NamedMesh {
   std::vector<std::pair<std::string, int64_t>> axes;
   std::vector<int64_t> device_ids;  ///< empty: counting up
@@ -58,7 +58,7 @@ std::optional<NamedSharding> parse_named_sharding(std::string_view text);
 /// "#sdy.sharding_per_value<[<...>, <...>]>".
 std::optional<std::vector<NamedSharding>> parse_sharding_list(std::string_view text);
 /// "#sdy<manual_axes{"x", "y"}>".
-std::vector<std::string> parse_axis_names(std::string_view text);
+std::optional<std::vector<std::string>> parse_axis_names(std::string_view text);
 
 /// The parts of axes that `sharding` leaves sums open along; nothing where one is unknown.
 std::optional<std::vector<AxisPart>> resolve_unreduced(const NamedSharding& sharding, const NamedMesh& mesh);

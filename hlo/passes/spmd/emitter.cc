@@ -68,6 +68,24 @@ InstrId Emitter::only_first(InstrId x, const Column& column) {
   return b_.select(b_.broadcast(first, dims, {}), x, b_.fill_int(Shape(b_.shape(x)), 0));
 }
 
+InstrId Emitter::from_one(InstrId x, int64_t source, const World& world) {
+  const Shape shape = b_.shape(x);
+  if (shape.is_tuple()) {
+    std::vector<InstrId> parts;
+    for (size_t i = 0; i < shape.elements().size(); ++i)
+      parts.push_back(from_one(b_.get(x, static_cast<int64_t>(i)), source, world));
+    return b_.tuple(parts);
+  }
+  if (!shape.is_array()) return x;
+  std::vector<int64_t> group{source};
+  for (size_t p = 0; p < world.partitions(); ++p)
+    if (static_cast<int64_t>(p) != source) group.push_back(static_cast<int64_t>(p));
+  auto* attrs = module_.make<CollectiveAttrs>();
+  attrs->groups = groups({group}, false, world);
+  attrs->channel = ++channels_;
+  return b_.op(Op::COLLECTIVE_BROADCAST, shape, {x}, attrs);
+}
+
 InstrId Emitter::gather_dim(InstrId x, const Tiling& tiling, size_t dim, const World& world) {
   auto* attrs = module_.make<CollectiveDimAttrs>();
   attrs->groups = groups(groups_across(tiling, std::array{dim}, world), true, world);

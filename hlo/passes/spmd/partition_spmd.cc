@@ -17,6 +17,13 @@ Status refuse(const Instruction& parameter, const std::string& why) {
                           "): " + why);
 }
 
+bool names_sharding(const Instruction& parameter) {
+  if (parameter.extras)
+    for (const FrontendAttribute& a : parameter.extras->frontend_attributes)
+      if (a.name == "xla.sdy.sharding") return true;
+  return false;
+}
+
 // What the program says of a parameter must be kept to the letter: its caller has laid it out that way.
 Expected<Value> lie_of(const Walker& walker, const Instruction& parameter, size_t partitions) {
   std::vector<Shape> shapes;
@@ -27,6 +34,7 @@ Expected<Value> lie_of(const Walker& walker, const Instruction& parameter, size_
     Tiling tiling = whole(rank);
     Column open;
     const Sharding* s = parameter.extras ? parameter.extras->sharding : nullptr;
+    std::vector<bool> may_split;
     if (s && s->kind == Sharding::Kind::Tuple) s = s->elements.size() == shapes.size() ? &s->elements[i] : nullptr;
     if (s && shapes[i].is_array()) {
       const auto stated = from_sharding(*s, rank, partitions, &open);
@@ -34,10 +42,20 @@ Expected<Value> lie_of(const Walker& walker, const Instruction& parameter, size_
         return refuse(parameter, "the sharding " + s->to_string() + " is none for " + std::to_string(partitions) +
                                      " partitions that is understood");
       tiling = *stated;
-    } else if (const auto stated = walker.wanted(parameter, shapes[i], i, tiling)) {
-      tiling = stated->tiling;
-      open = stated->open;
+    } else if (auto stated = walker.stated(parameter, shapes[i], i, &may_split)) {
+      tiling = std::move(stated->tiling);
+      open = std::move(stated->open);
+      Tiling all = tiling;
+      all.push_back(open);
+      World everybody;
+      everybody.domain.assign(partitions, 0);
+      if (!fits(all, everybody)) return refuse(parameter, "its sharding is none for its mesh");
+    } else if (shapes[i].is_array() && parameter.shape.is_array() && names_sharding(parameter)) {
+      return refuse(parameter, "its xla.sdy.sharding is none for " + std::to_string(partitions) +
+                                   " partitions that is understood");
     }
+    if (shapes[i].is_array() && shapes[i].has_dynamic() && !is_whole(tiling))
+      return refuse(parameter, "an array of dynamic size is split");
     for (size_t d = 0; d < rank; ++d)
       if (shapes[i].dim(static_cast<int>(d)) % tiling[d].count)
         return refuse(parameter, "dimension " + std::to_string(d) + " does not split into " +
@@ -88,7 +106,9 @@ void keep_aliases(Module& module, const Value& root) {
 
 Expected<bool> partition_spmd(Module& module, PassContext& context) {
   if (context.partition_count <= 1) return false;
-  Shared shared{module, std::max<int64_t>(context.replica_count, 1), int64_t{1} << 20, {}};
+  Shared shared{module, std::max<int64_t>(context.replica_count, 1), int64_t{1} << 20};
+  shared.markers = find_markers(module);
+  shared.most = 16 * module.instruction_limit() + kMostInlined / 16;
   for (const FrontendAttribute& a : module.header().frontend_attributes)
     if (a.name == "xla.sdy.meshes") shared.meshes = a.value;
   World world;

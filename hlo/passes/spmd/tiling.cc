@@ -40,6 +40,10 @@ bool is_whole(const Tiling& tiling) {
   return std::all_of(tiling.begin(), tiling.end(), [](const Column& c) { return c.whole(); });
 }
 
+bool World::together() const {
+  return std::all_of(domain.begin(), domain.end(), [&](int64_t d) { return d == domain[0]; });
+}
+
 bool World::alone() const {
   return std::set<int64_t>(domain.begin(), domain.end()).size() == domain.size();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -21,7 +22,7 @@ struct Column {
   std::vector<int64_t> at;  ///< by partition; empty where count is 1
   bool whole() const { return count == 1; }
   int64_t of(size_t partition) const { return count == 1 ? 0 : at[partition]; }
-  bool operator==(const Column&) const = default;
+  auto operator<=>(const Column&) const = default;
 };
 
 /// All dimensions of an array.
@@ -35,6 +36,8 @@ bool is_whole(const Tiling& tiling);
 struct World {
   std::vector<int64_t> domain;  ///< of each partition
   size_t partitions() const { return domain.size(); }
+  /// Everybody works with everybody.
+  bool together() const;
   /// Nobody works with anybody.
   bool alone() const;
 };

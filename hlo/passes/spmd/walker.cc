@@ -5,8 +5,13 @@
 #include <array>
 #include <numeric>
 
+#include "hlo/passes/rewriter.h"
+
 namespace collet::hlo::spmd {
 namespace {
+
+// Of computations in computations: each takes a few kilobytes of the stack.
+constexpr int kDeepest = 200;
 
 // The biggest first: who moves least decides.
 std::vector<size_t> by_size(const Module& module, const Instruction& instr) {
@@ -83,18 +88,33 @@ Shape local_shape(const Shape& shape, std::span<const Tiling> leaves, size_t& at
   return Shape::array(shape.type(), dims);
 }
 
-bool holds_markers(const Module& module, CompId computation) {
-  for (InstrId id : module[computation].order) {
-    const Instruction& instr = module[id];
-    if (instr.op == Op::CUSTOM_CALL && instr.as<CustomCallAttrs>().target.starts_with("xla.sdy.")) return true;
-    for (CompId called : instr.called)
-      if (holds_markers(module, called)) return true;
-  }
-  return false;
+std::vector<bool> find_markers(const Module& module) {
+  std::vector<bool> out(module.computation_limit());
+  for (CompId c : post_order(module))
+    for (InstrId id : module[c].order) {
+      const Instruction& instr = module[id];
+      bool marks = false;
+      if (instr.op == Op::CUSTOM_CALL) {
+        const std::string_view target = instr.as<CustomCallAttrs>().target;
+        marks = target.starts_with("xla.sdy.") || target == "SPMDFullToShardShape" || target == "SPMDShardToFullShape";
+      }
+      for (CompId called : instr.called) marks = marks || out[index_of(called)];
+      if (marks) out[index_of(c)] = true;
+    }
+  return out;
 }
 
 Expected<Value> Walker::walk(CompId from, std::vector<Value> arguments) {
   const std::vector<InstrId> order = m_[from].order;
+  if (m_.instruction_limit() + order.size() > shared_.most)
+    return resource_exhausted("partitioning makes more than " + std::to_string(shared_.most) + " instructions");
+  const struct Level {
+    int& depth;
+    explicit Level(int& d) : depth(d) { ++depth; }
+    ~Level() { --depth; }
+  } level(shared_.depth);
+  if (level.depth > kDeepest)
+    return unimplemented("partitioning computations that call each other " + std::to_string(kDeepest) + " deep");
   std::unordered_map<uint32_t, Value> values;
   for (InstrId id : order) {
     const Instruction& instr = m_[id];
@@ -112,14 +132,19 @@ Expected<Value> Walker::walk(CompId from, std::vector<Value> arguments) {
       values[index_of(id)] = arguments[static_cast<size_t>(instr.as<ParameterAttrs>().number)];
       continue;
     }
+    b_.set_origin(&instr);
+    if (instr.op == Op::GET_TUPLE_ELEMENT) {  // without a copy of the tuple's tilings
+      Value value = element(instr, values.at(index_of(instr.operand(0))));
+      COLLET_TRY(b_.status());
+      values[index_of(id)] = constrained(instr, std::move(value));
+      continue;
+    }
     Operands in;
-    const bool passes = instr.op == Op::TUPLE || instr.op == Op::GET_TUPLE_ELEMENT || instr.op == Op::CUSTOM_CALL ||
-                        instr.op == Op::CALL;
+    const bool passes = instr.op == Op::TUPLE || instr.op == Op::CUSTOM_CALL || instr.op == Op::CALL;
     for (InstrId operand : instr.operands) {
       const Value& value = values.at(index_of(operand));
       in.push_back(passes ? value : settled(value));
     }
-    b_.set_origin(&instr);
     COLLET_ASSIGN(Value value, one(id, instr, in));
     COLLET_TRY(b_.status());
     values[index_of(id)] = constrained(instr, std::move(value));
@@ -183,12 +208,13 @@ Value Walker::granted(Value value, const Wish& wish) {
   return out;
 }
 
-std::optional<Wish> Walker::wanted(const Instruction& instr, const Shape& leaf, size_t index, const Tiling& now) const {
-  if (!instr.extras || !leaf.is_array() || leaf.has_dynamic()) return std::nullopt;
+std::optional<Wish> Walker::stated(const Instruction& instr, const Shape& leaf, size_t index,
+                                   std::vector<bool>* open) const {
+  if (!instr.extras || !leaf.is_array()) return std::nullopt;
   const auto rank = static_cast<size_t>(leaf.rank());
   std::optional<Tiling> out;
   Column sums;
-  std::vector<bool> open(rank);
+  open->assign(rank, false);
   for (const FrontendAttribute& a : instr.extras->frontend_attributes) {
     if (a.name != "xla.sdy.sharding") continue;
     const auto named = parse_named_sharding(a.value);
@@ -200,24 +226,32 @@ std::optional<Wish> Walker::wanted(const Instruction& instr, const Shape& leaf, 
     if (parts) out = from_axes(*where, *parts, all, world_.partitions());
     if (const auto unreduced = resolve_unreduced(*named, *where); out && unreduced)
       if (const auto column = from_axes(*where, {*unreduced}, all, world_.partitions())) sums = (*column)[0];
-    for (size_t d = 0; d < rank; ++d) open[d] = named->dimensions[d].open;
+    for (size_t d = 0; d < rank; ++d) (*open)[d] = named->dimensions[d].open;
   }
   if (const Sharding* s = instr.extras->sharding; !out && s) {
     if (s->kind == Sharding::Kind::Tuple) s = index < s->elements.size() ? &s->elements[index] : nullptr;
     if (s) out = from_sharding(*s, rank, world_.partitions(), &sums);
   }
   if (!out) return std::nullopt;
-  for (size_t d = 0; d < rank; ++d) {
-    Column& c = (*out)[d];
+  return Wish{std::move(*out), std::move(sums)};
+}
+
+std::optional<Wish> Walker::wanted(const Instruction& instr, const Shape& leaf, size_t index, const Tiling& now) const {
+  std::vector<bool> open;
+  auto out = leaf.has_dynamic() ? std::nullopt : stated(instr, leaf, index, &open);
+  if (!out) return std::nullopt;
+  Tiling& tiling = out->tiling;
+  for (size_t d = 0; d < tiling.size(); ++d) {
+    Column& c = tiling[d];
     if (leaf.dim(static_cast<int>(d)) % c.count) c = Column();
     if (!open[d] || !c.whole()) continue;
     c = now[d];
-    if (!fits(*out, world_)) c = Column();
+    if (!fits(tiling, world_)) c = Column();
   }
-  Tiling all = *out;
-  all.push_back(sums);
+  Tiling all = tiling;
+  all.push_back(out->open);
   if (!fits(all, world_)) return std::nullopt;
-  return Wish{std::move(*out), std::move(sums)};
+  return out;
 }
 
 Value Walker::reshard(const Value& value, std::span<const Tiling> to) {
@@ -239,60 +273,74 @@ Value Walker::reshard(const Value& value, std::span<const Tiling> to) {
 }
 
 Expected<Value> Walker::one(InstrId id, const Instruction& instr, const Operands& in) {
+  const bool manual = std::any_of(in.begin(), in.end(), [](const Value& v) { return v.manual; });
   switch (instr.op) {
     case Op::TUPLE:
       return tuple(instr, in);
-    case Op::GET_TUPLE_ELEMENT:
-      return element(instr, in[0]);
     case Op::CUSTOM_CALL:
       return custom_call(instr, in);
     case Op::CALL:
       return call(id, instr, in);
     case Op::WHILE:
-      if (world_.alone() && !holds_markers(m_, instr.called[0]) && !holds_markers(m_, instr.called[1])) break;
-      return loop(instr, in[0]);
-    case Op::CONDITIONAL:
-      if (world_.alone() &&
-          std::none_of(instr.called.begin(), instr.called.end(), [&](CompId c) { return holds_markers(m_, c); }))
-        break;
-      return conditional(instr, in);
+    case Op::CONDITIONAL: {
+      const bool marked =
+          std::any_of(instr.called.begin(), instr.called.end(), [&](CompId c) { return holds_markers(c); });
+      if (manual && marked)
+        return unimplemented("'" + std::string(instr.name) +
+                             "': what each partition does for itself goes back to whole arrays inside of control flow");
+      if (manual || (world_.alone() && !marked)) break;
+      return instr.op == Op::WHILE ? loop(instr, in[0]) : conditional(instr, in);
+    }
+    case Op::PARTITION_ID: {
+      // Different on each partition, so what is made of it is no array of the whole program.
+      Value out = copied(instr, in);
+      out.manual = world_.together();
+      return out;
+    }
     default:
       break;
   }
-  if (std::any_of(in.begin(), in.end(), [](const Value& v) { return v.manual; })) {
-    Value out = copied(instr, in);
-    out.manual = true;
-    return out;
-  }
-  return plain(instr, in);
+  if (!manual) return plain(instr, in);
+  Operands all;
+  for (const Value& v : in) all.push_back(made_whole(v));
+  Value out = copied(instr, all);
+  out.manual = true;
+  return out;
 }
 
 // The op as it stands, on operands that are whole, or that are each partition's own affair.
 Value Walker::copied(const Instruction& instr, const Operands& in) {
   std::vector<InstrId> operands;
   for (const Value& v : in) operands.push_back(v.id);
-  Value out;
   const std::vector<CompId> called(instr.called.begin(), instr.called.end());
-  out.id = b_.op(instr.op, instr.shape, operands, instr.attrs, called);
-  const auto collect = [&](const auto& self, const Shape& shape) -> void {
-    if (!shape.is_tuple()) {
-      out.leaves.push_back(whole(shape.is_array() ? static_cast<size_t>(shape.rank()) : 0));
+  return whole_value(b_.op(instr.op, instr.shape, operands, instr.attrs, called), instr.shape);
+}
+
+Value Walker::whole_value(InstrId id, const Shape& shape) {
+  Value out{id, {}, {}, false};
+  const auto collect = [&](const auto& self, const Shape& part) -> void {
+    if (!part.is_tuple()) {
+      out.leaves.push_back(whole(part.is_array() ? static_cast<size_t>(part.rank()) : 0));
       return;
     }
-    for (const Shape& element : shape.elements()) self(self, element);
+    for (const Shape& element : part.elements()) self(self, element);
   };
-  collect(collect, instr.shape);
+  collect(collect, shape);
   return out;
 }
 
 // Right for every op: everybody computes all of it.
 Value Walker::replicated(const Instruction& instr, Operands in) {
-  for (Value& v : in) {
-    std::vector<Tiling> to;
-    for (const Tiling& t : v.leaves) to.push_back(whole(t.size()));
-    v = reshard(v, to);
-  }
+  for (Value& v : in) v = made_whole(std::move(v));
   return copied(instr, in);
+}
+
+Value Walker::made_whole(Value value) {
+  if (value.manual) return value;
+  value = settled(std::move(value));
+  std::vector<Tiling> to;
+  for (const Tiling& t : value.leaves) to.push_back(whole(t.size()));
+  return reshard(value, to);
 }
 
 Expected<Value> Walker::plain(const Instruction& instr, Operands in) {
@@ -300,6 +348,9 @@ Expected<Value> Walker::plain(const Instruction& instr, Operands in) {
   for (const Value& v : in)
     for (const Tiling& t : v.leaves) split |= !is_whole(t);
   if (!split) return copied(instr, in);
+  const auto is_dynamic = [&](InstrId id) { return m_[id].shape.has_dynamic(); };
+  if (instr.shape.has_dynamic() || std::any_of(instr.operands.begin(), instr.operands.end(), is_dynamic))
+    return replicated(instr, std::move(in));
   switch (instr.op) {
     case Op::ALL_REDUCE:
     case Op::ALL_GATHER:
@@ -364,12 +415,15 @@ Expected<Value> Walker::by_rule(const Instruction& instr, Operands in, Rule rule
 Value Walker::tuple(const Instruction&, const Operands& in) {
   Value out;
   std::vector<InstrId> parts;
-  for (const Value& v : in) {
+  // A tuple is each partition's own affair as a whole or not at all.
+  const bool manual = std::any_of(in.begin(), in.end(), [](const Value& v) { return v.manual; });
+  for (const Value& operand : in) {
+    const Value v = manual ? made_whole(operand) : operand;
     parts.push_back(v.id);
     for (size_t i = 0; i < v.leaves.size(); ++i) out.open.push_back(open_of(v, i));
     out.leaves.insert(out.leaves.end(), v.leaves.begin(), v.leaves.end());
-    out.manual |= v.manual;
   }
+  out.manual = manual;
   out.id = b_.tuple(parts);
   return out;
 }
@@ -377,8 +431,11 @@ Value Walker::tuple(const Instruction&, const Operands& in) {
 Value Walker::element(const Instruction& instr, const Value& in) {
   const auto index = static_cast<size_t>(instr.as<TupleIndexAttrs>().index);
   const Shape& shape = m_[in.id].shape;
-  size_t first = 0;
-  for (size_t i = 0; i < index; ++i) first += static_cast<size_t>(shape.element(i).leaf_count());
+  size_t first = index;
+  if (in.leaves.size() != shape.elements().size()) {
+    first = 0;
+    for (size_t i = 0; i < index; ++i) first += static_cast<size_t>(shape.element(i).leaf_count());
+  }
   const auto n = static_cast<size_t>(shape.element(index).leaf_count());
   Value out{InstrId::None, {}, {}, in.manual};
   for (size_t i = 0; i < n; ++i) out.open.push_back(open_of(in, first + i));

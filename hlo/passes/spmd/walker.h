@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -35,7 +37,14 @@ struct Shared {
   Module& module;
   int64_t replicas = 1;
   int64_t channels = 0;
-  std::string meshes;  ///< the module's, as text
+  std::string meshes = {};  ///< the module's, as text
+  std::vector<bool> markers =
+      {};           ///< by computation: it, or one that it calls, holds what only a partitioner understands
+  size_t most = 0;  ///< instructions that the module may come to
+  int depth = 0;    ///< of computations that are being walked
+  /// How the result of a computation lies where its argument lies so, among partitions of such domains.
+  using Question = std::tuple<CompId, std::vector<int64_t>, std::vector<Tiling>>;
+  std::map<Question, std::vector<Tiling>> answers = {};
 };
 
 /// Shape of the tiles.
@@ -44,16 +53,20 @@ Shape local_shape(const Shape& shape, std::span<const Tiling> leaves, size_t& at
 /// Writes what one partition does of a computation, op by op, to where an emitter stands.
 class Walker {
  public:
-  Walker(Shared& shared, Emitter& emitter, const World& world)
-      : shared_(shared), m_(shared.module), e_(emitter), b_(emitter.builder()), world_(world) {}
+  /// `trial`: only to see how the result lies. Loops and branches inside are then stood in for.
+  Walker(Shared& shared, Emitter& emitter, const World& world, bool trial = false)
+      : shared_(shared), m_(shared.module), e_(emitter), b_(emitter.builder()), world_(world), trial_(trial) {}
 
   /// The root's value.
   Expected<Value> walk(CompId from, std::vector<Value> arguments);
   /// The same, tiled by `to`.
   Value reshard(const Value& value, std::span<const Tiling> to);
   /// How the program wants leaf `index` of `instr` to lie, whose dimensions are `dims` and which lies as `now`; nothing
-  /// where it says nothing.
+  /// where it says nothing. What does not fit is left out, or nothing is.
   std::optional<Wish> wanted(const Instruction& instr, const Shape& leaf, size_t index, const Tiling& now) const;
+  /// The same to the letter, and which dimensions may be split further; nothing where it says nothing that is
+  /// understood.
+  std::optional<Wish> stated(const Instruction& instr, const Shape& leaf, size_t index, std::vector<bool>* open) const;
   /// Summed where sums are open.
   Value settled(Value value);
 
@@ -61,8 +74,16 @@ class Walker {
   using Operands = std::vector<Value>;
   Expected<Value> one(InstrId id, const Instruction& instr, const Operands& in);
   Expected<Value> plain(const Instruction& instr, Operands in);
+  static Value whole_value(InstrId id, const Shape& shape);
   Value copied(const Instruction& instr, const Operands& in);
   Value replicated(const Instruction& instr, Operands in);
+  /// Everybody has all of it; what is each partition's own affair stays so.
+  Value made_whole(Value value);
+  /// The device that alone is to do it, where a sharding says so.
+  std::optional<int64_t> one_device(const Instruction& instr) const;
+  Value on_one(const Instruction& instr, const Operands& in, int64_t device);
+  Status check_marker(const Instruction& instr, const Operands& in) const;
+  bool holds_markers(CompId computation) const { return shared_.markers[index_of(computation)]; }
   Expected<Value> by_rule(const Instruction& instr, Operands in, Rule rule);
   Value tuple(const Instruction& instr, const Operands& in);
   Value element(const Instruction& instr, const Value& in);
@@ -81,7 +102,11 @@ class Walker {
     std::vector<Tiling> leaves;  ///< of its result
   };
   Expected<Body> body(CompId from, const Shape& global, const std::vector<Tiling>& leaves, bool with_number,
-                      const std::vector<Tiling>* result, bool give_number);
+                      const std::vector<Tiling>* result, bool give_number, bool trial = false);
+  /// How the result of `from` lies, by trial.
+  Expected<std::vector<Tiling>> result_of(CompId from, const Shape& global, const std::vector<Tiling>& leaves,
+                                          bool with_number);
+  Value stand_in(const Instruction& instr, InstrId operand, std::vector<Tiling> leaves);
   /// The world inside of a manual computation.
   struct Manual {
     NamedMesh mesh;
@@ -96,10 +121,11 @@ class Walker {
   Emitter& e_;
   Builder& b_;
   const World& world_;
+  const bool trial_;
   std::unordered_map<uint32_t, InstrId> markers_;  // of calls that are manual: the custom call that says so
 };
 
-/// The computation, or one that it calls, holds what only a partitioner understands.
-bool holds_markers(const Module& module, CompId computation);
+/// Of each computation of the module whether it, or one that it calls, holds what only a partitioner understands.
+std::vector<bool> find_markers(const Module& module);
 
 }  // namespace collet::hlo::spmd
