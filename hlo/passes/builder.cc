@@ -22,11 +22,17 @@ InstrId Builder::fail(Status status) {
 }
 
 void Builder::set_origin(const Instruction* instr) {
+  const Metadata* origin = instr && instr->extras ? instr->extras->metadata : nullptr;
+  if (origin == origin_) return;
+  origin_ = origin;
   extras_ = nullptr;
-  if (!instr || !instr->extras || !instr->extras->metadata) return;
+}
+
+const Extras* Builder::extras() {
+  if (!origin_ || extras_) return extras_;
   auto* extras = module_.make<Extras>();
-  extras->metadata = instr->extras->metadata;
-  extras_ = extras;
+  extras->metadata = origin_;
+  return extras_ = extras;
 }
 
 const Shape& Builder::shape(InstrId id) const {
@@ -40,7 +46,7 @@ InstrId Builder::op(Op op, const Shape& shape, std::span<const InstrId> operands
   if (std::find(operands.begin(), operands.end(), InstrId::None) != operands.end())
     return fail(internal_error("a rewrite used a value that it had not built"));
   const InstrId id = module_.append(computation_, op, shape, operands, attrs, called);
-  module_[id].extras = extras_;
+  module_[id].extras = extras();
   return id;
 }
 
@@ -51,7 +57,7 @@ InstrId Builder::inferred(Op op, std::span<const InstrId> operands, const void* 
     return fail(internal_error("a rewrite used a value that it had not built"));
   auto id = append_inferred(module_, computation_, op, operands, attrs, called, declared);
   if (!id.ok()) return fail(id.status());
-  module_[*id].extras = extras_;
+  module_[*id].extras = extras();
   return *id;
 }
 

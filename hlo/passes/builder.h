@@ -126,6 +126,7 @@ class Builder {
 
  private:
   InstrId filled(const Shape& shape, Literal scalar);
+  const Extras* extras();
   template <typename T>
   T* make(const T& value) {
     return module_.arena().make<T>(value);
@@ -134,7 +135,8 @@ class Builder {
   Module& module_;
   CompId computation_;
   Status status_;
-  const Extras* extras_ = nullptr;
+  const Metadata* origin_ = nullptr;
+  const Extras* extras_ = nullptr;  ///< with that metadata, once something is built
   std::multimap<uint64_t, InstrId> scalars_;
   std::map<std::pair<InstrId, std::vector<int64_t>>, InstrId> fills_;
   std::map<std::pair<Op, Type>, CompId> combiners_;

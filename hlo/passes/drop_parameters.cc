@@ -92,7 +92,7 @@ bool drop_results(Module& module, CompId caller, InstrId call, const UserMap& us
     operands.push_back(root.operand(i));
     shapes.push_back(module[root.operand(i)].shape);
   }
-  Instruction& tuple = module[module[c].root];
+  Instruction& tuple = module[own_root(module, c)];
   tuple.operands = module.arena().list<InstrId>(std::span<const InstrId>(operands));
   tuple.shape = Shape::tuple(shapes);
   module[call].shape = tuple.shape;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
+#include <string_view>
 #include <unordered_map>
 
 #include "hlo/passes/passes.h"
@@ -36,8 +38,22 @@ bool same_attributes(const Module& module, const Instruction& a, const Instructi
   return a.attrs == b.attrs || equal_records(op_info(a.op).record, a.attrs, b.attrs);
 }
 
+// Of weights only so much is read as tells most of them apart: they are hashed in each run of the pass, and compared
+// where hashes are equal.
+uint64_t hash_constant(const Literal& literal) {
+  constexpr int64_t kWhole = 65536, kSamples = 512, kSample = 16;
+  const int64_t size = literal.shape().is_array() ? literal.byte_size() : 0;
+  if (size <= kWhole) return literal.hash();
+  uint64_t h = mix(hash_shape(literal.shape()), static_cast<uint64_t>(size));
+  for (int64_t i = 0; i < kSamples; ++i) {
+    const auto* at = reinterpret_cast<const char*>(literal.bytes()) + (size - kSample) / (kSamples - 1) * i;
+    h = mix(h, std::hash<std::string_view>()(std::string_view(at, kSample)));
+  }
+  return h;
+}
+
 uint64_t hash_attributes(const Module& module, const Instruction& instr) {
-  if (instr.op == Op::CONSTANT) return module.literal(instr).hash();
+  if (instr.op == Op::CONSTANT) return hash_constant(module.literal(instr));
   const Record record = op_info(instr.op).record;
   return record == Record::None ? 0 : hash_record(record, instr.attrs);
 }

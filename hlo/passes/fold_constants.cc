@@ -116,7 +116,9 @@ bool may_fold(const Module& module, const Instruction& instr, const PassContext&
 
 Expected<bool> fold_constants(Module& module, PassContext& context) {
   bool changed = false;
+  const std::vector<bool> asynchronous = asynchronous_computations(module);
   for (CompId computation : post_order(module)) {
+    if (asynchronous[index_of(computation)]) continue;
     Rewriter rewriter(module, computation);
     for (InstrId id : rewriter.instructions()) {
       const Instruction& instr = rewriter.enter(id);

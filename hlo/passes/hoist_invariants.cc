@@ -29,6 +29,20 @@ bool is_cheap(Op op) {
   }
 }
 
+// What a loop of no trips would not have run may fail or cost much; barriers hold values where they are on purpose.
+bool stays(Op op) {
+  switch (op) {
+    case Op::OPT_BARRIER:
+    case Op::CUSTOM_CALL:
+    case Op::CALL:
+    case Op::WHILE:
+    case Op::CONDITIONAL:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// One loop and what can leave its body.
 class Hoister {
  public:
@@ -57,7 +71,7 @@ class Hoister {
         if (is_invariant(module_, loop_, *read)) steady_[index_of(id)] = false;
         continue;
       }
-      if (instr.op == Op::PARAMETER || id == body().root || !instr.shape.is_array() ||
+      if (instr.op == Op::PARAMETER || id == body().root || stays(instr.op) || !instr.shape.is_array() ||
           has_effect(module_, instr, effects_) || (instr.extras && !instr.extras->control_predecessors.empty()))
         continue;
       // The flag: whether it depends on something that is no constant.
@@ -161,6 +175,7 @@ class Hoister {
       parameter.shape = state;
       drop_sharding(parameter);
     }
+    own_root(module_, loop_.body);
     read_inside(chosen);
     module_[body().root].shape = state;
     drop_sharding(module_[body().root]);

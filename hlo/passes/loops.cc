@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/passes/loops.h"
 
+#include <algorithm>
+
 #include "hlo/passes/rewriter.h"
 
 namespace collet::hlo {
@@ -98,6 +100,19 @@ std::optional<size_t> state_read(const Module& module, CompId computation, Instr
 bool is_invariant(const Module& module, const Loop& loop, size_t i) {
   const auto read = state_read(module, loop.body, module[module[loop.body].root].operand(i));
   return read && *read == i;
+}
+
+InstrId own_root(Module& module, CompId c) {
+  const InstrId root = module[c].root;
+  for (InstrId id : module[c].order) {
+    const auto& operands = module[id].operands;
+    if (std::find(operands.begin(), operands.end(), root) == operands.end()) continue;
+    const std::vector<InstrId> elements(module[root].operands.begin(), module[root].operands.end());
+    const InstrId own = module.append(c, Op::TUPLE, module[root].shape, elements);
+    module[own].extras = without_predecessors(module, module[root].extras);
+    return module[c].root = own;
+  }
+  return root;
 }
 
 std::vector<uint32_t> count_callers(const Module& module) {

@@ -34,6 +34,9 @@ class LoopFinder {
 std::optional<size_t> state_read(const Module& module, CompId computation, InstrId id);
 /// Element `i` is handed on unchanged by the body.
 bool is_invariant(const Module& module, const Loop& loop, size_t i);
+/// The root of `c`, a tuple whose elements may be changed: if another instruction reads it, the root becomes a tuple of
+/// its own.
+InstrId own_root(Module& module, CompId c);
 /// How many instructions call each computation, by number.
 std::vector<uint32_t> count_callers(const Module& module);
 

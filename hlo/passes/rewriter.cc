@@ -135,14 +135,14 @@ std::string fresh_computation_name(const Module& module, std::string_view stem) 
   return name;
 }
 
-namespace {
-
 const Extras* without_predecessors(Module& module, const Extras* extras) {
   if (!extras || extras->control_predecessors.empty()) return extras;
   Extras copy = *extras;
   copy.control_predecessors = {};
   return module.arena().make<Extras>(copy);
 }
+
+namespace {
 
 InstrId copy_into(Module& module, CompId to, const Instruction& instr,
                   const std::unordered_map<uint32_t, InstrId>& map) {
@@ -200,6 +200,15 @@ std::vector<bool> computations_with_effects(const Module& module) {
         out[index_of(c)] = true;
         break;
       }
+  return out;
+}
+
+std::vector<bool> asynchronous_computations(const Module& module) {
+  std::vector<bool> out(module.computation_limit());
+  for (CompId c : module.computations())
+    for (InstrId id : module[c].order)
+      if (op_info(module[id].op).family == Family::asynchronous)
+        for (CompId called : module[id].called) out[index_of(called)] = true;
   return out;
 }
 

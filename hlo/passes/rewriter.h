@@ -69,14 +69,23 @@ void order_computations(Module& module);
 std::string fresh_computation_name(const Module& module, std::string_view stem);
 /// A copy of a computation in the same module; computations that it calls are shared.
 CompId clone_computation(Module& module, CompId from, std::string_view stem = {});
+/// Calls of calls multiply: a text of a hundred lines can ask for more than any machine has. So many instructions may be
+/// made by writing out what is called.
+constexpr size_t kMostInlined = size_t{1} << 22;
 /// Puts a copy of the body of `from` where the builder stands, its parameters replaced by `arguments`; what the root
 /// became.
 InstrId inline_computation(Builder& builder, CompId from, std::span<const InstrId> arguments);
+
+/// `extras` but for the control predecessors: what a copy of an instruction has.
+const Extras* without_predecessors(Module& module, const Extras* extras);
 
 /// True when dropping or repeating `instr` could be noticed: a side effect, its own or in what it calls.
 /// `has_effect[index_of(computation)]` says so of computations: see computations_with_effects.
 bool has_effect(const Module& module, const Instruction& instr, const std::vector<bool>& computations);
 std::vector<bool> computations_with_effects(const Module& module);
+
+/// Which computations an asynchronous op calls: they may hold nothing but parameters and the one op.
+std::vector<bool> asynchronous_computations(const Module& module);
 
 /// A constant, or a broadcast of a scalar constant: the constant's literal. Else null. `scalar`: only if all elements
 /// are equal; element 0 of the literal is their value.

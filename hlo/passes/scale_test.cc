@@ -165,6 +165,47 @@ std::unique_ptr<Module> loops(int64_t size) {
   return m;
 }
 
+// Each link of the chain appends one part.
+std::unique_ptr<Module> appending(int64_t size) {
+  CompId entry;
+  auto m = begin(entry);
+  const Shape part = Shape::array(Type::F32, {1});
+  const InstrId x = m->append_parameter(entry, 0, part), y = m->append_parameter(entry, 1, part);
+  InstrId all = x;
+  for (int64_t i = 2; i < size; ++i) {
+    const InstrId operands[] = {all, i % 3 ? x : y};
+    all = m->append(entry, Op::CONCATENATE, Shape::array(Type::F32, {i}), operands, m->make<DimensionAttrs>());
+  }
+  (*m)[entry].root = all;
+  return m;
+}
+
+// Each computation holds two conditionals, decided, of the one below.
+std::unique_ptr<Module> decided(int64_t depth) {
+  auto m = std::make_unique<Module>("scale");
+  const Shape shape = Shape::scalar(Type::F32);
+  CompId below = CompId::None;
+  for (int64_t i = 0; i <= depth; ++i) {
+    const CompId c = m->add_computation("c" + std::to_string(i));
+    InstrId x = m->append_parameter(c, 0, shape);
+    if (below == CompId::None) {
+      const InstrId operand[] = {x};
+      x = m->append(c, Op::SINE, shape, operand);
+    } else {
+      const InstrId yes = m->append_constant(c, Literal::scalar_int(Type::PRED, 1));
+      const CompId called[] = {below, below};
+      for (int k = 0; k < 2; ++k) {
+        const InstrId operands[] = {yes, x, x};
+        x = m->append(c, Op::CONDITIONAL, shape, operands, nullptr, called);
+      }
+    }
+    (*m)[c].root = x;
+    below = c;
+  }
+  m->set_entry(below);
+  return m;
+}
+
 struct Case {
   const char* name;
   Make make;
@@ -200,6 +241,56 @@ TEST(Scale, Tuples) {
 }
 TEST(Scale, Loops) {
   check({"loops in loops", &loops, 50, 400});
+}
+
+TEST(Scale, Appending) {
+  check({"appending", &appending, 1000, 8000});
+}
+
+TEST(Scale, DecidedConditionalsDoNotMultiply) {
+  auto m = decided(28);
+  PassContext context;
+  const auto changed = simplify(*m, context);
+  ASSERT_TRUE(changed.ok()) << changed.status().to_string();
+  EXPECT_TRUE(verify_module(*m).ok());
+  EXPECT_LT(m->instruction_limit(), kMostInlined);
+}
+
+TEST(Scale, AllAdjoiningSlicesAreJoinedAtOnce) {
+  CompId entry;
+  auto m = begin(entry);
+  constexpr int64_t kPairs = 2000;
+  const InstrId x[] = {m->append_parameter(entry, 0, Shape::array(Type::F32, {4 * kPairs}))};
+  std::vector<InstrId> parts;
+  for (int64_t i = 0; i < 2 * kPairs; ++i) {
+    auto* attrs = m->make<SliceAttrs>();
+    const int64_t start = i / 2 * 4 + i % 2;
+    attrs->slice = {m->dims({start}), m->dims({start + 1}), m->dims({1})};
+    parts.push_back(m->append(entry, Op::SLICE, Shape::array(Type::F32, {1}), x, attrs));
+  }
+  (*m)[entry].root =
+      m->append(entry, Op::CONCATENATE, Shape::array(Type::F32, {2 * kPairs}), parts, m->make<DimensionAttrs>());
+  PassContext context;
+  ASSERT_TRUE(simplify(*m, context).ok());
+  EXPECT_EQ((*m)[(*m)[entry].root].operands.size(), size_t{kPairs});
+  const auto again = simplify(*m, context);
+  EXPECT_TRUE(again.ok() && !*again);
+}
+
+TEST(Scale, OriginsTakeNoMemoryUntilSomethingIsBuilt) {
+  CompId entry;
+  auto m = begin(entry);
+  const InstrId x = m->append_parameter(entry, 0, Shape::array(Type::F32, {4}));
+  auto* extras = m->make<Extras>();
+  extras->metadata = m->make<Metadata>();
+  (*m)[x].extras = extras;
+  Builder b(*m, entry);
+  const auto* before = m->arena().make<char>();
+  for (int i = 0; i < 1000; ++i) b.set_origin(&(*m)[x]);
+  EXPECT_EQ(m->arena().make<char>(), before + 1);
+  const InstrId one = b.neg(x);
+  b.set_origin(&(*m)[x]);
+  EXPECT_EQ((*m)[one].extras, (*m)[b.abs(x)].extras);
 }
 
 TEST(ScaleLong, AMillionInstructions) {

@@ -128,7 +128,7 @@ class Shrinker {
       if (!replaced_.contains(index_of(user)))
         needed[static_cast<size_t>(module_[user].as<TupleIndexAttrs>().index)] = true;
     if (std::find(needed.begin(), needed.end(), false) == needed.end()) return false;
-    for (CompId c : op().called) narrow(module_[c].root, needed);
+    for (CompId c : op().called) narrow(own_root(module_, c), needed);
     op().shape = module_[module_[op().called[0]].root].shape;
     drop_sharding(op());
     const std::vector<int64_t> number = numbers(needed);

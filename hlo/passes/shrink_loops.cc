@@ -105,7 +105,7 @@ class Needed {
     look(module_[module_[loop_.body].root].operand(i));
   }
   void look(InstrId id) {
-    if (id == module_[loop_.body].root || seen_[index_of(id)]) return;
+    if (seen_[index_of(id)]) return;
     seen_[index_of(id)] = true;
     work_.push_back(id);
   }
@@ -169,7 +169,7 @@ InstrId drop_state(Module& module, CompId caller, const Loop& loop, const UserMa
   module[loop.op].shape = module[init].shape;
   module[loop.op].attrs = module.make<WhileAttrs>();
   narrow_sharding(module, module[loop.op], needed);
-  set_operands(module, module[loop.body].root, needed);
+  set_operands(module, own_root(module, loop.body), needed);
   for (CompId c : {loop.condition, loop.body}) {
     const InstrId parameter = module[c].parameters[0];
     module[parameter].shape = module[init].shape;

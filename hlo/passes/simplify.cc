@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -20,10 +21,20 @@ bool RuleInput::is_int(size_t i, int64_t value) const {
          v->as_int(0) == Literal::scalar_int(v->type(), value).as_int(0);
 }
 
+InstrId RuleInput::all(double value) const {
+  return instr.shape.has_dynamic() ? InstrId::None : b.fill(instr.shape, value);
+}
+
+InstrId RuleInput::all_int(int64_t value) const {
+  return instr.shape.has_dynamic() ? InstrId::None : b.fill_int(instr.shape, value);
+}
+
 namespace {
 
 constexpr int kMostRounds = 16;
 constexpr int kMostStepsPerInstruction = 32;
+// In a module of more than so many instructions a conditional stays though it is decided: it runs all the same.
+constexpr size_t kMostDecided = kMostInlined / 16;
 
 using RulesByOp = std::array<std::vector<const Rule*>, kLastOp + 1>;
 
@@ -41,17 +52,18 @@ const RulesByOp& rules() {
   return *table;
 }
 
-InstrId apply_any(Module& module, Builder& b, const Instruction& instr) {
+InstrId apply_any(Module& module, Builder& b, const Instruction& instr, size_t most) {
   // Ordered by hand, and what has no data or is not static, stays as it is.
   if (instr.extras && !instr.extras->control_predecessors.empty()) return InstrId::None;
   for (const Rule* rule : rules()[static_cast<size_t>(instr.op)]) {
-    const InstrId id = rule->apply({module, b, instr});
-    if (id != InstrId::None) return id;
+    const InstrId id = rule->apply({module, b, instr, most});
+    // A rule that forgets a dynamic size, or mistakes one, does not apply.
+    if (id != InstrId::None && module[id].shape.same_without_layout(instr.shape)) return id;
   }
   return InstrId::None;
 }
 
-Expected<bool> simplify_once(Module& module, CompId computation) {
+Expected<bool> simplify_once(Module& module, CompId computation, size_t most) {
   Rewriter rewriter(module, computation);
   Builder& b = rewriter.builder();
   for (InstrId id : rewriter.instructions()) {
@@ -61,14 +73,14 @@ Expected<bool> simplify_once(Module& module, CompId computation) {
       continue;
     }
     const size_t limit = module.instruction_limit();
-    InstrId with = apply_any(module, b, instr);
+    InstrId with = apply_any(module, b, instr, most);
     if (with == InstrId::None) {
       rewriter.keep(id);
       continue;
     }
     // What the rule has just made may be simplified further; what stood before has been.
     for (int step = 0; step < kMostStepsPerInstruction && index_of(with) >= limit; ++step) {
-      const InstrId next = apply_any(module, b, module[with]);
+      const InstrId next = apply_any(module, b, module[with], most);
       if (next == InstrId::None) break;
       with = next;
     }
@@ -85,8 +97,12 @@ Expected<bool> simplify(Module& module, PassContext& context) {
   bool changed = false;
   for (int round = 0; round < kMostRounds; ++round) {
     bool again = false;
+    const size_t standing = module.instruction_count();
+    const size_t most = module.instruction_limit() + kMostDecided - std::min(standing, kMostDecided);
+    const std::vector<bool> asynchronous = asynchronous_computations(module);
     for (CompId computation : post_order(module)) {
-      COLLET_ASSIGN(const bool did, simplify_once(module, computation));
+      if (asynchronous[index_of(computation)]) continue;
+      COLLET_ASSIGN(const bool did, simplify_once(module, computation, most));
       again |= did;
     }
     if (!again) break;

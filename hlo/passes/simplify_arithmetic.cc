@@ -40,7 +40,7 @@ InstrId other_if_int(const RuleInput& r, int64_t value) {
   return kNo;
 }
 InstrId constant_if_int(const RuleInput& r, int64_t value) {
-  return r.is_int(0, value) || r.is_int(1, value) ? r.b.fill_int(r.instr.shape, value) : kNo;
+  return r.is_int(0, value) || r.is_int(1, value) ? r.all_int(value) : kNo;
 }
 
 InstrId add_zero(const RuleInput& r) {
@@ -54,7 +54,7 @@ InstrId subtract_zero(const RuleInput& r) {
   return (is_whole(r) ? r.is_int(1, 0) : r.is(1, 0.0)) ? give(r, 0) : kNo;
 }
 InstrId subtract_itself(const RuleInput& r) {
-  return is_whole(r) && r.operand(0) == r.operand(1) ? r.b.fill_int(r.instr.shape, 0) : kNo;
+  return is_whole(r) && r.operand(0) == r.operand(1) ? r.all_int(0) : kNo;
 }
 InstrId multiply_one(const RuleInput& r) {
   // (a + bi) * (1 + 0i) meets 0 * inf.
@@ -68,7 +68,8 @@ InstrId divide_one(const RuleInput& r) {
 }
 InstrId divide_by_power_of_two(const RuleInput& r) {
   const Literal* d = r.splat(1);
-  if (!d || !is_float(type_of(r)) || !std::isfinite(d->as_double(0)) || d->as_double(0) == 0) return kNo;
+  if (!d || !is_float(type_of(r)) || !same_shape(r, 0) || !std::isfinite(d->as_double(0)) || d->as_double(0) == 0)
+    return kNo;
   int exponent = 0;
   if (std::abs(std::frexp(d->as_double(0), &exponent)) != 0.5) return kNo;
   const double inverse = 1 / d->as_double(0);
@@ -79,7 +80,7 @@ InstrId divide_by_power_of_two(const RuleInput& r) {
   return r.b.mul(r.operand(0), r.b.fill(r.at(0).shape, inverse));
 }
 InstrId remainder_one(const RuleInput& r) {
-  return is_whole(r) && r.is_int(1, 1) ? r.b.fill_int(r.instr.shape, 0) : kNo;
+  return is_whole(r) && r.is_int(1, 1) ? r.all_int(0) : kNo;
 }
 
 InstrId same_operands(const RuleInput& r) {
@@ -98,14 +99,15 @@ InstrId or_all(const RuleInput& r) {
   return constant_if_int(r, type_of(r) == Type::PRED ? 1 : -1);
 }
 InstrId xor_itself(const RuleInput& r) {
-  return r.operand(0) == r.operand(1) ? r.b.fill_int(r.instr.shape, 0) : kNo;
+  return r.operand(0) == r.operand(1) ? r.all_int(0) : kNo;
 }
 InstrId xor_twice(const RuleInput& r) {
   for (size_t i : {0, 1}) {
     const Instruction& x = r.at(i);
     if (x.op != Op::XOR) continue;
     for (size_t k : {0, 1})
-      if (x.operand(k) == r.operand(1 - i)) return x.operand(1 - k);
+      if (x.operand(k) == r.operand(1 - i) && r.module[x.operand(1 - k)].shape.same_without_layout(r.instr.shape))
+        return x.operand(1 - k);
   }
   return kNo;
 }
@@ -120,15 +122,15 @@ InstrId compare_itself(const RuleInput& r) {
   if (r.operand(0) != r.operand(1) || ((is_float(type) || is_complex(type)) && !total)) return kNo;
   const bool equal =
       attrs.direction == Direction::EQ || attrs.direction == Direction::GE || attrs.direction == Direction::LE;
-  return r.b.fill_int(r.instr.shape, equal);
+  return r.all_int(equal);
 }
 InstrId compare_unsigned_zero(const RuleInput& r) {
   const auto direction = r.instr.as<CompareAttrs>().direction;
   if (!is_unsigned(r.at(0).shape.type())) return kNo;
   if (r.is_int(1, 0) && (direction == Direction::LT || direction == Direction::GE))
-    return r.b.fill_int(r.instr.shape, direction == Direction::GE);
+    return r.all_int(direction == Direction::GE);
   if (r.is_int(0, 0) && (direction == Direction::GT || direction == Direction::LE))
-    return r.b.fill_int(r.instr.shape, direction == Direction::LE);
+    return r.all_int(direction == Direction::LE);
   return kNo;
 }
 InstrId compare_pred_constant(const RuleInput& r) {
@@ -179,7 +181,7 @@ InstrId select_same(const RuleInput& r) {
   return r.operand(1) == r.operand(2) ? give(r, 1) : kNo;
 }
 InstrId select_not(const RuleInput& r) {
-  if (r.at(0).op != Op::NOT) return kNo;
+  if (r.at(0).op != Op::NOT || !same_shape(r, 2)) return kNo;
   return r.b.select(r.at(0).operand(0), r.operand(2), r.operand(1));
 }
 InstrId select_pred(const RuleInput& r) {
@@ -215,7 +217,7 @@ InstrId real_part(const RuleInput& r) {
   return r.at(0).op == Op::COMPLEX ? r.at(0).operand(0) : kNo;
 }
 InstrId imaginary_part(const RuleInput& r) {
-  if (!is_complex(r.at(0).shape.type())) return r.b.fill(r.instr.shape, 0);
+  if (!is_complex(r.at(0).shape.type())) return r.all(0);
   return r.at(0).op == Op::COMPLEX ? r.at(0).operand(1) : kNo;
 }
 InstrId complex_of_parts(const RuleInput& r) {
@@ -265,16 +267,17 @@ InstrId convert_twice(const RuleInput& r) {
 InstrId bitcast_convert_twice(const RuleInput& r) {
   const Instruction& inner = r.at(0);
   if (inner.op != Op::BITCAST_CONVERT || !inner.shape.same_dims(r.instr.shape)) return kNo;
+  if (inner.shape.type() == Type::PRED) return kNo;  // which is 0 or 1 whatever the byte was
   const Instruction& x = r.module[inner.operand(0)];
   return x.shape.same_dims(r.instr.shape) ? r.b.bitcast_convert(inner.operand(0), type_of(r)) : kNo;
 }
 
 InstrId power_constant(const RuleInput& r) {
-  if (!is_float(type_of(r))) return kNo;
-  if (r.is(1, 1)) return give(r, 0);
-  if (r.is(1, 0.0) || r.is(1, -0.0)) return r.b.fill(r.instr.shape, 1);
+  if (!is_float(type_of(r)) || !same_shape(r, 0)) return kNo;
+  if (r.is(1, 1)) return r.operand(0);
+  if (r.is(1, 0.0) || r.is(1, -0.0)) return r.all(1);
   if (r.is(1, 2)) return r.b.mul(r.operand(0), r.operand(0));
-  if (r.is(1, -1)) return r.b.div(r.b.fill(r.instr.shape, 1), r.operand(0));
+  if (r.is(1, -1) && !r.instr.shape.has_dynamic()) return r.b.div(r.b.fill(r.instr.shape, 1), r.operand(0));
   return kNo;
 }
 InstrId reduce_precision_same(const RuleInput& r) {

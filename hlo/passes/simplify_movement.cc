@@ -205,6 +205,8 @@ InstrId slice_of_pad(const RuleInput& r) {
 InstrId concatenate_one(const RuleInput& r) {
   return r.instr.operands.size() == 1 && same_shape(r, 0) ? r.operand(0) : kNo;
 }
+// A chain of concatenates that each add a part would be written out once per link.
+constexpr size_t kMostParts = 1024;
 InstrId concatenate_flat(const RuleInput& r) {
   if (!is_static(r)) return kNo;
   std::vector<InstrId> parts;
@@ -214,7 +216,8 @@ InstrId concatenate_flat(const RuleInput& r) {
     const Instruction& part = r.module[o];
     if (part.shape.dim(static_cast<int>(dim)) == 0) {
       changed = true;
-    } else if (part.op == Op::CONCATENATE && part.as<DimensionAttrs>().dimension == dim) {
+    } else if (part.op == Op::CONCATENATE && part.as<DimensionAttrs>().dimension == dim &&
+               parts.size() + part.operands.size() <= kMostParts) {
       parts.insert(parts.end(), part.operands.begin(), part.operands.end());
       changed = true;
     } else {
@@ -240,19 +243,21 @@ bool adjoin(const RuleInput& r, const Instruction& a, const Instruction& b, int6
 InstrId concatenate_slices(const RuleInput& r) {
   if (!is_static(r)) return kNo;
   const int64_t dim = r.instr.as<DimensionAttrs>().dimension;
-  for (size_t i = 0; i + 1 < r.instr.operands.size(); ++i) {
-    if (!adjoin(r, r.at(i), r.at(i + 1), dim)) continue;
-    size_t last = i + 1;
-    while (last + 1 < r.instr.operands.size() && adjoin(r, r.at(last), r.at(last + 1), dim)) ++last;
+  const size_t count = r.instr.operands.size();
+  std::vector<InstrId> parts;
+  for (size_t i = 0, last = 0; i < count; i = last + 1) {
+    last = i;
+    while (last + 1 < count && adjoin(r, r.at(last), r.at(last + 1), dim)) ++last;
+    if (last == i) {
+      parts.push_back(r.operand(i));
+      continue;
+    }
     const SliceRanges& s = r.at(i).as<SliceAttrs>().slice;
     Ints limit = copy(s.limit);
     limit[static_cast<size_t>(dim)] = r.at(last).as<SliceAttrs>().slice.limit[static_cast<size_t>(dim)];
-    std::vector<InstrId> parts(r.instr.operands.begin(), r.instr.operands.begin() + i);
     parts.push_back(r.b.slice(r.at(i).operand(0), s.start, limit, s.stride));
-    parts.insert(parts.end(), r.instr.operands.begin() + last + 1, r.instr.operands.end());
-    return r.b.concatenate(parts, dim);
   }
-  return kNo;
+  return parts.size() < count ? r.b.concatenate(parts, dim) : kNo;
 }
 
 InstrId pad_nothing(const RuleInput& r) {

@@ -18,6 +18,7 @@ struct RuleInput {
   Module& module;
   Builder& b;
   const Instruction& instr;
+  size_t most;  ///< how many instructions the module may come to by writing out what is called
 
   InstrId operand(size_t i) const { return instr.operand(i); }
   const Instruction& at(size_t i) const { return module[instr.operand(i)]; }
@@ -25,6 +26,9 @@ struct RuleInput {
   /// All elements of operand i are `value` (for complex: with no imaginary part); a zero's sign counts.
   bool is(size_t i, double value) const;
   bool is_int(size_t i, int64_t value) const;
+  /// The whole result, of one value. None where a dimension is dynamic: a broadcast would lose its size.
+  InstrId all(double value) const;
+  InstrId all_int(int64_t value) const;
 };
 
 struct Rule {

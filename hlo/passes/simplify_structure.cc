@@ -17,7 +17,18 @@ InstrId while_never(const RuleInput& r) {
   const Computation& condition = r.module[r.instr.called[0]];
   const Instruction& root = r.module[condition.root];
   if (root.op != Op::CONSTANT || r.module.literal(root).as_int(0) != 0) return kNo;
+  // It is asked once all the same: what else it does is done.
+  for (InstrId id : condition.order) {
+    const Instruction& instr = r.module[id];
+    if (has_side_effect(instr.op) || instr.op == Op::CUSTOM_CALL || !instr.called.empty()) return kNo;
+  }
   return r.operand(0);
+}
+
+InstrId inlined(const RuleInput& r, CompId from, InstrId argument) {
+  if (r.module.instruction_limit() + r.module[from].order.size() > r.most) return kNo;
+  const InstrId arguments[] = {argument};
+  return inline_computation(r.b, from, arguments);
 }
 
 InstrId conditional_known(const RuleInput& r) {
@@ -29,22 +40,19 @@ InstrId conditional_known(const RuleInput& r) {
     branch = branch ? 0 : 1;
   else if (branch < 0 || branch >= branches)
     branch = branches - 1;
-  const InstrId argument[] = {r.operand(static_cast<size_t>(branch) + 1)};
-  return inline_computation(r.b, r.instr.called[static_cast<size_t>(branch)], argument);
+  return inlined(r, r.instr.called[static_cast<size_t>(branch)], r.operand(static_cast<size_t>(branch) + 1));
 }
 
 InstrId conditional_of_one(const RuleInput& r) {
   if (r.instr.called.size() != 1) return kNo;
-  const InstrId argument[] = {r.operand(1)};
-  return inline_computation(r.b, r.instr.called[0], argument);
+  return inlined(r, r.instr.called[0], r.operand(1));
 }
 
 // Equal branches are one computation once eliminate_common has seen them.
 InstrId conditional_of_equals(const RuleInput& r) {
   for (size_t k = 1; k < r.instr.called.size(); ++k)
     if (r.instr.called[k] != r.instr.called[0] || r.operand(k + 1) != r.operand(1)) return kNo;
-  const InstrId argument[] = {r.operand(1)};
-  return inline_computation(r.b, r.instr.called[0], argument);
+  return inlined(r, r.instr.called[0], r.operand(1));
 }
 
 InstrId sort_of_one(const RuleInput& r) {
@@ -56,7 +64,7 @@ InstrId sort_of_one(const RuleInput& r) {
 InstrId size_of_static(const RuleInput& r) {
   const int64_t dim = r.instr.as<DimensionAttrs>().dimension;
   if (r.at(0).shape.is_dynamic(static_cast<int>(dim))) return kNo;
-  return r.b.fill_int(r.instr.shape, r.at(0).shape.dim(static_cast<int>(dim)));
+  return r.all_int(r.at(0).shape.dim(static_cast<int>(dim)));
 }
 
 InstrId size_of_all(const RuleInput& r) {

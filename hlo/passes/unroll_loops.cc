@@ -22,6 +22,7 @@ Expected<bool> unroll_loops(Module& module, PassContext&) {
   bool changed = false;
   LoopFinder finder(module);
   const std::vector<uint32_t> callers = count_callers(module);
+  const std::vector<bool> effects = computations_with_effects(module);
   for (CompId c : flow_computations(module)) {
     bool any = false;
     for (InstrId id : module[c].order) any |= module[id].op == Op::WHILE;
@@ -30,7 +31,9 @@ Expected<bool> unroll_loops(Module& module, PassContext&) {
     for (InstrId id : rewriter.instructions()) {
       rewriter.enter(id);
       const auto loop = finder.find(id);
-      const auto count = loop ? find_trip_count(module, *loop) : std::nullopt;
+      // What a condition does beside answering is not written out.
+      const bool counts = loop && !effects[index_of(loop->condition)];
+      const auto count = counts ? find_trip_count(module, *loop) : std::nullopt;
       const bool small = count && is_small(module, *loop, count->trips, callers);
       if (!small) {
         rewriter.keep(id);
