@@ -191,8 +191,12 @@ InstrId select_pred(const RuleInput& r) {
   return kNo;
 }
 
+// There are no negative numbers, so that -x is NaN.
+bool is_positive_only(Type type) {
+  return is_float(type) && float_format(static_cast<uint32_t>(type)).specials == FloatSpecials::E8M0;
+}
 InstrId negate_twice(const RuleInput& r) {
-  return undo(r, Op::NEGATE);
+  return is_positive_only(type_of(r)) ? kNo : undo(r, Op::NEGATE);
 }
 InstrId not_twice(const RuleInput& r) {
   return undo(r, Op::NOT);
@@ -201,7 +205,7 @@ InstrId abs_of_sign(const RuleInput& r) {
   const Instruction& x = r.at(0);
   if (is_complex(x.shape.type())) return kNo;
   if (x.op == Op::ABS) return give(r, 0);
-  return x.op == Op::NEGATE ? r.b.unary(Op::ABS, x.operand(0)) : kNo;
+  return x.op == Op::NEGATE && !is_positive_only(type_of(r)) ? r.b.unary(Op::ABS, x.operand(0)) : kNo;
 }
 InstrId abs_of_unsigned(const RuleInput& r) {
   return is_unsigned(type_of(r)) ? give(r, 0) : kNo;
@@ -261,7 +265,8 @@ InstrId convert_twice(const RuleInput& r) {
   const Type from = r.module[inner.operand(0)].shape.type(), middle = inner.shape.type(), to = type_of(r);
   if (!holds_all(middle, from)) return kNo;
   // Out of range, floats saturate where integers wrap.
-  if (is_integer(from) && is_float(middle) && is_integer(to) && !holds_all(to, from)) return kNo;
+  const bool whole = is_integer(from) || from == Type::PRED;
+  if (whole && (is_float(middle) || is_complex(middle)) && is_integer(to) && !holds_all(to, from)) return kNo;
   return r.b.convert(inner.operand(0), to);
 }
 InstrId bitcast_convert_twice(const RuleInput& r) {
