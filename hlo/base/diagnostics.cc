@@ -38,19 +38,25 @@ char lower(char c) {
 }
 
 // Upper and lower case are one.
-size_t edit_distance(std::string_view a, std::string_view b) {
+// Cut off at `limit`: what lies as far or farther is as far as that. Only the band is looked at that nearer words keep to.
+size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
+  const size_t between = a.size() < b.size() ? b.size() - a.size() : a.size() - b.size();
+  if (between >= limit) return limit;
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
+    const size_t first = i > limit ? i - limit : 1, last = std::min(b.size(), i + limit);
+    size_t diagonal = row[first - 1], nearest = i;
+    row[first - 1] = first == 1 ? i : limit;
+    for (size_t j = first; j <= last; ++j) {
       const size_t replaced = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
       diagonal = row[j];
       row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+      nearest = std::min(nearest, row[j]);
     }
+    if (nearest >= limit) return limit;
   }
-  return row[b.size()];
+  return std::min(row[b.size()], limit);
 }
 
 }  // namespace
@@ -94,7 +100,7 @@ std::string_view nearest_spelling(std::string_view name, const std::vector<std::
   std::string_view best;
   size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
   for (std::string_view candidate : candidates) {
-    const size_t distance = edit_distance(name, candidate);
+    const size_t distance = edit_distance(name, candidate, best_distance);
     if (distance < best_distance) {
       best = candidate;
       best_distance = distance;

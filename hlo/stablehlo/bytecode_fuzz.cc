@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// Artifacts that nobody vouches for: read, and translated where they can be read.
+
 #include <cstddef>
 #include <cstdint>
 
 #include "hlo/stablehlo/bytecode.h"
-#include "hlo/stablehlo/import.h"
+#include "hlo/stablehlo/program_fuzz.h"
 
-// Artifacts that nobody vouches for: read, and translated where they can be read.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  auto program = collet::hlo::mlir::read_bytecode({reinterpret_cast<const char*>(data), size});
-  if (program.ok()) (void)collet::hlo::import_program(**program).ok();
+  using namespace collet::hlo;
+  const auto program = mlir::read_bytecode({reinterpret_cast<const char*>(data), size});
+  if (program.ok())
+    check_program(**program);
+  else if (program.status().message().empty())
+    collet::fail_fuzz("refused without a message");
   return 0;
 }
