@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "sdk/runtime/trace.h"
+
 namespace collet::runtime {
 namespace {
 
@@ -171,6 +173,10 @@ void Backend::free(collet_backend_buffer* buffer) {
 }
 
 Status Backend::copy(std::span<const collet_copy_region> regions) {
+  Span span(COLLET_SPAN_COPY, regions.empty() || !regions[0].from.buffer ? "copy to device"
+                              : regions[0].to.buffer                     ? "copy"
+                                                                         : "copy to host");
+  for (const collet_copy_region& region : regions) span.facts().bytes += region.bytes;
   collet_error error{};
   const auto lock = lock_all();
   const collet_status code =

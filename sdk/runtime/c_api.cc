@@ -12,6 +12,7 @@
 #include "sdk/runtime/executable.h"
 #include "sdk/runtime/module.h"
 #include "sdk/runtime/serialize.h"
+#include "sdk/runtime/trace.h"
 
 /// \file
 /// collet.h, function by function: checks what is passed, and hands it to the classes of the runtime.
@@ -440,6 +441,10 @@ collet_status collet_event_wait_for(collet_event* event, uint64_t timeout_ns, co
 void collet_event_on_ready(collet_event* event, void (*done)(void* user, collet_status status, const char* message),
                            void* user) {
   of(event)->on_ready(done, user);
+}
+
+void collet_trace(collet_trace_fn listener, void* user) {
+  set_trace(listener, user);
 }
 
 }  // extern "C"

@@ -17,6 +17,7 @@
 #include "sdk/runtime/dump.h"
 #include "sdk/runtime/explain.h"
 #include "sdk/runtime/partition.h"
+#include "sdk/runtime/trace.h"
 #include "sdk/runtime/verdicts.h"
 
 namespace collet::runtime {
@@ -108,6 +109,7 @@ class Compiler {
     if (std::set(core_->devices.begin(), core_->devices.end()).size() < n)
       return invalid_argument("the assignment names a device twice: each participant has one of its own");
     core_->together = n == 1 || facts().has(COLLET_TRAIT_COLLECTIVES);
+    core_->name = source_.name();
     core_->arguments = source_.parameters();
     core_->results = source_.results();
     core_->optimization = optimization();
@@ -506,6 +508,7 @@ Expected<Executable*> compile(Client& client, ProgramModule& module, const colle
     if (!request.host_functions[i].target || !request.host_functions[i].call)
       return invalid_argument("host function " + std::to_string(i) + " lacks its target or what is to be called");
   const auto start = std::chrono::steady_clock::now();
+  const Span span(COLLET_SPAN_COMPILE, module.name());
   COLLET_ASSIGN(Dump dump, Dump::open(request.dump_to));
   bool from_cache = false;
   COLLET_ASSIGN(std::shared_ptr<ExecutableCore> core, Compiler(client, module, request, parts, dump).run(from_cache));

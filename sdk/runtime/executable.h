@@ -26,6 +26,7 @@ struct ExecutableCore {
   ExecutableCore& operator=(const ExecutableCore&) = delete;
 
   Client& client;
+  std::string name;  ///< of the module
   Plan plan;
   std::vector<const ArrayType*> arguments, results;
   std::vector<uint8_t> donates;                                   ///< per argument

@@ -5,6 +5,7 @@
 
 #include "sdk/runtime/caught.h"
 #include "sdk/runtime/executable.h"
+#include "sdk/runtime/trace.h"
 
 namespace collet::runtime {
 namespace {
@@ -22,6 +23,9 @@ uint64_t now_ns() {
 
 // Runs, and now and then looks at the clock.
 Status run_timed(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory) {
+  Span span(COLLET_SPAN_RUN, core.name);
+  span.facts().run_id = run_id;
+  span.facts().device = core.devices[0];
   const uint32_t n = core.runs.fetch_add(1, std::memory_order_relaxed);
   if (n >= 4 && n % 64 != 0) return run_plan(client, core, run_id, memory);
   const uint64_t start = now_ns();

@@ -168,6 +168,21 @@ class Lowerer {
       if (last[slot] != kNever) s.steps[last[slot]].dead.push_back(slot);
   }
 
+  // For people who look at a trace: the costliest instruction, and how many there are besides.
+  std::string label(const ClusterPlan& cluster, uint32_t ops) const {
+    const hlo::Instruction* most = nullptr;
+    double cost = -1;
+    for (InstrId id : cluster.members) {
+      const auto placement = partition_.placements.find(id);
+      const double own = placement == partition_.placements.end() ? 0 : placement->second.cost_ns;
+      if (m_[id].op == Op::CONSTANT || own <= cost) continue;
+      cost = own;
+      most = &m_[id];
+    }
+    if (!most) return "nothing";
+    return std::string(most->name) + (ops > 1 ? " and " + std::to_string(ops - 1) + " more" : "");
+  }
+
   Status launch(Frame& f, CompId c, const ClusterPlan& cluster) {
     Step step;
     step.kind = Step::Kind::Launch;
@@ -176,6 +191,7 @@ class Lowerer {
     unit.side = cluster.side;
     unit.cost_ns = cluster.cost_ns;
     for (InstrId id : cluster.members) unit.ops += m_[id].op != Op::CONSTANT;
+    unit.label = label(cluster, unit.ops);
     for (Leaf leaf : cluster.inputs) {
       COLLET_ASSIGN(const uint32_t slot, place(f, leaf, cluster.side));
       step.in.push_back(slot);

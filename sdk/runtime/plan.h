@@ -48,6 +48,7 @@ struct Unit {
   std::vector<uint64_t> result_bytes;
   std::vector<hlo::ProgramAlias> aliases;
   // For people.
+  std::string label;  ///< its costliest op, and how many more
   uint32_t ops = 0;
   double cost_ns = 0;
   bool shared = false;  ///< equal to a unit before it

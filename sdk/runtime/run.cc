@@ -7,6 +7,7 @@
 #include "hlo/program/leaves.h"
 #include "sdk/runtime/collective.h"
 #include "sdk/runtime/executable.h"
+#include "sdk/runtime/trace.h"
 
 namespace collet::runtime {
 namespace {
@@ -142,6 +143,10 @@ class Runner {
       l.argument_count = static_cast<uint32_t>(arguments);
       l.result_count = static_cast<uint32_t>(results);
     }
+    Span span(COLLET_SPAN_LAUNCH, unit.label);
+    span.facts().run_id = run_id_;
+    span.facts().device = launches[0].device;
+    span.facts().on_fallback = unit.side == Side::Fallback;
     // The fallback, and participants that run apart, get a launch each.
     if (unit.side == Side::Device && core_.together)
       return execute(*unit.locals[0].program, {launches.data(), launches.size()});
@@ -344,6 +349,8 @@ class Runner {
         COLLET_ASSIGN(hlo::Literal value, fetch(frame.at(who[k], step.in[i]), shapes[i]));
         operands[k].push_back(std::move(value));
       }
+    Span span(step.kind == Step::Kind::Collective ? COLLET_SPAN_COLLECTIVE : COLLET_SPAN_HOST_CALL, instr.name);
+    span.facts().run_id = run_id_;
     COLLET_ASSIGN(const auto results, results_of(step, instr, who, std::move(operands)));
     for (size_t k = 0; k < who.size(); ++k) {
       Small<collet_copy_region, 4> regions;

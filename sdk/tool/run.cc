@@ -19,6 +19,7 @@
 #include "sdk/tool/files.h"
 #include "sdk/tool/inputs.h"
 #include "sdk/tool/terminal.h"
+#include "sdk/tool/trace.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {
@@ -33,7 +34,7 @@ using hlo::Literal;
 using hlo::Shape;
 
 struct Options {
-  std::string file, output, dump_to, compare, json;
+  std::string file, output, dump_to, compare, json, trace;
   std::vector<std::string> inputs;
   BackendChoice backend;
   ElidedChoice elided;
@@ -232,6 +233,7 @@ void print_outcome(const Options& options, const Outcome& outcome) {
 // What cannot be written is found out before the program runs.
 Status prepare_outputs(const Options& options) {
   COLLET_TRY(check_writable(options.json));
+  COLLET_TRY(check_writable(options.trace));
   if (!options.output.empty()) {
     COLLET_TRY(make_folder(options.output));
     COLLET_TRY(check_writable(options.output + "/manifest.json"));
@@ -247,7 +249,11 @@ int run(Options options) {
   }
   if (options.file.empty()) return report(kUsage, "run: FILE is required\nSee: collet run --help");
   if (const Status status = prepare_outputs(options); !status.ok()) return report(status);
+  const auto trace = options.trace.empty() ? nullptr : std::make_unique<Trace>();
   const Expected<Outcome> outcome = execute(options);
+  if (trace) {
+    if (const Status status = trace->write(options.trace); !status.ok()) return report(status);
+  }
   if (!outcome.ok()) return report(outcome.status());
   if (!options.output.empty()) {
     if (const Status status = write_outputs(options.output, outcome->outputs); !status.ok()) return report(status);
@@ -286,6 +292,10 @@ Action add_run(CLI::App& verb) {
       ->type_name("N");
   verb.add_option("--compare", options->compare, "Run it on this backend too and compare the outputs")
       ->type_name("BACKEND");
+  verb.add_option("--trace", options->trace,
+                  "Write what took how long, compilation, launches and copies, as a trace for Perfetto or "
+                  "chrome://tracing; - is stdout")
+      ->type_name("FILE");
   verb.add_option("--json", options->json, "Write the facts as JSON to this file; - is stdout")->type_name("FILE");
   verb.footer(
       "Exit code 1: --compare found a difference. Files of --inputs and --output are\n"

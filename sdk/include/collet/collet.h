@@ -430,6 +430,39 @@ COLLET_API void collet_event_on_ready(collet_event* event,
                                       void (*done)(void* user, collet_status status, const char* message), void* user);
 /**@}*/
 
+/** @name Tracing */
+/**@{*/
+
+/** What a span is of. */
+enum {
+  COLLET_SPAN_COMPILE = 1,    /**< collet_compile, or collet_executable_load */
+  COLLET_SPAN_RUN = 2,        /**< an execution, on the thread that does it; what follows lies within it */
+  COLLET_SPAN_LAUNCH = 3,     /**< one call of a backend's execute; the name tells what the launched program holds */
+  COLLET_SPAN_COPY = 4,       /**< one call of a backend's copy */
+  COLLET_SPAN_COLLECTIVE = 5, /**< a collective that the runtime does itself */
+  COLLET_SPAN_HOST_CALL = 6   /**< a function of the embedder's */
+};
+
+/** Something that took time. Lives during the call that hands it out. */
+struct collet_span {
+  uint32_t struct_size;
+  uint32_t kind; /**< COLLET_SPAN_* */
+  const char* name;
+  uint64_t start_ns; /**< since 1970, by the system's clock */
+  uint64_t duration_ns;
+  uint64_t thread;      /**< the system's number of the thread */
+  uint64_t run_id;      /**< of the execution; 0: of none */
+  uint64_t bytes;       /**< copied; 0: not a copy */
+  uint32_t device;      /**< COLLET_NONE: of no certain one */
+  uint32_t on_fallback; /**< 1: the fallback did it */
+};
+/** Called at each span's end, on the thread on which it ended; it must not block, nor call the library. */
+typedef void (*collet_trace_fn)(void* user, const struct collet_span* span);
+/** Tells `listener` of all spans of this process that begin from now on; null ends it. Of several calls the last one
+ * holds. When it returns, an earlier listener is not called again. */
+COLLET_API void collet_trace(collet_trace_fn listener, void* user);
+/**@}*/
+
 #ifdef __cplusplus
 }
 #endif

@@ -104,3 +104,66 @@ struct PJRT_Shardings_Extension {
       PJRT_Shardings_PJRT_Executable_ParameterShardings_Args* args);
   PJRT_Error* (*Shardings_PJRT_Executable_OutputShardings)(PJRT_Shardings_PJRT_Executable_OutputShardings_Args* args);
 };
+
+struct PLUGIN_Profiler_Error;
+struct PLUGIN_Profiler;
+
+struct PLUGIN_Profiler_Error_Destroy_Args {
+  size_t struct_size;
+  void* priv;
+  PLUGIN_Profiler_Error* error;
+};
+
+struct PLUGIN_Profiler_Error_Message_Args {
+  size_t struct_size;
+  void* priv;
+  const PLUGIN_Profiler_Error* error;
+  const char* message;  // out
+  size_t message_size;  // out
+};
+
+struct PLUGIN_Profiler_Error_GetCode_Args {
+  size_t struct_size;
+  void* priv;
+  const PLUGIN_Profiler_Error* error;
+  int code;  // out
+};
+
+struct PLUGIN_Profiler_Create_Args {
+  size_t struct_size;
+  const char* options;
+  size_t options_size;
+  PLUGIN_Profiler* profiler;  // out
+};
+
+/// Of destroy, start and stop.
+struct PLUGIN_Profiler_Args {
+  size_t struct_size;
+  PLUGIN_Profiler* profiler;
+};
+
+struct PLUGIN_Profiler_CollectData_Args {
+  size_t struct_size;
+  PLUGIN_Profiler* profiler;
+  uint8_t* buffer;              // in and out
+  size_t buffer_size_in_bytes;  // out
+};
+
+struct PLUGIN_Profiler_Api {
+  size_t struct_size;
+  void* priv;
+  void (*error_destroy)(PLUGIN_Profiler_Error_Destroy_Args*);
+  void (*error_message)(PLUGIN_Profiler_Error_Message_Args*);
+  PLUGIN_Profiler_Error* (*error_get_code)(PLUGIN_Profiler_Error_GetCode_Args*);
+  PLUGIN_Profiler_Error* (*create)(PLUGIN_Profiler_Create_Args*);
+  PLUGIN_Profiler_Error* (*destroy)(PLUGIN_Profiler_Args*);
+  PLUGIN_Profiler_Error* (*start)(PLUGIN_Profiler_Args*);
+  PLUGIN_Profiler_Error* (*stop)(PLUGIN_Profiler_Args*);
+  PLUGIN_Profiler_Error* (*collect_data)(PLUGIN_Profiler_CollectData_Args*);
+};
+
+struct PJRT_Profiler_Extension {
+  PJRT_Extension_Base base;
+  PLUGIN_Profiler_Api* profiler_api;
+  int64_t traceme_context_id;  // of arguments only
+};

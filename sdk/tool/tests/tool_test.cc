@@ -231,6 +231,13 @@ TEST(Run, ComparesBackends) {
   EXPECT_TRUE(contains(ran.out, "agrees with interpreter")) << ran.out;
 }
 
+TEST(Run, WritesATrace) {
+  const Ran ran = collet("run sdk/tool/tests/data/add.hlo --backend interpreter --json - --trace /dev/stderr");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  for (const char* category : {"compile", "run", "launch"})
+    EXPECT_TRUE(contains(ran.err, std::string("\"cat\": \"") + category + "\"")) << ran.err;
+}
+
 TEST(Opt, PrintsWhatItReads) {
   const Ran ran = collet("opt sdk/tool/tests/data/add.hlo");
   ASSERT_EQ(ran.code, 0) << ran.err;

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/collet.h>
+
+#include <atomic>
+#include <string_view>
+
+/// \file
+/// Spans for collet_trace. While nobody listens a span costs one load.
+
+namespace collet::runtime {
+
+/// True while somebody listens.
+extern std::atomic<bool> tracing;
+
+/// Whoever listens from now on; null for nobody. Returns when no earlier listener is being called any more.
+void set_trace(collet_trace_fn listener, void* user);
+
+/// From its construction to its end. `name` must live as long.
+class Span {
+ public:
+  Span(uint32_t kind, std::string_view name) {
+    if (tracing.load(std::memory_order_relaxed)) begin(kind, name);
+  }
+  ~Span() {
+    if (span_.kind) end();
+  }
+  Span(const Span&) = delete;
+  Span& operator=(const Span&) = delete;
+
+  /// What else is known of it.
+  collet_span& facts() { return span_; }
+
+ private:
+  void begin(uint32_t kind, std::string_view name);
+  void end();
+
+  collet_span span_{};
+  std::string_view name_;
+};
+
+}  // namespace collet::runtime
