@@ -2,11 +2,13 @@
 #include "sdk/pjrt/buffer.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/element_types.h"
 #include "sdk/pjrt/event.h"
+#include "sdk/pjrt/host_layout.h"
 
 namespace collet::pjrt {
 
@@ -37,69 +39,39 @@ void host_done(void* user) {
   use->signal->set({});
 }
 
-// Byte strides of an array that lies in the order `minor_to_major`.
-std::vector<int64_t> strides_of(const collet_array_type& type, const int64_t* minor_to_major) {
-  std::vector<int64_t> strides(type.rank);
-  int64_t next = collet_type_bytes(type.element);
-  for (uint32_t i = 0; i < type.rank; ++i) {
-    strides[static_cast<size_t>(minor_to_major[i])] = next;
-    next *= type.dims[minor_to_major[i]];
+// A copy to the host in another order than ours, from when the data have come.
+struct Reordering {
+  collet_buffer* buffer;
+  std::vector<int64_t> dims, strides;
+  std::vector<char> dense;
+  char* out;
+  std::shared_ptr<Signal> done = std::make_shared<Signal>();
+  ~Reordering() { collet_buffer_release(buffer); }
+};
+
+void finish_reordering(void* user, collet_status status, const char* message) {
+  const std::unique_ptr<Reordering> r(static_cast<Reordering*>(user));
+  if (status == COLLET_OK) {
+    const collet_array_type type = {collet_buffer_type(r->buffer).element, static_cast<uint32_t>(r->dims.size()),
+                                    r->dims.data()};
+    scatter(type, r->strides, r->dense.data(), r->out);
   }
-  return strides;
+  r->done->set({status, message ? message : ""});
 }
 
-bool is_permutation(const int64_t* minor_to_major, size_t rank) {
-  std::vector<bool> seen(rank);
-  for (size_t i = 0; i < rank; ++i) {
-    if (minor_to_major[i] < 0 || static_cast<size_t>(minor_to_major[i]) >= rank ||
-        seen[static_cast<size_t>(minor_to_major[i])])
-      return false;
-    seen[static_cast<size_t>(minor_to_major[i])] = true;
-  }
-  return true;
-}
-
-// Whether a layout is the one all our arrays have.
-PJRT_Error* check_layout(const PJRT_Buffer_MemoryLayout* layout, const collet_array_type& type, bool& usual) {
-  usual = true;
-  if (!layout) return nullptr;
-  if (layout->type == PJRT_Buffer_MemoryLayout_Type_Strides) {
-    if (layout->strides.num_byte_strides != type.rank) return invalid_argument("a layout of another rank");
-    const std::vector<int64_t> dense = strides_of(type, descending(type.rank));
-    for (uint32_t d = 0; d < type.rank; ++d)
-      if (type.dims[d] > 1 && layout->strides.byte_strides[d] != dense[d]) usual = false;
-    return nullptr;
-  }
-  if (layout->tiled.num_tiles) return unimplemented("tiled layouts");
-  if (layout->tiled.minor_to_major_size != type.rank || !is_permutation(layout->tiled.minor_to_major, type.rank))
-    return invalid_argument("a layout that is no permutation of the dimensions");
-  for (uint32_t d = 0; d < type.rank; ++d)
-    if (layout->tiled.minor_to_major[d] != static_cast<int64_t>(type.rank - 1 - d)) usual = false;
-  return nullptr;
-}
-
-void scatter(const collet_array_type& type, const std::vector<int64_t>& strides, uint32_t dim, const char*& from,
-             char* to) {
-  const size_t bytes = collet_type_bytes(type.element);
-  if (dim == type.rank) {
-    std::memcpy(to, from, bytes);
-    from += bytes;
-    return;
-  }
-  for (int64_t i = 0; i < type.dims[dim]; ++i) scatter(type, strides, dim + 1, from, to + i * strides[dim]);
-}
-
-// To the host in another order than ours, at once.
-PJRT_Error* to_host_permuted(PJRT_Buffer& buffer, const PJRT_Buffer_MemoryLayout& layout, void* out) {
-  std::vector<int64_t> strides;
-  if (layout.type == PJRT_Buffer_MemoryLayout_Type_Strides)
-    strides.assign(layout.strides.byte_strides, layout.strides.byte_strides + buffer.type.rank);
-  else
-    strides = strides_of(buffer.type, layout.tiled.minor_to_major);
-  std::vector<char> dense(collet_buffer_bytes(buffer.handle));
-  COLLET_PJRT_TRY(collet_buffer_to_host(buffer.handle, dense.data(), dense.size(), nullptr, &failure));
-  const char* from = dense.data();
-  scatter(buffer.type, strides, 0, from, static_cast<char*>(out));
+PJRT_Error* to_host_reordered(PJRT_Buffer& buffer, std::vector<int64_t> strides, void* out, PJRT_Event*& done) {
+  auto r = std::make_unique<Reordering>();
+  collet_buffer_retain(buffer.handle);
+  r->buffer = buffer.handle;
+  r->dims.assign(buffer.type.dims, buffer.type.dims + buffer.type.rank);
+  r->strides = std::move(strides);
+  r->dense.resize(collet_buffer_bytes(buffer.handle));
+  r->out = static_cast<char*>(out);
+  collet_event* come = nullptr;
+  COLLET_PJRT_TRY(collet_buffer_to_host(buffer.handle, r->dense.data(), r->dense.size(), &come, &failure));
+  done = event_of(r->done);
+  collet_event_on_ready(come, finish_reordering, r.release());
+  collet_event_release(come);
   return nullptr;
 }
 
@@ -130,9 +102,7 @@ PJRT_Error* call(PJRT_Client_BufferFromHostBuffer_Args& args) {
   array.byte_strides = args.num_byte_strides ? args.byte_strides : nullptr;
   array.data = args.data;
   array.semantics = static_cast<uint32_t>(args.host_buffer_semantics);
-  bool usual = true;
-  COLLET_PJRT_CHECK(check_layout(args.device_layout, {array.element, array.rank, array.dims}, usual));
-  if (!usual) return unimplemented("arrays on the device are row-major; another layout was asked for");
+  COLLET_PJRT_CHECK(require_row_major(args.device_layout, {array.element, array.rank, array.dims}));
 
   std::unique_ptr<HostUse> use;
   if (array.semantics != COLLET_HOST_COPIED) {
@@ -206,7 +176,7 @@ PJRT_Error* call(PJRT_Buffer_Memory_Args& args) {
 PJRT_Error* call(PJRT_Buffer_Delete_Args& args) {
   PJRT_Buffer& buffer = *args.buffer;
   const std::lock_guard lock(buffer.mutex);
-  buffer.deleted = true;
+  if (buffer.deleted.exchange(true)) return nullptr;  // or donated: then its data are somebody else's
   if (!buffer.views) collet_buffer_delete(buffer.handle);
   return nullptr;
 }
@@ -228,21 +198,22 @@ PJRT_Error* call(PJRT_Buffer_CopyToMemory_Args& args) {
 PJRT_Error* call(PJRT_Buffer_ToHostBuffer_Args& args) {
   PJRT_Buffer& buffer = *args.src;
   if (buffer.is_deleted()) return deleted_error();
-  const uint64_t bytes = collet_buffer_bytes(buffer.handle);
+  bool usual = true;
+  COLLET_PJRT_CHECK(check_layout(args.host_layout, buffer.type, usual));
+  std::vector<int64_t> strides;
+  uint64_t bytes = collet_buffer_bytes(buffer.handle);
+  if (!usual) {
+    strides = strides_of(*args.host_layout, buffer.type);
+    COLLET_PJRT_CHECK(strided_bytes(buffer.type, strides, bytes));
+  }
   if (!args.dst) {
     args.dst_size = bytes;
     return nullptr;
   }
   if (args.dst_size < bytes)
-    return invalid_argument("room for " + std::to_string(args.dst_size) + " bytes; the array has " +
+    return invalid_argument("room for " + std::to_string(args.dst_size) + " bytes; the array takes " +
                             std::to_string(bytes));
-  bool usual = true;
-  COLLET_PJRT_CHECK(check_layout(args.host_layout, buffer.type, usual));
-  if (!usual) {
-    COLLET_PJRT_CHECK(to_host_permuted(buffer, *args.host_layout, args.dst));
-    args.event = ready_event();
-    return nullptr;
-  }
+  if (!usual) return to_host_reordered(buffer, std::move(strides), args.dst, args.event);
   collet_event* event = nullptr;
   COLLET_PJRT_TRY(collet_buffer_to_host(buffer.handle, args.dst, args.dst_size, &event, &failure));
   args.event = event_of(event);
@@ -291,19 +262,26 @@ PJRT_Error* call(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {
   return nullptr;
 }
 
-PJRT_Error* call(PJRT_Buffer_IncreaseExternalReferenceCount_Args& args) {
-  const std::lock_guard lock(args.buffer->mutex);
-  if (args.buffer->is_deleted()) return deleted_error();
-  ++args.buffer->views;
+static PJRT_Error* hold(PJRT_Buffer& buffer) {
+  const std::lock_guard lock(buffer.mutex);
+  if (buffer.is_deleted() || buffer.donations) return deleted_error();
+  ++buffer.views;
   return nullptr;
 }
 
-PJRT_Error* call(PJRT_Buffer_DecreaseExternalReferenceCount_Args& args) {
-  PJRT_Buffer& buffer = *args.buffer;
+static PJRT_Error* drop(PJRT_Buffer& buffer) {
   const std::lock_guard lock(buffer.mutex);
   if (!buffer.views) return invalid_argument("more references were dropped than taken");
   if (--buffer.views == 0 && buffer.deleted) collet_buffer_delete(buffer.handle);
   return nullptr;
+}
+
+PJRT_Error* call(PJRT_Buffer_IncreaseExternalReferenceCount_Args& args) {
+  return hold(*args.buffer);
+}
+
+PJRT_Error* call(PJRT_Buffer_DecreaseExternalReferenceCount_Args& args) {
+  return drop(*args.buffer);
 }
 
 PJRT_Error* call(PJRT_Client_CreateUninitializedBuffer_Args& args) {
@@ -379,11 +357,27 @@ PJRT_Error* call(PJRT_Client_CreateViewOfDeviceBuffer_Args& args) {
   if (element == COLLET_TYPE_INVALID)
     return unimplemented("element type " + std::to_string(args.element_type) + " is not supported");
   if (args.num_dims > kMaxRank) return invalid_argument("an array of rank " + std::to_string(args.num_dims));
-  bool usual = true;
-  COLLET_PJRT_CHECK(check_layout(args.layout, {element, static_cast<uint32_t>(args.num_dims), args.dims}, usual));
-  if (!usual) return unimplemented("arrays on the device are row-major; another layout was asked for");
+  COLLET_PJRT_CHECK(require_row_major(args.layout, {element, static_cast<uint32_t>(args.num_dims), args.dims}));
   return view_of(*memory, element, args.dims, args.num_dims,
                  {args.device_buffer_ptr, args.on_delete_callback, args.on_delete_callback_arg}, args.buffer);
+}
+
+// A copy of the same bytes: from where they lie, or by way of the host.
+static PJRT_Error* bitcast(PJRT_Buffer& buffer, collet_host_array& array, PJRT_Buffer*& out) {
+  std::vector<char> bytes;
+  array.data = collet_buffer_host_pointer(buffer.handle);
+  if (!array.data) {
+    bytes.resize(collet_buffer_bytes(buffer.handle));
+    COLLET_PJRT_TRY(collet_buffer_to_host(buffer.handle, bytes.data(), bytes.size(), nullptr, &failure));
+    array.data = bytes.data();
+  }
+  array.semantics = COLLET_HOST_COPIED;
+  Memory& memory = *buffer.memory;
+  collet_buffer* handle = nullptr;
+  COLLET_PJRT_TRY(collet_buffer_from_host(memory.device->client->handle, memory.device->number, memory.space, &array,
+                                          &handle, &failure));
+  out = new PJRT_Buffer(handle, &memory);
+  return nullptr;
 }
 
 PJRT_Error* call(PJRT_Buffer_Bitcast_Args& args) {
@@ -393,8 +387,10 @@ PJRT_Error* call(PJRT_Buffer_Bitcast_Args& args) {
   if (element == COLLET_TYPE_INVALID)
     return unimplemented("element type " + std::to_string(args.element_type) + " is not supported");
   if (args.num_dims > kMaxRank) return invalid_argument("an array of rank " + std::to_string(args.num_dims));
-  uint64_t bytes = collet_type_bytes(element);
-  for (size_t d = 0; d < args.num_dims; ++d) bytes *= static_cast<uint64_t>(args.dims[d]);
+  const collet_array_type type = {element, static_cast<uint32_t>(args.num_dims), args.dims};
+  COLLET_PJRT_CHECK(require_row_major(args.device_layout, type));
+  uint64_t bytes = 0;
+  COLLET_PJRT_CHECK(dense_bytes(type, bytes));
   if (bytes != collet_buffer_bytes(buffer.handle))
     return invalid_argument("the array has " + std::to_string(collet_buffer_bytes(buffer.handle)) + " bytes, not " +
                             std::to_string(bytes));
@@ -403,12 +399,15 @@ PJRT_Error* call(PJRT_Buffer_Bitcast_Args& args) {
   const collet_status status = collet_event_wait(ready, &waited);
   collet_event_release(ready);
   if (status != COLLET_OK) return from_collet(status, waited.message);
-  const auto release = [](void*, void* user) { collet_buffer_release(static_cast<collet_buffer*>(user)); };
-  collet_buffer_retain(buffer.handle);
-  void* data = const_cast<void*>(collet_buffer_host_pointer(buffer.handle));
-  PJRT_Error* error =
-      view_of(*buffer.memory, element, args.dims, args.num_dims, {data, release, buffer.handle}, args.out_buffer);
-  if (error) collet_buffer_release(buffer.handle);
+  // While it is held, nobody's deletion or donation takes the data away.
+  COLLET_PJRT_CHECK(hold(buffer));
+  collet_host_array array{};
+  array.struct_size = sizeof array;
+  array.element = element;
+  array.dims = args.dims;
+  array.rank = static_cast<uint32_t>(args.num_dims);
+  PJRT_Error* error = bitcast(buffer, array, args.out_buffer);
+  (void)drop(buffer);
   return error;
 }
 

@@ -3,6 +3,7 @@
 
 #include <collet/collet.h>
 
+#include <atomic>
 #include <mutex>
 
 #include "sdk/pjrt/client.h"
@@ -15,8 +16,9 @@ struct PJRT_Buffer {
   collet_array_type type{};
 
   std::mutex mutex;
-  int views = 0;         ///< holders of the raw pointer: until there are none, the data stay
-  bool deleted = false;  ///< asked for, perhaps while there are views
+  int views = 0;                      ///< holders of the raw pointer: until there are none, the data stay
+  int donations = 0;                  ///< runs that are about to take the data: no views any more
+  std::atomic<bool> deleted = false;  ///< asked for, perhaps while there are views
 
   PJRT_Buffer(collet_buffer* reference, collet::pjrt::Memory* place)
       : handle(reference), memory(place), type(collet_buffer_type(reference)) {}

@@ -76,12 +76,19 @@ std::string fingerprint_of(const Compiled& c) {
 
 PJRT_Error* assign(PJRT_Client& client, CompileOptions& options) {
   const uint32_t participants = options.replicas * options.partitions;
+  if (participants > client.devices.size())
+    return invalid_argument(std::to_string(options.replicas) + " replicas of " + std::to_string(options.partitions) +
+                            " partitions on " + std::to_string(client.devices.size()) + " devices");
   if (options.assignment.empty())
     for (uint32_t i = 0; i < participants; ++i) options.assignment.push_back(i);
-  for (const uint32_t device : options.assignment)
+  std::vector<bool> taken(client.devices.size());
+  for (const uint32_t device : options.assignment) {
     if (device >= client.devices.size())
       return invalid_argument("the program is assigned to device " + std::to_string(device) + "; there are " +
                               std::to_string(client.devices.size()));
+    if (taken[device]) return invalid_argument("two participants are assigned to device " + std::to_string(device));
+    taken[device] = true;
+  }
   return nullptr;
 }
 
@@ -111,6 +118,13 @@ void describe_shardings(Compiled& c, const collet_executable_facts& facts) {
     (result ? c.output_shardings : c.parameter_shardings).push_back(c.shardings[i].data());
     (result ? c.output_sharding_sizes : c.parameter_sharding_sizes).push_back(c.shardings[i].size());
   }
+}
+
+// Those of the functions that the program calls stay with it.
+void keep_called(Compiled& c, const HostFunctions& functions) {
+  for (uint32_t i = 0; const char* target = collet_executable_host_function(c.handle, i); ++i)
+    for (size_t k = 0; k < functions.targets.size(); ++k)
+      if (functions.targets[k] == target) c.host_functions.push_back(functions.uses[k]);
 }
 
 PJRT_Error* describe(Compiled& c) {
@@ -186,6 +200,7 @@ PJRT_Error* compile(PJRT_Client& client, const Source& source, std::shared_ptr<C
     COLLET_PJRT_TRY(collet_compile(client.handle, module.handle, &request, &c->handle, &failure));
     c->name = collet_module_name(module.handle);
   }
+  keep_called(*c, functions);
   COLLET_PJRT_CHECK(describe(*c));
   out = std::move(c);
   return nullptr;
@@ -216,6 +231,8 @@ PJRT_Error* call(PJRT_Compile_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Client_Load_Args& args) {
+  if (args.executable->program->client != args.client)
+    return invalid_argument("the executable was compiled for another client");
   args.loaded_executable = new PJRT_LoadedExecutable{args.executable->program};
   return nullptr;
 }

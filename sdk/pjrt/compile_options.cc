@@ -8,6 +8,7 @@ namespace collet::pjrt {
 namespace {
 
 constexpr uint64_t kMostParticipants = 4096;
+constexpr uint64_t kLargestDevice = 0x7FFFFFFF;
 
 // The messages' fields that are read, by number.
 enum { kBuildOptions = 3, kPortable = 4, kOverrides = 7 };
@@ -46,11 +47,21 @@ PJRT_Error* read_assignment(std::string_view bytes, CompileOptions& out) {
   if (!reader.ok()) return malformed();
   if (replicas > kMostParticipants || partitions > kMostParticipants || devices.size() != partitions)
     return invalid_argument("the device assignment does not fit its counts");
-  out.assignment.assign(replicas * partitions, 0);
-  for (uint64_t p = 0; p < partitions; ++p) {
-    if (devices[p].size() != replicas) return invalid_argument("the device assignment does not fit its counts");
-    for (uint64_t r = 0; r < replicas; ++r) out.assignment[r * partitions + p] = static_cast<uint32_t>(devices[p][r]);
+  for (const std::vector<uint64_t>& ids : devices) {
+    if (ids.size() != replicas) return invalid_argument("the device assignment does not fit its counts");
+    for (const uint64_t id : ids)
+      if (id > kLargestDevice) return invalid_argument("there is no device " + std::to_string(id));
   }
+  out.assignment.assign(replicas * partitions, 0);
+  for (uint64_t p = 0; p < partitions; ++p)
+    for (uint64_t r = 0; r < replicas; ++r) out.assignment[r * partitions + p] = static_cast<uint32_t>(devices[p][r]);
+  return nullptr;
+}
+
+PJRT_Error* read_count(uint64_t number, uint32_t& out) {
+  if (number > kMostParticipants)
+    return invalid_argument("more than " + std::to_string(kMostParticipants) + " replicas or partitions");
+  out = number ? static_cast<uint32_t>(number) : 1;
   return nullptr;
 }
 
@@ -61,10 +72,10 @@ PJRT_Error* read_build_options(std::string_view bytes, CompileOptions& out) {
         out.device_ordinal = static_cast<int64_t>(reader.number());
         break;
       case kNumReplicas:
-        out.replicas = static_cast<uint32_t>(reader.number());
+        COLLET_PJRT_CHECK(read_count(reader.number(), out.replicas));
         break;
       case kNumPartitions:
-        out.partitions = static_cast<uint32_t>(reader.number());
+        COLLET_PJRT_CHECK(read_count(reader.number(), out.partitions));
         break;
       case kUseSpmd:
         out.partition = reader.number() != 0;
@@ -97,15 +108,14 @@ PJRT_Error* read_compile_options(std::string_view bytes, CompileOptions& out) {
     if (reader.field() == kOverrides) COLLET_PJRT_CHECK(check_override(reader.bytes()));
   }
   if (!reader.ok()) return malformed();
-  if (out.replicas == 0) out.replicas = 1;
-  if (out.partitions == 0) out.partitions = 1;
-  if (out.replicas > kMostParticipants || out.partitions > kMostParticipants)
-    return invalid_argument("more than " + std::to_string(kMostParticipants) + " replicas or partitions");
   if (!out.assignment.empty() && out.assignment.size() != uint64_t{out.replicas} * out.partitions)
     return invalid_argument("the device assignment does not fit " + std::to_string(out.replicas) + " replicas of " +
                             std::to_string(out.partitions) + " partitions");
-  if (out.assignment.empty() && out.device_ordinal >= 0 && out.replicas * out.partitions == 1)
+  if (out.assignment.empty() && out.device_ordinal >= 0 && out.replicas * out.partitions == 1) {
+    if (static_cast<uint64_t>(out.device_ordinal) > kLargestDevice)
+      return invalid_argument("there is no device " + std::to_string(out.device_ordinal));
     out.assignment.push_back(static_cast<uint32_t>(out.device_ordinal));
+  }
   return nullptr;
 }
 

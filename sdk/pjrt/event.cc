@@ -63,8 +63,8 @@ namespace {
 
 PJRT_Error* outcome_of(PJRT_Event& event) {
   if (event.runtime) COLLET_PJRT_TRY(collet_event_wait(event.runtime, &failure));
-  if (event.signal) {
-    const Signal::Outcome& outcome = event.signal->wait();
+  if (const std::shared_ptr<Signal> signal = event.signal) {
+    const Signal::Outcome& outcome = signal->wait();
     return from_collet(outcome.status, outcome.message.c_str());
   }
   return nullptr;
@@ -110,8 +110,8 @@ PJRT_Error* call(PJRT_Event_OnReady_Args& args) {
   if (!args.callback) return invalid_argument("no callback");
   if (args.event->runtime) {
     collet_event_on_ready(args.event->runtime, tell, new Waiting{args.callback, args.user_arg});
-  } else if (args.event->signal) {
-    args.event->signal->on_ready([callback = args.callback, user = args.user_arg](const Signal::Outcome& outcome) {
+  } else if (const std::shared_ptr<Signal> signal = args.event->signal) {
+    signal->on_ready([callback = args.callback, user = args.user_arg](const Signal::Outcome& outcome) {
       callback(from_collet(outcome.status, outcome.message.c_str()), user);
     });
   } else {
@@ -126,11 +126,13 @@ PJRT_Error* call(PJRT_Event_Create_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Event_Set_Args& args) {
-  if (!args.event->signal) return failed_precondition("this event is not the caller's to set");
+  // Whoever waits may destroy the event as soon as it has come.
+  const std::shared_ptr<Signal> signal = args.event->signal;
+  if (!signal) return failed_precondition("this event is not the caller's to set");
   Signal::Outcome outcome;
   outcome.status = static_cast<collet_status>(args.error_code);
   if (args.error_message) outcome.message.assign(args.error_message, args.error_message_size);
-  if (!args.event->signal->set(std::move(outcome))) return failed_precondition("the event was set before");
+  if (!signal->set(std::move(outcome))) return failed_precondition("the event was set before");
   return nullptr;
 }
 

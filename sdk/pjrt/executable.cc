@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "sdk/pjrt/call.h"
-#include "sdk/pjrt/host_functions.h"
 #include "sdk/pjrt/wire.h"
 
 namespace collet::pjrt {
@@ -21,9 +20,8 @@ uint64_t dense_bytes(const collet_array_type& type) {
 
 // The program, and what it was compiled to as far as libcollet hands that out.
 PJRT_Error* serialize(const Compiled& c, std::string& out) {
-  for (const std::string& target : host_functions().targets)
-    if (c.code.find(target) != std::string::npos)
-      return failed_precondition("the program calls functions of this process and means nothing elsewhere");
+  if (!c.host_functions.empty())
+    return failed_precondition("the program calls functions of this process and means nothing elsewhere");
   out = kMagic;
   put_bytes(out, 1, c.format);
   put_bytes(out, 2, c.raw_options);

@@ -11,6 +11,7 @@
 #include "sdk/pjrt/api/extensions.h"
 #include "sdk/pjrt/client.h"
 #include "sdk/pjrt/compile_options.h"
+#include "sdk/pjrt/host_functions.h"
 
 namespace collet::pjrt {
 
@@ -25,6 +26,8 @@ struct Compiled {
   std::string name;
   std::string fingerprint;
   std::string assignment;  ///< DeviceAssignmentProto
+
+  std::vector<HostFunctionUse> host_functions;  ///< those that the program calls
 
   uint32_t arguments = 0;
   std::vector<uint32_t> token_arguments;  ///< which of them are tokens: frontends give anything without data for those

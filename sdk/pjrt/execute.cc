@@ -45,22 +45,49 @@ PJRT_Error* check(const PJRT_LoadedExecutable_Execute_Args& args, const PJRT_Exe
   return nullptr;
 }
 
-// Arguments that must survive: those that the caller names, and those with a view of the host's.
-void keep_alive(const PJRT_LoadedExecutable_Execute_Args& args, const PJRT_ExecuteOptions& options, const Compiled& c,
-                std::vector<uint32_t>& out) {
-  for (size_t i = 0; i < options.num_non_donatable_input_indices; ++i)
-    out.push_back(static_cast<uint32_t>(options.non_donatable_input_indices[i]));
-  for (uint32_t i = 0; i < c.arguments; ++i) {
-    if (!collet_executable_donates(c.handle, i)) continue;
-    for (size_t d = 0; d < args.num_devices; ++d) {
-      PJRT_Buffer* buffer = args.argument_lists[d][i];
+// Buffers of which a run takes the data: until it has them, nobody gets a view of them.
+class Donated {
+ public:
+  Donated() = default;
+  Donated(const Donated&) = delete;
+  Donated& operator=(const Donated&) = delete;
+  ~Donated() { let_go(0); }  // by now their data are gone, or the run did not begin
+
+  /// An argument on all devices; false where there is a view of one.
+  bool take(PJRT_Buffer* const* const* lists, size_t devices, uint32_t argument) {
+    const size_t before = buffers_.size();
+    for (size_t d = 0; d < devices; ++d) {
+      PJRT_Buffer* buffer = lists[d][argument];
       const std::lock_guard lock(buffer->mutex);
-      if (buffer->views) {
-        out.push_back(i);
-        break;
-      }
+      if (buffer->views) break;
+      ++buffer->donations;
+      buffers_.push_back(buffer);
+    }
+    if (buffers_.size() == before + devices) return true;
+    let_go(before);
+    return false;
+  }
+
+ private:
+  void let_go(size_t first) {
+    for (; buffers_.size() > first; buffers_.pop_back()) {
+      const std::lock_guard lock(buffers_.back()->mutex);
+      --buffers_.back()->donations;
     }
   }
+
+  std::vector<PJRT_Buffer*> buffers_;
+};
+
+// Arguments that must survive: those that the caller names, and those with a view of the host's.
+void keep_alive(const PJRT_LoadedExecutable_Execute_Args& args, const PJRT_ExecuteOptions& options, const Compiled& c,
+                std::vector<uint32_t>& out, Donated& donated) {
+  for (size_t i = 0; i < options.num_non_donatable_input_indices; ++i)
+    out.push_back(static_cast<uint32_t>(options.non_donatable_input_indices[i]));
+  for (uint32_t i = 0; i < c.arguments; ++i)
+    if (collet_executable_donates(c.handle, i) && std::find(out.begin(), out.end(), i) == out.end() &&
+        !donated.take(args.argument_lists, args.num_devices, i))
+      out.push_back(i);
 }
 
 // An argument without data, for a token, becomes one.
@@ -99,6 +126,14 @@ PJRT_Error* check_donations(PJRT_Buffer* const* arguments, const Compiled& c, co
   return nullptr;
 }
 
+// A run of a program that calls functions of the host's may outlive it: they stay until it is done.
+void keep_called(const Compiled& c, collet_event* done) {
+  using Uses = std::vector<HostFunctionUse>;
+  collet_event_on_ready(
+      done, [](void* user, collet_status, const char*) { delete static_cast<Uses*>(user); },
+      new Uses(c.host_functions));
+}
+
 }  // namespace
 
 PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
@@ -121,15 +156,18 @@ PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
   for (const uint32_t i : c.token_arguments)
     for (size_t d = 0; d < devices; ++d) COLLET_PJRT_CHECK(to_token(*c.devices[d], arguments[d * c.arguments + i]));
   std::vector<uint32_t> kept;
-  keep_alive(args, options, c, kept);
+  Donated donated;
+  keep_alive(args, options, c, kept, donated);
   for (size_t d = 0; d < devices; ++d) COLLET_PJRT_CHECK(check_donations(args.argument_lists[d], c, kept));
   collet_execute_options run{};
   run.struct_size = sizeof run;
   run.non_donatable = kept.data();
   run.non_donatable_count = static_cast<uint32_t>(kept.size());
   collet_event* done = nullptr;
-  if (args.device_complete_events) run.out_done = &done;
+  if (args.device_complete_events || !c.host_functions.empty()) run.out_done = &done;
   COLLET_PJRT_TRY(collet_execute(c.handle, &run, arguments.data(), made.data(), &failure));
+  if (!c.host_functions.empty()) keep_called(c, done);
+  if (!args.device_complete_events) collet_event_release(done);
 
   for (size_t d = 0; d < devices; ++d) {
     for (size_t i = 0; i < results; ++i)

@@ -3,13 +3,20 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
 
 namespace collet::pjrt {
 namespace {
 
+struct Entry {
+  collet_host_function function;  // the target is filled in when it is listed
+  HostFunctionUse use;            // ours; the others are held by programs and runs
+};
+
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, collet_host_function> functions;  // targets are filled in when they are listed
+  std::map<std::string, Entry> functions;
+  std::vector<Entry> removed;
 };
 
 Registry& registry() {
@@ -20,13 +27,29 @@ Registry& registry() {
 int add(const char* target, void* user, decltype(collet_host_function::call) call) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  return all.functions.emplace(target, collet_host_function{nullptr, user, call}).second ? 0 : 1;
+  return all.functions.emplace(target, Entry{{nullptr, user, call}, std::make_shared<char>()}).second ? 0 : 1;
 }
 
 void remove(const char* target) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  all.functions.erase(target);
+  const auto found = all.functions.find(target);
+  if (found == all.functions.end()) return;
+  all.removed.push_back(std::move(found->second));
+  all.functions.erase(found);
+}
+
+int take_unused(void** user) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  for (Entry& entry : all.removed) {
+    if (entry.use.use_count() != 1) continue;  // and no more will there be: programs take theirs from the list
+    *user = entry.function.user;
+    std::swap(entry, all.removed.back());
+    all.removed.pop_back();
+    return 1;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -35,9 +58,10 @@ HostFunctions host_functions() {
   HostFunctions out;
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  for (const auto& [target, function] : all.functions) {
+  for (const auto& [target, entry] : all.functions) {
     out.targets.push_back(target);
-    out.list.push_back({out.targets.back().c_str(), function.user, function.call});
+    out.list.push_back({out.targets.back().c_str(), entry.function.user, entry.function.call});
+    out.uses.push_back(entry.use);
   }
   return out;
 }
@@ -46,7 +70,8 @@ PJRT_Extension_Base* host_functions_extension(PJRT_Extension_Base* next) {
   static HostFunctionsExtension extension = {
       {sizeof(HostFunctionsExtension), static_cast<PJRT_Extension_Type>(kHostFunctionsExtension), nullptr},
       add,
-      remove};
+      remove,
+      take_unused};
   extension.base.next = next;
   return &extension.base;
 }

@@ -4,6 +4,7 @@
 #include <collet/collet.h>
 
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,14 +25,20 @@ struct HostFunctionsExtension {
   /// From here on, programs that are compiled may call `call` by `target`, a name that is never used again. 0, or 1 where
   /// the name is there.
   int (*add)(const char* target, void* user, decltype(collet_host_function::call) call);
-  /// No program is compiled any more that calls it.
+  /// No program is compiled any more that calls it. Those that were, and their runs, may call it still.
   void (*remove)(const char* target);
+  /// 1, and the `user` of a removed function that nothing calls any more, each one once; 0 where there is none.
+  int (*take_unused)(void** user);
 };
+
+/// Held by what may call a function.
+using HostFunctionUse = std::shared_ptr<const void>;
 
 /// The functions that there are while this is looked at.
 struct HostFunctions {
   std::deque<std::string> targets;
   std::vector<collet_host_function> list;
+  std::vector<HostFunctionUse> uses;
 };
 HostFunctions host_functions();
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -7,163 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "sdk/pjrt/api/extensions.h"
-#include "sdk/pjrt/api/table.h"
 #include "sdk/pjrt/compile_options.h"
+#include "sdk/pjrt/testing/plugin.h"
 #include "sdk/pjrt/wire.h"
-
-/// \file
-/// The plugin as a frontend sees it: loaded by path, called through its table.
 
 namespace collet::pjrt {
 namespace {
 
-const PJRT_Api* api() {
-  static const PJRT_Api* const table = [] {
-    void* library = dlopen(COLLET_PJRT_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    EXPECT_NE(library, nullptr) << dlerror();
-    auto* get = reinterpret_cast<const PJRT_Api* (*)()>(dlsym(library, "GetPjrtApi"));
-    EXPECT_NE(get, nullptr);
-    return get();
-  }();
-  return table;
-}
-
-template <typename Args>
-Args args_of() {
-  Args args{};
-  args.struct_size = sizeof(Args);
-  return args;
-}
-
-// Code and message of an error, which is destroyed; OK for null.
-std::pair<int, std::string> outcome(PJRT_Error* error) {
-  if (!error) return {PJRT_Error_Code_OK, ""};
-  auto code = args_of<PJRT_Error_GetCode_Args>();
-  code.error = error;
-  EXPECT_EQ(api()->PJRT_Error_GetCode(&code), nullptr);
-  auto message = args_of<PJRT_Error_Message_Args>();
-  message.error = error;
-  api()->PJRT_Error_Message(&message);
-  std::pair<int, std::string> out = {code.code, std::string(message.message, message.message_size)};
-  EXPECT_EQ(error->vtable->get_code(error), code.code);
-  auto destroy = args_of<PJRT_Error_Destroy_Args>();
-  destroy.error = error;
-  api()->PJRT_Error_Destroy(&destroy);
-  return out;
-}
-
-void expect_ok(PJRT_Error* error) {
-  const auto [code, message] = outcome(error);
-  EXPECT_EQ(code, PJRT_Error_Code_OK) << message;
-}
-
-void await(PJRT_Event* event) {
-  auto wait = args_of<PJRT_Event_Await_Args>();
-  wait.event = event;
-  expect_ok(api()->PJRT_Event_Await(&wait));
-  auto destroy = args_of<PJRT_Event_Destroy_Args>();
-  destroy.event = event;
-  expect_ok(api()->PJRT_Event_Destroy(&destroy));
-}
-
-class Plugin : public testing::Test {
- protected:
-  void SetUp() override {
-    auto create = args_of<PJRT_Client_Create_Args>();
-    PJRT_NamedValue backend{};
-    backend.struct_size = sizeof backend;
-    backend.name = "backend";
-    backend.name_size = 7;
-    backend.type = PJRT_NamedValue_kString;
-    backend.string_value = "interpreter";
-    backend.value_size = 11;
-    create.create_options = &backend;
-    create.num_options = 1;
-    expect_ok(api()->PJRT_Client_Create(&create));
-    client = create.client;
-    ASSERT_NE(client, nullptr);
-    auto devices = args_of<PJRT_Client_AddressableDevices_Args>();
-    devices.client = client;
-    expect_ok(api()->PJRT_Client_AddressableDevices(&devices));
-    ASSERT_GE(devices.num_addressable_devices, 1u);
-    device = devices.addressable_devices[0];
-  }
-
-  void TearDown() override {
-    auto destroy = args_of<PJRT_Client_Destroy_Args>();
-    destroy.client = client;
-    expect_ok(api()->PJRT_Client_Destroy(&destroy));
-  }
-
-  PJRT_Buffer* upload(const float* data, std::vector<int64_t> dims, std::vector<int64_t> strides = {}) {
-    auto from = args_of<PJRT_Client_BufferFromHostBuffer_Args>();
-    from.client = client;
-    from.data = data;
-    from.type = PJRT_Buffer_Type_F32;
-    from.dims = dims.data();
-    from.num_dims = dims.size();
-    from.byte_strides = strides.data();
-    from.num_byte_strides = strides.size();
-    from.device = device;
-    expect_ok(api()->PJRT_Client_BufferFromHostBuffer(&from));
-    await(from.done_with_host_buffer);
-    return from.buffer;
-  }
-
-  std::vector<float> download(PJRT_Buffer* buffer) {
-    auto to = args_of<PJRT_Buffer_ToHostBuffer_Args>();
-    to.src = buffer;
-    expect_ok(api()->PJRT_Buffer_ToHostBuffer(&to));
-    std::vector<float> out(to.dst_size / sizeof(float));
-    to.dst = out.data();
-    expect_ok(api()->PJRT_Buffer_ToHostBuffer(&to));
-    await(to.event);
-    return out;
-  }
-
-  void destroy(PJRT_Buffer* buffer) {
-    auto args = args_of<PJRT_Buffer_Destroy_Args>();
-    args.buffer = buffer;
-    expect_ok(api()->PJRT_Buffer_Destroy(&args));
-  }
-
-  PJRT_Error* compile(std::string code, const std::string& format, const std::string& options,
-                      PJRT_LoadedExecutable** out) {
-    PJRT_Program program{};
-    program.struct_size = sizeof program;
-    program.code = code.data();
-    program.code_size = code.size();
-    program.format = format.data();
-    program.format_size = format.size();
-    auto args = args_of<PJRT_Client_Compile_Args>();
-    args.client = client;
-    args.program = &program;
-    args.compile_options = options.data();
-    args.compile_options_size = options.size();
-    PJRT_Error* error = api()->PJRT_Client_Compile(&args);
-    *out = args.executable;
-    return error;
-  }
-
-  PJRT_Memory* memory() {
-    auto args = args_of<PJRT_Device_DefaultMemory_Args>();
-    args.device = device;
-    expect_ok(api()->PJRT_Device_DefaultMemory(&args));
-    return args.memory;
-  }
-
-  PJRT_Client* client = nullptr;
-  PJRT_Device* device = nullptr;
-};
-
-constexpr const char* kDouble = R"(
-module @twice {
-  func.func public @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
-    %y = stablehlo.add %x, %x : tensor<2x3xf32>
-    return %y : tensor<2x3xf32>
-  }
-})";
+using namespace testing;
 
 TEST(PjrtTable, EveryFunctionIsThere) {
   EXPECT_EQ(api()->pjrt_api_version.major_version, 0);
@@ -546,6 +396,68 @@ TEST(PjrtOptions, AssignmentsAreReadAndWritten) {
     CompileOptions any;
     (void)outcome(read_compile_options(std::string_view(message).substr(0, cut), any));
   }
+}
+
+// Compile options with these fields of the build options.
+std::string build_options(uint64_t replicas, uint64_t partitions, const CompileOptions* assigned = nullptr) {
+  std::string build, message;
+  put_number(build, 4, replicas);
+  put_number(build, 5, partitions);
+  if (assigned) put_bytes(build, 9, write_assignment(*assigned));
+  put_bytes(message, 3, build);
+  return message;
+}
+
+TEST(PjrtOptions, CountsAreNotCutOff) {
+  for (const uint64_t count : {(uint64_t{1} << 32) + 1, uint64_t{1} << 40, uint64_t{4097}}) {
+    CompileOptions read;
+    EXPECT_EQ(outcome(read_compile_options(build_options(count, 1), read)).first, PJRT_Error_Code_INVALID_ARGUMENT);
+    EXPECT_EQ(outcome(read_compile_options(build_options(1, count), read)).first, PJRT_Error_Code_INVALID_ARGUMENT);
+  }
+  std::string build, message;
+  put_number(build, 1, (uint64_t{1} << 32) + 1);  // a device
+  put_bytes(message, 3, build);
+  CompileOptions read;
+  EXPECT_EQ(outcome(read_compile_options(message, read)).first, PJRT_Error_Code_INVALID_ARGUMENT);
+}
+
+TEST_F(Plugin, AssignmentsFitTheDevices) {
+  PJRT_LoadedExecutable* executable = nullptr;
+  EXPECT_EQ(outcome(compile(kDouble, "mlir", build_options(4096, 4096), &executable)).first,
+            PJRT_Error_Code_INVALID_ARGUMENT);
+  CompileOptions twice;
+  twice.replicas = 2;
+  twice.assignment = {0, 0};
+  EXPECT_EQ(outcome(compile(kDouble, "mlir", build_options(2, 1, &twice), &executable)).first,
+            PJRT_Error_Code_INVALID_ARGUMENT);
+}
+
+TEST_F(Plugin, ExecutablesStayWithTheirClient) {
+  PJRT_LoadedExecutable* loaded = nullptr;
+  expect_ok(compile(kDouble, "mlir", "", &loaded));
+  auto get = args_of<PJRT_LoadedExecutable_GetExecutable_Args>();
+  get.loaded_executable = loaded;
+  expect_ok(api()->PJRT_LoadedExecutable_GetExecutable(&get));
+  PJRT_Client* const mine = client;
+  PJRT_Device* const here = device;
+  SetUp();
+  auto load = args_of<PJRT_Client_Load_Args>();
+  load.client = client;
+  load.executable = get.executable;
+  EXPECT_EQ(outcome(api()->PJRT_Client_Load(&load)).first, PJRT_Error_Code_INVALID_ARGUMENT);
+  TearDown();
+  client = mine;
+  device = here;
+  load.client = client;
+  expect_ok(api()->PJRT_Client_Load(&load));
+  for (PJRT_LoadedExecutable* e : {loaded, load.loaded_executable}) {
+    auto free = args_of<PJRT_LoadedExecutable_Destroy_Args>();
+    free.executable = e;
+    expect_ok(api()->PJRT_LoadedExecutable_Destroy(&free));
+  }
+  auto free = args_of<PJRT_Executable_Destroy_Args>();
+  free.executable = get.executable;
+  expect_ok(api()->PJRT_Executable_Destroy(&free));
 }
 
 }  // namespace

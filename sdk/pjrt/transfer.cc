@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/element_types.h"
 #include "sdk/pjrt/event.h"
+#include "sdk/pjrt/host_layout.h"
 
 /// \file
 /// Buffers whose contents come later: in pieces from the host, from another buffer, or never.
@@ -47,7 +49,12 @@ struct PJRT_AsyncHostToDeviceTransferManager {
   PJRT_AsyncHostToDeviceTransferManager(const PJRT_AsyncHostToDeviceTransferManager&) = delete;
   PJRT_AsyncHostToDeviceTransferManager& operator=(const PJRT_AsyncHostToDeviceTransferManager&) = delete;
   ~PJRT_AsyncHostToDeviceTransferManager() {
-    for (collet_buffer* buffer : buffers) collet_buffer_release(buffer);
+    for (collet_buffer* buffer : buffers) {
+      // Does nothing where the data have come.
+      (void)collet_buffer_fail(buffer, COLLET_CANCELLED, "the transfer manager was destroyed before the data came",
+                               nullptr);
+      collet_buffer_release(buffer);
+    }
   }
 };
 
@@ -73,6 +80,25 @@ PJRT_Error* fulfil(collet_buffer* buffer, collet_buffer* source) {
   return nullptr;
 }
 
+bool has_failed(collet_buffer* buffer) {
+  collet_event* ready = collet_buffer_ready(buffer);
+  const bool failed = collet_event_is_ready(ready) && collet_event_wait(ready, nullptr) != COLLET_OK;
+  collet_event_release(ready);
+  return failed;
+}
+
+// Keeps a promise, or breaks it with what came in between: whoever waits for it must hear one or the other. That the
+// source has failed is its news and no error of this call.
+PJRT_Error* settle(collet_buffer* buffer, collet_buffer* source) {
+  PJRT_Error* error = fulfil(buffer, source);
+  if (!error) return nullptr;
+  std::unique_ptr<Error> why(static_cast<Error*>(error));
+  PJRT_Error* second = fail_promise(buffer, why->code, why->message.data(), why->message.size());
+  const bool settled_before = second != nullptr;
+  delete static_cast<Error*>(second);
+  return !settled_before && has_failed(source) ? nullptr : why.release();
+}
+
 PJRT_Error* write(collet_buffer* buffer, int64_t offset, int64_t size, const void* data, bool last) {
   if (offset < 0 || size < 0) return invalid_argument("a negative offset or size");
   COLLET_PJRT_TRY(
@@ -91,6 +117,8 @@ PJRT_Error* call(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args& args) {
     collet_buffer* buffer = nullptr;
     COLLET_PJRT_CHECK(promise(*manager->memory, spec.element_type, spec.dims, spec.num_dims, buffer));
     manager->buffers.push_back(buffer);
+    if (args.device_layouts && i < args.num_device_layouts)
+      COLLET_PJRT_CHECK(require_row_major(args.device_layouts[i], collet_buffer_type(buffer)));
   }
   manager->given.resize(manager->buffers.size());
   args.transfer_manager = manager.release();
@@ -118,7 +146,19 @@ PJRT_Error* call(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args& arg
                     std::equal(type.dims, type.dims + type.rank, args.shape_dims);
   if (!same) return invalid_argument("a literal of another shape than the array");
   const auto bytes = static_cast<int64_t>(collet_buffer_bytes(buffer));
-  COLLET_PJRT_CHECK(write(buffer, 0, bytes, args.data, true));
+  bool usual = true;
+  COLLET_PJRT_CHECK(check_layout(args.shape_layout, type, usual));
+  std::vector<char> dense;
+  const void* data = args.data;
+  if (!usual && data) {
+    dense.resize(static_cast<size_t>(bytes));
+    const std::vector<int64_t> strides = strides_of(*args.shape_layout, type);
+    uint64_t reach = 0;
+    COLLET_PJRT_CHECK(strided_bytes(type, strides, reach));
+    gather(type, strides, static_cast<const char*>(data), dense.data());
+    data = dense.data();
+  }
+  COLLET_PJRT_CHECK(write(buffer, 0, bytes, data, true));
   args.done_with_h2d_transfer = ready_event();
   return nullptr;
 }
@@ -188,10 +228,16 @@ PJRT_Error* call(PJRT_Client_CreateAliasBuffer_Args& args) {
 PJRT_Error* call(PJRT_Client_FulfillAliasBuffer_Args& args) {
   const std::unique_ptr<PJRT_FulfillAliasBufferCallback> end(args.fulfill_alias_buffer_cb);
   if (!end) return invalid_argument("no alias buffer is named");
-  PJRT_Error* error = args.status_code != PJRT_Error_Code_OK
-                          ? fail_promise(end->buffer, args.status_code, args.error_message, args.error_message_size)
-                      : args.buffer ? fulfil(end->buffer, args.buffer->handle)
-                                    : invalid_argument("neither a buffer nor an error");
+  PJRT_Error* error = nullptr;
+  if (args.status_code != PJRT_Error_Code_OK) {
+    error = fail_promise(end->buffer, args.status_code, args.error_message, args.error_message_size);
+  } else if (args.buffer) {
+    error = settle(end->buffer, args.buffer->handle);
+  } else {
+    constexpr std::string_view kWhy = "neither a buffer nor an error fulfils the alias";
+    error = fail_promise(end->buffer, PJRT_Error_Code_INVALID_ARGUMENT, kWhy.data(), kWhy.size());
+    if (!error) error = invalid_argument(std::string(kWhy));
+  }
   collet_buffer_release(end->buffer);
   return error;
 }
@@ -239,9 +285,9 @@ struct Donation {
 void donate(PJRT_Buffer_DonateWithControlDependency_Callback_Args* args) {
   const std::unique_ptr<Donation> donation(static_cast<Donation*>(args->callback_data));
   PJRT_Error* error = args->error_code == PJRT_Error_Code_OK
-                          ? fulfil(donation->to, donation->from)
+                          ? settle(donation->to, donation->from)
                           : fail_promise(donation->to, args->error_code, args->error_message, args->error_message_size);
-  delete static_cast<Error*>(error);  // the buffer was failed or fulfilled before: nobody can be told
+  delete static_cast<Error*>(error);  // the buffer that is waited for has it
   collet_buffer_release(donation->from);
   collet_buffer_release(donation->to);
 }

@@ -297,6 +297,10 @@ const char* collet_executable_argument_sharding(const collet_executable* executa
 const char* collet_executable_result_sharding(const collet_executable* executable, uint32_t index) {
   return text_at(of(executable)->core().result_shardings, index);
 }
+const char* collet_executable_host_function(const collet_executable* executable, uint32_t index) {
+  const auto& functions = of(executable)->core().host_functions;
+  return index < functions.size() ? functions[index].target.c_str() : nullptr;
+}
 uint32_t collet_executable_donates(const collet_executable* executable, uint32_t index) {
   const auto& donates = of(executable)->core().donates;
   return index < donates.size() ? donates[index] : 0;

@@ -234,7 +234,7 @@ struct collet_compile_request {
   /** Null, or called by the compiling thread; not 0: give up with COLLET_CANCELLED. */
   int32_t (*progress)(void* user, double done, const char* stage);
   /** Functions that the program may call, `host_function_count` of them. Those that it does call stay in use as long as
-   * the executable. Programs that are equal and call the same functions share one. */
+   * the executable and its runs. Programs that are equal and call the same functions share one. */
   const struct collet_host_function* host_functions;
   uint32_t host_function_count;
   /** 1: the program is written for whole arrays, and its shardings say which part of them each partition has; arguments
@@ -304,6 +304,8 @@ COLLET_API uint32_t collet_executable_donates(const collet_executable* executabl
 COLLET_API const char* collet_executable_argument_sharding(const collet_executable* executable, uint32_t index);
 /** Likewise for a flattened result. */
 COLLET_API const char* collet_executable_result_sharding(const collet_executable* executable, uint32_t index);
+/** Target of the index-th function of the embedder's that the program calls; null past the last. */
+COLLET_API const char* collet_executable_host_function(const collet_executable* executable, uint32_t index);
 /** The plan for people: what runs where, why, in which order, and how many bytes cross. `json`: for machines. */
 COLLET_API collet_status collet_executable_explain(collet_executable* executable, uint32_t json, collet_blob** out_text,
                                                    struct collet_error* error);

@@ -40,7 +40,8 @@ _Function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(_Ca
 class _Extension(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("type", ctypes.c_int), ("next", ctypes.c_void_p),
                 ("add", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, _Function)),
-                ("remove", ctypes.CFUNCTYPE(None, ctypes.c_char_p))]
+                ("remove", ctypes.CFUNCTYPE(None, ctypes.c_char_p)),
+                ("take_unused", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p)))]
 
 
 def _extension(library):
@@ -58,8 +59,12 @@ def _extension(library):
 
 def _message(error):
     """What a failing callback says: the kind of error and its text first, for there is little room."""
-    text = f"CpuCallback error calling callback: {type(error).__name__}: {error}"
-    return text.encode(errors="replace")[:500]
+    try:
+        said = str(error)
+    except BaseException:  # a text is the program's own code
+        said = "(without a text)"
+    text = f"CpuCallback error calling callback: {type(error).__name__}: {said}"
+    return text.encode(errors="replace").replace(b"\0", b"?")[:500].decode(errors="ignore").encode()
 
 
 class _Callback:
@@ -106,14 +111,22 @@ class _Registration:
     def __init__(self, extension, callback):
         number = next(_numbers)
         self.target = f"collet_python_callback_{_process}_{number}"
+        _drop_unused(extension)
         _callbacks[number] = callback
         extension.add(self.target.encode(), number, _trampoline)
-        weakref.finalize(self, _forget, extension, self.target, number).atexit = False
+        weakref.finalize(self, _forget, extension, self.target).atexit = False
 
 
-def _forget(extension, target, number):
+def _forget(extension, target):
+    """The program is gone; runs of it may still wait for their turn, and call what they call."""
     extension.remove(target.encode())
-    _callbacks.pop(number, None)
+    _drop_unused(extension)
+
+
+def _drop_unused(extension):
+    number = ctypes.c_void_p()
+    while extension.take_unused(ctypes.byref(number)):
+        _callbacks.pop(number.value, None)
 
 
 def _physical(aval):

@@ -47,8 +47,7 @@ def eigh(a):
     if n < 2:
         return jnp.diag(a).real, jnp.ones_like(a)
     size = _even(n)
-    scale = jnp.max(jnp.abs(a))
-    scale = jnp.where(scale > 0, scale, 1)
+    scale = reflectors.largest(a)
     a = jnp.pad(a / scale, (0, size - n))
     half = size // 2
     order = _round_robin(size)
@@ -133,8 +132,7 @@ def svd(a, *, full_matrices, compute_uv):
     if m < n:
         s, *vectors = svd(a.conj().T, full_matrices=full_matrices, compute_uv=compute_uv)
         return (s, vectors[1].conj().T, vectors[0].conj().T) if compute_uv else (s,)
-    scale = jnp.max(jnp.abs(a))
-    scale = jnp.where(scale > 0, scale, 1)
+    scale = reflectors.largest(a)
     w, v = _orthogonal_columns(a / scale, compute_uv)
     s = jnp.sqrt(jnp.sum((w * w.conj()).real, axis=0)) * scale
     if not compute_uv:

@@ -13,11 +13,16 @@ def hermitian(a, lower):
     return strict + strict.conj().T + jnp.diag(jnp.diag(a).real).astype(a.dtype)
 
 
+def largest(a):
+    """The absolute value of the largest entry, or 1: what to divide by before anything is squared."""
+    size = jnp.max(jnp.abs(a))
+    return jnp.where(size > 0, size, 1)
+
+
 def reflector(x, i):
     """(v, tau, beta) for the entries i and following of the vector x; v is zero before i."""
     rows = lax.iota(jnp.int32, x.shape[0])
-    scale = jnp.max(jnp.where(rows >= i, jnp.abs(x), 0))
-    scale = jnp.where(scale > 0, scale, 1)
+    scale = largest(jnp.where(rows >= i, x, 0))
     x = jnp.where(rows >= i, x / scale, 0)
     alpha = jnp.sum(jnp.where(rows == i, x, 0))
     tail = jnp.where(rows > i, x, 0)
@@ -55,6 +60,8 @@ def _factor_column(a, i, first):
 def geqrf(a):
     """(packed, taus)."""
     k = min(a.shape)
+    if not k:
+        return a, jnp.zeros((0,), a.dtype)
 
     def step(i, state):
         a, taus = state
@@ -70,11 +77,14 @@ def geqp3(a, jpvt):
     k = min(m, n)
     order = jnp.argsort(jpvt == 0, stable=True).astype(jpvt.dtype)
     fixed = jnp.sum(jpvt != 0).astype(jnp.int32)
+    if not k:
+        return a[:, order], order + 1, jnp.zeros((0,), a.dtype)
     rows, columns = lax.iota(jnp.int32, m), lax.iota(jnp.int32, n)
 
     def step(i, state):
         a, order, taus = state
-        rest = jnp.where(rows[:, None] >= i, a, 0)
+        rest = jnp.where((rows[:, None] >= i) & (columns >= i), a, 0)
+        rest = rest / largest(rest)
         weight = jnp.where(columns >= i, jnp.sum((rest * rest.conj()).real, axis=0), -1)
         best = jnp.where(i < fixed, i, jnp.argmax(weight).astype(jnp.int32))
         swap = jnp.where(columns == i, best, jnp.where(columns == best, i, columns))

@@ -96,7 +96,8 @@ def schur(a):
     n = a.shape[0]
     if n < 2:
         return a, jnp.ones_like(a)
-    packed, taus = reflectors.hessenberg(a)
+    scale = reflectors.largest(a)
+    packed, taus = reflectors.hessenberg(a / scale)
     q = jnp.pad(reflectors.product(packed[1:, : n - 1], taus), (1, 0)).at[0, 0].set(1)
     # Two more rows and columns, of zeros: a reflector of three may reach over the edge.
     h, z = jnp.pad(jnp.triu(packed, -1), (0, 2)), jnp.pad(q, (0, 2))
@@ -129,15 +130,17 @@ def schur(a):
 
     h, z, high, _, _ = lax.while_loop(unfinished, step, (h, z, jnp.int32(n - 1), jnp.int32(0), jnp.int32(0)))
     failed = high > 0
-    return jnp.where(failed, jnp.nan, h[:n, :n]), jnp.where(failed, jnp.nan, z[:n, :n])
+    return jnp.where(failed, jnp.nan, h[:n, :n] * scale), jnp.where(failed, jnp.nan, z[:n, :n])
 
 
 def _back_substitute(t):
-    """The eigenvectors of an upper triangular matrix, as columns with 1 on the diagonal."""
+    """The eigenvectors of an upper triangular matrix with entries about 1, as columns."""
     n = t.shape[0]
     values = jnp.diag(t)
     columns = lax.iota(jnp.int32, n)
-    least = jnp.finfo(t.dtype).eps * jnp.maximum(jnp.max(jnp.abs(t)), jnp.finfo(t.dtype).tiny * 1e8)
+    info = jnp.finfo(t.dtype)
+    least = info.eps * jnp.maximum(jnp.max(jnp.abs(t)), info.tiny * 1e8)
+    most = info.max**0.5
 
     def step(j, x):
         i = n - 1 - j
@@ -146,6 +149,10 @@ def _back_substitute(t):
         gap = row[i] - values
         gap = jnp.where(jnp.abs(gap) < least, least.astype(t.dtype), gap)
         new = jnp.where(columns > i, right / gap, (columns == i).astype(t.dtype))
+        # Values that are nearly equal make columns grow, again and again.
+        size = jnp.abs(new)
+        shrink = jnp.where(size > most, 1 / size, 1)
+        x, new = x * shrink, new * shrink
         return lax.dynamic_update_index_in_dim(x, new, i, 0)
 
     return lax.fori_loop(0, n, step, jnp.zeros_like(t))
@@ -164,8 +171,9 @@ def eig(a, left, right):
     a = a.astype(jnp.result_type(a.dtype, jnp.complex64))
     if not a.shape[0]:
         return (jnp.diag(a),) + (a,) * (left + right)
-    t, z = schur(a)
-    results = [jnp.diag(t)]
+    scale = reflectors.largest(a)
+    t, z = schur(a / scale)
+    results = [jnp.diag(t) * scale]
     if left:
         # The left vectors are the right ones of the adjoint, which a reversal of the order makes upper triangular.
         flipped = _back_substitute(t.conj().T[::-1, ::-1])[::-1, ::-1]

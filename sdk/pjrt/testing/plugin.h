@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sdk/pjrt/api/extensions.h"
+#include "sdk/pjrt/api/table.h"
+
+/// \file
+/// The plugin as a frontend sees it: loaded by path, called through its table.
+
+namespace collet::pjrt::testing {
+
+inline const PJRT_Api* api() {
+  static const PJRT_Api* const table = [] {
+    void* library = dlopen(COLLET_PJRT_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    EXPECT_NE(library, nullptr) << dlerror();
+    auto* get = reinterpret_cast<const PJRT_Api* (*)()>(dlsym(library, "GetPjrtApi"));
+    EXPECT_NE(get, nullptr);
+    return get();
+  }();
+  return table;
+}
+
+template <typename Args>
+Args args_of() {
+  Args args{};
+  args.struct_size = sizeof(Args);
+  return args;
+}
+
+// Code and message of an error, which is destroyed; OK for null.
+inline std::pair<int, std::string> outcome(PJRT_Error* error) {
+  if (!error) return {PJRT_Error_Code_OK, ""};
+  auto code = args_of<PJRT_Error_GetCode_Args>();
+  code.error = error;
+  EXPECT_EQ(api()->PJRT_Error_GetCode(&code), nullptr);
+  auto message = args_of<PJRT_Error_Message_Args>();
+  message.error = error;
+  api()->PJRT_Error_Message(&message);
+  std::pair<int, std::string> out = {code.code, std::string(message.message, message.message_size)};
+  EXPECT_EQ(error->vtable->get_code(error), code.code);
+  auto destroy = args_of<PJRT_Error_Destroy_Args>();
+  destroy.error = error;
+  api()->PJRT_Error_Destroy(&destroy);
+  return out;
+}
+
+inline void expect_ok(PJRT_Error* error) {
+  const auto [code, message] = outcome(error);
+  EXPECT_EQ(code, PJRT_Error_Code_OK) << message;
+}
+
+inline void await(PJRT_Event* event) {
+  auto wait = args_of<PJRT_Event_Await_Args>();
+  wait.event = event;
+  expect_ok(api()->PJRT_Event_Await(&wait));
+  auto destroy = args_of<PJRT_Event_Destroy_Args>();
+  destroy.event = event;
+  expect_ok(api()->PJRT_Event_Destroy(&destroy));
+}
+
+class Plugin : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto create = args_of<PJRT_Client_Create_Args>();
+    PJRT_NamedValue backend{};
+    backend.struct_size = sizeof backend;
+    backend.name = "backend";
+    backend.name_size = 7;
+    backend.type = PJRT_NamedValue_kString;
+    backend.string_value = "interpreter";
+    backend.value_size = 11;
+    create.create_options = &backend;
+    create.num_options = 1;
+    expect_ok(api()->PJRT_Client_Create(&create));
+    client = create.client;
+    ASSERT_NE(client, nullptr);
+    auto devices = args_of<PJRT_Client_AddressableDevices_Args>();
+    devices.client = client;
+    expect_ok(api()->PJRT_Client_AddressableDevices(&devices));
+    ASSERT_GE(devices.num_addressable_devices, 1u);
+    device = devices.addressable_devices[0];
+  }
+
+  void TearDown() override {
+    auto destroy = args_of<PJRT_Client_Destroy_Args>();
+    destroy.client = client;
+    expect_ok(api()->PJRT_Client_Destroy(&destroy));
+  }
+
+  PJRT_Buffer* upload(const float* data, std::vector<int64_t> dims, std::vector<int64_t> strides = {}) {
+    auto from = args_of<PJRT_Client_BufferFromHostBuffer_Args>();
+    from.client = client;
+    from.data = data;
+    from.type = PJRT_Buffer_Type_F32;
+    from.dims = dims.data();
+    from.num_dims = dims.size();
+    from.byte_strides = strides.data();
+    from.num_byte_strides = strides.size();
+    from.device = device;
+    expect_ok(api()->PJRT_Client_BufferFromHostBuffer(&from));
+    await(from.done_with_host_buffer);
+    return from.buffer;
+  }
+
+  std::vector<float> download(PJRT_Buffer* buffer) {
+    auto to = args_of<PJRT_Buffer_ToHostBuffer_Args>();
+    to.src = buffer;
+    expect_ok(api()->PJRT_Buffer_ToHostBuffer(&to));
+    std::vector<float> out(to.dst_size / sizeof(float));
+    to.dst = out.data();
+    expect_ok(api()->PJRT_Buffer_ToHostBuffer(&to));
+    await(to.event);
+    return out;
+  }
+
+  void destroy(PJRT_Buffer* buffer) {
+    auto args = args_of<PJRT_Buffer_Destroy_Args>();
+    args.buffer = buffer;
+    expect_ok(api()->PJRT_Buffer_Destroy(&args));
+  }
+
+  PJRT_Error* compile(std::string code, const std::string& format, const std::string& options,
+                      PJRT_LoadedExecutable** out) {
+    PJRT_Program program{};
+    program.struct_size = sizeof program;
+    program.code = code.data();
+    program.code_size = code.size();
+    program.format = format.data();
+    program.format_size = format.size();
+    auto args = args_of<PJRT_Client_Compile_Args>();
+    args.client = client;
+    args.program = &program;
+    args.compile_options = options.data();
+    args.compile_options_size = options.size();
+    PJRT_Error* error = api()->PJRT_Client_Compile(&args);
+    *out = args.executable;
+    return error;
+  }
+
+  PJRT_Memory* memory() {
+    auto args = args_of<PJRT_Device_DefaultMemory_Args>();
+    args.device = device;
+    expect_ok(api()->PJRT_Device_DefaultMemory(&args));
+    return args.memory;
+  }
+
+  PJRT_Client* client = nullptr;
+  PJRT_Device* device = nullptr;
+};
+
+inline constexpr const char* kDouble = R"(
+module @twice {
+  func.func public @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+    %y = stablehlo.add %x, %x : tensor<2x3xf32>
+    return %y : tensor<2x3xf32>
+  }
+})";
+
+}  // namespace collet::pjrt::testing
