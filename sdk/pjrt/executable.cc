@@ -117,7 +117,7 @@ PJRT_Error* call(PJRT_Executable_OutputDimensions_Args& args) {
 
 // Clients take HLO back only as HloModuleProtoWithConfig, whose config has at least the layout of the entry, which the
 // module has as its host_program_shape.
-std::string with_config(std::string_view module) {
+static std::string with_config(std::string_view module) {
   std::string config, out;
   WireReader reader(module);
   while (reader.next())
@@ -127,14 +127,28 @@ std::string with_config(std::string_view module) {
   return out;
 }
 
+// The program as it runs, where that is not as it came: of each partition, where whole arrays were partitioned; and HLO
+// with its configuration.
+static void write_optimized(Compiled& c) {
+  bool is_hlo = c.format == "hlo";
+  if (c.options.partition && c.options.partitions > 1) {
+    collet_blob* program = nullptr;
+    if (collet_executable_program(c.handle, COLLET_FORMAT_HLO_PROTO, &program, nullptr) == COLLET_OK) {
+      c.optimized.assign(collet_blob_data(program), collet_blob_size(program));
+      is_hlo = true;
+    }
+    collet_blob_release(program);
+  }
+  if (is_hlo) c.optimized = with_config(c.optimized.empty() ? c.code : c.optimized);
+}
+
 PJRT_Error* call(PJRT_Executable_OptimizedProgram_Args& args) {
-  const Compiled& c = *args.executable->program;
+  Compiled& c = *args.executable->program;
   if (!args.program) return invalid_argument("no program to fill");
+  std::call_once(c.asked_optimized, [&] { write_optimized(c); });
+  const std::string_view format = c.optimized.empty() ? std::string_view(c.format) : "hlo_with_config";
+  const std::string& code = c.optimized.empty() ? c.code : c.optimized;
   PJRT_Program& out = *args.program;
-  const bool bare = c.format == "hlo";
-  const std::string_view format = bare ? "hlo_with_config" : std::string_view(c.format);
-  const std::string wrapped = bare ? with_config(c.code) : std::string();
-  const std::string_view code = bare ? std::string_view(wrapped) : std::string_view(c.code);
   out.format = format.data();
   out.format_size = format.size();
   if (out.code) {

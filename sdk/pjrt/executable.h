@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct Compiled {
   std::string name;
   std::string fingerprint;
   std::string assignment;  ///< DeviceAssignmentProto
+  std::once_flag asked_optimized;
+  std::string optimized;  ///< once asked_optimized has been called: HloModuleProtoWithConfig; empty: as it came
 
   std::vector<HostFunctionUse> host_functions;  ///< those that the program calls
 

@@ -306,6 +306,16 @@ uint32_t collet_executable_donates(const collet_executable* executable, uint32_t
   return index < donates.size() ? donates[index] : 0;
 }
 
+collet_status collet_executable_program(collet_executable* executable, uint32_t format, collet_blob** out_blob,
+                                        collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (!executable || !out_blob) return missing("executable or out_blob");
+    COLLET_ASSIGN(std::string text, program_of(*of(executable), format));
+    *out_blob = new collet_blob{std::move(text)};
+    return ok_status();
+  });
+}
+
 collet_status collet_executable_explain(collet_executable* executable, uint32_t json, collet_blob** out_text,
                                         collet_error* error) {
   return guarded(error, [&]() -> Status {

@@ -27,6 +27,10 @@ constexpr int kMostCuts = 2;         // of a cluster at the same op; then that o
 constexpr int kMostRejections = 64;  // of clusters, before the compilation is given up
 constexpr uint32_t kMostParticipants = 4096;
 
+// From whole arrays to what each partition does.
+constexpr std::array<std::string_view, 6> kPartitionPasses = {"join_async",     "dissolve_fusions", "normalize_layouts",
+                                                              "flatten_tuples", "partition_spmd",   "eliminate_dead"};
+
 class Compiler {
  public:
   Compiler(Client& client, const ProgramModule& source, const collet_compile_request& request,
@@ -121,10 +125,8 @@ class Compiler {
   // Whole arrays become what each partition has of them, before anything else looks at the program.
   Status partition_arrays() {
     if (!request_.partition || core_->partitions == 1) return ok_status();
-    static constexpr std::array<std::string_view, 5> kPasses = {"join_async", "dissolve_fusions", "normalize_layouts",
-                                                                "flatten_tuples", "partition_spmd"};
     hlo::PassContext context = this->context();
-    COLLET_TRY(hlo::run_passes(*module_, context, kPasses, observer()).status());
+    COLLET_TRY(hlo::run_passes(*module_, context, kPartitionPasses, observer()).status());
     COLLET_TRY(hlo::verify_module(*module_));
     COLLET_ASSIGN(Signature tiles, signature_of(*module_));
     core_->arguments = std::move(tiles.parameters);
@@ -515,6 +517,20 @@ Expected<Executable*> compile(Client& client, ProgramModule& module, const colle
   const auto took =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
   return new Executable(client, module, std::move(core), from_cache, static_cast<uint64_t>(took));
+}
+
+Expected<std::string> program_of(const Executable& executable, uint32_t format) {
+  const ExecutableCore& core = executable.core();
+  const hlo::Module& source = executable.source().module();
+  if (!core.whole_arrays || core.partitions == 1) return write_module(source, format);
+  const std::unique_ptr<hlo::Module> module = source.clone();
+  module->header().replica_count = core.replicas;
+  module->header().num_partitions = core.partitions;
+  hlo::PassContext context;
+  context.replica_count = core.replicas;
+  context.partition_count = core.partitions;
+  COLLET_TRY(hlo::run_passes(*module, context, kPartitionPasses).status());
+  return write_module(*module, format);
 }
 
 }  // namespace collet::runtime

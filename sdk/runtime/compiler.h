@@ -21,4 +21,7 @@ using CompiledParts = std::unordered_map<hlo::ContentId, std::string_view, hlo::
 Expected<Executable*> compile(Client& client, ProgramModule& module, const collet_compile_request& request,
                               const CompiledParts* parts = nullptr);
 
+/// What each participant does, as text or bytes of a format: the source, or the tiles where that is for whole arrays.
+Expected<std::string> program_of(const Executable& executable, uint32_t format);
+
 }  // namespace collet::runtime

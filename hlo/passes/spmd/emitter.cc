@@ -5,6 +5,8 @@
 #include <array>
 #include <numeric>
 
+#include "hlo/passes/spmd/remake.h"
+
 namespace collet::hlo::spmd {
 namespace {
 
@@ -36,6 +38,7 @@ InstrId Emitter::slice_dim(InstrId x, size_t dim, const Column& from, const Colu
   const int64_t parts = to.count / from.count, size = sizes[dim] / parts;
   for (size_t p = 0; p < to.at.size(); ++p) offsets.push_back(to.of(p) % parts * size);
   sizes[dim] = size;
+  if (const InstrId made = remake(b_, x, dim, from_table(offsets), size); made != InstrId::None) return made;
   std::vector<InstrId> starts(sizes.size(), b_.scalar_int(Type::S32, 0));
   starts[dim] = from_table(offsets);
   return b_.dynamic_slice(x, starts, sizes);

@@ -2,6 +2,8 @@
 // What a frontend writes for several devices, partitioned and run by eight simulated ones.
 #include <gmock/gmock.h>
 
+#include <array>
+
 #include "hlo/eval/evaluator.h"
 #include "hlo/passes/pipeline.h"
 #include "hlo/passes/spmd/tiling.h"
@@ -32,7 +34,7 @@ Status partition(Module& module, int64_t partitions = 8) {
   PassContext context;
   context.partition_count = partitions;
   module.header().num_partitions = partitions;
-  static constexpr std::string_view kPasses[] = {"flatten_tuples", "partition_spmd"};
+  static constexpr std::string_view kPasses[] = {"flatten_tuples", "partition_spmd", "eliminate_dead"};
   COLLET_TRY(run_passes(module, context, kPasses).status());
   return verify_module(module);
 }
@@ -218,6 +220,60 @@ ENTRY e {
   for (const char* op : {"all-reduce", "all-gather", "all-to-all", "partition-id"})
     EXPECT_EQ(text.find(op), std::string::npos) << text;
   EXPECT_THAT(text, HasSubstr("f32[4,2,4] transpose"));
+}
+
+// What is made of nothing is made tile by tile.
+TEST(Partition, NothingIsMadeWholeToBeCut) {
+  constexpr std::string_view kText = R"(HloModule m, num_partitions=4
+ENTRY e {
+  x = u32[8,6] parameter(0), sharding={devices=[2,2]<=[4]}
+  key = u32[] parameter(1), sharding={replicated}
+  rows = u32[8,6] iota(), iota_dimension=0
+  columns = f32[8,6] iota(), iota_dimension=1
+  number = u32[8,6] convert(columns)
+  flat = u32[48] iota(), iota_dimension=0
+  counts = u32[8,6] reshape(flat)
+  keys = u32[8,6] broadcast(key), dimensions={}
+  steps = u32[6] constant({1, 2, 3, 4, 5, 6})
+  scale = u32[8,6] broadcast(steps), dimensions={1}
+  turned = u32[6,8] transpose(rows), dimensions={1,0}
+  back = u32[8,6] transpose(turned), dimensions={1,0}
+  a = u32[8,6] multiply(back, scale)
+  b = u32[8,6] add(a, number)
+  c = u32[8,6] xor(b, keys)
+  d = u32[8,6] add(c, x)
+  ROOT r = u32[8,6] subtract(d, counts)
+})";
+  const std::string text = partitioned(kText);
+  for (const char* gone : {"u32[6,8]", "u32[8,6] xor", "all-reduce", "all-gather", "u32[8,6] iota"})
+    EXPECT_EQ(text.find(gone), std::string::npos) << gone << "\n" << text;
+  EXPECT_THAT(text, HasSubstr("u32[4,3] xor"));
+  // A number of two dimensions is no tile of one: that one is made whole and cut.
+  EXPECT_THAT(text, HasSubstr("u32[48] iota"));
+
+  // And the tiles have the numbers of the whole.
+  auto whole = parse_module(kText), tiled = parse_module(kText);
+  ASSERT_TRUE(whole.ok() && tiled.ok() && partition(**tiled, 4).ok());
+  Literal x = Literal::zeros(Shape::array(Type::U32, std::array<int64_t, 2>{8, 6}));
+  Literal key = Literal::zeros(Shape::array(Type::U32, {}));
+  key.set_int(0, 12345);
+  for (int64_t i = 0; i < 48; ++i) x.set_int(i, i * i);
+  auto want = Evaluator(**whole).run({x, key});
+  ASSERT_TRUE(want.ok()) << want.status().to_string();
+  std::vector<std::vector<Literal>> in;
+  const auto place = [](int64_t p, int64_t i) { return (p / 2 * 4 + i / 3) * 6 + p % 2 * 3 + i % 3; };
+  for (int64_t p = 0; p < 4; ++p) {
+    Literal tile = Literal::zeros(Shape::array(Type::U32, std::array<int64_t, 2>{4, 3}));
+    for (int64_t i = 0; i < 12; ++i) tile.set_int(i, x.as_int(place(p, i)));
+    in.push_back({tile, key});
+  }
+  EvalOptions options;
+  options.partitions = 4;
+  auto got = Evaluator(**tiled, options).run_all(in);
+  ASSERT_TRUE(got.ok()) << got.status().to_string();
+  for (int64_t p = 0; p < 4; ++p)
+    for (int64_t i = 0; i < 12; ++i)
+      EXPECT_EQ((*got)[static_cast<size_t>(p)].as_int(i), want->as_int(place(p, i))) << p << ", " << i;
 }
 
 // A split that moves to another dimension is an exchange of blocks, not a copy of everything to everybody.

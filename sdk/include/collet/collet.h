@@ -306,6 +306,10 @@ COLLET_API const char* collet_executable_argument_sharding(const collet_executab
 COLLET_API const char* collet_executable_result_sharding(const collet_executable* executable, uint32_t index);
 /** Target of the index-th function of the embedder's that the program calls; null past the last. */
 COLLET_API const char* collet_executable_host_function(const collet_executable* executable, uint32_t index);
+/** The program that each participant runs, written in a format as collet_module_write does it: as it was read, or, where
+ * that was written for whole arrays, what was made of it for the partitions. */
+COLLET_API collet_status collet_executable_program(collet_executable* executable, uint32_t format,
+                                                   collet_blob** out_blob, struct collet_error* error);
 /** The plan for people: what runs where, why, in which order, and how many bytes cross. `json`: for machines. */
 COLLET_API collet_status collet_executable_explain(collet_executable* executable, uint32_t json, collet_blob** out_text,
                                                    struct collet_error* error);
