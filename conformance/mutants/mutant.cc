@@ -21,7 +21,7 @@
 
 namespace {
 
-enum class Wrong { VectorTail, AttributeIgnored, OneElement, Crash, Hang };
+enum class Wrong { VectorTail, AttributeIgnored, OneElement, Crash, Hang, HangInCompile, HangInOpen };
 
 struct Mutant {
   std::string_view name;
@@ -35,6 +35,8 @@ constexpr Mutant kMutants[] = {
     {"one-element", Wrong::OneElement, COLLET_OP_DOT},                    // one element in the middle is off
     {"crash", Wrong::Crash, COLLET_OP_SORT},                              // the process dies
     {"hang", Wrong::Hang, COLLET_OP_REVERSE},                             // execute does not return
+    {"hang-in-compile", Wrong::HangInCompile, COLLET_OP_REVERSE},         // compile does not
+    {"hang-in-open", Wrong::HangInOpen, COLLET_OP_REVERSE},               // open does not
 };
 constexpr uint64_t kVector = 16;
 
@@ -120,6 +122,7 @@ collet_status open_instance(const collet_open_options* options, collet_backend_i
                             collet_instance_info* info, collet_error* error) {
   auto self = std::make_unique<Instance>();
   if (const collet_status code = choose(options, self->choice, error)) return code;
+  while (self->choice.mutant->wrong == Wrong::HangInOpen) pause();
   if (const collet_status code = load(option(options, "backend", "COLLET_MUTANT_BACKEND"), &self->behind, error))
     return code;
   collet_open_options inner{};
@@ -222,6 +225,7 @@ collet_status compile(collet_backend_instance* handle, const collet_program* pro
   auto executable = std::make_unique<Executable>();
   executable->owner = self;
   executable->hit = contains(program, self->choice.op);
+  while (executable->hit && self->choice.mutant->wrong == Wrong::HangInCompile) pause();
   executable->results = results_of(program);
   std::vector<uint64_t> storage;
   if (executable->hit && self->choice.mutant->wrong == Wrong::AttributeIgnored) {

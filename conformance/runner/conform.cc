@@ -67,11 +67,13 @@ Fields describe_backend(const Session& session) {
 }
 
 // Opens the backend in a worker, so that even a crash there is only reported.
-Status probe(const PoolOptions& pool, ConformReport& report) {
+Status probe(PoolOptions& pool, ConformReport& report) {
   TaskResult answer;
   COLLET_TRY(run_tasks(
       1, pool, [](size_t) { return std::string(kProbe); }, [&](size_t, const TaskResult& result) { answer = result; }));
   if (answer.kind != TaskResult::Kind::Replied) return internal_error("the backend cannot be opened: " + answer.detail);
+  // From now on it is known how long opening takes; where each case hangs, what is granted for it is all lost.
+  pool.start_seconds = std::min(pool.start_seconds, 1 + 5 * answer.seconds);
   if (const std::string_view error = find_field(answer.reply, "error"); !error.empty()) {
     return Status(Code::Unavailable, std::string(error));
   }
@@ -125,6 +127,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   pool.jobs = options.jobs;
   pool.memory_bytes = options.memory_bytes;
   pool.timeout = [&](size_t) { return options.timeout; };
+  pool.start_seconds = std::clamp(4 * options.timeout, 5.0, pool.start_seconds);
   ConformReport report;
   report.seed = options.seed;
   report.full = options.full;

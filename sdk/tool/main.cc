@@ -24,8 +24,9 @@ constexpr Verb kVerbs[] = {
 
 constexpr char kFooter[] =
     "Exit codes: 0 done, 1 the thing tested failed, 2 wrong usage, 3 input refused,\n"
-    "4 a backend or the system failed. Backends are found by name in the folders of\n"
-    "COLLET_BACKEND_PATH and in the installed one, or by path.\n"
+    "4 a backend or the system failed, 5 not done in the time of --timeout.\n"
+    "Backends are found by name in the folders of COLLET_BACKEND_PATH and in the\n"
+    "installed one, or by path.\n"
     "`collet VERB --help` has the options of a verb, with examples.";
 
 Exit exit_code(Code code) {

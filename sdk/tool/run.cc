@@ -21,6 +21,7 @@
 #include "sdk/tool/terminal.h"
 #include "sdk/tool/trace.h"
 #include "sdk/tool/verb.h"
+#include "sdk/tool/watchdog.h"
 
 namespace collet::tool {
 namespace {
@@ -40,6 +41,7 @@ struct Options {
   ElidedChoice elided;
   bool explain = false;
   unsigned repeat = 1;
+  double timeout = 0;
 };
 
 // What one output is like, for people.
@@ -143,12 +145,15 @@ Status compare_with(const Options& options, const std::string& text, const std::
 
 Expected<Outcome> execute(const Options& options) {
   Outcome outcome;
+  Watchdog watchdog(options.timeout, fmt::format("reading '{}'", options.file));
   COLLET_ASSIGN(const std::string text, read_file(options.file));
+  watchdog.now("opening " + (options.backend.name.empty() ? "the backend" : options.backend.name));
   COLLET_ASSIGN(const std::unique_ptr<Session> session, Session::open(options.backend));
   COLLET_ASSIGN(const collet_client_info info, session->info());
   outcome.backend = info.backend;
-  const std::string blame = fmt::format("running '{}' on {} ({})", options.file, info.backend, info.backend_path);
-  blame_crashes_on(blame);
+  const std::string where = fmt::format("'{}' on {} ({})", options.file, info.backend, info.backend_path);
+  blame_crashes_on("running " + where);
+  watchdog.now("compiling " + where);
   const ProgramOptions how = program_options(options);
   COLLET_ASSIGN(const Program program, session->compile(text, how));
   COLLET_ASSIGN(outcome.facts, program.facts());
@@ -156,8 +161,10 @@ Expected<Outcome> execute(const Options& options) {
     COLLET_ASSIGN(outcome.explanation, program.explain(!options.json.empty()));
   }
   COLLET_ASSIGN(const std::vector<Literal> inputs, make_inputs(options.inputs, options.file, program.arguments()));
+  watchdog.now("running " + where);
   COLLET_TRY(run_repeatedly(program, inputs, options.repeat, outcome));
   blame_crashes_on("");
+  watchdog.now("running it on " + options.compare);
   if (!options.compare.empty()) COLLET_TRY(compare_with(options, text, inputs, outcome));
   return outcome;
 }
@@ -296,6 +303,9 @@ Action add_run(CLI::App& verb) {
                   "Write what took how long, compilation, launches and copies, as a trace for Perfetto or "
                   "chrome://tracing; - is stdout")
       ->type_name("FILE");
+  verb.add_option("--timeout", options->timeout, "Give up after so many seconds, with exit code 5; 0: never")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("SECONDS");
   verb.add_option("--json", options->json, "Write the facts as JSON to this file; - is stdout")->type_name("FILE");
   verb.footer(
       "Exit code 1: --compare found a difference. Files of --inputs and --output are\n"

@@ -23,7 +23,8 @@ enum Exit : int {
   kFailed = 1,   ///< the thing tested failed
   kUsage = 2,    ///< the command line is wrong
   kRefused = 3,  ///< the input was refused
-  kRuntime = 4   ///< a backend, or the system, failed
+  kRuntime = 4,  ///< a backend, or the system, failed
+  kTimeout = 5   ///< it was not done in the time that it was given
 };
 
 /// Runs the verb; one of Exit.

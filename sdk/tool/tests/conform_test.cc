@@ -137,12 +137,40 @@ INSTANTIATE_TEST_SUITE_P(All, Mutants,
                                            MutantCase{"attribute-ignored", "transpose", "fail"},
                                            MutantCase{"one-element", "dot", "fail"},
                                            MutantCase{"crash", "sort", "crash"},
-                                           MutantCase{"hang", "reverse", "timeout"}),
+                                           MutantCase{"hang", "reverse", "timeout"},
+                                           MutantCase{"hang-in-compile", "reverse", "timeout"}),
                          [](const auto& instance) {
                            std::string name = instance.param.mutant;
                            for (char& c : name) c = c == '-' ? '_' : c;
                            return name;
                          });
+
+// A backend that never answers, wherever that is, is told of and left behind.
+TEST(Hangs, HaveAnEnd) {
+  const Folder folder;
+  write(folder / "reverse.hlo",
+        "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] reverse(x), dimensions={0}\n}\n");
+  const std::string lib = build_dir() + "/lib/collet/";
+  const std::string backend = " --no-fallback --backend " + lib +
+                              "test_backends/libcollet_backend_mutant.so --option " + "backend=" + lib +
+                              "backends/libcollet_backend_interpreter.so --option mutant=";
+  const struct {
+    const char* mutant;
+    const char* where;
+  } hangs[] = {{"hang", "running '"}, {"hang-in-compile", "compiling '"}, {"hang-in-open", "opening "}};
+  for (const auto& hang : hangs) {
+    const Ran ran = collet("run " + (folder / "reverse.hlo") + " --timeout 0.5" + backend + hang.mutant);
+    EXPECT_EQ(ran.code, 5) << hang.mutant << "\n" << ran.err;
+    EXPECT_TRUE(contains(ran.err, std::string("no answer within 0.5 s: ") + hang.where)) << ran.err;
+    EXPECT_TRUE(contains(ran.err, "libcollet_backend_mutant.so")) << ran.err;
+    EXPECT_EQ(ran.out, "");
+  }
+  const Ran well = collet("run " + (folder / "reverse.hlo") + " --timeout 60 --backend interpreter");
+  EXPECT_EQ(well.code, 0) << well.err;
+  const Ran never = collet("conform --timeout 0.5 --filter 'add/f32/1/*'" + backend + "hang-in-open");
+  EXPECT_EQ(never.code, 4) << never.err;
+  EXPECT_TRUE(contains(never.err, "the backend cannot be opened: no answer in time")) << never.err;
+}
 
 // A corpus of one's own: each way in which an entry passes or fails.
 TEST(Corpus, ListsEveryEntryOnce) {
