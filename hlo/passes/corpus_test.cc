@@ -72,6 +72,7 @@ Claim claim_core_only(const Module& module, InstrId id) {
 
 struct Counts {
   int run = 0, evaluated = 0, failed = 0;
+  std::vector<std::string> refused;  // what a pass says that it cannot do
 };
 
 using Run = Expected<bool> (*)(Module&, PassContext&, const PassObserver&);
@@ -99,6 +100,10 @@ void check_file(const std::string& name, const std::string& text, Run run, bool 
   PassObserver observer;
   observer.verify = [](const Module& m) { return verify_module(m); };
   const auto changed = run(*after, context, observer);
+  if (changed.status().code() == Code::Unimplemented) {
+    counts.refused.push_back(name + ": " + changed.status().to_string());
+    return;
+  }
   if (!changed.ok()) {
     ++counts.failed;
     ADD_FAILURE() << name << ": " << changed.status().to_string();
@@ -151,7 +156,10 @@ void check_corpus(Run run, bool core_only, int usual) {
     check_file(entry.file, read_file(index->folder + "/" + entry.file), run, core_only, counts);
   }
   std::cout << counts.run << " modules through, " << counts.evaluated << " evaluated before and after, "
-            << counts.failed << " failed\n";
+            << counts.failed << " failed, " << counts.refused.size() << " refused\n";
+  for (const std::string& text : counts.refused) std::cout << text << "\n";
+  // A custom call that nobody knows, of arrays whose size is known only later, stands in two of the programs.
+  EXPECT_LE(counts.refused.size(), 2u);
   EXPECT_GT(counts.evaluated, 0);
 }
 

@@ -31,46 +31,6 @@ std::unordered_set<uint32_t> used_in(const Module& module, CompId c) {
   return used;
 }
 
-// Keeps the parameters that are read, each value once.
-bool drop_operands(Module& module, InstrId call) {
-  const CompId c = module[call].called[0];
-  const std::unordered_set<uint32_t> used = used_in(module, c);
-  std::unordered_map<uint32_t, InstrId> first;  // of an operand: the parameter that has it
-  std::unordered_map<uint32_t, InstrId> same;   // parameter -> the one that stays for it
-  std::vector<InstrId> operands, parameters;
-  for (size_t i = 0; i < module[c].parameters.size(); ++i) {
-    const InstrId parameter = module[c].parameters[i], operand = module[call].operand(i);
-    if (!used.contains(index_of(parameter))) continue;
-    const auto [it, fresh] = first.try_emplace(index_of(operand), parameter);
-    if (!fresh && module[it->second].shape == module[parameter].shape) {
-      same[index_of(parameter)] = it->second;
-      continue;
-    }
-    operands.push_back(operand);
-    parameters.push_back(parameter);
-  }
-  if (parameters.size() == module[c].parameters.size()) return false;
-  const std::unordered_set<InstrId> kept(parameters.begin(), parameters.end());
-  std::vector<InstrId> order(parameters);
-  for (InstrId id : module[c].order) {
-    if (module[id].op == Op::PARAMETER) continue;
-    for (InstrId& o : module[id].operands)
-      if (auto it = same.find(index_of(o)); it != same.end()) o = it->second;
-    order.push_back(id);
-  }
-  if (auto it = same.find(index_of(module[c].root)); it != same.end()) module[c].root = it->second;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    auto* attrs = module.make<ParameterAttrs>();
-    *attrs = module[parameters[i]].as<ParameterAttrs>();
-    attrs->number = static_cast<int64_t>(i);
-    module[parameters[i]].attrs = attrs;
-  }
-  module[c].order = std::move(order);
-  module[c].parameters = std::move(parameters);
-  module[call].operands = module.arena().list<InstrId>(std::span<const InstrId>(operands));
-  return true;
-}
-
 // Keeps the results that are looked at, where there are several and all users look at one each.
 bool drop_results(Module& module, CompId caller, InstrId call, const UserMap& users) {
   const CompId c = module[call].called[0];
@@ -113,6 +73,45 @@ bool drop_results(Module& module, CompId caller, InstrId call, const UserMap& us
 
 }  // namespace
 
+bool drop_operands(Module& module, InstrId call, bool merge) {
+  const CompId c = module[call].called[0];
+  const std::unordered_set<uint32_t> used = used_in(module, c);
+  std::unordered_map<uint32_t, InstrId> first;  // of an operand: the parameter that has it
+  std::unordered_map<uint32_t, InstrId> same;   // parameter -> the one that stays for it
+  std::vector<InstrId> operands, parameters;
+  for (size_t i = 0; i < module[c].parameters.size(); ++i) {
+    const InstrId parameter = module[c].parameters[i], operand = module[call].operand(i);
+    if (!used.contains(index_of(parameter))) continue;
+    const auto [it, fresh] = first.try_emplace(index_of(operand), parameter);
+    if (merge && !fresh && module[it->second].shape == module[parameter].shape) {
+      same[index_of(parameter)] = it->second;
+      continue;
+    }
+    operands.push_back(operand);
+    parameters.push_back(parameter);
+  }
+  if (parameters.size() == module[c].parameters.size()) return false;
+  const std::unordered_set<InstrId> kept(parameters.begin(), parameters.end());
+  std::vector<InstrId> order(parameters);
+  for (InstrId id : module[c].order) {
+    if (module[id].op == Op::PARAMETER) continue;
+    for (InstrId& o : module[id].operands)
+      if (auto it = same.find(index_of(o)); it != same.end()) o = it->second;
+    order.push_back(id);
+  }
+  if (auto it = same.find(index_of(module[c].root)); it != same.end()) module[c].root = it->second;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    auto* attrs = module.make<ParameterAttrs>();
+    *attrs = module[parameters[i]].as<ParameterAttrs>();
+    attrs->number = static_cast<int64_t>(i);
+    module[parameters[i]].attrs = attrs;
+  }
+  module[c].order = std::move(order);
+  module[c].parameters = std::move(parameters);
+  module[call].operands = module.arena().list<InstrId>(std::span<const InstrId>(operands));
+  return true;
+}
+
 Expected<bool> drop_parameters(Module& module, PassContext& context) {
   bool changed = false;
   for (bool again = true; again;) {
@@ -132,7 +131,7 @@ Expected<bool> drop_parameters(Module& module, PassContext& context) {
     if (again) COLLET_TRY(eliminate_dead(module, context).status());
     for (CompId c : post_order(module))
       for (InstrId id : module[c].order)
-        if (is_candidate(module[id], callers)) again |= drop_operands(module, id);
+        if (is_candidate(module[id], callers)) again |= drop_operands(module, id, true);
     if (!again) break;
     changed = true;
     COLLET_TRY(eliminate_dead(module, context).status());

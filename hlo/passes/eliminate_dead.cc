@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "hlo/passes/loops.h"
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
 
@@ -8,9 +9,15 @@ Expected<bool> eliminate_dead(Module& module, PassContext&) {
   const std::vector<bool> effects = computations_with_effects(module);
   const size_t before = module.computations().size();
   bool changed = false;
+  const std::vector<uint32_t> callers = count_callers(module);
   std::vector<bool> live(module.instruction_limit());
   for (CompId c : module.computations()) {
     Computation& computation = module[c];
+    // Callees come first: what a fusion does not read it may not take.
+    for (InstrId id : computation.order)
+      if (module[id].op == Op::FUSION && module[id].as<FusionAttrs>().aliasing.empty() &&
+          callers[index_of(module[id].called[0])] == 1)
+        changed |= drop_operands(module, id, false);
     const auto mark = [&](InstrId id) { live[index_of(id)] = true; };
     mark(computation.root);
     for (InstrId id : computation.order) {

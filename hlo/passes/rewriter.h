@@ -79,6 +79,10 @@ InstrId inline_computation(Builder& builder, CompId from, std::span<const InstrI
 /// `extras` but for the control predecessors: what a copy of an instruction has.
 const Extras* without_predecessors(Module& module, const Extras* extras);
 
+/// Drops the parameters of `call`'s computation, which nothing else calls, that are not read; with `merge` also those that
+/// are given the same value as an earlier one.
+bool drop_operands(Module& module, InstrId call, bool merge);
+
 /// True when dropping or repeating `instr` could be noticed: a side effect, its own or in what it calls.
 /// `has_effect[index_of(computation)]` says so of computations: see computations_with_effects.
 bool has_effect(const Module& module, const Instruction& instr, const std::vector<bool>& computations);

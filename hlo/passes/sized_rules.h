@@ -79,6 +79,8 @@ class SizedRules {
   CompId padding_last(CompId comparator, size_t keys);
   SizedResult gather();
   SizedResult scatter();
+  InstrId scatter_inside(size_t n, InstrId inside);
+  InstrId first_of(InstrId tuple, size_t n);
   SizedResult custom_call();
 
   Builder& b_;

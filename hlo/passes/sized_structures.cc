@@ -107,7 +107,15 @@ SizedResult SizedRules::sort() {
   for (InstrId o : operands_) shapes.push_back(b_.shape(o));
   const CompId called[] = {padding_last(instr_.called[0], n)};
   const InstrId all = b_.op(Op::SORT, Shape::tuple(shapes), operands_, instr_.attrs, called);
-  return {n == 1 ? b_.get(all, 0) : all, std::vector<Sizes>(n, out)};
+  return {first_of(all, n), std::vector<Sizes>(n, out)};
+}
+
+// A tuple without what was added behind its first `n` elements; an array where there is one.
+InstrId SizedRules::first_of(InstrId tuple, size_t n) {
+  if (n == 1) return b_.get(tuple, 0);
+  Values parts;
+  for (size_t i = 0; i < n; ++i) parts.push_back(b_.get(tuple, static_cast<int64_t>(i)));
+  return b_.tuple(parts);
 }
 
 CompId SizedRules::padding_last(CompId comparator, size_t keys) {
@@ -163,13 +171,45 @@ SizedResult SizedRules::scatter() {
     const InstrId far = b_.constant(b_.identity(Op::MINIMUM, b_.type(operands_[n])));
     operands_[n] = mask_outside(b_, operands_[n], indices, far);
   }
+  const std::vector<Sizes> sizes(op_.sizes.begin(), op_.sizes.begin() + static_cast<ptrdiff_t>(n));
   if (window) {
     const auto op = n == 1 ? combine_of(b_.module(), instr_.called[0]) : std::nullopt;
-    if (!op) return fail("windows of dynamic size");
+    if (!op) return {scatter_inside(n, inside_of(operands_[n + 1], update)), sizes};
     const InstrId nothing = b_.constant(b_.identity(*op, b_.type(operands_[2])));
     operands_[2] = mask_outside(b_, operands_[2], update, nothing);
   }
-  return {same(), std::vector<Sizes>(op_.sizes.begin(), op_.sizes.begin() + static_cast<ptrdiff_t>(n))};
+  return {same(), sizes};
+}
+
+// A last pair of operand and update says which elements of the windows are there; the others change nothing.
+InstrId SizedRules::scatter_inside(size_t n, InstrId inside) {
+  const InstrId flags = b_.fill_int(b_.shape(operands_[0]).with_type(Type::PRED), 0);
+  Values all(operands_.begin(), operands_.begin() + static_cast<ptrdiff_t>(n));
+  all.push_back(flags);
+  all.insert(all.end(), operands_.begin() + static_cast<ptrdiff_t>(n), operands_.end());
+  all.push_back(inside);
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i <= n; ++i) shapes.push_back(b_.shape(all[i]));
+  if (!b_.status().ok()) return InstrId::None;
+
+  Module& m = b_.module();
+  const CompId combine = m.add_computation(fresh_computation_name(m, "combine_inside"));
+  Builder c(m, combine);
+  Values parameters, given;
+  for (size_t i = 0; i < 2 * (n + 1); ++i)
+    parameters.push_back(
+        m.append_parameter(combine, static_cast<int64_t>(i), Shape::scalar(shapes[i % (n + 1)].type())));
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (i % (n + 1) != n) given.push_back(parameters[i]);
+  const InstrId combined = inline_computation(c, instr_.called[0], given);
+  Values results;
+  for (size_t i = 0; i < n; ++i)
+    results.push_back(
+        c.select(parameters.back(), n == 1 ? combined : c.get(combined, static_cast<int64_t>(i)), parameters[i]));
+  results.push_back(parameters[n]);
+  m[combine].root = c.tuple(results);
+  if (!c.status().ok()) return b_.fail(c.status());
+  return first_of(b_.op(Op::SCATTER, Shape::tuple(shapes), all, instr_.attrs, std::span(&combine, 1)), n);
 }
 
 // XLA's two: an array and the sizes of its dimensions, taken apart and put together.

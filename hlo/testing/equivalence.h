@@ -24,7 +24,7 @@ struct Tolerance {
 };
 
 /// Empty where `a` and `b` agree, leaf by leaf; else which leaf and element differ most. NaN and infinities must be in the
-/// same places; integers and pred agree exactly.
+/// same places; integers and pred agree exactly. What lies outside of a dynamic size is not compared.
 std::string difference(const Literal& a, const Literal& b, const Tolerance& tolerance = {});
 
 }  // namespace collet::hlo::testing
