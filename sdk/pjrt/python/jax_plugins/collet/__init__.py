@@ -9,6 +9,7 @@ import pathlib
 import types
 
 from jax._src import compilation_cache
+from jax._src import config
 from jax._src import xla_bridge
 from jax._src.interpreters import mlir
 
@@ -24,6 +25,17 @@ def register(name: str, library: pathlib.Path, options: dict | None = None) -> N
     lowerings.register(name)
     callbacks.register(name, library)
     _use_compilation_cache(name)
+    _keep_cpu(name)
+
+
+def _keep_cpu(platform: str) -> None:
+    """Where JAX_PLATFORMS names our platform alone, JAX's cpu comes second, as its TPU plugin has it for itself.
+
+    JAX puts the arguments of Python callbacks on a device of its cpu and fails without one. Ours stays the default; on
+    the cpu runs only what asks for it by name. COLLET_JAX_CPU=0 leaves JAX_PLATFORMS as it is.
+    """
+    if config.jax_platforms.value == platform and os.environ.get("COLLET_JAX_CPU") != "0":
+        config.update("jax_platforms", f"{platform},cpu")
 
 
 def _use_compilation_cache(platform: str) -> None:
