@@ -364,6 +364,7 @@ void flatten_header(Module& module, const std::vector<Shape>& parameters, const 
 std::vector<std::pair<CompId, Role>> assign_roles(Module& module, const std::vector<CompId>& order) {
   std::unordered_map<uint32_t, Role> roles;
   std::unordered_map<uint64_t, CompId> copies;
+  std::unordered_map<uint32_t, CompId> released;
   std::vector<std::pair<CompId, Role>> out;
   const auto assign = [&](CompId c, Role role) {
     const auto [it, fresh] = roles.try_emplace(index_of(c), role);
@@ -379,11 +380,23 @@ std::vector<std::pair<CompId, Role>> assign_roles(Module& module, const std::vec
     return copy->second;
   };
   assign(module.entry(), Role::Entry);
+  // What an asynchronous op runs holds that op alone, tuples as they are, and so does what that op calls.
+  std::vector<bool> held = asynchronous_computations(module);
+  for (size_t k = order.size(); k-- > 0;)
+    if (held[index_of(order[k])])
+      for (InstrId id : module[order[k]].order)
+        for (CompId callee : module[id].called) held[index_of(callee)] = true;
   for (CompId c : order)
     for (InstrId id : module[c].order)
-      for (size_t i = 0; i < module[id].called.size(); ++i) {
-        CompId& callee = module[id].called[i];
-        callee = assign(callee, role_of(module[id].op, i));
+      for (size_t i = 0; i < module[id].called.size() && !held[index_of(c)]; ++i) {
+        if (op_info(module[id].op).family == Family::asynchronous) continue;
+        CompId callee = module[id].called[i];
+        if (held[index_of(callee)]) {
+          const auto [copy, made] = released.try_emplace(index_of(callee), CompId::None);
+          if (made) copy->second = clone_computation(module, callee);
+          callee = copy->second;
+        }
+        module[id].called[i] = assign(callee, role_of(module[id].op, i));
       }
   return out;
 }
