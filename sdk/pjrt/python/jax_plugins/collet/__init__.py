@@ -29,13 +29,18 @@ def register(name: str, library: pathlib.Path, options: dict | None = None) -> N
 
 
 def _keep_cpu(platform: str) -> None:
-    """Where JAX_PLATFORMS names our platform alone, JAX's cpu comes second, as its TPU plugin has it for itself.
+    """Where JAX_PLATFORMS names our platform alone, JAX's cpu is there too.
 
     JAX puts the arguments of Python callbacks on a device of its cpu and fails without one. Ours stays the default; on
-    the cpu runs only what asks for it by name. COLLET_JAX_CPU=0 leaves JAX_PLATFORMS as it is.
+    the cpu runs only what asks for it by name. COLLET_JAX_CPU=0 leaves it out.
     """
-    if config.jax_platforms.value == platform and os.environ.get("COLLET_JAX_CPU") != "0":
-        config.update("jax_platforms", f"{platform},cpu")
+
+    def add_cpu(backend):
+        alone = backend.platform == platform and config.jax_platforms.value == platform
+        if alone and os.environ.get("COLLET_JAX_CPU") != "0" and "cpu" not in xla_bridge._backends:
+            xla_bridge._backends["cpu"] = xla_bridge._init_backend("cpu")
+
+    xla_bridge.register_backend_initialization_hook(add_cpu)
 
 
 def _use_compilation_cache(platform: str) -> None:
