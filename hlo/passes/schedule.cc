@@ -56,10 +56,10 @@ Graph make_graph(const Module& module, CompId computation, const std::vector<boo
   g.reused.resize(n);
   g.kept.resize(n);
   std::unordered_map<uint32_t, uint32_t> place;
+  for (uint32_t i = 0; i < n; ++i) place[index_of(g.ids[i])] = i;  // a control predecessor may stand behind
   uint32_t last_effect = UINT32_MAX;
   for (uint32_t i = 0; i < n; ++i) {
     const Instruction& instr = module[g.ids[i]];
-    place[index_of(g.ids[i])] = i;
     for (InstrId o : instr.operands) link(g, place.at(index_of(o)), i);
     if (instr.extras)
       for (InstrId p : instr.extras->control_predecessors) link(g, place.at(index_of(p)), i);

@@ -2,6 +2,8 @@
 #include "hlo/proto/kept_text.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <map>
 
 #include "hlo/proto/scanner.h"
@@ -11,6 +13,17 @@ namespace collet::hlo::proto {
 namespace {
 
 constexpr int kMostNesting = 120;
+
+constexpr std::string_view kBlanks = " ,\n\t\r";
+
+/// A number with nothing but blanks around it.
+template <typename T>
+bool whole_number(std::string_view text, T& out) {
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return error == std::errc() && text.find_first_not_of(kBlanks) == std::string_view::npos;
+}
 
 bool is_name(std::string_view text) {
   const auto is_letter = [](char c) { return ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_'; };
@@ -74,7 +87,11 @@ bool read_row(Scanner& in, Set set) {
     const std::string_view name = in.word();
     int64_t value = 0;
     if (name.empty() || !in.eat('=') || !in.number(value)) return false;
+    // In text a parent is one more than here.
+    if (name == "parent_frame_id" && __builtin_sub_overflow(value, 1, &value)) return false;
+    if (value != static_cast<int32_t>(value)) return false;
     set(name, static_cast<int32_t>(value));
+    in.eat(',');
   }
   return true;
 }
@@ -93,8 +110,7 @@ bool read_location(Scanner& in, wire::StackFrameIndexProto::FileLocation* out) {
 bool read_frame(Scanner& in, wire::StackFrameIndexProto::StackFrame* out) {
   return read_row(in, [out](std::string_view name, int32_t value) {
     if (name == "file_location_id") out->set_file_location_id(value);
-    // In text a parent is one more than here.
-    if (name == "parent_frame_id") out->set_parent_frame_id(value - 1);
+    if (name == "parent_frame_id") out->set_parent_frame_id(value);
   });
 }
 
@@ -131,23 +147,26 @@ std::string origin_text(const wire::OriginalValueProto& in, const Shape& shape) 
 Status statistics_to_wire(std::string_view text, wire::StatisticsViz* out) {
   // Names hold more than a scanner's words: up to '=', numbers up to ',' or '}'.
   if (text.starts_with('{')) text.remove_prefix(1);
-  while (!text.empty()) {
+  for (bool first = true; !text.empty(); first = false) {
     const size_t equal = text.find('=');
     if (equal == std::string_view::npos) break;
-    const size_t begin = std::min(text.find_first_not_of(" ,\n\t\r"), equal);
+    const size_t begin = std::min(text.find_first_not_of(kBlanks), equal);
     const std::string_view name = text.substr(begin, equal - begin);
     const size_t end = std::min(text.find_first_of(",}", equal), text.size());
     const std::string_view number = text.substr(equal + 1, end - equal - 1);
     text.remove_prefix(end);
-    double value = 0;
-    if (std::from_chars(number.data(), number.data() + number.size(), value).ec != std::errc())
-      return invalid_argument("the statistics are not understood: " + std::string(number.substr(0, 100)));
-    if (name == "visualizing_index" && out->statistics_size() == 0) {
-      out->set_stat_index_to_visualize(static_cast<int64_t>(value));
+    bool good = false;
+    if (first && name == "visualizing_index") {
+      int64_t index = 0;
+      good = whole_number(number, index);
+      out->set_stat_index_to_visualize(index);
     } else {
+      double value = 0;
+      good = whole_number(number, value);
       out->add_statistics()->set_stat_name(std::string(name));
       out->mutable_statistics(out->statistics_size() - 1)->set_stat_val(value);
     }
+    if (!good) return invalid_argument("the statistics are not understood: " + std::string(number.substr(0, 100)));
   }
   return ok_status();
 }
@@ -156,7 +175,8 @@ std::string statistics_text(const wire::StatisticsViz& in) {
   if (!in.statistics_size()) return "";
   std::string out = "{visualizing_index=" + std::to_string(in.stat_index_to_visualize());
   for (const auto& statistic : in.statistics()) {
-    if (!is_name(statistic.stat_name())) return "";
+    // Text has neither other names nor infinities.
+    if (!is_name(statistic.stat_name()) || !std::isfinite(statistic.stat_val())) return "";
     out += "," + statistic.stat_name() + "=";
     text::write_real(out, statistic.stat_val(), false);
   }

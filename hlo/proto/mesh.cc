@@ -136,8 +136,8 @@ bool read_metadata(Scanner& in, wire::OpMetadata* out) {
       if (name == "scheduling_name") out->set_scheduling_name(text);
     } else {
       int64_t number = 0;
-      if (!in.number(number) || number != static_cast<int32_t>(number)) return false;
-      const auto value = static_cast<int32_t>(number);
+      if (!in.number(number)) return false;
+      const int32_t value = described(number);
       if (name == "source_line") out->set_source_line(value);
       if (name == "source_end_line") out->set_source_end_line(value);
       if (name == "source_column") out->set_source_column(value);

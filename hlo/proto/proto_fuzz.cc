@@ -8,6 +8,7 @@
 
 #include "hlo/base/fuzz.h"
 #include "hlo/proto/proto.h"
+#include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
 #include "hlo/verify/verify.h"
 
@@ -23,6 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)print_module(**module);
     return 0;
   }
+  const std::string text = print_module(**module);
+  if (const auto read = parse_module(text, "printed"); !read.ok()) fail_fuzz(text + "\n" + read.status().message());
   const auto once = write_module_proto(**module);
   if (!once.ok()) fail_fuzz("read and not written: " + once.status().message());
   const auto again = read_proto(*once);

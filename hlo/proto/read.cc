@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "hlo/proto/attribute_text.h"
+#include "hlo/proto/extras.h"
 #include "hlo/proto/kept_text.h"
 #include "hlo/proto/proto.h"
 #include "hlo/proto/wire.h"
@@ -31,26 +32,6 @@ Op op_named(std::string_view name) {
   }();
   const auto it = table->find(name);
   return it == table->end() ? Op::INVALID : it->second;
-}
-
-// From a '{' to its '}' with nothing behind it: XLA tells dictionaries from strings so.
-bool is_dictionary(std::string_view text) {
-  if (!text.starts_with('{')) return false;
-  int depth = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (quoted) {
-      if (text[i] == '\\')
-        ++i;
-      else if (text[i] == '"')
-        quoted = false;
-      continue;
-    }
-    if (text[i] == '"') quoted = true;
-    depth += (text[i] == '{') - (text[i] == '}');
-    if (depth == 0) return i + 1 == text.size();
-  }
-  return false;
 }
 
 // Reads a module in three steps. The instructions are written as HLO text, one a line, under names of our own; the text
@@ -246,17 +227,24 @@ class Reader {
     line.instruction = nullptr;
     if (!places_.contains(in.root_id()))
       return invalid_argument(place(line) + "field 'root_id': there is no such instruction");
-    predecessors(*instructions);
+    COLLET_TRY(predecessors(*instructions).with_prefix(place(line)));
     text_ += '}';
     end_line(line);
     return ok_status();
   }
 
-  void predecessors(const std::vector<const wire::HloInstructionProto*>& instructions) {
+  Status predecessors(const std::vector<const wire::HloInstructionProto*>& instructions) {
     for (const auto* instruction : instructions)
-      for (int64_t id : instruction->control_predecessor_ids())
-        if (const auto it = places_.find(id); it != places_.end())
-          predecessors_[places_.at(instruction->id()).number].push_back(it->second.number);
+      for (int64_t id : instruction->control_predecessor_ids()) {
+        const auto it = places_.find(id);
+        const size_t number = places_.at(instruction->id()).number;
+        if (it == places_.end() || it->second.number >= number)
+          return invalid_argument("instruction " + shown(instruction->name()) +
+                                  ": field 'control_predecessor_ids': there is no instruction " + std::to_string(id) +
+                                  " before this one");
+        predecessors_[number].push_back(it->second.number);
+      }
+    return ok_status();
   }
 
   Status instruction_text(Line line) {
@@ -367,42 +355,6 @@ class Reader {
     return out;
   }
 
-  std::vector<FrontendAttribute> frontend(const wire::FrontendAttributes& in, Module& module) const {
-    std::vector<FrontendAttribute> out;
-    for (const auto& entry : in.map())
-      out.push_back(
-          {module.arena().string(entry.key()), module.arena().string(entry.value()), is_dictionary(entry.value())});
-    std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-    return out;
-  }
-
-  const Metadata* metadata(const wire::OpMetadata& in, Module& module) const {
-    auto* out = module.make<Metadata>();
-    out->op_type = module.arena().string(in.op_type());
-    out->op_name = module.arena().string(in.op_name());
-    out->source_file = module.arena().string(in.source_file());
-    out->deduplicated_name = module.arena().string(in.deduplicated_name());
-    out->scheduling_name = module.arena().string(in.scheduling_name());
-    out->source_line = in.source_line();
-    out->source_end_line = in.source_end_line();
-    out->source_column = in.source_column();
-    out->source_end_column = in.source_end_column();
-    out->stack_frame_id = in.stack_frame_id();
-    const auto& types = in.profile_type_size() ? in.profile_type() : in.profile_info().profile_type();
-    out->profile_type = module.dims(std::vector<int64_t>(types.begin(), types.end()));
-    return out;
-  }
-
-  static const ResultAccuracy* accuracy(const wire::ResultAccuracy& in, Module& module) {
-    auto* out = module.make<ResultAccuracy>();
-    out->is_mode = !in.has_tolerance();
-    out->mode = in.mode() == 1 ? "highest" : "default";
-    out->atol = in.tolerance().atol();
-    out->rtol = in.tolerance().rtol();
-    out->ulps = in.tolerance().ulps();
-    return out->is_mode && in.mode() != 1 ? nullptr : out;
-  }
-
   const Extras* extras(const wire::HloInstructionProto& in, const Line& line, const Shape& shape, Module& module,
                        const std::vector<InstrId>& by_number) const {
     auto* out = module.make<Extras>();
@@ -419,9 +371,9 @@ class Reader {
                      in.frontend_attributes().map_size() || !config.empty() || in.has_parameter_replication() ||
                      in.has_result_accuracy() || before != predecessors_.end();
     if (!any) return nullptr;
-    if (described) out->metadata = metadata(in.metadata(), module);
+    if (described) out->metadata = read_metadata(in.metadata(), module);
     if (line.sharding) out->sharding = module.keep(*line.sharding);
-    out->frontend_attributes = module.arena().list(frontend(in.frontend_attributes(), module));
+    out->frontend_attributes = module.arena().list(read_frontend(in.frontend_attributes(), module));
     out->origin = module.arena().string(origin);
     out->statistics = module.arena().string(statistics);
     out->backend_config = module.arena().string(config);
@@ -432,7 +384,7 @@ class Reader {
       std::copy(list.begin(), list.end(), copy.get());
       out->parameter_replication = module.arena().list<const bool>({copy.get(), static_cast<size_t>(n)});
     }
-    if (in.has_result_accuracy()) out->result_accuracy = accuracy(in.result_accuracy(), module);
+    if (in.has_result_accuracy()) out->result_accuracy = read_accuracy(in.result_accuracy(), module);
     if (before != predecessors_.end()) {
       std::vector<InstrId> ids;
       for (size_t number : before->second) ids.push_back(by_number[number]);
@@ -443,7 +395,7 @@ class Reader {
 
   void dress(Module& module) {
     module.set_name(in_.name());
-    module.header().frontend_attributes = frontend(in_.frontend_attributes(), module);
+    module.header().frontend_attributes = read_frontend(in_.frontend_attributes(), module);
     std::vector<InstrId> by_number(lines_.size(), InstrId::None);
     for (CompId c : module.computations())
       for (InstrId id : module[c].order) by_number[number_of(module[id].name)] = id;

@@ -73,7 +73,7 @@ class Scanner {
     for (size_t i = 0; i < rest_.size(); ++i) {
       const char c = rest_[i];
       if (c == '"' || c == '\'') {
-        while (++i < rest_.size() && rest_[i] != c) i += rest_[i] == '\\';
+        while (++i < rest_.size() && rest_[i] != c) i += c == '"' && rest_[i] == '\\';
         continue;
       }
       depth += (c == '{') - (c == '}');

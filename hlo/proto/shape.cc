@@ -119,6 +119,8 @@ Expected<Shape> from_wire(const wire::ShapeProto& in) {
     return invalid_argument("field 'element_type': there is no element type " + std::to_string(in.element_type()));
   if (in.tuple_shapes_size()) return invalid_argument("field 'tuple_shapes' in a shape that is no tuple");
   const int rank = in.dimensions_size();
+  if (static_cast<size_t>(rank) > kMostDimensions)
+    return invalid_argument("field 'dimensions' has more than " + std::to_string(kMostDimensions) + " entries");
   if (type == Type::TOKEN || type == Type::OPAQUE) {
     if (rank) return invalid_argument("a token has no field 'dimensions'");
     return type == Type::TOKEN ? Shape::token() : Shape::opaque();

@@ -29,6 +29,12 @@ Status read_tiles(const wire::OpSharding& in, Sharding& out) {
     return invalid_argument("a tiled sharding has either 'tile_assignment_devices' or 'iota_reshape_dims'");
   if (out.reshape.size() != out.permutation.size())
     return invalid_argument("'iota_reshape_dims' and 'iota_transpose_perm' differ in length");
+  std::vector<bool> seen(out.reshape.size());
+  for (int64_t d : out.permutation) {
+    if (d < 0 || d >= static_cast<int64_t>(seen.size()) || seen[static_cast<size_t>(d)])
+      return invalid_argument("field 'iota_transpose_perm' is no order of the dimensions");
+    seen[static_cast<size_t>(d)] = true;
+  }
   return ok_status();
 }
 

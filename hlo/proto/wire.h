@@ -4,12 +4,18 @@
 #include <hlo.pb.h>
 
 #include "hlo/base/status.h"
+#include "hlo/ir/limits.h"
 #include "hlo/ir/module.h"
 
 /// \file
 /// The library's inside: from_wire reads a message, to_wire fills one.
 
 namespace collet::hlo::proto {
+
+/// A number that only describes, in a field of 32 bits: 0, which says nothing, where it does not fit.
+inline int32_t described(int64_t number) {
+  return number == static_cast<int32_t>(number) ? static_cast<int32_t>(number) : 0;
+}
 
 // shape.cc
 Expected<Shape> from_wire(const wire::ShapeProto& in);

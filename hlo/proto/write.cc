@@ -131,6 +131,8 @@ class Writer {
     out->set_id(id(i));
     for (InstrId operand : in.operands) out->add_operand_ids(id(operand));
     called(in, out);
+    if (in.op == Op::CONSTANT && module_.literal(in).byte_size() > static_cast<int64_t>(kMostBytes))
+      return resource_exhausted("the constant takes more than 2 GiB, which a message cannot hold");
     COLLET_TRY(to_wire(module_, in, out));
     return in.extras ? extras(*in.extras, out) : ok_status();
   }
@@ -157,12 +159,12 @@ class Writer {
     out->set_source_file(std::string(in.source_file));
     out->set_deduplicated_name(std::string(in.deduplicated_name));
     out->set_scheduling_name(std::string(in.scheduling_name));
-    out->set_source_line(static_cast<int32_t>(in.source_line));
-    out->set_source_end_line(static_cast<int32_t>(in.source_end_line));
-    out->set_source_column(static_cast<int32_t>(in.source_column));
-    out->set_source_end_column(static_cast<int32_t>(in.source_end_column));
-    out->set_stack_frame_id(static_cast<int32_t>(in.stack_frame_id));
-    for (int64_t type : in.profile_type) out->add_profile_type(static_cast<int32_t>(type));
+    out->set_source_line(described(in.source_line));
+    out->set_source_end_line(described(in.source_end_line));
+    out->set_source_column(described(in.source_column));
+    out->set_source_end_column(described(in.source_end_column));
+    out->set_stack_frame_id(described(in.stack_frame_id));
+    for (int64_t type : in.profile_type) out->add_profile_type(described(type));
   }
 
   Status extras(const Extras& in, wire::HloInstructionProto* out) const {
@@ -183,8 +185,12 @@ class Writer {
         to->mutable_tolerance()->set_ulps(in.result_accuracy->ulps);
       }
     }
-    if (!in.origin.empty()) COLLET_TRY(origin_to_wire(in.origin, out->mutable_original_value()));
-    return in.statistics.empty() ? ok_status() : statistics_to_wire(in.statistics, out->mutable_statistics_viz());
+    // What only describes is left out where a message has no place for it.
+    if (!in.origin.empty() && !origin_to_wire(in.origin, out->mutable_original_value()).ok())
+      out->clear_original_value();
+    if (!in.statistics.empty() && !statistics_to_wire(in.statistics, out->mutable_statistics_viz()).ok())
+      out->clear_statistics_viz();
+    return ok_status();
   }
 
   void header(wire::HloModuleProto* out) const {
@@ -213,7 +219,7 @@ class Writer {
     if (h.is_scheduled) schedule(out->mutable_schedule());
     if (h.replica_count != 1 || h.num_partitions != 1) devices(out->mutable_device_assignment());
     out->set_is_dynamic(is_dynamic());
-    source_tables_to_wire(h.verbatim, out->mutable_stack_frame_index());
+    if (!source_tables_to_wire(h.verbatim, out->mutable_stack_frame_index())) out->clear_stack_frame_index();
   }
 
   void schedule(wire::HloScheduleProto* out) const {

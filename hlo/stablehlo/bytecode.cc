@@ -61,7 +61,19 @@ class IrReader {
     return slot;
   }
 
-  Expected<TypeRef> read_type(ByteReader& r) { return attributes_.type(r.varint()); }
+  Expected<TypeRef> read_type(uint64_t index, const ByteReader& r) {
+    COLLET_ASSIGN(TypeRef type, attributes_.type(index));
+    if (const Status counted = program_.charge(type); !counted.ok())
+      return bytecode_error(r.position(), counted.message());
+    return type;
+  }
+
+  Expected<AttrRef> read_attr(uint64_t index, const ByteReader& r) {
+    COLLET_ASSIGN(AttrRef attr, attributes_.attr(index));
+    if (const Status counted = program_.charge(attr); !counted.ok())
+      return bytecode_error(r.position(), counted.message());
+    return attr;
+  }
 
   Status skip_use_orders(ByteReader& r, uint64_t values) {
     const uint64_t n = values > 1 ? r.count() : 1;
@@ -92,7 +104,7 @@ class IrReader {
         attr = p.varint();
       if (p.failed()) return damaged(r, "the properties of an op are cut short");
       if (!present) continue;
-      COLLET_ASSIGN(AttrRef value, attributes_.attr(attr));
+      COLLET_ASSIGN(AttrRef value, read_attr(attr, r));
       if (property.name == "ragged_dot_dimension_numbers" && value->kind == Attr::Kind::Dict)
         op->attrs.insert(op->attrs.end(), value->fields.begin(), value->fields.end());
       else
@@ -102,7 +114,7 @@ class IrReader {
   }
 
   Status read_dictionary(ByteReader& r, Op* op) {
-    COLLET_ASSIGN(AttrRef dictionary, attributes_.attr(r.varint()));
+    COLLET_ASSIGN(AttrRef dictionary, read_attr(r.varint(), r));
     for (const NamedAttr& field : dictionary->fields) op->attrs.push_back(field);
     return {};
   }
@@ -127,7 +139,7 @@ class IrReader {
     if (mask & kHasResults) {
       const uint64_t n = r.count();
       for (uint64_t i = 0; i < n; ++i) {
-        COLLET_ASSIGN(TypeRef type, read_type(r));
+        COLLET_ASSIGN(TypeRef type, read_type(r.varint(), r));
         COLLET_ASSIGN(Value * value, define(type, r));
         value->op = op;
         value->index = static_cast<uint32_t>(i);
@@ -177,7 +189,10 @@ class IrReader {
     if (r.failed()) return damaged(r, "a region is cut short");
     if (blocks == 0) return {};
     const uint64_t values = r.varint();
-    if (values > r.remaining()) return damaged(r, "a region claims too many values");
+    // Each value takes a byte at least, its type's, and stands in one region.
+    if (values > r.remaining() || values > file_.ir.size() - claimed_)
+      return damaged(r, "a region claims too many values");
+    claimed_ += values;
     Scope& scope = scopes_.back();
     const size_t before = scope.values.size(), next_before = scope.next;
     scope.next = before;
@@ -204,7 +219,7 @@ class IrReader {
       for (uint64_t i = 0; i < n; ++i) {
         bool has_location = true;
         const uint64_t type_index = file_.version >= 4 ? r.flagged_varint(&has_location) : r.varint();
-        COLLET_ASSIGN(TypeRef type, attributes_.type(type_index));
+        COLLET_ASSIGN(TypeRef type, read_type(type_index, r));
         if (has_location) r.varint();
         COLLET_ASSIGN(Value * value, define(type, r));
         value->index = static_cast<uint32_t>(i);
@@ -221,6 +236,7 @@ class IrReader {
   Program& program_;
   BytecodeAttributes attributes_;
   std::vector<Scope> scopes_;
+  uint64_t claimed_ = 0;  // values of all regions so far
 };
 
 bool is_plain_int(TypeRef element) {
@@ -246,8 +262,8 @@ AttrRef as_list(AttrRef dense, Program& program) {
   return out;
 }
 
-/// Constants that are a splat of a huge shape must not become lists.
-constexpr int64_t kLongestList = int64_t{1} << 24;
+/// No list that an attribute means is a longer splat: what is stands for a constant's elements.
+constexpr int64_t kLongestSplat = int64_t{1} << 16;
 
 using Same = std::unordered_map<const Value*, Value*>;
 
@@ -255,7 +271,7 @@ using Same = std::unordered_map<const Value*, Value*>;
 bool is_plain_cast(const Op& op) {
   if (op.name != "builtin.unrealized_conversion_cast" || op.operands.size() != op.results.size()) return false;
   for (size_t i = 0; i < op.operands.size(); ++i)
-    if (to_string(op.operands[i]->type) != to_string(op.results[i]->type)) return false;
+    if (!same_type(op.operands[i]->type, op.results[i]->type)) return false;
   return true;
 }
 
@@ -275,15 +291,21 @@ void fold_casts(Block* block, Same& same) {
   block->ops.erase(std::remove_if(block->ops.begin(), block->ops.end(), gone), block->ops.end());
 }
 
-void normalize(Op* op, Program& program) {
+using Lists = std::unordered_map<AttrRef, AttrRef>;
+
+/// Attributes are few and used by many ops: each becomes a list once.
+void normalize(Op* op, Program& program, Lists& lists) {
   for (NamedAttr& attr : op->attrs) {
     if (!attr.value || attr.value->kind != Attr::Kind::Dense || attr.name == "value") continue;
-    if (is_plain_int(attr.value->type->element) && element_count(attr.value->type) <= kLongestList)
-      attr.value = as_list(attr.value, program);
+    if (!is_plain_int(attr.value->type->element)) continue;
+    if (attr.value->splat && element_count(attr.value->type) > kLongestSplat) continue;
+    AttrRef& list = lists[attr.value];
+    if (!list) list = as_list(attr.value, program);
+    attr.value = list;
   }
   for (Region* region : op->regions)
     for (Block* block : region->blocks)
-      for (Op* inner : block->ops) normalize(inner, program);
+      for (Op* inner : block->ops) normalize(inner, program, lists);
 }
 
 }  // namespace
@@ -293,8 +315,10 @@ Expected<std::unique_ptr<Program>> read_bytecode(std::string_view bytes) {
   auto program = std::make_unique<Program>();
   program->bytecode_version = file.version;
   program->producer = program->arena().string(file.producer);
+  program->set_file_bytes(bytes.size());
   COLLET_TRY(IrReader(file, *program).run());
-  normalize(program->module, *program);
+  Lists lists;
+  normalize(program->module, *program, lists);
   Same same;
   for (Region* region : program->module->regions)
     for (Block* block : region->blocks) fold_casts(block, same);

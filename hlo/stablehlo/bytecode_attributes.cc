@@ -68,6 +68,8 @@ Expected<AttrRef> BytecodeAttributes::attr(uint64_t index, int depth) {
       out = bytecode_error(entry.offset, "attribute " + std::to_string(index) + " is cut short");
   }
   if (!out.ok()) return out;
+  const Status complete = program_.complete(const_cast<Attr*>(*out));  // made just now, for this reader
+  if (!complete.ok()) return bytecode_error(entry.offset, complete.message());
   attrs_[index] = *out;
   attr_states_[index] = State::Done;
   return out;
@@ -99,6 +101,8 @@ Expected<TypeRef> BytecodeAttributes::type(uint64_t index, int depth) {
     if (out.ok() && c.r.failed()) out = bytecode_error(entry.offset, "type " + std::to_string(index) + " is cut short");
   }
   if (!out.ok()) return out;
+  const Status complete = program_.complete(const_cast<Type*>(*out));  // as above
+  if (!complete.ok()) return bytecode_error(entry.offset, complete.message());
   types_[index] = *out;
   type_states_[index] = State::Done;
   return out;
@@ -147,14 +151,9 @@ Expected<AttrRef> BytecodeAttributes::dense(TypeRef type, std::string_view blob,
     out->splat = true;
   else if (blob.size() / width != n || blob.size() % width != 0)
     return bytecode_error(offset, "the elements of " + to_string(type) + " do not fit it");
-  const int bits = type_info(element).bits;
-  if (bits < 8 && is_integer(element)) {
-    // MLIR keeps them without their sign.
+  if (type_info(element).bits < 8 && is_integer(element)) {
     std::string extended(blob);
-    for (char& c : extended) {
-      const auto raw = static_cast<uint8_t>(static_cast<uint8_t>(c) & ((1u << bits) - 1));
-      c = static_cast<char>(is_signed(element) ? sign_extend(raw, bits) : raw);
-    }
+    extend_elements(extended, element);
     out->bytes = program_.arena().string(extended);
     return AttrRef{out};
   }
@@ -228,7 +227,8 @@ Expected<AttrRef> BytecodeAttributes::decode_builtin(Cursor& c) {
       const uint64_t size = c.r.varint();
       const std::string_view blob = c.r.take(c.r.varint());
       const int width = type ? element_bytes(type) : 0;
-      if (c.r.failed() || width <= 0 || blob.size() != size * static_cast<uint64_t>(width))
+      if (c.r.failed() || width <= 0 || blob.size() % static_cast<uint64_t>(width) != 0 ||
+          blob.size() / static_cast<uint64_t>(width) != size)
         return bytecode_error(offset, "a dense array does not fit its type");
       Attr* out = program_.make_attr(element_type(type) == hlo::Type::PRED ? Attr::Kind::Bools : Attr::Kind::Ints);
       std::vector<int64_t> values(size);

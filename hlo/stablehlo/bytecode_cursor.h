@@ -26,13 +26,6 @@ inline double read_f64(ByteReader& r) {
   return std::bit_cast<double>(static_cast<uint64_t>(r.svarint()));
 }
 
-inline int64_t sign_extend(uint64_t bits, int width) {
-  if (width >= 64 || width <= 0) return static_cast<int64_t>(bits);
-  const uint64_t sign = uint64_t{1} << (width - 1);
-  bits &= (uint64_t{1} << width) - 1;
-  return static_cast<int64_t>((bits ^ sign) - sign);
-}
-
 inline std::vector<int64_t> read_ints(ByteReader& r) {
   std::vector<int64_t> out(r.count());
   for (int64_t& v : out) v = r.svarint();

@@ -28,7 +28,10 @@ std::string joined(List<const AttrRef> items, std::string_view prefix = {}) {
 
 std::string quoted_names(List<const AttrRef> items) {
   std::string out;
-  for (AttrRef item : items) out += (out.empty() ? "\"" : ", \"") + std::string(item ? item->text : "") + "\"";
+  for (AttrRef item : items) {
+    out += (out.empty() ? "\"" : ", \"") + std::string(item ? item->text : "") + "\"";
+    if (out.size() > kLongestSharding) break;
+  }
   return out;
 }
 

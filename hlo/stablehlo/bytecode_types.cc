@@ -175,6 +175,7 @@ Expected<TypeRef> BytecodeAttributes::decode_vhlo_type(Cursor& c) {
     std::vector<int64_t> zero_points;
     if (per_axis) {
       q.axis = static_cast<int64_t>(c.r.varint());
+      if (q.axis < 0) return bytecode_error(offset, "a quantized type is damaged");
       q.storage_min = c.r.svarint();
       q.storage_max = c.r.svarint();
       scales.resize(c.r.count());
@@ -186,8 +187,6 @@ Expected<TypeRef> BytecodeAttributes::decode_vhlo_type(Cursor& c) {
       q.storage_min = c.r.svarint();
       q.storage_max = c.r.svarint();
     }
-    if (!is_integer(q.storage) || !is_float(q.expressed) || scales.size() != zero_points.size())
-      return bytecode_error(offset, "a quantized type is damaged");
     q.scales = program_.arena().list(scales);
     q.zero_points = program_.arena().list(zero_points);
     Type* out = program_.make_type(Type::Kind::Quantized);

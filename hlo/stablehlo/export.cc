@@ -180,7 +180,8 @@ Expected<std::string_view> Exporter::function(CompId computation) {
   const auto done = function_names_.find(computation);
   if (done != function_names_.end()) return done->second;
   std::string name(module_[computation].name);
-  for (int i = 1; taken_.contains(name); ++i) name = std::string(module_[computation].name) + "." + std::to_string(i);
+  int& number = numbers_[name];
+  while (taken_.contains(name)) name = std::string(module_[computation].name) + "." + std::to_string(++number);
   const std::string_view kept = program_.arena().string(name);
   taken_.insert(kept);
   function_names_[computation] = kept;

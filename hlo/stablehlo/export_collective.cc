@@ -72,11 +72,24 @@ Expected<ExportNode> one_each(Exporter& e, ExportScope& scope, const Instruction
   return Exporter::from_leaves(shape, results);
 }
 
+/// StableHLO combines by a computation of two scalars of one type; HLO's may take arrays.
+Status check_combiner(Exporter& e, const Instruction& instr) {
+  const Computation& c = e.module()[instr.called[0]];
+  const Shape& root = e.module()[c.root].shape;
+  bool fits = c.parameters.size() == 2 && root.is_scalar();
+  for (InstrId p : c.parameters) {
+    const Shape& shape = e.module()[p].shape;
+    fits = fits && shape.is_scalar() && shape.type() == root.type();
+  }
+  return fits ? ok_status() : e.fail(instr, "its computation takes not two scalars of one type");
+}
+
 /// Operands of one type go together; each of several types has an op of its own.
 Expected<ExportNode> all_reduce(Exporter& e, ExportScope& scope, const Instruction& instr) {
   const auto& attrs = instr.as<CollectiveAttrs>();
   COLLET_ASSIGN(std::vector<Value*> inputs, e.operands(scope, instr));
   if (inputs.empty()) return e.fail(instr, "it has no operands");
+  COLLET_TRY(check_combiner(e, instr));
   const auto type_of = [&](size_t i) {
     return instr.shape.is_tuple() ? instr.shape.element(i).type() : instr.shape.type();
   };
@@ -98,7 +111,7 @@ Expected<ExportNode> all_reduce(Exporter& e, ExportScope& scope, const Instructi
 Expected<ExportNode> reduce_scatter(Exporter& e, ExportScope& scope, const Instruction& instr) {
   const auto& attrs = instr.as<CollectiveDimAttrs>();
   const Shape& shape = instr.shape;
-  if (e.module()[instr.called[0]].parameters.size() != 2) return e.fail(instr, "its computation takes not two scalars");
+  COLLET_TRY(check_combiner(e, instr));
   return one_each(e, scope, instr, "stablehlo.reduce_scatter", [&](mlir::Op* op, size_t i) {
     set_participants(e, op, attrs);
     e.set_int(op, "scatter_dimension", attrs.dimension);

@@ -133,7 +133,8 @@ class Exporter {
   mlir::Block* functions_ = nullptr;
   std::unordered_map<CompId, std::string_view> function_names_;
   std::unordered_set<std::string_view> taken_;
-  mlir::Op* last_ = nullptr;  ///< the op that attributes of the instruction at hand go to
+  std::unordered_map<std::string, int> numbers_;  // last one behind a name that is taken
+  mlir::Op* last_ = nullptr;                      ///< the op that attributes of the instruction at hand go to
   int depth_ = 0;
 };
 

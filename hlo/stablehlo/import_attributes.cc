@@ -55,6 +55,18 @@ std::string_view Importer::text(const mlir::Op& op, std::string_view name) const
   }
 }
 
+Expected<size_t> Importer::word(const mlir::Op& op, std::string_view name, std::span<const std::string_view> words,
+                                int otherwise) const {
+  if (!op.attr(name)) {
+    if (otherwise < 0) return fail(op, "lacks its " + std::string(name));
+    return static_cast<size_t>(otherwise);
+  }
+  const std::string_view wanted = text(op, name);
+  for (size_t i = 0; i < words.size(); ++i)
+    if (words[i] == wanted && !wanted.empty()) return i;
+  return fail(op, "there is no " + std::string(name) + " " + std::string(wanted));
+}
+
 Dims Importer::precisions(const mlir::Op& op) {
   const AttrRef attr = op.attr("precision_config");
   if (!attr || attr->kind != Attr::Kind::Array) return {};
@@ -126,6 +138,17 @@ Status Importer::read_aliases(const mlir::Op& root) {
   return {};
 }
 
+Expected<Literal> Importer::literal(AttrRef dense, bool* splat) {
+  const auto known = literals_.find(dense);
+  if (known != literals_.end()) {
+    *splat = dense->splat;
+    return known->second;
+  }
+  COLLET_ASSIGN(Literal made, literal_of(*dense, splat));
+  literals_.emplace(dense, made);
+  return made;
+}
+
 Expected<Literal> literal_of(const mlir::Attr& dense, bool* splat) {
   if (dense.kind != Attr::Kind::Dense || !dense.type || dense.type->kind != mlir::Type::Kind::Tensor)
     return invalid_argument("a constant's value is no dense array");
@@ -135,6 +158,7 @@ Expected<Literal> literal_of(const mlir::Attr& dense, bool* splat) {
   if (element == Type::Invalid || count < 0)
     return invalid_argument("a constant of type " + mlir::to_string(dense.type));
   *splat = dense.splat;
+  if (dense.type->dims.size() > kMostDimensions) return invalid_argument("a constant of too many dimensions");
   const Shape shape = dense.splat ? Shape::scalar(element) : Shape::array(element, dense.type->dims);
   if (static_cast<int64_t>(dense.bytes.size()) != (dense.splat ? bytes : count * bytes))
     return invalid_argument("a constant's data does not fit " + mlir::to_string(dense.type));

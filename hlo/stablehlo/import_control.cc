@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "hlo/stablehlo/importer.h"
 #include "hlo/stablehlo/write.h"
 
@@ -29,17 +31,19 @@ InstrId pack(Importer& m, ImportScope& scope, std::span<const InstrId> ids) {
   return m.emit(scope, Op::TUPLE, Shape::tuple(std::move(shapes)), ids);
 }
 
-/// The first op.results.size() elements of a tuple, or the value itself.
-Status define_from_state(Importer& m, ImportScope& scope, const mlir::Op& op, InstrId state) {
-  if (!m.shape_of(state).is_tuple()) {
-    if (op.results.size() == 1) scope.values[op.results[0]] = state;
+/// The op's results are the first of `count` values that were packed.
+Status define_from_state(Importer& m, ImportScope& scope, const mlir::Op& op, InstrId state, size_t count) {
+  if (op.results.size() != op.operands.size())
+    return m.fail(op, "has another number of results than it has of operands");
+  if (count == 1) {
+    scope.values[op.results[0]] = state;
     return {};
   }
+  const Shape whole = m.shape_of(state);
   for (size_t i = 0; i < op.results.size(); ++i) {
     auto* attrs = m.module().make<TupleIndexAttrs>();
     attrs->index = static_cast<int64_t>(i);
-    const Shape element = m.shape_of(state).element(i);
-    scope.values[op.results[i]] = m.emit(scope, Op::GET_TUPLE_ELEMENT, element, {state}, attrs);
+    scope.values[op.results[i]] = m.emit(scope, Op::GET_TUPLE_ELEMENT, whole.element(i), {state}, attrs);
   }
   return {};
 }
@@ -54,7 +58,7 @@ Status while_loop(Importer& m, ImportScope& scope, const mlir::Op& op) {
   const InstrId state = pack(m, scope, operands);
   const CompId called[] = {condition, body};
   const InstrId loop = m.emit(scope, Op::WHILE, m.shape_of(state), {state}, m.module().make<WhileAttrs>(), called);
-  return define_from_state(m, scope, op, loop);
+  return define_from_state(m, scope, op, loop, operands.size());
 }
 
 /// `if` and `case`: each branch gets all that any branch captures.
@@ -141,6 +145,22 @@ TopKAttrs* top_k_attributes(Importer& m, const mlir::Op& op) {
   return has_k ? out : nullptr;
 }
 
+/// In text a number, in artifacts a word; 0 is none.
+Expected<ApiVersion> api_version(Importer& m, const mlir::Op& op) {
+  static constexpr std::string_view kWords[] = {"API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL",
+                                                "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED",
+                                                "API_VERSION_TYPED_FFI"};
+  int64_t number = 0;
+  if (const mlir::AttrRef api = op.attr("api_version"); api && api->kind == Attr::Kind::Int) {
+    number = api->integer;
+    if (number < 0 || number > 4) return m.fail(op, "there is no api_version " + std::to_string(number));
+  } else {
+    COLLET_ASSIGN(const size_t word, m.word(op, "api_version", kWords, 1));
+    number = static_cast<int64_t>(word);
+  }
+  return static_cast<ApiVersion>(std::max<int64_t>(number, 1) - 1);
+}
+
 Status custom_call(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
@@ -157,14 +177,7 @@ Status custom_call(Importer& m, ImportScope& scope, const mlir::Op& op) {
   auto* attrs = module.make<CustomCallAttrs>();
   attrs->target = module.arena().string(target);
   attrs->has_side_effect = m.flag(op, "has_side_effect");
-  const std::string_view version = m.text(op, "api_version");
-  static constexpr std::string_view kVersions[] = {"API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
-                                                   "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};
-  for (uint32_t i = 0; i < 4; ++i)
-    if (kVersions[i] == version) attrs->api_version = static_cast<ApiVersion>(i);
-  const mlir::AttrRef api = op.attr("api_version");
-  if (api && api->kind == Attr::Kind::Int && api->integer >= 1 && api->integer <= 4)
-    attrs->api_version = static_cast<ApiVersion>(api->integer - 1);
+  COLLET_ASSIGN(attrs->api_version, api_version(m, op));
   std::string config;
   if (const mlir::AttrRef a = op.attr("backend_config"))
     config = a->kind == Attr::Kind::String ? std::string(a->text) : mlir::attr_to_string(a);
@@ -174,7 +187,7 @@ Status custom_call(Importer& m, ImportScope& scope, const mlir::Op& op) {
     for (mlir::AttrRef item : list->items) {
       if (!item || item->kind != Attr::Kind::Alias || item->ints.empty()) continue;
       const auto n = static_cast<size_t>(item->ints[0]);
-      if (n + 1 >= item->ints.size()) continue;
+      if (n >= item->ints.size() - 1) continue;
       const std::span<const int64_t> all = item->ints;
       aliasing.push_back({module.dims(all.subspan(1, n)), all[n + 1], module.dims(all.subspan(n + 2))});
     }
@@ -202,7 +215,7 @@ Status check(Importer& m, ImportScope& scope, const mlir::Op& op) {
   std::string_view name = op.name;
   if (const mlir::AttrRef value = op.attr("value")) {
     bool splat = false;
-    auto literal = literal_of(*value, &splat);
+    auto literal = m.literal(value, &splat);
     if (!literal.ok() || operands.size() != 1) return m.fail(op, "needs one operand and a value");
     InstrId expected = m.emit_constant(scope, *literal);
     if (splat && m.shape_of(operands[0]).rank() > 0)
@@ -233,9 +246,9 @@ Status check(Importer& m, ImportScope& scope, const mlir::Op& op) {
 
 Status optimization_barrier(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
-  if (operands.empty()) return {};
+  if (operands.empty() && op.results.empty()) return {};
   const InstrId packed = pack(m, scope, operands);
-  return define_from_state(m, scope, op, m.emit(scope, Op::OPT_BARRIER, m.shape_of(packed), {packed}));
+  return define_from_state(m, scope, op, m.emit(scope, Op::OPT_BARRIER, m.shape_of(packed), {packed}), operands.size());
 }
 
 /// ((results), token)

@@ -69,10 +69,27 @@ void Importer::add_frontend_attributes(InstrId id, mlir::AttrRef dictionary) {
   module_[id].extras = arena.make<Extras>(extras);
 }
 
+Status Importer::check_results(ImportScope& scope, const mlir::Op& op) const {
+  for (const mlir::Value* v : op.results) {
+    const auto it = scope.values.find(v);
+    if (it == scope.values.end()) return fail(op, "has a result that it does not compute");
+    const auto declared = shape(v->type);
+    const Shape& computed = shape_of(it->second);
+    if (declared.ok() && !declared->compatible(computed))
+      return fail(op, "has a result of type " + mlir::to_string(v->type) + ", but it computes " + computed.to_string());
+  }
+  return {};
+}
+
 Status Importer::translate(ImportScope& scope, const mlir::Op& op) {
   if (scope.values.contains(op.results.empty() ? nullptr : op.results[0])) return {};
   const size_t before = module_[scope.computation].order.size();
   COLLET_TRY(translate_plain(scope, op));
+  COLLET_TRY(check_results(scope, op));
+  return add_annotations(scope, op, before);
+}
+
+Status Importer::add_annotations(ImportScope& scope, const mlir::Op& op, size_t before) {
   const mlir::AttrRef frontend = op.attr("mhlo.frontend_attributes"), sharding = op.attr("mhlo.sharding");
   if ((!frontend && !sharding && !op.attr("sdy.sharding")) || module_[scope.computation].order.size() == before)
     return {};

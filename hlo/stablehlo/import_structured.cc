@@ -13,9 +13,12 @@ Status constant(Importer& m, ImportScope& scope, const mlir::Op& op) {
   const mlir::AttrRef value = op.attr("value");
   if (!value) return m.fail(op, "lacks its value");
   bool splat = false;
-  auto literal = literal_of(*value, &splat);
+  auto literal = m.literal(value, &splat);
   if (!literal.ok()) return m.fail(op, literal.status().message());
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  if (!shape.is_array() || shape.type() != literal->type() || mlir::element_count(value->type) != shape.element_count())
+    return m.fail(op, "has a result of type " + mlir::to_string(op.results.empty() ? nullptr : op.results[0]->type) +
+                          ", but a value of type " + mlir::to_string(value->type));
   const InstrId id = m.emit_constant(scope, *literal);
   if (!splat || shape.rank() == 0) return m.define(scope, op, id);
   return m.define(scope, op, m.emit(scope, Op::BROADCAST, shape, {id}, m.module().make<BroadcastAttrs>()));
@@ -25,17 +28,12 @@ Status compare(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
   auto* attrs = m.module().make<CompareAttrs>();
-  const std::string_view direction = m.text(op, "comparison_direction"), type = m.text(op, "compare_type");
-  bool known = false;
-  for (uint32_t i = 0; i < 6; ++i) {
-    static constexpr std::string_view kTexts[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
-    if (kTexts[i] == direction) attrs->direction = static_cast<Direction>(i), known = true;
-  }
-  if (!known) return m.fail(op, "lacks its comparison_direction");
-  if (type == "FLOAT") attrs->type = CompareType::FLOAT;
-  if (type == "TOTALORDER") attrs->type = CompareType::TOTALORDER;
-  if (type == "SIGNED") attrs->type = CompareType::SIGNED;
-  if (type == "UNSIGNED") attrs->type = CompareType::UNSIGNED;
+  static constexpr std::string_view kDirections[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
+  static constexpr std::string_view kTypes[] = {"NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"};
+  COLLET_ASSIGN(const size_t direction, m.word(op, "comparison_direction", kDirections));
+  COLLET_ASSIGN(const size_t type, m.word(op, "compare_type", kTypes, 0));
+  attrs->direction = static_cast<Direction>(direction);
+  if (type == 2) attrs->type = CompareType::TOTALORDER;
   // HLO says the same of the types for which there is just one comparison.
   if (!operands.empty() && attrs->type != CompareType::TOTALORDER) {
     const Type t = m.shape_of(operands[0]).type();
@@ -353,11 +351,10 @@ Status fft(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
   auto* attrs = m.module().make<FftAttrs>();
-  const std::string_view type = m.text(op, "fft_type");
-  attrs->type = type == "IFFT"    ? FftType::IFFT
-                : type == "RFFT"  ? FftType::RFFT
-                : type == "IRFFT" ? FftType::IRFFT
-                                  : FftType::FFT;
+  static constexpr std::string_view kWords[] = {"FFT", "IFFT", "RFFT", "IRFFT"};
+  static constexpr FftType kTypes[] = {FftType::FFT, FftType::IFFT, FftType::RFFT, FftType::IRFFT};
+  COLLET_ASSIGN(const size_t type, m.word(op, "fft_type", kWords));
+  attrs->type = kTypes[type];
   COLLET_ASSIGN(attrs->length, m.ints(op, "fft_length"));
   return m.define(scope, op, m.emit(scope, Op::FFT, shape, operands, attrs));
 }
@@ -377,10 +374,10 @@ Status triangular_solve(Importer& m, ImportScope& scope, const mlir::Op& op) {
   attrs->left_side = m.flag(op, "left_side");
   attrs->lower = m.flag(op, "lower");
   attrs->unit_diagonal = m.flag(op, "unit_diagonal");
-  const std::string_view transpose = m.text(op, "transpose_a");
-  attrs->transpose_a = transpose == "TRANSPOSE" ? Transpose::TRANSPOSE
-                       : transpose == "ADJOINT" ? Transpose::ADJOINT
-                                                : Transpose::NONE;
+  static constexpr std::string_view kWords[] = {"NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"};
+  static constexpr Transpose kForms[] = {Transpose::NONE, Transpose::TRANSPOSE, Transpose::ADJOINT};
+  COLLET_ASSIGN(const size_t form, m.word(op, "transpose_a", kWords));
+  attrs->transpose_a = kForms[form];
   return m.define(scope, op, m.emit(scope, Op::TRIANGULAR_SOLVE, shape, operands, attrs));
 }
 
@@ -398,7 +395,9 @@ Status rng(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId b, m.value(scope, op, 1));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
   auto* attrs = m.module().make<RngAttrs>();
-  attrs->distribution = m.text(op, "rng_distribution") == "NORMAL" ? Distribution::NORMAL : Distribution::UNIFORM;
+  static constexpr std::string_view kWords[] = {"UNIFORM", "NORMAL"};
+  COLLET_ASSIGN(const size_t distribution, m.word(op, "rng_distribution", kWords));
+  attrs->distribution = distribution == 1 ? Distribution::NORMAL : Distribution::UNIFORM;
   return m.define(scope, op, m.emit(scope, Op::RNG, shape, {a, b}, attrs));
 }
 
@@ -406,10 +405,10 @@ Status rng_bit_generator(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
   auto* attrs = m.module().make<RngBitGeneratorAttrs>();
-  const std::string_view algorithm = m.text(op, "rng_algorithm");
-  attrs->algorithm = algorithm == "THREE_FRY" ? RngAlgorithm::THREE_FRY
-                     : algorithm == "PHILOX"  ? RngAlgorithm::PHILOX
-                                              : RngAlgorithm::DEFAULT;
+  static constexpr std::string_view kWords[] = {"DEFAULT", "THREE_FRY", "PHILOX"};
+  static constexpr RngAlgorithm kAlgorithms[] = {RngAlgorithm::DEFAULT, RngAlgorithm::THREE_FRY, RngAlgorithm::PHILOX};
+  COLLET_ASSIGN(const size_t algorithm, m.word(op, "rng_algorithm", kWords));
+  attrs->algorithm = kAlgorithms[algorithm];
   return m.define(scope, op, m.emit(scope, Op::RNG_BIT_GENERATOR, shape, operands, attrs));
 }
 

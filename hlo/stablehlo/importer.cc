@@ -9,7 +9,7 @@
 namespace collet::hlo {
 namespace {
 
-constexpr size_t kDeepestCalls = 200;
+constexpr int kDeepest = 250;  // blocks
 
 void collect_defined(const mlir::Op& op, std::unordered_set<const mlir::Value*>& defined) {
   for (const mlir::Value* v : op.results) defined.insert(v);
@@ -24,11 +24,11 @@ bool is_constant(const mlir::Value* value) {
   return value->op && value->op->name == "stablehlo.constant";
 }
 
-void collect_free(const mlir::Op& op, const std::unordered_set<const mlir::Value*>& defined,
+/// Each value once; what is found joins `defined`.
+void collect_free(const mlir::Op& op, std::unordered_set<const mlir::Value*>& defined,
                   std::vector<const mlir::Value*>& free) {
   for (const mlir::Value* v : op.operands)
-    if (!defined.contains(v) && !is_constant(v) && std::find(free.begin(), free.end(), v) == free.end())
-      free.push_back(v);
+    if (!is_constant(v) && defined.insert(v).second) free.push_back(v);
   for (const mlir::Region* region : op.regions)
     for (const mlir::Block* block : region->blocks)
       for (const mlir::Op* inner : block->ops) collect_free(*inner, defined, free);
@@ -97,7 +97,7 @@ Expected<InstrId> Importer::lookup(ImportScope& scope, const mlir::Value* value,
   if (it != scope.values.end()) return it->second;
   if (is_constant(value)) {
     COLLET_TRY(translate(scope, *value->op));
-    return scope.values.at(value);
+    if (const auto made = scope.values.find(value); made != scope.values.end()) return made->second;
   }
   return fail(user, "uses a value of an outer region, which this op cannot take");
 }
@@ -118,6 +118,7 @@ Expected<std::vector<InstrId>> Importer::all_values(ImportScope& scope, const ml
 
 InstrId Importer::emit(ImportScope& scope, Op op, const Shape& shape, std::span<const InstrId> operands,
                        const void* attrs, std::span<const CompId> called) {
+  if (shape.is_tuple() && too_large_.ok()) too_large_ = budget_.charge(shape);
   return module_.append(scope.computation, op, shape, operands, attrs, called);
 }
 
@@ -136,10 +137,13 @@ Status Importer::define(ImportScope& scope, const mlir::Op& op, InstrId id) {
     scope.values[op.results[0]] = id;
     return {};
   }
+  const Shape whole = shape_of(id);
+  if (!op.results.empty() && (!whole.is_tuple() || whole.elements().size() != op.results.size()))
+    return fail(op, "has another number of results than it computes");
   for (size_t i = 0; i < op.results.size(); ++i) {
     auto* attrs = module_.make<TupleIndexAttrs>();
     attrs->index = static_cast<int64_t>(i);
-    const Shape element = shape_of(id).element(i);
+    const Shape& element = whole.element(i);
     scope.values[op.results[i]] = emit(scope, Op::GET_TUPLE_ELEMENT, element, {id}, attrs);
   }
   return {};
@@ -159,13 +163,17 @@ InstrId Importer::make_root(ImportScope& scope, std::span<const InstrId> returne
 }
 
 Status Importer::translate_block(ImportScope& scope, const mlir::Block& block, std::vector<InstrId>* returned) {
+  if (depth_ > kDeepest) return invalid_argument("regions and calls are nested too deeply");
+  ++depth_;
   for (const mlir::Op* op : block.ops) {
     if (is_terminator(*op)) {
       COLLET_ASSIGN(*returned, all_values(scope, *op));
-      return {};
+      break;
     }
     COLLET_TRY(translate(scope, *op));
+    if (!too_large_.ok()) return fail(*op, too_large_.message());
   }
+  --depth_;
   return {};
 }
 
@@ -254,7 +262,6 @@ Expected<CompId> Importer::function(std::string_view name, const mlir::Op& calle
   if (it == functions_.end()) return fail(caller, "there is no function @" + std::string(name));
   if (std::find(importing_.begin(), importing_.end(), name) != importing_.end())
     return fail(caller, "function @" + std::string(name) + " calls itself");
-  if (importing_.size() > kDeepestCalls) return fail(caller, "calls are nested too deeply");
   const mlir::Block* block = it->second->body();
   if (!block) return fail(*it->second, "function @" + std::string(name) + " has no body");
   importing_.push_back(name);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hlo/base/status.h"
+#include "hlo/ir/limits.h"
 #include "hlo/ir/module.h"
 #include "hlo/ir/shardy.h"
 #include "hlo/ops/rules.h"
@@ -60,6 +61,12 @@ class Importer {
   bool flag(const mlir::Op& op, std::string_view name) const { return integer_or(op, name, 0) != 0; }
   std::string_view text(const mlir::Op& op, std::string_view name) const;
   Dims precisions(const mlir::Op& op);
+  /// The place of an enumeration's word in `words`. An attribute that is not there is `otherwise`, or an error where that
+  /// is -1; any other word is one.
+  Expected<size_t> word(const mlir::Op& op, std::string_view name, std::span<const std::string_view> words,
+                        int otherwise = -1) const;
+  /// The elements of a Dense attribute, shared by all that use it.
+  Expected<Literal> literal(mlir::AttrRef dense, bool* splat);
   /// Groups that a mesh's axes give are refused.
   Expected<Groups> groups(const mlir::Op& op);
 
@@ -85,6 +92,9 @@ class Importer {
 
  private:
   friend struct ImportTable;
+  /// What the op's results have become has the shapes that they are declared with.
+  Status check_results(ImportScope& scope, const mlir::Op& op) const;
+  Status add_annotations(ImportScope& scope, const mlir::Op& op, size_t before);
   Status translate_plain(ImportScope& scope, const mlir::Op& op);
   /// Of an op's results.
   void add_shardings_per_value(const mlir::Op& op, InstrId id);
@@ -96,6 +106,7 @@ class Importer {
   void constrain_results(ImportScope& scope, const mlir::Op& function, std::vector<InstrId>& results);
   void read_meshes();
   void add_frontend_attributes(InstrId id, mlir::AttrRef dictionary);
+  /// Blocks are inside of blocks, by regions and by calls.
   Status translate_block(ImportScope& scope, const mlir::Block& block, std::vector<InstrId>* returned);
   Expected<InstrId> lookup(ImportScope& scope, const mlir::Value* value, const mlir::Op& user);
   InstrId make_root(ImportScope& scope, std::span<const InstrId> returned, bool always_tuple);
@@ -109,6 +120,10 @@ class Importer {
   std::unordered_map<std::string_view, const mlir::Op*> functions_;
   std::unordered_map<std::string_view, CompId> imported_;
   std::vector<std::string_view> importing_;
+  std::unordered_map<mlir::AttrRef, Literal> literals_;
+  ShapeBudget budget_;
+  Status too_large_;
+  int depth_ = 0;
 };
 
 /// Translates one kind of op.

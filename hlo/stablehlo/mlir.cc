@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/stablehlo/mlir.h"
 
+#include <algorithm>
+
 #include "hlo/ir/shape.h"
 
 namespace collet::hlo::mlir {
@@ -46,7 +48,7 @@ std::string quantized_text(const Quantization& q) {
   const auto entry = [&](size_t i) {
     return number_text(q.scales[i]) + (q.zero_points[i] ? ":" + std::to_string(q.zero_points[i]) : "");
   };
-  if (q.axis < 0) return out + ", " + entry(0) + ">";
+  if (q.axis < 0) return out + (q.scales.empty() ? "" : ", " + entry(0)) + ">";
   out += ":" + std::to_string(q.axis) + ", {";
   for (size_t i = 0; i < q.scales.size(); ++i) out += (i ? "," : "") + entry(i);
   return out + "}>";
@@ -74,7 +76,116 @@ std::string tensor_text(TypeRef type) {
   return out + ">";
 }
 
+Status check_tensor(const Type& type) {
+  using Kind = Type::Kind;
+  const Kind element = type.element ? type.element->kind : Kind::None;
+  if (element != Kind::Scalar && element != Kind::Quantized && element != Kind::Index && element != Kind::Unknown)
+    return invalid_argument("a tensor has no elements of type " + to_string(type.element));
+  if (type.dims.size() > kMostDimensions)
+    return invalid_argument("a tensor has more than " + std::to_string(kMostDimensions) + " dimensions");
+  for (int64_t d : type.dims)
+    if (d < 0 && d != kUnbounded) return invalid_argument("a negative dimension: " + std::to_string(d));
+  if (type.bounds.empty()) return {};
+  if (type.bounds.size() != type.dims.size()) return invalid_argument("one bound for each dimension is needed");
+  for (size_t i = 0; i < type.bounds.size(); ++i) {
+    const int64_t bound = type.bounds[i];
+    if (bound == kUnbounded) continue;
+    if (bound < 0) return invalid_argument("a negative bound: " + std::to_string(bound));
+    if (type.dims[i] != kUnbounded) return invalid_argument("a bound of a dimension that is not dynamic");
+  }
+  return {};
+}
+
+Status check_quantization(const Quantization& q) {
+  const bool per_axis = q.axis != -1;
+  if (!is_integer(q.storage) || !is_float(q.expressed) || q.scales.size() != q.zero_points.size() || q.axis < -1 ||
+      q.axis >= static_cast<int64_t>(kMostDimensions) || (per_axis ? q.scales.empty() : q.scales.size() != 1))
+    return invalid_argument("a quantized type's parts do not fit each other");
+  return {};
+}
+
+// Bytes that count as one part, and parts that one attribute may have: texts and numbers are copied where they are used.
+constexpr size_t kPartBytes = 16;
+constexpr int64_t kMostAttributeParts = int64_t{1} << 20;
+
+int64_t parts_of(AttrRef attr) {
+  if (!attr) return 1;
+  const size_t bytes = attr->text.size() + attr->bytes.size() + attr->ints.size() * sizeof(int64_t);
+  return attr->parts + static_cast<int64_t>(bytes / kPartBytes);
+}
+
+bool same_types(List<const TypeRef> a, List<const TypeRef> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_type);
+}
+
 }  // namespace
+
+Status Program::complete(Type* type) {
+  switch (type->kind) {
+    case Type::Kind::Tensor:
+    case Type::Kind::Buffer:
+    case Type::Kind::UnrankedTensor:
+      return check_tensor(*type);
+    case Type::Kind::Quantized:
+      return check_quantization(*type->quantization);
+    case Type::Kind::Tuple:
+    case Type::Kind::Future:
+    case Type::Kind::Function:
+      for (List<const TypeRef> list : {type->inputs, type->results})
+        for (TypeRef part : list) {
+          if (!part) return invalid_argument("a type lacks a part");
+          type->parts += part->parts;
+          type->depth = std::max(type->depth, part->depth + 1);
+          if (type->parts > kMostParts) break;
+        }
+      return charge(type);
+    default:
+      return {};
+  }
+}
+
+Status Program::complete(Attr* attr) {
+  const auto add = [attr](AttrRef part) {
+    attr->parts += parts_of(part);
+    if (part) attr->depth = std::max(attr->depth, part->depth + 1);
+  };
+  for (AttrRef item : attr->items) {
+    add(item);
+    if (attr->parts > kMostAttributeParts) break;
+  }
+  for (const NamedAttr& field : attr->fields) {
+    add(field.value);
+    if (attr->parts > kMostAttributeParts) break;
+  }
+  const bool has_parts = attr->parts > 1 || attr->kind == Attr::Kind::Raw;
+  return has_parts ? budget_.charge(parts_of(attr), attr->depth, kMostAttributeParts) : ok_status();
+}
+
+Status Program::charge(AttrRef attr) {
+  return budget_.charge(parts_of(attr), 0, INT64_MAX);
+}
+
+bool same_type(TypeRef a, TypeRef b) {
+  if (a == b) return true;
+  if (!a || !b || a->kind != b->kind) return false;
+  switch (a->kind) {
+    case Type::Kind::Scalar:
+      return a->scalar == b->scalar;
+    case Type::Kind::Tensor:
+    case Type::Kind::Buffer:
+    case Type::Kind::UnrankedTensor:
+      return a->dims == b->dims && a->bounds == b->bounds && same_type(a->element, b->element);
+    case Type::Kind::Tuple:
+    case Type::Kind::Future:
+    case Type::Kind::Function:
+      return same_types(a->inputs, b->inputs) && same_types(a->results, b->results);
+    case Type::Kind::Quantized:
+    case Type::Kind::Unknown:
+      return to_string(a) == to_string(b);
+    default:
+      return true;
+  }
+}
 
 std::string to_string(TypeRef type) {
   if (!type) return "<none>";
@@ -125,6 +236,26 @@ hlo::Type element_type(TypeRef element) {
 
 int element_bytes(TypeRef element) {
   return type_info(element_type(element)).bytes();
+}
+
+int64_t sign_extend(uint64_t bits, int width) {
+  if (width >= 64 || width <= 0) return static_cast<int64_t>(bits);
+  const uint64_t sign = uint64_t{1} << (width - 1);
+  bits &= (uint64_t{1} << width) - 1;
+  return static_cast<int64_t>((bits ^ sign) - sign);
+}
+
+void extend_elements(std::string& bytes, hlo::Type type) {
+  const TypeInfo& info = type_info(type);
+  if (info.kind == Kind::Pred) {
+    for (char& c : bytes) c = static_cast<char>(c != 0);
+    return;
+  }
+  if (info.bits >= 8 || !is_integer(type)) return;
+  for (char& c : bytes) {
+    const auto raw = static_cast<uint8_t>(static_cast<uint8_t>(c) & ((1u << info.bits) - 1));
+    c = static_cast<char>(is_signed(type) ? sign_extend(raw, info.bits) : raw);
+  }
 }
 
 int64_t element_count(TypeRef tensor) {

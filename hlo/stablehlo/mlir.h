@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "hlo/base/arena.h"
+#include "hlo/base/status.h"
+#include "hlo/ir/limits.h"
 #include "hlo/ir/types.h"
 
 /// \file
@@ -65,6 +67,8 @@ struct Type {
   List<const TypeRef> inputs;   ///< of Function; elements of Tuple and Future
   List<const TypeRef> results;  ///< of Function
   std::string_view text;        ///< Unknown
+  int64_t parts = 1;            ///< the types in it, each as often as it stands there; Program::complete counts
+  int depth = 0;
 };
 
 struct NamedAttr {
@@ -106,6 +110,8 @@ struct Attr {
   /// Dense: row-major elements in our memory form (one byte per pred and per sub-byte element); one element for a splat.
   std::string_view bytes;
   bool splat = false;
+  int64_t parts = 1;  ///< of Array and Dict, as those of a Type; Program::complete counts
+  int depth = 0;
 };
 
 /// What an op defines or a block takes.
@@ -185,6 +191,14 @@ class Program {
     out->kind = kind;
     return out;
   }
+  /// The last step of making a type that a file describes: what it holds must make sense together and stay within the
+  /// limits.
+  Status complete(Type* type);
+  Status complete(Attr* attr);
+  /// Counts one use of what a file describes elsewhere. A file may use more the longer it is.
+  Status charge(TypeRef type) { return budget_.charge(type->parts, type->depth); }
+  Status charge(AttrRef attr);
+  void set_file_bytes(size_t bytes) { budget_ = ShapeBudget(static_cast<int64_t>(bytes)); }
   TypeRef scalar(hlo::Type type) {
     Type* out = make_type(Type::Kind::Scalar);
     out->scalar = type;
@@ -199,18 +213,25 @@ class Program {
 
  private:
   Arena arena_;
+  ShapeBudget budget_;
   std::deque<Op> ops_;
   std::deque<Value> values_;
   std::deque<Region> regions_;
   std::deque<Block> blocks_;
 };
 
+/// Whether two types are written alike.
+bool same_type(TypeRef a, TypeRef b);
 /// As MLIR prints it, for messages and for the writer: "tensor<2x?xf32>".
 std::string to_string(TypeRef type);
 /// Bytes that one element takes in Attr::bytes; 0 when it is no element type of ours.
 int element_bytes(TypeRef element);
 /// The HLO element type: a scalar's own, a quantized type's storage type, S64 for index; Invalid otherwise.
 hlo::Type element_type(TypeRef element);
+/// The number that the lowest `width` bits are.
+int64_t sign_extend(uint64_t bits, int width);
+/// Elements as MLIR keeps them, of fewer than eight bits without their sign, into those of ours.
+void extend_elements(std::string& bytes, hlo::Type type);
 /// Product of the dimensions; -1 when some are dynamic.
 int64_t element_count(TypeRef tensor);
 

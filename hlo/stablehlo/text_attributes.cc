@@ -106,7 +106,12 @@ bool TextReader::read_array(AttrRef* out) {
   Attr* attr = program_.make_attr(Attr::Kind::Array);
   attr->items = program_.arena().list(items);
   *out = attr;
-  return expect(']');
+  return expect(']') && complete(attr);
+}
+
+bool TextReader::complete(Attr* attr) {
+  const Status status = program_.complete(attr);
+  return status.ok() || error(status.message());
 }
 
 bool TextReader::read_conv_labels(std::vector<NamedAttr>* out) {
@@ -163,7 +168,7 @@ bool TextReader::read_conv_labels(std::vector<NamedAttr>* out) {
 }
 
 /// A record of StableHLO's: those that are attributes of their own kind here, and dictionaries.
-AttrRef TextReader::make_record(std::string_view name, const std::vector<NamedAttr>& fields) {
+Attr* TextReader::make_record(std::string_view name, const std::vector<NamedAttr>& fields) {
   const auto field = [&](std::string_view wanted) -> AttrRef {
     for (const NamedAttr& f : fields)
       if (f.name == wanted) return f.value;
@@ -204,7 +209,8 @@ bool TextReader::read_hash_attr(AttrRef* out) {
   const Token token = lexer_.take();
   if (const auto it = aliases_.find(token.text); it != aliases_.end()) {
     *out = it->second;
-    return true;
+    const Status status = program_.charge(*out);
+    return status.ok() || error(token, status.message());
   }
   const std::string_view name = token.text;
   if (!lexer_.peek().is('<')) {
@@ -270,8 +276,9 @@ bool TextReader::read_hash_attr(AttrRef* out) {
       if (!accept(',')) break;
     }
     if (plain) {
-      *out = make_record(name, fields);
-      return expect('>');
+      Attr* record = make_record(name, fields);
+      *out = record;
+      return expect('>') && complete(record);
     }
     lexer_.seek(begin);
   }
@@ -305,7 +312,7 @@ bool TextReader::read_attr(AttrRef* out) {
     case Tok::Symbol: {
       lexer_.take();
       Attr* attr = program_.make_attr(Attr::Kind::Symbol);
-      attr->text = keep(token.text);
+      attr->text = keep(unescape(token.text));
       *out = attr;
       return true;
     }
@@ -324,7 +331,7 @@ bool TextReader::read_attr(AttrRef* out) {
         Attr* attr = program_.make_attr(Attr::Kind::Dict);
         attr->fields = program_.arena().list(fields);
         *out = attr;
-        return true;
+        return complete(attr);
       }
       if (token.is('(')) {
         Attr* attr = program_.make_attr(Attr::Kind::Type);

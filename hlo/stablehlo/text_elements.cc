@@ -21,6 +21,15 @@ void append_bits(std::string& out, uint64_t bits, int bytes) {
   out.append(reinterpret_cast<const char*>(&bits), static_cast<size_t>(bytes));
 }
 
+/// Whether a number is one of so many bits, with or without a sign.
+bool fits(int64_t value, std::string_view text, const TypeInfo& type) {
+  const bool negative = text.starts_with('-');
+  if (negative && type.kind == Kind::Unsigned) return value == 0;
+  if (type.bits >= 64) return !negative || value <= 0;
+  return negative ? value <= 0 && value >= -(int64_t{1} << (type.bits - 1))
+                  : value >= 0 && value < int64_t{1} << type.bits;
+}
+
 /// One element's bytes from its token. Hexadecimal numbers are bits where the type is a float.
 bool append_element(std::string& out, hlo::Type type, const Token& token) {
   const TypeInfo& info = type_info(type);
@@ -39,7 +48,7 @@ bool append_element(std::string& out, hlo::Type type, const Token& token) {
     const FloatFormat format = float_format(static_cast<uint32_t>(type));
     if (token.kind == Tok::Integer && is_hex_number(token.text)) {
       int64_t bits;
-      if (!parse_int(token.text, &bits)) return false;
+      if (!parse_int(token.text, &bits) || !fits(bits, token.text, info)) return false;
       append_bits(out, static_cast<uint64_t>(bits), info.bytes());
       return true;
     }
@@ -51,8 +60,9 @@ bool append_element(std::string& out, hlo::Type type, const Token& token) {
   int64_t value;
   if (token.kind == Tok::Bare && (token.text == "true" || token.text == "false"))
     value = token.text == "true";
-  else if (token.kind != Tok::Integer || !parse_int(token.text, &value))
+  else if (token.kind != Tok::Integer || !parse_int(token.text, &value) || !fits(value, token.text, info))
     return false;
+  if (info.kind == Kind::Signed) value = sign_extend(static_cast<uint64_t>(value), info.bits);
   if (info.kind == Kind::Unsigned && info.bits < 8) value &= (1 << info.bits) - 1;
   append_bits(out, static_cast<uint64_t>(value), info.bytes());
   return true;
@@ -88,8 +98,7 @@ bool TextReader::read_dense(AttrRef* out) {
   if (!expect('<')) return false;
   const Token first = lexer_.peek();
   std::vector<Token> tokens;
-  std::vector<std::pair<int, size_t>> nesting;  // depth of each element, to tell splats from lists
-  int depth = 0, deepest = 0;
+  int depth = 0, deepest = 0;  // to tell splats from lists
   bool in_complex = false;
   std::string_view hex;
   while (!lexer_.peek().is('>')) {
@@ -140,6 +149,8 @@ bool TextReader::read_dense(AttrRef* out) {
       for (size_t i = 0; i < unpacked.size(); ++i) unpacked[i] = (bytes[i / 8] >> (i % 8)) & 1;
       bytes = std::move(unpacked);
     }
+    if (!tokens.empty()) return error(tokens[0], "elements stand behind those in hexadecimal");
+    extend_elements(bytes, element);
     attr->splat = bytes.size() == width && count != 1;
   } else {
     const hlo::Type part = real_type(element);

@@ -65,10 +65,13 @@ bool is_record(std::string_view name) {
          name == "channel_handle" || name == "algorithm" || name == "ragged_dot_dimension_numbers";
 }
 
-bool is_small_int_tensor(AttrRef attr) {
+// No list that an attribute means is a longer splat.
+constexpr int64_t kLongestSplat = int64_t{1} << 16;
+
+bool is_int_list(AttrRef attr) {
   const hlo::Type element = attr->type ? element_type(attr->type->element) : hlo::Type::Invalid;
   return attr->kind == Attr::Kind::Dense && (is_integer(element) || element == hlo::Type::PRED) &&
-         element_count(attr->type) <= (int64_t{1} << 20);
+         (!attr->splat || element_count(attr->type) <= kLongestSplat);
 }
 
 }  // namespace
@@ -82,7 +85,7 @@ void TextReader::flatten_attributes(Op* op) {
         out.push_back({keep(flat_field(op->name, field.name)), field.value});
       continue;
     }
-    if (a.name != "value" && is_small_int_tensor(a.value)) {
+    if (a.name != "value" && is_int_list(a.value)) {
       const hlo::Type element = element_type(a.value->type->element);
       const int64_t count = element_count(a.value->type);
       const auto width = static_cast<size_t>(type_info(element).bytes());
@@ -141,7 +144,8 @@ bool TextReader::read_signature(Op* op, size_t result_count, std::vector<TypeRef
     return true;
   }
   // select writes its predicate's type first; everything else one type for all.
-  for (size_t i = 0; i < result_count; ++i) result_types->push_back(types.back());
+  if (result_count != 1) return error("the op has " + std::to_string(result_count) + " results, but one type");
+  result_types->push_back(types.back());
   return true;
 }
 

@@ -9,6 +9,7 @@ namespace collet::hlo::mlir {
 namespace {
 
 constexpr int kDeepestRegions = 100;
+constexpr int64_t kMostResults = int64_t{1} << 20;  // of one op
 
 /// "%0#1" to "0" and 1.
 std::pair<std::string_view, size_t> split_value(std::string_view text) {
@@ -173,7 +174,6 @@ bool TextReader::read_ops_until_brace(Block* block) {
 }
 
 bool TextReader::read_region(Op* op, const std::vector<Value*>* arguments) {
-  if (static_cast<int>(scopes_.size()) > kDeepestRegions) return error("regions are nested too deeply");
   if (!expect('{')) return false;
   Region* region = program_.make_region();
   op->regions.push_back(region);
@@ -297,7 +297,7 @@ bool TextReader::read_function(Op* op) {
   const Token name = lexer_.take();
   if (name.kind != Tok::Symbol) return error(name, "expected the name of a function");
   Attr* symbol = program_.make_attr(Attr::Kind::String);
-  symbol->text = keep(name.text);
+  symbol->text = keep(unescape(name.text));
   op->attrs.push_back({"sym_name", symbol});
   Region* region = program_.make_region();
   Block* block = program_.make_block();
@@ -320,6 +320,7 @@ bool TextReader::read_function(Op* op) {
   Type* type = program_.make_type(Type::Kind::Function);
   type->inputs = program_.arena().list(inputs);
   type->results = program_.arena().list(outputs);
+  if (!complete(type)) return false;
   Attr* type_attr = program_.make_attr(Attr::Kind::Type);
   type_attr->type = type;
   op->attrs.push_back({"function_type", type_attr});
@@ -331,7 +332,7 @@ bool TextReader::read_module(Op* op) {
   op->name = "builtin.module";
   if (lexer_.peek().kind == Tok::Symbol) {
     Attr* attr = program_.make_attr(Attr::Kind::String);
-    attr->text = keep(lexer_.take().text);
+    attr->text = keep(unescape(lexer_.take().text));
     op->attrs.push_back({"sym_name", attr});
   }
   if (accept_word("attributes") && !read_attr_dict(&op->attrs)) return false;
@@ -341,13 +342,22 @@ bool TextReader::read_module(Op* op) {
 }
 
 bool TextReader::read_op(Block* block) {
+  if (region_depth_ > kDeepestRegions) return error("regions are nested too deeply");
+  ++region_depth_;
+  const bool good = read_one_op(block);
+  --region_depth_;
+  return good;
+}
+
+bool TextReader::read_one_op(Block* block) {
   std::vector<std::pair<std::string_view, size_t>> names;
   if (lexer_.peek().kind == Tok::Value) {
     do {
       const Token name = lexer_.take();
       if (name.kind != Tok::Value) return error(name, "expected a value");
       int64_t count = 1;
-      if (accept(':') && (!read_int(&count) || count < 0 || count > 1 << 20)) return error("a bad number of results");
+      if (accept(':') && (!read_int(&count) || count < 0 || count > kMostResults))
+        return error("a bad number of results");
       names.emplace_back(name.text, static_cast<size_t>(count));
     } while (accept(','));
     if (!expect('=')) return false;
@@ -358,18 +368,14 @@ bool TextReader::read_op(Block* block) {
   std::vector<TypeRef> types;
   if (name.kind == Tok::String) {
     op->name = keep(unescape(name.text));
-    if (op->name == "func.func" || op->name == "builtin.module") {
-      if (!read_generic(op)) return false;
-    } else if (!read_generic(op)) {
-      return false;
-    }
+    if (!read_generic(op)) return false;
     std::vector<TypeRef> inputs;
     if (!read_functional(&inputs, &types)) return false;
     if (inputs.size() != op->operands.size())
       return error(name, "there are " + std::to_string(op->operands.size()) + " operands and " +
                              std::to_string(inputs.size()) + " types");
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (to_string(inputs[i]) != to_string(op->operands[i]->type))
+      if (!same_type(inputs[i], op->operands[i]->type))
         return error(name, "operand " + std::to_string(i) + " has type " + to_string(op->operands[i]->type) + ", not " +
                                to_string(inputs[i]));
   } else if (name.kind == Tok::Bare && is_function(name.text)) {
@@ -432,6 +438,7 @@ Expected<AttrRef> read_attribute(std::string_view text, Program& program) {
 
 std::unique_ptr<Program> read_text(std::string_view text, Diagnostics& diagnostics) {
   auto program = std::make_unique<Program>();
+  program->set_file_bytes(text.size());
   if (!TextReader(text, *program, diagnostics).run()) return nullptr;
   return program;
 }
@@ -444,9 +451,15 @@ Expected<std::unique_ptr<Program>> read_text(std::string_view text, std::string_
 }
 
 bool looks_like_text(std::string_view text) {
-  const std::string_view start = text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  return start.starts_with("module @") || start.starts_with("module {") || start.starts_with("module attributes") ||
-         start.starts_with("func.func") || text.substr(0, 65536).find("stablehlo.") != std::string_view::npos;
+  std::string_view start = text;
+  const auto skip_blanks = [&] { start.remove_prefix(std::min(start.find_first_not_of(" \t\r\n"), start.size())); };
+  for (skip_blanks(); start.starts_with("//"); skip_blanks())
+    start.remove_prefix(std::min(start.find('\n'), start.size()));
+  // Definitions of aliases begin with '#' and '!', which HLO text has nowhere outside of strings.
+  for (std::string_view begin : {"module @", "module {", "module attributes", "builtin.module", "\"builtin.module\"",
+                                 "func.func", "\"func.func\"", "#", "!"})
+    if (start.starts_with(begin)) return true;
+  return text.substr(0, 65536).find("stablehlo.") != std::string_view::npos;
 }
 
 std::vector<std::string_view> split_programs(std::string_view text) {

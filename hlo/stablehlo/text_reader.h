@@ -39,6 +39,7 @@ class TextReader {
   bool skip_location();
   bool read_alias();
   bool read_op(Block* block);
+  bool read_one_op(Block* block);
   bool read_generic(Op* op);
   bool read_function(Op* op);
   bool read_function_arguments(Op* op, Block* block, std::vector<TypeRef>* inputs);
@@ -62,9 +63,11 @@ class TextReader {
   bool read_bounds(List<const int64_t>* out);
   bool read_quantized(TypeRef* out);
   bool read_scalar_type(hlo::Type* out);
+  bool complete(Type* type);
 
   // text_attributes.cc
   bool read_attr(AttrRef* out);
+  bool complete(Attr* attr);
   bool read_attr_dict(std::vector<NamedAttr>* out);
   bool read_dense(AttrRef* out);
   bool read_array(AttrRef* out);
@@ -72,7 +75,7 @@ class TextReader {
   bool read_sharding_op(Op* op, size_t result_count, std::vector<TypeRef>* result_types, bool* done);
   bool read_raw(Op* op, std::string_view name, std::string_view prefix, char open, char close, std::string_view suffix);
   bool read_manual_computation(Op* op, std::vector<TypeRef>* result_types);
-  AttrRef make_record(std::string_view name, const std::vector<NamedAttr>& fields);
+  Attr* make_record(std::string_view name, const std::vector<NamedAttr>& fields);
   bool read_hash_attr(AttrRef* out);
   bool read_number(AttrRef* out);
   bool read_int_list(std::vector<int64_t>* out);
@@ -110,7 +113,8 @@ class TextReader {
   std::unordered_map<std::string_view, TypeRef> type_aliases_;
   size_t counted_to_ = 0;
   uint32_t counted_lines_ = 1;
-  int depth_ = 0;
+  int depth_ = 0;         // of types and attributes
+  int region_depth_ = 0;  // of ops inside of ops
 };
 
 }  // namespace collet::hlo::mlir

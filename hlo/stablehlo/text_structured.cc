@@ -10,7 +10,7 @@ bool TextReader::read_call(Op* op, std::vector<TypeRef>* result_types) {
   const Token callee = lexer_.take();
   if (callee.kind != Tok::Symbol) return error(callee, "expected the name of a function");
   Attr* symbol = program_.make_attr(Attr::Kind::Symbol);
-  symbol->text = keep(callee.text);
+  symbol->text = keep(unescape(callee.text));
   op->attrs.push_back({"callee", symbol});
   if (!read_items(op)) return false;
   if (lexer_.peek().is('{') && !read_attr_dict(&op->attrs)) return false;

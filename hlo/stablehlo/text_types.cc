@@ -96,7 +96,7 @@ bool TextReader::read_tensor(TypeRef* out, Type::Kind kind) {
     Type* type = program_.make_type(Type::Kind::UnrankedTensor);
     if (!read_type(&type->element)) return false;
     *out = type;
-    return expect('>');
+    return expect('>') && complete(type);
   }
   for (skip(); at < text.size(); skip()) {
     if (text[at] == '?') {
@@ -142,7 +142,7 @@ bool TextReader::read_tensor(TypeRef* out, Type::Kind kind) {
         type->bounds = program_.arena().list(bounds);
         if (!expect(']') || !expect('>')) return false;
       }
-      if (type->bounds.size() != dims.size()) return error(encoding, "one bound for each dimension is needed");
+      if (type->bounds.empty() && !dims.empty()) return error(encoding, "one bound for each dimension is needed");
     } else if (encoding.kind == Tok::Hash) {
       if (lexer_.peek().is('<') && !skip_balanced('<', '>', nullptr)) return false;
     } else {
@@ -150,7 +150,7 @@ bool TextReader::read_tensor(TypeRef* out, Type::Kind kind) {
     }
   }
   *out = type;
-  return expect('>');
+  return expect('>') && complete(type);
 }
 
 bool TextReader::read_quantized(TypeRef* out) {
@@ -196,7 +196,12 @@ bool TextReader::read_quantized(TypeRef* out) {
   Type* type = program_.make_type(Type::Kind::Quantized);
   type->quantization = program_.arena().make<Quantization>(q);
   *out = type;
-  return expect('>');
+  return expect('>') && complete(type);
+}
+
+bool TextReader::complete(Type* type) {
+  const Status status = program_.complete(type);
+  return status.ok() || error(status.message());
 }
 
 bool TextReader::read_type(TypeRef* out) {
@@ -213,13 +218,14 @@ bool TextReader::read_type(TypeRef* out) {
     type->inputs = program_.arena().list(inputs);
     type->results = program_.arena().list(results);
     *out = type;
-    return true;
+    return complete(type);
   }
   if (token.kind == Tok::Bang) {
     lexer_.take();
     if (const auto it = type_aliases_.find(token.text); it != type_aliases_.end()) {
       *out = it->second;
-      return true;
+      const Status status = program_.charge(*out);
+      return status.ok() || error(token, status.message());
     }
     if (token.text == "stablehlo.token" || token.text == "mhlo.token") {
       *out = program_.make_type(Type::Kind::Token);
@@ -263,7 +269,7 @@ bool TextReader::read_type(TypeRef* out) {
     }
     type->inputs = program_.arena().list(elements);
     *out = type;
-    return expect('>');
+    return expect('>') && complete(type);
   }
   if (token.text == "tf32") {
     // Of an algorithm: no value has it.

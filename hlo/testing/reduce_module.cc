@@ -250,20 +250,27 @@ class Reducer {
     };
     for (CompId c : best_->computations())
       for (InstrId id : (*best_)[c].order) note((*best_)[id].shape);
-    for (int64_t from : sizes)
-      for (bool done = false; !done && from > 1 && !stopped_;) {
-        done = true;
-        for (int64_t to : {int64_t{1}, int64_t{2}, from / 4, from / 2, from - 1}) {
-          if (to < 1 || to >= from) continue;
-          if (!attempt([&](Module& m) { return resize_dimensions(m, from, to, true); }) &&
-              !attempt([&](Module& m) { return resize_dimensions(m, from, to, false); }))
-            continue;
-          any = true;
-          done = false;
-          from = to;
-          break;
-        }
+    for (int64_t from : sizes) any |= shrink_size(from);
+    return any;
+  }
+
+  /// Down by halves and quarters as long as that shows the fault, then halfway to what does not.
+  bool shrink_size(int64_t from) {
+    bool any = false;
+    int64_t refused = 0;
+    const auto resize = [&](int64_t to) {
+      if (to <= refused || to >= from || stopped_) return false;
+      if (!attempt([&](Module& m) { return resize_dimensions(m, from, to, true); }) &&
+          !attempt([&](Module& m) { return resize_dimensions(m, from, to, false); })) {
+        refused = to;
+        return false;
       }
+      from = to;
+      return any = true;
+    };
+    while (resize(1) || resize(2) || resize(from / 4) || resize(from / 2)) {
+    }
+    while (from - refused > 1 && !stopped_) resize(refused + (from - refused) / 2);
     return any;
   }
 

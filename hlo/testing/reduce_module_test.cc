@@ -89,6 +89,17 @@ TEST(Reduce, SizesShrinkAsFarAsTheFaultAllows) {
   EXPECT_EQ(m.instruction_count(), 3u) << print_module(m);
 }
 
+TEST(Reduce, SizesAreFoundByHalvingTheGap) {
+  for (const int64_t needed : {3, 600001, 999999}) {
+    const auto module =
+        parsed("HloModule m\nENTRY e {\n x = f32[1000000] parameter(0)\n ROOT r = f32[1000000] negate(x)\n}\n");
+    const auto size = [](const Module& m) { return m[m.entry_computation().root].shape.element_count(); };
+    const auto result = reduced(*module, [&](const Module& m) { return size(m) >= needed; });
+    EXPECT_EQ(size(*result.module), needed);
+    EXPECT_LT(result.tried, 120u);
+  }
+}
+
 TEST(Reduce, BodiesShrinkToo) {
   const auto module = parsed(
       "HloModule m\nbody {\n s = (s32[], f32[8]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n"

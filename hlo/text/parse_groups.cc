@@ -26,11 +26,20 @@ bool Parser::lists(List<const Dims>& out) {
   return expect(Tok::RightBrace, " after the lists");
 }
 
-bool Parser::keep_groups(std::span<const int64_t> ids, int64_t size, Groups& out) {
+bool Parser::known_groups(const std::string& text, Groups& out) const {
+  const auto it = groups_.find(text);
+  if (it != groups_.end()) out.groups = it->second;
+  return it != groups_.end();
+}
+
+bool Parser::keep_groups(std::span<const int64_t> ids, int64_t size, const std::string& text, Groups& out) {
+  const Status status = budget_.charge(static_cast<int64_t>(ids.size()), 0, kMostParticipants);
+  if (!status.ok()) return complain("replica groups: " + status.message());
   std::vector<Dims> all;
   for (size_t i = 0; i < ids.size(); i += static_cast<size_t>(size))
     all.push_back(module_.dims(ids.subspan(i, static_cast<size_t>(size))));
   out.groups = module_.arena().list(all);
+  groups_.emplace(text, out.groups);
   return true;
 }
 
@@ -62,21 +71,38 @@ bool is_permutation_of_iota(std::span<const int64_t> list) {
   return true;
 }
 
-// iota over `dims`, transposed: element at row-major position p of the transposed array.
+// iota over `dims`, transposed: element at row-major position p of the transposed array. Dimensions of size 1 change
+// nothing; without them there are no more than the number of elements has bits.
 std::vector<int64_t> transposed_iota(std::span<const int64_t> dims, std::span<const int64_t> permutation) {
-  const size_t rank = dims.size();
-  std::vector<int64_t> strides(rank, 1), index(rank, 0);
-  for (size_t i = rank; i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  std::vector<int64_t> stride(dims.size(), 1), sizes, strides;
   int64_t total = 1;
-  for (int64_t d : dims) total *= d;
-  std::vector<int64_t> out(static_cast<size_t>(total));
+  for (size_t i = dims.size(); i-- > 0; total *= dims[i]) stride[i] = total;
+  for (int64_t d : permutation) {
+    if (dims[static_cast<size_t>(d)] == 1) continue;
+    sizes.push_back(dims[static_cast<size_t>(d)]);
+    strides.push_back(stride[static_cast<size_t>(d)]);
+  }
+  std::vector<int64_t> index(sizes.size(), 0), out(static_cast<size_t>(total));
   for (int64_t& value : out) {
     value = 0;
-    for (size_t i = 0; i < rank; ++i) value += index[i] * strides[static_cast<size_t>(permutation[i])];
-    for (size_t i = rank; i-- > 0;) {
-      if (++index[i] < dims[static_cast<size_t>(permutation[i])]) break;
+    for (size_t i = 0; i < sizes.size(); ++i) value += index[i] * strides[i];
+    for (size_t i = sizes.size(); i-- > 0;) {
+      if (++index[i] < sizes[i]) break;
       index[i] = 0;
     }
+  }
+  return out;
+}
+
+bool permutes(std::span<const int64_t> permutation, std::span<const int64_t> dims) {
+  return permutation.size() == dims.size() && is_permutation_of_iota(permutation);
+}
+
+std::string key_of(std::initializer_list<std::span<const int64_t>> lists) {
+  std::string out;
+  for (std::span<const int64_t> list : lists) {
+    for (int64_t v : list) out += std::to_string(v) + ",";
+    out += ';';
   }
   return out;
 }
@@ -94,13 +120,14 @@ bool Parser::iota_groups(Groups& out) {
   if (total < 0) return complain(begin, "replica groups have between 1 and 2^20 members");
   if (bounded_product(reshape, kMostParticipants) != total)
     return complain(begin, "replica groups: the two shapes differ in their number of members");
-  if (!is_permutation_of_iota(permutation)) return complain(begin, "replica groups: T(...) is no permutation");
+  if (!permutes(permutation, reshape)) return complain(begin, "replica groups: T(...) is no permutation");
   out.iota = true;
   out.iota_groups = sizes[0];
   out.iota_size = sizes[1];
   out.iota_dims = module_.dims(reshape);
   out.iota_permutation = module_.dims(permutation);
-  return keep_groups(transposed_iota(reshape, permutation), sizes[1], out);
+  const std::string text = key_of({sizes, reshape, permutation});
+  return known_groups(text, out) || keep_groups(transposed_iota(reshape, permutation), sizes[1], text, out);
 }
 
 bool Parser::pairs(Dims& out) {
@@ -115,6 +142,53 @@ bool Parser::pairs(Dims& out) {
   out = module_.dims(flat);
   return true;
 }
+
+namespace {
+
+/// A factor of an axis: what lies outside of it on the axis, and how large it is.
+struct Part {
+  size_t axis;
+  int64_t pre, size;
+};
+
+/// A digit of a device's number: number / divisor % size, and what it counts for in a key.
+struct Digit {
+  int64_t divisor, size, weight;
+};
+
+// Devices by (what is not chosen, what is), both in mesh order; the chosen parts in the order they were named in. What
+// has size 1 changes nothing; without it there are no more digits than the number of devices has bits.
+std::vector<int64_t> mesh_order(std::span<const int64_t> sizes, std::span<const Part> chosen,
+                                std::span<const int64_t> devices) {
+  std::vector<int64_t> stride(sizes.size());
+  const auto total = static_cast<int64_t>(devices.size());
+  int64_t inner = 1;
+  for (size_t a = sizes.size(); a-- > 0; inner *= sizes[a]) stride[a] = inner;
+  std::vector<Digit> digits;
+  int64_t weight = 1;
+  for (size_t i = chosen.size(); i-- > 0; weight *= chosen[i].size) {
+    const Part& part = chosen[i];
+    if (part.size == 1) continue;
+    const int64_t post = sizes[part.axis] / (part.pre * part.size);
+    digits.push_back({stride[part.axis] * post, part.size, weight});
+  }
+  std::vector<std::pair<std::pair<int64_t, int64_t>, int64_t>> keyed;
+  for (int64_t d = 0; d < total; ++d) {
+    int64_t inside = 0, outside = d;
+    for (const Digit& digit : digits) {
+      const int64_t value = d / digit.divisor % digit.size;
+      inside += value * digit.weight;
+      outside -= value * digit.divisor;
+    }
+    keyed.push_back({{outside, inside}, devices[static_cast<size_t>(d)]});
+  }
+  std::sort(keyed.begin(), keyed.end());
+  std::vector<int64_t> out;
+  for (const auto& entry : keyed) out.push_back(entry.second);
+  return out;
+}
+
+}  // namespace
 
 // mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)) {'a'}: the devices that differ only along the named axes form a group.
 // Axes may be parts of one: 'b':(2)2.
@@ -180,7 +254,7 @@ bool Parser::mesh_groups(Groups& out) {
     if (is(Tok::LeftSquare)) {
       std::vector<int64_t> reshape, permutation;
       if (!iota_assignment(reshape, permutation)) return false;
-      if (bounded_product(reshape, kMostParticipants) != total || !is_permutation_of_iota(permutation))
+      if (bounded_product(reshape, kMostParticipants) != total || !permutes(permutation, reshape))
         return refuse("device_ids do not fit the mesh");
       devices = transposed_iota(reshape, permutation);
     } else {
@@ -195,10 +269,6 @@ bool Parser::mesh_groups(Groups& out) {
     if (!is(Tok::RightParen)) return expected("')'");
     p = tok_.end;
   }
-  // Each axis is cut in up to three factors, so that parts of axes are axes themselves.
-  struct Part {
-    int64_t axis, pre, size;
-  };
   std::vector<Part> chosen;
   if (!eat_char('{')) return refuse("expects {axes}");
   while (!eat_char('}')) {
@@ -206,7 +276,7 @@ bool Parser::mesh_groups(Groups& out) {
     if (!eat_axis(text)) return refuse("expects the name of an axis");
     const auto axis = std::find(names.begin(), names.end(), text) - names.begin();
     if (static_cast<size_t>(axis) == names.size()) return refuse("the mesh has no such axis");
-    Part part{axis, 1, sizes[static_cast<size_t>(axis)]};
+    Part part{static_cast<size_t>(axis), 1, sizes[static_cast<size_t>(axis)]};
     if (eat_char(':') && (!eat_char('(') || !eat_number(part.pre) || !eat_char(')') || !eat_number(part.size)))
       return refuse("a part of an axis is written 'a':(pre)size");
     const int64_t full = sizes[static_cast<size_t>(axis)];
@@ -221,40 +291,11 @@ bool Parser::mesh_groups(Groups& out) {
     group *= part.size;
   }
   if (total % group) return refuse("axes overlap");
-  // Sort devices by (what is not chosen, what is), both in mesh order; the chosen part in the order it was named in.
-  std::vector<std::pair<std::pair<int64_t, int64_t>, int64_t>> keyed;
-  for (int64_t d = 0; d < total; ++d) {
-    std::vector<int64_t> index(sizes.size());
-    for (int64_t rest = d, i = static_cast<int64_t>(sizes.size()); i-- > 0;) {
-      index[static_cast<size_t>(i)] = rest % sizes[static_cast<size_t>(i)];
-      rest /= sizes[static_cast<size_t>(i)];
-    }
-    int64_t inside = 0;
-    for (const Part& part : chosen) {
-      const auto a = static_cast<size_t>(part.axis);
-      const int64_t post = sizes[a] / (part.pre * part.size);
-      const int64_t digit = index[a] / post % part.size;
-      inside = inside * part.size + digit;
-    }
-    int64_t outside = 0;
-    for (size_t a = 0; a < sizes.size(); ++a) {
-      int64_t rest = index[a];
-      for (const Part& part : chosen) {
-        if (static_cast<size_t>(part.axis) != a) continue;
-        const int64_t post = sizes[a] / (part.pre * part.size);
-        rest -= index[a] / post % part.size * post;
-      }
-      outside = outside * sizes[a] + rest;
-    }
-    keyed.push_back({{outside, inside}, devices[static_cast<size_t>(d)]});
-  }
-  std::sort(keyed.begin(), keyed.end());
-  std::vector<int64_t> flat;
-  for (const auto& entry : keyed) flat.push_back(entry.second);
   out.mesh = module_.arena().string({begin, static_cast<size_t>(p - begin)});
   lexer_.rewind(p);
   next();
-  return keep_groups(flat, group, out);
+  const std::string text(out.mesh);
+  return known_groups(text, out) || keep_groups(mesh_order(sizes, chosen, devices), group, text, out);
 }
 
 }  // namespace collet::hlo::text

@@ -291,7 +291,12 @@ bool Parser::infer(Draft& draft, Shape& inferred) {
     return complain(draft.operands_at, "the shape of " + std::string(op_info(draft.op).text) +
                                            " is not written and cannot be inferred: " + result.status().message());
   inferred = *std::move(result);
-  return true;
+  return charge(draft, inferred);
+}
+
+bool Parser::charge(const Draft& draft, const Shape& shape) {
+  const Status status = budget_.charge(shape);
+  return status.ok() || complain(draft.operands_at, status.message());
 }
 
 namespace {
@@ -341,7 +346,10 @@ void Parser::copy_into_record(Draft& draft) {
 bool Parser::add_instruction(Draft& draft, std::string_view text, const char* name_at, InstrId& out) {
   Shape inferred;
   if (!draft.shape && !infer(draft, inferred)) return false;
-  if (draft.shape && has_implied_shape(draft.op)) draft.shape = implied_shape(module_, draft, inferred);
+  if (draft.shape && has_implied_shape(draft.op)) {
+    draft.shape = implied_shape(module_, draft, inferred);
+    if (!charge(draft, *draft.shape)) return false;
+  }
   if (text.empty()) text = anonymous_name(draft.op);
   if ((text[0] == '_' || text.size() < 15) && is_reserved_name(text))
     return complain(name_at, "an instruction may not be called " + quoted(text));

@@ -186,7 +186,9 @@ bool Parser::dimension_sizes(std::vector<int64_t>& out, std::vector<bool>& dynam
       if (!integer(size)) return false;
       if (size < 0) return complain(begin, "a dimension is not negative and fits 63 bits");
       out.push_back(size);
-    } while (eat(Tok::Comma));
+    } while (eat(Tok::Comma) && out.size() <= kMostDimensions);
+  if (out.size() > kMostDimensions)
+    return complain("an array has at most " + std::to_string(kMostDimensions) + " dimensions");
   shape_end_ = tok_.end;
   return expect(Tok::RightSquare, " after the dimensions");
 }

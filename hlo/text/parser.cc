@@ -279,7 +279,8 @@ bool Parser::single_instruction() {
 void Parser::put_last(CompId id) {
   auto& order = module_.computations();
   if (order.back() == id) return;
-  order.erase(std::find(order.begin(), order.end(), id));
+  // It is one of the last.
+  order.erase(std::prev(std::find(order.rbegin(), order.rend(), id).base()));
   order.push_back(id);
 }
 

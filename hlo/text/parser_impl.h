@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "hlo/ir/limits.h"
 #include "hlo/text/lexer.h"
 #include "hlo/text/name_table.h"
 #include "hlo/text/parser.h"
@@ -21,7 +22,7 @@
 namespace collet::hlo::text {
 
 /// Deeper nesting of tuples, operands, computations and the like is refused.
-constexpr int kMaxDepth = 120;
+constexpr int kMaxDepth = kDeepestShape;
 
 /// Attributes that any instruction may have.
 enum class Common : uint8_t {
@@ -126,6 +127,7 @@ class Parser {
   bool check_async_link(Draft& draft);
   bool wrap_async(Draft& draft);
   bool infer(Draft& draft, Shape& inferred);
+  bool charge(const Draft& draft, const Shape& shape);
   bool add_instruction(Draft& draft, std::string_view name, const char* name_at, InstrId& out);
   void copy_into_record(Draft& draft);
   std::string_view anonymous_name(Op op);
@@ -154,7 +156,8 @@ class Parser {
   bool groups(Groups& out);
   bool iota_groups(Groups& out);
   bool mesh_groups(Groups& out);
-  bool keep_groups(std::span<const int64_t> ids, int64_t size, Groups& out);
+  bool known_groups(const std::string& text, Groups& out) const;
+  bool keep_groups(std::span<const int64_t> ids, int64_t size, const std::string& text, Groups& out);
   bool pairs(Dims& out);
   bool lists(List<const Dims>& out);
   bool shapes(List<const Shape* const>& out);
@@ -276,7 +279,9 @@ class Parser {
 
   NameTable shape_names_;
   std::deque<Shape> shapes_;
-  const char* shape_end_ = nullptr;  // behind the last shape that was read by tokens
+  ShapeBudget budget_;                                        // of what the text does not write out
+  std::unordered_map<std::string, List<const Dims>> groups_;  // written short, by their text: programs repeat them
+  const char* shape_end_ = nullptr;                           // behind the last shape that was read by tokens
 
   const char* line_from_ = nullptr;
   uint32_t line_ = 1;

@@ -138,11 +138,13 @@ void write_string(std::string& out, std::string_view text) {
 
 void Printer::find_double_names() {
   NameTable seen;
-  const auto fresh = [&seen](std::string_view stem, std::string& made) -> bool {
+  std::unordered_map<std::string, int> next;  // number, by stem
+  const auto fresh = [&](std::string_view stem, std::string& made) -> bool {
     if (is_readable(stem) && seen.find(stem) == NameTable::kNone) return true;
     const std::string base = readable(stem);
     made = base;
-    for (int n = 1; seen.find(made) != NameTable::kNone; ++n) made = base + "." + std::to_string(n);
+    int& n = next[base];
+    while (seen.find(made) != NameTable::kNone) made = base + "." + std::to_string(++n);
     return false;
   };
   for (CompId c : module_.computations()) {
@@ -165,6 +167,7 @@ void Printer::find_double_names() {
   }
   for (CompId c : module_.computations()) {
     seen.clear();
+    next.clear();
     std::vector<InstrId> again;
     for (InstrId id : module_[c].order) {
       const std::string_view text = module_[id].name;

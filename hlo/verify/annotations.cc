@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "hlo/ir/limits.h"
 #include "hlo/verify/context.h"
 
 namespace collet::hlo::verify {
@@ -88,8 +89,19 @@ void check_precision(Context& context, const Instruction& instr) {
                         i, " of ", m[instr.called[0]].name, " is ", m[parameters[i]].shape));
 }
 
+Status check_sizes(const Shape& shape) {
+  if (shape.dims().size() > kMostDimensions)
+    return invalid_argument(concat("an array has at most ", kMostDimensions, " dimensions"));
+  for (int64_t size : shape.dims())
+    if (size < 0 && size != kUnbounded) return invalid_argument(concat("a negative size in ", shape));
+  if (!shape.has_unbounded() && shape.byte_size() == INT64_MAX)
+    return invalid_argument(concat("more bytes than there are numbers for: ", shape));
+  return ok_status();
+}
+
 Status check_layout(const Shape& shape) {
   for (const Shape& element : shape.elements()) COLLET_TRY(check_layout(element));
+  if (shape.is_array()) COLLET_TRY(check_sizes(shape));
   const Layout* layout = shape.layout();
   if (!layout) return ok_status();
   if (!shape.is_array()) return ok_status();
@@ -125,6 +137,9 @@ Status check_devices(const Sharding& s, int64_t limit) {
     const int64_t count = product(s.tile_dims);
     if (count < 0 || count != product(s.reshape))
       return invalid_argument("sharding: the device list does not fit the tile assignment");
+    if (s.permutation.size() != s.reshape.size() || has_repeats(s.permutation) ||
+        first_outside(s.permutation, static_cast<int64_t>(s.reshape.size())) >= 0)
+      return invalid_argument("sharding: T(...) is no order of the dimensions");
     if (limit > 0 && count > limit)
       return invalid_argument(concat("sharding: ", count, " devices, but there are ", limit));
     return ok_status();

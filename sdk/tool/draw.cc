@@ -85,8 +85,11 @@ std::vector<std::string_view> pieces(std::string_view text) {
   size_t begin = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (c == '"' && (i == 0 || text[i - 1] != '\\')) quoted = !quoted;
-    if (quoted) continue;
+    if (c == '"') quoted = !quoted;
+    if (quoted) {
+      i += c == '\\';
+      continue;
+    }
     depth += (c == '{' || c == '(' || c == '[') - (c == '}' || c == ')' || c == ']');
     if (c != ',' || depth != 0) continue;
     out.push_back(text.substr(begin, i - begin));

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages that mean harm, and what a message has no place for.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "hlo/proto/kept_text.h"
+#include "hlo/proto/mesh.h"
+#include "hlo/proto/proto.h"
+#include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
+#include "hlo/verify/verify.h"
+
+namespace collet::hlo {
+namespace {
+
+using ::testing::HasSubstr;
+
+wire::HloInstructionProto* add(wire::HloComputationProto* to, int64_t id, const char* opcode,
+                               std::initializer_list<int64_t> operands = {}) {
+  auto* out = to->add_instructions();
+  out->set_id(id);
+  out->set_name("i" + std::to_string(id));
+  out->set_opcode(opcode);
+  out->mutable_shape()->set_element_type(static_cast<int32_t>(Type::F32));
+  out->mutable_shape()->add_dimensions(8);
+  for (int64_t operand : operands) out->add_operand_ids(operand);
+  return out;
+}
+
+// A parameter, two negations of it, and their sum.
+wire::HloModuleProto diamond() {
+  wire::HloModuleProto module;
+  module.set_name("m");
+  module.set_entry_computation_id(1);
+  auto* entry = module.add_computations();
+  entry->set_id(1);
+  entry->set_name("e");
+  entry->set_root_id(4);
+  add(entry, 1, "parameter");
+  add(entry, 2, "negate", {1});
+  add(entry, 3, "negate", {1});
+  add(entry, 4, "add", {2, 3});
+  return module;
+}
+
+std::string refusal(const wire::HloModuleProto& module) {
+  const auto read = read_proto(module.SerializeAsString());
+  return read.ok() ? "read" : read.status().message();
+}
+
+TEST(HostileProto, OrdersOfDevices) {
+  auto module = diamond();
+  module.mutable_device_assignment()->set_replica_count(1);
+  module.mutable_device_assignment()->set_computation_count(4);
+  auto* sharding = module.mutable_computations(0)->mutable_instructions(0)->mutable_sharding();
+  sharding->set_type(3);
+  sharding->add_tile_assignment_dimensions(4);
+  sharding->add_iota_reshape_dims(2);
+  sharding->add_iota_reshape_dims(2);
+  sharding->add_iota_transpose_perm(1);
+  sharding->add_iota_transpose_perm(0);
+  EXPECT_EQ(refusal(module), "read");
+  for (int32_t bad : {100000000, -1, 1}) {
+    sharding->set_iota_transpose_perm(1, bad);
+    EXPECT_THAT(refusal(module), HasSubstr("field 'iota_transpose_perm' is no order of the dimensions"));
+  }
+}
+
+TEST(HostileProto, ControlPredecessorsStandBefore) {
+  auto module = diamond();
+  auto* entry = module.mutable_computations(0);
+  entry->mutable_instructions(2)->add_control_predecessor_ids(2);
+  EXPECT_EQ(refusal(module), "read");
+  for (int64_t bad : {3, 4, 99}) {
+    entry->mutable_instructions(2)->set_control_predecessor_ids(0, bad);
+    EXPECT_THAT(refusal(module), HasSubstr("instruction \"i3\": field 'control_predecessor_ids': there is no "
+                                           "instruction " +
+                                           std::to_string(bad) + " before this one"));
+  }
+}
+
+TEST(HostileProto, DimensionsWithoutEnd) {
+  auto module = diamond();
+  for (int i = 0; i < 100000; ++i)
+    module.mutable_computations(0)->mutable_instructions(0)->mutable_shape()->add_dimensions(1);
+  EXPECT_THAT(refusal(module), HasSubstr("more than 64 entries"));
+}
+
+TEST(HostileProto, StatisticsThatTextCannotHave) {
+  for (double value : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(), 1e300, 0.1}) {
+    auto module = diamond();
+    auto* statistics = module.mutable_computations(0)->mutable_instructions(3)->mutable_statistics_viz();
+    statistics->set_stat_index_to_visualize(std::numeric_limits<int64_t>::max());
+    statistics->add_statistics()->set_stat_name("flops");
+    statistics->mutable_statistics(0)->set_stat_val(value);
+    const auto read = read_proto(module.SerializeAsString());
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    const std::string text = print_module(**read);
+    const auto again = parse_module(text, "printed");
+    ASSERT_TRUE(again.ok()) << again.status().message();
+    const bool kept = std::abs(value) <= 1e300;
+    EXPECT_EQ(text.find("visualizing_index=9223372036854775807,flops=") != std::string::npos, kept) << text;
+    const auto written = write_module_proto(**again);
+    ASSERT_TRUE(written.ok()) << written.status().message();
+    wire::HloModuleProto wire;
+    ASSERT_TRUE(wire.ParseFromString(*written));
+    const auto& out = wire.computations(0).instructions(3).statistics_viz();
+    ASSERT_EQ(out.statistics_size(), kept);
+    if (kept) {
+      EXPECT_EQ(out.statistics(0).stat_val(), value);
+      EXPECT_EQ(out.stat_index_to_visualize(), std::numeric_limits<int64_t>::max());
+    }
+  }
+}
+
+TEST(HostileProto, StatisticsOfAnyText) {
+  const auto read = [](std::string_view text) {
+    wire::StatisticsViz out;
+    const Status status = proto::statistics_to_wire(text, &out);
+    if (!status.ok()) return std::string("refused");
+    std::string said = std::to_string(out.stat_index_to_visualize());
+    for (const auto& one : out.statistics()) said += " " + one.stat_name();
+    return said;
+  };
+  EXPECT_EQ(read("{visualizing_index=9007199254740993,a=1}"), "9007199254740993 a");
+  EXPECT_EQ(read("{a=1, visualizing_index=2}"), "0 a visualizing_index");
+  EXPECT_EQ(read("{visualizing_index=1, visualizing_index=2}"), "1 visualizing_index");
+  for (std::string_view bad : {"{visualizing_index=18446744073709551615}", "{visualizing_index=1e300}",
+                               "{visualizing_index=0,a=3.5abc}", "{a=}", "{visualizing_index=0.5}"})
+    EXPECT_EQ(read(bad), "refused") << bad;
+}
+
+TEST(HostileProto, TablesOfSourcesAreWholeOrNotThere) {
+  const auto rows = [](const std::string& frame) {
+    wire::StackFrameIndexProto out;
+    const bool good = proto::source_tables_to_wire(
+        "FileNames\n1 \"f.py\"\n\nFileLocations\n1 {file_name_id=1, line=2, column=3}\n\nStackFrames\n1 {" + frame +
+            "}\n",
+        &out);
+    return good ? out.stack_frames(0).parent_frame_id() : INT64_MAX;
+  };
+  EXPECT_EQ(rows("file_location_id=1 parent_frame_id=3"), 2);
+  EXPECT_EQ(rows("file_location_id=1, parent_frame_id=-2147483647"), INT32_MIN);
+  EXPECT_EQ(rows("file_location_id=1 parent_frame_id=2147483648"), INT32_MAX);
+  EXPECT_EQ(rows("file_location_id=1 parent_frame_id=-2147483648"), INT64_MAX);
+  EXPECT_EQ(rows("file_location_id=1 parent_frame_id=-9223372036854775808"), INT64_MAX);
+  EXPECT_EQ(rows("file_location_id=4294967297 parent_frame_id=1"), INT64_MAX);
+  const auto module = parse_module(
+      "HloModule m\n\nFileNames\n1 \"f.py\"\n\nFunctionNames\n1 \"g\"\n\nFileLocations\n"
+      "1 {file_name_id=1 line=99999999999}\n\nStackFrames\n1 {file_location_id=1 parent_frame_id=1}\n\n\n"
+      "ENTRY e {\n  ROOT b = f32[2]{0} parameter(0)\n}\n",
+      "tables");
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  wire::HloModuleProto wire;
+  ASSERT_TRUE(wire.ParseFromString(*write_module_proto(**module)));
+  EXPECT_FALSE(wire.has_stack_frame_index());
+}
+
+TEST(HostileProto, WhatOnlyDescribesIsLeftOutWhereItDoesNotFit) {
+  for (std::string_view extra :
+       {"origin={{\"a\"}{\"b\"}}", "statistics={visualizing_index=18446744073709551615,a=1.5}"}) {
+    const auto module = parse_module(
+        "HloModule m\nENTRY e {\n  ROOT a = f32[2]{0} parameter(0), " + std::string(extra) + "\n}\n", "text");
+    ASSERT_TRUE(module.ok()) << module.status().message();
+    const auto written = write_module_proto(**module);
+    ASSERT_TRUE(written.ok()) << written.status().message();
+    wire::HloModuleProto wire;
+    ASSERT_TRUE(wire.ParseFromString(*written));
+    const auto& root = wire.computations(0).instructions(0);
+    EXPECT_FALSE(root.has_original_value());
+    EXPECT_FALSE(root.has_statistics_viz());
+  }
+}
+
+TEST(HostileProto, SingleQuotesHaveNoEscapes) {
+  const auto module = parse_module(
+      "HloModule m\nENTRY e {\n  a = f32[4]{0} parameter(0)\n  ROOT d = f32[4]{0} domain(a), "
+      "domain={kind=\"sharding\", entry={mesh['a\\'=2], [{'a\\'}]}, exit={replicated}}\n}\n",
+      "text");
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  const auto written = write_module_proto(**module);
+  ASSERT_TRUE(written.ok()) << written.status().message();
+  const auto again = read_proto(*written);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_THAT(print_module(**again), HasSubstr("mesh['a\\'=2], [{'a\\'}]"));
+}
+
+}  // namespace
+}  // namespace collet::hlo

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that mean harm: each is refused with a message, soon and without much memory.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "hlo/stablehlo/bytecode.h"
+#include "hlo/stablehlo/import.h"
+#include "hlo/stablehlo/text.h"
+#include "hlo/stablehlo/write.h"
+#include "hlo/text/printer.h"
+#include "hlo/verify/verify.h"
+
+namespace collet::hlo {
+namespace {
+
+/// HLO text, or the message of the first that refuses: reader, translation, verifier.
+std::string read(std::string_view text) {
+  auto program = mlir::read_text(text, "test");
+  if (!program.ok()) return program.status().message();
+  auto module = import_program(**program);
+  if (!module.ok()) return module.status().message();
+  const Status sound = verify_module(**module);
+  return sound.ok() ? print_module(**module) : sound.message();
+}
+
+std::string in_main(std::string_view ops) {
+  return "func.func @main(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {\n" + std::string(ops) +
+         "\nreturn %x : tensor<f32>\n}\n";
+}
+
+void expect_refused(const std::string& text, std::string_view why) {
+  const std::string got = read(text);
+  EXPECT_NE(got.find(why), std::string::npos) << text.substr(0, 2000) << "\n" << got.substr(0, 2000);
+}
+
+std::string repeated(int times, const std::function<std::string(int)>& make) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += make(i);
+  return out;
+}
+
+std::string bytes_of(std::string_view hex) {
+  std::string out;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2)
+    out += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
+  return out;
+}
+
+void expect_artifact_refused(std::string_view bytes, std::string_view why) {
+  auto program = mlir::read_bytecode(bytes);
+  std::string got = program.ok() ? "" : program.status().message();
+  if (program.ok()) {
+    auto module = import_program(**program);
+    if (!module.ok()) got = module.status().message();
+  }
+  EXPECT_NE(got.find(why), std::string::npos) << got;
+}
+
+TEST(Hostile, FunctionsInsideOfFunctions) {
+  expect_refused("module {\n" + repeated(60000, [](int) { return "func.func @f() {\n"; }), "nested too deeply");
+}
+
+TEST(Hostile, CallsAndRegionsByTurns) {
+  std::string text =
+      "func.func public @main(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {\n"
+      "%r = func.call @f0(%p, %x) : (tensor<i1>, tensor<f32>) -> tensor<f32>\nreturn %r : tensor<f32>\n}\n";
+  for (int f = 0; f < 190; ++f) {
+    const std::string n = std::to_string(f), callee = f < 189 ? "@f" + std::to_string(f + 1) : "@end";
+    text += "func.func private @f" + n + "(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {\n";
+    for (int i = 0; i < 60; ++i) text += "%r" + std::to_string(i) + " = \"stablehlo.if\"(%p) ({\n";
+    text += "%r60 = func.call " + callee + "(%p, %x) : (tensor<i1>, tensor<f32>) -> tensor<f32>\n";
+    for (int i = 60; i-- > 0;)
+      text += "\"stablehlo.return\"(%r" + std::to_string(i + 1) +
+              ") : (tensor<f32>) -> ()\n}, {\n\"stablehlo.return\"(%x) : (tensor<f32>) -> ()\n}) : (tensor<i1>) -> "
+              "tensor<f32>\n";
+    text += "return %r0 : tensor<f32>\n}\n";
+  }
+  text += "func.func private @end(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {\nreturn %x : tensor<f32>\n}\n";
+  expect_refused(text, "nested too deeply");
+}
+
+TEST(Hostile, MoreResultsThanAnOpComputes) {
+  constexpr std::string_view kNumber = "another number of results";
+  expect_refused(in_main("%a:2 = \"stablehlo.constant\"() <{value = dense<1.0> : tensor<f32>}> : () -> "
+                         "(tensor<f32>, tensor<f32>)"),
+                 "has a result of type");
+  expect_refused(in_main("%a:3 = \"chlo.square\"(%x) : (tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<f32>)"),
+                 kNumber);
+  expect_refused(in_main("%a:3 = \"stablehlo.optimization_barrier\"(%x, %x) : (tensor<f32>, tensor<f32>) -> "
+                         "(tensor<f32>, tensor<f32>, tensor<f32>)"),
+                 kNumber);
+  expect_refused(in_main("%a = \"stablehlo.optimization_barrier\"(%x, %x) : (tensor<f32>, tensor<f32>) -> tensor<f32>"),
+                 kNumber);
+  expect_refused(
+      in_main("%a:5 = \"stablehlo.while\"(%x, %y) ({\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n"
+              "%c = stablehlo.compare LT, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+              "\"stablehlo.return\"(%c) : (tensor<i1>) -> ()\n}, {\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n"
+              "\"stablehlo.return\"(%p, %q) : (tensor<f32>, tensor<f32>) -> ()\n}) : (tensor<f32>, tensor<f32>) -> "
+              "(tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>)"),
+      kNumber);
+  expect_refused(in_main("%a = \"sdy.sharding_group\"() : () -> tensor<!quant.uniform<i8:f32, 0.1:0>>"),
+                 "does not compute");
+  expect_refused(in_main("%a = \"sdy.sharding_group\"() {mhlo.sharding = \"{replicated}\"} : () -> tensor<f32>"),
+                 "does not compute");
+  expect_refused(
+      in_main(
+          repeated(20, [](int i) { return "%a" + std::to_string(i) + ":1048576 = stablehlo.abs %x : tensor<f32>\n"; })),
+      "but one type");
+}
+
+TEST(Hostile, ResultsOfOtherTypesThanComputed) {
+  expect_refused(in_main("%a = \"chlo.square\"(%x) : (tensor<f32>) -> tensor<3xf32>"), "but it computes f32[]");
+  expect_refused(in_main("%a = \"stablehlo.constant\"() <{value = dense<[1.0, 2.0]> : tensor<2xf32>}> : () -> "
+                         "tensor<3xf32>"),
+                 "has a result of type tensor<3xf32>");
+  expect_refused(in_main("%a = \"stablehlo.constant\"() <{value = dense<1.0> : tensor<f32>}> : () -> "
+                         "!stablehlo.token"),
+                 "has a result of type !stablehlo.token");
+  expect_refused(in_main("%a = \"stablehlo.constant\"() <{value = dense<1> : tensor<2xi32>}> : () -> tensor<2xf32>"),
+                 "has a result of type tensor<2xf32>");
+}
+
+TEST(Hostile, TypesThatDouble) {
+  std::string aliases = "!t0 = tuple<tensor<f32>, tensor<f32>>\n";
+  for (int i = 1; i <= 40; ++i) {
+    const std::string before = "!t" + std::to_string(i - 1);
+    aliases += "!t" + std::to_string(i) + " = tuple<" + before + ", " + before + ">\n";
+  }
+  expect_refused(aliases + "func.func @main(%x: !t40) -> !t40 {\nreturn %x : !t40\n}\n", "parts");
+  // Large ones that are used often, empty ones, and chains.
+  expect_refused(aliases.substr(0, aliases.find("!t16 =")) +
+                     repeated(2000, [](int i) { return "!u" + std::to_string(i) + " = tuple<!t15>\n"; }),
+                 "parts");
+  std::string empty = "!t0 = tuple<>\n";
+  for (int i = 1; i <= 40; ++i) {
+    const std::string before = "!t" + std::to_string(i - 1);
+    empty += "!t" + std::to_string(i) + " = tuple<" + before + ", " + before + ">\n";
+  }
+  expect_refused(empty + "func.func @main() {\nreturn\n}\n", "parts");
+  expect_refused(
+      "!t0 = tuple<>\n" +
+          repeated(5000,
+                   [](int i) { return "!t" + std::to_string(i + 1) + " = tuple<!t" + std::to_string(i) + ">\n"; }),
+      "nested deeper");
+  expect_artifact_refused(
+      bytes_of("4d4cef520d580001110501050501050b0f0200a5000000000000000f0b1b01011f0503031f0505051f0507071f0509091f05"
+               "0b0b1f050d0d1f050f0f1f0511111f0513131f0515151f0517171f0519191f051b1b1f051d1d1f051f1f1f0521211f052323"
+               "1f0525251f0527271f0529291f052b2b1f052d2d1f052f2f1f0531311f0533331f0535351f0537371f0539391f053b3b1f05"
+               "3d3d1f053f3f1f0541411f0543431f0545451f0547471f0549491f054b4b1f054d4d1f054f4f1f0551510300830000000000"
+               "0000035501030701030701030f01031301031301031301031301031301031301031301031301031301031301031301031301"
+               "0313010313010313010313010313010313010313010313010313010313010313010313010313010313010313010313010313"
+               "010313010313010313010313010313010313010313010313010313010313010313042d0501100107041f0305090302010353"
+               "030601035303010501060301006909370f0b116275696c74696e0076686c6f006d6f64756c6500756e7265616c697a65645f"
+               "636f6e76657273696f6e5f6361737400"),
+      "parts");
+}
+
+TEST(Hostile, AttributesThatDouble) {
+  std::string text = "#a0 = [1, 2]\n";
+  for (int i = 1; i <= 40; ++i) {
+    const std::string before = "#a" + std::to_string(i - 1);
+    text += "#a" + std::to_string(i) + " = [" + before + ", " + before + "]\n";
+  }
+  expect_refused(text + in_main("stablehlo.custom_call @f(%x) {mhlo.backend_config = #a40} : (tensor<f32>) -> ()"),
+                 "parts");
+}
+
+TEST(Hostile, TuplesThatDouble) {
+  std::string ops = "%t0 = stablehlo.tuple %x, %x : tuple<tensor<f32>, tensor<f32>>\n";
+  std::string aliases = "!t0 = tuple<tensor<f32>, tensor<f32>>\n";
+  for (int i = 1; i <= 16; ++i) {
+    const std::string n = std::to_string(i), before = std::to_string(i - 1);
+    aliases += "!t" + n + " = tuple<!t" + before + ", !t" + before + ">\n";
+    ops += "%t" + n + " = stablehlo.tuple %t" + before + ", %t" + before + " : !t" + n + "\n";
+  }
+  expect_refused(aliases + in_main(ops), "parts");
+}
+
+TEST(Hostile, DimensionsWithoutEnd) {
+  const std::string ones = repeated(300000, [](int) { return "1x"; });
+  expect_refused(in_main("%c = stablehlo.constant dense<1.0> : tensor<" + ones + "f32>"), "dimensions");
+}
+
+TEST(Hostile, SizesThatAreNone) {
+  constexpr std::string_view kMain = "func.func @main(%a: TYPE) -> TYPE {\nreturn %a : TYPE\n}\n";
+  const auto with = [&](std::string_view type) {
+    std::string text(kMain);
+    for (size_t at; (at = text.find("TYPE")) != std::string::npos;) text.replace(at, 4, type);
+    return text;
+  };
+  expect_refused(with("tensor<?xf32, #stablehlo.bounds<-5>>"), "negative bound");
+  expect_refused(with("tensor<?xf32, #stablehlo.type_extensions<bounds = [-5]>>"), "negative bound");
+  expect_refused(with("tensor<4xf32, #stablehlo.bounds<5>>"), "not dynamic");
+  expect_refused(with("tensor<?x?xf32, #stablehlo.bounds<5>>"), "one bound for each");
+  expect_refused(with("tensor<9223372036854775807x9223372036854775807xf32>"), "more bytes");
+  expect_refused(with("tensor<4xtuple<>>"), "no elements of type tuple<>");
+}
+
+TEST(Hostile, ElementsOutOfRange) {
+  const auto constant = [](std::string_view value) {
+    return in_main("%c = stablehlo.constant dense<" + std::string(value) + "\n");
+  };
+  for (std::string_view bad : {"[300, -129]> : tensor<2xi8>", "[15, 20]> : tensor<2xi4>", "256> : tensor<ui8>",
+                               "-1> : tensor<ui8>", "[4, 0]> : tensor<2xui2>", "-9223372036854775809> : tensor<i64>",
+                               "0x1FFFFFFFF> : tensor<f32>", "-2147483649> : tensor<i32>"})
+    expect_refused(constant(bad), "no value of type");
+  for (std::string_view good : {"[-128, 255]> : tensor<2xi8>", "[-8, 15]> : tensor<2xi4>", "255> : tensor<ui8>",
+                                "-9223372036854775808> : tensor<i64>", "4294967295> : tensor<i32>"})
+    EXPECT_EQ(read(constant(good)).substr(0, 9), "HloModule") << good;
+  expect_refused(constant("\"0x00000000\", 1, 2> : tensor<f32>"), "behind those in hexadecimal");
+}
+
+TEST(Hostile, NarrowElementsAreKeptAlikeByAllWaysIn) {
+  const std::string list = in_main("%c = stablehlo.constant dense<[-1, 7, -8]> : tensor<3xi4>");
+  const std::string hex = in_main("%c = stablehlo.constant dense<\"0x0F0708\"> : tensor<3xi4>");
+  for (const std::string& text : {list, hex}) {
+    auto program = mlir::read_text(text, "test");
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    const mlir::AttrRef value = (*program)->module->body()->ops[0]->body()->ops[0]->attr("value");
+    ASSERT_TRUE(value);
+    EXPECT_EQ(value->bytes, std::string_view("\xFF\x07\xF8"));
+  }
+}
+
+TEST(Hostile, WordsThatAreNoValues) {
+  expect_refused(in_main("%c = stablehlo.constant dense<0.0> : tensor<4xcomplex<f32>>"), "pairs");
+  const std::string z = "func.func @main(%z: tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> {\n";
+  const std::string end =
+      " : (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>>\nreturn %a : tensor<4xcomplex<f32>>\n}\n";
+  expect_refused(z + "%a = \"stablehlo.fft\"(%z) <{fft_length = array<i64: 4>}>" + end, "lacks its fft_type");
+  expect_refused(
+      z + "%a = \"stablehlo.fft\"(%z) <{fft_length = array<i64: 4>, fft_type = #stablehlo<fft_type IFTT>}>" + end,
+      "there is no fft_type IFTT");
+  EXPECT_EQ(
+      read(z + "%a = \"stablehlo.fft\"(%z) <{fft_length = array<i64: 4>, fft_type = #stablehlo<fft_type IFFT>}>" + end)
+          .substr(0, 9),
+      "HloModule");
+  const std::string m =
+      "func.func @main(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {\n%b = \"stablehlo.triangular_solve\""
+      "(%a, %a) <{left_side = true, lower = true, unit_diagonal = false";
+  const std::string m_end =
+      "}> : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>\nreturn %b : tensor<2x2xf32>\n}\n";
+  expect_refused(m + m_end, "lacks its transpose_a");
+  expect_refused(m + ", transpose_a = #stablehlo<transpose TRANSPOS>" + m_end, "there is no transpose_a TRANSPOS");
+  expect_refused(in_main("%s = stablehlo.constant dense<2> : tensor<1xi64>\n%a = \"stablehlo.rng\"(%x, %y, %s) "
+                         "<{rng_distribution = #stablehlo<rng_distribution NORMALISH>}> : (tensor<f32>, tensor<f32>, "
+                         "tensor<1xi64>) -> tensor<2xf32>"),
+                 "there is no rng_distribution");
+  expect_refused(in_main("%a = stablehlo.compare LT, %x, %y, FLOATS : (tensor<f32>, tensor<f32>) -> tensor<i1>"),
+                 "there is no compare_type FLOATS");
+  expect_refused(in_main("stablehlo.custom_call @f(%x) {api_version = 7 : i32} : (tensor<f32>) -> ()"),
+                 "there is no api_version 7");
+}
+
+TEST(Hostile, ArtifactsThatLieAboutSizes) {
+  expect_artifact_refused(
+      bytes_of("4d4cef520d580001110501050501050b0f02510f17093d03010300ffffffffffffffff00ff0000000000000000fe00000000"
+               "00000001012903090503230309010307030307030307030387030313042d0501100107041f03050903020103070306010307"
+               "03010501060301006909370f0b116275696c74696e0076686c6f006d6f64756c6500756e7265616c697a65645f636f6e7665"
+               "7273696f6e5f6361737400"),
+      "quantized");
+  expect_artifact_refused(
+      bytes_of("4d4cef520d5800010f0505090301030f023b0f23010000000000000000200105010303050301000001000000000000032309"
+               "0301030701033301030b01031301032b0417050111010707040703010105010603010037090f0b110578006275696c74696e"
+               "0076686c6f006d6f64756c6500"),
+      "dense array");
+  // A splat of 2^24 numbers under twelve names stays a splat.
+  EXPECT_TRUE(
+      mlir::read_bytecode(
+          bytes_of(
+              "4d4cef520d5800010f0531350301033b02a90f250311000000000000000005010503050505070509050b050d050f05110513"
+              "0515051703190503070309030b030d030f03110313031503170319031b03010000010000000000001b030000000002000000"
+              "0001036b1f0501030701032f01030b01030b01030b01030b01030b01030b01030b01030b01030b01030b01030b01030b0103"
+              "6b01032b0103330417050111011d070407030101050106030100951f0f0b110909070707070707070707076e30006e31006e"
+              "32006e33006e34006e35006e36006e37006e38006e39006e3130006e3131006275696c74696e0076686c6f006d6f64756c65"
+              "00"))
+          .ok());
+}
+
+TEST(Hostile, RegionsThatClaimWhatFollows) {
+  // Builds an artifact whose module holds many ops, each with a region that claims all the bytes behind it as values.
+  const auto small = [](uint64_t n) { return std::string(1, static_cast<char>(n << 1 | 1)); };
+  const auto large = [](uint64_t n) {
+    std::string out(9, '\0');
+    for (size_t i = 0; i < 8; ++i) out[i + 1] = static_cast<char>(n >> (8 * i));
+    return out;
+  };
+  const auto section = [&](char id, const std::string& payload) { return id + large(payload.size()) + payload; };
+  constexpr int kOps = 20000;
+  std::string ops;
+  for (int i = kOps; i-- > 0;)  // name, mask (regions), location; one region: one block, values, no ops
+    ops = small(0) + '\x10' + small(0) + small(1 << 1) + small(1) + large(static_cast<uint64_t>(i) * 15 + 1) +
+          small(0) + ops;
+  const std::string region = small(1) + small(0) + large(uint64_t{kOps} << 1) + ops;
+  const std::string ir = small(1 << 1) + small(0) + '\x10' + small(0) + small((1 << 1) | 1) + section(4, region);
+  const std::string dialects = small(1) + small(0) + small(1) + small(0) + small(1) + small((1 << 1) | 1);
+  const std::string strings = small(2) + small(7) + small(8) + std::string("builtin\0module\0", 15);
+  const std::string file = "ML\xefR" + small(6) + std::string("X\0", 2) + section(1, dialects) + section(2, "") +
+                           section(3, small(0) + small(0)) + section(4, ir) + section(5, "") + section(6, "\x01") +
+                           section(0, strings);
+  expect_artifact_refused(file, "claims too many values");
+}
+
+TEST(Hostile, NamesWithEscapesStayThemselves) {
+  const std::string text =
+      "module @\"m\\22n\" {\nfunc.func public @main(%x: tensor<f32>) -> tensor<f32> {\n"
+      "%r = func.call @\"a\\22b\"(%x) : (tensor<f32>) -> tensor<f32>\nreturn %r : tensor<f32>\n}\n"
+      "func.func private @\"a\\22b\"(%x: tensor<f32>) -> tensor<f32> {\nreturn %x : tensor<f32>\n}\n}\n";
+  auto program = mlir::read_text(text, "test");
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  const std::string once = mlir::print_program(**program);
+  EXPECT_NE(once.find("@\"a\\\"b\""), std::string::npos) << once;
+  auto again = mlir::read_text(once, "printed");
+  ASSERT_TRUE(again.ok()) << once << again.status().message();
+  EXPECT_EQ(mlir::print_program(**again), once);
+  EXPECT_EQ(read(text).substr(0, 9), "HloModule");
+}
+
+TEST(Hostile, TextIsToldByItsBeginning) {
+  for (std::string_view text :
+       {"// RUN: a test\n\n!t0 = tensor<f32>\nfunc.func @main() {\n}\n", "#loc = loc(unknown)\n",
+        "  // one\n// two\nbuiltin.module {\n}\n", "\"builtin.module\"() ({\n}) : () -> ()\n"})
+    EXPECT_TRUE(mlir::looks_like_text(text)) << text;
+  for (std::string_view text : {"// a comment\nHloModule m\n", "ENTRY e {\n}\n", "", "//", "module_name"})
+    EXPECT_FALSE(mlir::looks_like_text(text)) << text;
+}
+
+}  // namespace
+}  // namespace collet::hlo
