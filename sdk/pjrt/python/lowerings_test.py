@@ -4,12 +4,17 @@
 Run by hand in an environment with jax: PYTHONPATH=sdk/pjrt/python COLLET_PJRT_LIBRARY=.../libcollet_pjrt.so
 COLLET_BACKEND_PATH=... JAX_PLATFORMS=collet python sdk/pjrt/python/lowerings_test.py
 """
+import gc
+import time
 import unittest
+import weakref
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src.lax import linalg as lax_linalg
 from jax.lax import linalg
+from jax_plugins.collet import callbacks
 
 
 def matrix(m, n, dtype, seed=0, rank=None):
@@ -150,6 +155,34 @@ class Lowerings(unittest.TestCase):
                 want = np.linalg.eigvals(a)
                 self.assertLess(max(np.min(np.abs(want - x)) for x in np.asarray(w)), 1e-4 * n)
 
+    def test_scales_and_defective_matrices(self):
+        for dtype in TYPES:
+            for scale in (1e20, 1e-25):
+                a = matrix(5, 5, dtype, 3)
+                big = (a * scale).astype(dtype)
+                t, z = jax.scipy.linalg.schur(big)
+                self.close(np.asarray(z) @ (np.asarray(t) / scale) @ np.asarray(z).conj().T, a, 40)
+                w, _, vr = linalg.eig(big)
+                self.close(a @ vr, vr * (np.asarray(w) / scale), 50)
+                p = jax.scipy.linalg.qr(np.diag(np.array([1, 3, 2]) * scale).astype(dtype), pivoting=True)[2]
+                self.assertEqual(p.tolist(), [1, 2, 0])
+            for n in (5, 8, 30):  # one eigenvector, as often as the matrix has rows
+                a = np.eye(n, k=1, dtype=dtype)
+                w, vl, vr = linalg.eig(a)
+                self.close(w, np.zeros(n), n)
+                self.close(a @ vr, np.zeros((n, n)), n)
+                self.close(np.asarray(vl).conj().T @ a, np.zeros((n, n)), n)
+                self.close(np.linalg.norm(vr, axis=0), np.ones(n), n)
+
+    def test_qr_of_nothing(self):
+        for shape in ((3, 0), (0, 3), (0, 0)):
+            a = np.zeros(shape, np.float32)
+            packed, taus = lax_linalg.geqrf(a)
+            self.assertEqual((packed.shape, taus.shape), (shape, (0,)))
+            packed, pivots, taus = lax_linalg.geqp3(a, np.zeros(shape[1], np.int32))
+            self.assertEqual((packed.shape, taus.shape), (shape, (0,)))
+            self.assertEqual(pivots.tolist(), list(range(1, shape[1] + 1)))
+
     def test_donation(self):
         f = jax.jit(lambda x: x + 1, donate_argnums=0)
         x = jnp.ones((16,))
@@ -172,6 +205,47 @@ class Lowerings(unittest.TestCase):
         g = jax.grad(lambda x: jnp.linalg.eigh(x)[0][0])(a)
         v = np.linalg.eigh(a)[1][:, 0]
         self.close(g, np.outer(v, v), 8)
+
+
+class Callbacks(unittest.TestCase):
+    shape = jax.ShapeDtypeStruct((4,), np.float32)
+
+    def test_runs_outlive_their_function(self):
+        def slow(x):
+            time.sleep(0.05)
+            return np.asarray(x)
+
+        def run():
+            f = jax.jit(lambda x: jax.pure_callback(slow, self.shape, x) + 1)
+            x = jnp.ones((4,), np.float32)
+            for _ in range(6):
+                x = f(x)
+            return x, weakref.ref(f)
+
+        before = len(callbacks._callbacks)
+        x, function = run()
+        gc.collect()
+        self.assertIsNone(function())
+        self.assertEqual(np.asarray(x).tolist(), [7] * 4)
+        jax.jit(lambda x: jax.pure_callback(np.sin, self.shape, x))(x).block_until_ready()  # what is unused goes now
+        gc.collect()
+        self.assertLessEqual(len(callbacks._callbacks), before + 1)
+
+    def test_errors_without_a_text(self):
+        class Mute(Exception):
+            def __str__(self):
+                raise RuntimeError("no text")
+
+        class Long(Exception):
+            def __str__(self):
+                return "\u00e9" * 1000
+
+        for error in (Mute, Long):
+            def fail(x):
+                raise error()
+
+            with self.assertRaisesRegex(jax.errors.JaxRuntimeError, error.__name__):
+                jax.jit(lambda x: jax.pure_callback(fail, self.shape, x))(np.ones(4, np.float32)).block_until_ready()
 
 
 if __name__ == "__main__":
