@@ -183,6 +183,16 @@ class Lowerings(unittest.TestCase):
             self.assertEqual((packed.shape, taus.shape), (shape, (0,)))
             self.assertEqual(pivots.tolist(), list(range(1, shape[1] + 1)))
 
+    def test_approx_top_k(self):
+        x = matrix(6, 100, np.float32)
+        for f, sign in ((jax.lax.approx_max_k, 1), (jax.lax.approx_min_k, -1)):
+            values, places = f(x, 5)
+            self.close(values, sign * np.sort(sign * x, axis=1)[:, :-6:-1], 1)
+            self.close(np.take_along_axis(x, np.asarray(places), axis=1), values, 1)
+            values, _ = f(x.T, 5, reduction_dimension=0)
+            self.close(values, sign * np.sort(sign * x.T, axis=0)[:-6:-1], 1)
+            self.assertGreaterEqual(f(x, 5, aggregate_to_topk=False)[0].shape[1], 5)
+
     def test_donation(self):
         f = jax.jit(lambda x: x + 1, donate_argnums=0)
         x = jnp.ones((16,))

@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 from jax._src.interpreters import mlir
+from jax._src.lax import ann
 from jax._src.lax import linalg as lax_linalg
 
 from . import jacobi, reflectors, schur, tridiagonal
@@ -73,6 +74,20 @@ def _geqp3(a, jpvt, *, use_magma):
     return reflectors.geqp3(a, jpvt)
 
 
+def _approx_top_k(x, *, k, reduction_dimension, recall_target, is_max_k, reduction_input_size_override,
+                  aggregate_to_topk):
+    """The exact ones, of which there may be more than `k` where those are only candidates."""
+    if not aggregate_to_topk:
+        k = ann.approx_top_k_p.abstract_eval(
+            jax.core.ShapedArray(x.shape, x.dtype), k=k, reduction_dimension=reduction_dimension,
+            recall_target=recall_target, is_max_k=is_max_k, aggregate_to_topk=False,
+            reduction_input_size_override=reduction_input_size_override)[0][0].shape[reduction_dimension]
+    rows = jnp.moveaxis(x if is_max_k else -x, reduction_dimension, -1)
+    values, places = jax.lax.top_k(rows, k)
+    values, places = (jnp.moveaxis(y, -1, reduction_dimension) for y in (values, places))
+    return values if is_max_k else -values, places
+
+
 _RULES = (
     ("eigh_p", _eigh, (2,)),
     ("svd_p", _svd, (2,)),
@@ -89,6 +104,7 @@ _RULES = (
 
 def register(platform: str) -> None:
     """Registers all of them for `platform`, which must be known to JAX."""
+    mlir.register_lowering(ann.approx_top_k_p, mlir.lower_fun(_approx_top_k, multiple_results=True), platform=platform)
     for name, function, ranks in _RULES:
         primitive = getattr(lax_linalg, name)
         call = _batched(function, ranks)
