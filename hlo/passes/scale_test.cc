@@ -123,8 +123,8 @@ std::unique_ptr<Module> tuples(int64_t size) {
   return m;
 }
 
-// Loops in loops, each with a body that holds the next.
-std::unique_ptr<Module> loops(int64_t size) {
+// Loops in loops, each with a body that holds the next; `one_trip`: from 0 to 1, else from who knows where to 100.
+std::unique_ptr<Module> loops_in_loops(int64_t size, bool one_trip) {
   auto m = std::make_unique<Module>("scale");
   const Shape state = Shape::tuple({Shape::scalar(Type::S32), Shape::array(Type::F32, {4})});
   CompId below = CompId::None;
@@ -147,7 +147,8 @@ std::unique_ptr<Module> loops(int64_t size) {
       const CompId condition = m->add_computation("condition" + std::to_string(i));
       const InstrId q = m->append_parameter(condition, 0, state);
       const InstrId limit[] = {get(condition, q, 0),
-                               m->append_constant(condition, Literal::scalar_int(Type::S32, 100))};
+                               m->append_constant(condition, Literal::scalar_int(Type::S32, one_trip ? 1 : 100))};
+      if (one_trip) n = m->append_constant(body, Literal::scalar_int(Type::S32, 0));
       auto* less = m->make<CompareAttrs>();
       less->direction = Direction::LT;
       (*m)[condition].root = m->append(condition, Op::COMPARE, Shape::scalar(Type::PRED), limit, less);
@@ -206,6 +207,10 @@ std::unique_ptr<Module> decided(int64_t depth) {
   return m;
 }
 
+std::unique_ptr<Module> loops(int64_t size) {
+  return loops_in_loops(size, false);
+}
+
 struct Case {
   const char* name;
   Make make;
@@ -251,6 +256,16 @@ TEST(Scale, DecidedConditionalsDoNotMultiply) {
   auto m = decided(28);
   PassContext context;
   const auto changed = simplify(*m, context);
+  ASSERT_TRUE(changed.ok()) << changed.status().to_string();
+  EXPECT_TRUE(verify_module(*m).ok());
+  EXPECT_LT(m->instruction_limit(), kMostInlined);
+}
+
+// Loops of one trip in loops of one trip: each level would be written out once for each that it lies in.
+TEST(Scale, LoopsOfOneTripDoNotMultiply) {
+  auto m = loops_in_loops(2000, true);
+  PassContext context;
+  const auto changed = prepare(*m, context);
   ASSERT_TRUE(changed.ok()) << changed.status().to_string();
   EXPECT_TRUE(verify_module(*m).ok());
   EXPECT_LT(m->instruction_limit(), kMostInlined);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "hlo/passes/loops.h"
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
@@ -10,8 +12,13 @@ namespace {
 constexpr int64_t kMostTrips = 4;
 constexpr size_t kMostInstructions = 128;
 
-// One trip is no more than the loop, unless its body stays for others.
-bool is_small(const Module& module, const Loop& loop, int64_t trips, const std::vector<uint32_t>& callers) {
+// One trip is no more than the loop, unless its body stays for others. Loops in loops are written out once for each level:
+// not beyond `most` instructions of the module.
+bool is_small(const Module& module, const Loop& loop, int64_t trips, const std::vector<uint32_t>& callers,
+              size_t most) {
+  if (module.instruction_limit() + module[loop.body].order.size() * static_cast<size_t>(std::min(trips, kMostTrips)) >
+      most)
+    return false;
   if (trips == 0 || (trips == 1 && callers[index_of(loop.body)] == 1)) return true;
   return trips <= kMostTrips && module[loop.body].order.size() * static_cast<size_t>(trips) <= kMostInstructions;
 }
@@ -20,6 +27,7 @@ bool is_small(const Module& module, const Loop& loop, int64_t trips, const std::
 
 Expected<bool> unroll_loops(Module& module, PassContext&) {
   bool changed = false;
+  const size_t most = module.instruction_limit() + kMostInlined / 16;
   LoopFinder finder(module);
   const std::vector<uint32_t> callers = count_callers(module);
   const std::vector<bool> effects = computations_with_effects(module);
@@ -34,7 +42,7 @@ Expected<bool> unroll_loops(Module& module, PassContext&) {
       // What a condition does beside answering is not written out.
       const bool counts = loop && !effects[index_of(loop->condition)];
       const auto count = counts ? find_trip_count(module, *loop) : std::nullopt;
-      const bool small = count && is_small(module, *loop, count->trips, callers);
+      const bool small = count && is_small(module, *loop, count->trips, callers, most);
       if (!small) {
         rewriter.keep(id);
         continue;

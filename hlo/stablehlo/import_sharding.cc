@@ -136,9 +136,13 @@ void Importer::add_sharding(InstrId id, mlir::AttrRef attr) {
 
 void Importer::add_shardings_per_value(const mlir::Op& op, InstrId id) {
   const mlir::AttrRef attr = op.attr("sdy.sharding");
-  if (!attr || attr->kind != mlir::Attr::Kind::Raw || op.results.empty()) return;
+  if (!attr || attr->kind != mlir::Attr::Kind::Raw) return;
   const auto list = parse_sharding_list(attr->text);
-  if (!list || list->size() != op.results.size()) return;
+  if (!list || list->size() != std::max<size_t>(op.results.size(), 1)) return;
+  if (op.results.empty()) {  // where it runs, all the same
+    if (auto sharding = read_sharding((*list)[0], shape_of(id))) set_sharding(id, std::move(*sharding));
+    return;
+  }
   Sharding all;
   all.kind = Sharding::Kind::Tuple;
   for (size_t i = 0; i < op.results.size(); ++i) {

@@ -11,6 +11,7 @@
 #include "hlo/base/json.h"
 #include "hlo/passes/pipeline.h"
 #include "hlo/text/printer.h"
+#include "hlo/verify/verify.h"
 #include "sdk/tool/emit.h"
 #include "sdk/tool/files.h"
 #include "sdk/tool/read_module.h"
@@ -69,6 +70,7 @@ Status check_names(const std::vector<std::string>& names) {
 
 hlo::PassObserver observer_of(const Options& options) {
   hlo::PassObserver observer;
+  observer.verify = [](const hlo::Module& module) { return hlo::verify_module(module); };
   observer.before = [&](std::string_view pass, int, const hlo::Module& module) {
     if (wanted(options.before, pass)) fmt::print(stderr, "// before {}\n{}\n", pass, hlo::print_module(module));
   };

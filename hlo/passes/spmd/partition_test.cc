@@ -197,6 +197,22 @@ std::string partitioned(std::string_view text) {
   return print_module(**module, {});
 }
 
+// A callback without results says where it runs as well.
+TEST(Partition, CallbackOfOneDevice) {
+  const auto module = read(R"(sdy.mesh @one = <[], device_ids=[3]>
+func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<8x8xf32> {
+  stablehlo.custom_call @print(%x) {has_side_effect = true, sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : (tensor<8x8xf32>) -> ()
+  return %x : tensor<8x8xf32>
+}
+)");
+  ASSERT_TRUE(module);
+  const Status status = partition(*module);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  const std::string text = print_module(*module, {});
+  EXPECT_THAT(text, HasSubstr("conditional"));
+  EXPECT_THAT(text, HasSubstr("constant(3)"));
+}
+
 // What is split alike stays so: nothing is sent.
 TEST(Partition, NothingIsSentForNothing) {
   const std::string text = partitioned(R"(HloModule m, num_partitions=4
