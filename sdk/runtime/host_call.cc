@@ -9,10 +9,35 @@
 
 namespace collet::runtime {
 
+namespace {
+
+// Under which name an embedder offers what the instruction does, and what it is told; no name: nobody can.
+struct Call {
+  std::string_view target, config;
+};
+
+Call call_of(const hlo::Instruction& instr) {
+  switch (instr.op) {
+    case hlo::Op::CUSTOM_CALL: {
+      const auto& attributes = instr.as<hlo::CustomCallAttrs>();
+      return {attributes.target, attributes.config};
+    }
+    case hlo::Op::INFEED:
+      return {op_info(instr.op).text, instr.as<hlo::InfeedAttrs>().config};
+    case hlo::Op::OUTFEED:
+      return {op_info(instr.op).text, instr.as<hlo::OutfeedAttrs>().config};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
 const collet_host_function* called_function(std::span<const collet_host_function> functions,
                                             const hlo::Instruction& instr) {
-  if (functions.empty() || instr.op != hlo::Op::CUSTOM_CALL) return nullptr;
-  const auto target = instr.as<hlo::CustomCallAttrs>().target;
+  if (functions.empty()) return nullptr;
+  const std::string_view target = call_of(instr).target;
+  if (target.empty()) return nullptr;
   for (const collet_host_function& f : functions)
     if (f.target && target == f.target) return &f;
   return nullptr;
@@ -79,8 +104,7 @@ Expected<std::vector<hlo::Literal>> call_host(const HostFunction& function, cons
   call.operand_types = in_types.data();
   call.result_types = out_types.data();
   call.run_id = run_id;
-  const auto& attributes = instr.as<hlo::CustomCallAttrs>();
-  const std::string config(attributes.config);
+  const std::string config(call_of(instr).config);
   call.target = function.target.c_str();
   call.config = config.c_str();
   call.config_size = config.size();

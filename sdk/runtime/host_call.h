@@ -12,7 +12,7 @@
 
 namespace collet::runtime {
 
-/// A function of the embedder's, for custom calls of one target.
+/// A function of the embedder's, for custom calls of one target, or for infeed or outfeed.
 struct HostFunction {
   std::string target;
   void* user = nullptr;

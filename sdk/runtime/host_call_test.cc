@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <new>
 #include <stdexcept>
+#include <string_view>
 
 #include "sdk/runtime/testing/session.h"
 
@@ -160,6 +162,102 @@ TEST_F(HostCall, ExceptionsFailTheRun) {
       if (!out.empty()) download<float>(out[0]);
       EXPECT_EQ(failure.code, out_of_memory ? COLLET_RESOURCE_EXHAUSTED : COLLET_INTERNAL) << failure.message;
     }
+}
+
+// Takes numbers from the host and gives it others, in a loop and outside of it.
+constexpr char kQueues[] = R"(HloModule m
+cond {
+  s = (s32[], s32[], token[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], s32[], token[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  sum = s32[] get-tuple-element(s), index=1
+  t = token[] get-tuple-element(s), index=2
+  in = ((s32[], f32[2]), token[]) infeed(t), infeed_config="numbers"
+  pair = (s32[], f32[2]) get-tuple-element(in), index=0
+  x = s32[] get-tuple-element(pair), index=0
+  u = token[] get-tuple-element(in), index=1
+  more = s32[] add(sum, x)
+  v = token[] outfeed(more, u), outfeed_config="sums"
+  ROOT r = (s32[], s32[], token[]) tuple(j, more, v)
+}
+ENTRY e {
+  zero = s32[] constant(0)
+  t = token[] after-all()
+  init = (s32[], s32[], token[]) tuple(zero, zero, t)
+  w = (s32[], s32[], token[]) while(init), condition=cond, body=body
+  ROOT sum = s32[] get-tuple-element(w), index=1
+})";
+
+struct Queues {
+  int given = 0;
+  std::vector<int> taken;
+  std::vector<std::string> configs;
+};
+
+collet_status give(void* user, const collet_host_call* call, collet_error*) {
+  auto& q = *static_cast<Queues*>(user);
+  q.configs.emplace_back(call->config);
+  EXPECT_EQ(call->operand_count, 1u);
+  EXPECT_EQ(call->result_count, 3u);
+  EXPECT_EQ(call->operand_types[0].element, uint32_t{COLLET_TYPE_TOKEN});
+  EXPECT_EQ(call->result_types[1].element, uint32_t{COLLET_TYPE_F32});
+  EXPECT_EQ(call->results[2], nullptr);
+  *static_cast<int32_t*>(call->results[0]) = ++q.given * 10;
+  std::fill_n(static_cast<float*>(call->results[1]), 2, 0.0f);
+  return COLLET_OK;
+}
+
+collet_status take(void* user, const collet_host_call* call, collet_error*) {
+  auto& q = *static_cast<Queues*>(user);
+  q.configs.emplace_back(call->config);
+  q.taken.push_back(*static_cast<const int32_t*>(call->operands[0]));
+  return COLLET_OK;
+}
+
+TEST_F(HostCall, QueuesOfTheHost) {
+  for (const char* backend : {"interpreter", "narrow", "memory_only"}) {
+    const bool itself = std::string_view(backend) == "interpreter";
+    const ClientPtr client = itself ? open(backend, "none") : open(test_backend(backend));
+    Queues q;
+    const collet_host_function functions[] = {{"infeed", &q, give}, {"outfeed", &q, take}};
+    const ModulePtr module = read(kQueues);
+    ASSERT_TRUE(module) << failure.message;
+    collet_compile_request request{};
+    request.host_functions = functions;
+    request.host_function_count = 2;
+    const ExecutablePtr e = compile(client.get(), module.get(), request);
+    ASSERT_TRUE(e) << failure.message;
+    const auto out = run(e.get(), {});
+    ASSERT_EQ(out.size(), 1u) << failure.message;
+    EXPECT_THAT(download<int32_t>(out[0]), ElementsAre(60)) << backend;
+    EXPECT_THAT(q.taken, ElementsAre(10, 30, 60)) << backend;
+    EXPECT_THAT(q.configs, ElementsAre("numbers", "sums", "numbers", "sums", "numbers", "sums")) << backend;
+  }
+}
+
+TEST_F(HostCall, QueuesAndTransfersWithoutAPartnerAreNamed) {
+  const ClientPtr client = open("interpreter");
+  EXPECT_FALSE(compile(client.get(), kQueues));
+  EXPECT_EQ(failure.code, COLLET_UNIMPLEMENTED);
+  EXPECT_THAT(failure.message, HasSubstr("' (infeed, "));
+  EXPECT_THAT(failure.message, HasSubstr("collet_host_function"));
+  EXPECT_FALSE(compile(client.get(), R"(HloModule m
+ENTRY e {
+  t = token[] after-all()
+  r = (f32[4], u32[], token[]) recv(t), channel_id=2, is_host_transfer=true
+  d = (f32[4], token[]) recv-done(r), channel_id=2, is_host_transfer=true
+  ROOT y = f32[4] get-tuple-element(d), index=0
+})"));
+  EXPECT_EQ(failure.code, COLLET_UNIMPLEMENTED);
+  EXPECT_THAT(failure.message, HasSubstr("'r' (recv, "));
+  EXPECT_THAT(failure.message, HasSubstr("transfers to and from the host"));
 }
 
 TEST_F(HostCall, FunctionsWithoutACallAreRefused) {

@@ -229,7 +229,8 @@ class Lowerer {
       }
       default:
         if (is_collective(m_[id].op)) return host_step(f, id, Step::Kind::Collective);
-        if (m_[id].op == Op::CUSTOM_CALL) return host_step(f, id, Step::Kind::HostCall);
+        if (m_[id].op == Op::CUSTOM_CALL || m_[id].op == Op::INFEED || m_[id].op == Op::OUTFEED)
+          return host_step(f, id, Step::Kind::HostCall);
         return internal_error("plan: the host cannot run '" + std::string(m_[id].name) + "'");
     }
   }

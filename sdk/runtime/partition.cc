@@ -158,6 +158,8 @@ class Partitioner {
                  " says: " + (fallback->reason.empty() ? "declined" : fallback->reason);
     else
       message += "; there is no fallback";
+    if (instr.op == Op::INFEED || instr.op == Op::OUTFEED)
+      message += "; a function of the embedder's may do it (collet_host_function)";
     return unimplemented(std::move(message));
   }
 

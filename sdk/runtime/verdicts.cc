@@ -25,6 +25,22 @@ bool holds_what_concerns_others(const collet_program* p, const collet_op& op) {
   return false;
 }
 
+// A send or recv whose partner is the host: the interface knows no such partner.
+bool is_host_transfer(const collet_program* p, const collet_op& op) {
+  switch (static_cast<hlo::Op>(op.opcode)) {
+    case hlo::Op::SEND:
+    case hlo::Op::SEND_DONE:
+    case hlo::Op::RECV:
+    case hlo::Op::RECV_DONE: {
+      collet_channel_attrs attrs;
+      collet_read_attributes(p, &op, &attrs, sizeof attrs);
+      return attrs.host_transfer != 0;
+    }
+    default:
+      return false;
+  }
+}
+
 // Why the device cannot take the op, whatever it would say; empty when it may be asked.
 std::string refusal(const Backend& backend, const DeviceFacts& facts, const collet_program* p, const collet_op& op,
                     bool alone) {
@@ -32,6 +48,7 @@ std::string refusal(const Backend& backend, const DeviceFacts& facts, const coll
   const hlo::OpInfo& info = hlo::op_info(code);
   if (op.since > backend.opset()) return "newer than the backend's opset " + std::to_string(backend.opset());
   if (is_control_flow(code) && !facts.has(COLLET_TRAIT_CONTROL_FLOW)) return "the device runs no control flow";
+  if (is_host_transfer(p, op)) return "transfers to and from the host are not supported; infeed and outfeed are";
   if (info.op_class == hlo::OpClass::COMMUNICATION && !facts.has(COLLET_TRAIT_COLLECTIVES))
     return "the device has no collectives";
   if (alone && (concerns_others(code) || holds_what_concerns_others(p, op)))

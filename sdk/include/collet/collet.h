@@ -208,7 +208,10 @@ struct collet_host_call {
   uint64_t config_size;
 };
 
-/** A function of the embedder's that programs may call: what a custom-call with this target stands for. */
+/** A function of the embedder's that programs may call: what a custom-call with this target stands for. With the target
+ * "infeed" or "outfeed" it is what those ops do: results of the one are the array (a tuple's elements, each by itself)
+ * that the host gives, operands of the other the one that it takes, and in both the token; `config` is the op's own. They
+ * are called in the order of the program's tokens, in loops too, once for each participant. */
 struct collet_host_function {
   const char* target;
   void* user;
