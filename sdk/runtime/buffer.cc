@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sdk/runtime/caught.h"
+#include "sdk/runtime/spare.h"
 
 namespace collet::runtime {
 namespace {
@@ -87,37 +88,6 @@ Status wait_for(Event* event) {
   return outcome;
 }
 
-// Freed buffers of this thread, for the next that are made. Buffers may outlive it: those that a static holds on to are
-// released when the thread's own variables are gone.
-thread_local bool spare_is_gone = false;
-
-class Spare {
- public:
-  ~Spare() {
-    spare_is_gone = true;
-    for (void* p : places_) ::operator delete(p);
-  }
-  static void* take();
-  static void keep(void* place);
-
- private:
-  static constexpr size_t kMost = 64;
-  std::vector<void*> places_;
-};
-thread_local Spare spare;
-
-void* Spare::take() {
-  if (spare_is_gone || spare.places_.empty()) return ::operator new(sizeof(Buffer));
-  void* place = spare.places_.back();
-  spare.places_.pop_back();
-  return place;
-}
-
-void Spare::keep(void* place) {
-  if (spare_is_gone || spare.places_.size() == kMost) return ::operator delete(place);
-  spare.places_.push_back(place);
-}
-
 }  // namespace
 
 Status copy_memory(Backend& from_backend, const Memory* from, Backend& to_backend, const Memory* to, uint64_t bytes) {
@@ -139,7 +109,7 @@ Status copy_memory(Backend& from_backend, const Memory* from, Backend& to_backen
 
 Buffer* Buffer::make(Client& client, uint32_t device, uint32_t space, const ArrayType* type, MemoryRef memory,
                      Event* ready) {
-  auto* buffer = new (Spare::take()) Buffer;
+  auto* buffer = new (take_spare(sizeof(Buffer))) Buffer;
   client.retain();
   buffer->client_ = &client;
   buffer->device_ = device;
@@ -156,7 +126,7 @@ void Buffer::release() {
   if (promise_) (void)fail(Status(Code::Cancelled, "the buffer was released before its data came"));
   if (ready_) ready_->release();
   this->~Buffer();
-  Spare::keep(this);
+  give_spare(this, sizeof(Buffer));
   client->release();
 }
 

@@ -94,8 +94,8 @@ class Executable {
 /// One run: the memory that it reads and writes, per participant, one after another.
 struct RunMemory {
   std::span<MemoryRef> arguments;  ///< taken out by the run as it goes
-  std::span<const MemoryRef> results;
-  bool* overwritten = nullptr;  ///< set once a launch has been given a donated argument, and went well
+  std::span<MemoryRef> results;    ///< as they were, afterwards
+  bool* overwritten = nullptr;     ///< set once a launch has been given a donated argument, and went well
 };
 /// Runs a plan to its end, on this thread.
 Status run_plan(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory);

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <boost/container/small_vector.hpp>
 #include <chrono>
 
 #include "sdk/runtime/caught.h"
 #include "sdk/runtime/executable.h"
+#include "sdk/runtime/spare.h"
 #include "sdk/runtime/trace.h"
 
 namespace collet::runtime {
 namespace {
 
 constexpr double kInlineNs = 50000;  // longer runs go to the device's worker
-
-template <typename T, size_t kInline>
-using Small = boost::container::small_vector<T, kInline>;
 
 uint64_t now_ns() {
   return static_cast<uint64_t>(

@@ -101,6 +101,34 @@ TEST_P(HotPath, AllocatesNothing) {
   EXPECT_GT(allocations.load(), before) << "allocations are not counted";
 }
 
+// However many arguments and results there are.
+TEST_P(HotPath, AllocatesNothingForManyArguments) {
+#ifndef COLLET_COUNTS_ALLOCATIONS
+  GTEST_SKIP() << "the sanitizer has the allocator";
+#endif
+  if (std::string(GetParam()) != "idle") GTEST_SKIP() << "there the backend's own are counted too";
+  constexpr size_t kMany = 100;
+  std::string text = "HloModule m\nENTRY e {\n", types, names;
+  for (size_t i = 0; i < kMany; ++i) {
+    const std::string n = std::to_string(i);
+    text += "  x" + n + " = f32[4] parameter(" + n + ")\n  y" + n + " = f32[4] add(x" + n + ", x" + n + ")\n";
+    types += (i ? ", " : "") + std::string("f32[4]");
+    names += (i ? ", y" : "y") + n;
+  }
+  const ExecutablePtr e = compile(client_.get(), text + "  ROOT t = (" + types + ") tuple(" + names + ")\n}\n");
+  ASSERT_TRUE(e) << failure.message;
+  const std::vector<collet_buffer*> in(kMany, w_.get());
+  std::vector<collet_buffer*> out(kMany);
+  uint64_t before = 0;
+  for (int i = 0; i < 300; ++i) {
+    if (i == 100) before = allocations.load();
+    ASSERT_EQ(collet_execute(e.get(), nullptr, in.data(), out.data(), nullptr), COLLET_OK);
+    for (collet_buffer* b : out) collet_buffer_release(b);
+  }
+  const uint64_t made = allocations.load() - before;
+  EXPECT_EQ(made, 0u) << made << " allocations in 200 executions";
+}
+
 double cpu_ns() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

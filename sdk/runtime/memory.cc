@@ -36,11 +36,10 @@ Pool::~Pool() {
   trim();
 }
 
-void Pool::used(uint64_t bytes) {
-  const uint64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  uint64_t peak = peak_.load(std::memory_order_relaxed);
-  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
-  }
+void Pool::count(uint64_t more, uint64_t less) {
+  const uint64_t now = in_use_.load(std::memory_order_relaxed) + more - less;
+  in_use_.store(now, std::memory_order_relaxed);
+  if (now > peak_.load(std::memory_order_relaxed)) peak_.store(now, std::memory_order_relaxed);
 }
 
 Expected<MemoryRef> Pool::take(uint64_t bytes) {
@@ -56,7 +55,7 @@ Expected<MemoryRef> Pool::take(uint64_t bytes) {
       list.pop_back();
       kept_ -= memory->capacity;
       memory->refs.store(1, std::memory_order_relaxed);
-      used(memory->capacity);
+      count(memory->capacity, 0);
       return MemoryRef(memory);
     }
   }
@@ -74,14 +73,15 @@ Expected<MemoryRef> Pool::take(uint64_t bytes) {
   memory->handle = made->buffer;
   memory->host = made->host;
   memory->capacity = capacity;
-  used(capacity);
+  const std::lock_guard lock(mutex_);
+  count(capacity, 0);
   return MemoryRef(memory);
 }
 
 void Pool::put(Memory* memory) {
-  in_use_.fetch_sub(memory->capacity, std::memory_order_relaxed);
   {
     const std::lock_guard lock(mutex_);
+    count(0, memory->capacity);
     if (kept_ + memory->capacity <= kKeptBytes) {
       kept_ += memory->capacity;
       free_[memory->size_class].push_back(memory);

@@ -79,7 +79,7 @@ class Pool {
   static constexpr uint64_t kKeptBytes = uint64_t{4} << 30;
 
   void put(Memory* memory);
-  void used(uint64_t bytes);
+  void count(uint64_t more, uint64_t less);
 
   std::shared_ptr<Backend> backend_;
   uint32_t device_, space_;
@@ -87,7 +87,7 @@ class Pool {
   std::mutex mutex_;
   std::vector<std::vector<Memory*>> free_;  // by size class
   uint64_t kept_ = 0;
-  std::atomic<uint64_t> in_use_{0}, peak_{0};
+  std::atomic<uint64_t> in_use_{0}, peak_{0};  // written under the lock
 };
 
 }  // namespace collet::runtime

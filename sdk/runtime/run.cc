@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <boost/container/small_vector.hpp>
 #include <cstring>
 #include <string>
 
 #include "hlo/program/leaves.h"
 #include "sdk/runtime/collective.h"
 #include "sdk/runtime/executable.h"
+#include "sdk/runtime/spare.h"
 #include "sdk/runtime/trace.h"
 
 namespace collet::runtime {
 namespace {
-
-template <typename T, size_t kInline>
-using Small = boost::container::small_vector<T, kInline>;
 
 // Memory of a sequence's slots, participant after participant.
 class Frame {
@@ -47,9 +44,12 @@ class Runner {
       all[p] = p;
       for (size_t i = 0; i < arguments; ++i)
         frame.at(p, entry.arguments[i]) = std::move(memory.arguments[p * arguments + i]);
-      for (size_t i = 0; i < results; ++i) frame.at(p, entry.results[i]) = memory.results[p * results + i];
+      for (size_t i = 0; i < results; ++i) frame.at(p, entry.results[i]) = std::move(memory.results[p * results + i]);
     }
-    return steps(entry, frame, {all.data(), all.size()});
+    Status status = steps(entry, frame, {all.data(), all.size()});
+    for (uint32_t p = 0; p < count_; ++p)
+      for (size_t i = 0; i < results; ++i) memory.results[p * results + i] = std::move(frame.at(p, entry.results[i]));
+    return status;
   }
 
  private:
