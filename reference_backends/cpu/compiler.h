@@ -53,6 +53,14 @@ class Compiler {
     std::vector<WebId> kept;     ///< what those steps leave for all turns
   };
 
+  /// A micro-kernel that a product needs.
+  struct Micro {
+    codegen::MicroKernel kernel;
+    const codegen::Epilogue* epilogue = nullptr;
+    codegen::MicroFunction* target = nullptr;
+    int number = 0;  ///< with an epilogue: of those of this program
+  };
+
   // Values and their webs.
   uint64_t bytes_of(ValueId v) const { return static_cast<uint64_t>(graph_.type(v).bytes()); }
   /// The web of a value in memory; constants get theirs when first used.
@@ -97,8 +105,9 @@ class Compiler {
   /// A packing that the call itself runs, part by part: loop 0 must stay what it is.
   void add_packing(codegen::ProductOperand& o, codegen::KernelFunction* target, Draft& d);
   void add_product(codegen::Product& p, Drafts& drafts);
-  /// Lets the call run epilogue_ where that is possible.
-  void take_epilogue(ProductCall& call, codegen::ValueId result, Draft& d);
+  /// epilogue_ as part of the product, where that is possible; else null.
+  const codegen::Epilogue* take_epilogue(const codegen::Product& p, Draft& d);
+  void add_micros(const codegen::Product& p, const codegen::Epilogue* epilogue, ProductCall& call);
   int function_of(const Kernel& kernel);
 
   // Control flow.
@@ -114,6 +123,8 @@ class Compiler {
 
   // When all steps are known.
   void unite_copies();
+  /// Micro-kernels that all programs share; leaves those that are this program's own, each once.
+  Status shared_micros(std::vector<const Micro*>& own);
   Status compile_functions();
   static uint32_t count_places(const Drafts& drafts);
   void resolve(Drafts& drafts, Sequence& out);
@@ -133,7 +144,8 @@ class Compiler {
   std::vector<const Kernel*> functions_;
   std::vector<codegen::KernelFunction> addresses_;
   std::vector<Comparator> comparators_;
-  std::vector<std::pair<codegen::MicroKernel, codegen::MicroFunction*>> micros_;
+  std::vector<Micro> micros_;
+  std::vector<std::unique_ptr<codegen::Epilogue>> epilogues_;
   std::vector<std::pair<int, codegen::KernelFunction*>> pack_functions_;
   std::vector<ValueId> constants_;
   uint64_t constant_bytes_ = 0;

@@ -48,23 +48,32 @@ void Compiler::add_packing(codegen::ProductOperand& o, codegen::KernelFunction* 
   }
 }
 
-void Compiler::take_epilogue(ProductCall& call, ValueId result, Draft& d) {
-  KernelPlan& k = *epilogue_;
-  collapse_loops(k.kernel);
-  const ValueId target = k.writes[0];
-  if (k.kernel.loops.empty() || k.kernel.loops[0].size == 0) return;
-  const int64_t elements = graph_.type(target).elements / k.kernel.loops[0].size;
-  if (!call.takes_epilogue(elements)) return;
-  choose_lanes(k.kernel, jit_.target().vector_bits);
-  pack_functions_.emplace_back(function_of(k.kernel), call.epilogue(elements));
-  add_buffers(k, d);
-  for (ValueId v : k.buffers) {
-    if (v != result && v != target) plan_->traffic_bytes += bytes_of(v);
+const codegen::Epilogue* Compiler::take_epilogue(const codegen::Product& p, Draft& d) {
+  codegen::Epilogue e;
+  if (!epilogue_ || p.converts || !make_epilogue(*epilogue_, p, e)) return nullptr;
+  d.webs.push_back(write(e.target));
+  add_buffers(*epilogue_, d);
+  for (ValueId v : e.buffers) {
+    if (v != p.result && v != e.target) plan_->traffic_bytes += bytes_of(v);
   }
   // Computed where it is written, if the target's memory is free by now.
-  storages_.allow(web(result), web(target), time_);
-  copies_.emplace_back(web(result), web(target));
+  storages_.allow(web(p.result), web(e.target), time_);
+  copies_.emplace_back(web(p.result), web(e.target));
   epilogue_ = nullptr;
+  epilogues_.push_back(std::make_unique<codegen::Epilogue>(std::move(e)));
+  return epilogues_.back().get();
+}
+
+void Compiler::add_micros(const codegen::Product& p, const codegen::Epilogue* epilogue, ProductCall& call) {
+  for (bool last_row : {false, true}) {
+    for (bool last_column : {false, true}) {
+      if (!call.has_rows(last_row) || !call.has_columns(last_column)) continue;
+      codegen::MicroKernel m =
+          p.micro(last_row ? call.last_rows() : p.tile_rows, last_column ? call.last_columns() : p.panel());
+      m.accumulates = call.accumulates();
+      micros_.push_back({m, epilogue, call.micro(last_row, last_column)});
+    }
+  }
 }
 
 bool Compiler::is_fixed(const KernelPlan& k) const {
@@ -114,15 +123,9 @@ void Compiler::add_product(codegen::Product& p, Drafts& drafts) {
   WebId scratch = storages_.add(std::max<uint64_t>(call->scratch_bytes(), 64), time_);
   d.webs.push_back(scratch);
   for (size_t i = 0; i + 1 < d.webs.size(); ++i) plan_->traffic_bytes += storages_.bytes(d.webs[i]);
-  if (epilogue_ && !p.converts) take_epilogue(*call, result, d);
-  for (bool last_row : {false, true}) {
-    for (bool last_column : {false, true}) {
-      if ((last_row && !call->has_last_rows()) || (last_column && !call->has_last_columns())) continue;
-      codegen::MicroKernel m =
-          p.micro(last_row ? call->last_rows() : p.tile_rows, last_column ? call->last_columns() : p.panel());
-      micros_.emplace_back(m, call->micro(last_row, last_column));
-    }
-  }
+  const codegen::Epilogue* epilogue = take_epilogue(p, d);
+  if (epilogue) call->add_epilogue();
+  add_micros(p, epilogue, *call);
   d.step.library = call.get();
   plan_->library.push_back(std::move(call));
   ++plan_->kernels;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "reference_backends/cpu/compiler.h"
 #include "sdk/codegen/emit_product.h"
@@ -20,6 +21,7 @@ using codegen::ValueId;
 namespace {
 
 constexpr size_t kModuleFunctions = 12;
+constexpr size_t kModuleMicros = 4;
 constexpr size_t kMostInlined = 64;  ///< values between a product and what could run with it
 
 }  // namespace
@@ -195,8 +197,9 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
   auto is_leaf = [this](ValueId v) { return leaf(v); };
   if (can_inline(graph_, n)) {
     kernels.push_back(loop_kernel(graph_, {n.results[0]}, is_leaf));
-  } else if (!node_kernels(graph_, n, is_leaf, kernels)) {
-    return library(n, drafts);
+  } else {
+    auto make = [this](uint32_t element, codegen::Dims dims) { return temporary(element, std::move(dims)); };
+    if (!node_kernels(graph_, n, is_leaf, make, kernels)) return library(n, drafts);
   }
   for (KernelPlan& k : kernels) {
     codegen::Product product;
@@ -251,21 +254,43 @@ void Compiler::unite_copies() {
   for (auto it = copies_.rbegin(); it != copies_.rend(); ++it) storages_.unite(it->first, it->second);
 }
 
-Status Compiler::compile_functions() {
-  for (auto& [micro, address] : micros_) {
-    const std::string name = codegen::name_of(micro);
+Status Compiler::shared_micros(std::vector<const Micro*>& own) {
+  using Key = std::tuple<codegen::MicroKernel, Kernel, uint32_t, codegen::TapeId>;
+  std::map<Key, int> numbers;
+  for (Micro& micro : micros_) {
+    if (micro.epilogue) {
+      const codegen::Epilogue& e = *micro.epilogue;
+      const auto [it, fresh] = numbers.try_emplace({micro.kernel, e.kernel, e.product, e.value}, own.size());
+      if (fresh) own.push_back(&micro);
+      micro.number = it->second;
+      continue;
+    }
+    const std::string name = codegen::name_of(micro.kernel);
     void* f = nullptr;
-    COLLET_CODEGEN_TRY(jit_.shared(
-        name, [&, &m = micro](llvm::Module& module) { emit_micro_kernel(m, module, jit_.target(), name); }, f));
-    *address = reinterpret_cast<codegen::MicroFunction>(f);
+    auto fill = [&](llvm::Module& m) { emit_micro_kernel(micro.kernel, nullptr, m, jit_.target(), name); };
+    COLLET_CODEGEN_TRY(jit_.shared(name, fill, f));
+    *micro.target = reinterpret_cast<codegen::MicroFunction>(f);
   }
-  if (functions_.empty() && comparators_.empty()) return {};
+  return {};
+}
+
+Status Compiler::compile_functions() {
+  std::vector<const Micro*> own;
+  COLLET_CODEGEN_TRY(shared_micros(own));
+  if (functions_.empty() && comparators_.empty() && own.empty()) return {};
   std::vector<std::function<void(llvm::Module&)>> fill;
   const codegen::Target& target = jit_.target();
   for (size_t first = 0; first < functions_.size(); first += kModuleFunctions) {
     fill.push_back([this, first, &target](llvm::Module& m) {
       for (size_t i = first; i < std::min(first + kModuleFunctions, functions_.size()); ++i) {
         emit_kernel(*functions_[i], m, target, "kernel" + std::to_string(i));
+      }
+    });
+  }
+  for (size_t first = 0; first < own.size(); first += kModuleMicros) {
+    fill.push_back([&own, first, &target](llvm::Module& m) {
+      for (size_t i = first; i < std::min(first + kModuleMicros, own.size()); ++i) {
+        emit_micro_kernel(own[i]->kernel, own[i]->epilogue, m, target, "tile" + std::to_string(i));
       }
     });
   }
@@ -286,6 +311,12 @@ Status Compiler::compile_functions() {
     addresses_.push_back(reinterpret_cast<codegen::KernelFunction>(f));
   }
   for (auto [number, target_address] : pack_functions_) *target_address = addresses_[static_cast<size_t>(number)];
+  for (const Micro& micro : micros_) {
+    if (!micro.epilogue) continue;
+    void* f = plan_->code->find("tile" + std::to_string(micro.number));
+    if (!f) return {COLLET_INTERNAL, "generated code has no micro-kernel"};
+    *micro.target = reinterpret_cast<codegen::MicroFunction>(f);
+  }
   for (size_t i = 0; i < comparators_.size(); ++i) {
     void* f = plan_->code->find("compare" + std::to_string(i));
     if (!f) return {COLLET_INTERNAL, "generated code has no comparator"};

@@ -13,10 +13,18 @@ int64_t divide_up(int64_t x, int64_t y) {
   return (x + y - 1) / y;
 }
 
-std::vector<int64_t> steps_of(const codegen::ProductOperand& o) {
-  std::vector<int64_t> steps;
-  for (auto& level : o.packed ? o.batch_of : o.batch) steps.push_back(level.second);
-  return steps;
+/// The sum of index * step over the loops of the batch, for each batch.
+std::vector<int64_t> places_of(const std::vector<std::pair<int64_t, int64_t>>& levels, int64_t first) {
+  std::vector<int64_t> at{first};
+  for (auto [extent, step] : levels) {
+    std::vector<int64_t> next;
+    next.reserve(at.size() * static_cast<size_t>(extent));
+    for (int64_t x : at) {
+      for (int64_t i = 0; i < extent; ++i) next.push_back(x + i * step);
+    }
+    at = std::move(next);
+  }
+  return at;
 }
 
 }  // namespace
@@ -29,10 +37,14 @@ ProductCall::ProductCall(const codegen::Product& p, int threads)
       ldc_(p.ldc),
       c_offset_(p.c_offset),
       tile_rows_(p.tile_rows),
+      tiles_(divide_up(p.rows, p.tile_rows)),
+      lanes_(p.lanes),
       panel_(p.panel()),
       panels_(divide_up(p.columns, p.panel())),
       last_rows_(p.rows % p.tile_rows),
       last_columns_(p.columns % p.panel()),
+      run_(p.a.run),
+      segments_(p.a.segments),
       batches_(p.batches()),
       a_packed_(p.a.packed),
       b_packed_(p.b.packed),
@@ -46,41 +58,82 @@ ProductCall::ProductCall(const codegen::Product& p, int threads)
       b_offset_(p.b.offset),
       b_depth_(p.b.depth),
       threads_(threads) {
-  tail_ = last_columns_ % p.lanes;
+  tail_ = last_columns_ % lanes_;
   if (a_packed_) a_buffers_ = static_cast<uint32_t>(p.a.pack.buffers.size()) - 1;
   const int64_t blocks = divide_up(depth_, kDepthBlock);
   depth_block_ = divide_up(divide_up(depth_, blocks), 4) * 4;
-  const int64_t line = (a_packed_ ? depth_ : std::min(depth_block_, depth_)) * bytes_;
-  const int64_t tiles = std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(line * tile_rows_, 1), 1, 64);
-  chunk_rows_ = std::min(tiles * tile_rows_, rows_);
-  // Enough pieces for all threads, by rows first.
-  const int64_t wanted = 2 * threads;
-  if (threads > 1 && cost_ns() > Threads::kWorthwhileNs) {
-    while (batches_ * divide_up(rows_, chunk_rows_) < wanted && chunk_rows_ > 2 * tile_rows_) {
-      chunk_rows_ = divide_up(divide_up(chunk_rows_, tile_rows_), 2) * tile_rows_;
+  if (!segments_.empty()) {
+    const auto count = static_cast<int64_t>(segments_.size());
+    run_block_ = std::clamp<int64_t>(kDepthBlock / run_, 1, count);
+    run_block_ = divide_up(count, divide_up(count, run_block_));
+    depth_block_ = run_block_ * run_;
+  }
+  a_at_ = places_of(p.a.packed ? p.a.batch_of : p.a.batch, 0);
+  b_at_ = places_of(p.b.packed ? p.b.batch_of : p.b.batch, 0);
+  c_at_ = places_of(p.batch, c_offset_);
+  batch_rank_ = p.batch.size();
+  for (int64_t b = 0; b < batches_; ++b) {
+    int64_t inside = batches_;
+    for (auto& level : p.batch) {
+      inside /= level.first;
+      positions_.push_back(b / inside % level.first);
     }
-    const int64_t pieces = batches_ * divide_up(rows_, chunk_rows_);
-    if (pieces < wanted) column_parts_ = std::min(divide_up(wanted, pieces), panels_);
   }
-  chunks_ = divide_up(rows_, chunk_rows_);
-  for (auto& level : p.batch) {
-    extents_.push_back(level.first);
-    c_steps_.push_back(level.second);
+  if (!a_packed_) {
+    while (shared_ < batches_ && b_at_[static_cast<size_t>(shared_)] == b_at_[0]) ++shared_;
+    if (batches_ % shared_ != 0) shared_ = 1;
   }
-  // One matrix a batch, and all rows at once: then it is packed where it stays in the cache.
-  packs_b_ = b_packed_ && p.b.batches > 1 && p.b.batches == batches_ && chunks_ == 1;
+  packs_b_ = b_packed_ && p.b.batches > 1 && p.b.batches == batches_;
+  partition();
+  packs_b_ = packs_b_ && chunks_ == 1;
   if (packs_b_) b_buffers_ = static_cast<uint32_t>(p.b.pack.buffers.size()) - 1;
-  a_steps_ = steps_of(p.a);
-  b_steps_ = steps_of(p.b);
+}
+
+int64_t ProductCall::parts_of_depth() const {
+  return segments_.empty() ? divide_up(depth_, depth_block_)
+                           : divide_up(static_cast<int64_t>(segments_.size()), run_block_);
+}
+
+/// Chunks of tiles, and parts of the columns: as few as the cache and the threads allow. What is packed for a chunk, and
+/// what of b or a comes again for another chunk or part, is counted as well.
+void ProductCall::partition() {
+  const int64_t line = (a_packed_ ? depth_ : std::min(depth_block_, depth_)) * bytes_;
+  const int64_t all = tiles_ * shared_;
+  const int64_t room = std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(line * tile_rows_, 1), 1, 64);
+  const int64_t least = divide_up(all, room);
+  chunks_ = least;
+  if (threads_ == 1 || cost_ns() <= Threads::kWorthwhileNs) return;
+  const int64_t sets = batches_ / shared_;
+  const double tile = static_cast<double>(tile_rows_ * (panel_ / lanes_) * depth_) / 2;
+  const double a_tile = static_cast<double>(tile_rows_ * depth_ * bytes_) / (a_packed_ ? 4 : 32);
+  const double b_panel = static_cast<double>(depth_ * panel_ * bytes_) / 32;
+  // Where each matrix of b is packed where it is used, that is not to be done twice.
+  const bool whole = packs_b_ && sets >= threads_;
+  const int64_t most = whole ? least : std::min(all, std::max<int64_t>(least, 4) * 4 * threads_);
+  double best = 0;
+  for (int64_t parts = 1; parts <= std::min<int64_t>(panels_, 4 * threads_); ++parts) {
+    for (int64_t chunks = least; chunks <= most; ++chunks) {
+      const int64_t jobs = sets * chunks * parts;
+      const auto rows = static_cast<double>(divide_up(all, chunks));
+      const auto columns = static_cast<double>(divide_up(panels_, parts));
+      const double job = rows * columns * tile + rows * a_tile + columns * b_panel + 200;
+      const double cost = job * static_cast<double>(divide_up(jobs, threads_));
+      if (best != 0 && cost >= best * 0.99) continue;
+      best = cost;
+      chunks_ = chunks;
+      column_parts_ = parts;
+    }
+  }
 }
 
 double ProductCall::cost_ns() const {
-  return 2.0 * static_cast<double>(rows_) * static_cast<double>(columns_) * static_cast<double>(depth_) *
+  const int64_t columns = divide_up(columns_, lanes_) * lanes_;  // lanes that do not count work as well
+  return 2.0 * static_cast<double>(rows_) * static_cast<double>(columns) * static_cast<double>(depth_) *
          static_cast<double>(batches_) / (bytes_ == 8 ? 30.0 : 60.0);
 }
 
 int64_t ProductCall::a_room() const {
-  return a_packed_ ? (divide_up(chunk_rows_, tile_rows_) * a_tile_ * bytes_ + 127) / 64 * 64 : 0;
+  return a_packed_ ? (divide_up(tiles_, chunks_) * a_tile_ * bytes_ + 127) / 64 * 64 : 0;
 }
 
 int64_t ProductCall::b_room() const {
@@ -115,21 +168,46 @@ const char* ProductCall::packed_panels(char* const* buffers, int64_t matrix, int
   return scratch;
 }
 
-/// All columns of the panels for some rows of one matrix.
-void ProductCall::block(const Where& at, int64_t rows, int64_t first_panel, int64_t last_panel) const {
-  for (int64_t k = 0; k < depth_; k += depth_block_) {
-    const int64_t depth = std::min(depth_block_, depth_ - k);
-    for (int64_t j = first_panel; j < last_panel; ++j) {
-      const bool last_column = last_columns_ != 0 && j + 1 == panels_;
-      const int64_t b_at = b_in_panels_ ? (j * depth_ + k) * panel_ : k * b_depth_ + j * panel_;
-      const char* b = at.b + b_at * bytes_;
-      char* c = at.c + j * panel_ * bytes_;
-      for (int64_t i = 0; i < rows; i += tile_rows_) {
-        const bool last_row = rows - i < tile_rows_;
-        micro_[last_row ? 1 : 0][last_column ? 1 : 0](at.a + (i / tile_rows_ * a_tile_ + k * a_depth_) * bytes_, b,
-                                                      c + i * ldc_ * bytes_, depth, a_depth_ == 1 ? a_row_ : a_depth_,
-                                                      b_depth_, ldc_, tail_, k != 0);
-      }
+/// The tiles of one panel for a part of the depth.
+void ProductCall::panel(Where& at, const char* b, int64_t column, int64_t a_at) const {
+  codegen::Tile& t = at.tile;
+  const bool last_column = last_columns_ != 0 && column + panel_ > columns_;
+  t.b = b;
+  t.column = column;
+  int64_t i = at.first_tile % tiles_;
+  auto batch = static_cast<size_t>(at.batch + at.first_tile / tiles_);
+  for (int64_t n = at.first_tile; n < at.last_tile; ++n) {
+    const bool last_row = last_rows_ != 0 && i + 1 == tiles_;
+    const int64_t c = (c_at_[batch] + i * tile_rows_ * ldc_ + column) * bytes_;
+    t.a = at.a + (a_packed_ ? (i - at.first_tile) * a_tile_ + a_at : a_at_[batch] + i * a_tile_ + a_at) * bytes_;
+    t.c = at.c + c;
+    t.d = at.d + c;
+    t.row = i * tile_rows_;
+    t.position = positions_.data() + batch * batch_rank_;
+    micro_[last_row ? 1 : 0][last_column ? 1 : 0](&t);
+    if (++i == tiles_) {
+      i = 0;
+      ++batch;
+    }
+  }
+}
+
+void ProductCall::blocks(Where& at) const {
+  codegen::Tile& t = at.tile;
+  const bool segmented = !segments_.empty();
+  const int64_t step = segmented ? run_ : depth_block_;
+  const auto count = static_cast<int64_t>(segments_.size());
+  const int64_t parts = parts_of_depth();
+  for (int64_t k = 0; k < parts; ++k) {
+    const int64_t first = k * (segmented ? run_block_ : 1) * step;  // of the depth
+    t.depth = segmented ? run_ : std::min(depth_block_, depth_ - first);
+    t.segments = std::min(run_block_, count - k * run_block_);
+    t.offsets = segmented ? segments_.data() + k * run_block_ : nullptr;
+    t.accumulate = k != 0;
+    t.last = k + 1 == parts;
+    for (int64_t j = at.first_panel; j < at.last_panel; ++j) {
+      const int64_t b_at = b_in_panels_ ? (j * depth_ + first) * panel_ : first * b_depth_ + j * panel_;
+      panel(at, at.b + b_at * bytes_, j * panel_, segmented ? 0 : first * a_depth_);
     }
   }
 }
@@ -137,41 +215,43 @@ void ProductCall::block(const Where& at, int64_t rows, int64_t first_panel, int6
 void ProductCall::part(char* const* buffers, int64_t job, int worker) const {
   const int64_t piece = job % column_parts_;
   const int64_t chunk = job / column_parts_ % chunks_;
-  int64_t batch = job / column_parts_ / chunks_;
-  int64_t a_batch = 0;
-  int64_t b_batch = 0;
-  int64_t c_batch = c_offset_;
-  for (size_t d = extents_.size(); d-- > 0;) {
-    const int64_t i = batch % extents_[d];
-    batch /= extents_[d];
-    a_batch += i * a_steps_[d];
-    b_batch += i * b_steps_[d];
-    c_batch += i * c_steps_[d];
-  }
-  const int64_t first = chunk * chunk_rows_;
-  const int64_t rows = std::min(chunk_rows_, rows_ - first);
-  Where at;
-  const int64_t first_panel = panels_ * piece / column_parts_;
-  const int64_t last_panel = panels_ * (piece + 1) / column_parts_;
+  Where at{};
+  at.batch = job / column_parts_ / chunks_ * shared_;
+  at.first_tile = tiles_ * shared_ * chunk / chunks_;
+  at.last_tile = tiles_ * shared_ * (chunk + 1) / chunks_;
+  at.first_panel = panels_ * piece / column_parts_;
+  at.last_panel = panels_ * (piece + 1) / column_parts_;
+  if (at.first_tile == at.last_tile || at.first_panel == at.last_panel) return;
+  const auto batch = static_cast<size_t>(at.batch);
   char* scratch = buffers[a_buffers_ + b_buffers_ + 1] + worker * (a_room() + b_room());
-  at.a = a_packed_ ? packed_rows(buffers, a_batch, first, rows, scratch)
-                   : buffers[0] + (a_offset_ + a_batch + first * a_row_) * bytes_;
-  if (packs_b_) {
-    at.b = packed_panels(buffers, b_batch, first_panel, last_panel, scratch + a_room());
+  if (a_packed_) {
+    const int64_t first = at.first_tile * tile_rows_;
+    const int64_t rows = std::min(at.last_tile * tile_rows_, rows_) - first;
+    at.a = packed_rows(buffers, a_at_[batch], first, rows, scratch);
   } else {
-    const int64_t matrix = b_packed_ ? b_batch * b_matrix_ : b_offset_ + b_batch;
+    at.a = buffers[0] + a_offset_ * bytes_;
+  }
+  if (packs_b_) {
+    at.b = packed_panels(buffers, b_at_[batch], at.first_panel, at.last_panel, scratch + a_room());
+  } else {
+    const int64_t matrix = b_packed_ ? b_at_[batch] * b_matrix_ : b_offset_ + b_at_[batch];
     at.b = buffers[a_buffers_] + matrix * bytes_;
   }
-  at.c = buffers[a_buffers_ + b_buffers_] + (c_batch + first * ldc_) * bytes_;
-  block(at, rows, first_panel, last_panel);
-  if (!epilogue_) return;
-  const int64_t done = c_batch + first * ldc_;
-  epilogue_(buffers + a_buffers_ + b_buffers_ + 2, done / epilogue_elements_,
-            (done + rows * columns_) / epilogue_elements_);
+  at.c = buffers[a_buffers_ + b_buffers_];
+  codegen::Tile& t = at.tile;
+  if (epilogue_) {
+    at.d = buffers[a_buffers_ + b_buffers_ + 2];
+    t.buffers = buffers + a_buffers_ + b_buffers_ + 3;
+  }
+  t.a_step = a_depth_ == 1 ? a_row_ : a_depth_;
+  t.b_step = b_depth_;
+  t.c_step = ldc_;
+  t.tail = tail_;
+  blocks(at);
 }
 
 void ProductCall::run(char* const* buffers, Threads& threads) const {
-  const int64_t jobs = batches_ * chunks_ * column_parts_;
+  const int64_t jobs = batches_ / shared_ * chunks_ * column_parts_;
   struct Work {
     const ProductCall* call;
     char* const* buffers;

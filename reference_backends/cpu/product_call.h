@@ -7,7 +7,10 @@
 namespace collet::cpu {
 
 /// Runs a product of matrices with compiled micro-kernels. Buffers: a and b, or what their packing reads, the result,
-/// scratch.
+/// scratch; then the target and the buffers of the epilogue, where there is one.
+///
+/// The batches that share b and lie next to each other are one matrix of many lines: their tiles are walked together, so
+/// that each part of b is read once for all of them.
 class ProductCall : public LibraryCall {
  public:
   ProductCall(const codegen::Product& product, int threads);
@@ -23,31 +26,36 @@ class ProductCall : public LibraryCall {
   codegen::KernelFunction* pack_b() { return &pack_b_; }
   /// Whether b is packed here, matrix by matrix, and not by a step before.
   bool packs_b() const { return packs_b_; }
-  bool has_last_rows() const { return last_rows_ != 0; }
-  bool has_last_columns() const { return last_columns_ != 0; }
+  /// Whether the depth is taken in several parts.
+  bool accumulates() const { return parts_of_depth() > 1; }
+  bool has_rows(bool last) const { return last ? last_rows_ != 0 : rows_ >= tile_rows_; }
+  bool has_columns(bool last) const { return last ? last_columns_ != 0 : columns_ >= panel_; }
   int64_t last_rows() const { return last_rows_; }
   int64_t last_columns() const { return last_columns_; }
   double cost_ns() const;
 
-  /// A kernel over the elements of the result, run on each part as soon as that is done. Its buffers follow scratch; a
-  /// step of its first loop is `elements` of them.
-  codegen::KernelFunction* epilogue(int64_t elements) {
-    epilogue_elements_ = elements;
-    return &epilogue_;
-  }
-  /// Whether each part is some whole rows of a dense result, the rows `elements` apart or a multiple of it.
-  bool takes_epilogue(int64_t elements) const {
-    return column_parts_ == 1 && ldc_ == columns_ && c_offset_ == 0 && elements > 0 && columns_ % elements == 0;
-  }
+  /// The micro-kernels have an epilogue.
+  void add_epilogue() { epilogue_ = true; }
 
  private:
+  /// Where the tiles of a part are.
   struct Where {
+    codegen::Tile tile;  ///< what all of them share
     const char* a;
     const char* b;
     char* c;
+    char* d;
+    int64_t batch;  ///< number of the first
+    int64_t first_tile;
+    int64_t last_tile;
+    int64_t first_panel;
+    int64_t last_panel;
   };
+  void partition();
+  int64_t parts_of_depth() const;
   void part(char* const* buffers, int64_t job, int worker) const;
-  void block(const Where& at, int64_t rows, int64_t first_panel, int64_t last_panel) const;
+  void blocks(Where& at) const;
+  void panel(Where& at, const char* b, int64_t column, int64_t a_at) const;
   const char* packed_rows(char* const* buffers, int64_t matrix, int64_t first, int64_t rows, char* scratch) const;
   const char* packed_panels(char* const* buffers, int64_t matrix, int64_t first, int64_t last, char* scratch) const;
   int64_t a_room() const;
@@ -56,8 +64,7 @@ class ProductCall : public LibraryCall {
   codegen::MicroFunction micro_[2][2] = {};
   codegen::KernelFunction pack_a_ = nullptr;
   codegen::KernelFunction pack_b_ = nullptr;
-  codegen::KernelFunction epilogue_ = nullptr;
-  int64_t epilogue_elements_ = 1;
+  bool epilogue_ = false;
   int64_t bytes_;  ///< of an element
   int64_t rows_;
   int64_t columns_;
@@ -65,16 +72,21 @@ class ProductCall : public LibraryCall {
   int64_t ldc_;
   int64_t c_offset_;
   int64_t tile_rows_;
+  int64_t tiles_;  ///< of one matrix, in rows
+  int64_t lanes_;
   int64_t panel_;
   int64_t panels_;
   int64_t last_rows_;
   int64_t last_columns_;
   int64_t tail_;
-  int64_t depth_block_;
-  int64_t chunk_rows_;
-  int64_t chunks_;
+  int64_t depth_block_;  ///< where not segmented
+  int64_t run_;          ///< the length of a segment
+  int64_t run_block_;    ///< segments at a time
+  std::vector<int64_t> segments_;
+  int64_t chunks_ = 1;  ///< of the tiles of one set of batches
   int64_t column_parts_ = 1;
   int64_t batches_;
+  int64_t shared_ = 1;  ///< batches that use the same b, one after the other
   bool a_packed_;
   bool b_packed_;
   bool b_in_panels_;
@@ -90,10 +102,12 @@ class ProductCall : public LibraryCall {
   int64_t b_offset_;
   int64_t b_depth_;
   int threads_;
-  std::vector<int64_t> extents_;  ///< of the batches
-  std::vector<int64_t> c_steps_;
-  std::vector<int64_t> a_steps_;  ///< elements, or matrices where packed
-  std::vector<int64_t> b_steps_;
+  /// Of each batch: elements, or matrices where packed.
+  std::vector<int64_t> a_at_;
+  std::vector<int64_t> b_at_;
+  std::vector<int64_t> c_at_;
+  std::vector<int64_t> positions_;  ///< in each loop of the batch
+  size_t batch_rank_ = 0;
 };
 
 }  // namespace collet::cpu

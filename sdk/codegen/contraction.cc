@@ -9,6 +9,11 @@
 namespace collet::codegen {
 namespace {
 
+constexpr int64_t kLeastLine = 4;     ///< rows that are worth a tile of their own
+constexpr int64_t kLeastRun = 3;      ///< steps of the depth between which an address is looked up
+constexpr int64_t kLongestRun = 512;  ///< longer ones would fill the first cache
+constexpr int64_t kMostSegments = 4096;
+
 /// A run of loops that act as one: outermost first.
 using Group = std::vector<size_t>;
 
@@ -53,7 +58,9 @@ class Finder {
     if (!match() || !group()) return false;
     split_columns();
     if (!worthwhile()) return false;
+    split_rows();
     choose_tile();
+    describe_loops();
     out_.type = type_;
     out_.result = plan_.buffers[store_->buffer];
     operand_a();
@@ -153,16 +160,22 @@ class Finder {
 
   /// The order of the depth is free: that in which an operand lies in memory lets it be read where it is.
   void order_depth() {
-    int64_t step = 0;
-    for (const Side* s : {&rhs_, &lhs_}) {
-      if (!s->load) continue;
+    auto sorted_by = [&](const Side& s) {
       Group sorted = depth_;
-      std::stable_sort(sorted.begin(), sorted.end(), [&](size_t x, size_t y) {
-        return s->load->index.coefficient(x) > s->load->index.coefficient(y);
-      });
-      if (!step_of(k_, s->load->index, sorted, step)) continue;
-      depth_ = std::move(sorted);
-      return;
+      std::stable_sort(sorted.begin(), sorted.end(),
+                       [&](size_t x, size_t y) { return s.load->index.coefficient(x) > s.load->index.coefficient(y); });
+      return sorted;
+    };
+    int64_t step = 0;
+    int64_t column = 0;
+    const Group right = rhs_.load ? sorted_by(rhs_) : depth_;
+    const bool in_one = rhs_.load && step_of(k_, rhs_.load->index, right, step);
+    if (in_one && step_of(k_, rhs_.load->index, columns_, column) && column == 1) {
+      depth_ = right;
+    } else if (lhs_.load) {
+      depth_ = sorted_by(lhs_);
+    } else if (in_one) {
+      depth_ = right;
     }
   }
 
@@ -182,6 +195,45 @@ class Finder {
     out_.columns = size;
     out_.batch.clear();
     for (size_t l : batch_) out_.batch.emplace_back(k_.loops[l].size, store_->index.coefficient(l));
+  }
+
+  /// Rows that a step apart do not reach, as those of a window that moves over an image, are taken line by line, and the
+  /// depth run by run, so that nothing need be copied.
+  void split_rows() {
+    int64_t step = 0;
+    if (!lhs_.load || (step_of(k_, lhs_.load->index, rows_, step) && step_of(k_, lhs_.load->index, depth_, step)))
+      return;
+    const Index& index = lhs_.load->index;
+    size_t first = rows_.size();
+    while (first > 0 && step_of(k_, index, Group(rows_.begin() + static_cast<int64_t>(first) - 1, rows_.end()), step)) {
+      --first;
+    }
+    const Group line(rows_.begin() + static_cast<int64_t>(first), rows_.end());
+    size_t run = depth_.size();
+    int64_t length = 1;
+    for (; run > 0; --run) {
+      const Group longer(depth_.begin() + static_cast<int64_t>(run) - 1, depth_.end());
+      if (!step_of(k_, index, longer, step) || step != 1) break;
+      const int64_t size = extent(k_, longer);
+      if (length >= kLeastRun && size > kLongestRun) break;
+      length = size;
+    }
+    if (extent(k_, line) < kLeastLine || length < kLeastRun || out_.depth / length > kMostSegments) return;
+    batch_.insert(batch_.end(), rows_.begin(), rows_.begin() + static_cast<int64_t>(first));
+    rows_ = line;
+    out_.rows = extent(k_, rows_);
+    if (!rows_.empty()) out_.ldc = store_->index.coefficient(rows_.back());
+    out_.batch.clear();
+    for (size_t l : batch_) out_.batch.emplace_back(k_.loops[l].size, store_->index.coefficient(l));
+    runs_ = run;
+  }
+
+  /// What an epilogue must know of the loops.
+  void describe_loops() {
+    for (size_t l = 0; l < k_.outer; ++l) out_.dims.push_back(k_.loops[l].size);
+    out_.batch_loops = batch_;
+    out_.row_loops = rows_;
+    out_.column_loops = columns_;
   }
 
   bool worthwhile() const {
@@ -254,15 +306,41 @@ class Finder {
     return true;
   }
 
+  /// Lines of the cache that lie a power of two apart push each other out.
+  bool clashes(int64_t step) const {
+    const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+    return step * bytes % 2048 == 0 && out_.depth > 64;
+  }
+
+  /// Reads a run by run.
+  void in_segments(ProductOperand& a) {
+    const Index& index = lhs_.load->index;
+    const Group outside(depth_.begin(), depth_.begin() + static_cast<int64_t>(runs_));
+    const Group run(depth_.begin() + static_cast<int64_t>(runs_), depth_.end());
+    step_of(k_, index, rows_, a.row);
+    a.depth = 1;
+    a.tile = a.row * out_.tile_rows;
+    a.run = extent(k_, run);
+    a.value = plan_.buffers[lhs_.load->buffer];
+    a.offset = index.constant;
+    for (size_t l : batch_) a.batch.emplace_back(k_.loops[l].size, index.coefficient(l));
+    a.segments = {0};
+    for (size_t l : outside) {
+      std::vector<int64_t> next;
+      for (int64_t at : a.segments) {
+        for (int64_t i = 0; i < k_.loops[l].size; ++i) next.push_back(at + i * index.coefficient(l));
+      }
+      a.segments = std::move(next);
+    }
+  }
+
   void operand_a() {
     ProductOperand& a = out_.a;
-    const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+    if (runs_ != SIZE_MAX) return in_segments(a);
     if (direct(a, lhs_, rows_)) {
       a.tile = a.row * out_.tile_rows;
       const bool small = out_.columns <= 2 * out_.panel() || out_.rows <= out_.tile_rows;
-      // Lines of the cache that lie a power of two apart push each other out.
-      const bool clashes = (a.depth == 1 ? a.row : a.depth) * bytes % 2048 == 0 && out_.depth > 64;
-      if ((a.depth == 1 || a.row == 1) && (small || !clashes)) return;
+      if ((a.depth == 1 || a.row == 1) && (small || !clashes(a.depth == 1 ? a.row : a.depth))) return;
     }
     const bool by_depth = a.value != kNone && a.row == 1 && out_.rows > 1;
     a = {};
@@ -315,7 +393,9 @@ class Finder {
     ProductOperand& b = out_.b;
     if (direct(b, rhs_, columns_) && (b.row == 1 || out_.columns == 1)) {
       // Reading it in place is best where it is read once or twice.
-      if (out_.rows <= 64 * out_.tile_rows || out_.depth * b.depth < 4096) return;
+      int64_t rows = out_.rows;
+      for (auto level = b.batch.rbegin(); level != b.batch.rend() && level->second == 0; ++level) rows *= level->first;
+      if (rows <= 64 * out_.tile_rows || out_.depth * b.depth < 4096) return;
     }
     b = {};
     b.packed = true;
@@ -419,7 +499,8 @@ class Finder {
   Group columns_;
   Group depth_;
   Group batch_;
-  bool in_rows_ = false;  ///< b is packed row by row: its columns are several loops
+  size_t runs_ = SIZE_MAX;  ///< where a is read run by run: the loops of the depth outside of a run
+  bool in_rows_ = false;    ///< b is packed row by row: its columns are several loops
 };
 
 }  // namespace
@@ -431,6 +512,7 @@ MicroKernel Product::micro(int64_t tile, int64_t tile_columns) const {
   m.vectors = static_cast<int>((tile_columns + lanes - 1) / lanes);
   m.masked = tile_columns % lanes != 0;
   m.by_depth = a.row == 1 && a.depth != 1;
+  m.segmented = !a.segments.empty();
   return m;
 }
 

@@ -24,14 +24,40 @@ KernelEmitter::KernelEmitter(const Kernel& kernel, llvm::Module& module, const T
   set_function_attributes(function_, target);
 }
 
-llvm::Function* KernelEmitter::run() {
-  analyse();
-  b_.SetInsertPoint(BasicBlock::Create(ir_.context(), "entry", function_));
+KernelEmitter::KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, llvm::Function* within)
+    : k_(kernel), ir_(module, target), b_(ir_.b), function_(within) {}
+
+void KernelEmitter::read_bases(Value* buffers) {
   for (uint32_t i = 0; i < k_.buffers; ++i) {
-    Value* p = b_.CreateGEP(b_.getPtrTy(), function_->getArg(0), b_.getInt64(i));
+    Value* p = b_.CreateGEP(b_.getPtrTy(), buffers, b_.getInt64(i));
     bases_.push_back(b_.CreateLoad(b_.getPtrTy(), p));
   }
   vals_.resize(k_.tape.size());
+}
+
+void KernelEmitter::open(llvm::IRBuilder<>& at, Value* buffers) {
+  b_.SetInsertPoint(at.GetInsertBlock());
+  read_bases(buffers);
+}
+
+llvm::Value* KernelEmitter::point(llvm::IRBuilder<>& at, const std::vector<Value*>& loops, int lanes, Value* mask,
+                                  uint32_t known, Value* value, TapeId wanted) {
+  b_.SetInsertPoint(at.GetInsertBlock());
+  iv_ = loops;
+  lanes_ = lanes;
+  mask_ = mask;
+  for (size_t k = 0; k < k_.tape.size(); ++k) {
+    const Instruction& i = k_.tape[k];
+    vals_[k] = i.op == TapeOp::kLoad && i.buffer == known ? Val{value} : instruction(i);
+  }
+  at.SetInsertPoint(b_.GetInsertBlock());
+  return ir_.splat(val(wanted), lanes).v;
+}
+
+llvm::Function* KernelEmitter::run() {
+  analyse();
+  b_.SetInsertPoint(BasicBlock::Create(ir_.context(), "entry", function_));
+  read_bases(function_->getArg(0));
   iv_.resize(k_.loops.size());
   outer(0);
   b_.CreateRetVoid();

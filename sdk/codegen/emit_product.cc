@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/emit_product.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+
 #include "sdk/codegen/emit.h"
 #include "sdk/codegen/ir.h"
+#include "sdk/codegen/kernel_emitter.h"
+#include "sdk/codegen/scalar_ops.h"
 
 namespace collet::codegen {
 namespace {
@@ -11,79 +17,153 @@ using llvm::BasicBlock;
 using llvm::Type;
 using llvm::Value;
 
+constexpr size_t kLightEpilogue = 8;  ///< instructions that are worth repeating for each register of a tile
+
+/// Few cheap instructions; else a loop over the rows is better.
+bool is_light(const Epilogue& e) {
+  return e.kernel.tape.size() <= kLightEpilogue &&
+         std::none_of(e.kernel.tape.begin(), e.kernel.tape.end(), [](const Instruction& i) {
+           return i.op == TapeOp::kOp && (scalar_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE);
+         });
+}
+
 class MicroEmitter {
  public:
-  MicroEmitter(const MicroKernel& kernel, llvm::Module& module, const Target& target, const std::string& name)
-      : k_(kernel), ir_(module, target), b_(ir_.b) {
-    Type* ptr = b_.getPtrTy();
-    Type* i64 = b_.getInt64Ty();
-    function_ = llvm::Function::Create(
-        llvm::FunctionType::get(b_.getVoidTy(), {ptr, ptr, ptr, i64, i64, i64, i64, i64, i64}, false),
-        llvm::Function::ExternalLinkage, name, module);
+  MicroEmitter(const MicroKernel& kernel, const Epilogue* epilogue, llvm::Module& module, const Target& target,
+               const std::string& name)
+      : k_(kernel), epilogue_(epilogue), ir_(module, target), b_(ir_.b) {
+    function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false),
+                                       llvm::Function::ExternalLinkage, name, module);
     set_function_attributes(function_, target);
     scalar_ = ir_.scalar(k_.type);
     lanes_ = target.vector_bits / static_cast<int>(scalar_->getScalarSizeInBits());
     vector_ = ir_.wide(scalar_, lanes_);
+    if (epilogue) points_ = std::make_unique<KernelEmitter>(epilogue->kernel, module, target, function_);
   }
 
   llvm::Function* run() {
-    auto& context = ir_.context();
-    BasicBlock* entry = BasicBlock::Create(context, "entry", function_);
-    BasicBlock* body = BasicBlock::Create(context, "depth", function_);
-    BasicBlock* exit = BasicBlock::Create(context, "exit", function_);
+    BasicBlock* entry = block("entry");
     b_.SetInsertPoint(entry);
+    read_tile();
     make_mask();
-    b_.CreateBr(body);
-    std::vector<Value*> sums = loop(entry, body, exit);
-    b_.SetInsertPoint(exit);
-    store(sums);
+    std::vector<Value*> sums = k_.segmented ? segments() : depth(a_, b_at_, zeros());
+    if (k_.accumulates) add_old(sums);
+    if (!epilogue_) {
+      store(sums);
+    } else if (k_.accumulates) {
+      BasicBlock* last = block("last");
+      BasicBlock* more = block("more");
+      b_.CreateCondBr(b_.CreateICmpNE(field_i64(offsetof(Tile, last)), b_.getInt64(0)), last, more);
+      b_.SetInsertPoint(more);
+      store(sums);
+      b_.SetInsertPoint(last);
+      finish(sums);
+    } else {
+      finish(sums);
+    }
     return function_;
   }
 
  private:
-  /// All steps of the depth, of which there is at least one; leaves the sums. One step a turn: more, and the compiler
-  /// moves loads about until it runs out of registers. Pointers into a are kept for every third row, so that an address
-  /// is one of them plus nothing, one or two steps.
-  std::vector<Value*> loop(BasicBlock* before, BasicBlock* body, BasicBlock* exit) {
-    b_.SetInsertPoint(before->getTerminator());
-    Value* a_step = function_->getArg(4);
-    std::vector<Value*> firsts{function_->getArg(1), function_->getArg(0)};
+  BasicBlock* block(const char* name) { return BasicBlock::Create(ir_.context(), name, function_); }
+
+  Value* field(Type* type, size_t at) {
+    return b_.CreateLoad(type, b_.CreateGEP(b_.getInt8Ty(), function_->getArg(0), b_.getInt64(at)));
+  }
+  Value* field_i64(size_t at) { return field(b_.getInt64Ty(), at); }
+  Value* field_ptr(size_t at) { return field(b_.getPtrTy(), at); }
+
+  void read_tile() {
+    a_ = field_ptr(offsetof(Tile, a));
+    b_at_ = field_ptr(offsetof(Tile, b));
+    depth_ = field_i64(offsetof(Tile, depth));
+    a_step_ = field_i64(offsetof(Tile, a_step));
+    b_step_ = field_i64(offsetof(Tile, b_step));
     if (!k_.by_depth) {
-      Value* three = b_.CreateMul(a_step, b_.getInt64(3));
-      for (int r = 3; r < k_.rows; r += 3) firsts.push_back(offset(firsts.back(), three));
+      two_steps_ = b_.CreateMul(a_step_, b_.getInt64(2));
+      three_steps_ = b_.CreateMul(a_step_, b_.getInt64(3));
     }
+  }
+
+  std::vector<Value*> zeros() {
+    return std::vector<Value*>(static_cast<size_t>(k_.rows * k_.vectors), llvm::Constant::getNullValue(vector_));
+  }
+
+  llvm::PHINode* phi_of(Value* first, BasicBlock* before) {
+    llvm::PHINode* phi = b_.CreatePHI(first->getType(), 2);
+    phi->addIncoming(first, before);
+    return phi;
+  }
+  std::vector<Value*> phis_of(const std::vector<Value*>& first, BasicBlock* before) {
+    std::vector<Value*> phis;
+    for (Value* v : first) phis.push_back(phi_of(v, before));
+    return phis;
+  }
+  static void close(const std::vector<Value*>& phis, const std::vector<Value*>& next, BasicBlock* from) {
+    for (size_t i = 0; i < phis.size(); ++i) llvm::cast<llvm::PHINode>(phis[i])->addIncoming(next[i], from);
+  }
+
+  /// Run after run of the depth.
+  std::vector<Value*> segments() {
+    Value* count = field_i64(offsetof(Tile, segments));
+    Value* offsets = field_ptr(offsetof(Tile, offsets));
+    Value* length = b_.CreateMul(b_step_, depth_);
+    BasicBlock* before = b_.GetInsertBlock();
+    BasicBlock* head = block("segment");
+    BasicBlock* exit = block("segments_done");
+    b_.CreateBr(head);
+    b_.SetInsertPoint(head);
+    llvm::PHINode* s = phi_of(b_.getInt64(0), before);
+    llvm::PHINode* right = phi_of(b_at_, before);
+    std::vector<Value*> phis = phis_of(zeros(), before);
+    Value* at = offset(a_, b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), offsets, s)));
+    std::vector<Value*> sums = depth(at, right, phis);
+    Value* next = b_.CreateAdd(s, b_.getInt64(1), "", true, true);
+    BasicBlock* end = b_.GetInsertBlock();
+    right->addIncoming(offset(right, length), end);
+    s->addIncoming(next, end);
+    close(phis, sums, end);
+    b_.CreateCondBr(b_.CreateICmpSLT(next, count), head, exit);
+    b_.SetInsertPoint(exit);
+    return sums;
+  }
+
+  /// All steps of one run of the depth, of which there is at least one; leaves the sums. One step a turn: more, and the
+  /// compiler moves loads about until it runs out of registers. Pointers into a are kept for every third row, so that an
+  /// address is one of them plus nothing, one or two steps.
+  std::vector<Value*> depth(Value* a, Value* b, const std::vector<Value*>& first_sums) {
+    std::vector<Value*> firsts{b, a};
+    if (!k_.by_depth) {
+      for (int r = 3; r < k_.rows; r += 3) firsts.push_back(offset(firsts.back(), three_steps_));
+    }
+    BasicBlock* before = b_.GetInsertBlock();
+    BasicBlock* body = block("depth");
+    BasicBlock* exit = block("depth_done");
+    b_.CreateBr(body);
     b_.SetInsertPoint(body);
-    auto phi_of = [&](Value* first) {
-      llvm::PHINode* phi = b_.CreatePHI(first->getType(), 2);
-      phi->addIncoming(first, before);
-      return phi;
-    };
-    llvm::PHINode* k = phi_of(b_.getInt64(0));
-    std::vector<llvm::PHINode*> pointers;
-    for (Value* p : firsts) pointers.push_back(phi_of(p));
-    std::vector<llvm::PHINode*> phis;
-    std::vector<Value*> sums;
-    for (int i = 0; i < k_.rows * k_.vectors; ++i) {
-      phis.push_back(phi_of(llvm::Constant::getNullValue(vector_)));
-      sums.push_back(phis.back());
-    }
-    prefetch(pointers[0]);
-    step({pointers.begin(), pointers.end()}, sums);
-    pointers[0]->addIncoming(offset(pointers[0], function_->getArg(5)), body);
+    llvm::PHINode* k = phi_of(b_.getInt64(0), before);
+    std::vector<Value*> pointers = phis_of(firsts, before);
+    std::vector<Value*> phis = phis_of(first_sums, before);
+    std::vector<Value*> sums = phis;
+    if (k_.vectors > 1) prefetch(pointers[0]);
+    step(pointers, sums);
+    std::vector<Value*> moved{offset(pointers[0], b_step_)};
     for (size_t i = 1; i < pointers.size(); ++i) {
-      pointers[i]->addIncoming(offset(pointers[i], k_.by_depth ? a_step : b_.getInt64(1)), body);
+      moved.push_back(k_.by_depth ? offset(pointers[i], a_step_) : offset(pointers[i], int64_t{1}));
     }
+    close(pointers, moved, body);
     Value* next = b_.CreateAdd(k, b_.getInt64(1), "", true, true);
     k->addIncoming(next, body);
-    for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(sums[i], body);
-    b_.CreateCondBr(b_.CreateICmpSLT(next, function_->getArg(3)), body, exit);
+    close(phis, sums, body);
+    b_.CreateCondBr(b_.CreateICmpSLT(next, depth_), body, exit);
+    b_.SetInsertPoint(exit);
     return sums;
   }
 
   /// Asks for what b has in store: its rows may lie far apart.
   void prefetch(Value* b) {
     constexpr uint64_t kAhead = 12;
-    Value* far = offset(b, b_.CreateMul(function_->getArg(5), b_.getInt64(kAhead)));
+    Value* far = offset(b, b_.CreateMul(b_step_, b_.getInt64(kAhead)));
     const int line = 64 / static_cast<int>(scalar_->getScalarSizeInBits() / 8);
     for (int at = 0; at < k_.vectors * lanes_; at += line) {
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
@@ -98,19 +178,14 @@ class MicroEmitter {
 
   void step(const std::vector<Value*>& at, std::vector<Value*>& sums) {
     std::vector<Value*> right;
-    for (int v = 0; v < k_.vectors; ++v) {
-      Value* p = offset(at[0], v * lanes_);
-      right.push_back(is_partial(v)
-                          ? b_.CreateMaskedLoad(vector_, p, align(), mask_, llvm::Constant::getNullValue(vector_))
-                          : static_cast<Value*>(b_.CreateAlignedLoad(vector_, p, align())));
-    }
+    for (int v = 0; v < k_.vectors; ++v) right.push_back(load(offset(at[0], v * lanes_), v));
     for (int r = 0; r < k_.rows; ++r) {
       Value* p = nullptr;
       if (k_.by_depth) {
         p = offset(at[1], r);
       } else {
         p = at[static_cast<size_t>(1 + r / 3)];
-        if (r % 3 != 0) p = offset(p, b_.CreateMul(function_->getArg(4), b_.getInt64(static_cast<uint64_t>(r % 3))));
+        if (r % 3 != 0) p = offset(p, r % 3 == 1 ? a_step_ : two_steps_);
       }
       Value* left = ir_.splat(b_.CreateAlignedLoad(scalar_, p, align()), lanes_);
       for (int v = 0; v < k_.vectors; ++v) {
@@ -128,62 +203,141 @@ class MicroEmitter {
     if (!k_.masked) return;
     std::vector<llvm::Constant*> steps;
     for (int i = 0; i < lanes_; ++i) steps.push_back(b_.getInt32(static_cast<uint32_t>(i)));
-    Value* tail = b_.CreateTrunc(function_->getArg(7), b_.getInt32Ty());
+    Value* tail = b_.CreateTrunc(field_i64(offsetof(Tile, tail)), b_.getInt32Ty());
     mask_ = b_.CreateICmpULT(llvm::ConstantVector::get(steps), ir_.splat(tail, lanes_));
   }
 
-  void store(const std::vector<Value*>& sums) {
-    auto& context = ir_.context();
-    BasicBlock* add = BasicBlock::Create(context, "add", function_);
-    BasicBlock* put = BasicBlock::Create(context, "put", function_);
-    b_.CreateCondBr(b_.CreateICmpNE(function_->getArg(8), b_.getInt64(0)), add, put);
-    for (BasicBlock* block : {put, add}) {
-      b_.SetInsertPoint(block);
-      for (int r = 0; r < k_.rows; ++r) {
-        Value* row = b_.CreateGEP(scalar_, function_->getArg(2),
-                                  b_.CreateMul(function_->getArg(6), b_.getInt64(static_cast<uint64_t>(r))));
-        for (int v = 0; v < k_.vectors; ++v) write(offset(row, v * lanes_), sums, r, v, block == add);
-      }
-      b_.CreateRetVoid();
-    }
+  Value* load(Value* p, int v) {
+    if (is_partial(v)) return b_.CreateMaskedLoad(vector_, p, align(), mask_, llvm::Constant::getNullValue(vector_));
+    return b_.CreateAlignedLoad(vector_, p, align());
   }
 
-  void write(Value* p, const std::vector<Value*>& sums, int r, int v, bool accumulate) {
-    Value* x = sums[static_cast<size_t>(r * k_.vectors + v)];
-    const bool partial = is_partial(v);
-    if (accumulate) {
-      Value* old = partial ? static_cast<Value*>(
-                                 b_.CreateMaskedLoad(vector_, p, align(), mask_, llvm::Constant::getNullValue(vector_)))
-                           : b_.CreateAlignedLoad(vector_, p, align());
-      x = b_.CreateFAdd(old, x);
-    }
-    if (partial) {
+  void put(Value* x, Value* p, int v) {
+    if (is_partial(v)) {
       b_.CreateMaskedStore(x, p, align(), mask_);
     } else {
       b_.CreateAlignedStore(x, p, align());
     }
   }
 
+  /// A row of c or of what it becomes.
+  Value* row_of(Value* first, Value* c_step, int64_t r) {
+    return offset(first, b_.CreateMul(c_step, b_.getInt64(static_cast<uint64_t>(r))));
+  }
+
+  /// Calls visit(pointer, register, row, vector) for the whole tile.
+  template <typename Visit>
+  void each(Value* first, Value* c_step, const Visit& visit) {
+    for (int r = 0; r < k_.rows; ++r) {
+      Value* row = row_of(first, c_step, r);
+      for (int v = 0; v < k_.vectors; ++v) {
+        visit(offset(row, v * lanes_), static_cast<size_t>(r * k_.vectors + v), r, v);
+      }
+    }
+  }
+
+  void add_old(std::vector<Value*>& sums) {
+    BasicBlock* before = b_.GetInsertBlock();
+    BasicBlock* add = block("add");
+    BasicBlock* exit = block("added");
+    Value* c = field_ptr(offsetof(Tile, c));
+    Value* c_step = field_i64(offsetof(Tile, c_step));
+    b_.CreateCondBr(b_.CreateICmpNE(field_i64(offsetof(Tile, accumulate)), b_.getInt64(0)), add, exit);
+    b_.SetInsertPoint(add);
+    std::vector<Value*> added = sums;
+    each(c, c_step, [&](Value* p, size_t i, int, int v) { added[i] = b_.CreateFAdd(load(p, v), sums[i]); });
+    b_.CreateBr(exit);
+    b_.SetInsertPoint(exit);
+    std::vector<Value*> phis = phis_of(sums, before);
+    close(phis, added, add);
+    sums = phis;
+  }
+
+  void store(const std::vector<Value*>& sums) {
+    Value* c = field_ptr(offsetof(Tile, c));
+    Value* c_step = field_i64(offsetof(Tile, c_step));
+    each(c, c_step, [&](Value* p, size_t i, int, int v) { put(sums[i], p, v); });
+    b_.CreateRetVoid();
+  }
+
+  /// The epilogue of the registers or, where it is long, of the rows after they were stored.
+  void finish(std::vector<Value*> sums) {
+    Value* c_step = field_i64(offsetof(Tile, c_step));
+    Value* d = field_ptr(offsetof(Tile, d));
+    Value* row = field_i64(offsetof(Tile, row));
+    Value* column = field_i64(offsetof(Tile, column));
+    Value* position = field_ptr(offsetof(Tile, position));
+    std::vector<Value*> loops;
+    for (size_t l = 0; l + 2 < epilogue_->kernel.loops.size(); ++l) {
+      loops.push_back(b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), position, b_.getInt64(l))));
+    }
+    loops.push_back(nullptr);
+    loops.push_back(nullptr);
+    points_->open(b_, field_ptr(offsetof(Tile, buffers)));
+    auto value = [&](Value* r, int v, Value* sum) {
+      loops[loops.size() - 2] = b_.CreateAdd(row, r);
+      loops.back() = b_.CreateAdd(column, b_.getInt64(static_cast<uint64_t>(v * lanes_)));
+      return points_->point(b_, loops, lanes_, is_partial(v) ? mask_ : nullptr, epilogue_->product, sum,
+                            epilogue_->value);
+    };
+    if (is_light(*epilogue_)) {
+      // All values before the first store: what they read is the same for all rows or columns.
+      each(d, c_step,
+           [&](Value*, size_t i, int r, int v) { sums[i] = value(b_.getInt64(static_cast<uint64_t>(r)), v, sums[i]); });
+      each(d, c_step, [&](Value* p, size_t i, int, int v) { put(sums[i], p, v); });
+      b_.CreateRetVoid();
+      return;
+    }
+    Value* c = field_ptr(offsetof(Tile, c));
+    each(c, c_step, [&](Value* p, size_t i, int, int v) { put(sums[i], p, v); });
+    BasicBlock* before = b_.GetInsertBlock();
+    BasicBlock* body = block("rows");
+    BasicBlock* exit = block("rows_done");
+    b_.CreateBr(body);
+    b_.SetInsertPoint(body);
+    llvm::PHINode* r = phi_of(b_.getInt64(0), before);
+    Value* at = b_.CreateMul(c_step, r);
+    for (int v = 0; v < k_.vectors; ++v) {
+      Value* x = value(r, v, load(offset(offset(c, at), v * lanes_), v));
+      put(x, offset(offset(d, at), v * lanes_), v);
+    }
+    Value* next = b_.CreateAdd(r, b_.getInt64(1), "", true, true);
+    r->addIncoming(next, b_.GetInsertBlock());
+    b_.CreateCondBr(b_.CreateICmpSLT(next, b_.getInt64(static_cast<uint64_t>(k_.rows))), body, exit);
+    b_.SetInsertPoint(exit);
+    b_.CreateRetVoid();
+  }
+
   const MicroKernel& k_;
+  const Epilogue* epilogue_;
   Ir ir_;
   llvm::IRBuilder<>& b_;
+  std::unique_ptr<KernelEmitter> points_;
   llvm::Function* function_ = nullptr;
   Type* scalar_ = nullptr;
   Type* vector_ = nullptr;
   int lanes_ = 1;
   Value* mask_ = nullptr;
+  Value* a_ = nullptr;
+  Value* b_at_ = nullptr;
+  Value* depth_ = nullptr;
+  Value* a_step_ = nullptr;
+  Value* b_step_ = nullptr;
+  Value* two_steps_ = nullptr;
+  Value* three_steps_ = nullptr;
 };
 
 }  // namespace
 
 std::string name_of(const MicroKernel& k) {
   return std::string("micro_") + collet_type_name(k.type) + "_" + std::to_string(k.rows) + "x" +
-         std::to_string(k.vectors) + (k.masked ? "_masked" : "") + (k.by_depth ? "_by_depth" : "");
+         std::to_string(k.vectors) + (k.masked ? "_masked" : "") + (k.by_depth ? "_by_depth" : "") +
+         (k.accumulates ? "_accumulates" : "") + (k.segmented ? "_segmented" : "");
 }
 
-llvm::Function* emit_micro_kernel(const MicroKernel& kernel, llvm::Module& module, const Target& target,
-                                  const std::string& name) {
-  return MicroEmitter(kernel, module, target, name).run();
+llvm::Function* emit_micro_kernel(const MicroKernel& kernel, const Epilogue* epilogue, llvm::Module& module,
+                                  const Target& target, const std::string& name) {
+  return MicroEmitter(kernel, epilogue, module, target, name).run();
 }
 
 }  // namespace collet::codegen

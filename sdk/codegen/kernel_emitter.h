@@ -40,6 +40,15 @@ class KernelEmitter {
   KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name);
   llvm::Function* run();
 
+  /// For kernels without reductions whose points are computed within another function.
+  KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, llvm::Function* within);
+  /// Reads the addresses of the buffers; `at` is where the function is being written, here and below.
+  void open(llvm::IRBuilder<>& at, llvm::Value* buffers);
+  /// `wanted` at `lanes` neighbouring points of the last loop, of which those count where `mask` is true or null. What
+  /// the kernel reads of buffer `known` is `value`.
+  llvm::Value* point(llvm::IRBuilder<>& at, const std::vector<llvm::Value*>& loops, int lanes, llvm::Value* mask,
+                     uint32_t known, llvm::Value* value, TapeId wanted);
+
  private:
   using Type = llvm::Type;
   using Value = llvm::Value;
@@ -70,6 +79,8 @@ class KernelEmitter {
   int store_stage(const Store& s) const;
   /// Lanes of a pass: several vectors side by side hide the latency of a reduction that does little else.
   int width_of(int pass) const;
+
+  void read_bases(Value* buffers);
 
   // Loops.
   /// A counted loop.

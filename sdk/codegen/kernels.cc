@@ -286,7 +286,8 @@ bool has_node_kernel(const Graph& graph, const Node& node) {
   }
 }
 
-bool node_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, std::vector<KernelPlan>& out) {
+bool node_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, const MakeValue& make,
+                  std::vector<KernelPlan>& out) {
   switch (node.opcode) {
     case COLLET_OP_REDUCE:
       out.push_back(reduce_kernel(graph, node, leaf));
@@ -304,7 +305,7 @@ bool node_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, st
       out.push_back(dot_kernel(graph, node, leaf));
       return true;
     case COLLET_OP_CONVOLUTION:
-      out.push_back(convolution_kernel(graph, node, leaf));
+      convolution_kernels(graph, node, leaf, make, out);
       return true;
     case COLLET_OP_REDUCE_WINDOW:
       out.push_back(reduce_window_kernel(graph, node, leaf));

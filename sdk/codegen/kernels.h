@@ -27,6 +27,9 @@ struct KernelPlan {
 /// Holds for values that are read from memory.
 using LeafTest = std::function<bool(ValueId)>;
 
+/// Makes a value in memory, for what kernels leave to each other.
+using MakeValue = std::function<ValueId(uint32_t element, Dims dims)>;
+
 /// The kernel that computes `roots`, values of the same shape of element-wise ops and movements.
 KernelPlan loop_kernel(const Graph& graph, const std::vector<ValueId>& roots, const LeafTest& leaf);
 
@@ -43,7 +46,8 @@ bool fused_kernel(const Graph& graph, const FusedValues& values, const LeafTest&
 
 /// The kernels of a node that loop_kernel does not cover; false when there is none for it (a library call, control
 /// flow).
-bool node_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, std::vector<KernelPlan>& out);
+bool node_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, const MakeValue& make,
+                  std::vector<KernelPlan>& out);
 
 /// Converts `from` to the type of `to`, of the same shape.
 KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to);

@@ -4,14 +4,9 @@
 /// \file
 /// A long reduction to few elements, as parts that several threads can take and a short reduction of what they leave.
 
-#include <functional>
-
 #include "sdk/codegen/kernels.h"
 
 namespace collet::codegen {
-
-/// Makes a value in memory, for the parts' results.
-using MakeValue = std::function<ValueId(uint32_t element, Dims dims)>;
 
 /// Splits `plan`, whose loops are collapsed, into `parts` and `rest`; false where it is best left whole. The number of
 /// parts depends on the loops alone, so that results are the same for any number of threads.

@@ -142,6 +142,35 @@ void collapse_loops(Kernel& kernel, size_t first) {
   }
 }
 
+bool regroup_loops(Kernel& kernel, const std::vector<std::vector<size_t>>& groups) {
+  bool ok = true;
+  std::vector<Loop> loops;
+  for (const auto& group : groups) {
+    int64_t size = 1;
+    for (size_t l : group) size *= kernel.loops[l].size;
+    loops.push_back({size});
+  }
+  for_each_index(kernel, [&](Index& i) {
+    Index r = i;
+    r.coefficients.assign(groups.size(), 0);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      if (groups[g].empty()) continue;
+      const int64_t step = i.coefficient(groups[g].back());
+      int64_t inside = 1;
+      for (size_t k = groups[g].size(); k-- > 0;) {
+        ok = ok && i.coefficient(groups[g][k]) == step * inside;
+        inside *= kernel.loops[groups[g][k]].size;
+      }
+      r.coefficients[g] = step;
+    }
+    while (!r.coefficients.empty() && r.coefficients.back() == 0) r.coefficients.pop_back();
+    i = r;
+  });
+  kernel.loops = loops;
+  kernel.outer = loops.size();
+  return ok;
+}
+
 bool is_narrow_float(uint32_t type) {
   return collet_type_kind(type) == COLLET_KIND_FLOAT && type != COLLET_TYPE_F32 && type != COLLET_TYPE_F64;
 }

@@ -140,6 +140,11 @@ std::vector<uint64_t> loop_dependencies(const Kernel& kernel);
 /// Merges adjacent loops that every access walks as one, and drops loops of size 1. Loops before `first` stay.
 void collapse_loops(Kernel& kernel, size_t first = 0);
 
+/// Puts the loops in the order of `groups`, all outer, and makes each group, outermost loop first, one loop; an empty
+/// one becomes a loop of size 1. Loops in no group must be of size 1. False where some access does not walk a group as
+/// one loop; the kernel is lost then.
+bool regroup_loops(Kernel& kernel, const std::vector<std::vector<size_t>>& groups);
+
 /// Chooses the loop to vectorise and its width for registers of `vector_bits`, not among loops before `first`.
 void choose_lanes(Kernel& kernel, int vector_bits, size_t first = 0);
 

@@ -120,13 +120,15 @@ KernelPlan dot_kernel(const Graph& graph, const Node& node, const LeafTest& leaf
   return plan;
 }
 
-KernelPlan convolution_kernel(const Graph& graph, const Node& node, const LeafTest& leaf) {
+namespace {
+
+KernelPlan convolution_kernel(const Graph& graph, const Node& node, const LeafTest& leaf, ValueId operand,
+                              const Window& w) {
   auto a = attributes<collet_convolution_attrs>(graph, node);
-  Window w = window_of(graph, a.window);
   Dims input_spatial = integers(graph, a.labels.input_spatial);
   Dims kernel_spatial = integers(graph, a.labels.kernel_spatial);
   Dims output_spatial = integers(graph, a.labels.output_spatial);
-  const ArrayType& input = graph.type(node.operands[0]);
+  const ArrayType& input = graph.type(operand);
   const ArrayType& filter = graph.type(node.operands[1]);
   const ArrayType& type = graph.type(node.results[0]);
   const size_t rank = w.size.size();
@@ -176,10 +178,111 @@ KernelPlan convolution_kernel(const Graph& graph, const Node& node, const LeafTe
   from[static_cast<size_t>(a.labels.input_feature)] = input_feature;
   filter_at[static_cast<size_t>(a.labels.kernel_input_feature)] = in_feature;
   filter_at[static_cast<size_t>(a.labels.kernel_output_feature)] = feature;
-  TapeId x = tracer.value(node.operands[0], from, inside);
+  TapeId x = tracer.value(operand, from, inside);
   TapeId y = tracer.value(node.operands[1], filter_at);
   sum_of_products(tracer, plan, x, y, node.results[0], tracer.linear(at, type.dims), type.element);
   return plan;
+}
+
+/// Copies an input with the edges of its window: zeros around it, and between its elements where it is dilated.
+/// Afterwards the window needs neither.
+class Edges {
+ public:
+  Edges(const Graph& graph, const Node& node)
+      : graph_(graph),
+        node_(node),
+        a_(attributes<collet_convolution_attrs>(graph, node)),
+        window_(window_of(graph, a_.window)) {}
+
+  const Window& window() const { return window_; }
+
+  bool worthwhile() {
+    const ArrayType& input = graph_.type(node_.operands[0]);
+    const ArrayType& result = graph_.type(node_.results[0]);
+    if (input.elements == 0 || result.elements == 0) return false;
+    const Dims spatial = integers(graph_, a_.labels.input_spatial);
+    dims_ = input.dims;
+    bool any = false;
+    int64_t products = result.elements;
+    for (size_t d = 0; d < spatial.size(); ++d) {
+      const auto dim = static_cast<size_t>(spatial[d]);
+      const bool edges = window_.low[d] != 0 || window_.high[d] != 0;
+      any = any || edges || window_.base_dilation[d] != 1;
+      if (window_.low[d] < 0 || window_.high[d] < 0) return false;
+      dims_[dim] = window_.low[d] + (input.dims[dim] - 1) * window_.base_dilation[d] + 1 + window_.high[d];
+      if (dims_[dim] > kLongestSide) return false;
+      products *= window_.size[d];
+    }
+    int64_t elements = 1;
+    for (int64_t d : dims_) elements *= d;
+    products *= at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature);
+    return any && elements <= 8 * input.elements && elements * 4 <= products;
+  }
+
+  /// The kernels that write the copy; then the window is one without edges.
+  ValueId copy(const LeafTest& leaf, const MakeValue& make, std::vector<KernelPlan>& out) {
+    const ValueId input = node_.operands[0];
+    const uint32_t type = sum_type(graph_.type(input).element);
+    separate_lines(type);
+    const ValueId copy = make(type, dims_);
+    KernelPlan fill;
+    fill.kernel.loops = {{graph_.type(copy).elements}};
+    fill.kernel.outer = 1;
+    {
+      Tracer tracer(graph_, fill.kernel, leaf);
+      const TapeId zero = tracer.integer(type, 0);
+      fill.kernel.stores.push_back({tracer.output(copy), zero, loop_index(0), kNoTape});
+      fill.buffers = tracer.buffers();
+      fill.writes = {copy};
+    }
+    out.push_back(std::move(fill));
+    KernelPlan put;
+    for (int64_t d : graph_.type(input).dims) put.kernel.loops.push_back({d});
+    put.kernel.outer = put.kernel.loops.size();
+    Tracer tracer(graph_, put.kernel, leaf);
+    Position at = loop_position(0, put.kernel.loops.size());
+    const TapeId x = tracer.convert(tracer.value(input, at), type);
+    const Dims spatial = integers(graph_, a_.labels.input_spatial);
+    for (size_t d = 0; d < spatial.size(); ++d) {
+      Index to;
+      to.constant = window_.low[d];
+      const auto dim = static_cast<size_t>(spatial[d]);
+      at[dim] = add_scaled(to, at[dim], window_.base_dilation[d]);
+      window_.low[d] = window_.high[d] = 0;
+      window_.base_dilation[d] = 1;
+    }
+    put.kernel.stores.push_back({tracer.output(copy), x, tracer.linear(at, dims_), kNoTape});
+    put.buffers = tracer.buffers();
+    put.writes = {copy};
+    out.push_back(std::move(put));
+    return copy;
+  }
+
+ private:
+  static constexpr int64_t kLongestSide = int64_t{1} << 24;
+
+  /// Neighbours a power of two apart push each other out of the cache.
+  void separate_lines(uint32_t type) {
+    const auto bytes = static_cast<int64_t>(collet_type_bytes(type));
+    const auto feature = static_cast<size_t>(a_.labels.input_feature);
+    if (feature + 1 == dims_.size() && dims_[feature] * bytes % 2048 == 0) dims_[feature] += 64 / bytes;
+  }
+
+  const Graph& graph_;
+  const Node& node_;
+  collet_convolution_attrs a_;
+  Window window_;
+  Dims dims_;
+};
+
+}  // namespace
+
+void convolution_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, const MakeValue& make,
+                         std::vector<KernelPlan>& out) {
+  Edges edges(graph, node);
+  ValueId input = node.operands[0];
+  if (edges.worthwhile()) input = edges.copy(leaf, make, out);
+  out.push_back(convolution_kernel(graph, node, leaf, input, edges.window()));
 }
 
 KernelPlan reduce_window_kernel(const Graph& graph, const Node& node, const LeafTest& leaf) {

@@ -7,8 +7,10 @@ namespace collet::codegen {
 
 /// Any dot as a loop nest: right for every type and every choice of dimensions.
 KernelPlan dot_kernel(const Graph& graph, const Node& node, const LeafTest& leaf);
-/// Any convolution as a loop nest.
-KernelPlan convolution_kernel(const Graph& graph, const Node& node, const LeafTest& leaf);
+/// Any convolution as a loop nest. Where its window reaches beyond the input, the input is first copied with its edges,
+/// so that what remains is a product of matrices, or at least free of conditions.
+void convolution_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, const MakeValue& make,
+                         std::vector<KernelPlan>& out);
 KernelPlan reduce_window_kernel(const Graph& graph, const Node& node, const LeafTest& leaf);
 /// Fills the result with the initial value, then adds the sources where the selection points.
 void select_and_scatter_kernels(const Graph& graph, const Node& node, const LeafTest& leaf,
