@@ -71,6 +71,7 @@ void Compiler::add_micros(const codegen::Product& p, const codegen::Epilogue* ep
       codegen::MicroKernel m =
           p.micro(last_row ? call.last_rows() : p.tile_rows, last_column ? call.last_columns() : p.panel());
       m.accumulates = call.accumulates();
+      m.once = call.reads_once();
       micros_.push_back({m, epilogue, call.micro(last_row, last_column)});
     }
   }

@@ -9,9 +9,9 @@ namespace {
 constexpr int64_t kDepthBlock = 384;
 constexpr int64_t kChunkBytes = int64_t{384} << 10;  ///< of a: stays in the second cache
 
-int64_t divide_up(int64_t x, int64_t y) {
-  return (x + y - 1) / y;
-}
+constexpr int64_t kSegmentBytes = int64_t{24} << 10;  ///< of a tile's segments: they stay in the first cache
+
+constexpr int64_t kStepsAhead = 24;  ///< of the depth: what is fetched before it is read
 
 /// The sum of index * step over the loops of the batch, for each batch.
 std::vector<int64_t> places_of(const std::vector<std::pair<int64_t, int64_t>>& levels, int64_t first) {
@@ -64,7 +64,8 @@ ProductCall::ProductCall(const codegen::Product& p, int threads)
   depth_block_ = divide_up(divide_up(depth_, blocks), 4) * 4;
   if (!segments_.empty()) {
     const auto count = static_cast<int64_t>(segments_.size());
-    run_block_ = std::clamp<int64_t>(kDepthBlock / run_, 1, count);
+    const int64_t reach = ((tile_rows_ - 1) * a_row_ + run_) * bytes_;  // rows overlap
+    run_block_ = std::clamp<int64_t>(kSegmentBytes / reach, 1, count);
     run_block_ = divide_up(count, divide_up(count, run_block_));
     depth_block_ = run_block_ * run_;
   }
@@ -168,12 +169,13 @@ const char* ProductCall::packed_panels(char* const* buffers, int64_t matrix, int
   return scratch;
 }
 
-/// The tiles of one panel for a part of the depth.
-void ProductCall::panel(Where& at, const char* b, int64_t column, int64_t a_at) const {
+/// The tiles of one panel for a part of the depth; what comes next lies `next` bytes further in b.
+void ProductCall::panel(Where& at, int64_t column, int64_t a_at, int64_t next) const {
   codegen::Tile& t = at.tile;
   const bool last_column = last_columns_ != 0 && column + panel_ > columns_;
-  t.b = b;
   t.column = column;
+  const bool once = reads_once();
+  const int64_t lines = divide_up(panel_ * bytes_, 64);
   int64_t i = at.first_tile % tiles_;
   auto batch = static_cast<size_t>(at.batch + at.first_tile / tiles_);
   for (int64_t n = at.first_tile; n < at.last_tile; ++n) {
@@ -183,6 +185,7 @@ void ProductCall::panel(Where& at, const char* b, int64_t column, int64_t a_at) 
     t.c = at.c + c;
     t.d = at.d + c;
     t.row = i * tile_rows_;
+    t.ahead = once ? kStepsAhead * b_depth_ * bytes_ : next + (n - at.first_tile) % lines * 64;
     t.position = positions_.data() + batch * batch_rank_;
     micro_[last_row ? 1 : 0][last_column ? 1 : 0](&t);
     if (++i == tiles_) {
@@ -192,22 +195,28 @@ void ProductCall::panel(Where& at, const char* b, int64_t column, int64_t a_at) 
   }
 }
 
+int64_t ProductCall::place_in_b(int64_t part, int64_t panel) const {
+  const int64_t first = part * depth_block_;
+  return (b_in_panels_ ? (panel * depth_ + first) * panel_ : first * b_depth_ + panel * panel_) * bytes_;
+}
+
 void ProductCall::blocks(Where& at) const {
   codegen::Tile& t = at.tile;
   const bool segmented = !segments_.empty();
-  const int64_t step = segmented ? run_ : depth_block_;
   const auto count = static_cast<int64_t>(segments_.size());
   const int64_t parts = parts_of_depth();
   for (int64_t k = 0; k < parts; ++k) {
-    const int64_t first = k * (segmented ? run_block_ : 1) * step;  // of the depth
+    const int64_t first = k * depth_block_;
     t.depth = segmented ? run_ : std::min(depth_block_, depth_ - first);
     t.segments = std::min(run_block_, count - k * run_block_);
     t.offsets = segmented ? segments_.data() + k * run_block_ : nullptr;
     t.accumulate = k != 0;
     t.last = k + 1 == parts;
     for (int64_t j = at.first_panel; j < at.last_panel; ++j) {
-      const int64_t b_at = b_in_panels_ ? (j * depth_ + first) * panel_ : first * b_depth_ + j * panel_;
-      panel(at, at.b + b_at * bytes_, j * panel_, segmented ? 0 : first * a_depth_);
+      const int64_t here = place_in_b(k, j);
+      const int64_t next = j + 1 < at.last_panel ? place_in_b(k, j + 1) : place_in_b(k + 1, at.first_panel);
+      t.b = at.b + here;
+      panel(at, j * panel_, segmented ? 0 : first * a_depth_, next - here);
     }
   }
 }

@@ -34,6 +34,9 @@ class ProductCall : public LibraryCall {
   int64_t last_columns() const { return last_columns_; }
   double cost_ns() const;
 
+  /// Whether each part of b is read by one tile alone.
+  bool reads_once() const { return divide_up(tiles_ * shared_, chunks_) == 1; }
+
   /// The micro-kernels have an epilogue.
   void add_epilogue() { epilogue_ = true; }
 
@@ -51,11 +54,14 @@ class ProductCall : public LibraryCall {
     int64_t first_panel;
     int64_t last_panel;
   };
+  static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+  /// Bytes from the first element of b to where the panel begins in a part of the depth.
+  int64_t place_in_b(int64_t part, int64_t panel) const;
   void partition();
   int64_t parts_of_depth() const;
   void part(char* const* buffers, int64_t job, int worker) const;
   void blocks(Where& at) const;
-  void panel(Where& at, const char* b, int64_t column, int64_t a_at) const;
+  void panel(Where& at, int64_t column, int64_t a_at, int64_t next) const;
   const char* packed_rows(char* const* buffers, int64_t matrix, int64_t first, int64_t rows, char* scratch) const;
   const char* packed_panels(char* const* buffers, int64_t matrix, int64_t first, int64_t last, char* scratch) const;
   int64_t a_room() const;

@@ -62,18 +62,15 @@ void Threads::loop(int64_t range, int64_t grain, Body body, void* context) {
     return;
   }
   std::lock_guard lock(busy_, std::adopt_lock);
-  // A few parts a thread, so that one that comes late costs little.
-  int64_t parts = static_cast<int64_t>(count()) * 4;
-  int64_t part = (range + parts - 1) / parts;
-  part = std::max<int64_t>((part + grain - 1) / grain * grain, grain);
+  // The same for each thread, in a few parts, so that one that comes late costs little.
+  const int64_t units = (range + grain - 1) / grain;
+  job_.part = std::max<int64_t>(units / (static_cast<int64_t>(count()) * 4), 1) * grain;
   job_.body = body;
   job_.context = context;
-  job_.part = part;
-  const int64_t pieces = (range + part - 1) / part;
   for (int64_t w = 0; w < count(); ++w) {
     Span& span = spans_[static_cast<size_t>(w)];
-    span.next.store(pieces * w / count() * part, std::memory_order_relaxed);
-    span.end = std::min(pieces * (w + 1) / count() * part, range);
+    span.next.store(units * w / count() * grain, std::memory_order_relaxed);
+    span.end = std::min(units * (w + 1) / count() * grain, range);
   }
   gate_.store(1, std::memory_order_release);
   generation_.fetch_add(1);

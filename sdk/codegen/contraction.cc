@@ -13,6 +13,7 @@ constexpr int64_t kLeastLine = 4;     ///< rows that are worth a tile of their o
 constexpr int64_t kLeastRun = 3;      ///< steps of the depth between which an address is looked up
 constexpr int64_t kLongestRun = 512;  ///< longer ones would fill the first cache
 constexpr int64_t kMostSegments = 4096;
+constexpr int64_t kFewElements = 1 << 16;  ///< of b, with what lies between
 
 /// A run of loops that act as one: outermost first.
 using Group = std::vector<size_t>;
@@ -218,6 +219,8 @@ class Finder {
       if (length >= kLeastRun && size > kLongestRun) break;
       length = size;
     }
+    step_of(k_, index, line, step);
+    if (clashes(step) && extent(k_, line) > kLeastLine) return;
     if (extent(k_, line) < kLeastLine || length < kLeastRun || out_.depth / length > kMostSegments) return;
     batch_.insert(batch_.end(), rows_.begin(), rows_.begin() + static_cast<int64_t>(first));
     rows_ = line;
@@ -392,10 +395,10 @@ class Finder {
   void operand_b() {
     ProductOperand& b = out_.b;
     if (direct(b, rhs_, columns_) && (b.row == 1 || out_.columns == 1)) {
-      // Reading it in place is best where it is read once or twice.
+      // Reading it in place is best where it is read once or twice, or stays in the cache as it is.
       int64_t rows = out_.rows;
       for (auto level = b.batch.rbegin(); level != b.batch.rend() && level->second == 0; ++level) rows *= level->first;
-      if (rows <= 64 * out_.tile_rows || out_.depth * b.depth < 4096) return;
+      if (rows <= 64 * out_.tile_rows || (out_.depth * b.depth <= kFewElements && !clashes(b.depth))) return;
     }
     b = {};
     b.packed = true;

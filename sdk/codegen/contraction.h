@@ -25,6 +25,7 @@ struct MicroKernel {
   bool masked = false;       ///< the last vector may be partial
   bool by_depth = false;     ///< a's rows are neighbours, its depth is a_step apart; else the other way round
   bool accumulates = false;  ///< the depth may come in several parts
+  bool once = false;         ///< no other call reads the same part of b
   bool segmented = false;    ///< the depth is some runs of a, each `depth` long, which lie anywhere
   auto operator<=>(const MicroKernel&) const = default;
 };
@@ -41,6 +42,7 @@ struct Tile {
   int64_t c_step;
   int64_t tail;  ///< lanes of the last vector that count, where it is masked
   int64_t accumulate;
+  int64_t ahead;           ///< bytes from what is read of b to what is to be fetched meanwhile
   int64_t segments;        ///< where segmented: how many, and where in a each begins
   const int64_t* offsets;  ///< in elements
   // With an epilogue, which is applied where `last`:

@@ -79,6 +79,7 @@ class MicroEmitter {
     depth_ = field_i64(offsetof(Tile, depth));
     a_step_ = field_i64(offsetof(Tile, a_step));
     b_step_ = field_i64(offsetof(Tile, b_step));
+    ahead_ = field_i64(offsetof(Tile, ahead));
     if (!k_.by_depth) {
       two_steps_ = b_.CreateMul(a_step_, b_.getInt64(2));
       three_steps_ = b_.CreateMul(a_step_, b_.getInt64(3));
@@ -160,14 +161,15 @@ class MicroEmitter {
     return sums;
   }
 
-  /// Asks for what b has in store: its rows may lie far apart.
+  /// Asks for what comes after: where b is read once, all of a later row of it, else one line of what the next calls
+  /// will read.
   void prefetch(Value* b) {
-    constexpr uint64_t kAhead = 12;
-    Value* far = offset(b, b_.CreateMul(b_step_, b_.getInt64(kAhead)));
     const int line = 64 / static_cast<int>(scalar_->getScalarSizeInBits() / 8);
-    for (int at = 0; at < k_.vectors * lanes_; at += line) {
+    const int lines = k_.once ? std::max(k_.vectors * lanes_ / line, 1) : 1;
+    Value* far = b_.CreateGEP(b_.getInt8Ty(), b, ahead_);
+    for (int i = 0; i < lines; ++i) {
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                         {offset(far, at), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+                         {offset(far, i * line), b_.getInt32(0), b_.getInt32(2), b_.getInt32(1)});
     }
   }
 
@@ -323,6 +325,7 @@ class MicroEmitter {
   Value* depth_ = nullptr;
   Value* a_step_ = nullptr;
   Value* b_step_ = nullptr;
+  Value* ahead_ = nullptr;
   Value* two_steps_ = nullptr;
   Value* three_steps_ = nullptr;
 };
@@ -332,7 +335,7 @@ class MicroEmitter {
 std::string name_of(const MicroKernel& k) {
   return std::string("micro_") + collet_type_name(k.type) + "_" + std::to_string(k.rows) + "x" +
          std::to_string(k.vectors) + (k.masked ? "_masked" : "") + (k.by_depth ? "_by_depth" : "") +
-         (k.accumulates ? "_accumulates" : "") + (k.segmented ? "_segmented" : "");
+         (k.accumulates ? "_accumulates" : "") + (k.once ? "_once" : "") + (k.segmented ? "_segmented" : "");
 }
 
 llvm::Function* emit_micro_kernel(const MicroKernel& kernel, const Epilogue* epilogue, llvm::Module& module,

@@ -216,26 +216,95 @@ class Edges {
     int64_t elements = 1;
     for (int64_t d : dims_) elements *= d;
     products *= at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature);
+    // Each element of a filter of one channel meets few others: there the copy would be most of the work.
+    if (at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature) == 1 && a_.feature_groups > 1)
+      return false;
     return any && elements <= 8 * input.elements && elements * 4 <= products;
   }
 
   /// The kernels that write the copy; then the window is one without edges.
   ValueId copy(const LeafTest& leaf, const MakeValue& make, std::vector<KernelPlan>& out) {
-    const ValueId input = node_.operands[0];
-    const uint32_t type = sum_type(graph_.type(input).element);
+    const uint32_t type = sum_type(graph_.type(node_.operands[0]).element);
     separate_lines(type);
     const ValueId copy = make(type, dims_);
+    if (!whole_lines(copy, type, leaf, out)) {
+      out.push_back(zeros(copy, type, leaf));
+      out.push_back(elements(copy, type, leaf));
+    }
+    for (size_t d = 0; d < window_.low.size(); ++d) {
+      window_.low[d] = window_.high[d] = 0;
+      window_.base_dilation[d] = 1;
+    }
+    return copy;
+  }
+
+ private:
+  static constexpr int64_t kLongestSide = int64_t{1} << 24;
+
+  /// The window's number of a dimension of the input, -1 where it has none.
+  std::vector<int64_t> window_dims() const {
+    std::vector<int64_t> r(dims_.size(), -1);
+    const Dims spatial = integers(graph_, a_.labels.input_spatial);
+    for (size_t d = 0; d < spatial.size(); ++d) r[static_cast<size_t>(spatial[d])] = static_cast<int64_t>(d);
+    return r;
+  }
+
+  /// One kernel that writes line after line, each with its edges. The dimensions from the last of the window on are one
+  /// line in both arrays.
+  bool whole_lines(ValueId copy, uint32_t type, const LeafTest& leaf, std::vector<KernelPlan>& out) const {
+    const ArrayType& input = graph_.type(node_.operands[0]);
+    const std::vector<int64_t> of_window = window_dims();
+    size_t line = dims_.size() - 1;
+    while (line > 0 && of_window[line] < 0) --line;
+    int64_t inside = 1;
+    for (size_t d = line + 1; d < dims_.size(); ++d) {
+      if (dims_[d] != input.dims[d]) return false;
+      inside *= dims_[d];
+    }
+    const Dims steps = strides_of(input.dims);
+    KernelPlan plan;
+    for (size_t d = 0; d < line; ++d) plan.kernel.loops.push_back({dims_[d]});
+    plan.kernel.loops.push_back({dims_[line] * inside});
+    plan.kernel.outer = plan.kernel.loops.size();
+    Tracer tracer(graph_, plan.kernel, leaf);
+    Index from;
+    TapeId mask = kNoTape;
+    for (size_t d = 0; d <= line; ++d) {
+      const int64_t width = d == line ? inside : 1;
+      Index at = loop_index(d);
+      if (of_window[d] >= 0) {
+        const auto w = static_cast<size_t>(of_window[d]);
+        if (window_.base_dilation[w] != 1) return false;
+        at.constant = -window_.low[w] * width;
+        mask = tracer.both(mask, tracer.in_range(at, input.dims[d] * width));
+      }
+      from = add_scaled(from, at, d == line ? 1 : steps[d]);
+    }
+    const TapeId x = tracer.convert(tracer.load_at(node_.operands[0], from, mask), type);
+    Index to;
+    const Dims to_steps = strides_of(dims_);
+    for (size_t d = 0; d <= line; ++d) to = add_scaled(to, loop_index(d), d == line ? 1 : to_steps[d]);
+    plan.kernel.stores.push_back({tracer.output(copy), x, to, kNoTape});
+    plan.buffers = tracer.buffers();
+    plan.writes = {copy};
+    out.push_back(std::move(plan));
+    return true;
+  }
+
+  KernelPlan zeros(ValueId copy, uint32_t type, const LeafTest& leaf) const {
     KernelPlan fill;
     fill.kernel.loops = {{graph_.type(copy).elements}};
     fill.kernel.outer = 1;
-    {
-      Tracer tracer(graph_, fill.kernel, leaf);
-      const TapeId zero = tracer.integer(type, 0);
-      fill.kernel.stores.push_back({tracer.output(copy), zero, loop_index(0), kNoTape});
-      fill.buffers = tracer.buffers();
-      fill.writes = {copy};
-    }
-    out.push_back(std::move(fill));
+    Tracer tracer(graph_, fill.kernel, leaf);
+    const TapeId zero = tracer.integer(type, 0);
+    fill.kernel.stores.push_back({tracer.output(copy), zero, loop_index(0), kNoTape});
+    fill.buffers = tracer.buffers();
+    fill.writes = {copy};
+    return fill;
+  }
+
+  KernelPlan elements(ValueId copy, uint32_t type, const LeafTest& leaf) const {
+    const ValueId input = node_.operands[0];
     KernelPlan put;
     for (int64_t d : graph_.type(input).dims) put.kernel.loops.push_back({d});
     put.kernel.outer = put.kernel.loops.size();
@@ -248,18 +317,12 @@ class Edges {
       to.constant = window_.low[d];
       const auto dim = static_cast<size_t>(spatial[d]);
       at[dim] = add_scaled(to, at[dim], window_.base_dilation[d]);
-      window_.low[d] = window_.high[d] = 0;
-      window_.base_dilation[d] = 1;
     }
     put.kernel.stores.push_back({tracer.output(copy), x, tracer.linear(at, dims_), kNoTape});
     put.buffers = tracer.buffers();
     put.writes = {copy};
-    out.push_back(std::move(put));
-    return copy;
+    return put;
   }
-
- private:
-  static constexpr int64_t kLongestSide = int64_t{1} << 24;
 
   /// Neighbours a power of two apart push each other out of the cache.
   void separate_lines(uint32_t type) {
