@@ -47,6 +47,7 @@ void KernelEmitter::analyse() {
   first_pass_.assign(k_.tape.size(), -1);
   kept_.assign(k_.tape.size(), false);
   find_costly(deps);
+  find_straight(deps);
   for (int pass = 0; pass <= last_stage_; ++pass) need_all(pass);
   for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(width_of(pass));
 }
@@ -92,6 +93,41 @@ void KernelEmitter::find_costly(const std::vector<uint64_t>& deps) {
     const bool has_costly =
         std::any_of(i.args.begin(), i.args.end(), [&](TapeId a) { return costly_[static_cast<size_t>(a)]; });
     costly_[k] = is_costly(i) || has_costly;
+  }
+}
+
+void KernelEmitter::find_straight(const std::vector<uint64_t>& deps) {
+  constexpr int64_t kMostPoints = 32;
+  constexpr int64_t kMostInstructions = 400;
+  if (k_.reductions.empty() || k_.outer == k_.loops.size() || k_.lane_loop >= k_.outer || k_.lanes == 1) return;
+  if (last_stage_ > 1 || k_.sequential || !k_.updates.empty()) return;
+  for (const Reduction& r : k_.reductions) {
+    if (r.combine == COLLET_COMBINE_OTHER || r.condition != kNoTape) return;
+  }
+  if (std::any_of(k_.stores.begin(), k_.stores.end(), [this](const Store& s) { return is_inner(s); })) return;
+  int64_t points = 1;
+  uint64_t inner = 0;
+  for (size_t l = k_.outer; l < k_.loops.size(); ++l) {
+    points *= k_.loops[l].size;
+    if (points > kMostPoints) return;
+    inner |= uint64_t{1} << l;
+  }
+  if (points * static_cast<int64_t>(k_.tape.size()) > kMostInstructions) return;
+  straight_ = true;
+  int bytes = 1;
+  for (const Reduction& r : k_.reductions) bytes = std::max(bytes, compute_bytes(r.types[0]));
+  const int registers = std::max(1, k_.lanes * bytes * 8 / ir_.target.vector_bits);
+  const int room = ir_.target.vector_bits >= 512 ? 16 : 8;
+  for (size_t l = k_.outer; l-- > 0;) {
+    if (l == k_.lane_loop || k_.loops[l].size < 4) continue;
+    bool shares = false;
+    for (size_t k = 0; k < k_.tape.size(); ++k) {
+      shares = shares || (k_.tape[k].op == TapeOp::kLoad && (deps[k] & inner) != 0 && (deps[k] >> l & 1) == 0);
+    }
+    if (!shares) continue;
+    side_loop_ = l;
+    side_turns_ = std::clamp(room / registers, 1, 4);
+    return;
   }
 }
 

@@ -33,6 +33,7 @@ void KernelEmitter::read_bases(Value* buffers) {
     bases_.push_back(b_.CreateLoad(b_.getPtrTy(), p));
   }
   vals_.resize(k_.tape.size());
+  iv_plus_.assign(k_.loops.size(), 0);
 }
 
 void KernelEmitter::open(llvm::IRBuilder<>& at, Value* buffers) {
@@ -92,10 +93,33 @@ void KernelEmitter::branch(Value* condition, const std::function<void()>& body) 
 }
 
 void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
+  if (straight_ && l >= k_.outer) {
+    iv_[l] = b_.getInt64(0);
+    for (int64_t i = 0; i < k_.loops[l].size; ++i) {
+      iv_plus_[l] = i;
+      body();
+    }
+    iv_plus_[l] = 0;
+    return;
+  }
   const bool ranged = l == 0 && k_.outer > 0;
   Value* begin = ranged ? static_cast<Value*>(function_->getArg(1)) : b_.getInt64(0);
   Value* end =
       ranged ? static_cast<Value*>(function_->getArg(2)) : b_.getInt64(static_cast<uint64_t>(k_.loops[l].size));
+  if (side_turns_ > 1 && l == side_loop_) {
+    const Value* none = b_.getInt64(0);
+    Value* whole = b_.CreateSub(end, begin);
+    whole = b_.CreateSub(whole, b_.CreateURem(whole, b_.getInt64(static_cast<uint64_t>(side_turns_))));
+    Value* main_end = begin == none ? whole : b_.CreateAdd(begin, whole);
+    for (int turns : {side_turns_, 1}) {
+      turns_now_ = turns;
+      loop(turns > 1 ? begin : main_end, turns > 1 ? main_end : end, turns, [&](Value* i) {
+        iv_[l] = i;
+        body();
+      });
+    }
+    return;
+  }
   if (l != k_.lane_loop || k_.lanes == 1) {
     blocks(l, begin, end, 1, [&](Value* i) {
       iv_[l] = i;
@@ -180,13 +204,41 @@ void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int64_t step, con
 
 void KernelEmitter::outer(size_t l) {
   if (l == k_.outer) {
-    stages();
+    turns();
     return;
   }
   for (size_t k = 0; k < k_.tape.size(); ++k) {
     if (level_[k] == l && k_.tape[k].op != TapeOp::kReduced) vals_[k] = instruction(k_.tape[k]);
   }
   walk(l, [&] { outer(l + 1); });
+}
+
+void KernelEmitter::turns() {
+  if (turns_now_ == 1) {
+    stages();
+    for (const Store& s : k_.stores) {
+      if (!is_inner(s)) store(s);
+    }
+    for (const Update& u : k_.updates) update(u);
+    return;
+  }
+  // Nothing is stored before all is loaded: loads of the same place become one.
+  std::vector<std::vector<Val>> values;
+  for (int turn = 0; turn < turns_now_; ++turn) {
+    iv_plus_[side_loop_] = turn;
+    for (size_t k = 0; k < k_.tape.size(); ++k) {
+      const bool moves = level_[k] > side_loop_ && level_[k] < k_.outer;
+      if (moves && k_.tape[k].op != TapeOp::kReduced) vals_[k] = instruction(k_.tape[k]);
+    }
+    stages();
+    values.push_back(vals_);
+  }
+  for (int turn = 0; turn < turns_now_; ++turn) {
+    iv_plus_[side_loop_] = turn;
+    vals_ = values[static_cast<size_t>(turn)];
+    for (const Store& s : k_.stores) store(s);
+  }
+  iv_plus_[side_loop_] = 0;
 }
 
 void KernelEmitter::stages() {
@@ -198,10 +250,6 @@ void KernelEmitter::stages() {
     }
     inner_pass(pass);
   }
-  for (const Store& s : k_.stores) {
-    if (!is_inner(s)) store(s);
-  }
-  for (const Update& u : k_.updates) update(u);
 }
 
 void KernelEmitter::inner_pass(int pass) {

@@ -56,6 +56,20 @@ Value* load_run(Ir& ir, Value* p, Type* vt, Value* mask) {
   return ir.b.CreateMaskedLoad(vt, p, align_of(vt), mask, llvm::Constant::getNullValue(vt));
 }
 
+constexpr uint64_t kZeros = 512;  ///< bytes
+
+/// Memory that holds zeros.
+Value* zeros(Ir& ir) {
+  llvm::GlobalVariable* global = ir.module.getNamedGlobal("zeros");
+  if (!global) {
+    Type* t = llvm::ArrayType::get(ir.b.getInt8Ty(), kZeros);
+    global = new llvm::GlobalVariable(ir.module, t, true, llvm::GlobalValue::PrivateLinkage,
+                                      llvm::Constant::getNullValue(t), "zeros");
+    global->setAlignment(llvm::Align(64));
+  }
+  return global;
+}
+
 }  // namespace
 
 Value* lane_indices(Ir& ir, const Lanes& where) {
@@ -95,8 +109,14 @@ Val load_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, Value* ma
     return x;
   }
   const int n = where.count;
-  if (mask) mask = ir.splat(mask, n);
   Type* vt = ir.wide(st, n);
+  if (!where.vec && where.stride == 1 && mask && !mask->getType()->isVectorTy() && !complex &&
+      static_cast<uint64_t>(n) * st->getScalarSizeInBits() / 8 <= kZeros) {
+    // All lanes or none: another place to read from is cheaper than a mask.
+    Value* p = b.CreateSelect(mask, address(ir, base, st, where.scalar), zeros(ir));
+    return {ir.from_storage(load_run(ir, p, vt, nullptr), type)};
+  }
+  if (mask) mask = ir.splat(mask, n);
   if (!where.vec && where.stride == 1) {
     Value* p = address(ir, base, st, times(ir, where.scalar, parts));
     if (!complex) return {ir.from_storage(load_run(ir, p, vt, mask), type)};

@@ -9,6 +9,14 @@
 #include "sdk/codegen/scalar_ops.h"
 
 namespace collet::codegen {
+namespace {
+
+bool is_zero(const llvm::Value* v) {
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(v);
+  return constant && constant->isZero();
+}
+
+}  // namespace
 
 Val KernelEmitter::inner_value(size_t k, int pass) {
   if (!kept_[k]) return instruction(k_.tape[k]);
@@ -46,7 +54,9 @@ Val KernelEmitter::inner_value(size_t k, int pass) {
 Lanes KernelEmitter::lanes(const Index& index) {
   Lanes where;
   where.count = lanes_;
-  Value* sum = llvm::ConstantInt::getSigned(b_.getInt64Ty(), index.constant);
+  // What is known is added last: so the rest is the same for neighbours.
+  Value* sum = nullptr;
+  int64_t known = index.constant;
   auto add = [&](Value* acc, Value* x, int64_t c) {
     if (c != 1) x = b_.CreateMul(x, llvm::ConstantInt::getSigned(x->getType(), c));
     return acc ? b_.CreateAdd(acc, x) : x;
@@ -54,7 +64,8 @@ Lanes KernelEmitter::lanes(const Index& index) {
   for (size_t l = 0; l < index.coefficients.size(); ++l) {
     int64_t c = index.coefficients[l];
     if (c == 0) continue;
-    sum = add(sum, iv_[l], c);
+    known += c * iv_plus_[l];
+    if (!is_zero(iv_[l])) sum = add(sum, iv_[l], c);
     if (l == k_.lane_loop && lanes_ > 1) where.stride = c;
   }
   for (auto [t, c] : index.terms) {
@@ -65,7 +76,8 @@ Lanes KernelEmitter::lanes(const Index& index) {
       sum = add(sum, v, c);
     }
   }
-  where.scalar = sum;
+  Value* constant = llvm::ConstantInt::getSigned(b_.getInt64Ty(), known);
+  where.scalar = !sum ? constant : known == 0 ? sum : b_.CreateAdd(sum, constant);
   return where;
 }
 

@@ -82,6 +82,12 @@ class KernelEmitter {
 
   void read_bases(Value* buffers);
 
+  /// Short inner loops are written out, and then several turns of an outer loop side by side, so that they share what
+  /// they load.
+  void find_straight(const std::vector<uint64_t>& deps);
+  /// All of the turns that run side by side.
+  void turns();
+
   // Loops.
   /// A counted loop.
   void loop(Value* begin, Value* end, int64_t step, const std::function<void(Value*)>& body);
@@ -154,6 +160,7 @@ class KernelEmitter {
   llvm::Function* function_ = nullptr;
   std::vector<Value*> bases_;
   std::vector<Value*> iv_;
+  std::vector<int64_t> iv_plus_;  ///< known parts of the loop variables
   std::vector<Val> vals_;
   std::vector<size_t> level_;
   std::vector<int> stage_;
@@ -168,6 +175,10 @@ class KernelEmitter {
   std::map<size_t, Value*> rooms_;
   int last_stage_ = 0;
   bool contracts_ = false;
+  bool straight_ = false;                     ///< the inner loops are written out
+  size_t side_loop_ = 0;                      ///< whose turns run side by side,
+  int side_turns_ = 1;                        ///< at most so many,
+  int turns_now_ = 1;                         ///< and so many where the builder stands
   std::vector<Accumulator>* open_ = nullptr;  ///< of the pass that is being emitted
   int width_ = 1;                             ///< lanes of the vectorised loop in this pass
   int lanes_ = 1;                             ///< where the builder stands
