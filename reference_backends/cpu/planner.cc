@@ -205,9 +205,12 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     codegen::Product product;
     if (find_product(k, graph_, jit_.target(), product)) {
       add_product(product, drafts);
-    } else {
-      add_kernel(k, drafts);
+      continue;
     }
+    const ValueId result = n.results[0];
+    const bool last = &k == &kernels.back();
+    if (epilogue_ && last && append_epilogue(*epilogue_, result, graph_.type(result).dims, k)) epilogue_ = nullptr;
+    add_kernel(k, drafts);
   }
   return {};
 }

@@ -126,4 +126,8 @@ bool find_product(const KernelPlan& plan, const Graph& graph, const Target& targ
 /// product.
 bool make_epilogue(const KernelPlan& plan, const Product& product, Epilogue& out);
 
+/// The same for a product that is a kernel of its own, over `dims` and what is summed: `plan` becomes its last part.
+/// False, and nothing is changed, where that is not possible.
+bool append_epilogue(const KernelPlan& plan, ValueId result, const Dims& dims, KernelPlan& product);
+
 }  // namespace collet::codegen

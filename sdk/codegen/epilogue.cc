@@ -21,22 +21,24 @@ bool match_loops(const Kernel& kernel, const Dims& dims, std::vector<size_t>& lo
                      [](const Loop& loop) { return loop.size == 1; });
 }
 
+/// The loops of some dimensions, those of size 1 left out.
+std::vector<size_t> loops_of(const std::vector<size_t>& group, const std::vector<size_t>& loop_of) {
+  std::vector<size_t> r;
+  for (size_t d : group) {
+    if (loop_of[d] != SIZE_MAX) r.push_back(loop_of[d]);
+  }
+  return r;
+}
+
 }  // namespace
 
 bool make_epilogue(const KernelPlan& plan, const Product& product, Epilogue& out) {
   std::vector<size_t> loop_of;
   if (!match_loops(plan.kernel, product.dims, loop_of)) return false;
-  auto loops_of = [&](const std::vector<size_t>& group) {
-    std::vector<size_t> r;
-    for (size_t d : group) {
-      if (loop_of[d] != SIZE_MAX) r.push_back(loop_of[d]);
-    }
-    return r;
-  };
   std::vector<std::vector<size_t>> groups;
-  for (size_t d : product.batch_loops) groups.push_back(loops_of({d}));
-  groups.push_back(loops_of(product.row_loops));
-  groups.push_back(loops_of(product.column_loops));
+  for (size_t d : product.batch_loops) groups.push_back(loops_of({d}, loop_of));
+  groups.push_back(loops_of(product.row_loops, loop_of));
+  groups.push_back(loops_of(product.column_loops, loop_of));
   const Store store = plan.kernel.stores[0];
   const auto found = std::find(plan.buffers.begin(), plan.buffers.end(), product.result);
   if (found == plan.buffers.end()) return false;
@@ -58,6 +60,48 @@ bool make_epilogue(const KernelPlan& plan, const Product& product, Epilogue& out
   out.value = store.value;
   out.buffers = plan.buffers;
   out.target = plan.buffers[store.buffer];
+  return true;
+}
+
+bool append_epilogue(const KernelPlan& plan, ValueId result, const Dims& dims, KernelPlan& product) {
+  Kernel& k = product.kernel;
+  if (k.stores.size() != 1 || k.stores[0].mask != kNoTape || !k.updates.empty() || k.outer != dims.size()) return false;
+  if (product.writes != std::vector<ValueId>{result}) return false;
+  // Sums of products may be contracted where the program's own operations may not.
+  const auto contracts = [](const Reduction& r) { return r.contract && compute_bytes(r.types[0]) > 4; };
+  if (std::any_of(k.reductions.begin(), k.reductions.end(), contracts)) return false;
+  std::vector<size_t> loop_of;
+  if (!match_loops(plan.kernel, dims, loop_of)) return false;
+  std::vector<std::vector<size_t>> groups;
+  for (size_t d = 0; d < dims.size(); ++d) groups.push_back(loops_of({d}, loop_of));
+  Kernel after = plan.kernel;
+  if (!regroup_loops(after, groups)) return false;
+  const ValueId target = plan.buffers[after.stores[0].buffer];
+  const uint32_t slot = k.stores[0].buffer;
+  product.buffers[slot] = target;
+  product.writes = {target};
+  std::vector<uint32_t> buffer;
+  for (ValueId v : plan.buffers) {
+    const auto known = std::find(product.buffers.begin(), product.buffers.end(), v);
+    buffer.push_back(static_cast<uint32_t>(known - product.buffers.begin()));
+    if (known == product.buffers.end() && v != result) product.buffers.push_back(v);
+  }
+  k.buffers = static_cast<uint32_t>(product.buffers.size());
+  std::vector<TapeId> moved;
+  auto at = [&](TapeId t) { return t == kNoTape ? kNoTape : moved[static_cast<size_t>(t)]; };
+  for (Instruction i : after.tape) {
+    if (i.op == TapeOp::kLoad && plan.buffers[i.buffer] == result) {
+      moved.push_back(k.stores[0].value);
+      continue;
+    }
+    for (TapeId& a : i.args) a = at(a);
+    for (auto& term : i.index.terms) term.first = at(term.first);
+    i.mask = at(i.mask);
+    if (i.op == TapeOp::kLoad) i.buffer = buffer[i.buffer];
+    moved.push_back(static_cast<TapeId>(k.tape.size()));
+    k.tape.push_back(std::move(i));
+  }
+  k.stores[0].value = at(after.stores[0].value);
   return true;
 }
 
