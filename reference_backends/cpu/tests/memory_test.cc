@@ -36,6 +36,25 @@ TEST(MemoryTest, ArgumentsReturnedUnchangedAndTwice) {
   EXPECT_EQ(out[1], out[2]);
 }
 
+/// Orders of rows are 32 bits wide.
+TEST(MemoryTest, RowsTooLongToSortAreRefused) {
+  Plugin plugin;
+  for (int64_t length : {int64_t{1} << 10, (int64_t{1} << 31) + 8}) {
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    Handle x = e.argument(COLLET_TYPE_S8, {length});
+    RegionBuilder& less = b.region();
+    Handle p = less.argument(COLLET_TYPE_S8);
+    Handle q = less.argument(COLLET_TYPE_S8);
+    collet_compare_attrs how{COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED};
+    less.results({less.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {p, q}, how)});
+    collet_sort_attrs a{};
+    e.results({e.op(COLLET_OP_SORT, COLLET_TYPE_S8, {length}, {x}, a, {&less})});
+    Compiled c(plugin, b.finish());
+    EXPECT_EQ(c.status == COLLET_OK, length < INT32_MAX) << length;
+  }
+}
+
 /// Results in the memory of arguments, in every way that the launch may choose.
 TEST(MemoryTest, SwappedArgumentsInEachOthersMemory) {
   Plugin plugin;

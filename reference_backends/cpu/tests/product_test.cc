@@ -99,6 +99,11 @@ TEST_P(ProductTest, Convolutions) {
       {2, 10, 10, 12, 12, 3, 1, 1, 1, 1, 12, true}, {2, 10, 10, 12, 24, 3, 1, 1, 1, 1, 4, false},
       {1, 6, 7, 5, 9, 3, 1, 2, 2, 1, 1, true},      {1, 12, 12, 4, 9, 3, 1, 0, 1, 2, 1, true},
       {1, 12, 12, 4, 9, 3, 1, -1, 1, 1, 1, false},  {1, 7, 7, 32, 40, 3, 1, 1, 1, 1, 1, false},
+      {1, 23, 23, 3, 17, 7, 2, 3, 1, 1, 1, true},   {4, 14, 14, 1, 32, 5, 1, 2, 1, 1, 1, true},
+      {2, 7, 7, 512, 33, 3, 1, 1, 1, 1, 1, true},   {1, 9, 8, 6, 20, 3, 1, 1, 2, 1, 1, true},
+      {2, 15, 13, 64, 96, 1, 2, 0, 1, 1, 1, true},  {1, 12, 19, 70, 35, 3, 1, 2, 1, 2, 1, true},
+      {1, 13, 21, 20, 20, 3, 1, 1, 1, 1, 20, true}, {2, 17, 9, 40, 40, 5, 2, 2, 1, 1, 40, true},
+      {1, 11, 23, 6, 6, 3, 1, 1, 1, 1, 6, false},   {1, 9, 9, 130, 130, 3, 1, 0, 1, 1, 130, true},
   };
   for (const Convolution& c : cases) {
     const int64_t span = (c.kernel - 1) * c.dilation + 1;
@@ -168,10 +173,102 @@ TEST_P(ProductTest, Convolutions) {
   }
 }
 
+/// A convolution with a bias, another image and a function after it, channels last and first: one kernel each, but for
+/// the copy of an image with its edges.
+TEST_P(ProductTest, WhatFollowsAConvolutionRunsWithIt) {
+  Plugin one(GetParam(), "1");
+  struct Case {
+    int64_t batch, side, in, out, kernel, pad, groups;
+    bool channels_last, slow;
+    uint32_t kernels;
+  };
+  const Case cases[] = {
+      {2, 9, 8, 20, 3, 0, 1, true, false, 1},   {2, 9, 8, 20, 3, 1, 1, true, true, 2},
+      {1, 28, 3, 16, 5, 2, 1, true, false, 2},  {2, 9, 24, 40, 1, 0, 1, false, false, 1},
+      {2, 9, 24, 40, 1, 0, 1, false, true, 1},  {2, 10, 33, 33, 3, 1, 33, true, false, 1},
+      {1, 10, 33, 33, 3, 1, 33, true, true, 1}, {2, 10, 7, 7, 3, 1, 7, false, false, 1},
+  };
+  for (const Case& c : cases) {
+    const int64_t to = c.side + 2 * c.pad - c.kernel + 1;
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    using D = std::vector<int64_t>;
+    const D dims = c.channels_last ? D{c.batch, to, to, c.out} : D{c.batch, c.out, to, to};
+    Handle x = e.argument(COLLET_TYPE_F32,
+                          c.channels_last ? D{c.batch, c.side, c.side, c.in} : D{c.batch, c.in, c.side, c.side});
+    Handle w = e.argument(COLLET_TYPE_F32, {c.kernel, c.kernel, c.in / c.groups, c.out});
+    Handle bias = e.argument(COLLET_TYPE_F32, {c.out});
+    Handle more = e.argument(COLLET_TYPE_F32, dims);
+    collet_convolution_attrs a{};
+    a.window.size = b.list({c.kernel, c.kernel});
+    a.window.stride = a.window.base_dilation = a.window.window_dilation = b.list({1, 1});
+    a.window.padding_low = a.window.padding_high = b.list({c.pad, c.pad});
+    a.window.reversal = b.list({0, 0});
+    a.feature_groups = c.groups;
+    a.batch_groups = 1;
+    const int64_t first = c.channels_last ? 1 : 2;
+    a.labels.input_feature = a.labels.output_feature = c.channels_last ? 3 : 1;
+    a.labels.kernel_input_feature = 2;
+    a.labels.kernel_output_feature = 3;
+    a.labels.input_spatial = a.labels.output_spatial = b.list({first, first + 1});
+    a.labels.kernel_spatial = b.list({0, 1});
+    const Handle image = e.op(COLLET_OP_CONVOLUTION, COLLET_TYPE_F32, dims, {x, w}, a);
+    Handle sum = e.binary(COLLET_OP_ADD, image, e.broadcast(bias, dims, {c.channels_last ? 3 : 1}));
+    sum = e.binary(COLLET_OP_ADD, sum, more);
+    const Handle zero = e.broadcast(e.scalar(COLLET_TYPE_F32, 0.0f), dims);
+    e.results({c.slow ? e.unary(COLLET_OP_TANH, sum) : e.binary(COLLET_OP_MAXIMUM, sum, zero)});
+    const collet_program* program = b.finish();
+    ProgramBuilder only;
+    {
+      RegionBuilder& f = only.entry();
+      Handle u = f.argument(COLLET_TYPE_F32, x.dims);
+      Handle v = f.argument(COLLET_TYPE_F32, w.dims);
+      a.window.size = only.list({c.kernel, c.kernel});
+      a.window.stride = a.window.base_dilation = a.window.window_dilation = only.list({1, 1});
+      a.window.padding_low = a.window.padding_high = only.list({c.pad, c.pad});
+      a.window.reversal = only.list({0, 0});
+      a.labels.input_spatial = a.labels.output_spatial = only.list({first, first + 1});
+      a.labels.kernel_spatial = only.list({0, 1});
+      f.results({f.op(COLLET_OP_CONVOLUTION, COLLET_TYPE_F32, dims, {u, v}, a)});
+    }
+    const collet_program* alone = only.finish();
+    auto size = [](const D& d) {
+      int64_t n = 1;
+      for (int64_t i : d) n *= i;
+      return static_cast<size_t>(n);
+    };
+    const auto p = integers<float>(size(x.dims), 1);
+    const auto q = integers<float>(size(w.dims), 2);
+    const auto r = integers<float>(static_cast<size_t>(c.out), 3);
+    const auto t = integers<float>(size(dims), 4);
+    for (Plugin* plugin : {&plugin_, &one}) {
+      Compiled whole(*plugin, program);
+      Compiled bare(*plugin, alone);
+      ASSERT_EQ(whole.status, COLLET_OK) << whole.error.message;
+      if (plugin == &one) {
+        EXPECT_EQ(whole.info.kernels, c.kernels) << c.out << " of " << c.side;
+      }
+      const auto got = elements_of<float>(whole.run({bytes_of(p), bytes_of(q), bytes_of(r), bytes_of(t)})[0]);
+      const auto sums = elements_of<float>(bare.run({bytes_of(p), bytes_of(q)})[0]);
+      for (size_t i = 0; i < got.size(); ++i) {
+        const size_t channel = c.channels_last ? i % static_cast<size_t>(c.out)
+                                               : i / static_cast<size_t>(to * to) % static_cast<size_t>(c.out);
+        const float want = sums[i] + r[channel] + t[i];
+        if (c.slow) {
+          ASSERT_NEAR(got[i], std::tanh(want), 1e-6f) << i;
+        } else {
+          ASSERT_EQ(got[i], std::max(want, 0.0f)) << i;
+        }
+      }
+    }
+  }
+}
+
 /// max(x y + bias + more, 0), and what reads the product elsewhere or needs rows whole.
 TEST_P(ProductTest, WhatFollowsElementByElementRunsWithTheProduct) {
   Plugin one(GetParam(), "1");
-  const int64_t sizes[][3] = {{5, 40, 30}, {64, 64, 64}, {33, 100, 17}, {200, 48, 400}, {300, 7, 90}};
+  const int64_t sizes[][3] = {{5, 40, 30},  {64, 64, 64},   {33, 100, 17}, {200, 48, 400},
+                              {300, 7, 90}, {100, 784, 10}, {57, 130, 900}};
   for (auto [m, n, k] : sizes) {
     for (bool read_twice : {false, true}) {
       ProgramBuilder b;
