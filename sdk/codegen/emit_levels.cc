@@ -98,22 +98,18 @@ void KernelEmitter::find_costly(const std::vector<uint64_t>& deps) {
 
 void KernelEmitter::find_straight(const std::vector<uint64_t>& deps) {
   constexpr int64_t kMostPoints = 32;
-  constexpr int64_t kMostInstructions = 400;
   if (k_.reductions.empty() || k_.outer == k_.loops.size() || k_.lane_loop >= k_.outer || k_.lanes == 1) return;
-  if (last_stage_ > 1 || k_.sequential || !k_.updates.empty()) return;
+  if (k_.sequential || !k_.updates.empty()) return;
   for (const Reduction& r : k_.reductions) {
     if (r.combine == COLLET_COMBINE_OTHER || r.condition != kNoTape) return;
   }
-  if (std::any_of(k_.stores.begin(), k_.stores.end(), [this](const Store& s) { return is_inner(s); })) return;
-  int64_t points = 1;
-  uint64_t inner = 0;
-  for (size_t l = k_.outer; l < k_.loops.size(); ++l) {
-    points *= k_.loops[l].size;
-    if (points > kMostPoints) return;
-    inner |= uint64_t{1} << l;
-  }
-  if (points * static_cast<int64_t>(k_.tape.size()) > kMostInstructions) return;
+  const int64_t points = inner_points(k_);
+  if (points > kMostPoints || points * static_cast<int64_t>(k_.tape.size()) > kMostStraight) return;
   straight_ = true;
+  if (last_stage_ > 1) return;
+  if (std::any_of(k_.stores.begin(), k_.stores.end(), [this](const Store& s) { return is_inner(s); })) return;
+  uint64_t inner = 0;
+  for (size_t l = k_.outer; l < k_.loops.size(); ++l) inner |= uint64_t{1} << l;
   int bytes = 1;
   for (const Reduction& r : k_.reductions) bytes = std::max(bytes, compute_bytes(r.types[0]));
   const int registers = std::max(1, k_.lanes * bytes * 8 / ir_.target.vector_bits);

@@ -242,6 +242,7 @@ void KernelEmitter::turns() {
 }
 
 void KernelEmitter::stages() {
+  known_.clear();
   for (int pass = 0; pass <= last_stage_; ++pass) {
     for (size_t k = 0; k < k_.tape.size(); ++k) {
       if (level_[k] == k_.outer && stage_[k] == pass && k_.tape[k].op != TapeOp::kReduced) {
@@ -268,10 +269,19 @@ void KernelEmitter::inner_pass(int pass) {
   for (const Accumulator& a : accumulators) finish(a, outer_lanes);
 }
 
+Val KernelEmitter::known(size_t k) {
+  std::vector<int64_t> point(iv_plus_.begin() + static_cast<int64_t>(k_.outer), iv_plus_.end());
+  point.resize(level_[k] - k_.outer);
+  const auto [it, fresh] = known_.try_emplace({k, std::move(point)});
+  if (fresh) it->second = instruction(k_.tape[k]);
+  return it->second;
+}
+
 void KernelEmitter::inner(size_t l, int pass, std::vector<Accumulator>& accumulators) {
   if (l > k_.outer || l == k_.loops.size()) {
     for (size_t k = 0; k < k_.tape.size(); ++k) {
-      if (level_[k] == l && needed_[static_cast<size_t>(pass)][k]) vals_[k] = inner_value(k, pass);
+      if (level_[k] == l && needed_[static_cast<size_t>(pass)][k])
+        vals_[k] = straight_ ? known(k) : inner_value(k, pass);
     }
   }
   if (l < k_.loops.size()) {

@@ -3,6 +3,7 @@
 
 #include <collet/types.h>
 
+#include <cstdlib>
 #include <numeric>
 
 namespace collet::codegen {
@@ -54,6 +55,20 @@ Value* load_scalar(Ir& ir, Value* base, Type* st, Value* index, Value* mask) {
 Value* load_run(Ir& ir, Value* p, Type* vt, Value* mask) {
   if (!mask) return ir.b.CreateAlignedLoad(vt, p, align_of(vt));
   return ir.b.CreateMaskedLoad(vt, p, align_of(vt), mask, llvm::Constant::getNullValue(vt));
+}
+
+/// Lanes that lie a step apart, all within reach of 32 bits.
+bool in_steps(const Lanes& where) {
+  return !where.vec && std::abs(where.stride) < (int64_t{1} << 28) / where.count;
+}
+
+/// Their addresses: the first, and known distances.
+Value* step_addresses(Ir& ir, Value* base, Type* element, const Lanes& where) {
+  std::vector<llvm::Constant*> steps;
+  for (int i = 0; i < where.count; ++i) {
+    steps.push_back(llvm::ConstantInt::getSigned(ir.b.getInt32Ty(), where.stride * i));
+  }
+  return ir.b.CreateGEP(element, address(ir, base, element, where.scalar), llvm::ConstantVector::get(steps));
 }
 
 constexpr uint64_t kZeros = 512;  ///< bytes
@@ -128,9 +143,13 @@ Val load_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, Value* ma
     Value* v = load_run(ir, address(ir, base, st, first), vt, nullptr);
     return {ir.from_storage(b.CreateShuffleVector(v, every(n - 1, -1, n)), type)};
   }
-  Value* index = times(ir, lane_indices(ir, where), parts);
   Value* all = mask ? mask : llvm::Constant::getAllOnesValue(ir.wide(b.getInt1Ty(), n));
   Value* none = llvm::Constant::getNullValue(vt);
+  if (!complex && in_steps(where)) {
+    Value* places = step_addresses(ir, base, st, where);
+    return {ir.from_storage(b.CreateMaskedGather(vt, places, align_of(st), all, none), type)};
+  }
+  Value* index = times(ir, lane_indices(ir, where), parts);
   Value* re = b.CreateMaskedGather(vt, address(ir, base, st, index), align_of(st), all, none);
   if (!complex) return {ir.from_storage(re, type)};
   Value* next = b.CreateAdd(index, ir.constant_int(index->getType(), 1));
@@ -165,8 +184,12 @@ void store_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, const V
     }
     return;
   }
-  Value* index = times(ir, lane_indices(ir, where), parts);
   Value* all = mask ? mask : llvm::Constant::getAllOnesValue(ir.wide(b.getInt1Ty(), n));
+  if (!complex && in_steps(where)) {
+    b.CreateMaskedScatter(ir.to_storage(x, type), step_addresses(ir, base, st, where), align_of(st), all);
+    return;
+  }
+  Value* index = times(ir, lane_indices(ir, where), parts);
   b.CreateMaskedScatter(complex ? x.v : ir.to_storage(x, type), address(ir, base, st, index), align_of(st), all);
   if (complex) {
     Value* next = b.CreateAdd(index, ir.constant_int(index->getType(), 1));

@@ -133,6 +133,8 @@ class KernelEmitter {
   Value* condition_mask(TapeId t) { return t == kNoTape ? nullptr : val(t).v; }
   /// Computes a value, or reads what an earlier pass over this row has kept of it.
   Val inner_value(size_t k, int pass);
+  /// Where the inner loops are written out: what another pass has computed at the same point is still there.
+  Val known(size_t k);
   Lanes lanes(const Index& index);
   /// The index as a value: a scalar where it is the same in all lanes.
   Value* index_value(const Index& index);
@@ -173,6 +175,7 @@ class KernelEmitter {
   int64_t kept_bytes_ = 0;  ///< of the kept values' rows
   std::vector<int> first_pass_;
   std::map<size_t, Value*> rooms_;
+  std::map<std::pair<size_t, std::vector<int64_t>>, Val> known_;  ///< by instruction and point of the inner loops
   int last_stage_ = 0;
   bool contracts_ = false;
   bool straight_ = false;                     ///< the inner loops are written out

@@ -60,6 +60,28 @@ bool lanes_may_reduce(const Kernel& kernel) {
   });
 }
 
+/// The outer loop whose lanes are rows, where rows are shorter than a vector and many: then none of them is folded
+/// across lanes, and all lanes count. The number of loops where there is none.
+size_t rows_as_lanes(const Kernel& kernel, size_t first, int lanes) {
+  const size_t none = kernel.loops.size();
+  if (kernel.reductions.empty() || kernel.outer == none || kernel.sequential || !kernel.updates.empty()) return none;
+  const bool plain = std::all_of(kernel.reductions.begin(), kernel.reductions.end(), [](const Reduction& r) {
+    return r.combine != COLLET_COMBINE_OTHER && r.condition == kNoTape;
+  });
+  if (!plain || inner_points(kernel) > lanes) return none;
+  if (inner_points(kernel) * static_cast<int64_t>(kernel.tape.size()) > kMostStraight) return none;
+  // Rows lie apart, and gathering them has its price.
+  const auto ops =
+      std::count_if(kernel.tape.begin(), kernel.tape.end(), [](const Instruction& i) { return i.op == TapeOp::kOp; });
+  if (inner_points(kernel) * 2 > lanes && kernel.reductions.size() < 2 && ops < 8) return none;
+  size_t best = none;
+  for (size_t l = first; l < kernel.outer; ++l) {
+    if (kernel.loops[l].size < 2 * lanes) continue;
+    if (best == none || kernel.loops[l].size >= kernel.loops[best].size) best = l;
+  }
+  return best;
+}
+
 /// Several vectors side by side hide the latency of the additions. Where the lanes are inside, each pass over them has a
 /// width of its own.
 void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps) {
@@ -82,6 +104,15 @@ void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps) {
 }
 
 }  // namespace
+
+int64_t inner_points(const Kernel& kernel) {
+  int64_t points = 1;
+  for (size_t l = kernel.outer; l < kernel.loops.size(); ++l) {
+    points *= kernel.loops[l].size;
+    if (points > INT32_MAX) break;
+  }
+  return points;
+}
 
 bool Index::is_constant() const {
   return terms.empty() && std::all_of(coefficients.begin(), coefficients.end(), [](int64_t c) { return c == 0; });
@@ -211,6 +242,10 @@ void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
       }
     }
     if (best == INT64_MIN) return;
+  }
+  if (kernel.lane_loop >= kernel.outer) {
+    const size_t rows = rows_as_lanes(kernel, first, vector_bits / 32);
+    if (rows < kernel.loops.size()) kernel.lane_loop = rows;
   }
   auto deps = loop_dependencies(kernel);
   int bytes = 1;

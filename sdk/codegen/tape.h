@@ -148,6 +148,12 @@ bool regroup_loops(Kernel& kernel, const std::vector<std::vector<size_t>>& group
 /// Chooses the loop to vectorise and its width for registers of `vector_bits`, not among loops before `first`.
 void choose_lanes(Kernel& kernel, int vector_bits, size_t first = 0);
 
+/// Inner loops are written out where their points, times the instructions of the tape, are at most so many.
+inline constexpr int64_t kMostStraight = 400;
+
+/// Turns of all the inner loops.
+int64_t inner_points(const Kernel& kernel);
+
 /// Bytes of one element of `type` while it is computed with.
 int compute_bytes(uint32_t type);
 
