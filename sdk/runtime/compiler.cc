@@ -13,10 +13,10 @@
 #include "hlo/program/print.h"
 #include "hlo/program/write.h"
 #include "hlo/verify/verify.h"
-#include "sdk/runtime/disk_cache.h"
 #include "sdk/runtime/dump.h"
 #include "sdk/runtime/explain.h"
 #include "sdk/runtime/partition.h"
+#include "sdk/runtime/program_compiler.h"
 #include "sdk/runtime/trace.h"
 #include "sdk/runtime/verdicts.h"
 
@@ -38,8 +38,8 @@ class Compiler {
       : client_(client),
         source_(source),
         request_(request),
-        parts_(parts),
         dump_(dump),
+        programs_(client, request, optimization(), parts, dump),
         core_(std::make_shared<ExecutableCore>(client)) {}
 
   Expected<std::shared_ptr<ExecutableCore>> run(bool& from_cache) {
@@ -72,7 +72,7 @@ class Compiler {
     describe();
     COLLET_TRY(dump_.status());
     keep_module();
-    from_cache = !compiled_anew_;
+    from_cache = !programs_.any_new();
     if (!request_.no_cache) client_.keep_executable(key, core_);
     return core_;
   }
@@ -153,12 +153,6 @@ class Compiler {
       if (changed) dump_.module("after." + std::string(pass), module);
     };
     return observer;
-  }
-
-  void mix(hlo::ContentId& key, std::string_view text) const {
-    std::string all(reinterpret_cast<const char*>(&key), sizeof key);
-    all += text;
-    key = hlo::content_id(all);
   }
 
   // All that the outcome depends on.
@@ -307,101 +301,30 @@ class Compiler {
     COLLET_ASSIGN(const hlo::Program nameless, hlo::write_cluster(*module_, spec, options));
     const hlo::ContentId content = hlo::content_id(nameless.block.bytes());
 
-    const uint32_t locals = unit.side == Side::Device && !together ? core_->participants() : 1;
+    const bool apart = unit.side == Side::Device && !together;
+    const std::span<const uint32_t> devices = core_->devices;
     unit.locals.clear();
-    for (uint32_t p = 0; p < locals; ++p) {
+    for (uint32_t p = 0; p < (apart ? core_->participants() : 1); ++p) {
       Unit::Local local;
-      COLLET_ASSIGN(local.program, compile_program(unit.side, p, together, content, program, cluster));
+      COLLET_ASSIGN(local.program,
+                    programs_.compile(unit.side, apart ? devices.subspan(p, 1) : devices, !together, content, program));
       unit.locals.push_back(std::move(local));
     }
     return bind_constants(unit, program);
   }
 
-  Expected<std::shared_ptr<CompiledProgram>> compile_program(Side side, uint32_t participant, bool together,
-                                                             hlo::ContentId content, const hlo::Program& program,
-                                                             const ClusterPlan& cluster) {
-    const std::shared_ptr<Backend>& backend = side == Side::Device ? client_.shared_backend() : client_.fallback();
-    static const uint32_t kFallbackDevice = 0;
-    collet_compile_options options{};
-    options.struct_size = sizeof options;
-    options.optimization = optimization();
-    options.participants = together ? core_->participants() : 1;
-    options.assignment = side == Side::Fallback ? &kFallbackDevice : core_->devices.data() + participant;
-    options.intermediate_check = dump_.on();
-    options.user = request_.user;
-    options.progress = request_.progress;
-    hlo::ContentId key = content;
-    mix(key, side == Side::Device ? "device" : "fallback");
-    const DeviceFacts& first = backend->devices()[options.assignment[0]];
-    if (!together && first.has(COLLET_TRAIT_SHARED_CODE))
-      mix(key, first.fingerprint);
-    else
-      mix(key, {reinterpret_cast<const char*>(options.assignment), options.participants * sizeof(uint32_t)});
-    mix(key, std::to_string(options.optimization));
-    if (const auto it = compiled_.find({key.words[0], key.words[1]}); it != compiled_.end()) return it->second;
-    std::shared_ptr<CompiledProgram> compiled;
-    if (!request_.no_cache) compiled = client_.find_compiled(key);
-    if (!compiled) {
-      CompiledFacts facts;
-      std::vector<uint32_t> rejected;
-      const hlo::ContentId file = file_key(key, *backend, options);
-      auto handle = from_bytes(file, *backend, program, options, facts);
-      const bool found = handle.ok();
-      if (!found) handle = backend->compile(program.get(), options, facts, rejected);
-      if (!handle.ok()) {
-        rejected_.clear();
-        for (uint32_t op : rejected)
-          if (op < program.ops.size() &&
-              std::find(cluster.members.begin(), cluster.members.end(), program.ops[op]) != cluster.members.end())
-            rejected_.push_back(program.ops[op]);
-        return handle.status();
-      }
-      compiled_anew_ |= !found;
-      compiled = std::make_shared<CompiledProgram>(backend, *handle, std::move(facts), file);
-      if (!found && !request_.no_cache && disk_.on())
-        if (const std::string bytes = backend->serialize(*handle); !bytes.empty()) disk_.keep(file, bytes);
-      const DeviceFacts& device = backend->devices()[options.assignment[0]];
-      if (compiled->facts().workspace_alignment > device.spaces[device.default_space].alignment)
-        return internal_error("backend '" + backend->name() +
-                              "', compile: wants its workspace better aligned than its memory");
-      if (!request_.no_cache) client_.keep_compiled(key, compiled);
-    }
-    if (dump_.on())
-      for (const Backend::Artifact& a : backend->artifacts(compiled->handle())) dump_.text(a.name, a.contents);
-    compiled_[{key.words[0], key.words[1]}] = compiled;
-    return compiled;
-  }
-
-  // Bytes from another process must be for this very backend and device.
-  hlo::ContentId file_key(hlo::ContentId key, const Backend& backend, const collet_compile_options& options) const {
-    mix(key, backend.name() + "\n" + backend.version() + "\n" + std::to_string(COLLET_ABI_MAJOR) + "." +
-                 std::to_string(COLLET_ABI_MINOR));
-    for (uint32_t p = 0; p < options.participants; ++p) mix(key, backend.devices()[options.assignment[p]].fingerprint);
-    return key;
-  }
-
-  Expected<collet_backend_executable*> from_bytes(const hlo::ContentId& key, Backend& backend,
-                                                  const hlo::Program& program, const collet_compile_options& options,
-                                                  CompiledFacts& facts) {
-    if (parts_) {
-      const auto part = parts_->find(key);
-      if (part != parts_->end())
-        if (auto loaded = backend.load(part->second, program.get(), options, facts); loaded.ok()) return loaded;
-    }
-    if (request_.no_cache || !disk_.on()) return not_found("no cache");
-    const std::optional<std::string> bytes = disk_.find(key);
-    if (!bytes) return not_found("not in the cache");
-    return backend.load(*bytes, program.get(), options, facts);
-  }
-
   // What a rejection means for the next attempt; false when there is nowhere to go.
   bool learn(const ClusterPlan& cluster, const Status& status) {
-    if (!client_.fallback() && rejected_.empty()) return false;
+    std::vector<hlo::InstrId> rejected = programs_.rejected();
+    std::erase_if(rejected, [&](hlo::InstrId id) {
+      return std::find(cluster.members.begin(), cluster.members.end(), id) == cluster.members.end();
+    });
+    if (!client_.fallback() && rejected.empty()) return false;
     bool any = false;
-    const std::vector<hlo::InstrId>& named = rejected_.empty() ? cluster.members : rejected_;
+    const std::vector<hlo::InstrId>& named = rejected.empty() ? cluster.members : rejected;
     for (hlo::InstrId id : named) {
       if ((*module_)[id].op == hlo::Op::CONSTANT) continue;
-      if (!rejected_.empty() && constraints_.cuts[id]++ < kMostCuts) {
+      if (!rejected.empty() && constraints_.cuts[id]++ < kMostCuts) {
         any = true;
       } else if (client_.fallback() && fallback_.of(id).answer == COLLET_ACCEPT) {
         any |= constraints_.fallback.try_emplace(id, "not compiled: " + status.message()).second;
@@ -485,19 +408,15 @@ class Compiler {
   Client& client_;
   const ProgramModule& source_;
   const collet_compile_request& request_;
-  const CompiledParts* parts_;
   Dump& dump_;
-  bool compiled_anew_ = false;
+  ProgramCompiler programs_;
   std::shared_ptr<ExecutableCore> core_;
   std::unique_ptr<hlo::Module> module_;
-  DiskCache disk_;
   Verdicts device_, fallback_;
   std::optional<hlo::BufferPlan> buffers_;
   Constraints constraints_;
   Partition partition_;
   Lowered lowered_;
-  std::vector<hlo::InstrId> rejected_;
-  std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<CompiledProgram>> compiled_;
 };
 
 }  // namespace

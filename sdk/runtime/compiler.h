@@ -3,18 +3,12 @@
 
 #include <collet/collet.h>
 
-#include <string_view>
-#include <unordered_map>
-
 #include "hlo/base/status.h"
-#include "hlo/program/block.h"
 #include "sdk/runtime/executable.h"
 #include "sdk/runtime/module.h"
+#include "sdk/runtime/program_compiler.h"
 
 namespace collet::runtime {
-
-/// Compiled programs as their backends wrote them, by CompiledProgram::key.
-using CompiledParts = std::unordered_map<hlo::ContentId, std::string_view, hlo::ContentIdHash>;
 
 /// The way from a module to an executable: verify, passes, ask, legalise, partition, compile. What is in `parts` is loaded
 /// instead of compiled; it may be null.

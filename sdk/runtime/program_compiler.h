@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/collet.h>
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "hlo/base/status.h"
+#include "hlo/program/block.h"
+#include "hlo/program/write.h"
+#include "sdk/runtime/client.h"
+#include "sdk/runtime/disk_cache.h"
+#include "sdk/runtime/dump.h"
+#include "sdk/runtime/plan.h"
+
+namespace collet::runtime {
+
+/// Compiled programs as their backends wrote them, by CompiledProgram::key.
+using CompiledParts = std::unordered_map<hlo::ContentId, std::string_view, hlo::ContentIdHash>;
+
+/// Makes a name of what it was and of `text`.
+void mix(hlo::ContentId& key, std::string_view text);
+
+/// Clusters' programs become compiled ones. Each is looked for in this compilation, in the client, in `parts`, and on disk
+/// before a backend is asked.
+class ProgramCompiler {
+ public:
+  ProgramCompiler(Client& client, const collet_compile_request& request, uint32_t optimization,
+                  const CompiledParts* parts, Dump& dump)
+      : client_(client), request_(request), optimization_(optimization), parts_(parts), dump_(dump) {}
+
+  /// For the participants on `devices` together, or, `alone`, for the one on the first of them. `content` is the name of
+  /// the program without names.
+  Expected<std::shared_ptr<CompiledProgram>> compile(Side side, std::span<const uint32_t> devices, bool alone,
+                                                     const hlo::ContentId& content, const hlo::Program& program);
+  /// What the backend named when it last refused a program.
+  const std::vector<hlo::InstrId>& rejected() const { return rejected_; }
+  /// A backend has compiled something.
+  bool any_new() const { return any_new_; }
+
+ private:
+  Expected<std::shared_ptr<CompiledProgram>> make(const std::shared_ptr<Backend>& backend, const hlo::ContentId& key,
+                                                  const collet_compile_options& options, const hlo::Program& program);
+  Expected<collet_backend_executable*> from_bytes(const hlo::ContentId& key, Backend& backend,
+                                                  const hlo::Program& program, const collet_compile_options& options,
+                                                  CompiledFacts& facts);
+
+  Client& client_;
+  const collet_compile_request& request_;
+  uint32_t optimization_;
+  const CompiledParts* parts_;
+  Dump& dump_;
+  DiskCache disk_;
+  bool any_new_ = false;
+  std::vector<hlo::InstrId> rejected_;
+  std::unordered_map<hlo::ContentId, std::shared_ptr<CompiledProgram>, hlo::ContentIdHash> met_;
+};
+
+}  // namespace collet::runtime
