@@ -161,9 +161,16 @@ Expected<Literal> eigh_of(const EvalInput& in) {
   using R = RealOf<T>;
   std::vector<Matrix<T>> list = matrices<T>(in.operand(0)), vectors;
   std::vector<Matrix<R>> values;
+  const bool lower = !in.instr.as<CustomCallAttrs>().config.starts_with('0');
   for (Matrix<T>& a : list) {
-    for (int64_t i = 0; i < a.rows(); ++i)  // only the lower triangle counts
-      for (int64_t j = i + 1; j < a.columns(); ++j) a(i, j) = conjugate(a(j, i));
+    for (int64_t i = 0; i < a.rows(); ++i) {  // only one triangle counts
+      for (int64_t j = i + 1; j < a.columns(); ++j)
+        if (lower)
+          a(i, j) = conjugate(a(j, i));
+        else
+          a(j, i) = conjugate(a(i, j));
+      a(i, i) = T(real_part(a(i, i)));
+    }
     Matrix<T> v;
     std::vector<R> w;
     eigen(a, v, w);

@@ -1,52 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "hlo/passes/expand/expand.h"
+#include "hlo/passes/expand/matrices.h"
 
 namespace collet::hlo {
 namespace {
 
-/// Matrices in the last two dimensions, those before them folded into one.
-struct Batch {
-  int64_t count = 1, rows, columns;
-  explicit Batch(const Shape& shape) : rows(shape.dim(shape.rank() - 2)), columns(shape.dim(shape.rank() - 1)) {
-    for (int i = 0; i < shape.rank() - 2; ++i) count *= shape.dim(i);
-  }
-  Ints dims() const { return {count, rows, columns}; }
-};
-
-InstrId transposed(Builder& b, InstrId x) {
-  return b.transpose(x, Ints{0, 2, 1});
-}
-InstrId conjugated(Builder& b, InstrId x) {
-  if (!is_complex(b.type(x))) return x;
-  return b.binary(Op::COMPLEX, b.unary(Op::REAL, x), b.neg(b.unary(Op::IMAG, x)));
-}
-// Batched: contracts the last dimension of a with dimension `with` of c.
-InstrId product(Builder& b, InstrId a, InstrId c, int64_t with) {
-  Module& m = b.module();
-  DotAttrs attrs;
-  attrs.lhs_batch = attrs.rhs_batch = m.dims({0});
-  attrs.lhs_contracting = m.dims({2});
-  attrs.rhs_contracting = m.dims({with});
-  attrs.precision = m.dims({static_cast<int64_t>(Precision::HIGHEST), static_cast<int64_t>(Precision::HIGHEST)});
-  return b.dot(a, c, attrs, b.type(a));
-}
-// Row or column `i` of each matrix.
-InstrId cut(Builder& b, InstrId x, InstrId i, int64_t dim) {
-  const InstrId zero = b.scalar_int(Type::S32, 0);
-  std::vector<InstrId> starts{zero, zero, zero};
-  starts[static_cast<size_t>(dim)] = i;
-  Ints sizes = to_ints(b.dims(x));
-  sizes[static_cast<size_t>(dim)] = 1;
-  return b.dynamic_slice(x, starts, sizes);
-}
-InstrId put(Builder& b, InstrId x, InstrId part, InstrId i, int64_t dim) {
-  const InstrId zero = b.scalar_int(Type::S32, 0);
-  std::vector<InstrId> starts{zero, zero, zero};
-  starts[static_cast<size_t>(dim)] = i;
-  return b.dynamic_update_slice(x, part, starts);
-}
 InstrId spread_to(Builder& b, InstrId one, const Ints& dims) {
   return b.broadcast(b.reshape(one, {dims[0]}), dims, Ints{0});
 }
