@@ -76,8 +76,8 @@ Expected<bool> clean(Module& module, PassContext& context, const PassObserver& o
 // Those whose results others expand come first.
 constexpr std::string_view kExpand[] = {
     // Programs of sums, products and movement.
-    "expand_convolution", "expand_factorizations", "expand_linalg", "expand_fft", "expand_dot", "canonicalize_dots", "expand_batch_norm",
-    "expand_random", "expand_window", "expand_sort",
+    "expand_convolution", "expand_factorizations", "expand_linalg", "expand_fft", "expand_dot", "canonicalize_dots",
+    "expand_batch_norm", "expand_random", "expand_window", "expand_sort",
     // Their parts.
     "expand_complex", "expand_movement", "expand_convert", "expand_math", "expand_elementwise"};
 
