@@ -73,18 +73,29 @@ std::string compare(const Literal& expected, const Literal& actual) {
   return {};
 }
 
+EvalOptions listening(std::vector<Literal>& sent) {
+  EvalOptions options;
+  options.outfeed = [&sent](const Literal& value) {
+    sent.push_back(value);
+    return ok_status();
+  };
+  return options;
+}
+
 // What is wrong with one seed; empty where nothing is.
 std::string check(uint64_t seed, bool show) {
   testing::RandomModule options;
   options.steps = 8 + static_cast<int>(seed % 40);
   options.everything = seed % 4 != 0;
+  options.effects = seed % 5 == 0;
   const std::string text = testing::random_module(seed, options);
   if (show) std::cout << text;
   auto module = parse_module(text, "random");
   if (!module.ok()) return "the generator: " + module.status().to_string();
   if (Status status = verify_module(**module); !status.ok()) return "the generator: " + status.to_string();
   const std::vector<Literal> inputs = testing::entry_inputs(**module);
-  const auto expected = Evaluator(**module).run(inputs);
+  std::vector<Literal> sent, sent_after;
+  const auto expected = Evaluator(**module, listening(sent)).run(inputs);
   if (!expected.ok()) return "before: " + expected.status().to_string();
   PassObserver observer;
   observer.verify = [](const Module& m) { return verify_module(m); };
@@ -93,9 +104,14 @@ std::string check(uint64_t seed, bool show) {
     std::string told;
     if (Status status = way(*after, observer, seed, told); !status.ok()) return told + ": " + status.to_string();
     if (show) std::cout << "// " << told << "\n" << print_module(*after, {});
-    const auto actual = Evaluator(*after).run(inputs);
+    sent_after.clear();
+    const auto actual = Evaluator(*after, listening(sent_after)).run(inputs);
     if (!actual.ok()) return told + ": after: " + actual.status().to_string();
     if (const std::string what = compare(*expected, *actual); !what.empty()) return told + ": " + what;
+    if (sent.size() != sent_after.size())
+      return told + ": sent " + std::to_string(sent_after.size()) + " times, not " + std::to_string(sent.size());
+    for (size_t i = 0; i < sent.size(); ++i)
+      if (const std::string what = compare(sent[i], sent_after[i]); !what.empty()) return told + ": sent: " + what;
   }
   return {};
 }

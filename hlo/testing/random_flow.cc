@@ -3,13 +3,20 @@
 
 namespace collet::hlo::testing::random {
 
+namespace {
+
+std::string shape_of(const std::vector<Value>& values) {
+  std::string shapes;
+  for (const Value& v : values) shapes += (shapes.empty() ? "" : ", ") + shape(v);
+  return "(" + shapes + ")";
+}
+
+}  // namespace
+
 std::string Writer::result_tuple(const std::vector<Value>& values, std::string_view name) {
-  std::string shapes, names;
-  for (const Value& v : values) {
-    shapes += (shapes.empty() ? "" : ", ") + shape(v);
-    names += (names.empty() ? "" : ", ") + v.name;
-  }
-  return std::string(name) + " = (" + shapes + ") tuple(" + names + ")\n";
+  std::string names;
+  for (const Value& v : values) names += (names.empty() ? "" : ", ") + v.name;
+  return std::string(name) + " = " + shape_of(values) + " tuple(" + names + ")\n";
 }
 
 void Writer::tuples() {
@@ -29,24 +36,36 @@ namespace {
 
 // What the computation takes is a tuple of the values; in the pool of `in` are its elements.
 std::string open(Draw& draw, Writer& in, const std::vector<Value>& values) {
-  std::string shapes;
-  for (const Value& v : values) shapes += (shapes.empty() ? "" : ", ") + shape(v);
-  const std::string parameter = draw.name("p");
-  in.text() += "  " + parameter + " = (" + shapes + ") parameter(0)\n";
+  const std::string shapes = shape_of(values), parameter = draw.name("p");
+  in.text() += "  " + parameter + " = " + shapes + " parameter(0)\n";
   for (size_t i = 0; i < values.size(); ++i)
     in.emit(*values[i].type, values[i].dims, "get-tuple-element(" + parameter + "), index=" + std::to_string(i),
             values[i].exact);
-  return "(" + shapes + ")";
+  return shapes;
 }
 
 }  // namespace
+
+void Writer::send(const std::vector<Value>& values) {
+  if (!sends_ || draw_.one_in(2)) return;
+  std::string what = values[0].name, shapes = shape(values[0]);
+  if (values.size() > 1) {
+    what = draw_.name("t");
+    text_ += "  " + result_tuple(values, what);
+    shapes = shape_of(values);
+  }
+  const std::string token = draw_.name("k");
+  text_ += "  " + token + " = token[] after-all()\n  " + draw_.name("o") + " = token[] outfeed(" + what + ", " + token +
+           "), outfeed_shape=" + shapes + "\n";
+}
 
 void Writer::loop() {
   std::vector<Value> state = {emit(type("s32"), {}, "constant(" + std::to_string(draw_.between(-1, 1)) + ")")};
   for (int64_t n = draw_.between(1, 4); n > 0; --n)
     if (const auto v = pick(is_exact)) state.push_back(*v);
-  Writer condition(draw_, false), body(draw_, false);
+  Writer condition(draw_, false, sends_), body(draw_, false, sends_);
   const std::string shapes = open(draw_, condition, state);
+  condition.send({condition.pool()[0]});
   const Value limit = condition.emit(type("s32"), {}, "constant(" + std::to_string(draw_.between(-1, 7)) + ")");
   condition.text() +=
       "  ROOT go = pred[] compare(" + condition.pool()[0].name + ", " + limit.name + "), direction=LT\n";
@@ -62,6 +81,7 @@ void Writer::loop() {
         if (v.exact && v.like(next[i])) fit.push_back(v);
       next[i] = draw_.of(fit);
     }
+  body.send(next);  // which is what the root is made of
   const std::string names[] = {draw_.name("condition"), draw_.name("body"), draw_.name("w")};
   draw_.computations += names[0] + " {\n" + condition.text() + "}\n\n" + names[1] + " {\n" + body.text() + "  ROOT " +
                         result_tuple(next, "r") + "}\n\n";
@@ -84,7 +104,7 @@ void Writer::conditional() {
   for (int64_t branch = 0; branch < branches; ++branch) {
     std::vector<Value> in;
     for (int64_t n = draw_.between(1, 3); n > 0; --n) in.push_back(*pick());
-    Writer writer(draw_, false);
+    Writer writer(draw_, false, sends_);
     open(draw_, writer, in);
     writer.grow(4);
     if (branch == 0)
@@ -97,6 +117,7 @@ void Writer::conditional() {
       out.push_back(found ? *found : writer.splat(*result.type, result.dims));
       result.exact = result.exact && out.back().exact;
     }
+    writer.send(out);
     const std::string name = draw_.name("branch"), tuple = draw_.name("t");
     draw_.computations += name + " {\n" + writer.text() + "  ROOT " + result_tuple(out, "r") + "}\n\n";
     text_ += "  " + result_tuple(in, tuple);

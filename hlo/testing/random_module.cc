@@ -65,6 +65,7 @@ void Writer::grow(int steps) {
   for (int i = 0; i < steps; ++i) {
     const bool more = draw_.everything && draw_.one_in(4);
     (this->*draw_.of(control_flow_ && draw_.one_in(8) ? kFlow : more ? kMore : kSteps))();
+    if (sends_ && draw_.one_in(6)) send({*pick(), *pick()});
   }
 }
 
@@ -72,8 +73,8 @@ void Writer::grow(int steps) {
 
 std::string random_module(uint64_t seed, const RandomModule& options) {
   using namespace random;
-  Draw draw{mix(seed), 0, {}, options.sizes, options.everything};
-  Writer entry(draw, options.control_flow);
+  Draw draw{mix(seed), 0, {}, options.sizes, options.everything, options.effects};
+  Writer entry(draw, options.control_flow, true);
   const int64_t parameters = draw.between(1, 4);
   for (int64_t i = 0; i < parameters; ++i)
     entry.emit(draw.one_in(2) ? kTypes[draw.below(2)] : draw.any_type(), draw.sizes(),

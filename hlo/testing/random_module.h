@@ -20,6 +20,8 @@ struct RandomModule {
   /// Also what few programs have: 4- and 8-bit floats and integers, wide complex numbers, convolutions, transforms,
   /// gradients of windows, random bits, reductions of several arrays.
   bool everything = false;
+  /// Values are sent to the host: from the entry, loops, their conditions, and branches.
+  bool effects = false;
 };
 
 /// HLO text of a valid module that follows from `seed`: ops of most families over types of every kind, among the shapes

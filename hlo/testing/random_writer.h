@@ -75,6 +75,7 @@ struct Draw {
   std::string computations;  ///< callees, printed before the entry
   std::vector<int64_t> dimensions;
   bool everything = false;
+  bool effects = false;
 
   uint64_t next() { return mix(state += 0x9e3779b97f4a7c15ull); }
   int64_t below(int64_t n) { return static_cast<int64_t>(next() % static_cast<uint64_t>(n)); }
@@ -101,7 +102,9 @@ std::string number(Draw& draw, const TypeRow& t);
 /// One computation as it grows.
 class Writer {
  public:
-  Writer(Draw& draw, bool control_flow) : draw_(draw), control_flow_(control_flow) {}
+  /// `sends`: it may have effects, where the module has any.
+  Writer(Draw& draw, bool control_flow, bool sends = false)
+      : draw_(draw), control_flow_(control_flow), sends_(sends && draw.effects) {}
 
   std::vector<Value>& pool() { return pool_; }
   std::string& text() { return text_; }
@@ -113,6 +116,8 @@ class Writer {
     pool_.push_back(v);
     return v;
   }
+  /// Perhaps sends these values to the host.
+  void send(const std::vector<Value>& values);
   Value constant(const TypeRow& t) { return emit(t, {}, "constant(" + number(draw_, t) + ")"); }
   Value splat(const TypeRow& t, const Sizes& dims) {
     const Value c = constant(t);
@@ -199,6 +204,7 @@ class Writer {
 
   Draw& draw_;
   bool control_flow_;
+  bool sends_;
   std::string text_;
   std::vector<Value> pool_;
 };
