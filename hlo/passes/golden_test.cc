@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// testdata/*.hlo: `// pass: a,b` or `// pipeline: name`; `// claim: core` expands whatever is not core.
+// testdata/*.hlo: `// pass: a,b` or `// pipeline: name`; `// claim: core` expands whatever is not core, `// claim: nothing`
+// whatever can be.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -16,6 +17,10 @@ namespace {
 Claim claim_core(const Module& module, InstrId id) {
   const OpClass c = op_info(module[id].op).op_class;
   return c == OpClass::CORE || c == OpClass::EXECUTOR || c == OpClass::COMMUNICATION ? Claim::Take : Claim::Expand;
+}
+
+Claim claim_nothing(const Module&, InstrId) {
+  return Claim::Expand;
 }
 
 std::vector<std::string> split(const std::string& list) {
@@ -37,7 +42,8 @@ Expected<std::string> apply(const testing::GoldenCase& golden) {
   PassContext context;
   context.replica_count = module->header().replica_count;
   context.partition_count = module->header().num_partitions;
-  if (golden.directives.contains("claim")) context.claim = claim_core;
+  if (auto it = golden.directives.find("claim"); it != golden.directives.end())
+    context.claim = it->second == "nothing" ? claim_nothing : claim_core;
   PassObserver observer;
   observer.verify = [](const Module& m) { return verify_module(m); };
   if (auto it = golden.directives.find("pipeline"); it != golden.directives.end()) {

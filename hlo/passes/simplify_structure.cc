@@ -27,6 +27,8 @@ InstrId while_never(const RuleInput& r) {
 
 InstrId inlined(const RuleInput& r, CompId from, InstrId argument) {
   if (r.module.instruction_limit() + r.module[from].order.size() > r.most) return kNo;
+  // Nothing is written out in vain: it may have effects.
+  if (!r.module[r.module[from].root].shape.same_without_layout(r.instr.shape)) return kNo;
   const InstrId arguments[] = {argument};
   return inline_computation(r.b, from, arguments);
 }
