@@ -121,7 +121,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "HloModule m\nadd { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }\n"
                 "ENTRY e { x = f32[4] parameter(0)  z = f32[] constant(0)\n"
                 "ROOT w = f32[3] reduce-window(x, z), window={size=2 rhs_reversal=1}, to_apply=add }",
-                "window is reversed"}),
+                "window is reversed"},
+        Refused{"array_combiner",
+                "HloModule m\nadd { a = s32[4] parameter(0)  b = s32[4] parameter(1)  ROOT c = s32[4] add(a, b) }\n"
+                "ENTRY e { x = s32[4] parameter(0)\n"
+                "ROOT r = s32[4] all-reduce(x), replica_groups={{0,1}}, to_apply=add }",
+                "line 4: all-reduce r cannot be written as StableHLO: its computation takes not two scalars"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 /// Runs both on the same inputs; empty when all bits agree.

@@ -124,6 +124,15 @@ TEST(Hostile, ResultsOfOtherTypesThanComputed) {
                  "has a result of type tensor<2xf32>");
 }
 
+TEST(Hostile, TypesThatAreNotTheOperands) {
+  expect_refused(in_main("%a = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xi32>"), "operand 0 has type");
+  expect_refused(in_main("%a = stablehlo.convert %x : (tensor<f32>, tensor<f32>) -> tensor<i32>"), "1 operands and 2");
+  expect_refused(in_main("stablehlo.custom_call @f(%x) : (tensor<i32>) -> ()"), "operand 0 has type");
+  expect_refused(in_main("%a = stablehlo.reduce(%x init: %y) applies stablehlo.add across dimensions = [] : "
+                         "(tensor<f32>, tensor<i32>) -> tensor<f32>"),
+                 "operand 1 has type");
+}
+
 TEST(Hostile, TypesThatDouble) {
   std::string aliases = "!t0 = tuple<tensor<f32>, tensor<f32>>\n";
   for (int i = 1; i <= 40; ++i) {

@@ -118,7 +118,7 @@ bool TextReader::read_signature(Op* op, size_t result_count, std::vector<TypeRef
   const Token first = lexer_.peek();
   if (first.is('(')) {
     std::vector<TypeRef> inputs;
-    return read_functional(&inputs, result_types);
+    return read_functional(&inputs, result_types) && check_operands(*op, inputs, first);
   }
   std::vector<TypeRef> types;
   do {

@@ -341,6 +341,17 @@ bool TextReader::read_module(Op* op) {
   return skip_location();
 }
 
+bool TextReader::check_operands(const Op& op, const std::vector<TypeRef>& types, const Token& at) {
+  if (types.size() != op.operands.size())
+    return error(at, "there are " + std::to_string(op.operands.size()) + " operands and " +
+                         std::to_string(types.size()) + " types");
+  for (size_t i = 0; i < types.size(); ++i)
+    if (!same_type(types[i], op.operands[i]->type))
+      return error(at, "operand " + std::to_string(i) + " has type " + to_string(op.operands[i]->type) + ", not " +
+                           to_string(types[i]));
+  return true;
+}
+
 bool TextReader::read_op(Block* block) {
   if (region_depth_ > kDeepestRegions) return error("regions are nested too deeply");
   ++region_depth_;
@@ -371,13 +382,7 @@ bool TextReader::read_one_op(Block* block) {
     if (!read_generic(op)) return false;
     std::vector<TypeRef> inputs;
     if (!read_functional(&inputs, &types)) return false;
-    if (inputs.size() != op->operands.size())
-      return error(name, "there are " + std::to_string(op->operands.size()) + " operands and " +
-                             std::to_string(inputs.size()) + " types");
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (!same_type(inputs[i], op->operands[i]->type))
-        return error(name, "operand " + std::to_string(i) + " has type " + to_string(op->operands[i]->type) + ", not " +
-                               to_string(inputs[i]));
+    if (!check_operands(*op, inputs, name)) return false;
   } else if (name.kind == Tok::Bare && is_function(name.text)) {
     if (!read_function(op)) return false;
   } else if (name.kind == Tok::Bare && (name.text == "module" || name.text == "builtin.module")) {

@@ -27,7 +27,8 @@ bool TextReader::read_custom_call(Op* op, std::vector<TypeRef>* result_types) {
   if (lexer_.peek().is('{') && !read_attr_dict(&op->attrs)) return false;
   if (!expect(':')) return false;
   std::vector<TypeRef> inputs;
-  if (lexer_.peek().is('(')) return read_functional(&inputs, result_types);
+  const Token types = lexer_.peek();
+  if (types.is('(')) return read_functional(&inputs, result_types) && check_operands(*op, inputs, types);
   TypeRef type = nullptr;
   if (!read_type(&type)) return false;
   result_types->push_back(type);
@@ -91,7 +92,9 @@ bool TextReader::read_reduce(Op* op, std::vector<TypeRef>* result_types) {
   op->attrs.push_back({"dimensions", make_ints(dims)});
   if (lexer_.peek().is('{') && !read_attr_dict(&op->attrs)) return false;
   std::vector<TypeRef> inputs;
-  if (!expect(':') || !read_functional(&inputs, result_types)) return false;
+  if (!expect(':')) return false;
+  const Token types = lexer_.peek();
+  if (!read_functional(&inputs, result_types) || !check_operands(*op, inputs, types)) return false;
   if (!applied.empty()) {
     Region* region = program_.make_region();
     Block* block = program_.make_block();
