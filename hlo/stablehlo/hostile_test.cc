@@ -9,6 +9,9 @@
 
 #include "hlo/stablehlo/bytecode.h"
 #include "hlo/stablehlo/import.h"
+#include "hlo/stablehlo/importer.h"
+#include "hlo/stablehlo/op_schemas.h"
+#include "hlo/stablehlo/regular_ops.h"
 #include "hlo/stablehlo/text.h"
 #include "hlo/stablehlo/write.h"
 #include "hlo/text/printer.h"
@@ -119,7 +122,7 @@ TEST(Hostile, ResultsOfOtherTypesThanComputed) {
                  "has a result of type tensor<3xf32>");
   expect_refused(in_main("%a = \"stablehlo.constant\"() <{value = dense<1.0> : tensor<f32>}> : () -> "
                          "!stablehlo.token"),
-                 "has a result of type !stablehlo.token");
+                 "is of arrays, not of !stablehlo.token");
   expect_refused(in_main("%a = \"stablehlo.constant\"() <{value = dense<1> : tensor<2xi32>}> : () -> tensor<2xf32>"),
                  "has a result of type tensor<2xf32>");
 }
@@ -263,6 +266,52 @@ TEST(Hostile, WordsThatAreNoValues) {
                  "there is no compare_type FLOATS");
   expect_refused(in_main("stablehlo.custom_call @f(%x) {api_version = 7 : i32} : (tensor<f32>) -> ()"),
                  "there is no api_version 7");
+}
+
+TEST(Hostile, EveryOpOnOperandsOfEveryKind) {
+  std::vector<std::string> names;
+  for (auto rows : {import_structured_rows(), import_control_rows(), import_dynamic_rows(), import_chlo_rows(),
+                    import_chlo_math_rows(), import_collective_rows(), import_sharding_rows(), import_special_rows()})
+    for (const ImportRow& row : rows) names.emplace_back(row.name);
+  for (int i = 1; i <= kLastOp; ++i)
+    if (const std::string_view name = regular_name(static_cast<Op>(i)); !name.empty()) names.emplace_back(name);
+  const std::string types[] = {
+      "tensor<f32>",
+      "tensor<2x3xf32>",
+      "tensor<2xcomplex<f32>>",
+      "tensor<i1>",
+      "tensor<?xi8>",
+      "tensor<0xbf16>",
+      "tensor<4x!quant.uniform<i8:f32:0, {0.1,0.2}>>",
+      "tensor<2x!quant.uniform<i8:f32:0, {0.1,0.2}>>",
+      "tuple<>",
+      "tuple<tensor<f32>, tensor<2xi32>>",
+      "!stablehlo.token",
+      "memref<2xf32>",
+      "index",
+  };
+  constexpr std::string_view kAttributes[] = {
+      "",
+      "{dimensions = array<i64: 1>, dimension = 1 : i64, permutation = array<i64: 1>, value = dense<1.0> : "
+      "tensor<f32>, "
+      "broadcast_dimensions = array<i64: 1>, iota_dimension = 0 : i64, k = 2 : i64, index = 1 : i64, "
+      "split_dimension = 0 : i64, concat_dimension = 1 : i64, split_count = 2 : i64, all_gather_dim = 3 : i64}",
+  };
+  size_t read_count = 0;
+  for (const std::string& name : names)
+    for (const std::string& type : types)
+      for (std::string_view attributes : kAttributes)
+        for (int operands = 0; operands < 4; ++operands)
+          for (int results = 0; results < 3; ++results) {
+            const std::string list = operands ? "%a" + repeated(operands - 1, [](int) { return ", %a"; }) : "";
+            const std::string kinds = operands ? type + repeated(operands - 1, [&](int) { return ", " + type; }) : "";
+            const std::string out = results ? type + repeated(results - 1, [&](int) { return ", " + type; }) : "";
+            read_count += read("func.func @main(%a: " + type + ") -> () {\n" +
+                               (results ? "%r:" + std::to_string(results) + " = " : "") + "\"" + name + "\"(" + list +
+                               ") " + std::string(attributes) + " : (" + kinds + ") -> (" + out + ")\nreturn\n}\n")
+                              .starts_with("HloModule");
+          }
+  EXPECT_GT(read_count, names.size());
 }
 
 TEST(Hostile, ArtifactsThatLieAboutSizes) {

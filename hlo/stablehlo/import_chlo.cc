@@ -64,7 +64,7 @@ Status is_neg_inf(Importer& m, ImportScope& scope, const mlir::Op& op) {
 Status constant_like(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
   const mlir::AttrRef value = op.attr("value");
-  if (!value || shape.has_dynamic()) return m.fail(op, "needs a value and a static shape");
+  if (!value || !shape.is_array() || shape.has_dynamic()) return m.fail(op, "needs a value and a static shape");
   const double number = value->kind == mlir::Attr::Kind::Float ? value->number : static_cast<double>(value->integer);
   return m.define(scope, op, m.emit_splat(scope, shape, shape.type(), number));
 }

@@ -21,11 +21,12 @@ std::optional<std::vector<int64_t>> constant_ints(const mlir::Op& op, size_t ope
   const mlir::Op* source = op.operands[operand]->op;
   if (!source || source->name != "stablehlo.constant") return std::nullopt;
   const mlir::AttrRef value = source->attr("value");
-  if (!value) return std::nullopt;
+  if (!value || value->kind != mlir::Attr::Kind::Dense || !value->type) return std::nullopt;
+  const int64_t count = mlir::element_count(value->type);
+  if (count < 0 || count > static_cast<int64_t>(kMostDimensions)) return std::nullopt;
   bool splat = false;
   auto literal = literal_of(*value, &splat);
-  const int64_t count = literal.ok() ? mlir::element_count(value->type) : -1;
-  if (count < 0 || count > 64) return std::nullopt;
+  if (!literal.ok()) return std::nullopt;
   std::vector<int64_t> out;
   for (int64_t i = 0; i < count; ++i) out.push_back(literal->as_int(splat ? 0 : i));
   return out;

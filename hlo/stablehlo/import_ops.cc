@@ -109,7 +109,32 @@ Status Importer::add_annotations(ImportScope& scope, const mlir::Op& op, size_t 
   return add_text_sharding(op, id, sharding);
 }
 
+namespace {
+
+/// Whether the op takes and gives arrays alone. The others hand on tuples, tokens and buffers too.
+bool is_of_arrays(std::string_view name) {
+  if (!name.starts_with("stablehlo.") && !name.starts_with("chlo.")) return false;
+  for (std::string_view other :
+       {"stablehlo.after_all", "stablehlo.case", "stablehlo.composite", "stablehlo.create_token",
+        "stablehlo.custom_call", "stablehlo.get_tuple_element", "stablehlo.if", "stablehlo.infeed",
+        "stablehlo.optimization_barrier", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.return", "stablehlo.send",
+        "stablehlo.tuple", "stablehlo.while"})
+    if (name == other) return false;
+  return true;
+}
+
+bool is_array(const mlir::Value* value) {
+  const auto kind = value->type ? value->type->kind : mlir::Type::Kind::None;
+  return kind == mlir::Type::Kind::Tensor || kind == mlir::Type::Kind::Index;
+}
+
+}  // namespace
+
 Status Importer::translate_plain(ImportScope& scope, const mlir::Op& op) {
+  if (is_of_arrays(op.name))
+    for (const auto* list : {&op.operands, &op.results})
+      for (const mlir::Value* value : *list)
+        if (!is_array(value)) return fail(op, "is of arrays, not of " + mlir::to_string(value->type));
   const ImportFunction special = find_import(op.name);
   if (has_quantized(op)) {
     if (Status done = translate_quantized(*this, scope, op); done.code() != Code::NotFound) return done;

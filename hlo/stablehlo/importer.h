@@ -20,6 +20,10 @@
 
 namespace collet::hlo {
 
+/// Loops and branches hand on in tuples what their bodies use: parts of tuples that a program may have for each byte of
+/// its file.
+constexpr int64_t kPartsPerByte = 16;
+
 /// What values of a region are in the computation that is being built.
 struct ImportScope {
   CompId computation = CompId::None;
@@ -28,7 +32,8 @@ struct ImportScope {
 
 class Importer {
  public:
-  Importer(const mlir::Program& program, Module& module) : program_(program), module_(module) {}
+  Importer(const mlir::Program& program, Module& module)
+      : program_(program), module_(module), budget_(kPartsPerByte * program.file_bytes()) {}
 
   Status run(std::string_view entry);
 

@@ -198,7 +198,11 @@ class Program {
   /// Counts one use of what a file describes elsewhere. A file may use more the longer it is.
   Status charge(TypeRef type) { return budget_.charge(type->parts, type->depth); }
   Status charge(AttrRef attr);
-  void set_file_bytes(size_t bytes) { budget_ = ShapeBudget(static_cast<int64_t>(bytes)); }
+  void set_file_bytes(size_t bytes) {
+    file_bytes_ = static_cast<int64_t>(bytes);
+    budget_ = ShapeBudget(file_bytes_);
+  }
+  int64_t file_bytes() const { return file_bytes_; }
   TypeRef scalar(hlo::Type type) {
     Type* out = make_type(Type::Kind::Scalar);
     out->scalar = type;
@@ -214,6 +218,7 @@ class Program {
  private:
   Arena arena_;
   ShapeBudget budget_;
+  int64_t file_bytes_ = 0;
   std::deque<Op> ops_;
   std::deque<Value> values_;
   std::deque<Region> regions_;

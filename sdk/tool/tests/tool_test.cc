@@ -279,6 +279,14 @@ TEST(Opt, DrawsPrograms) {
   ASSERT_EQ(dot.code, 0) << dot.err;
   for (const char* part : {"digraph \"net\"", "subgraph cluster_1", "ltail=cluster_1", "label=\"fused\""})
     EXPECT_TRUE(contains(dot.out, part)) << part;
+  // Strings end where they end: attributes stand in lines of their own behind one that ends in a backslash.
+  write(
+      folder / "call.hlo",
+      "HloModule m\nENTRY e {\n  ROOT c = f32[] custom-call(), custom_call_target=\"a\\\\\", "
+      "custom_call_has_side_effect=true, output_to_operand_aliasing={}, api_version=API_VERSION_STATUS_RETURNING\n}\n");
+  const Ran call = collet("opt " + (folder / "call.hlo") + " --emit svg");
+  ASSERT_EQ(call.code, 0) << call.err;
+  EXPECT_TRUE(contains(call.out, ">custom_call_has_side_effect=true<")) << call.out;
   EXPECT_EQ(collet("opt " + (folder / "net.hlo") + " --emit sgv").code, 2);
   EXPECT_EQ(collet("opt " + (folder / "net.hlo") + " --emit svg=2").code, 2);
 }
