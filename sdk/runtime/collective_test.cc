@@ -493,6 +493,13 @@ ENTRY e {
   EXPECT_EQ(collet_executable_result_sharding(e.get(), 1), nullptr);
   EXPECT_EQ(collet_executable_argument(e.get(), 0).dims[1], 2);
   EXPECT_EQ(collet_executable_result(e.get(), 0).dims[0], 1);
+  collet_blob* program = nullptr;
+  ASSERT_EQ(collet_executable_program(e.get(), COLLET_FORMAT_HLO_TEXT, &program, nullptr), COLLET_OK);
+  const std::string text(collet_blob_data(program), collet_blob_size(program));
+  collet_blob_release(program);
+  EXPECT_NE(text.find("f32[8,2] parameter(0)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("f32[8,16]"), std::string::npos) << text;
+  EXPECT_EQ(collet_executable_host_function(e.get(), 0), nullptr);
 
   const auto left = [](size_t i, size_t k) { return static_cast<float>(i) - static_cast<float>(k) / 4; };
   const auto right = [](size_t k, size_t j) { return static_cast<float>(k % 5) + static_cast<float>(j); };

@@ -5,9 +5,12 @@ Run by hand in an environment with jax: PYTHONPATH=sdk/pjrt/python COLLET_PJRT_L
 COLLET_BACKEND_PATH=... JAX_PLATFORMS=collet python sdk/pjrt/python/lowerings_test.py
 """
 import gc
+import os
 import time
 import unittest
 import weakref
+
+os.environ.setdefault("COLLET_DEVICES", "2")
 
 import jax
 import jax.numpy as jnp
@@ -173,6 +176,16 @@ class Lowerings(unittest.TestCase):
                 self.close(a @ vr, np.zeros((n, n)), n)
                 self.close(np.asarray(vl).conj().T @ a, np.zeros((n, n)), n)
                 self.close(np.linalg.norm(vr, axis=0), np.ones(n), n)
+
+    def test_manual_computations(self):
+        mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[:2])
+        rows = jax.sharding.PartitionSpec("i")
+        a = np.stack([matrix(4, 4, np.float32, i) for i in range(2)])
+        for f in (jnp.linalg.inv, lambda x: jnp.linalg.eigh(x)[0], lambda x: jnp.linalg.svd(x)[1],
+                  lambda x: jnp.linalg.qr(x)[1], jax.vmap(lambda x: jax.scipy.linalg.schur(x)[0]),
+                  lambda x: jnp.linalg.eig(x)[0], lambda x: jax.lax.approx_max_k(x, 2)[0]):
+            got = jax.jit(jax.shard_map(f, mesh=mesh, in_specs=rows, out_specs=rows))(a)
+            self.close(got, f(a), 8)
 
     def test_qr_of_nothing(self):
         for shape in ((3, 0), (0, 3), (0, 0)):

@@ -4,6 +4,8 @@ import functools
 
 import jax
 import jax.numpy as jnp
+from jax._src import config
+from jax._src import core
 from jax._src.interpreters import mlir
 from jax._src.lax import ann
 from jax._src.lax import linalg as lax_linalg
@@ -102,15 +104,25 @@ _RULES = (
 )
 
 
+def _rule(function):
+    """A lowering that traces `function`, which gives a tuple.
+
+    In a manual computation (shard_map) arguments are typed by the axes along which they vary, and loops must be written
+    for that. What is traced here works on each device's part alone, so it is typed without them.
+    """
+    lower = mlir.lower_fun(function, multiple_results=True)
+
+    def rule(ctx, *operands, **options):
+        avals = [a.update(manual_axis_type=core.empty_mat) for a in ctx.avals_in]
+        with config._check_vma(False):
+            return lower(ctx.replace(avals_in=avals), *operands, **options)
+
+    return rule
+
+
 def register(platform: str) -> None:
     """Registers all of them for `platform`, which must be known to JAX."""
-    mlir.register_lowering(ann.approx_top_k_p, mlir.lower_fun(_approx_top_k, multiple_results=True), platform=platform)
+    mlir.register_lowering(ann.approx_top_k_p, _rule(_approx_top_k), platform=platform)
+    mlir.register_lowering(lax_linalg.lu_p, _rule(lax_linalg._lu_python), platform=platform)
     for name, function, ranks in _RULES:
-        primitive = getattr(lax_linalg, name)
-        call = _batched(function, ranks)
-        if primitive.multiple_results:
-            rule = mlir.lower_fun(call, multiple_results=True)
-        else:
-            rule = mlir.lower_fun(lambda *operands, call=call, **options: call(*operands, **options)[0],
-                                  multiple_results=False)
-        mlir.register_lowering(primitive, rule, platform=platform)
+        mlir.register_lowering(getattr(lax_linalg, name), _rule(_batched(function, ranks)), platform=platform)
