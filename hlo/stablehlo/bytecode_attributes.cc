@@ -94,9 +94,11 @@ Expected<TypeRef> BytecodeAttributes::type(uint64_t index, int depth) {
       out = decode_builtin_type(c);
     else if (dialect == "vhlo")
       out = decode_vhlo_type(c);
+    else if (dialect == "stablehlo" && c.r.varint() == 0)  // of arguments in a region of Shardy's
+      out = TypeRef{program_.make_type(Type::Kind::Token)};
     else
-      out = unimplemented("artifact, byte " + std::to_string(entry.offset) + ": types of dialect " +
-                          std::string(dialect) + " are not known");
+      out = unimplemented("artifact, byte " + std::to_string(entry.offset) + ": this type of dialect " +
+                          std::string(dialect) + " is not known");
     if (out.ok() && !c.error.ok()) out = c.error;
     if (out.ok() && c.r.failed()) out = bytecode_error(entry.offset, "type " + std::to_string(index) + " is cut short");
   }

@@ -81,7 +81,9 @@ class Call {
     const uint64_t run_id = options_.run_id ? options_.run_id : client_.next_run_id();
     Worker& worker = client_.device(core_.devices[0]).compute();
     Event* done = nullptr;
-    if (before_.empty() && (options_.synchronous || is_short()) && worker.idle()) {
+    // Functions of the embedder's that are called for several participants are called by our threads.
+    const bool here = (core_.host_functions.empty() || total_ == 1) && (options_.synchronous || is_short());
+    if (before_.empty() && here && worker.idle()) {
       COLLET_TRY(
           run_timed(client_, core_, run_id,
                     {{arguments_.data(), arguments_.size()}, {results_.data(), results_.size()}, &overwritten_}));

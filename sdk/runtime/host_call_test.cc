@@ -8,6 +8,7 @@
 #include <new>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 
 #include "sdk/runtime/testing/session.h"
 
@@ -91,6 +92,35 @@ class HostCall : public ::testing::Test, public Session {
   }
   std::atomic<int> calls_{0};
 };
+
+// What a thread keeps for itself, as Python's frontends do, must not reach by chance the functions of some participants.
+TEST_F(HostCall, SeveralParticipantsAreCalledByAThreadOfTheLibrary) {
+  const auto remember = [](void* user, const collet_host_call* call, collet_error* error) -> collet_status {
+    static std::atomic<int> calls;
+    *static_cast<std::thread::id*>(user) = std::this_thread::get_id();
+    return scale(&calls, call, error);
+  };
+  std::thread::id caller;
+  const ClientPtr client = open("interpreter", "none", nullptr, 2);
+  const ModulePtr module = read(kProgram);
+  ASSERT_TRUE(module) << failure.message;
+  const collet_host_function function = {"scale", &caller, remember};
+  collet_compile_request request{};
+  request.replica_count = 2;
+  request.host_functions = &function;
+  request.host_function_count = 1;
+  const ExecutablePtr e = compile(client.get(), module.get(), request);
+  ASSERT_TRUE(e) << failure.message;
+  const std::vector<float> data = {1, 2, 3, 4};
+  const int64_t dims[] = {4};
+  std::vector<BufferPtr> in;
+  for (uint32_t d = 0; d < 2; ++d) in.push_back(upload(client.get(), {COLLET_TYPE_F32, 1, dims}, data.data(), d));
+  const auto out = run(e.get(), in);
+  ASSERT_FALSE(out.empty()) << failure.message;
+  EXPECT_EQ(download<float>(out[0]).size(), 4u);
+  EXPECT_TRUE(caller != std::thread::id());
+  EXPECT_TRUE(caller != std::this_thread::get_id());
+}
 
 TEST_F(HostCall, RunsOnEveryBackend) {
   std::vector<std::string> backends = {"interpreter", test_backend("memory_only"), test_backend("remote"),

@@ -215,8 +215,8 @@ struct collet_host_call {
 struct collet_host_function {
   const char* target;
   void* user;
-  /** Called by a thread of the library's, which waits for it: other work for the device may have to wait too. An error
-   * fails the run. */
+  /** Called by a thread of the library's, which waits for it: other work for the device may have to wait too. Or, for a
+   * short run of one participant, by the one that asks for the run. An error fails the run. */
   collet_status (*call)(void* user, const struct collet_host_call* call, struct collet_error* error);
 };
 
