@@ -105,15 +105,20 @@ bool is_flat_instr(const Module& module, const Instruction& instr, Role role, bo
 
 namespace {
 
-// Tuples of tuples that say where a permutation in place reads and writes: there is no other way to say it.
-std::unordered_set<uint32_t> places_of_permutes(const Module& module, CompId c) {
+// Wants its operands as they are: where a permutation in place reads and writes is a tuple of tuples, for there is no
+// other way to say it.
+bool wants_tuples(Op op) {
+  return op == Op::COLLECTIVE_PERMUTE || op == Op::COLLECTIVE_PERMUTE_START || op == Op::CUSTOM_CALL ||
+         op == Op::OUTFEED || op == Op::SEND || op == Op::ASYNC_START;
+}
+
+// Tuples that are made for such ops alone, and those in them.
+std::unordered_set<uint32_t> wanted_tuples(const Module& module, CompId c) {
   std::unordered_set<uint32_t> out;
   const auto& order = module[c].order;
   for (size_t k = order.size(); k-- > 0;) {
     const Instruction& instr = module[order[k]];
-    if (instr.op != Op::COLLECTIVE_PERMUTE && instr.op != Op::COLLECTIVE_PERMUTE_START &&
-        !out.contains(index_of(order[k])))
-      continue;
+    if (!wants_tuples(instr.op) && !out.contains(index_of(order[k]))) continue;
     for (InstrId o : instr.operands)
       if (module[o].op == Op::TUPLE) out.insert(index_of(o));
   }
@@ -127,11 +132,11 @@ bool is_flat(const Module& module, CompId c, Role role) {
   const bool one_tuple = role == Role::Condition || role == Role::Body;
   if (one_tuple && !module[computation.parameters.at(0)].shape.is_tuple()) return false;
   if (role == Role::Body && module[computation.root].op != Op::TUPLE) return false;
-  const std::unordered_set<uint32_t> places = places_of_permutes(module, c);
+  const std::unordered_set<uint32_t> wanted = wanted_tuples(module, c);
   std::unordered_map<uint32_t, bool> tuples;  // those that nobody may look into
   for (InstrId id : computation.order) {
     const Instruction& instr = module[id];
-    if (places.contains(index_of(id))) continue;
+    if (wanted.contains(index_of(id)) && id != computation.root) continue;
     if (!is_flat_instr(module, instr, role, id == computation.root)) return false;
     if (instr.op == Op::TUPLE) tuples[index_of(id)] = true;
     if (takes_tuple(instr.op)) continue;

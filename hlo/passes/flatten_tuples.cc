@@ -380,16 +380,17 @@ std::vector<std::pair<CompId, Role>> assign_roles(Module& module, const std::vec
     return copy->second;
   };
   assign(module.entry(), Role::Entry);
-  // What an asynchronous op runs holds that op alone, tuples as they are, and so does what that op calls.
+  // What an asynchronous op runs holds that op alone, tuples as they are, and what a custom call is given is its own
+  // affair; so is what those call.
   std::vector<bool> held = asynchronous_computations(module);
   for (size_t k = order.size(); k-- > 0;)
-    if (held[index_of(order[k])])
-      for (InstrId id : module[order[k]].order)
-        for (CompId callee : module[id].called) held[index_of(callee)] = true;
+    for (InstrId id : module[order[k]].order)
+      for (CompId callee : module[id].called)
+        if (held[index_of(order[k])] || module[id].op == Op::CUSTOM_CALL) held[index_of(callee)] = true;
   for (CompId c : order)
     for (InstrId id : module[c].order)
       for (size_t i = 0; i < module[id].called.size() && !held[index_of(c)]; ++i) {
-        if (op_info(module[id].op).family == Family::asynchronous) continue;
+        if (op_info(module[id].op).family == Family::asynchronous || module[id].op == Op::CUSTOM_CALL) continue;
         CompId callee = module[id].called[i];
         if (held[index_of(callee)]) {
           const auto [copy, made] = released.try_emplace(index_of(callee), CompId::None);

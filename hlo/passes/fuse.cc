@@ -12,8 +12,8 @@ namespace {
 /// Turns groups of one computation into fusion instructions.
 class Fuser {
  public:
-  Fuser(Module& module, CompId computation, std::vector<FusionGroup> groups)
-      : module_(module), computation_(computation), groups_(std::move(groups)) {}
+  Fuser(Module& module, CompId computation, std::vector<FusionGroup> groups, std::vector<bool>& effects)
+      : module_(module), computation_(computation), groups_(std::move(groups)), effects_(effects) {}
 
   // The fusions made.
   std::vector<InstrId> run() {
@@ -135,9 +135,17 @@ class Fuser {
       if (auto it = now.find(index_of(o)); it != now.end()) o = it->second;
   }
 
-  // Operands before users, otherwise as close to `all` as that allows.
+  // Operands before users, what has effects in its order, otherwise as close to `all` as that allows.
   void sort(const std::vector<InstrId>& all) {
     std::unordered_set<uint32_t> placed;
+    std::unordered_map<uint32_t, InstrId> effect_before;
+    effects_.resize(module_.computation_limit());  // fusions have none
+    InstrId last = InstrId::None;
+    for (InstrId id : all) {
+      if (!has_effect(module_, module_[id], effects_)) continue;
+      if (last != InstrId::None) effect_before[index_of(id)] = last;
+      last = id;
+    }
     std::vector<InstrId> order;
     std::vector<std::pair<InstrId, size_t>> stack;
     for (InstrId start : all) {
@@ -147,6 +155,7 @@ class Fuser {
         auto& [id, next] = stack.back();
         const Instruction& instr = module_[id];
         const size_t before = instr.extras ? instr.extras->control_predecessors.size() : 0;
+        const auto effect = effect_before.find(index_of(id));
         if (placed.contains(index_of(id))) {
           stack.pop_back();
         } else if (next < instr.operands.size() + before) {
@@ -155,6 +164,8 @@ class Fuser {
                                 : instr.extras->control_predecessors[next - instr.operands.size()];
           ++next;
           if (!placed.contains(index_of(o))) stack.emplace_back(o, 0);
+        } else if (effect != effect_before.end() && !placed.contains(index_of(effect->second))) {
+          stack.emplace_back(effect->second, 0);
         } else {
           placed.insert(index_of(id));
           order.push_back(id);
@@ -168,6 +179,7 @@ class Fuser {
   Module& module_;
   CompId computation_;
   std::vector<FusionGroup> groups_;
+  std::vector<bool>& effects_;
   std::unordered_set<std::string> names_;
   int next_name_ = -1;
 };
@@ -199,10 +211,11 @@ Expected<bool> fuse(Module& module, PassContext& context) {
     limits.most_members = context.largest_fusion;
     if (context.prepare_claims) context.prepare_claims(module);
     std::vector<InstrId> made;
+    std::vector<bool> effects = computations_with_effects(module);
     for (CompId c : flow_computations(module)) {
-      auto groups = find_fusions(module, c, context, limits);
+      auto groups = find_fusions(module, c, context, limits, effects);
       if (groups.empty()) continue;
-      const auto fusions = Fuser(module, c, std::move(groups)).run();
+      const auto fusions = Fuser(module, c, std::move(groups), effects).run();
       made.insert(made.end(), fusions.begin(), fusions.end());
     }
     if (made.empty()) break;

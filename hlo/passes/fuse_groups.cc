@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "hlo/passes/rewriter.h"
+
 namespace collet::hlo {
 namespace {
 
@@ -65,12 +67,22 @@ struct Group {
 
 class Grouping {
  public:
-  Grouping(const Module& module, CompId computation, const PassContext& context, const FusionLimits& limits)
+  Grouping(const Module& module, CompId computation, const PassContext& context, const FusionLimits& limits,
+           const std::vector<bool>& effects)
       : module_(module), context_(context), limits_(limits), order_(module[computation].order) {
     for (uint32_t i = 0; i < order_.size(); ++i) place_[index_of(order_[i])] = i;
     users_.resize(order_.size());
     for (uint32_t i = 0; i < order_.size(); ++i)
       for (InstrId o : at(i).operands) users_[place_.at(index_of(o))].push_back(i);
+    // What has effects waits for what had some before.
+    uint32_t last = kNoGroup;
+    for (uint32_t i = 0; i < order_.size(); ++i) {
+      if (at(i).extras)
+        for (InstrId p : at(i).extras->control_predecessors) awaited_.insert(index_of(p));
+      if (!has_effect(module, at(i), effects)) continue;
+      if (last != kNoGroup) users_[last].push_back(i);
+      last = i;
+    }
     root_ = place_.at(index_of(module[computation].root));
     group_.assign(order_.size(), kNoGroup);
   }
@@ -100,6 +112,7 @@ class Grouping {
     const Instruction& instr = at(i);
     if (!instr.shape.is_array() || instr.shape.has_dynamic() || instr.shape.element_count() == 0) return false;
     if (instr.extras && !instr.extras->control_predecessors.empty()) return false;
+    if (awaited_.contains(index_of(order_[i]))) return false;
     if (has_side_effect(instr.op) || instr.op == Op::PARAMETER || instr.op == Op::CONSTANT) return false;
     for (InstrId o : instr.operands)
       if (!module_[o].shape.is_array() || module_[o].shape.has_dynamic()) return false;
@@ -326,6 +339,7 @@ class Grouping {
   const std::vector<InstrId>& order_;
   std::unordered_map<uint32_t, uint32_t> place_;
   std::vector<std::vector<uint32_t>> users_;
+  std::unordered_set<uint32_t> awaited_;  // control predecessors
   uint32_t root_ = 0;
   std::vector<uint32_t> group_;
   std::vector<Group> groups_;
@@ -352,8 +366,8 @@ bool is_repeatable(const Module& module, InstrId id) {
 }
 
 std::vector<FusionGroup> find_fusions(const Module& module, CompId computation, const PassContext& context,
-                                      const FusionLimits& limits) {
-  return Grouping(module, computation, context, limits).run();
+                                      const FusionLimits& limits, const std::vector<bool>& effects) {
+  return Grouping(module, computation, context, limits, effects).run();
 }
 
 }  // namespace collet::hlo

@@ -31,8 +31,9 @@ struct FusionLimits {
 ///   on one value per row between and around them (softmax, layer norm);
 /// - a product or convolution: what follows it elementwise (bias, activation, residual).
 /// Then loops and reductions of one size that read the same array are joined, if neither waits for the other.
+/// Neither for what has effects, which keeps its order: `effects` is of computations_with_effects.
 std::vector<FusionGroup> find_fusions(const Module& module, CompId computation, const PassContext& context,
-                                      const FusionLimits& limits);
+                                      const FusionLimits& limits, const std::vector<bool>& effects);
 
 /// Cheap enough to be made again in each fusion that wants it: constants of one element, iota, and broadcasts to many
 /// times the size.

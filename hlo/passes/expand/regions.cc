@@ -10,10 +10,7 @@ bool is_scalar_move(Op op) {
   return op == Op::RESHAPE || op == Op::BROADCAST || op == Op::TRANSPOSE || op == Op::COPY || op == Op::BITCAST;
 }
 
-}  // namespace
-
-std::optional<std::vector<InstrId>> inline_elementwise(Builder& b, CompId computation,
-                                                       std::span<const InstrId> arguments) {
+std::optional<std::vector<InstrId>> try_inline(Builder& b, CompId computation, std::span<const InstrId> arguments) {
   Module& module = b.module();
   if (arguments.empty() || !b.status().ok()) return std::nullopt;
   const std::vector<int64_t> dims(b.dims(arguments[0]).begin(), b.dims(arguments[0]).end());
@@ -43,7 +40,7 @@ std::optional<std::vector<InstrId>> inline_elementwise(Builder& b, CompId comput
     } else if (instr.op == Op::CALL || instr.op == Op::MAP) {
       std::vector<InstrId> inner;
       for (size_t i = 0; i < instr.operands.size(); ++i) inner.push_back(value(i).at(0));
-      auto result = inline_elementwise(b, instr.called[0], inner);
+      auto result = try_inline(b, instr.called[0], inner);
       if (!result) return std::nullopt;
       out = std::move(*result);
     } else if (instr.shape.is_array() && instr.shape.element_count() == 1 && is_scalar_move(instr.op)) {
@@ -57,6 +54,17 @@ std::optional<std::vector<InstrId>> inline_elementwise(Builder& b, CompId comput
     }
   }
   return values.at(index_of(module[computation].root));
+}
+
+}  // namespace
+
+std::optional<std::vector<InstrId>> inline_elementwise(Builder& b, CompId computation,
+                                                       std::span<const InstrId> arguments) {
+  auto& order = b.module()[b.computation()].order;
+  const size_t before = order.size();
+  auto out = try_inline(b, computation, arguments);
+  if (!out) order.resize(before);  // nothing is left of what came to nothing
+  return out;
 }
 
 }  // namespace collet::hlo
