@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/ir/literal.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -184,9 +185,16 @@ void Literal::set_double(int64_t i, double value, double imaginary) {
       return;
     case Kind::Signed:
     case Kind::Unsigned: {
-      // Through the 64-bit integer, so that integers wrap.
-      const int64_t wide = value >= 9.2233720368547758e18 ? static_cast<int64_t>(static_cast<uint64_t>(value))
-                                                          : static_cast<int64_t>(value);
+      // Through the 64-bit integer, so that integers wrap. What is none is 0, what is larger the largest.
+      int64_t wide = INT64_MIN;
+      if (std::isnan(value))
+        wide = 0;
+      else if (value >= 18446744073709551616.0)
+        wide = -1;
+      else if (value >= 9223372036854775808.0)
+        wide = static_cast<int64_t>(static_cast<uint64_t>(value));
+      else if (value > -9223372036854775808.0)
+        wide = static_cast<int64_t>(value);
       set_int(i, wide);
       return;
     }

@@ -314,6 +314,13 @@ TEST(Hostile, EveryOpOnOperandsOfEveryKind) {
   EXPECT_GT(read_count, names.size());
 }
 
+TEST(Hostile, TolerancesThatAreNoNumbers) {
+  expect_refused(in_main("%a = \"stablehlo.exponential\"(%x) <{result_accuracy = #stablehlo.result_accuracy<atol = "
+                         "0.5, rtol = 1.0e+999, ulps = 1, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>}> : "
+                         "(tensor<f32>) -> tensor<f32>"),
+                 "tolerances are no numbers");
+}
+
 TEST(Hostile, ArtifactsThatLieAboutSizes) {
   expect_artifact_refused(
       bytes_of("4d4cef520d580001110501050501050b0f02510f17093d03010300ffffffffffffffff00ff0000000000000000fe00000000"

@@ -33,7 +33,8 @@ bool Parser::known_groups(const std::string& text, Groups& out) const {
 }
 
 bool Parser::keep_groups(std::span<const int64_t> ids, int64_t size, const std::string& text, Groups& out) {
-  const Status status = budget_.charge(static_cast<int64_t>(ids.size()), 0, kMostParticipants);
+  // A member, and at most one group around each.
+  const Status status = budget_.charge(2 * static_cast<int64_t>(ids.size()), 0, 2 * kMostParticipants);
   if (!status.ok()) return complain("replica groups: " + status.message());
   std::vector<Dims> all;
   for (size_t i = 0; i < ids.size(); i += static_cast<size_t>(size))

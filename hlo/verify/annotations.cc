@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "hlo/ir/limits.h"
 #include "hlo/verify/context.h"
@@ -118,6 +119,9 @@ Status check_layout(const Shape& shape) {
 
 Status check_accuracy(const Instruction& instr) {
   if (!instr.extras || !instr.extras->result_accuracy) return ok_status();
+  const ResultAccuracy& accuracy = *instr.extras->result_accuracy;
+  if (!std::isfinite(accuracy.atol) || !std::isfinite(accuracy.rtol))
+    return broken(instr.op, "", "has a result_accuracy whose tolerances are no numbers");
   const OpInfo& info = op_info(instr.op);
   if (info.op_class == OpClass::MATH && info.max_operands == 1) return ok_status();
   return broken(instr.op, "", "takes no result_accuracy");
