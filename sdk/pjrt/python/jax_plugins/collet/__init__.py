@@ -31,8 +31,8 @@ def register(name: str, library: pathlib.Path, options: dict | None = None) -> N
 def _keep_cpu(platform: str) -> None:
     """Where JAX_PLATFORMS names our platform alone, JAX's cpu is there too.
 
-    JAX puts the arguments of Python callbacks on a device of its cpu and fails without one. Ours stays the default; on
-    the cpu runs only what asks for it by name. COLLET_JAX_CPU=0 leaves it out.
+    JAX puts the arguments of Python callbacks and numpy arrays that loops hand through on a device of its cpu, and fails
+    without one. Ours stays the default; on the cpu runs only what asks for it by name. COLLET_JAX_CPU=0 leaves it out.
     """
 
     def add_cpu(backend):
