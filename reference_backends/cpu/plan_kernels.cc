@@ -71,7 +71,7 @@ void Compiler::add_micros(const codegen::Product& p, const codegen::Epilogue* ep
       codegen::MicroKernel m =
           p.micro(last_row ? call.last_rows() : p.tile_rows, last_column ? call.last_columns() : p.panel());
       m.accumulates = call.accumulates();
-      m.once = call.reads_once();
+      m.near = call.fetches_own();
       micros_.push_back({m, epilogue, call.micro(last_row, last_column)});
     }
   }
@@ -198,8 +198,7 @@ void Compiler::describe(const Kernel& kernel, Step& step) const {
   step.range = kernel.outer > 0 ? kernel.loops[0].size : 1;
   step.grain = kernel.outer > 0 && kernel.lane_loop == 0 ? kernel.lanes : 1;
   step.cost_ns = estimate_ns(kernel);
-  step.parallel =
-      !kernel.sequential && kernel.outer > 0 && step.range > step.grain && step.cost_ns > Threads::kWorthwhileNs;
+  step.parallel = !kernel.sequential && kernel.outer > 0 && step.range > step.grain && step.cost_ns > Threads::kAwakeNs;
 }
 
 int Compiler::function_of(const Kernel& kernel) {

@@ -11,7 +11,7 @@ constexpr int64_t kChunkBytes = int64_t{384} << 10;  ///< of a: stays in the sec
 
 constexpr int64_t kSegmentBytes = int64_t{24} << 10;  ///< of a tile's segments: they stay in the first cache
 
-constexpr int64_t kStepsAhead = 24;  ///< of the depth: what is fetched before it is read
+constexpr int64_t kStepsAhead = 12;  ///< of the depth: what is fetched before it is read
 
 /// The sum of index * step over the loops of the batch, for each batch.
 std::vector<int64_t> places_of(const std::vector<std::pair<int64_t, int64_t>>& levels, int64_t first) {
@@ -103,7 +103,7 @@ void ProductCall::partition() {
   const int64_t room = std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(line * tile_rows_, 1), 1, 64);
   const int64_t least = divide_up(all, room);
   chunks_ = least;
-  if (threads_ == 1 || cost_ns() <= Threads::kWorthwhileNs) return;
+  if (threads_ == 1 || cost_ns() <= Threads::kAwakeNs) return;
   const int64_t sets = batches_ / shared_;
   const double tile = static_cast<double>(tile_rows_ * (panel_ / lanes_) * depth_) / 2;
   const double a_tile = static_cast<double>(tile_rows_ * depth_ * bytes_) / (a_packed_ ? 4 : 32);
@@ -174,7 +174,7 @@ void ProductCall::panel(Where& at, int64_t column, int64_t a_at, int64_t next) c
   codegen::Tile& t = at.tile;
   const bool last_column = last_columns_ != 0 && column + panel_ > columns_;
   t.column = column;
-  const bool once = reads_once();
+  const bool near = fetches_own();
   const int64_t lines = divide_up(panel_ * bytes_, 64);
   int64_t i = at.first_tile % tiles_;
   auto batch = static_cast<size_t>(at.batch + at.first_tile / tiles_);
@@ -185,7 +185,7 @@ void ProductCall::panel(Where& at, int64_t column, int64_t a_at, int64_t next) c
     t.c = at.c + c;
     t.d = at.d + c;
     t.row = i * tile_rows_;
-    t.ahead = once ? kStepsAhead * b_depth_ * bytes_ : next + (n - at.first_tile) % lines * 64;
+    t.ahead = near ? kStepsAhead * b_depth_ * bytes_ : next + (n - at.first_tile) % lines * 64;
     t.position = positions_.data() + batch * batch_rank_;
     micro_[last_row ? 1 : 0][last_column ? 1 : 0](&t);
     if (++i == tiles_) {
@@ -269,7 +269,7 @@ void ProductCall::run(char* const* buffers, Threads& threads) const {
     const Work* w = static_cast<const Work*>(context);
     for (int64_t job = begin; job < end; ++job) w->call->part(w->buffers, job, worker);
   };
-  if (threads_ > 1 && cost_ns() > Threads::kWorthwhileNs) {
+  if (threads_ > 1 && threads.worthwhile(cost_ns())) {
     threads.loop(jobs, 1, body, &work);
   } else {
     body(&work, 0, jobs, 0);

@@ -34,8 +34,11 @@ class ProductCall : public LibraryCall {
   int64_t last_columns() const { return last_columns_; }
   double cost_ns() const;
 
-  /// Whether each part of b is read by one tile alone.
-  bool reads_once() const { return divide_up(tiles_ * shared_, chunks_) == 1; }
+  /// Whether each call should fetch what it reads of b itself: it is the only one, or rows of b lie so far apart that
+  /// nothing else does.
+  bool fetches_own() const {
+    return divide_up(tiles_ * shared_, chunks_) == 1 || (!b_in_panels_ && b_depth_ * bytes_ >= 1024);
+  }
 
   /// The micro-kernels have an epilogue.
   void add_epilogue() { epilogue_ = true; }

@@ -30,7 +30,7 @@ void run(const Sequence& steps, char* const* addresses, Threads& threads) {
     char* const* at = addresses + step.first_place;
     switch (step.kind) {
       case StepKind::kKernel:
-        if (step.parallel && threads.count() > 1) {
+        if (step.parallel && threads.count() > 1 && threads.worthwhile(step.cost_ns)) {
           Call call{step.kernel, at};
           threads.loop(step.range, step.grain, call_kernel, &call);
         } else {

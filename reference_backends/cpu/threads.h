@@ -12,15 +12,21 @@
 
 namespace collet::cpu {
 
-/// A few threads that share the work of one loop. A worker spins for a while after each loop and then sleeps; loops
-/// below `kWorthwhileNs` never come here.
+/// A few threads that share the work of one loop. A worker spins for a while after each loop and then sleeps; small
+/// loops never come here.
 class Threads {
  public:
   static constexpr double kWorthwhileNs = 20000;
+  static constexpr double kAwakeNs = 6000;  ///< while the workers wait for work and need not be woken
 
   explicit Threads(int count);
   ~Threads();
   Threads(const Threads&) = delete;
+
+  /// Whether sharing so much work costs less than it saves, as things are.
+  bool worthwhile(double ns) const {
+    return ns > kWorthwhileNs || (ns > kAwakeNs && sleeping_.load(std::memory_order_relaxed) == 0);
+  }
 
   int count() const { return static_cast<int>(workers_.size()) + 1; }
 

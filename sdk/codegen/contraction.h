@@ -25,7 +25,7 @@ struct MicroKernel {
   bool masked = false;       ///< the last vector may be partial
   bool by_depth = false;     ///< a's rows are neighbours, its depth is a_step apart; else the other way round
   bool accumulates = false;  ///< the depth may come in several parts
-  bool once = false;         ///< no other call reads the same part of b
+  bool near = false;         ///< fetches what this call reads of b, not what the next will
   bool segmented = false;    ///< the depth is some runs of a, each `depth` long, which lie anywhere
   auto operator<=>(const MicroKernel&) const = default;
 };

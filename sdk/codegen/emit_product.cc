@@ -161,15 +161,14 @@ class MicroEmitter {
     return sums;
   }
 
-  /// Asks for what comes after: where b is read once, all of a later row of it, else one line of what the next calls
-  /// will read.
+  /// Asks for what comes after: near at hand, all of a later row of b, else one line of what the next calls will read.
   void prefetch(Value* b) {
     const int line = 64 / static_cast<int>(scalar_->getScalarSizeInBits() / 8);
-    const int lines = k_.once ? std::max(k_.vectors * lanes_ / line, 1) : 1;
+    const int lines = k_.near ? std::max(k_.vectors * lanes_ / line, 1) : 1;
     Value* far = b_.CreateGEP(b_.getInt8Ty(), b, ahead_);
     for (int i = 0; i < lines; ++i) {
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                         {offset(far, i * line), b_.getInt32(0), b_.getInt32(2), b_.getInt32(1)});
+                         {offset(far, i * line), b_.getInt32(0), b_.getInt32(k_.near ? 3 : 2), b_.getInt32(1)});
     }
   }
 
@@ -335,7 +334,7 @@ class MicroEmitter {
 std::string name_of(const MicroKernel& k) {
   return std::string("micro_") + collet_type_name(k.type) + "_" + std::to_string(k.rows) + "x" +
          std::to_string(k.vectors) + (k.masked ? "_masked" : "") + (k.by_depth ? "_by_depth" : "") +
-         (k.accumulates ? "_accumulates" : "") + (k.once ? "_once" : "") + (k.segmented ? "_segmented" : "");
+         (k.accumulates ? "_accumulates" : "") + (k.near ? "_near" : "") + (k.segmented ? "_segmented" : "");
 }
 
 llvm::Function* emit_micro_kernel(const MicroKernel& kernel, const Epilogue* epilogue, llvm::Module& module,
