@@ -55,7 +55,7 @@ class Compiler {
 
   /// A micro-kernel that a product needs.
   struct Micro {
-    codegen::MicroKernel kernel;
+    codegen::MicroKernel kernel;  ///< no rows: the epilogue alone
     const codegen::Epilogue* epilogue = nullptr;
     codegen::MicroFunction* target = nullptr;
     int number = 0;  ///< with an epilogue: of those of this program

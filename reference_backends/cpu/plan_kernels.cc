@@ -65,15 +65,24 @@ const codegen::Epilogue* Compiler::take_epilogue(const codegen::Product& p, Draf
 }
 
 void Compiler::add_micros(const codegen::Product& p, const codegen::Epilogue* epilogue, ProductCall& call) {
-  for (bool last_row : {false, true}) {
-    for (bool last_column : {false, true}) {
-      if (!call.has_rows(last_row) || !call.has_columns(last_column)) continue;
-      codegen::MicroKernel m =
-          p.micro(last_row ? call.last_rows() : p.tile_rows, last_column ? call.last_columns() : p.panel());
-      m.accumulates = call.accumulates();
-      m.near = call.fetches_own();
-      micros_.push_back({m, epilogue, call.micro(last_row, last_column)});
+  const bool in_registers = epilogue && fits_registers(*epilogue, p);
+  for (bool last_column : {false, true}) {
+    if (!call.has_columns(last_column)) continue;
+    const int64_t columns = last_column ? call.last_columns() : p.panel();
+    for (bool last_row : {false, true}) {
+      if (!call.has_rows(last_row)) continue;
+      codegen::MicroKernel m = p.micro(last_row ? call.last_rows() : p.tile_rows, columns);
+      m.accumulates = !in_registers;
+      micros_.push_back({m, in_registers ? epilogue : nullptr, call.micro(last_row, last_column)});
     }
+    if (!epilogue || in_registers) continue;
+    const codegen::MicroKernel shape = p.micro(0, columns);
+    codegen::MicroKernel m;  // what else there is does not matter
+    m.type = shape.type;
+    m.rows = 0;
+    m.vectors = shape.vectors;
+    m.masked = shape.masked;
+    micros_.push_back({m, epilogue, call.after(last_column)});
   }
 }
 

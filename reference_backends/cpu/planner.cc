@@ -293,7 +293,13 @@ Status Compiler::compile_functions() {
   for (size_t first = 0; first < own.size(); first += kModuleMicros) {
     fill.push_back([&own, first, &target](llvm::Module& m) {
       for (size_t i = first; i < std::min(first + kModuleMicros, own.size()); ++i) {
-        emit_micro_kernel(own[i]->kernel, own[i]->epilogue, m, target, "tile" + std::to_string(i));
+        const Micro& micro = *own[i];
+        const std::string name = "tile" + std::to_string(i);
+        if (micro.kernel.rows == 0) {
+          emit_epilogue(micro.kernel, *micro.epilogue, m, target, name);
+        } else {
+          emit_micro_kernel(micro.kernel, micro.epilogue, m, target, name);
+        }
       }
     });
   }

@@ -11,7 +11,9 @@ constexpr int64_t kChunkBytes = int64_t{384} << 10;  ///< of a: stays in the sec
 
 constexpr int64_t kSegmentBytes = int64_t{24} << 10;  ///< of a tile's segments: they stay in the first cache
 
-constexpr int64_t kStepsAhead = 12;  ///< of the depth: what is fetched before it is read
+int64_t divide_up(int64_t x, int64_t y) {
+  return (x + y - 1) / y;
+}
 
 /// The sum of index * step over the loops of the batch, for each batch.
 std::vector<int64_t> places_of(const std::vector<std::pair<int64_t, int64_t>>& levels, int64_t first) {
@@ -169,13 +171,12 @@ const char* ProductCall::packed_panels(char* const* buffers, int64_t matrix, int
   return scratch;
 }
 
-/// The tiles of one panel for a part of the depth; what comes next lies `next` bytes further in b.
-void ProductCall::panel(Where& at, int64_t column, int64_t a_at, int64_t next) const {
+/// The tiles of one panel for a part of the depth; after the last they are what they should be.
+void ProductCall::panel(Where& at, int64_t column, int64_t a_at, bool last) const {
   codegen::Tile& t = at.tile;
   const bool last_column = last_columns_ != 0 && column + panel_ > columns_;
   t.column = column;
-  const bool near = fetches_own();
-  const int64_t lines = divide_up(panel_ * bytes_, 64);
+  const codegen::MicroFunction finish = last ? after_[last_column ? 1 : 0] : nullptr;
   int64_t i = at.first_tile % tiles_;
   auto batch = static_cast<size_t>(at.batch + at.first_tile / tiles_);
   for (int64_t n = at.first_tile; n < at.last_tile; ++n) {
@@ -185,19 +186,15 @@ void ProductCall::panel(Where& at, int64_t column, int64_t a_at, int64_t next) c
     t.c = at.c + c;
     t.d = at.d + c;
     t.row = i * tile_rows_;
-    t.ahead = near ? kStepsAhead * b_depth_ * bytes_ : next + (n - at.first_tile) % lines * 64;
+    t.rows = last_row ? last_rows_ : tile_rows_;
     t.position = positions_.data() + batch * batch_rank_;
     micro_[last_row ? 1 : 0][last_column ? 1 : 0](&t);
+    if (finish) finish(&t);
     if (++i == tiles_) {
       i = 0;
       ++batch;
     }
   }
-}
-
-int64_t ProductCall::place_in_b(int64_t part, int64_t panel) const {
-  const int64_t first = part * depth_block_;
-  return (b_in_panels_ ? (panel * depth_ + first) * panel_ : first * b_depth_ + panel * panel_) * bytes_;
 }
 
 void ProductCall::blocks(Where& at) const {
@@ -211,12 +208,10 @@ void ProductCall::blocks(Where& at) const {
     t.segments = std::min(run_block_, count - k * run_block_);
     t.offsets = segmented ? segments_.data() + k * run_block_ : nullptr;
     t.accumulate = k != 0;
-    t.last = k + 1 == parts;
     for (int64_t j = at.first_panel; j < at.last_panel; ++j) {
-      const int64_t here = place_in_b(k, j);
-      const int64_t next = j + 1 < at.last_panel ? place_in_b(k, j + 1) : place_in_b(k + 1, at.first_panel);
-      t.b = at.b + here;
-      panel(at, j * panel_, segmented ? 0 : first * a_depth_, next - here);
+      const int64_t b_at = b_in_panels_ ? (j * depth_ + first) * panel_ : first * b_depth_ + j * panel_;
+      t.b = at.b + b_at * bytes_;
+      panel(at, j * panel_, segmented ? 0 : first * a_depth_, k + 1 == parts);
     }
   }
 }

@@ -26,22 +26,15 @@ class ProductCall : public LibraryCall {
   codegen::KernelFunction* pack_b() { return &pack_b_; }
   /// Whether b is packed here, matrix by matrix, and not by a step before.
   bool packs_b() const { return packs_b_; }
-  /// Whether the depth is taken in several parts.
-  bool accumulates() const { return parts_of_depth() > 1; }
   bool has_rows(bool last) const { return last ? last_rows_ != 0 : rows_ >= tile_rows_; }
   bool has_columns(bool last) const { return last ? last_columns_ != 0 : columns_ >= panel_; }
   int64_t last_rows() const { return last_rows_; }
   int64_t last_columns() const { return last_columns_; }
   double cost_ns() const;
 
-  /// Whether each call should fetch what it reads of b itself: it is the only one, or rows of b lie so far apart that
-  /// nothing else does.
-  bool fetches_own() const {
-    return divide_up(tiles_ * shared_, chunks_) == 1 || (!b_in_panels_ && b_depth_ * bytes_ >= 1024);
-  }
-
-  /// The micro-kernels have an epilogue.
+  /// There is an epilogue, whether in the micro-kernels or in functions of its own.
   void add_epilogue() { epilogue_ = true; }
+  codegen::MicroFunction* after(bool last_column) { return &after_[last_column ? 1 : 0]; }
 
  private:
   /// Where the tiles of a part are.
@@ -57,20 +50,18 @@ class ProductCall : public LibraryCall {
     int64_t first_panel;
     int64_t last_panel;
   };
-  static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
-  /// Bytes from the first element of b to where the panel begins in a part of the depth.
-  int64_t place_in_b(int64_t part, int64_t panel) const;
   void partition();
   int64_t parts_of_depth() const;
   void part(char* const* buffers, int64_t job, int worker) const;
   void blocks(Where& at) const;
-  void panel(Where& at, int64_t column, int64_t a_at, int64_t next) const;
+  void panel(Where& at, int64_t column, int64_t a_at, bool last) const;
   const char* packed_rows(char* const* buffers, int64_t matrix, int64_t first, int64_t rows, char* scratch) const;
   const char* packed_panels(char* const* buffers, int64_t matrix, int64_t first, int64_t last, char* scratch) const;
   int64_t a_room() const;
   int64_t b_room() const;
 
   codegen::MicroFunction micro_[2][2] = {};
+  codegen::MicroFunction after_[2] = {};
   codegen::KernelFunction pack_a_ = nullptr;
   codegen::KernelFunction pack_b_ = nullptr;
   bool epilogue_ = false;

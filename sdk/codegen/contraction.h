@@ -25,7 +25,6 @@ struct MicroKernel {
   bool masked = false;       ///< the last vector may be partial
   bool by_depth = false;     ///< a's rows are neighbours, its depth is a_step apart; else the other way round
   bool accumulates = false;  ///< the depth may come in several parts
-  bool near = false;         ///< fetches what this call reads of b, not what the next will
   bool segmented = false;    ///< the depth is some runs of a, each `depth` long, which lie anywhere
   auto operator<=>(const MicroKernel&) const = default;
 };
@@ -42,11 +41,10 @@ struct Tile {
   int64_t c_step;
   int64_t tail;  ///< lanes of the last vector that count, where it is masked
   int64_t accumulate;
-  int64_t ahead;           ///< bytes from what is read of b to what is to be fetched meanwhile
   int64_t segments;        ///< where segmented: how many, and where in a each begins
   const int64_t* offsets;  ///< in elements
-  // With an epilogue, which is applied where `last`:
-  int64_t last;
+  // For an epilogue:
+  int64_t rows;
   char* d;  ///< what becomes of c, in the same places
   char* const* buffers;
   const int64_t* position;  ///< the batch: one number for each of its loops
@@ -126,7 +124,11 @@ bool find_product(const KernelPlan& plan, const Graph& graph, const Target& targ
 /// product.
 bool make_epilogue(const KernelPlan& plan, const Product& product, Epilogue& out);
 
-/// The same for a product that is a kernel of its own, over `dims` and what is summed: `plan` becomes its last part.
+/// Whether an epilogue is best applied to the registers of a tile: it is short, and so is the depth. Else it runs on the
+/// tile after that was stored, which is less code.
+bool fits_registers(const Epilogue& epilogue, const Product& product);
+
+/// make_epilogue for a product that is a kernel of its own, over `dims` and what is summed: `plan` becomes its last part.
 /// False, and nothing is changed, where that is not possible.
 bool append_epilogue(const KernelPlan& plan, ValueId result, const Dims& dims, KernelPlan& product);
 

@@ -123,6 +123,12 @@ void KernelEmitter::find_straight(const std::vector<uint64_t>& deps) {
     if (!shares) continue;
     side_loop_ = l;
     side_turns_ = std::clamp(room / registers, 1, 4);
+    // As many as leave none over: what is left over needs code of its own.
+    for (int turns = side_turns_; turns > 1; --turns) {
+      if (k_.loops[l].size % turns != 0) continue;
+      side_turns_ = turns;
+      break;
+    }
     return;
   }
 }

@@ -112,12 +112,14 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
     whole = b_.CreateSub(whole, b_.CreateURem(whole, b_.getInt64(static_cast<uint64_t>(side_turns_))));
     Value* main_end = begin == none ? whole : b_.CreateAdd(begin, whole);
     for (int turns : {side_turns_, 1}) {
+      if (turns == 1 && !ranged && k_.loops[l].size % side_turns_ == 0) continue;
       turns_now_ = turns;
       loop(turns > 1 ? begin : main_end, turns > 1 ? main_end : end, turns, [&](Value* i) {
         iv_[l] = i;
         body();
       });
     }
+    turns_now_ = 1;
     return;
   }
   if (l != k_.lane_loop || k_.lanes == 1) {
@@ -129,6 +131,11 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
   }
   const int w = l < k_.outer ? k_.lanes : width_;
   const bool full = !ranged && k_.loops[l].size % w == 0;
+  if (straight_ && side_turns_ == 1 && !full && ir_.target.masks) {
+    // Much code: once for full vectors and the last.
+    loop(begin, end, w, [&](Value* i) { masked(l, i, end, w, body); });
+    return;
+  }
   Value* whole = b_.CreateAnd(b_.CreateSub(end, begin), b_.getInt64(~static_cast<uint64_t>(w - 1)));
   Value* main_end = full ? end : b_.CreateAdd(begin, whole);
   const int64_t steps = k_.loops[l].size / w;
@@ -167,18 +174,21 @@ bool KernelEmitter::walk_straight(size_t l, int64_t steps, int width, const std:
 }
 
 void KernelEmitter::walk_rest(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body) {
-  branch(b_.CreateICmpSLT(begin, end), [&] {
-    iv_[l] = begin;
-    lanes_ = width;
-    std::vector<llvm::Constant*> steps;
-    Type* t = b_.getInt32Ty();
-    for (int i = 0; i < width; ++i) steps.push_back(llvm::ConstantInt::get(t, static_cast<uint64_t>(i)));
-    Value* rest = b_.CreateTrunc(b_.CreateSub(end, begin), t);
-    mask_ = b_.CreateICmpULT(llvm::ConstantVector::get(steps), ir_.splat(rest, width));
-    body();
-    mask_ = nullptr;
-    lanes_ = 1;
-  });
+  branch(b_.CreateICmpSLT(begin, end), [&] { masked(l, begin, end, width, body); });
+}
+
+void KernelEmitter::masked(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body) {
+  iv_[l] = begin;
+  lanes_ = width;
+  std::vector<llvm::Constant*> steps;
+  Type* t = b_.getInt64Ty();
+  for (int i = 0; i < width; ++i) steps.push_back(llvm::ConstantInt::get(b_.getInt32Ty(), static_cast<uint64_t>(i)));
+  Value* rest = ir_.binary(llvm::Intrinsic::smin, b_.CreateSub(end, begin), llvm::ConstantInt::get(t, 1 << 30));
+  rest = b_.CreateTrunc(rest, b_.getInt32Ty());
+  mask_ = b_.CreateICmpULT(llvm::ConstantVector::get(steps), ir_.splat(rest, width));
+  body();
+  mask_ = nullptr;
+  lanes_ = 1;
 }
 
 void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int64_t step, const std::function<void(Value*)>& body) {

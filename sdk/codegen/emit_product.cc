@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/emit_product.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 
 #include "sdk/codegen/emit.h"
 #include "sdk/codegen/ir.h"
 #include "sdk/codegen/kernel_emitter.h"
-#include "sdk/codegen/scalar_ops.h"
 
 namespace collet::codegen {
 namespace {
@@ -16,16 +14,6 @@ namespace {
 using llvm::BasicBlock;
 using llvm::Type;
 using llvm::Value;
-
-constexpr size_t kLightEpilogue = 8;  ///< instructions that are worth repeating for each register of a tile
-
-/// Few cheap instructions; else a loop over the rows is better.
-bool is_light(const Epilogue& e) {
-  return e.kernel.tape.size() <= kLightEpilogue &&
-         std::none_of(e.kernel.tape.begin(), e.kernel.tape.end(), [](const Instruction& i) {
-           return i.op == TapeOp::kOp && (scalar_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE);
-         });
-}
 
 class MicroEmitter {
  public:
@@ -48,19 +36,19 @@ class MicroEmitter {
     make_mask();
     std::vector<Value*> sums = k_.segmented ? segments() : depth(a_, b_at_, zeros());
     if (k_.accumulates) add_old(sums);
-    if (!epilogue_) {
-      store(sums);
-    } else if (k_.accumulates) {
-      BasicBlock* last = block("last");
-      BasicBlock* more = block("more");
-      b_.CreateCondBr(b_.CreateICmpNE(field_i64(offsetof(Tile, last)), b_.getInt64(0)), last, more);
-      b_.SetInsertPoint(more);
-      store(sums);
-      b_.SetInsertPoint(last);
+    if (epilogue_) {
       finish(sums);
     } else {
-      finish(sums);
+      store(sums);
     }
+    return function_;
+  }
+
+  /// The epilogue alone, of a tile that was stored.
+  llvm::Function* run_epilogue() {
+    b_.SetInsertPoint(block("entry"));
+    make_mask();
+    finish_rows();
     return function_;
   }
 
@@ -79,7 +67,6 @@ class MicroEmitter {
     depth_ = field_i64(offsetof(Tile, depth));
     a_step_ = field_i64(offsetof(Tile, a_step));
     b_step_ = field_i64(offsetof(Tile, b_step));
-    ahead_ = field_i64(offsetof(Tile, ahead));
     if (!k_.by_depth) {
       two_steps_ = b_.CreateMul(a_step_, b_.getInt64(2));
       three_steps_ = b_.CreateMul(a_step_, b_.getInt64(3));
@@ -161,14 +148,14 @@ class MicroEmitter {
     return sums;
   }
 
-  /// Asks for what comes after: near at hand, all of a later row of b, else one line of what the next calls will read.
+  /// Asks for what b has in store: its rows may lie far apart.
   void prefetch(Value* b) {
+    constexpr uint64_t kAhead = 12;
+    Value* far = offset(b, b_.CreateMul(b_step_, b_.getInt64(kAhead)));
     const int line = 64 / static_cast<int>(scalar_->getScalarSizeInBits() / 8);
-    const int lines = k_.near ? std::max(k_.vectors * lanes_ / line, 1) : 1;
-    Value* far = b_.CreateGEP(b_.getInt8Ty(), b, ahead_);
-    for (int i = 0; i < lines; ++i) {
+    for (int at = 0; at < k_.vectors * lanes_; at += line) {
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                         {offset(far, i * line), b_.getInt32(0), b_.getInt32(k_.near ? 3 : 2), b_.getInt32(1)});
+                         {offset(far, at), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
     }
   }
 
@@ -261,36 +248,45 @@ class MicroEmitter {
     b_.CreateRetVoid();
   }
 
-  /// The epilogue of the registers or, where it is long, of the rows after they were stored.
+  /// What the epilogue's points have in common.
+  void open_epilogue() {
+    row_ = field_i64(offsetof(Tile, row));
+    column_ = field_i64(offsetof(Tile, column));
+    Value* position = field_ptr(offsetof(Tile, position));
+    for (size_t l = 0; l + 2 < epilogue_->kernel.loops.size(); ++l) {
+      loops_.push_back(b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), position, b_.getInt64(l))));
+    }
+    loops_.resize(loops_.size() + 2);
+    points_->open(b_, field_ptr(offsetof(Tile, buffers)));
+  }
+
+  /// What becomes of a vector of sums.
+  Value* value(Value* r, int v, Value* sum) {
+    loops_[loops_.size() - 2] = b_.CreateAdd(row_, r);
+    loops_.back() = b_.CreateAdd(column_, b_.getInt64(static_cast<uint64_t>(v * lanes_)));
+    return points_->point(b_, loops_, lanes_, is_partial(v) ? mask_ : nullptr, epilogue_->product, sum,
+                          epilogue_->value);
+  }
+
+  /// The epilogue of the registers: all values before the first store, since what they read is the same for all rows
+  /// or columns.
   void finish(std::vector<Value*> sums) {
     Value* c_step = field_i64(offsetof(Tile, c_step));
     Value* d = field_ptr(offsetof(Tile, d));
-    Value* row = field_i64(offsetof(Tile, row));
-    Value* column = field_i64(offsetof(Tile, column));
-    Value* position = field_ptr(offsetof(Tile, position));
-    std::vector<Value*> loops;
-    for (size_t l = 0; l + 2 < epilogue_->kernel.loops.size(); ++l) {
-      loops.push_back(b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), position, b_.getInt64(l))));
-    }
-    loops.push_back(nullptr);
-    loops.push_back(nullptr);
-    points_->open(b_, field_ptr(offsetof(Tile, buffers)));
-    auto value = [&](Value* r, int v, Value* sum) {
-      loops[loops.size() - 2] = b_.CreateAdd(row, r);
-      loops.back() = b_.CreateAdd(column, b_.getInt64(static_cast<uint64_t>(v * lanes_)));
-      return points_->point(b_, loops, lanes_, is_partial(v) ? mask_ : nullptr, epilogue_->product, sum,
-                            epilogue_->value);
-    };
-    if (is_light(*epilogue_)) {
-      // All values before the first store: what they read is the same for all rows or columns.
-      each(d, c_step,
-           [&](Value*, size_t i, int r, int v) { sums[i] = value(b_.getInt64(static_cast<uint64_t>(r)), v, sums[i]); });
-      each(d, c_step, [&](Value* p, size_t i, int, int v) { put(sums[i], p, v); });
-      b_.CreateRetVoid();
-      return;
-    }
+    open_epilogue();
+    each(d, c_step,
+         [&](Value*, size_t i, int r, int v) { sums[i] = value(b_.getInt64(static_cast<uint64_t>(r)), v, sums[i]); });
+    each(d, c_step, [&](Value* p, size_t i, int, int v) { put(sums[i], p, v); });
+    b_.CreateRetVoid();
+  }
+
+  /// Row after row.
+  void finish_rows() {
+    Value* c_step = field_i64(offsetof(Tile, c_step));
     Value* c = field_ptr(offsetof(Tile, c));
-    each(c, c_step, [&](Value* p, size_t i, int, int v) { put(sums[i], p, v); });
+    Value* d = field_ptr(offsetof(Tile, d));
+    Value* rows = field_i64(offsetof(Tile, rows));
+    open_epilogue();
     BasicBlock* before = b_.GetInsertBlock();
     BasicBlock* body = block("rows");
     BasicBlock* exit = block("rows_done");
@@ -304,7 +300,7 @@ class MicroEmitter {
     }
     Value* next = b_.CreateAdd(r, b_.getInt64(1), "", true, true);
     r->addIncoming(next, b_.GetInsertBlock());
-    b_.CreateCondBr(b_.CreateICmpSLT(next, b_.getInt64(static_cast<uint64_t>(k_.rows))), body, exit);
+    b_.CreateCondBr(b_.CreateICmpSLT(next, rows), body, exit);
     b_.SetInsertPoint(exit);
     b_.CreateRetVoid();
   }
@@ -319,12 +315,14 @@ class MicroEmitter {
   Type* vector_ = nullptr;
   int lanes_ = 1;
   Value* mask_ = nullptr;
+  std::vector<Value*> loops_;  ///< of the epilogue's point
+  Value* row_ = nullptr;
+  Value* column_ = nullptr;
   Value* a_ = nullptr;
   Value* b_at_ = nullptr;
   Value* depth_ = nullptr;
   Value* a_step_ = nullptr;
   Value* b_step_ = nullptr;
-  Value* ahead_ = nullptr;
   Value* two_steps_ = nullptr;
   Value* three_steps_ = nullptr;
 };
@@ -334,12 +332,17 @@ class MicroEmitter {
 std::string name_of(const MicroKernel& k) {
   return std::string("micro_") + collet_type_name(k.type) + "_" + std::to_string(k.rows) + "x" +
          std::to_string(k.vectors) + (k.masked ? "_masked" : "") + (k.by_depth ? "_by_depth" : "") +
-         (k.accumulates ? "_accumulates" : "") + (k.near ? "_near" : "") + (k.segmented ? "_segmented" : "");
+         (k.accumulates ? "_accumulates" : "") + (k.segmented ? "_segmented" : "");
 }
 
 llvm::Function* emit_micro_kernel(const MicroKernel& kernel, const Epilogue* epilogue, llvm::Module& module,
                                   const Target& target, const std::string& name) {
   return MicroEmitter(kernel, epilogue, module, target, name).run();
+}
+
+llvm::Function* emit_epilogue(const MicroKernel& kernel, const Epilogue& epilogue, llvm::Module& module,
+                              const Target& target, const std::string& name) {
+  return MicroEmitter(kernel, &epilogue, module, target, name).run_epilogue();
 }
 
 }  // namespace collet::codegen

@@ -12,8 +12,12 @@ namespace collet::codegen {
 /// A name that no other micro-kernel has.
 std::string name_of(const MicroKernel& kernel);
 
-/// Adds a MicroFunction to the module, with an epilogue unless that is null.
+/// Adds a MicroFunction to the module, with an epilogue of its registers unless that is null.
 llvm::Function* emit_micro_kernel(const MicroKernel& kernel, const Epilogue* epilogue, llvm::Module& module,
                                   const Target& target, const std::string& name);
+
+/// Adds a MicroFunction that is the epilogue of a tile of any number of rows.
+llvm::Function* emit_epilogue(const MicroKernel& kernel, const Epilogue& epilogue, llvm::Module& module,
+                              const Target& target, const std::string& name);
 
 }  // namespace collet::codegen

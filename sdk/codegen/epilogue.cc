@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "sdk/codegen/contraction.h"
+#include "sdk/codegen/scalar_ops.h"
 
 namespace collet::codegen {
 namespace {
@@ -61,6 +62,15 @@ bool make_epilogue(const KernelPlan& plan, const Product& product, Epilogue& out
   out.buffers = plan.buffers;
   out.target = plan.buffers[store.buffer];
   return true;
+}
+
+bool fits_registers(const Epilogue& epilogue, const Product& product) {
+  constexpr int64_t kShallow = 64;
+  constexpr size_t kLight = 8;  // instructions that are worth repeating for each register
+  if (product.depth > kShallow || epilogue.kernel.tape.size() > kLight) return false;
+  return std::none_of(epilogue.kernel.tape.begin(), epilogue.kernel.tape.end(), [](const Instruction& i) {
+    return i.op == TapeOp::kOp && (scalar_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE);
+  });
 }
 
 bool append_epilogue(const KernelPlan& plan, ValueId result, const Dims& dims, KernelPlan& product) {

@@ -96,6 +96,8 @@ class KernelEmitter {
   void walk(size_t l, const std::function<void()>& body);
   /// Full vectors of a short innermost loop, one after the other: what depends on the lane alone is then constant.
   bool walk_straight(size_t l, int64_t steps, int width, const std::function<void()>& body);
+  /// The body for those of `width` lanes that lie before `end`.
+  void masked(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);
   void walk_rest(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);
   /// The loop, in blocks after each of which the sums so far are put aside where there are many terms: the error of a sum
   /// grows with the terms that one accumulator takes.

@@ -92,6 +92,10 @@ void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps) {
     if (i.op == TapeOp::kLoad) work += 1;
     if (i.op == TapeOp::kOp) work += i.opcode == COLLET_OP_ADD || i.opcode == COLLET_OP_MULTIPLY ? 1 : 3;
   }
+  // Written out, they have others beside them.
+  if (inner_points(kernel) <= 32 && inner_points(kernel) * static_cast<int64_t>(kernel.tape.size()) <= kMostStraight) {
+    return;
+  }
   const int64_t size = kernel.loops[kernel.lane_loop].size;
   const bool one_type = kernel.reductions.size() == 1 && kernel.reductions[0].combine != COLLET_COMBINE_OTHER;
   if (!one_type) return;
