@@ -65,7 +65,7 @@ const codegen::Epilogue* Compiler::take_epilogue(const codegen::Product& p, Draf
 }
 
 void Compiler::add_micros(const codegen::Product& p, const codegen::Epilogue* epilogue, ProductCall& call) {
-  const bool in_registers = epilogue && fits_registers(*epilogue, p);
+  const bool in_registers = epilogue && call.parts_of_depth() == 1 && fits_registers(*epilogue, p);
   for (bool last_column : {false, true}) {
     if (!call.has_columns(last_column)) continue;
     const int64_t columns = last_column ? call.last_columns() : p.panel();

@@ -9,6 +9,8 @@ namespace {
 constexpr int64_t kDepthBlock = 384;
 constexpr int64_t kChunkBytes = int64_t{384} << 10;  ///< of a: stays in the second cache
 
+constexpr int64_t kFirstCache = int64_t{32} << 10;
+constexpr int64_t kSecondCache = int64_t{1} << 20;
 constexpr int64_t kSegmentBytes = int64_t{24} << 10;  ///< of a tile's segments: they stay in the first cache
 
 int64_t divide_up(int64_t x, int64_t y) {
@@ -62,7 +64,9 @@ ProductCall::ProductCall(const codegen::Product& p, int threads)
       threads_(threads) {
   tail_ = last_columns_ % lanes_;
   if (a_packed_) a_buffers_ = static_cast<uint32_t>(p.a.pack.buffers.size()) - 1;
-  const int64_t blocks = divide_up(depth_, kDepthBlock);
+  // One panel of few elements stays in the first cache however deep it is, and a is read once.
+  const bool small = panels_ == 1 && depth_ * columns_ * bytes_ <= kFirstCache;
+  const int64_t blocks = small ? 1 : divide_up(depth_, kDepthBlock);
   depth_block_ = divide_up(divide_up(depth_, blocks), 4) * 4;
   if (!segments_.empty()) {
     const auto count = static_cast<int64_t>(segments_.size());
@@ -109,7 +113,8 @@ void ProductCall::partition() {
   const int64_t sets = batches_ / shared_;
   const double tile = static_cast<double>(tile_rows_ * (panel_ / lanes_) * depth_) / 2;
   const double a_tile = static_cast<double>(tile_rows_ * depth_ * bytes_) / (a_packed_ ? 4 : 32);
-  const double b_panel = static_cast<double>(depth_ * panel_ * bytes_) / 32;
+  const bool far = depth_ * columns_ * bytes_ > kSecondCache;
+  const double b_panel = static_cast<double>(depth_ * panel_ * bytes_) / (far ? 8 : 32);
   // Where each matrix of b is packed where it is used, that is not to be done twice.
   const bool whole = packs_b_ && sets >= threads_;
   const int64_t most = whole ? least : std::min(all, std::max<int64_t>(least, 4) * 4 * threads_);

@@ -31,6 +31,8 @@ class ProductCall : public LibraryCall {
   int64_t last_rows() const { return last_rows_; }
   int64_t last_columns() const { return last_columns_; }
   double cost_ns() const;
+  /// In how many parts the depth is taken.
+  int64_t parts_of_depth() const;
 
   /// There is an epilogue, whether in the micro-kernels or in functions of its own.
   void add_epilogue() { epilogue_ = true; }
@@ -51,7 +53,6 @@ class ProductCall : public LibraryCall {
     int64_t last_panel;
   };
   void partition();
-  int64_t parts_of_depth() const;
   void part(char* const* buffers, int64_t job, int worker) const;
   void blocks(Where& at) const;
   void panel(Where& at, int64_t column, int64_t a_at, bool last) const;

@@ -67,7 +67,9 @@ bool make_epilogue(const KernelPlan& plan, const Product& product, Epilogue& out
 bool fits_registers(const Epilogue& epilogue, const Product& product) {
   constexpr int64_t kShallow = 64;
   constexpr size_t kLight = 8;  // instructions that are worth repeating for each register
-  if (product.depth > kShallow || epilogue.kernel.tape.size() > kLight) return false;
+  // What a partial vector has stored is slow to read again.
+  const bool partial = product.columns % product.lanes != 0 && product.columns <= 4 * product.panel();
+  if ((product.depth > kShallow && !partial) || epilogue.kernel.tape.size() > kLight) return false;
   return std::none_of(epilogue.kernel.tape.begin(), epilogue.kernel.tape.end(), [](const Instruction& i) {
     return i.op == TapeOp::kOp && (scalar_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE);
   });

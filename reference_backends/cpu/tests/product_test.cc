@@ -267,8 +267,8 @@ TEST_P(ProductTest, WhatFollowsAConvolutionRunsWithIt) {
 /// max(x y + bias + more, 0), and what reads the product elsewhere or needs rows whole.
 TEST_P(ProductTest, WhatFollowsElementByElementRunsWithTheProduct) {
   Plugin one(GetParam(), "1");
-  const int64_t sizes[][3] = {{5, 40, 30},  {64, 64, 64},   {33, 100, 17}, {200, 48, 400},
-                              {300, 7, 90}, {100, 784, 10}, {57, 130, 900}};
+  const int64_t sizes[][3] = {{5, 40, 30},    {64, 64, 64},   {33, 100, 17},  {200, 48, 400}, {300, 7, 90},
+                              {100, 784, 10}, {57, 130, 900}, {100, 10, 784}, {70, 49, 1000}};
   for (auto [m, n, k] : sizes) {
     for (bool read_twice : {false, true}) {
       ProgramBuilder b;
