@@ -7,6 +7,7 @@ namespace collet::cpu {
 namespace {
 
 constexpr int64_t kDepthBlock = 384;
+constexpr int64_t kDeepest = 1024;                   ///< the error of a sum grows with its terms
 constexpr int64_t kChunkBytes = int64_t{384} << 10;  ///< of a: stays in the second cache
 
 constexpr int64_t kFirstCache = int64_t{32} << 10;
@@ -65,7 +66,7 @@ ProductCall::ProductCall(const codegen::Product& p, int threads)
   tail_ = last_columns_ % lanes_;
   if (a_packed_) a_buffers_ = static_cast<uint32_t>(p.a.pack.buffers.size()) - 1;
   // One panel of few elements stays in the first cache however deep it is, and a is read once.
-  const bool small = panels_ == 1 && depth_ * columns_ * bytes_ <= kFirstCache;
+  const bool small = panels_ == 1 && depth_ <= kDeepest && depth_ * columns_ * bytes_ <= kFirstCache;
   const int64_t blocks = small ? 1 : divide_up(depth_, kDepthBlock);
   depth_block_ = divide_up(divide_up(depth_, blocks), 4) * 4;
   if (!segments_.empty()) {
@@ -117,7 +118,8 @@ void ProductCall::partition() {
   const double b_panel = static_cast<double>(depth_ * panel_ * bytes_) / (far ? 8 : 32);
   // Where each matrix of b is packed where it is used, that is not to be done twice.
   const bool whole = packs_b_ && sets >= threads_;
-  const int64_t most = whole ? least : std::min(all, std::max<int64_t>(least, 4) * 4 * threads_);
+  const int64_t enough = 8 * threads_;
+  const int64_t most = whole ? least : std::min(all, least < enough ? 2 * enough : least + threads_);
   double best = 0;
   for (int64_t parts = 1; parts <= std::min<int64_t>(panels_, 4 * threads_); ++parts) {
     for (int64_t chunks = least; chunks <= most; ++chunks) {
