@@ -77,6 +77,30 @@ TEST(Proto, ReadsAModule) {
   EXPECT_EQ(root.extras->metadata->op_name, "a/b");
 }
 
+TEST(Proto, RecordsHoldWhatExtrasSay) {
+  auto text = parse_module(R"(HloModule m
+f {
+  x = f32[2] parameter(0)
+  ROOT y = f32[2] negate(x)
+}
+ENTRY e {
+  a = f32[2] parameter(0)
+  b = f32[2] custom-call(a), custom_call_target="t", backend_config="0,1,15"
+  ROOT c = f32[2] call(b), to_apply=f, is_composite=true, frontend_attributes={composite.attributes={k = 1 : i32},composite.name="acme.f",composite.version="7"}
+})");
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  const auto bytes = write_proto(**text);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  const auto module = read_proto(*bytes);
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  const Computation& entry = (*module)->entry_computation();
+  EXPECT_EQ((**module)[entry.order[1]].as<CustomCallAttrs>().config, "0,1,15");
+  const auto& composite = (**module)[entry.root].as<CallAttrs>();
+  EXPECT_EQ(composite.name, "acme.f");
+  EXPECT_EQ(composite.attributes, "{k = 1 : i32}");
+  EXPECT_EQ(composite.version, 7);
+}
+
 TEST(Proto, ReadsEveryMessageAroundIt) {
   const std::string plain = print_module(**read_proto(small_module().SerializeAsString()));
   wire::HloProto hlo;

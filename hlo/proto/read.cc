@@ -412,7 +412,10 @@ class Reader {
         instr.name = module.arena().string(line.instruction->name());
         module.note_name(instr.name);
         instr.line = 0;
-        if (const Extras* e = extras(*line.instruction, line, instr.shape, module, by_number)) instr.extras = e;
+        if (const Extras* e = extras(*line.instruction, line, instr.shape, module, by_number)) {
+          instr.extras = e;
+          copy_extras_into_record(module, id);
+        }
       }
     }
   }

@@ -7,6 +7,29 @@
 #include "hlo/ops/rules.h"
 #include "hlo/text/parser_impl.h"
 
+namespace collet::hlo {
+
+void copy_extras_into_record(Module& module, InstrId id) {
+  Instruction& instr = module[id];
+  if (!instr.extras) return;
+  if (instr.op == Op::CUSTOM_CALL && !instr.extras->backend_config.empty()) {
+    auto* record = module.arena().make<CustomCallAttrs>(instr.as<CustomCallAttrs>());
+    record->config = instr.extras->backend_config;
+    instr.attrs = record;
+  }
+  if (instr.op != Op::CALL || !instr.as<CallAttrs>().is_composite) return;
+  auto* record = module.arena().make<CallAttrs>(instr.as<CallAttrs>());
+  for (const FrontendAttribute& a : instr.extras->frontend_attributes) {
+    if (a.name == "composite.name") record->name = a.value;
+    if (a.name == "composite.attributes") record->attributes = a.value;
+    if (a.name == "composite.version")
+      std::from_chars(a.value.data(), a.value.data() + a.value.size(), record->version);
+  }
+  instr.attrs = record;
+}
+
+}  // namespace collet::hlo
+
 namespace collet::hlo::text {
 namespace {
 
@@ -330,19 +353,6 @@ std::string_view Parser::anonymous_name(Op op) {
   return module_.arena().string(text);
 }
 
-// Some records hold what the text says in attributes of any instruction.
-void Parser::copy_into_record(Draft& draft) {
-  if (draft.op == Op::CUSTOM_CALL) static_cast<CustomCallAttrs*>(draft.attrs)->config = draft.extras.backend_config;
-  if (draft.op != Op::CALL) return;
-  auto* call = static_cast<CallAttrs*>(draft.attrs);
-  if (!call->is_composite) return;
-  for (const FrontendAttribute& a : draft.extras.frontend_attributes) {
-    if (a.name == "composite.name") call->name = a.value;
-    if (a.name == "composite.attributes") call->attributes = a.value;
-    if (a.name == "composite.version") std::from_chars(a.value.data(), a.value.data() + a.value.size(), call->version);
-  }
-}
-
 bool Parser::add_instruction(Draft& draft, std::string_view text, const char* name_at, InstrId& out) {
   Shape inferred;
   if (!draft.shape && !infer(draft, inferred)) return false;
@@ -360,7 +370,7 @@ bool Parser::add_instruction(Draft& draft, std::string_view text, const char* na
   instr.line = line_at(name_at);
   if (draft.has_extras) {
     instr.extras = module_.arena().make<Extras>(draft.extras);
-    copy_into_record(draft);
+    copy_extras_into_record(module_, out);
   }
   if (!inside.names.insert(text, index_of(out)))
     return complain(name_at, "instruction " + quoted(text) + " is defined twice");

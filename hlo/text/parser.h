@@ -45,6 +45,10 @@ Expected<std::unique_ptr<Module>> parse_module(std::string_view text, std::strin
 
 /// "f32[2,3]{1,0}", "(s32[], pred[4])" to a shape.
 Expected<Shape> parse_shape(std::string_view text);
+/// Some records hold what attributes of any instruction say: a custom call its configuration, a composite its name,
+/// attributes and version. Readers call this for an instruction whose extras are complete.
+void copy_extras_into_record(Module& module, InstrId id);
+
 /// "{devices=[2,1]0,1}", "{{replicated}, {maximal device=0}}" to a sharding.
 Expected<Sharding> parse_sharding(std::string_view text);
 

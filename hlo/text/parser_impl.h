@@ -129,7 +129,6 @@ class Parser {
   bool infer(Draft& draft, Shape& inferred);
   bool charge(const Draft& draft, const Shape& shape);
   bool add_instruction(Draft& draft, std::string_view name, const char* name_at, InstrId& out);
-  void copy_into_record(Draft& draft);
   std::string_view anonymous_name(Op op);
   bool undefined(std::string_view what, std::string_view name, const NameTable& names, const char* at);
 

@@ -303,6 +303,14 @@ Values diagonalized(Builder& b, InstrId a, InstrId v) {
   return {b.get(result, 4), b.get(result, 5)};
 }
 
+/// Many rotations leave small errors in the lengths of the vectors and on the diagonal. Vectors of length 1, and v^H a v
+/// for each, which is off by no more than the square of the vector's error.
+Values rayleigh_quotients(Builder& b, InstrId a, InstrId vectors) {
+  Formula f(b);
+  const InstrId v = f.div(vectors, b.convert(f.root(f.sum(f.square(vectors), 1)), b.type(vectors)));
+  return {v, f.real(f.sum(f.mul(conjugated(b, v), product(b, a, v, 1)), 1))};
+}
+
 /// Columns of `vectors` in ascending order of `values`: (vectors, values).
 Values sorted_columns(Builder& b, InstrId vectors, InstrId values) {
   Module& m = b.module();
@@ -357,11 +365,11 @@ InstrId eigh(const ExpandInput& in) {
   scale = f.select(f.compare(scale, Direction::GT, 0), scale, 1);
   a = f.div(a, b.convert(scale, b.type(a)));
   const InstrId zero = b.scalar(b.type(a), 0);
-  for (const int64_t dim : {1, 2}) a = b.pad_dim(a, zero, dim, 0, even - n);
-  const InstrId eye = b.convert(f.on_diagonal(a), b.type(a));
-  const Values done = diagonalized(b, a, eye);
-  const InstrId values = f.mul(part(b, f.real(f.diagonal(done[0])), 2, 0, n), scale);
-  const Values sorted = sorted_columns(b, part(b, part(b, done[1], 1, 0, n), 2, 0, n), values);
+  const InstrId padded = b.pad_dim(b.pad_dim(a, zero, 1, 0, even - n), zero, 2, 0, even - n);
+  const InstrId eye = b.convert(f.on_diagonal(padded), b.type(a));
+  const Values done = diagonalized(b, padded, eye);
+  const Values exact = rayleigh_quotients(b, a, part(b, part(b, done[1], 1, 0, n), 2, 0, n));
+  const Values sorted = sorted_columns(b, exact[0], f.mul(exact[1], scale));
   const InstrId results[] = {as_declared(in, sorted[0], in.shape().element(0)),
                              as_declared(in, sorted[1], in.shape().element(1))};
   return b.tuple(results);
