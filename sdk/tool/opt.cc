@@ -84,6 +84,8 @@ hlo::PassObserver observer_of(const Options& options) {
 
 Status run(const Options& options, hlo::Module& module) {
   hlo::PassContext context;
+  context.replica_count = module.header().replica_count;
+  context.partition_count = module.header().num_partitions;
   const hlo::PassObserver observer = observer_of(options);
   if (!options.pipeline.empty()) return hlo::find_pipeline(options.pipeline)->run(module, context, observer).status();
   const std::vector<std::string_view> names(options.passes.begin(), options.passes.end());

@@ -238,6 +238,25 @@ TEST(Run, WritesATrace) {
     EXPECT_TRUE(contains(ran.err, std::string("\"cat\": \"") + category + "\"")) << ran.err;
 }
 
+// What partitions do together stays.
+TEST(Opt, KnowsHowManyTakePart) {
+  const Folder folder;
+  const std::string file = folder / "two.hlo";
+  write(file, R"(HloModule two, num_partitions=2
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+ENTRY e {
+  x = f32[4] parameter(0), sharding={devices=[2]<=[2]}
+  ROOT r = f32[4] all-reduce(x), replica_groups={{0,1}}, channel_id=1, use_global_device_ids=true, to_apply=add
+}
+)");
+  EXPECT_TRUE(contains(collet("opt " + file + " --pipeline prepare").out, "all-reduce"));
+  EXPECT_TRUE(contains(collet("opt " + file + " --passes partition_spmd").out, "f32[2]"));
+}
+
 TEST(Opt, PrintsWhatItReads) {
   const Ran ran = collet("opt sdk/tool/tests/data/add.hlo");
   ASSERT_EQ(ran.code, 0) << ran.err;
