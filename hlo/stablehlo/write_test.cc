@@ -236,6 +236,17 @@ std::string read_file(const std::string& path) {
   return out.str();
 }
 
+// A region of Shardy's has arguments of the stablehlo dialect's own types: two ordered callbacks under shard_map.
+TEST(ShardyRegion, TakesTokens) {
+  const auto program = mlir::read_bytecode(read_file("hlo/stablehlo/testdata/tokens.mlirbc"));
+  ASSERT_TRUE(program.ok()) << program.status().to_string();
+  const std::string text = as_hlo(**program);
+  for (size_t at = 0, k = 0; k < 2; ++k, ++at) {
+    at = text.find("token[] custom-call(", at);
+    ASSERT_NE(at, std::string::npos) << text;
+  }
+}
+
 /// Both files hold one program; the artifact is of Shardy's own writing.
 class Sharded : public ::testing::Test {
  protected:
