@@ -89,6 +89,12 @@ class Compiler {
   size_t epilogue_of(const Block& block, const std::vector<Unit>& units, const Readers& readers, size_t at,
                      KernelPlan& kernel) const;
   Readers readers_in(const Block& block, const std::vector<Unit>& units) const;
+  /// Whether all that a unit reads is in memory by now.
+  bool is_ready(const Unit& u) const;
+  /// Runs first what `kernel`, the epilogue of unit `at`, reads and what would come later; `there` is false, and nothing
+  /// is done, where that depends on more.
+  Status make_ready(const std::vector<Unit>& units, const Readers& readers, const KernelPlan& kernel, size_t at,
+                    std::vector<bool>& done, Drafts& drafts, bool& there);
   /// The only unit that reads `v`, itself or through what is inlined in it; SIZE_MAX where there is none.
   size_t only_reader(const Block& block, const Readers& readers, codegen::ValueId v) const;
 

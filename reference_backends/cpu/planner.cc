@@ -82,8 +82,11 @@ Status Compiler::block(BlockId id, Drafts& drafts) {
   for (size_t i = 0; i < units.size(); ++i) {
     if (done[i]) continue;
     KernelPlan kernel;
-    const size_t taken = epilogue_of(b, units, readers, i, kernel);
-    if (taken < units.size()) epilogue_ = &kernel;
+    size_t taken = epilogue_of(b, units, readers, i, kernel);
+    bool there = false;
+    if (taken < units.size()) COLLET_CODEGEN_TRY(make_ready(units, readers, kernel, i, done, drafts, there));
+    if (!there) taken = units.size();
+    if (there) epilogue_ = &kernel;
     COLLET_CODEGEN_TRY(unit(units[i], drafts));
     if (taken < units.size()) done[taken] = epilogue_ == nullptr;
     epilogue_ = nullptr;
@@ -148,11 +151,46 @@ size_t Compiler::epilogue_of(const Block& block, const std::vector<Unit>& units,
   if (!k.updates.empty() || !k.reductions.empty() || !kernel.copies.empty()) return none;
   const std::pair<ValueId, ValueId> in_place{product, kernel.writes[0]};
   if (std::find(kernel.in_place.begin(), kernel.in_place.end(), in_place) == kernel.in_place.end()) return none;
-  for (ValueId v : kernel.buffers) {  // all else that it reads is there
-    const bool known = web_[v] != kNone || graph_.value(v).constant || v == product || v == kernel.writes[0];
-    if (!known) return none;
-  }
   return reader;
+}
+
+bool Compiler::is_ready(const Unit& u) const {
+  std::vector<ValueId> open;
+  for (codegen::NodeId n : u.nodes) {
+    const auto& operands = graph_.nodes[n].operands;
+    open.insert(open.end(), operands.begin(), operands.end());
+  }
+  for (size_t at = 0; at < open.size(); ++at) {
+    const ValueId v = open[at];
+    if (graph_.value(v).constant || web_[v] != kNone) continue;
+    const Node* def = graph_.def(v);
+    if (!def || open.size() > kMostInlined) return false;
+    if (std::find(u.nodes.begin(), u.nodes.end(), graph_.values[v].def) != u.nodes.end()) continue;
+    if (block_plan_.in_memory[v]) return false;
+    open.insert(open.end(), def->operands.begin(), def->operands.end());
+  }
+  return true;
+}
+
+Status Compiler::make_ready(const std::vector<Unit>& units, const Readers& readers, const KernelPlan& kernel, size_t at,
+                            std::vector<bool>& done, Drafts& drafts, bool& there) {
+  const ValueId product = graph_.nodes[units[at].nodes[0]].results[0];
+  std::vector<size_t> first;
+  there = false;
+  for (ValueId v : kernel.buffers) {
+    const bool known = web_[v] != kNone || graph_.value(v).constant || v == product || v == kernel.writes[0];
+    if (known) continue;
+    const auto holder = readers.unit_of.find(graph_.values[v].def);
+    if (holder == readers.unit_of.end() || holder->second <= at || !units[holder->second].fused) return {};
+    if (done[holder->second] || !is_ready(units[holder->second])) return {};
+    if (std::find(first.begin(), first.end(), holder->second) == first.end()) first.push_back(holder->second);
+  }
+  for (size_t u : first) {
+    COLLET_CODEGEN_TRY(unit(units[u], drafts));
+    done[u] = true;
+  }
+  there = true;
+  return {};
 }
 
 Status Compiler::unit(const Unit& u, Drafts& drafts) {

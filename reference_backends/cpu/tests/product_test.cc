@@ -317,6 +317,59 @@ TEST_P(ProductTest, WhatFollowsElementByElementRunsWithTheProduct) {
   }
 }
 
+/// w - rate / n * (x y): the quotient, which comes later in the program, is computed first. And where it depends on the
+/// product, it is not.
+TEST_P(ProductTest, WhatAnEpilogueReadsIsComputedBefore) {
+  Plugin one(GetParam(), "1");
+  constexpr int64_t m = 70, n = 40, k = 90;
+  for (bool depends : {false, true}) {
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    Handle x = e.argument(COLLET_TYPE_F32, {m, k});
+    Handle y = e.argument(COLLET_TYPE_F32, {k, n});
+    Handle w = e.argument(COLLET_TYPE_F32, {m, n});
+    Handle rate = e.argument(COLLET_TYPE_F32);
+    collet_dot_attrs a{};
+    a.lhs_contracting = b.list({1});
+    a.rhs_contracting = b.list({0});
+    Handle product = e.op(COLLET_OP_DOT, COLLET_TYPE_F32, {m, n}, {x, y}, a);
+    Handle scale = e.binary(COLLET_OP_DIVIDE, rate, e.scalar(COLLET_TYPE_F32, 4.0f));
+    if (depends) {
+      Handle most =
+          e.reduce(COLLET_OP_MAXIMUM, COLLET_COMBINE_MAXIMUM, product, e.scalar(COLLET_TYPE_F32, 0.0f), {0, 1});
+      scale = e.binary(COLLET_OP_ADD, scale, most);
+    }
+    Handle change = e.binary(COLLET_OP_MULTIPLY, product, e.broadcast(scale, {m, n}));
+    e.results({e.binary(COLLET_OP_SUBTRACT, w, change)});
+    const collet_program* program = b.finish();
+    const auto p = integers<float>(static_cast<size_t>(m * k), 1);
+    const auto q = integers<float>(static_cast<size_t>(k * n), 2);
+    const auto r = integers<float>(static_cast<size_t>(m * n), 3);
+    std::vector<float> products(static_cast<size_t>(m * n));
+    float most = 0;
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        float& sum = products[static_cast<size_t>(i * n + j)];
+        for (int64_t d = 0; d < k; ++d) sum += p[static_cast<size_t>(i * k + d)] * q[static_cast<size_t>(d * n + j)];
+        most = std::max(most, sum);
+      }
+    }
+    for (Plugin* plugin : {&plugin_, &one}) {
+      Compiled c(*plugin, program);
+      ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+      if (plugin == &one && !depends) {
+        EXPECT_EQ(c.info.kernels, 2u);
+      }
+      const auto got =
+          elements_of<float>(c.run({bytes_of(p), bytes_of(q), bytes_of(r), bytes_of(std::vector<float>{2.0f})})[0]);
+      const float by = 0.5f + (depends ? most : 0.0f);
+      for (size_t i = 0; i < got.size(); ++i) {
+        ASSERT_EQ(got[i], r[i] - products[i] * by) << i;
+      }
+    }
+  }
+}
+
 /// (x0 + x1 + ...) y written with broadcasts: the sum is taken while the operand is packed, however many terms it has.
 TEST_P(ProductTest, AnOperandOfManyTerms) {
   constexpr int64_t m = 64, n = 32, k = 64;
