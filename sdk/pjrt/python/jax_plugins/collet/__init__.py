@@ -35,12 +35,17 @@ def _keep_cpu(platform: str) -> None:
     without one. Ours stays the default; on the cpu runs only what asks for it by name. COLLET_JAX_CPU=0 leaves it out.
     """
 
-    def add_cpu(backend):
-        alone = backend.platform == platform and config.jax_platforms.value == platform
-        if alone and os.environ.get("COLLET_JAX_CPU") != "0" and "cpu" not in xla_bridge._backends:
-            xla_bridge._backends["cpu"] = xla_bridge._init_backend("cpu")
+    registration = xla_bridge._backend_factories[platform]
+    make = registration.factory
 
-    xla_bridge.register_backend_initialization_hook(add_cpu)
+    def make_beside_cpu():
+        client = make()
+        alone = config.jax_platforms.value == platform and os.environ.get("COLLET_JAX_CPU") != "0"
+        if alone and "cpu" not in xla_bridge._backends:
+            xla_bridge._backends["cpu"] = xla_bridge._init_backend("cpu")
+        return client
+
+    registration.factory = make_beside_cpu
 
 
 def _use_compilation_cache(platform: str) -> None:

@@ -6,6 +6,7 @@ whose target is a name that is used once; the PJRT library calls the Python func
 """
 import ctypes
 import dataclasses
+import inspect
 import itertools
 import uuid
 import weakref
@@ -21,6 +22,7 @@ from jax._src.sharding_impls import SdyArray, SdyArrayList
 
 _EXTENSION = 0x436F6C  # sdk/pjrt/host_functions.h
 _INTERNAL = 13
+_SKIPPED = 3 - len(inspect.signature(mlir.set_sharding).parameters)  # JAX 0.10.0's takes no context
 
 
 class _Error(ctypes.Structure):
@@ -166,7 +168,7 @@ def _emit(extension, ctx, callback, token, operands, operand_avals, result_avals
             of_token = SdyArray(mesh_shape=(), dim_shardings=(),
                                 logical_device_ids=sharding.shardings[0].logical_device_ids)
             sharding = SdyArrayList((of_token, *sharding.shardings))
-        mlir.set_sharding(ctx.module_context, op, sharding)
+        mlir.set_sharding(*(ctx.module_context, op, sharding)[_SKIPPED:])
     results = list(op.results)
     if token:
         token = results.pop(0)
