@@ -13,9 +13,8 @@ constexpr int64_t kLeastLine = 4;     ///< rows that are worth a tile of their o
 constexpr int64_t kLeastRun = 3;      ///< steps of the depth between which an address is looked up
 constexpr int64_t kLongestRun = 512;  ///< longer ones would fill the first cache
 constexpr int64_t kMostSegments = 4096;
-constexpr int64_t kMostBatches = 1 << 20;   ///< whose places are kept
-constexpr int64_t kManyElements = 1 << 18;  ///< of b: more than the second cache likes
-constexpr int64_t kFewElements = 1 << 16;   ///< of b, with what lies between
+constexpr int64_t kMostBatches = 1 << 20;  ///< whose places are kept
+constexpr int64_t kFewElements = 1 << 16;  ///< of b, with what lies between
 
 /// A run of loops that act as one: outermost first.
 using Group = std::vector<size_t>;
@@ -223,8 +222,7 @@ class Finder {
     }
     step_of(k_, index, line, step);
     if (clashes(step) && extent(k_, line) > kLeastLine) return;
-    // Lines of few rows read all of b more often than rows in tiles of their own would.
-    if (extent(k_, line) < 8 && out_.depth * out_.columns > kManyElements) return;
+    if (!lines_suit(extent(k_, line), out_.depth * out_.columns)) return;
     if (extent(k_, line) < kLeastLine || length < kLeastRun || out_.depth / length > kMostSegments) return;
     if (out_.batches() * (out_.rows / std::max<int64_t>(extent(k_, line), 1)) > kMostBatches) return;
     batch_.insert(batch_.end(), rows_.begin(), rows_.begin() + static_cast<int64_t>(first));

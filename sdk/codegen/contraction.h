@@ -120,6 +120,14 @@ struct Product {
 /// Finds the product in a kernel whose tape has not been collapsed; false where it is none, or better left as it is.
 bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out);
 
+/// Lines of few rows are not read where they lie if b is large: they would read all of it more often than rows in tiles
+/// of their own.
+constexpr bool lines_suit(int64_t line, int64_t b_elements) {
+  constexpr int64_t kFewRows = 8;
+  constexpr int64_t kManyElements = 1 << 18;  // more than the second cache likes
+  return line >= kFewRows || b_elements <= kManyElements;
+}
+
 /// Whether `plan`, a kernel that reads the product's result at each point and stores one value there, can run with the
 /// product.
 bool make_epilogue(const KernelPlan& plan, const Product& product, Epilogue& out);

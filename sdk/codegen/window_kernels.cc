@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sdk/codegen/contraction.h"
 #include "sdk/codegen/trace.h"
 
 namespace collet::codegen {
@@ -219,7 +220,9 @@ class Edges {
     // Each element of a filter of one channel meets few others: there the copy would be most of the work.
     if (at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature) == 1 && a_.feature_groups > 1)
       return false;
-    return any && elements <= 8 * input.elements && elements * 4 <= products;
+    const Dims to = integers(graph_, a_.labels.output_spatial);
+    const bool suits = to.empty() || lines_suit(at_dim(result, to.back()), graph_.type(node_.operands[1]).elements);
+    return any && suits && elements <= 8 * input.elements && elements * 4 <= products;
   }
 
   /// The kernels that write the copy; then the window is one without edges.
