@@ -116,6 +116,30 @@ TEST(HostileProto, StatisticsThatTextCannotHave) {
   }
 }
 
+TEST(HostileProto, NamesThatTextCannotHave) {
+  auto module = diamond();
+  auto* root = module.mutable_computations(0)->mutable_instructions(3);
+  for (const char* name : {"good", "a b", "", "x\"y", "1", "\xff\n", "a=b"}) {
+    for (auto* map : {root->mutable_frontend_attributes(), module.mutable_frontend_attributes()}) {
+      auto* entry = map->add_map();
+      entry->set_key(name);
+      entry->set_value("v");
+    }
+  }
+  auto* other = module.mutable_computations(0)->mutable_instructions(2)->mutable_frontend_attributes()->add_map();
+  other->set_key("a b");
+  const auto read = read_proto(module.SerializeAsString());
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  const std::string text = print_module(**read);
+  const auto again = parse_module(text, "printed");
+  ASSERT_TRUE(again.ok()) << text << again.status().message();
+  EXPECT_EQ(print_module(**again), text);
+  EXPECT_THAT(text, HasSubstr("frontend_attributes={good=\"v\"}"));
+  wire::HloModuleProto written;
+  ASSERT_TRUE(written.ParseFromString(*write_module_proto(**read)));
+  EXPECT_EQ(written.frontend_attributes().map_size(), 7);
+}
+
 TEST(HostileProto, StatisticsOfAnyText) {
   const auto read = [](std::string_view text) {
     wire::StatisticsViz out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "hlo/text/lexer.h"
 #include "hlo/text/printer_impl.h"
 #include "hlo/text/writer.h"
 
@@ -298,18 +299,32 @@ void Printer::field(const FieldInfo& f, const void* attrs) {
 
 // ---- attributes of any instruction ----
 
+namespace {
+
+// Other forms of programs have names that text has not; these are left out.
+bool is_attribute_name(std::string_view name) {
+  const std::string text = std::string(name) + "=";
+  Token token;
+  Lexer(text).next(token);
+  return token.kind == Tok::AttrName && token.text == name;
+}
+
+}  // namespace
+
 void Printer::frontend(std::span<const FrontendAttribute> list) {
-  out_ += '{';
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (i) out_ += ',';
-    out_ += list[i].name;
+  bool any = false;
+  for (const FrontendAttribute& attribute : list) {
+    if (!is_attribute_name(attribute.name)) continue;
+    out_ += any ? "," : ", frontend_attributes={";
+    any = true;
+    out_ += attribute.name;
     out_ += '=';
-    if (list[i].is_json)
-      out_ += list[i].value;
+    if (attribute.is_json)
+      out_ += attribute.value;
     else
-      write_string(out_, list[i].value);
+      write_string(out_, attribute.value);
   }
-  out_ += '}';
+  if (any) out_ += '}';
 }
 
 void Printer::metadata(const Metadata& m) {
@@ -375,10 +390,7 @@ void Printer::extras(const Extras& e) {
     }
     out_ += '}';
   }
-  if (!e.frontend_attributes.empty() && options_.style != PrintStyle::Fingerprint) {
-    out_ += ", frontend_attributes=";
-    frontend(e.frontend_attributes);
-  }
+  if (options_.style != PrintStyle::Fingerprint) frontend(e.frontend_attributes);
   if (options_.style == PrintStyle::Long) {
     if (!e.control_predecessors.empty()) {
       out_ += ", control-predecessors={";

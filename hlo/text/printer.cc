@@ -266,10 +266,7 @@ void Printer::header() {
     write(out_, h.num_partitions);
   }
   if (options_.style != PrintStyle::Long) return;
-  if (!h.frontend_attributes.empty()) {
-    out_ += ", frontend_attributes=";
-    frontend(h.frontend_attributes);
-  }
+  frontend(h.frontend_attributes);
   if (!h.origin_recovery_table.empty() && options_.metadata) {
     out_ += ", origin_recovery_table={";
     out_ += h.origin_recovery_table;
