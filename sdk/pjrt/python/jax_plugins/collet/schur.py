@@ -91,12 +91,18 @@ def _standard_block(h, z, i):
     return lax.dynamic_update_slice(h, corner[None, None], (i + 1, i)), z
 
 
+def _scale(a):
+    """What to divide by where products of a few entries would be too large or too small; else 1, which rounds nothing."""
+    size = reflectors.largest(a)
+    return jnp.where((size > 1e8) | (size < 1e-8), size, 1)
+
+
 def schur(a):
     """(t, z) with a = z t z^H; t is upper triangular, for real matrices with blocks of two where values are complex."""
     n = a.shape[0]
     if n < 2:
         return a, jnp.ones_like(a)
-    scale = reflectors.largest(a)
+    scale = _scale(a)
     packed, taus = reflectors.hessenberg(a / scale)
     q = jnp.pad(reflectors.product(packed[1:, : n - 1], taus), (1, 0)).at[0, 0].set(1)
     # Two more rows and columns, of zeros: a reflector of three may reach over the edge.
@@ -171,7 +177,7 @@ def eig(a, left, right):
     a = a.astype(jnp.result_type(a.dtype, jnp.complex64))
     if not a.shape[0]:
         return (jnp.diag(a),) + (a,) * (left + right)
-    scale = reflectors.largest(a)
+    scale = _scale(a)
     t, z = schur(a / scale)
     results = [jnp.diag(t) * scale]
     if left:
