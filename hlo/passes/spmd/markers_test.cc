@@ -249,7 +249,7 @@ ENTRY e {
   a = f32[8] parameter(0)
   ROOT c = f32[8] custom-call(a), custom_call_target="print", sharding={maximal device=9}
 })"),
-              HasSubstr("on device 9"));
+              HasSubstr("device 9"));
 }
 
 double seconds(const std::string& text) {
