@@ -80,9 +80,9 @@ class ProductCall : public LibraryCall {
   int64_t last_rows_;
   int64_t last_columns_;
   int64_t tail_;
-  int64_t depth_block_;  ///< where not segmented
-  int64_t run_;          ///< the length of a segment
-  int64_t run_block_;    ///< segments at a time
+  int64_t depth_block_;    ///< where not segmented
+  int64_t run_;            ///< the length of a segment
+  int64_t run_block_ = 0;  ///< segments at a time
   std::vector<int64_t> segments_;
   int64_t chunks_ = 1;  ///< of the tiles of one set of batches
   int64_t column_parts_ = 1;
