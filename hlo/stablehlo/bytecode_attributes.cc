@@ -174,16 +174,8 @@ Expected<AttrRef> BytecodeAttributes::decode_builtin(Cursor& c) {
       out->items = c.attrs();
       return AttrRef{out};
     }
-    case kDictionary: {
-      Attr* out = program_.make_attr(Attr::Kind::Dict);
-      std::vector<NamedAttr> fields(c.r.count());
-      for (NamedAttr& f : fields) {
-        AttrRef name = c.attr();
-        f = {name ? name->text : std::string_view(), c.attr()};
-      }
-      out->fields = program_.arena().list(fields);
-      return AttrRef{out};
-    }
+    case kDictionary:
+      return c.dictionary();
     case kString:
     case kStringWithType: {
       Attr* out = program_.make_attr(Attr::Kind::String);

@@ -60,6 +60,17 @@ struct BytecodeAttributes::Cursor {
     for (AttrRef& a : out) a = attr();
     return owner.program_.arena().list(out);
   }
+  /// A dictionary: names and what they stand for.
+  AttrRef dictionary() {
+    Attr* out = owner.program_.make_attr(Attr::Kind::Dict);
+    std::vector<NamedAttr> fields(r.count());
+    for (NamedAttr& f : fields) {
+      AttrRef name = attr();
+      f = {name ? name->text : std::string_view(), attr()};
+    }
+    out->fields = owner.program_.arena().list(fields);
+    return AttrRef{out};
+  }
   List<const TypeRef> types() {
     std::vector<TypeRef> out(r.count());
     for (TypeRef& t : out) t = type();

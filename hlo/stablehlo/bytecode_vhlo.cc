@@ -34,16 +34,8 @@ Expected<AttrRef> BytecodeAttributes::decode_vhlo(Cursor& c) {
       return enumeration(VhloEnum::ComparisonType);
     case 5:
       return enumeration(VhloEnum::ApiVersion);
-    case 6: {
-      Attr* out = program_.make_attr(Attr::Kind::Dict);
-      std::vector<NamedAttr> fields(c.r.count());
-      for (NamedAttr& f : fields) {
-        AttrRef name = c.attr();
-        f = {name ? name->text : std::string_view(), c.attr()};
-      }
-      out->fields = program_.arena().list(fields);
-      return AttrRef{out};
-    }
+    case 6:
+      return c.dictionary();
     case 7:
       return enumeration(VhloEnum::FftType);
     case 8: {
