@@ -176,7 +176,9 @@ class Runner {
       collet_argument& a = arguments[alias.argument];
       const collet_argument& r = results[alias.result];
       if (a.bytes == 0) continue;
-      if (a.buffer != r.buffer) {
+      if (a.buffer == r.buffer) {
+        gives_away_ = true;
+      } else {
         if (!alias.must) continue;
         Backend& backend = device(p, unit.side).backend();
         COLLET_TRY(copy_memory(backend, frame.at(p, step.in[alias.argument]).get(), backend,
@@ -184,7 +186,6 @@ class Runner {
         a.buffer = r.buffer;
       }
       a.flags |= COLLET_ARG_DONATED;
-      gives_away_ = true;
     }
     return ok_status();
   }
