@@ -422,9 +422,20 @@ bool carries_transfers(const Module& module) {
   return false;
 }
 
+// A parameter of a fusion that only went into a tuple of which nobody read it has no user now, which no fusion may have.
+bool drop_unread_operands(Module& module) {
+  bool changed = false;
+  for (CompId c : post_order(module))
+    for (InstrId id : module[c].order) {
+      if (module[id].op != Op::FUSION || !module[id].as<FusionAttrs>().aliasing.empty()) continue;
+      changed |= drop_operands(module, id, false);
+    }
+  return changed;
+}
+
 }  // namespace
 
-Expected<bool> flatten_tuples(Module& module, PassContext&) {
+Expected<bool> flatten_tuples(Module& module, PassContext& context) {
   if (carries_transfers(module)) return false;
   const size_t before = module.computation_limit();
   const auto roles = assign_roles(module, post_order(module));
@@ -441,6 +452,7 @@ Expected<bool> flatten_tuples(Module& module, PassContext&) {
   for (auto [c, role] : roles) COLLET_TRY(Flattener(module, c, role).run());
   flatten_header(module, parameters, result);
   order_computations(module);
+  if (drop_unread_operands(module)) COLLET_TRY(eliminate_dead(module, context).status());
   return true;
 }
 

@@ -8,6 +8,9 @@
 namespace collet::hlo {
 namespace {
 
+// Asked for each element of each loop, again and again.
+constexpr int64_t kLargestCompared = 1024;
+
 // The integer that `id`, a value in `computation` of the loop, has in every trip.
 std::optional<int64_t> steady_value(const Module& module, const Loop& loop, CompId computation, InstrId id) {
   const Instruction& instr = module[id];
@@ -98,8 +101,11 @@ std::optional<size_t> state_read(const Module& module, CompId computation, Instr
 }
 
 bool is_invariant(const Module& module, const Loop& loop, size_t i) {
-  const auto read = state_read(module, loop.body, module[module[loop.body].root].operand(i));
-  return read && *read == i;
+  const InstrId next = module[module[loop.body].root].operand(i);
+  if (const auto read = state_read(module, loop.body, next)) return *read == i;
+  const Instruction& first = module[module[loop.init].operand(i)];
+  return module[next].op == Op::CONSTANT && first.op == Op::CONSTANT && first.shape.byte_size() <= kLargestCompared &&
+         module.literal(module[next]) == module.literal(first);
 }
 
 InstrId own_root(Module& module, CompId c) {

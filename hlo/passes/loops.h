@@ -32,7 +32,7 @@ class LoopFinder {
 };
 /// The state element that `id` reads in a computation of the loop; nothing when it reads none.
 std::optional<size_t> state_read(const Module& module, CompId computation, InstrId id);
-/// Element `i` is handed on unchanged by the body.
+/// Element `i` is handed on unchanged by the body, or is the small constant that it began as.
 bool is_invariant(const Module& module, const Loop& loop, size_t i);
 /// The root of `c`, a tuple whose elements may be changed: if another instruction reads it, the root becomes a tuple of
 /// its own.

@@ -10,6 +10,7 @@ namespace collet::hlo {
 namespace {
 
 constexpr int kMostRounds = 8;
+constexpr int kMostLoopRounds = 4;
 constexpr int kMostExpansions = 24;
 
 Status check(const Module& module, const PassObserver& observer, std::string_view when) {
@@ -115,11 +116,16 @@ Expected<bool> prepare(Module& module, PassContext& context, const PassObserver&
   COLLET_ASSIGN(const bool second, clean(module, context, observer, number));
   // Loops once what they hold is simple: written out where they are short, relieved of state that nobody needs. They
   // leave constants and dead code to clean up; what leaves a loop's body may leave state behind that the body no longer
-  // reads; counting is last, for unrolling and shrinking change what is counted.
+  // reads, and what is simpler may be found to change no more; counting is last, for unrolling and shrinking change what is counted.
   static constexpr std::string_view kLoops[] = {"unroll_loops", "shrink_conditionals", "hoist_invariants",
                                                 "shrink_loops"};
-  COLLET_ASSIGN(const bool loops, run_list(module, context, kLoops, observer, number));
-  if (loops) COLLET_TRY(clean(module, context, observer, number).status());
+  bool loops = false;
+  for (int round = 0; round < kMostLoopRounds; ++round) {
+    COLLET_ASSIGN(const bool again, run_list(module, context, kLoops, observer, number));
+    if (!again) break;
+    loops = true;
+    COLLET_TRY(clean(module, context, observer, number).status());
+  }
   COLLET_ASSIGN(const bool counted,
                 run_list(module, context, std::array{std::string_view("count_trips")}, observer, number));
   return first || second || loops || counted;

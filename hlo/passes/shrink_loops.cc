@@ -7,7 +7,9 @@
 #include "hlo/passes/rewriter.h"
 
 // State that a loop need not carry: elements that never change and are known before it begins as constants are constants
-// inside, and elements that neither the condition nor a result nor another needed element depends on are dropped.
+// inside, elements that never change are read from what the loop began with, and elements that neither the condition nor a
+// result nor another needed element depends on are dropped. A loop of which nothing is needed goes, even one that does not
+// end: XLA takes it that loops without effects end.
 
 namespace collet::hlo {
 namespace {
@@ -182,6 +184,55 @@ InstrId drop_state(Module& module, CompId caller, const Loop& loop, const UserMa
   return init;
 }
 
+// After the loop, element `i` is what it was before it.
+bool is_known_before(const Module& module, const Loop& loop, size_t i) {
+  const Shape& first = module[module[loop.init].operand(i)].shape;
+  return is_invariant(module, loop, i) && first.same_without_layout(module[loop.op].shape.element(i));
+}
+
+// Each element of the loop's result, or what it began as where that never changes.
+InstrId result_of_parts(Builder& builder, Module& module, const Loop& loop) {
+  std::vector<InstrId> parts;
+  for (size_t i = 0; i < loop.size; ++i)
+    parts.push_back(is_known_before(module, loop, i) ? module[loop.init].operand(i)
+                                                     : builder.get(loop.op, static_cast<int64_t>(i)));
+  return builder.tuple(parts);
+}
+
+bool has_invariant(const Module& module, const Loop& loop) {
+  for (size_t i = 0; i < loop.size; ++i)
+    if (is_known_before(module, loop, i)) return true;
+  return false;
+}
+
+// What reads an invariant element of a loop's result reads the operand.
+bool forward_invariants(Module& module, CompId c, const std::vector<Loop>& loops) {
+  std::unordered_map<uint32_t, const Loop*> loop_of;
+  for (const Loop& loop : loops)
+    if (has_invariant(module, loop)) loop_of[index_of(loop.op)] = &loop;
+  if (loop_of.empty()) return false;
+  Rewriter rewriter(module, c);
+  for (InstrId id : rewriter.instructions()) {
+    const Instruction& instr = rewriter.enter(id);
+    if (instr.op == Op::GET_TUPLE_ELEMENT) {
+      const auto it = loop_of.find(index_of(instr.operand(0)));
+      const auto i = static_cast<size_t>(instr.as<TupleIndexAttrs>().index);
+      if (it != loop_of.end() && is_known_before(module, *it->second, i)) {
+        rewriter.replace(id, module[it->second->init].operand(i));
+        continue;
+      }
+    }
+    rewriter.keep(id);
+  }
+  bool changed = rewriter.finish();
+  if (const auto it = loop_of.find(index_of(module[c].root)); it != loop_of.end()) {
+    Builder builder(module, c);
+    module[c].root = result_of_parts(builder, module, *it->second);
+    changed = true;
+  }
+  return changed;
+}
+
 bool shrink_in(Module& module, CompId c, LoopFinder& finder, const std::vector<uint32_t>& callers,
                const std::vector<bool>& effects) {
   std::vector<Loop> loops;
@@ -189,7 +240,7 @@ bool shrink_in(Module& module, CompId c, LoopFinder& finder, const std::vector<u
     if (const auto loop = finder.find(id); loop && callers[index_of(loop->condition)] == 1)
       if (callers[index_of(loop->body)] == 1) loops.push_back(*loop);
   if (loops.empty()) return false;
-  bool changed = false;
+  bool changed = forward_invariants(module, c, loops);
   std::unordered_map<uint32_t, InstrId> before;  // what to put before a loop
   const UserMap users(module, c);
   for (const Loop& loop : loops) {

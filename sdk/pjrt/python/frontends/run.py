@@ -65,7 +65,9 @@ def run_file(file, tests, options, folder):
                "-n", str(options.jobs), "--timeout", str(options.timeout), f"--junitxml={report}", f"tests/{file}.py"]
     log = folder / f"{file}.log"
     with log.open("w") as out:
-        subprocess.run(command, cwd=options.jax_source, env=environment, stdout=out, stderr=subprocess.STDOUT)
+        code = subprocess.run(command, cwd=options.jax_source, env=environment, stdout=out, stderr=subprocess.STDOUT).returncode
+    if code not in (0, 1):
+        print(f"{file}: pytest ended with {code}; the end of {log}:", *log.read_text().splitlines()[-5:], sep="\n  ")
     found = results(report)
     return {test: found.get(test, ("missing", "not collected, or did not end")) for test in tests}
 
@@ -88,6 +90,8 @@ def main():
         parser.error(f"the baseline has no passing tests of {', '.join(missing)}")
     if not tests_of:
         parser.error(f"{options.baseline} has no passing tests")
+    if missing := [file for file in sorted(tests_of) if not (options.jax_source / "tests" / f"{file}.py").is_file()]:
+        parser.error(f"--jax-source {options.jax_source} has no tests/{missing[0]}.py: it is to be jax-ml/jax at tag jax-v0.10.2")
     known = known_failures(options.known)
     new, mended = [], []
     print(f"{'file':<28}{'baseline':>9}{'passed':>8}{'failed':>8}{'skipped':>9}{'missing':>9}{'share':>8}", flush=True)
