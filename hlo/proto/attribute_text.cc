@@ -377,9 +377,13 @@ Expected<std::string> checked_field(const wire::HloInstructionProto& in, const F
     return out + "}";
   }
   std::string out;
-  if (name == "outfeed_shape" && in.has_outfeed_shape()) {
-    COLLET_ASSIGN(const Shape shape, from_wire(in.outfeed_shape()));
-    text::write_shape(out, shape, true);
+  if (name == "outfeed_shape") {
+    if (in.has_outfeed_shape()) {
+      COLLET_ASSIGN(const Shape shape, from_wire(in.outfeed_shape()));
+      text::write_shape(out, shape, true);
+    } else if (!operands.empty()) {
+      text::write_shape(out, operands[0], true);
+    }
   }
   if (name == "literal" && in.has_literal()) {
     COLLET_ASSIGN(const Literal literal, from_wire(in.literal()));

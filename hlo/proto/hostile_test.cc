@@ -212,5 +212,26 @@ TEST(HostileProto, SingleQuotesHaveNoEscapes) {
   EXPECT_THAT(print_module(**again), HasSubstr("mesh['a\\'=2], [{'a\\'}]"));
 }
 
+TEST(HostileProto, AnOutfeedWithoutAShapeHasThatOfWhatItTakes) {
+  const auto parsed = parse_module(R"(
+HloModule m
+ENTRY e {
+  x = f32[8] parameter(0)
+  t = token[] after-all()
+  ROOT out = token[] outfeed(x, t)
+}
+)",
+                                   "m.hlo");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  wire::HloModuleProto message;
+  ASSERT_TRUE(message.ParseFromString(*write_module_proto(**parsed)));
+  auto* out = message.mutable_computations(0)->mutable_instructions(2);
+  ASSERT_EQ(out->opcode(), "outfeed");
+  out->clear_outfeed_shape();
+  const auto read = read_proto(message.SerializeAsString());
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_THAT(print_module(**read), HasSubstr("outfeed_shape=f32[8]"));
+}
+
 }  // namespace
 }  // namespace collet::hlo
