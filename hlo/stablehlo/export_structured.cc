@@ -100,6 +100,24 @@ Expected<ExportNode> bitcast(Exporter& e, ExportScope& scope, const Instruction&
   return Exporter::from_results(*op);
 }
 
+/// StableHLO's booleans have one bit, HLO's a byte.
+Expected<ExportNode> bitcast_convert(Exporter& e, ExportScope& scope, const Instruction& instr) {
+  const Type from = e.module()[instr.operand(0)].shape.type(), to = instr.shape.type();
+  if ((from == Type::PRED) == (to == Type::PRED)) {
+    COLLET_ASSIGN(mlir::Op * op, e.emit_like(scope, "stablehlo.bitcast_convert", instr));
+    return Exporter::from_results(*op);
+  }
+  COLLET_ASSIGN(std::vector<Value*> inputs, e.operands(scope, instr));
+  Value* value = inputs[0];
+  if (from == Type::PRED) value = e.emit_convert(scope, value, Type::U8);
+  if ((from == Type::PRED ? to : from) != Type::U8) {
+    COLLET_ASSIGN(TypeRef type, e.type(to == Type::PRED ? instr.shape.with_type(Type::U8) : instr.shape));
+    value = e.emit(scope, "stablehlo.bitcast_convert", {&value, 1}, {type})->results[0];
+  }
+  if (to == Type::PRED) value = e.emit_convert(scope, value, Type::PRED);
+  return Exporter::from_leaves(instr.shape, {&value, 1});
+}
+
 Expected<ExportNode> with_dimensions(Exporter& e, ExportScope& scope, const Instruction& instr) {
   const bool transpose = instr.op == Op::TRANSPOSE;
   COLLET_ASSIGN(mlir::Op * op, e.emit_like(scope, transpose ? "stablehlo.transpose" : "stablehlo.reverse", instr));
@@ -316,6 +334,7 @@ std::span<const ExportRow> export_structured_rows() {
       {Op::COMPARE, compare},
       {Op::BROADCAST, broadcast},
       {Op::BITCAST, bitcast},
+      {Op::BITCAST_CONVERT, bitcast_convert},
       {Op::TRANSPOSE, with_dimensions},
       {Op::REVERSE, with_dimensions},
       {Op::CONCATENATE, with_dimension},

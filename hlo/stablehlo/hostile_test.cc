@@ -136,6 +136,144 @@ TEST(Hostile, TypesThatAreNotTheOperands) {
                  "operand 1 has type");
 }
 
+TEST(Hostile, FunctionsThatReturnOtherThanTheySay) {
+  expect_refused("func.func @main(%i: tensor<4xi32>) -> tensor<4xf32> {\nreturn %i : tensor<4xi32>\n}\n",
+                 "has a result of type tensor<4xf32>, but returns s32[4]");
+  expect_refused("func.func @main(%x: tensor<f32>) -> tensor<f32> {\nreturn %x, %x : tensor<f32>, tensor<f32>\n}\n",
+                 "returns 2 values, but has 1 results");
+  expect_refused(
+      "func.func @main(%x: tensor<f32>) -> tensor<f32> {\n%r = call @f(%x) : (tensor<f32>) -> tensor<f32>\n"
+      "return %r : tensor<f32>\n}\nfunc.func private @f(%x: tensor<f32>) -> tensor<2xf32> {\n"
+      "return %x : tensor<f32>\n}\n",
+      "has a result of type tensor<2xf32>");
+}
+
+/// A function of an array of four and of two rows of four, and what it does.
+std::string with_arrays(std::string_view ops) {
+  return "func.func @main(%a: tensor<4xf32>, %b: tensor<2x4xf32>, %i: tensor<4xi32>, %p: tensor<4xi1>, "
+         "%z: tensor<4xcomplex<f32>>) -> tensor<4xf32> {\n" +
+         std::string(ops) + "\nreturn %a : tensor<4xf32>\n}\n";
+}
+
+std::string reducing(std::string_view op, std::string_view attributes, std::string_view element, std::string_view to) {
+  const std::string type = "tensor<" + std::string(element) + ">";
+  return with_arrays("%r = \"stablehlo." + std::string(op) +
+                     "\"(%a) <{replica_groups = dense<[[0, 1]]> : " + "tensor<1x2xi64>" + std::string(attributes) +
+                     "}> ({\n^bb0(%x: " + type + ", %y: " + type + "):\n%s = stablehlo.add %x, %y : " + type +
+                     "\nstablehlo.return %s : " + type + "\n}) : (tensor<4xf32>) -> tensor<" + std::string(to) + ">");
+}
+
+TEST(Hostile, CollectivesThatCombineOtherThanTheirScalars) {
+  constexpr std::string_view kBody = "needs a body that combines two scalars of the results' type";
+  constexpr std::string_view kScatter = ", scatter_dimension = 0 : i64";
+  EXPECT_TRUE(read(reducing("all_reduce", "", "f32", "4xf32")).starts_with("HloModule"));
+  EXPECT_TRUE(read(reducing("reduce_scatter", kScatter, "f32", "2xf32")).starts_with("HloModule"));
+  for (std::string_view element : {"4xf32", "f64", "f16", "1xf32"}) {
+    expect_refused(reducing("all_reduce", "", element, "4xf32"), kBody);
+    expect_refused(reducing("reduce_scatter", kScatter, element, "2xf32"), kBody);
+  }
+}
+
+TEST(Hostile, GroupsThatDoNotFit) {
+  const auto split = [](std::string_view groups, std::string_view count, std::string_view dim, std::string_view to) {
+    return with_arrays("%r = \"stablehlo.all_to_all\"(%b) <{replica_groups = dense<" + std::string(groups) +
+                       ">, split_dimension = 1 : i64, concat_dimension = " + std::string(dim) +
+                       " : i64, split_count = " + std::string(count) + " : i64}> : (tensor<2x4xf32>) -> tensor<" +
+                       std::string(to) + "xf32>");
+  };
+  EXPECT_TRUE(read(split("[[0, 1]]> : tensor<1x2xi64", "2", "0", "4x2")).starts_with("HloModule"));
+  expect_refused(split("[[0, 1]]> : tensor<1x2xi64", "4", "0", "8x1"), "splits into other than a group's number");
+  expect_refused(split("[[0, 1]]> : tensor<1x2xi64", "4", "1", "2x4"), "splits into other than a group's number");
+  expect_refused(split("[0, 1]> : tensor<2xi64", "2", "0", "4x2"), "replica_groups are no table");
+}
+
+TEST(Hostile, SizesThatAreNotTheResults) {
+  const auto sized = [](std::string_view op, std::string_view sizes, std::string_view type) {
+    const bool iota = op == "dynamic_iota", broadcast = op == "dynamic_broadcast_in_dim";
+    const std::string list = "tensor<" + std::string(type) + ">";
+    return with_arrays("%c = stablehlo.constant dense<" + std::string(sizes) + "> : " + list + "\n%r = \"stablehlo." +
+                       std::string(op) + "\"(" +
+                       (iota        ? ""
+                        : broadcast ? "%a, "
+                                    : "%b, ") +
+                       "%c) <{" +
+                       (iota        ? "iota_dimension = 0 : i64"
+                        : broadcast ? "broadcast_dimensions = array<i64: 1>"
+                                    : "") +
+                       "}> : (" +
+                       (iota        ? ""
+                        : broadcast ? "tensor<4xf32>, "
+                                    : "tensor<2x4xf32>, ") +
+                       list + ") -> tensor<" + (broadcast || iota ? "2x4" : "4x2") + "xf32>");
+  };
+  for (std::string_view op : {"dynamic_broadcast_in_dim", "dynamic_iota", "dynamic_reshape"}) {
+    const bool turned = op == "dynamic_reshape";
+    EXPECT_TRUE(read(sized(op, turned ? "[4, 2]" : "[2, 4]", "2xi64")).starts_with("HloModule")) << op;
+    for (std::string_view sizes : {"[3, 4]", "[4, 3]"})
+      expect_refused(sized(op, sizes, "2xi32"), "is not the result's");
+    expect_refused(sized(op, "[2, 4, 1]", "3xi64"), "is not the result's shape");
+    expect_refused(sized(op, "[2.0, 4.0]", "2xf32"), "is no list of integers");
+    expect_refused(sized(op, "[[2], [4]]", "2x1xi64"), "is no list of integers");
+  }
+  expect_refused(with_arrays("%c = stablehlo.constant dense<1> : tensor<1xi64>\n"
+                             "%d = stablehlo.constant dense<3> : tensor<1xi32>\n"
+                             "%r = \"stablehlo.real_dynamic_slice\"(%a, %c, %d, %c) : (tensor<4xf32>, tensor<1xi64>, "
+                             "tensor<1xi32>, tensor<1xi64>) -> tensor<2xf32>"),
+                 "are of several types");
+  expect_refused(with_arrays("%c = stablehlo.constant dense<1.0> : tensor<1xf32>\n"
+                             "%r = \"stablehlo.real_dynamic_slice\"(%a, %c, %c, %c) : (tensor<4xf32>, tensor<1xf32>, "
+                             "tensor<1xf32>, tensor<1xf32>) -> tensor<0xf32>"),
+                 "is no list of integers");
+}
+
+TEST(Hostile, OpsOfElementsThatTheyDoNotTake) {
+  for (std::string_view op : {"is_inf %i : tensor<4xi32> -> tensor<4xi1>",
+                              "is_pos_inf %z : tensor<4xcomplex<f32>> -> "
+                              "tensor<4xi1>",
+                              "conj %i : tensor<4xi32> -> tensor<4xi32>", "square %i : tensor<4xi32> -> tensor<4xi32>",
+                              "square %p : tensor<4xi1> -> tensor<4xi1>", "atan %i : tensor<4xi32> -> tensor<4xi32>"})
+    expect_refused(with_arrays("%r = chlo." + std::string(op)), "is not known for");
+  for (std::string_view value : {"1 : i32", "dense<3.0> : tensor<4xf32>", "\"3\"", "2.0 : f64", "true"})
+    expect_refused(with_arrays("%r = \"chlo.constant_like\"(%a) <{value = " + std::string(value) +
+                               "}> : (tensor<4xf32>) -> tensor<4xf32>"),
+                   "its value is not of the result's element type");
+  expect_refused(
+      with_arrays("%r = \"chlo.constant_like\"(%a) <{value = 1.5 : f32}> : (tensor<4xf32>) -> tensor<2xf32>"),
+      "of another shape than its operand");
+  expect_refused(with_arrays("%r = \"chlo.next_after\"(%a, %b) : (tensor<4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>"),
+                 "differ in shape");
+  expect_refused(with_arrays("%r = \"chlo.broadcast_add\"(%a, %b) <{broadcast_dimensions = array<i64: 0, 1>}> : "
+                             "(tensor<4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>"),
+                 "are not those of the operand of lower rank");
+  expect_refused(with_arrays("%r = stablehlo.bitcast_convert %p : (tensor<4xi1>) -> tensor<4xi8>"), "one bit each");
+  expect_refused(with_arrays("%r = stablehlo.constant dense<2> : tensor<4xi1>"), "this is no value of type i1");
+  expect_refused(with_arrays("%r = stablehlo.constant dense<1> : tensor<4xf32>"), "this is no value of type f32");
+}
+
+TEST(Hostile, AlgorithmsThatAreNone) {
+  const auto product = [](std::string_view lhs, std::string_view rhs, std::string_view sum, std::string_view counts) {
+    return with_arrays(
+        "%r = stablehlo.dot_general %b, %a, contracting_dims = [1] x [0], algorithm = "
+        "<lhs_precision_type = " +
+        std::string(lhs) + ", rhs_precision_type = " + std::string(rhs) + ", accumulation_type = " + std::string(sum) +
+        ", " + std::string(counts) +
+        ", allow_imprecise_accumulation = false> : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2xf32>");
+  };
+  constexpr std::string_view kOnce = "lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 1";
+  for (std::string_view type : {"tf32", "bf16", "f16", "f32"})
+    EXPECT_TRUE(read(product(type, type, "f32", kOnce)).starts_with("HloModule")) << type;
+  EXPECT_TRUE(read(product("f8E4M3FN", "f8E5M2", "f32", kOnce)).starts_with("HloModule"));
+  constexpr std::string_view kNone = "has an algorithm that is none of HLO's";
+  expect_refused(product("f16", "bf16", "f32", kOnce), kNone);
+  expect_refused(product("f64", "f64", "f32", kOnce), kNone);
+  expect_refused(
+      product("f32", "f32", "f32", "lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 7"),
+      kNone);
+  expect_refused(
+      product("f32", "f32", "f32", "lhs_component_count = 2, rhs_component_count = 1, num_primitive_operations = 1"),
+      kNone);
+}
+
 TEST(Hostile, TypesThatDouble) {
   std::string aliases = "!t0 = tuple<tensor<f32>, tensor<f32>>\n";
   for (int i = 1; i <= 40; ++i) {

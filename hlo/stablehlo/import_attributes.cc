@@ -92,9 +92,8 @@ Expected<Groups> Importer::groups(const mlir::Op& op) {
     return unimplemented(why.message());
   }
   if (attr->ints.empty()) return out;
-  const auto width =
-      static_cast<size_t>(attr->dims.size() == 2 ? attr->dims[1] : static_cast<int64_t>(attr->ints.size()));
-  if (width == 0) return out;
+  if (attr->dims.size() != 2) return fail(op, "replica_groups are no table of rows");
+  const auto width = static_cast<size_t>(attr->dims[1]);
   std::vector<Dims> lists;
   for (size_t i = 0; i + width <= attr->ints.size(); i += width) {
     std::vector<int64_t> ids;

@@ -15,58 +15,109 @@ Status unary(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, m.emit(scope, kOp, shape, {x}));
 }
 
+/// An operand of floats, or of complex numbers too.
+Expected<InstrId> number(Importer& m, ImportScope& scope, const mlir::Op& op, bool complex_too) {
+  COLLET_ASSIGN(const InstrId x, m.value(scope, op, 0));
+  const Type type = m.shape_of(x).type();
+  if (is_float(type) || (complex_too && is_complex(type))) return x;
+  return m.fail(op, "is not known for " + m.shape_of(x).to_string());
+}
+
+struct Parts {
+  InstrId real, imaginary;
+};
+
+Parts parts_of(Importer& m, ImportScope& scope, InstrId x) {
+  const Shape part = m.shape_of(x).with_type(real_type(m.shape_of(x).type()));
+  return {m.emit(scope, Op::REAL, part, {x}), m.emit(scope, Op::IMAG, part, {x})};
+}
+
+/// atan(z) = -i atanh(i z): its poles are atanh's, turned.
+InstrId complex_atan(Importer& m, ImportScope& scope, InstrId x) {
+  const Shape shape = m.shape_of(x), part = shape.with_type(real_type(shape.type()));
+  const auto [re, im] = parts_of(m, scope, x);
+  const InstrId turned = m.emit(scope, Op::COMPLEX, shape, {m.emit(scope, Op::NEGATE, part, {im}), re});
+  const auto [a, b] = parts_of(m, scope, m.emit(scope, Op::ATANH, shape, {turned}));
+  return m.emit(scope, Op::COMPLEX, shape, {b, m.emit(scope, Op::NEGATE, part, {a})});
+}
+
 Status atan(Importer& m, ImportScope& scope, const mlir::Op& op) {
-  COLLET_ASSIGN(InstrId x, m.value(scope, op, 0));
+  COLLET_ASSIGN(InstrId x, number(m, scope, op, true));
   const Shape shape = m.shape_of(x);
+  if (is_complex(shape.type())) return m.define(scope, op, complex_atan(m, scope, x));
   return m.define(scope, op, m.emit(scope, Op::ATAN2, shape, {x, m.emit_splat(scope, shape, shape.type(), 1)}));
 }
 
+InstrId equal(Importer& m, ImportScope& scope, InstrId x, InstrId y) {
+  auto* attrs = m.module().make<CompareAttrs>();
+  attrs->direction = Direction::EQ;
+  attrs->type = CompareType::FLOAT;
+  return m.emit(scope, Op::COMPARE, m.shape_of(x).with_type(Type::PRED), {x, y}, attrs);
+}
+
+/// (x + iy)^2 with the real part as (x - y)(x + y), which cancels less.
+InstrId complex_square(Importer& m, ImportScope& scope, InstrId z) {
+  const Shape shape = m.shape_of(z), part = shape.with_type(real_type(shape.type()));
+  const auto [x, y] = parts_of(m, scope, z);
+  const InstrId real = m.emit(scope, Op::MULTIPLY, part,
+                              {m.emit(scope, Op::SUBTRACT, part, {x, y}), m.emit(scope, Op::ADD, part, {x, y})});
+  const InstrId half = m.emit(scope, Op::MULTIPLY, part, {x, y});
+  return m.emit(scope, Op::COMPLEX, shape, {real, m.emit(scope, Op::ADD, part, {half, half})});
+}
+
 Status square(Importer& m, ImportScope& scope, const mlir::Op& op) {
-  COLLET_ASSIGN(InstrId x, m.value(scope, op, 0));
+  COLLET_ASSIGN(InstrId x, number(m, scope, op, true));
+  if (is_complex(m.shape_of(x).type())) return m.define(scope, op, complex_square(m, scope, x));
   return m.define(scope, op, m.emit(scope, Op::MULTIPLY, m.shape_of(x), {x, x}));
 }
 
 Status conj(Importer& m, ImportScope& scope, const mlir::Op& op) {
-  COLLET_ASSIGN(InstrId x, m.value(scope, op, 0));
+  COLLET_ASSIGN(InstrId x, number(m, scope, op, true));
   const Shape shape = m.shape_of(x);
   if (!is_complex(shape.type())) return m.define(scope, op, x);
-  const Shape real = shape.with_type(real_type(shape.type()));
-  const InstrId re = m.emit(scope, Op::REAL, real, {x});
-  const InstrId im = m.emit(scope, Op::NEGATE, real, {m.emit(scope, Op::IMAG, real, {x})});
-  return m.define(scope, op, m.emit(scope, Op::COMPLEX, shape, {re, im}));
+  const auto [re, im] = parts_of(m, scope, x);
+  const InstrId negative = m.emit(scope, Op::NEGATE, m.shape_of(im), {im});
+  return m.define(scope, op, m.emit(scope, Op::COMPLEX, shape, {re, negative}));
 }
 
 InstrId equals(Importer& m, ImportScope& scope, InstrId x, double value) {
-  auto* attrs = m.module().make<CompareAttrs>();
-  attrs->direction = Direction::EQ;
-  attrs->type = CompareType::FLOAT;
-  const Shape shape = m.shape_of(x);
-  return m.emit(scope, Op::COMPARE, shape.with_type(Type::PRED), {x, m.emit_splat(scope, shape, shape.type(), value)},
-                attrs);
+  return equal(m, scope, x, m.emit_splat(scope, m.shape_of(x), m.shape_of(x).type(), value));
 }
 
 Status is_inf(Importer& m, ImportScope& scope, const mlir::Op& op) {
-  COLLET_ASSIGN(InstrId x, m.value(scope, op, 0));
+  COLLET_ASSIGN(InstrId x, number(m, scope, op, false));
   const InstrId magnitude = m.emit(scope, Op::ABS, m.shape_of(x), {x});
   return m.define(scope, op, equals(m, scope, magnitude, std::numeric_limits<double>::infinity()));
 }
 
 Status is_pos_inf(Importer& m, ImportScope& scope, const mlir::Op& op) {
-  COLLET_ASSIGN(InstrId x, m.value(scope, op, 0));
+  COLLET_ASSIGN(InstrId x, number(m, scope, op, false));
   return m.define(scope, op, equals(m, scope, x, std::numeric_limits<double>::infinity()));
 }
 
 Status is_neg_inf(Importer& m, ImportScope& scope, const mlir::Op& op) {
-  COLLET_ASSIGN(InstrId x, m.value(scope, op, 0));
+  COLLET_ASSIGN(InstrId x, number(m, scope, op, false));
   return m.define(scope, op, equals(m, scope, x, -std::numeric_limits<double>::infinity()));
 }
 
 Status constant_like(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  COLLET_ASSIGN(const InstrId like, m.value(scope, op, 0));
   const mlir::AttrRef value = op.attr("value");
   if (!value || !shape.is_array() || shape.has_dynamic()) return m.fail(op, "needs a value and a static shape");
-  const double number = value->kind == mlir::Attr::Kind::Float ? value->number : static_cast<double>(value->integer);
-  return m.define(scope, op, m.emit_splat(scope, shape, shape.type(), number));
+  if (!m.shape_of(like).same_dims(shape)) return m.fail(op, "has a result of another shape than its operand");
+  using Kind = mlir::Attr::Kind;
+  const Type type = value->kind == Kind::Bool ? Type::PRED : mlir::element_type(value->type);
+  const bool is_number = value->kind == Kind::Bool || value->kind == Kind::Int || value->kind == Kind::Float;
+  if (!is_number || type != shape.type()) return m.fail(op, "its value is not of the result's element type");
+  Literal literal = Literal::zeros(Shape::scalar(type));
+  if (value->kind == Kind::Float)
+    literal.set_double(0, value->number);
+  else
+    literal.set_int(0, value->integer);
+  const InstrId scalar = m.emit_constant(scope, std::move(literal));
+  if (shape.rank() == 0) return m.define(scope, op, scalar);
+  return m.define(scope, op, m.emit(scope, Op::BROADCAST, shape, {scalar}, m.module().make<BroadcastAttrs>()));
 }
 
 Status top_k(Importer& m, ImportScope& scope, const mlir::Op& op) {
@@ -77,16 +128,39 @@ Status top_k(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, m.emit(scope, Op::TOPK, shape, {x}, attrs));
 }
 
-/// The high half of a product of integers, by way of the type of twice the width, or by halves for 64 bits.
+/// Of 64 bits, from four products of halves.
+InstrId wide_mulhi(Importer& m, ImportScope& scope, InstrId a, InstrId b) {
+  const Shape given = m.shape_of(a), shape = given.with_type(Type::U64);
+  const auto two = [&](Op code, InstrId x, InstrId y) { return m.emit(scope, code, shape, {x, y}); };
+  const auto splat = [&](double value) { return m.emit_splat(scope, shape, Type::U64, value); };
+  const bool with_sign = is_signed(given.type());
+  const auto bits = [&](InstrId x) { return with_sign ? m.emit(scope, Op::BITCAST_CONVERT, shape, {x}) : x; };
+  const InstrId x = bits(a), y = bits(b), half = splat(32), mask = splat(4294967295.0);
+  const auto low = [&](InstrId v) { return two(Op::AND, v, mask); };
+  const auto high = [&](InstrId v) { return two(Op::SHIFT_RIGHT_LOGICAL, v, half); };
+  const InstrId across = two(Op::MULTIPLY, low(x), high(y)), back = two(Op::MULTIPLY, high(x), low(y));
+  const InstrId carry =
+      high(two(Op::ADD, two(Op::ADD, high(two(Op::MULTIPLY, low(x), low(y))), low(across)), low(back)));
+  InstrId out =
+      two(Op::ADD, two(Op::ADD, two(Op::MULTIPLY, high(x), high(y)), high(across)), two(Op::ADD, high(back), carry));
+  if (!with_sign) return out;
+  // As numbers with a sign, each negative factor has counted 2^64 times the other too much.
+  const InstrId last = splat(63);
+  const auto where_negative = [&](InstrId sign, InstrId v) {
+    return two(Op::AND, two(Op::SHIFT_RIGHT_ARITHMETIC, sign, last), v);
+  };
+  out = two(Op::SUBTRACT, two(Op::SUBTRACT, out, where_negative(x, y)), where_negative(y, x));
+  return m.emit(scope, Op::BITCAST_CONVERT, given, {out});
+}
+
+/// The high half of a product of integers, by way of 64 bits.
 Status mulhi(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId a, m.value(scope, op, 0));
   COLLET_ASSIGN(InstrId b, m.value(scope, op, 1));
   const Shape shape = m.shape_of(a);
   const int bits = type_info(shape.type()).bits;
-  if (!is_integer(shape.type()) || bits > 32) {
-    Status status = m.fail(op, "is known for integers of up to 32 bits");
-    return unimplemented(status.message());
-  }
+  if (!is_integer(shape.type()) || !m.shape_of(b).compatible(shape)) return m.fail(op, "needs two arrays of integers");
+  if (bits == 64) return m.define(scope, op, wide_mulhi(m, scope, a, b));
   const Type wide_type = is_signed(shape.type()) ? Type::S64 : Type::U64;
   const Shape wide = shape.with_type(wide_type);
   const InstrId product =
@@ -106,6 +180,36 @@ Status broadcast_binary(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, m.emit(scope, kOp, shape, {a, b}));
 }
 
+Status broadcast_compare(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(InstrId a, m.value(scope, op, 0));
+  COLLET_ASSIGN(InstrId b, m.value(scope, op, 1));
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  COLLET_ASSIGN(a, broadcast_operand(m, scope, op, a, shape));
+  COLLET_ASSIGN(b, broadcast_operand(m, scope, op, b, shape));
+  // The same op without its broadcast.
+  const mlir::Value* const given[] = {op.operands[0], op.operands[1]};
+  ImportScope inner;
+  inner.computation = scope.computation;
+  mlir::Value values[] = {*given[0], *given[1]};
+  inner.values = {{&values[0], a}, {&values[1], b}};
+  mlir::Op plain = op;
+  plain.name = "stablehlo.compare";
+  plain.operands = {&values[0], &values[1]};
+  COLLET_TRY(find_import(plain.name)(m, inner, plain));
+  for (const mlir::Value* result : op.results) scope.values[result] = inner.values.at(result);
+  return {};
+}
+
+Status broadcast_select(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  InstrId parts[3];
+  for (size_t i = 0; i < 3; ++i) {
+    COLLET_ASSIGN(parts[i], m.value(scope, op, i));
+    COLLET_ASSIGN(parts[i], broadcast_operand(m, scope, op, parts[i], shape));
+  }
+  return m.define(scope, op, m.emit(scope, Op::SELECT, shape, parts));
+}
+
 }  // namespace
 
 Expected<InstrId> broadcast_operand(Importer& m, ImportScope& scope, const mlir::Op& op, InstrId x, const Shape& to) {
@@ -113,6 +217,8 @@ Expected<InstrId> broadcast_operand(Importer& m, ImportScope& scope, const mlir:
   if (from.same_dims(to)) return x;
   std::vector<int64_t> sizes, dims;
   const Dims given = m.ints_or_empty(op, "broadcast_dimensions");
+  if (op.attr("broadcast_dimensions") && from.rank() < to.rank() && given.size() != static_cast<size_t>(from.rank()))
+    return m.fail(op, "broadcast_dimensions are not those of the operand of lower rank");
   for (int i = 0; i < from.rank(); ++i) {
     const int64_t at =
         given.size() == static_cast<size_t>(from.rank()) ? given[static_cast<size_t>(i)] : to.rank() - from.rank() + i;
@@ -151,6 +257,7 @@ std::span<const ImportRow> import_chlo_rows() {
       {"chlo.broadcast_add", broadcast_binary<Op::ADD>},
       {"chlo.broadcast_and", broadcast_binary<Op::AND>},
       {"chlo.broadcast_atan2", broadcast_binary<Op::ATAN2>},
+      {"chlo.broadcast_compare", broadcast_compare},
       {"chlo.broadcast_complex", broadcast_binary<Op::COMPLEX>},
       {"chlo.broadcast_divide", broadcast_binary<Op::DIVIDE>},
       {"chlo.broadcast_maximum", broadcast_binary<Op::MAXIMUM>},
@@ -159,6 +266,7 @@ std::span<const ImportRow> import_chlo_rows() {
       {"chlo.broadcast_or", broadcast_binary<Op::OR>},
       {"chlo.broadcast_power", broadcast_binary<Op::POWER>},
       {"chlo.broadcast_remainder", broadcast_binary<Op::REMAINDER>},
+      {"chlo.broadcast_select", broadcast_select},
       {"chlo.broadcast_shift_left", broadcast_binary<Op::SHIFT_LEFT>},
       {"chlo.broadcast_shift_right_arithmetic", broadcast_binary<Op::SHIFT_RIGHT_ARITHMETIC>},
       {"chlo.broadcast_shift_right_logical", broadcast_binary<Op::SHIFT_RIGHT_LOGICAL>},

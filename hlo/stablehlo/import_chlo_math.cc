@@ -433,6 +433,8 @@ Expected<std::vector<Ex>> operands(Build& build, const mlir::Op& op, size_t coun
   std::vector<Ex> out;
   for (size_t i = 0; i < count; ++i) {
     COLLET_ASSIGN(InstrId x, m.value(build.scope, op, i));
+    if (!op.name.starts_with("chlo.broadcast_") && !m.shape_of(x).same_dims(shape))
+      return m.fail(op, "its operands and result differ in shape");
     if (count == 2) {
       COLLET_ASSIGN(x, broadcast_operand(m, build.scope, op, x, shape));
     }

@@ -11,6 +11,21 @@ int64_t channel_of(Importer& m, const mlir::Op& op) {
   return m.integer_or(op, "channel_id", 0);
 }
 
+/// The body combines two scalars of the results' type; HLO's may be of arrays.
+Expected<CompId> combiner(Importer& m, ImportScope& scope, const mlir::Op& op, const Shape& result) {
+  COLLET_ASSIGN(const CompId body, m.region(scope, op, 0));
+  const Computation& c = m.module()[body];
+  const Shape& first = result.is_tuple() && !result.elements().empty() ? result.element(0) : result;
+  bool fits = first.is_array() && c.parameters.size() == 2;
+  const Shape scalar = Shape::scalar(first.is_array() ? first.type() : Type::PRED);
+  for (InstrId id : c.parameters) fits = fits && m.shape_of(id) == scalar;
+  fits = fits && m.shape_of(c.root) == scalar;
+  for (const Shape& other : result.is_tuple() ? result.elements() : std::span<const Shape>())
+    fits = fits && other.is_array() && other.type() == first.type();
+  if (!fits) return m.fail(op, "needs a body that combines two scalars of the results' type");
+  return body;
+}
+
 Status with_group(Importer& m, ImportScope& scope, const mlir::Op& op, Op code, bool reduces) {
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
@@ -19,7 +34,7 @@ Status with_group(Importer& m, ImportScope& scope, const mlir::Op& op, Op code, 
   attrs->channel = channel_of(m, op);
   attrs->global_ids = m.flag(op, "use_global_device_ids");
   if (!reduces) return m.define(scope, op, m.emit(scope, code, shape, operands, attrs));
-  COLLET_ASSIGN(CompId body, m.region(scope, op, 0));
+  COLLET_ASSIGN(CompId body, combiner(m, scope, op, shape));
   return m.define(scope, op, m.emit(scope, code, shape, operands, attrs, std::span(&body, 1)));
 }
 
@@ -55,7 +70,7 @@ Status with_group_and_dimension(Importer& m, ImportScope& scope, const mlir::Op&
   attrs->global_ids = m.flag(op, "use_global_device_ids");
   COLLET_ASSIGN(attrs->dimension, m.integer(op, dim));
   if (!reduces) return m.define(scope, op, m.emit(scope, code, shape, operands, attrs));
-  COLLET_ASSIGN(CompId body, m.region(scope, op, 0));
+  COLLET_ASSIGN(CompId body, combiner(m, scope, op, shape));
   return m.define(scope, op, m.emit(scope, code, shape, operands, attrs, std::span(&body, 1)));
 }
 
@@ -73,11 +88,15 @@ Status all_to_all(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(int64_t split, m.integer(op, "split_dimension"));
   COLLET_ASSIGN(int64_t join, m.integer(op, "concat_dimension"));
   COLLET_ASSIGN(int64_t count, m.integer(op, "split_count"));
+  COLLET_ASSIGN(const Groups groups, m.groups(op));
+  if (operands.size() != op.results.size()) return m.fail(op, "has not one result for each operand");
+  for (const Dims& group : groups.groups)
+    if (static_cast<int64_t>(group.size()) != count) return m.fail(op, "splits into other than a group's number");
   Module& module = m.module();
-  for (size_t k = 0; k < operands.size() && k < op.results.size(); ++k) {
+  for (size_t k = 0; k < operands.size(); ++k) {
     InstrId id = operands[k];
     auto* attrs = module.make<AllToAllAttrs>();
-    COLLET_ASSIGN(attrs->groups, m.groups(op));
+    attrs->groups = groups;
     attrs->channel = channel_of(m, op);
     attrs->dimension = module.dims({split});
     const Shape from = m.shape_of(id);

@@ -26,10 +26,34 @@ std::optional<std::vector<int64_t>> constant_ints(const mlir::Op& op, size_t ope
   if (count < 0 || count > static_cast<int64_t>(kMostDimensions)) return std::nullopt;
   bool splat = false;
   auto literal = literal_of(*value, &splat);
-  if (!literal.ok()) return std::nullopt;
+  if (!literal.ok() || !is_integer(literal->type())) return std::nullopt;
   std::vector<int64_t> out;
   for (int64_t i = 0; i < count; ++i) out.push_back(literal->as_int(splat ? 0 : i));
   return out;
+}
+
+/// The operands from `first` on are lists of integers, all of one type.
+Status check_lists(Importer& m, const mlir::Op& op, size_t first, size_t rank = 1) {
+  for (size_t i = first; i < op.operands.size(); ++i) {
+    const mlir::TypeRef type = op.operands[i]->type;
+    const bool integers = type && type->kind == mlir::Type::Kind::Tensor && type->dims.size() == rank &&
+                          is_integer(mlir::element_type(type->element));
+    if (!integers) return m.fail(op, "operand " + std::to_string(i) + " is no list of integers");
+    if (!mlir::same_type(type, op.operands[first]->type))
+      return m.fail(op, "its lists of integers are of several types");
+  }
+  return {};
+}
+
+/// The operand that is the result's shape, where it is known.
+Status check_shape_operand(Importer& m, const mlir::Op& op, size_t operand, const Shape& shape) {
+  COLLET_TRY(check_lists(m, op, operand));
+  const auto sizes = constant_ints(op, operand);
+  if (!sizes) return {};
+  bool fits = static_cast<int>(sizes->size()) == shape.rank();
+  for (int i = 0; fits && i < shape.rank(); ++i)
+    fits = shape.is_dynamic(i) || (*sizes)[static_cast<size_t>(i)] == shape.dim(i);
+  return fits ? ok_status() : m.fail(op, "its operand of sizes is not the result's shape");
 }
 
 /// Kept as it is, with its attributes as text.
@@ -72,6 +96,7 @@ Status as_static(Importer& m, ImportScope& scope, const mlir::Op& op, std::strin
 Status dynamic_broadcast_in_dim(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId operand, m.value(scope, op, 0));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  COLLET_TRY(check_shape_operand(m, op, 1, shape));
   if (is_static(shape) && is_static(m.shape_of(operand)))
     return as_static(m, scope, op, "stablehlo.broadcast_in_dim", 1);
   return keep(m, scope, op);
@@ -80,6 +105,7 @@ Status dynamic_broadcast_in_dim(Importer& m, ImportScope& scope, const mlir::Op&
 Status dynamic_reshape(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId operand, m.value(scope, op, 0));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  COLLET_TRY(check_shape_operand(m, op, 1, shape));
   if (is_static(shape) && is_static(m.shape_of(operand)))
     return m.define(scope, op, m.emit(scope, Op::RESHAPE, shape, {operand}));
   return keep(m, scope, op);
@@ -87,6 +113,7 @@ Status dynamic_reshape(Importer& m, ImportScope& scope, const mlir::Op& op) {
 
 Status dynamic_iota(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  COLLET_TRY(check_shape_operand(m, op, 0, shape));
   return is_static(shape) ? as_static(m, scope, op, "stablehlo.iota", 0) : keep(m, scope, op);
 }
 
@@ -100,6 +127,7 @@ mlir::Attr ints_attr(Importer& m, const std::vector<int64_t>& values) {
 Status real_dynamic_slice(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId operand, m.value(scope, op, 0));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  COLLET_TRY(check_lists(m, op, 1));
   const auto starts = constant_ints(op, 1), limits = constant_ints(op, 2), strides = constant_ints(op, 3);
   if (starts && limits && strides) {
     const mlir::Attr a = ints_attr(m, *starts), b = ints_attr(m, *limits), c = ints_attr(m, *strides);
@@ -124,6 +152,7 @@ Status real_dynamic_slice(Importer& m, ImportScope& scope, const mlir::Op& op) {
 }
 
 Status dynamic_pad(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_TRY(check_lists(m, op, 2));
   const auto low = constant_ints(op, 2), high = constant_ints(op, 3), interior = constant_ints(op, 4);
   if (!low || !high || !interior) return keep(m, scope, op);
   const mlir::Attr a = ints_attr(m, *low), b = ints_attr(m, *high), c = ints_attr(m, *interior);
@@ -132,6 +161,7 @@ Status dynamic_pad(Importer& m, ImportScope& scope, const mlir::Op& op) {
 }
 
 Status dynamic_gather(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_TRY(check_lists(m, op, 2));
   const auto sizes = constant_ints(op, 2);
   if (!sizes) return keep(m, scope, op);
   const mlir::Attr a = ints_attr(m, *sizes);
@@ -139,6 +169,7 @@ Status dynamic_gather(Importer& m, ImportScope& scope, const mlir::Op& op) {
 }
 
 Status dynamic_conv(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_TRY(check_lists(m, op, 2, 2));
   const auto padding = constant_ints(op, 2);
   if (!padding) return keep(m, scope, op);
   const mlir::Attr a = ints_attr(m, *padding);

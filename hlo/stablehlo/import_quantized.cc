@@ -54,6 +54,10 @@ bool keeps_storage(std::string_view name) {
                              "stablehlo.get_tuple_element",
                              "stablehlo.optimization_barrier",
                              "stablehlo.custom_call",
+                             "stablehlo.infeed",
+                             "stablehlo.outfeed",
+                             "stablehlo.send",
+                             "stablehlo.recv",
                              "stablehlo.all_reduce",
                              "stablehlo.reduce_scatter",
                              "stablehlo.get_dimension_size"})

@@ -55,6 +55,9 @@ Status manual_computation(Importer& m, ImportScope& scope, const mlir::Op& op) {
   const Shape local_result = m.shape_of(m.module()[body].root);
   const InstrId called =
       m.emit(scope, Op::CALL, local_result, parts, m.module().make<CallAttrs>(), std::span(&body, 1));
+  const bool one_tuple = op.results.size() == 1 && shape.is_tuple();
+  const size_t count = local_result.is_tuple() && !one_tuple ? local_result.elements().size() : 1;
+  if (count != op.results.size()) return m.fail(op, "does not return as many values as it has results");
   if (op.results.empty()) return {};  // it is there for its effects
   std::vector<InstrId> returned;
   for (size_t i = 0; i < op.results.size(); ++i) {
@@ -62,8 +65,6 @@ Status manual_computation(Importer& m, ImportScope& scope, const mlir::Op& op) {
       returned.push_back(called);
       break;
     }
-    if (!local_result.is_tuple() || local_result.elements().size() != op.results.size())
-      return m.fail(op, "does not return as many values as it has results");
     auto* index = m.module().make<TupleIndexAttrs>();
     index->index = static_cast<int64_t>(i);
     returned.push_back(m.emit(scope, Op::GET_TUPLE_ELEMENT, local_result.element(i), {called}, index));

@@ -114,6 +114,8 @@ Status bitcast_convert(Importer& m, ImportScope& scope, const mlir::Op& op) {
     return number_to_bits(m, scope, op, x, to, unsigned_of(type_info(from.type()).bits));
   if (from.type() == Type::PRED && to.type() != Type::PRED && fits(from, to))
     return bits_to_number(m, scope, op, x, to, unsigned_of(type_info(to.type()).bits));
+  if (from.type() != to.type() && (from.type() == Type::PRED || to.type() == Type::PRED))
+    return m.fail(op, "booleans have one bit each");
   return translate_regular(m, scope, op, Op::BITCAST_CONVERT);
 }
 

@@ -140,17 +140,28 @@ Status pad(Importer& m, ImportScope& scope, const mlir::Op& op) {
 }
 
 /// VHLO has no algorithm attribute but its parts.
-Algorithm dot_algorithm(Importer& m, const mlir::Op& op) {
-  const mlir::AttrRef lhs = op.attr("lhs_precision_type"), accumulation = op.attr("accumulation_type");
-  if (!lhs || !lhs->type || !accumulation || !accumulation->type) return Algorithm::UNSET;
+Expected<Algorithm> dot_algorithm(Importer& m, const mlir::Op& op) {
+  const mlir::AttrRef lhs = op.attr("lhs_precision_type"), rhs = op.attr("rhs_precision_type");
+  const mlir::AttrRef accumulation = op.attr("accumulation_type");
+  const auto given = [](mlir::AttrRef a) { return a && a->type && a->type->kind != mlir::Type::Kind::None; };
+  if (!given(lhs) && !given(rhs) && !given(accumulation)) return Algorithm::UNSET;
+  if (!given(lhs) || !given(rhs) || !given(accumulation)) return m.fail(op, "has half of an algorithm");
   const bool tf32 = lhs->type->kind == mlir::Type::Kind::Unknown && lhs->type->text == "tf32";
-  if (!tf32 && lhs->type->kind != mlir::Type::Kind::Scalar) return Algorithm::UNSET;
   AlgorithmParts parts;
-  parts.operand = tf32 ? Type::Invalid : lhs->type->scalar;
+  parts.operand = tf32 ? Type::Invalid : mlir::element_type(lhs->type);
   parts.accumulation = mlir::element_type(accumulation->type);
   parts.operations = m.integer_or(op, "num_primitive_operations", 1);
   parts.imprecise = m.integer_or(op, "allow_imprecise_accumulation", 0) != 0;
-  return algorithm_of(parts);
+  const Algorithm out = algorithm_of(parts);
+  const Type other = mlir::element_type(rhs->type);
+  const bool both_f8 =
+      is_float(other) && type_info(other).bits == 8 && is_float(parts.operand) && type_info(parts.operand).bits == 8;
+  const bool alike = mlir::same_type(lhs->type, rhs->type) || both_f8;
+  const bool known_operand = tf32 || parts.operand != Type::Invalid;
+  if (out == Algorithm::UNSET || !known_operand || !alike || m.integer_or(op, "lhs_component_count", 1) != 1 ||
+      m.integer_or(op, "rhs_component_count", 1) != 1)
+    return m.fail(op, "has an algorithm that is none of HLO's");
+  return out;
 }
 
 Status dot_general(Importer& m, ImportScope& scope, const mlir::Op& op) {
@@ -162,7 +173,7 @@ Status dot_general(Importer& m, ImportScope& scope, const mlir::Op& op) {
   attrs->lhs_contracting = m.ints_or_empty(op, "lhs_contracting_dimensions");
   attrs->rhs_contracting = m.ints_or_empty(op, "rhs_contracting_dimensions");
   attrs->precision = m.precisions(op);
-  attrs->algorithm = dot_algorithm(m, op);
+  COLLET_ASSIGN(attrs->algorithm, dot_algorithm(m, op));
   return m.define(scope, op, m.emit(scope, Op::DOT, shape, operands, attrs));
 }
 

@@ -256,6 +256,24 @@ Expected<CompId> Importer::tuple_region(ImportScope& outer, const mlir::Op& op, 
   return inner.computation;
 }
 
+Status Importer::check_returned(const mlir::Op& function, std::span<const InstrId> returned) const {
+  const mlir::AttrRef attr = function.attr("function_type");
+  if (!attr || !attr->type || attr->type->kind != mlir::Type::Kind::Function) return {};
+  const List<const mlir::TypeRef> declared = attr->type->results;
+  if (declared.size() != returned.size())
+    return fail(function, "returns " + std::to_string(returned.size()) + " values, but has " +
+                              std::to_string(declared.size()) + " results");
+  for (size_t i = 0; i < returned.size(); ++i) {
+    auto one = shape(declared[i]);
+    if (!one.ok()) return fail(function, one.status().message());
+    const Shape& given = shape_of(returned[i]);
+    if (!one->compatible(given))
+      return fail(function,
+                  "has a result of type " + mlir::to_string(declared[i]) + ", but returns " + given.to_string());
+  }
+  return {};
+}
+
 Expected<CompId> Importer::function(std::string_view name, const mlir::Op& caller) {
   if (const auto done = imported_.find(name); done != imported_.end()) return done->second;
   const auto it = functions_.find(name);
@@ -275,6 +293,7 @@ Expected<CompId> Importer::function(std::string_view name, const mlir::Op& calle
   }
   std::vector<InstrId> returned;
   COLLET_TRY(translate_block(scope, *block, &returned));
+  COLLET_TRY(check_returned(*it->second, returned));
   constrain_results(scope, *it->second, returned);
   make_root(scope, returned, false);
   module_.computations().push_back(scope.computation);

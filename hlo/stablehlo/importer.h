@@ -99,6 +99,8 @@ class Importer {
   friend struct ImportTable;
   /// What the op's results have become has the shapes that they are declared with.
   Status check_results(ImportScope& scope, const mlir::Op& op) const;
+  /// What a function returns has the types that it is declared with.
+  Status check_returned(const mlir::Op& function, std::span<const InstrId> returned) const;
   Status add_annotations(ImportScope& scope, const mlir::Op& op, size_t before);
   Status translate_plain(ImportScope& scope, const mlir::Op& op);
   /// Of an op's results.

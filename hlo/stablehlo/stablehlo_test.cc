@@ -271,6 +271,83 @@ func.func @main() -> tensor<2xf16> {
   EXPECT_EQ(back.as_double(1), -2);
 }
 
+TEST(StableHloImport, ChloOfComplexNumbersIsExactWhereItCan) {
+  const Literal square = result_of(R"(
+func.func @main() -> tensor<2xcomplex<f64>> {
+  %a = stablehlo.constant dense<[(1.0, 1.0000001), (3.0, -4.0)]> : tensor<2xcomplex<f64>>
+  %0 = chlo.square %a : tensor<2xcomplex<f64>> -> tensor<2xcomplex<f64>>
+  return %0 : tensor<2xcomplex<f64>>
+})");
+  ASSERT_TRUE(square.valid());
+  EXPECT_NEAR(square.as_double(0), (1 - 1.0000001) * (1 + 1.0000001), 1e-22);
+  EXPECT_EQ(square.as_double(1), -7);
+  EXPECT_EQ(square.imaginary(1), -24);
+  const Literal atan = result_of(R"(
+func.func @main() -> tensor<4xcomplex<f64>> {
+  %a = stablehlo.constant dense<[(0.0, 1.0), (1.0, 1.0e-20), (0.0, 0x7FF0000000000000), (0.5, 0.0)]>
+    : tensor<4xcomplex<f64>>
+  %0 = chlo.atan %a : tensor<4xcomplex<f64>> -> tensor<4xcomplex<f64>>
+  return %0 : tensor<4xcomplex<f64>>
+})");
+  ASSERT_TRUE(atan.valid());
+  EXPECT_EQ(atan.imaginary(0), std::numeric_limits<double>::infinity());
+  EXPECT_NEAR(atan.imaginary(1), 5e-21, 1e-30);
+  EXPECT_NEAR(std::fabs(atan.as_double(2)), 1.5707963267948966, 1e-15);
+  EXPECT_EQ(atan.imaginary(2), 0);
+  EXPECT_NEAR(atan.as_double(3), std::atan(0.5), 1e-15);
+}
+
+TEST(StableHloImport, ProductsHaveAHighHalf) {
+  const Literal with_sign = result_of(R"(
+func.func @main() -> tensor<6xi64> {
+  %a = stablehlo.constant dense<[-1, -9223372036854775808, 9223372036854775807, 6148914691236517205, -2, 0]> : tensor<6xi64>
+  %b = stablehlo.constant dense<[-1, -9223372036854775808, 9223372036854775807, 9, 3, -5]> : tensor<6xi64>
+  %0 = chlo.mulhi %a, %b : tensor<6xi64>, tensor<6xi64> -> tensor<6xi64>
+  return %0 : tensor<6xi64>
+})");
+  ASSERT_TRUE(with_sign.valid());
+  const int64_t expected[] = {0, int64_t{1} << 62, (int64_t{1} << 62) - 1, 2, -1, 0};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(with_sign.as_int(i), expected[i]) << i;
+  const Literal without = result_of(R"(
+func.func @main() -> tensor<3xui64> {
+  %a = stablehlo.constant dense<[18446744073709551615, 18446744073709551615, 4294967296]> : tensor<3xui64>
+  %b = stablehlo.constant dense<[18446744073709551615, 2, 4294967297]> : tensor<3xui64>
+  %0 = chlo.mulhi %a, %b : tensor<3xui64>, tensor<3xui64> -> tensor<3xui64>
+  return %0 : tensor<3xui64>
+})");
+  ASSERT_TRUE(without.valid());
+  EXPECT_EQ(without.as_int(0), -2);  // 2^64 - 2
+  EXPECT_EQ(without.as_int(1), 1);
+  EXPECT_EQ(without.as_int(2), 1);
+}
+
+TEST(StableHloImport, ChloBroadcastsComparisonsAndSelections) {
+  const Literal out = result_of(R"(
+func.func @main() -> tensor<2x3xf32> {
+  %a = stablehlo.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
+  %b = stablehlo.constant dense<[[0.0, 2.0, 4.0], [5.0, 1.0, 3.0]]> : tensor<2x3xf32>
+  %s = stablehlo.constant dense<7.0> : tensor<f32>
+  %0 = "chlo.broadcast_compare"(%a, %b) <{comparison_direction = #chlo<comparison_direction GT>}>
+    : (tensor<3xf32>, tensor<2x3xf32>) -> tensor<2x3xi1>
+  %1 = "chlo.broadcast_select"(%0, %a, %s) : (tensor<2x3xi1>, tensor<3xf32>, tensor<f32>) -> tensor<2x3xf32>
+  return %1 : tensor<2x3xf32>
+})");
+  ASSERT_TRUE(out.valid());
+  const double expected[] = {1, 7, 7, 7, 2, 7};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(out.as_double(i), expected[i]) << i;
+}
+
+TEST(StableHloImport, ConstantsLikeOthersAreExact) {
+  const Literal out = result_of(R"(
+func.func @main() -> tensor<2xi64> {
+  %a = stablehlo.constant dense<0> : tensor<2xi64>
+  %0 = "chlo.constant_like"(%a) <{value = 9007199254740993 : i64}> : (tensor<2xi64>) -> tensor<2xi64>
+  return %0 : tensor<2xi64>
+})");
+  ASSERT_TRUE(out.valid());
+  EXPECT_EQ(out.as_int(1), 9007199254740993);
+}
+
 TEST(StableHloImport, ReadsRaggedExchanges) {
   auto module = import_text(R"(
 func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %a: tensor<2xi32>) -> tensor<4xf32> {

@@ -40,7 +40,7 @@ bool append_element(std::string& out, hlo::Type type, const Token& token) {
       return true;
     }
     int64_t value;
-    if (token.kind != Tok::Integer || !parse_int(token.text, &value)) return false;
+    if (token.kind != Tok::Integer || !parse_int(token.text, &value) || value < -1 || value > 1) return false;
     out += static_cast<char>(value != 0);
     return true;
   }
@@ -52,7 +52,7 @@ bool append_element(std::string& out, hlo::Type type, const Token& token) {
       append_bits(out, static_cast<uint64_t>(bits), info.bytes());
       return true;
     }
-    if (token.kind != Tok::Integer && token.kind != Tok::Float) return false;
+    if (token.kind != Tok::Float) return false;
     const double value = std::strtod(std::string(token.text).c_str(), nullptr);
     append_bits(out, encode_float(format, value), info.bytes());
     return true;
