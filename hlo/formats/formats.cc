@@ -15,9 +15,11 @@
 namespace collet::hlo {
 namespace {
 
+constexpr size_t kHead = 4096;
+
 bool is_text(std::string_view bytes) {
   // Only white space of what lies below ' '; the tags and lengths of binary messages do.
-  for (char c : bytes.substr(0, 4096))
+  for (char c : bytes)
     if (static_cast<unsigned char>(c) < ' ' && !std::isspace(static_cast<unsigned char>(c))) return false;
   return true;
 }
@@ -66,8 +68,13 @@ std::string_view format_name(Format format) {
 
 Format format_of(std::string_view bytes) {
   if (mlir::is_bytecode(bytes)) return Format::Artifact;
-  if (!is_text(bytes)) return Format::HloProto;
-  return !begins_as_hlo(bytes) && mlir::looks_like_text(bytes) ? Format::StablehloText : Format::HloText;
+  const std::string_view head = bytes.substr(0, kHead);
+  if (!is_text(head)) return Format::HloProto;
+  if (begins_as_hlo(bytes)) return Format::HloText;
+  if (mlir::looks_like_text(head)) return Format::StablehloText;
+  // A message may begin with a name that is longer than the head.
+  if (!is_text(bytes.substr(head.size()))) return Format::HloProto;
+  return mlir::looks_like_text(bytes) ? Format::StablehloText : Format::HloText;
 }
 
 Expected<std::unique_ptr<Module>> read_module(std::string_view bytes, const ParseOptions& options,

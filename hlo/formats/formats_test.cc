@@ -30,6 +30,21 @@ TEST(Formats, AreToldApart) {
   EXPECT_EQ(format_of(std::string_view("\x0a\x01m\x1a\x02", 5)), Format::HloProto);
 }
 
+TEST(Formats, AMessageMayBeginWithALongName) {
+  Diagnostics diagnostics("input");
+  const auto module = read_verified_module(
+      "HloModule " + std::string(5000, 'n') + "\nENTRY main {\n  ROOT p = f32[2]{0} parameter(0)\n}\n", {},
+      diagnostics);
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  const auto bytes = write_module(**module, Format::HloProto);
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_EQ(format_of(*bytes), Format::HloProto);
+  EXPECT_THAT(again(*bytes), HasSubstr("nnn"));
+  // In text such bytes may stand far behind, in a string.
+  EXPECT_EQ(format_of("module @m {\n" + std::string(5000, ' ') + "\x01"), Format::StablehloText);
+  EXPECT_EQ(format_of("HloModule m\n" + std::string(5000, ' ') + "\x01"), Format::HloText);
+}
+
 TEST(Formats, EachIsWrittenAndReadAgain) {
   Diagnostics diagnostics("input");
   const auto module = read_verified_module(kText, {}, diagnostics);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/proto/mesh.h"
 
+#include <charconv>
 #include <limits>
 
+#include "hlo/ir/named_sharding.h"
 #include "hlo/proto/scanner.h"
 #include "hlo/text/parser.h"
 #include "hlo/text/writer.h"
@@ -18,6 +20,10 @@ Status unreadable(std::string_view what, std::string_view text) {
 
 // ---- text to message ----
 
+bool read_name(Scanner& in, std::string& out) {
+  return in.quoted(in.is('"') ? '"' : '\'', out);
+}
+
 bool read_mesh(Scanner& in, wire::MeshProto* out) {
   if (in.eat("maximal_mesh")) {
     int64_t device = 0;
@@ -29,7 +35,7 @@ bool read_mesh(Scanner& in, wire::MeshProto* out) {
   while (!in.eat(']')) {
     auto* axis = out->add_axes();
     int64_t size = 0;
-    if (!in.quoted('\'', *axis->mutable_name()) || !in.eat('=') || !in.number(size)) return false;
+    if (!read_name(in, *axis->mutable_name()) || !in.eat('=') || !in.number(size)) return false;
     axis->set_size(size);
     in.eat(',');
   }
@@ -50,10 +56,13 @@ bool read_devices(Scanner& in, wire::MeshProto* out) {
 
 bool read_axis(Scanner& in, const wire::MeshProto& mesh, wire::AxisRefProto* out) {
   std::string name;
-  if (!in.quoted('\'', name)) return false;
+  if (!read_name(in, name)) return false;
   int axis = 0;
   while (axis < mesh.axes_size() && mesh.axes(axis).name() != name) ++axis;
-  if (axis == mesh.axes_size()) return false;
+  if (axis == mesh.axes_size()) {  // by its number
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), axis);
+    if (error != std::errc() || end != name.data() + name.size() || axis < 0 || axis >= mesh.axes_size()) return false;
+  }
   out->set_mesh_axis_index(axis);
   if (!in.eat(':')) return true;
   int64_t before = 0, size = 0;
@@ -266,6 +275,7 @@ Expected<std::string> named_text(const wire::NamedShardingProto& in) {
   COLLET_TRY(list("unreduced", in.unreduced_axes()));
   COLLET_TRY(list("manual", in.manual_axes()));
   if (in.metadata_size()) out += ", metadata=" + metadata_text(in.metadata(), true);
+  if (!is_named_sharding(out)) return invalid_argument("field 'named_sharding': no sharding is " + out.substr(0, 200));
   return out;
 }
 

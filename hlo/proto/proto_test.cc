@@ -189,6 +189,8 @@ constexpr std::string_view kPieces[] = {
     "a = s32[2,8]{1,0} parameter(0), sharding={mesh['x'=2,'y'=4], [{'x'}, {'y':(1)2, ?}], replicated={'y':(2)2}}\n"
     "ROOT g = s32[2,16]{1,0} all-gather(a), replica_groups=mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'x'}, "
     "channel_id=3, use_global_device_ids=true, dimensions={1}",
+    "a = s32[2,8]{1,0} parameter(0), sharding={mesh['x'=2,'y'=4], replicated}\n"
+    "ROOT b = s32[2,8]{1,0} negate(a), sharding={mesh['x'=2,'y'=4], [{'y':(2)2}, {}], unreduced={'x'}}",
     "a = s32[4]{0} parameter(0), sharding={maximal device=1 metadata={op_name=\"a\" source_line=3}}\n"
     "ROOT d = s32[4]{0} domain(a), domain={kind=\"sharding\", entry={replicated}, exit={maximal device=0}}",
     "a = s4[3]{0:E(4)} constant({-8, 7, 0})\nb = f8e4m3fn[2]{0} constant({1.5, nan})\n"

@@ -89,6 +89,8 @@ Expected<ExportNode> all_reduce(Exporter& e, ExportScope& scope, const Instructi
   const auto& attrs = instr.as<CollectiveAttrs>();
   COLLET_ASSIGN(std::vector<Value*> inputs, e.operands(scope, instr));
   if (inputs.empty()) return e.fail(instr, "it has no operands");
+  if (instr.shape.is_tuple() ? instr.shape.elements().size() != inputs.size() : inputs.size() != 1)
+    return e.fail(instr, "it has not one result for each operand");
   COLLET_TRY(check_combiner(e, instr));
   const auto type_of = [&](size_t i) {
     return instr.shape.is_tuple() ? instr.shape.element(i).type() : instr.shape.type();

@@ -348,6 +348,49 @@ func.func @main() -> tensor<2xi64> {
   EXPECT_EQ(out.as_int(1), 9007199254740993);
 }
 
+TEST(StableHloText, ReadsElementsThatLieInResources) {
+  const std::string program = R"(
+func.func @main() -> tensor<3xf32> {
+  %a = stablehlo.constant dense_resource<blob> : tensor<3xf32>
+  %b = stablehlo.constant dense_resource<blob> : tensor<3xf32>
+  %c = stablehlo.constant dense_resource<truths> : tensor<3xi1>
+  %0 = stablehlo.add %a, %b : tensor<3xf32>
+  %1 = stablehlo.select %c, %0, %a : (tensor<3xi1>, tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  return %1 : tensor<3xf32>
+}
+
+{-#
+  dialect_resources: {
+    builtin: {
+      blob: "0x040000000000803F0000004000004040",
+      truths: "0x01000000010001"
+    }
+  },
+  external_resources: { mlir_reproducer: { verify_each: true } }
+#-}
+)";
+  const Literal out = result_of(program);
+  ASSERT_TRUE(out.valid());
+  const double expected[] = {2, 2, 6};
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(out.as_double(i), expected[i]) << i;
+  const auto refused = [&](std::string_view from, std::string_view to) {
+    std::string text = program;
+    text.replace(text.find(from), from.size(), to);
+    const auto module = import_text(text);
+    return module.ok() ? std::string() : module.status().message();
+  };
+  const auto has = [](const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; };
+  EXPECT_TRUE(has(refused("blob: ", "blub: "), "are not in the text"));
+  EXPECT_TRUE(has(refused("4040\"", "40\""), "there are 11 bytes for tensor<3xf32>"));
+  EXPECT_TRUE(has(refused("0x04", "0xX4"), "expected hexadecimal"));
+  EXPECT_TRUE(has(refused("0x01000000010001", "0x01"), "expected hexadecimal"));
+  EXPECT_TRUE(has(refused("%b = stablehlo.constant dense_resource<blob> : tensor<3xf32>",
+                          "%b = stablehlo.constant dense_resource<blob> : tensor<3xi32>"),
+                  "used as another type"));
+  EXPECT_FALSE(refused("\n  },\n  external", "\n  external").empty());
+  EXPECT_FALSE(refused("#-}", "#-").empty());
+}
+
 TEST(StableHloImport, ReadsRaggedExchanges) {
   auto module = import_text(R"(
 func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %a: tensor<2xi32>) -> tensor<4xf32> {

@@ -364,7 +364,10 @@ bool TextReader::read_attr(AttrRef* out) {
     lexer_.take();
     return read_dense_array(out);
   }
-  if (token.text == "dense_resource") return error("elements that lie in a resource are not in the text");
+  if (token.text == "dense_resource") {
+    lexer_.take();
+    return read_dense_resource(out);
+  }
   if (token.text == "loc") {
     *out = program_.make_attr(Attr::Kind::Location);
     return skip_location();

@@ -17,6 +17,18 @@ int hex_digit(char c) {
   return -1;
 }
 
+/// The bytes of "0x...", where it is such a string.
+bool hex_bytes(std::string_view hex, std::string& out) {
+  if (!hex.starts_with("0x") || hex.size() % 2) return false;
+  out.reserve(hex.size() / 2);
+  for (size_t i = 2; i < hex.size(); i += 2) {
+    const int high = hex_digit(hex[i]), low = hex_digit(hex[i + 1]);
+    if (high < 0 || low < 0) return false;
+    out += static_cast<char>(high * 16 + low);
+  }
+  return true;
+}
+
 void append_bits(std::string& out, uint64_t bits, int bytes) {
   out.append(reinterpret_cast<const char*>(&bits), static_cast<size_t>(bytes));
 }
@@ -93,6 +105,84 @@ bool TextReader::read_dense_array(AttrRef* out) {
   return expect('>');
 }
 
+// Behind the program may stand {-# dialect_resources: {builtin: {name: "0x...", ...}} #-}; it is read first.
+bool TextReader::read_resources() {
+  const std::string_view text = lexer_.text();
+  const size_t last = text.find_last_not_of(" \t\r\n");
+  if (last == std::string_view::npos || last < 4 || text.substr(last - 2, 3) != "#-}") return true;
+  const size_t begin = text.rfind("{-#", last - 3);
+  if (begin == std::string_view::npos) return true;
+  end_ = begin;
+  lexer_.seek(begin + 3);
+  bool good = true;
+  while (good && lexer_.peek().kind == Tok::Bare && lexer_.peek().offset < last) {
+    const bool elements = lexer_.take().text == "dialect_resources";
+    if (!expect(':')) return false;
+    if (!elements) {
+      good = skip_balanced('{', '}', nullptr);
+    } else if (!expect('{')) {
+      return false;
+    } else {
+      while (good && lexer_.peek().kind == Tok::Bare) {
+        const bool builtin = lexer_.take().text == "builtin";
+        good = expect(':') && (builtin ? read_resource_entries() : skip_balanced('{', '}', nullptr));
+        if (good && !accept(',')) break;
+      }
+      good = good && expect('}');
+    }
+    if (good) accept(',');
+  }
+  if (!good) return false;
+  if (lexer_.peek().offset != last - 2) return error("expected the end of the resources");
+  lexer_.seek(0);
+  return true;
+}
+
+bool TextReader::read_resource_entries() {
+  if (!expect('{')) return false;
+  while (!lexer_.peek().is('}')) {
+    const Token name = lexer_.take();
+    if (name.kind != Tok::Bare && name.kind != Tok::String) return error(name, "expected the name of a resource");
+    if (!expect(':')) return false;
+    const Token value = lexer_.take();
+    if (value.kind != Tok::String) return error(value, "expected a resource's bytes");
+    resources_[name.text].digits = value;
+    if (!accept(',')) break;
+  }
+  return expect('}');
+}
+
+bool TextReader::read_dense_resource(AttrRef* out) {
+  // After "dense_resource": <name> : type. The bytes stand behind their alignment, a number of four bytes.
+  if (!expect('<')) return false;
+  const Token name = lexer_.take();
+  const auto found = resources_.find(name.text);
+  if (found == resources_.end()) return error(name, "elements that lie in a resource are not in the text");
+  TypeRef type = nullptr;
+  if (!expect('>') || !expect(':') || !read_type(&type)) return false;
+  // Shared by all that use them; under another type they would be another array as large.
+  Resource& resource = found->second;
+  if (resource.elements) {
+    *out = resource.elements;
+    return same_type(type, resource.elements->type) || error(name, "the resource has been used as another type");
+  }
+  const hlo::Type element = type->kind == Type::Kind::Tensor ? element_type(type->element) : hlo::Type::Invalid;
+  const int64_t count = element == hlo::Type::Invalid ? -1 : element_count(type);
+  if (count < 0) return error(name, "elements need a tensor of known shape");
+  std::string bytes;
+  if (!hex_bytes(resource.digits.text, bytes) || bytes.size() < 4)
+    return error(resource.digits, "expected hexadecimal elements");
+  bytes.erase(0, 4);
+  if (bytes.size() != static_cast<size_t>(count) * static_cast<size_t>(type_info(element).bytes()))
+    return error(resource.digits, "there are " + std::to_string(bytes.size()) + " bytes for " + to_string(type));
+  extend_elements(bytes, element);
+  Attr* attr = program_.make_attr(Attr::Kind::Dense);
+  attr->type = type;
+  attr->bytes = keep(bytes);
+  *out = resource.elements = attr;
+  return true;
+}
+
 bool TextReader::read_dense(AttrRef* out) {
   // After "dense": the elements come before the type, so their tokens are kept.
   if (!expect('<')) return false;
@@ -136,13 +226,7 @@ bool TextReader::read_dense(AttrRef* out) {
   std::string bytes;
   const auto width = static_cast<size_t>(type_info(element).bytes());
   if (!hex.empty()) {
-    if (!hex.starts_with("0x") || hex.size() % 2) return error(first, "expected hexadecimal elements");
-    bytes.reserve(hex.size() / 2);
-    for (size_t i = 2; i < hex.size(); i += 2) {
-      const int high = hex_digit(hex[i]), low = hex_digit(hex[i + 1]);
-      if (high < 0 || low < 0) return error(first, "expected hexadecimal elements");
-      bytes += static_cast<char>(high * 16 + low);
-    }
+    if (!hex_bytes(hex, bytes)) return error(first, "expected hexadecimal elements");
     if (element == hlo::Type::PRED && bytes.size() == static_cast<size_t>((count + 7) / 8) &&
         bytes.size() != static_cast<size_t>(count)) {
       std::string unpacked(static_cast<size_t>(count), '\0');

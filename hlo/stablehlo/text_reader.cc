@@ -407,7 +407,8 @@ bool TextReader::read_one_op(Block* block) {
 bool TextReader::run() {
   scopes_.emplace_back();
   Block* top = program_.make_block();
-  while (lexer_.peek().kind != Tok::End) {
+  if (!read_resources()) return false;
+  while (lexer_.peek().kind != Tok::End && lexer_.peek().offset < end_) {
     const Token& token = lexer_.peek();
     if (token.kind == Tok::Hash || token.kind == Tok::Bang) {
       if (!read_alias()) return false;

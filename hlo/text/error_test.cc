@@ -24,6 +24,40 @@ std::string error(const std::string& instruction) {
   return errors("HloModule m ENTRY e {\n p = f32[4] parameter(0) q = f32[2,2] parameter(1)\n" + instruction + "\n}");
 }
 
+TEST(Errors, OfShardingsOnMeshes) {
+  const auto on_mesh = [](std::string_view sharding) {
+    return error("x = f32[4] negate(p), sharding={" + std::string(sharding) + "}");
+  };
+  for (std::string_view good :
+       {"mesh['x'=2,'y'=4], [{'x'}, {'y':(1)2, ?}], replicated={'y':(2)2}", "mesh['x'=2] [{'x'}]", "mesh[], [{}, {}]",
+        "mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)), [{'x'}, {?}], unreduced={'y'}", "maximal_mesh[device_id=1]",
+        "mesh['x'=2], device_ids=(1,0), [{'x'}], manual={}", "mesh['x'=2], [{'0'}]", "mesh[\"x\"=2], [{\"x\"}]",
+        "mesh['x'=2], [{}], metadata={op_name=\"}\"}", "mesh['x'=2], replicated"})
+    EXPECT_EQ(on_mesh(good), "") << good;
+  for (std::string_view bad : {"mesh['x'=2,y=4], [{'x'}]",
+                               "mesh[x=2], [{x}]",
+                               "mesh['x'=2], [{'q'}]",
+                               "mesh['x'=2], [{'1'}]",
+                               "mesh['x'=2 'y'=4], [{'x'}]",
+                               "mesh['x'=2,], [{'x'}]",
+                               "mesh['x'=2,'y'=4], [{'x'} {'y'}]",
+                               "mesh['x'=2,'x'=4], [{'x'}]",
+                               "mesh['x'=0], [{'x'}]",
+                               "mesh['x'=2], [{'x'}, {'x'}]",
+                               "mesh['x'=2], [{?, 'x'}]",
+                               "mesh['x'=2], [{'x':(1)3}]",
+                               "mesh['x'=4], [{'x':(2)4}]",
+                               "mesh['x'=2], bogus={'x'}",
+                               "mesh['x'=2], [{'x'},]",
+                               "mesh['x'=2], [{'x'}] replicated={}",
+                               "mesh['x'=2], replicated={}, [{'x'}]",
+                               "mesh['x'=2], [{'x'}], metadata=3",
+                               "mesh['x'=2], device_ids=(1,0, [{'x'}]",
+                               "maximal_mesh[device_id=-1]",
+                               "maximal_mesh[device_id=1], []"})
+    EXPECT_NE(on_mesh(bad), "") << bad;
+}
+
 TEST(Errors, NameTheNearestSpelling) {
   EXPECT_EQ(error("x = f32[4] nagate(p)"), "3:12 there is no opcode 'nagate'; did you mean 'negate'?\n");
   EXPECT_EQ(error("x = f33[4] negate(p)"), "3:5 there is no element type 'f33'; did you mean 'f32'?\n");

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "hlo/ir/named_sharding.h"
 #include "hlo/text/parser_impl.h"
 
 namespace collet::hlo::text {
@@ -49,6 +50,7 @@ bool Parser::named_sharding(Sharding& out, const char* open) {
   if (p == lexer_.end() || *p != '}') return complain(open, "the sharding is not closed");
   out.kind = Sharding::Kind::Named;
   out.named.assign(open + 1, p);
+  if (!is_named_sharding(out.named)) return complain(open, "the sharding on a mesh is not understood");
   lexer_.rewind(p + 1);
   next();
   return true;
