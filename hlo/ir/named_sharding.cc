@@ -3,6 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 // Shardings on meshes of named axes, which are kept by their text: mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)),
@@ -37,25 +42,18 @@ class NamedReader {
   }
 
  private:
-  struct Axis {
-    std::string_view name;
-    int64_t size = 0;
-  };
-  /// A factor of an axis; the whole has neither number.
-  struct Use {
-    size_t axis = 0;
-    int64_t before = 0, size = 0;
-
-    bool operator==(const Use&) const = default;
-  };
+  /// A factor of an axis: the axis, what lies before the factor, its size. The whole axis has neither number.
+  using Use = std::tuple<size_t, int64_t, int64_t>;
 
   bool mesh() {
     if (!eat("mesh") || !eat('[')) return false;
     if (!eat(']')) {
       do {
-        Axis axis;
-        if (!quoted(axis.name) || !eat('=') || !number(1, axis.size) || find(axis.name) < axes_.size()) return false;
-        axes_.push_back(axis);
+        std::string_view name;
+        int64_t size = 0;
+        if (!quoted(name) || !eat('=') || !number(1, size) || !places_.emplace(name, sizes_.size()).second)
+          return false;
+        sizes_.push_back(size);
       } while (eat(','));
       if (!eat(']')) return false;
     }
@@ -86,26 +84,21 @@ class NamedReader {
       if (may_be_open && eat('?')) break;
       std::string_view name;
       if (!quoted(name)) return false;
-      Use use{find(name)};
-      if (use.axis == axes_.size() && !place(name, use.axis)) return false;
-      if (eat(':') && (!eat('(') || !number(1, use.before) || !eat(')') || !number(1, use.size))) return false;
-      const int64_t whole = axes_[use.axis].size;
-      if (use.size && (whole % use.size != 0 || whole / use.size % use.before != 0)) return false;
-      if (std::find(uses_.begin(), uses_.end(), use) != uses_.end()) return false;
-      uses_.push_back(use);
+      const std::optional<size_t> axis = place(name);
+      int64_t before = 0, size = 0;
+      if (!axis || (eat(':') && (!eat('(') || !number(1, before) || !eat(')') || !number(1, size)))) return false;
+      if (size && (sizes_[*axis] % size != 0 || sizes_[*axis] / size % before != 0)) return false;
+      if (!uses_.emplace(*axis, before, size).second) return false;
     } while (eat(','));
     return eat('}');
   }
 
-  size_t find(std::string_view name) const {
-    size_t i = 0;
-    while (i < axes_.size() && axes_[i].name != name) ++i;
-    return i;
-  }
-
-  bool place(std::string_view text, size_t& out) const {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-    return error == std::errc() && end == text.data() + text.size() && out < axes_.size();
+  std::optional<size_t> place(std::string_view name) const {
+    if (const auto known = places_.find(name); known != places_.end()) return known->second;
+    size_t out = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), out);
+    if (error != std::errc() || end != name.data() + name.size() || out >= sizes_.size()) return std::nullopt;
+    return out;
   }
 
   bool devices() {
@@ -191,8 +184,9 @@ class NamedReader {
   }
 
   std::string_view rest_;
-  std::vector<Axis> axes_;
-  std::vector<Use> uses_;
+  std::unordered_map<std::string_view, size_t> places_;
+  std::vector<int64_t> sizes_;
+  std::set<Use> uses_;
 };
 
 }  // namespace
