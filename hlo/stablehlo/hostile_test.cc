@@ -245,6 +245,11 @@ TEST(Hostile, OpsOfElementsThatTheyDoNotTake) {
   expect_refused(with_arrays("%r = \"chlo.broadcast_add\"(%a, %b) <{broadcast_dimensions = array<i64: 0, 1>}> : "
                              "(tensor<4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>"),
                  "are not those of the operand of lower rank");
+  for (std::string_view sizes : {"3", "2, 1", ""})
+    expect_refused(
+        with_arrays("%r = \"stablehlo.broadcast\"(%a) <{broadcast_sizes = array<i64" +
+                    (sizes.empty() ? "" : ": " + std::string(sizes)) + ">}> : (tensor<4xf32>) -> tensor<2x4xf32>"),
+        "are not the result's first dimensions");
   expect_refused(with_arrays("%r = stablehlo.bitcast_convert %p : (tensor<4xi1>) -> tensor<4xi8>"), "one bit each");
   expect_refused(with_arrays("%r = stablehlo.constant dense<2> : tensor<4xi1>"), "this is no value of type i1");
   expect_refused(with_arrays("%r = stablehlo.constant dense<1> : tensor<4xf32>"), "this is no value of type f32");

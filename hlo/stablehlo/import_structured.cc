@@ -73,6 +73,10 @@ Status broadcast(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId operand, m.value(scope, op, 0));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
   const int rank = m.shape_of(operand).rank();
+  COLLET_ASSIGN(const Dims sizes, m.ints(op, "broadcast_sizes"));
+  bool fits = static_cast<int>(sizes.size()) == shape.rank() - rank;
+  for (size_t i = 0; fits && i < sizes.size(); ++i) fits = shape.dim(static_cast<int>(i)) == sizes[i];
+  if (!fits) return m.fail(op, "broadcast_sizes are not the result's first dimensions");
   std::vector<int64_t> dims;
   for (int i = shape.rank() - rank; i < shape.rank(); ++i) dims.push_back(i);
   auto* attrs = m.module().make<BroadcastAttrs>();
