@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "hlo/ir/metadata.h"
+
 namespace collet::hlo::proto {
 
 bool is_dictionary(std::string_view text) {
@@ -47,7 +49,7 @@ const Metadata* read_metadata(const wire::OpMetadata& in, Module& module) {
   out->stack_frame_id = in.stack_frame_id();
   const auto& types = in.profile_type_size() ? in.profile_type() : in.profile_info().profile_type();
   out->profile_type = module.dims(std::vector<int64_t>(types.begin(), types.end()));
-  return out;
+  return is_empty(*out) ? nullptr : out;
 }
 
 const ResultAccuracy* read_accuracy(const wire::ResultAccuracy& in, Module& module) {

@@ -15,6 +15,7 @@ namespace collet::hlo::proto {
 bool is_dictionary(std::string_view text);
 /// Sorted by name.
 std::vector<FrontendAttribute> read_frontend(const wire::FrontendAttributes& in, Module& module);
+/// Null where it says nothing.
 const Metadata* read_metadata(const wire::OpMetadata& in, Module& module);
 /// Null for what is the default.
 const ResultAccuracy* read_accuracy(const wire::ResultAccuracy& in, Module& module);

@@ -233,5 +233,15 @@ ENTRY e {
   EXPECT_THAT(print_module(**read), HasSubstr("outfeed_shape=f32[8]"));
 }
 
+TEST(HostileProto, MetadataThatSaysNothingIsNone) {
+  auto module = diamond();
+  // A field that nobody knows.
+  auto* metadata = module.mutable_computations(0)->mutable_instructions(0)->mutable_metadata();
+  ASSERT_TRUE(metadata->ParseFromString("\x98\x06\x01"));
+  const auto read = read_proto(module.SerializeAsString());
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_THAT(print_module(**read), ::testing::Not(HasSubstr("metadata")));
+}
+
 }  // namespace
 }  // namespace collet::hlo

@@ -364,14 +364,14 @@ class Reader {
     if (const auto& payload = in.backend_config_payload();
         payload.has_id() && payload.id() >= 0 && payload.id() < in_.payloads_size())
       config = in_.payloads(static_cast<int>(payload.id()));
-    const bool described = in.has_metadata() && in.metadata().ByteSizeLong() > 0;
+    const Metadata* metadata = in.has_metadata() ? read_metadata(in.metadata(), module) : nullptr;
     const std::string origin = origin_text(in.original_value(), shape);
     const std::string statistics = statistics_text(in.statistics_viz());
-    const bool any = described || !origin.empty() || !statistics.empty() || line.sharding ||
+    const bool any = metadata || !origin.empty() || !statistics.empty() || line.sharding ||
                      in.frontend_attributes().map_size() || !config.empty() || in.has_parameter_replication() ||
                      in.has_result_accuracy() || before != predecessors_.end();
     if (!any) return nullptr;
-    if (described) out->metadata = read_metadata(in.metadata(), module);
+    out->metadata = metadata;
     if (line.sharding) out->sharding = module.keep(*line.sharding);
     out->frontend_attributes = module.arena().list(read_frontend(in.frontend_attributes(), module));
     out->origin = module.arena().string(origin);

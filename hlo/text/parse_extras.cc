@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "hlo/ir/metadata.h"
 #include "hlo/ir/named_sharding.h"
 #include "hlo/text/parser_impl.h"
 
@@ -358,7 +359,7 @@ bool Parser::metadata(const Metadata*& out) {
     if (!metadata_item(result, seen)) return false;
   }
   next();
-  out = module_.arena().make<Metadata>(result);
+  out = is_empty(result) ? nullptr : module_.arena().make<Metadata>(result);
   return true;
 }
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "hlo/ir/module.h"
+
+namespace collet::hlo {
+
+/// `metadata` says nothing; the readers leave such metadata out.
+inline bool is_empty(const Metadata& metadata) {
+  const Metadata& m = metadata;
+  return m.op_type.empty() && m.op_name.empty() && m.source_file.empty() && m.deduplicated_name.empty() &&
+         m.scheduling_name.empty() && !m.source_line && !m.source_end_line && !m.source_column &&
+         !m.source_end_column && !m.stack_frame_id && m.profile_type.empty();
+}
+
+}  // namespace collet::hlo
