@@ -245,6 +245,13 @@ TEST(Hostile, OpsOfElementsThatTheyDoNotTake) {
   expect_refused(with_arrays("%r = \"chlo.broadcast_add\"(%a, %b) <{broadcast_dimensions = array<i64: 0, 1>}> : "
                              "(tensor<4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>"),
                  "are not those of the operand of lower rank");
+  for (std::string_view sizes : {"5", "4, 1"}) {
+    const std::string list = sizes == "5" ? "dense<5> : tensor<1xi64>" : "dense<[4, 1]> : tensor<2xi64>";
+    expect_refused(with_arrays("%s = stablehlo.constant dense<1.0> : tensor<f32>\n%c = stablehlo.constant " + list +
+                               "\n%r = stablehlo.rng %s, %s, %c, distribution = UNIFORM : (tensor<f32>, tensor<f32>, " +
+                               list.substr(list.find("tensor")) + ") -> tensor<4xf32>"),
+                   "is not the result's shape");
+  }
   for (std::string_view sizes : {"3", "2, 1", ""})
     expect_refused(
         with_arrays("%r = \"stablehlo.broadcast\"(%a) <{broadcast_sizes = array<i64" +

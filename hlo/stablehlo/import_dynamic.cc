@@ -45,17 +45,6 @@ Status check_lists(Importer& m, const mlir::Op& op, size_t first, size_t rank = 
   return {};
 }
 
-/// The operand that is the result's shape, where it is known.
-Status check_shape_operand(Importer& m, const mlir::Op& op, size_t operand, const Shape& shape) {
-  COLLET_TRY(check_lists(m, op, operand));
-  const auto sizes = constant_ints(op, operand);
-  if (!sizes) return {};
-  bool fits = static_cast<int>(sizes->size()) == shape.rank();
-  for (int i = 0; fits && i < shape.rank(); ++i)
-    fits = shape.is_dynamic(i) || (*sizes)[static_cast<size_t>(i)] == shape.dim(i);
-  return fits ? ok_status() : m.fail(op, "its operand of sizes is not the result's shape");
-}
-
 /// Kept as it is, with its attributes as text.
 Status keep(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
@@ -177,6 +166,17 @@ Status dynamic_conv(Importer& m, ImportScope& scope, const mlir::Op& op) {
 }
 
 }  // namespace
+
+Status check_shape_operand(Importer& m, const mlir::Op& op, size_t operand, const Shape& shape) {
+  if (operand >= op.operands.size()) return m.fail(op, "has too few operands");
+  COLLET_TRY(check_lists(m, op, operand));
+  const auto sizes = constant_ints(op, operand);
+  if (!sizes) return {};
+  bool fits = static_cast<int>(sizes->size()) == shape.rank();
+  for (int i = 0; fits && i < shape.rank(); ++i)
+    fits = shape.is_dynamic(i) || (*sizes)[static_cast<size_t>(i)] == shape.dim(i);
+  return fits ? ok_status() : m.fail(op, "its operand of sizes is not the result's shape");
+}
 
 std::span<const ImportRow> import_dynamic_rows() {
   static constexpr ImportRow kRows[] = {

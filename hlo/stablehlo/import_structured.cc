@@ -409,6 +409,7 @@ Status rng(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId a, m.value(scope, op, 0));
   COLLET_ASSIGN(InstrId b, m.value(scope, op, 1));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
+  COLLET_TRY(check_shape_operand(m, op, 2, shape));
   auto* attrs = m.module().make<RngAttrs>();
   static constexpr std::string_view kWords[] = {"UNIFORM", "NORMAL"};
   COLLET_ASSIGN(const size_t distribution, m.word(op, "rng_distribution", kWords));

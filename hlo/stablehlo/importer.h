@@ -157,6 +157,9 @@ Status translate_regular(Importer& importer, ImportScope& scope, const mlir::Op&
 Expected<InstrId> broadcast_operand(Importer& importer, ImportScope& scope, const mlir::Op& op, InstrId x,
                                     const Shape& to);
 
+/// That operand states the result's sizes: a list of integers that agrees with `shape` where it is a constant.
+Status check_shape_operand(Importer& importer, const mlir::Op& op, size_t operand, const Shape& shape);
+
 /// Quantized types: any operand or result of the op is quantized.
 bool has_quantized(const mlir::Op& op);
 /// The op over expressed values: operands dequantized, results quantized.
