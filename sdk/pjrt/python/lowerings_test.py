@@ -63,6 +63,68 @@ class Lowerings(unittest.TestCase):
             self.close(w, np.linalg.eigvalsh(a), 6)
             self.unitary(v)
 
+    def accurate(self, a, w, v):
+        """Residual and orthogonality in units of the rounding error, which must not grow with the number of rotations."""
+        a, w, v = (np.asarray(x).astype(np.complex128) for x in (a, w, v))
+        n, eps = a.shape[0], np.finfo(np.float32).eps
+        self.assertLess(np.linalg.norm(a @ v - v * w), (4 + n**0.5) * eps * np.linalg.norm(a) + 1e-300)
+        self.assertLess(np.linalg.norm(v.conj().T @ v - np.eye(n)), 4 * eps * n**0.5)
+        self.assertLess(np.max(np.abs(w - np.linalg.eigvalsh(a))), 8 * eps * np.linalg.norm(a) + 1e-300)
+
+    def hard(self, n, dtype):
+        """Hermitian matrices of size n: tiny, huge, graded, of low rank, with next to equal and with equal eigenvalues."""
+        any_ = matrix(n, n, np.complex128 if dtype == np.complex64 else np.float64, n)
+        q = np.linalg.qr(any_)[0]
+        steep = np.logspace(0, -20, n)
+        low = any_[:, : 1 + n // 3]
+        signs = np.where(np.arange(n) < n // 2, 1.0, -1.0)
+        info = np.finfo(np.float32)
+        yield any_
+        yield any_ * float(info.tiny) * 16
+        yield any_ / np.abs(any_).max() * (float(info.max) / n)
+        yield any_ * np.outer(steep, steep)
+        yield low @ low.conj().T
+        yield low[:, :1] @ low[:, :1].conj().T
+        yield (q * signs) @ q.conj().T
+        yield (q * (signs + 1e-6 * any_[0].real)) @ q.conj().T
+        yield (q * (1 + 3 * info.eps * any_[0].real)) @ q.conj().T
+        yield 1 / (np.arange(n)[:, None] + np.arange(n) + 1)
+
+    def test_eigh_is_accurate(self):
+        eigh = jax.jit(jnp.linalg.eigh)
+        for dtype in TYPES:
+            for n in (2, 5, 50, 100):
+                for a in self.hard(n, dtype):
+                    a = (a / 2 + a.conj().T / 2).astype(dtype)
+                    self.accurate(a, *eigh(a))
+
+    def test_eigh_of_a_batch_that_converges_in_turns(self):
+        n = 60
+        a = np.stack([np.eye(n), np.zeros((n, n)), *self.hard(n, np.float32)]).astype(np.float32)
+        a = a / 2 + a.swapaxes(1, 2) / 2
+        for one, w, v in zip(a, *jax.vmap(jnp.linalg.eigh)(a)):
+            self.accurate(one, w, v)
+
+    def test_eigh_and_svd_of_what_is_not_finite(self):
+        for n in (1, 4):
+            for value in (np.nan, np.inf):
+                a = np.eye(n, dtype=np.float32)
+                a[0, 0] = value
+                w, v = jnp.linalg.eigh(np.stack([a, np.eye(n, dtype=np.float32)]))
+                self.assertTrue(np.isnan(w[0]).any() and np.isnan(v[0]).any())
+                self.close(w[1], np.ones(n), n)
+                self.unitary(v[1])
+
+    def test_svd_of_graded_matrices(self):
+        for dtype in TYPES:
+            for a in self.hard(40, dtype):
+                a = a.astype(dtype)
+                u, s, vh = jnp.linalg.svd(a)
+                self.unitary(u)
+                self.unitary(np.asarray(vh).conj().T)
+                size = np.max(np.abs(a))
+                self.close((np.asarray(u) * (s / size)) @ np.asarray(vh), a / size, 40)
+
     def test_tridiagonal_solve(self):
         for dtype in TYPES:
             for n in (1, 2, 3, 17):

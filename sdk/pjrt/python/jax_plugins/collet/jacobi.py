@@ -2,7 +2,8 @@
 """Jacobi's method: Hermitian eigenvalues (two-sided) and singular values (one-sided, of the columns).
 
 The columns stand in two halves; column i of the first is rotated with column i of the second, all pairs at once, and
-a round robin moves them on: after n - 1 rounds each pair has met once and each column is back in its place.
+a round robin, in which the first column stays, moves them on: after n - 1 rounds each pair has met once and each column
+is back in its place.
 """
 import jax.numpy as jnp
 from jax import lax
@@ -10,79 +11,118 @@ from jax import lax
 from . import reflectors
 
 _SWEEPS = 30
-
-
-def _round_robin(n):
-    half = n // 2
-    top, bottom = list(range(half)), list(range(half, n))
-    return jnp.array([top[0], bottom[0], *top[1:-1], *bottom[1:], top[-1]] if half > 1 else top + bottom, jnp.int32)
+_SWEEPS_ANYWAY = 15
 
 
 def _rotation(p, q, mixed, small):
-    """(c, s, phase): the rotation that makes `mixed` zero between diagonal entries p and q; none where it is small."""
+    """(s, tan of half the angle, phase): what makes `mixed` zero between diagonal entries p and q; none where it is small."""
     r = jnp.abs(mixed)
-    nothing = ~(r > small)
+    info = jnp.finfo(r.dtype)
+    nothing = ~(r > jnp.maximum(small, info.tiny / info.eps))  # next to the smallest numbers a phase has no precision
     r = jnp.where(nothing, 1, r)
     phase = jnp.where(nothing, 1, mixed / r)
     tau = (q - p) / (2 * r)
     t = jnp.where(tau >= 0, 1, -1) / (jnp.abs(tau) + jnp.hypot(tau, jnp.ones_like(tau)))
     t = jnp.where(nothing, 0, t).astype(p.dtype)
-    c = 1 / jnp.sqrt(1 + t * t)
-    return c.astype(mixed.dtype), (t * c).astype(mixed.dtype), phase
+    length = jnp.sqrt(1 + t * t)
+    return (t / length).astype(mixed.dtype), (t / (1 + length)).astype(mixed.dtype), phase
 
 
-def _rotate_columns(a, c, s, phase):
-    half = a.shape[1] // 2
-    left, right = a[:, :half], a[:, half:]
-    return jnp.concatenate([c * left - s * phase.conj() * right, s * phase * left + c * right], axis=1)
+def _round(x, axis, s, half_tan, phase):
+    """The columns of x rotated (its rows by the adjoint, for axis 0), and moved on to their places in the next round."""
+    # The cosine is 1 - s * half_tan. As a factor, rounded to 1 or next to it, it would change the lengths of the columns
+    # a little in each round, and always in the same direction.
+    if axis == 0:
+        s, half_tan, phase = s[:, None], half_tan[:, None], phase.conj()[:, None]
+    half = x.shape[axis] // 2
+    left, right = (lax.slice_in_dim(x, k, k + half, axis=axis) for k in (0, half))
+    left, right = left - s * (phase.conj() * right + half_tan * left), right + s * (phase * left - half_tan * right)
+    if half < 2:
+        return jnp.concatenate([left, right], axis=axis)
+    part = lambda x, start, limit: lax.slice_in_dim(x, start, limit, axis=axis)
+    middle = (part(left, 1, half - 1),) if half > 2 else ()
+    return jnp.concatenate(
+        [part(left, 0, 1), part(right, 0, 1), *middle, part(right, 1, half), part(left, half - 1, half)], axis=axis)
 
 
 def _even(n):
     return n + n % 2
 
 
-def eigh(a):
-    """(values ascending, vectors) of a Hermitian matrix."""
-    n = a.shape[0]
-    if n < 2:
-        return jnp.diag(a).real, jnp.ones_like(a)
-    size = _even(n)
-    scale = reflectors.largest(a)
-    a = jnp.pad(a / scale, (0, size - n))
+def _square(a):
+    return jnp.sum((a * a.conj()).real)
+
+
+def _product(a, b):
+    return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
+
+
+def _sweep(a):
+    """(w^H a w, w), w the product of the rotations with which each entry off the diagonal has been made zero once."""
+    size = a.shape[0]
     half = size // 2
-    order = _round_robin(size)
-    eps = jnp.finfo(a.dtype).eps
-    small = jnp.asarray(eps, scale.dtype) ** 2
+    small = jnp.finfo(a.dtype).eps ** 2
 
     def round_(_, state):
-        a, v = state
+        a, w = state
         diagonal = jnp.diag(a).real
         rotation = _rotation(diagonal[:half], diagonal[half:], jnp.diag(a[:half, half:]), small)
-        a = _rotate_columns(a, *rotation)
-        a = _rotate_columns(a.conj().T, *rotation).conj().T
-        v = _rotate_columns(v, *rotation)
-        return a[order][:, order], v[:, order]
+        return _round(_round(a, 1, *rotation), 0, *rotation), _round(w, 1, *rotation)
+
+    return lax.fori_loop(0, size - 1, round_, (a, jnp.eye(size, dtype=a.dtype)))
+
+
+def _correction(a):
+    """x such that I + x, to first order, makes zero all entries that are small beside the distance of their eigenvalues.
+
+    Rotations make them zero one after the other, and those among next to equal eigenvalues, by any angle, bring back the
+    others. Distances next to rounding errors say nothing.
+    """
+    values = jnp.diag(a).real
+    apart = values[None, :] - values[:, None]
+    least = jnp.max(jnp.abs(values)) * float(jnp.finfo(a.dtype).eps) ** 0.5
+    simple = (jnp.abs(a) * (32 * a.shape[0]) < jnp.abs(apart)) & (jnp.abs(apart) > least)
+    return jnp.where(simple, a / jnp.where(simple, apart, 1), 0)
+
+
+def eigh(a):
+    """(values ascending, vectors) of a Hermitian matrix; NaN if there is an entry that is not finite."""
+    n = a.shape[0]
+    if n < 2:
+        finite = jnp.isfinite(a)
+        return jnp.where(jnp.diag(finite), jnp.diag(a).real, jnp.nan), jnp.where(finite, jnp.ones_like(a), jnp.nan)
+    size = _even(n)
+    scale = reflectors.largest(a)
+    finite = jnp.isfinite(scale)
+    a = jnp.pad(a / scale, (0, size - n))
+    eye = jnp.eye(size, dtype=a.dtype)
+    # What rounding leaves of the entries off the diagonal.
+    noise = _square(a) * (float(jnp.finfo(a.dtype).eps) ** 2 * size / 8)
 
     def off(a):
-        b = a - jnp.diag(jnp.diag(a))
-        return jnp.sum((b * b.conj()).real)
-
-    total = jnp.sum((a * a.conj()).real)
+        return _square(jnp.where(eye == 0, a, 0))
 
     def unfinished(state):
         sweep, before, now, _, _ = state
-        return (sweep < _SWEEPS) & (now > total * small * 1e-4) & ((sweep < 6) | (now < before / 4))
+        return (now > noise) & (sweep < _SWEEPS) & ((sweep < _SWEEPS_ANYWAY) | (now < before / 4))
 
     def sweep_(state):
-        sweep, _, now, a, v = state
-        a, v = lax.fori_loop(0, size - 1, round_, (a, v))
-        return sweep + 1, now, off(a), a, v
+        # Errors do not add up from sweep to sweep: the vectors are made orthogonal again, and the next sweep begins with
+        # what they make of the matrix that was given.
+        sweep, _, now, b, v = state
+        b, w = _sweep(b)
+        v = _product(v, w)
+        v = v + _product(v, _correction(b))
+        v = v + _product(v, eye - _product(v.conj().T, v)) / 2
+        b = _product(v.conj().T, _product(a, v))
+        b = (b + b.conj().T) / 2
+        return sweep + 1, now, off(b), b, v
 
     start = off(a)
-    *_, a, v = lax.while_loop(unfinished, sweep_, (jnp.int32(0), start, start, a, jnp.eye(size, dtype=a.dtype)))
-    values, v = jnp.diag(a).real[:n] * scale, v[:n, :n]
+    *_, b, v = lax.while_loop(unfinished, sweep_, (jnp.int32(0), start, start, a, eye))
+    values, v = jnp.diag(b).real[:n] * scale, v[:n, :n]
     by_size = jnp.argsort(values)
-    return values[by_size], v[:, by_size]
+    return jnp.where(finite, values[by_size], jnp.nan), jnp.where(finite, v[:, by_size], jnp.nan)
 
 
 def _orthogonal_columns(a, with_v):
@@ -90,7 +130,6 @@ def _orthogonal_columns(a, with_v):
     m, n = a.shape
     size = _even(n)
     half = size // 2
-    order = _round_robin(size)
     tolerance = jnp.finfo(a.dtype).eps * max(m, 1) ** 0.5
     w = jnp.pad(a, ((0, 0), (0, size - n)))
     v = jnp.eye(size if with_v else 0, size, dtype=a.dtype)
@@ -103,7 +142,7 @@ def _orthogonal_columns(a, with_v):
         bound = jnp.sqrt(p) * jnp.sqrt(q)
         rotation = _rotation(p, q, mixed, bound * tolerance)
         worst = jnp.maximum(worst, jnp.max(jnp.where(bound > 0, jnp.abs(mixed) / jnp.where(bound > 0, bound, 1), 0)))
-        return worst, _rotate_columns(w, *rotation)[:, order], _rotate_columns(v, *rotation)[:, order]
+        return worst, _round(w, 1, *rotation), _round(v, 1, *rotation)
 
     def unfinished(state):
         sweep, worst, _, _ = state

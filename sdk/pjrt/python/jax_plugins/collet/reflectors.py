@@ -14,9 +14,11 @@ def hermitian(a, lower):
 
 
 def largest(a):
-    """The absolute value of the largest entry, or 1: what to divide by before anything is squared."""
+    """A power of two next to the absolute value of the largest entry, or 1: what to divide by before anything is squared."""
     size = jnp.max(jnp.abs(a))
-    return jnp.where(size > 0, size, 1)
+    info = jnp.finfo(size.dtype)
+    power = lax.reduce_precision(jnp.minimum(size, info.max / 2), exponent_bits=info.nexp, mantissa_bits=0)
+    return jnp.where(jnp.isfinite(size), jnp.where(size > 0, jnp.maximum(power, info.tiny), 1), size)
 
 
 def reflector(x, i):
