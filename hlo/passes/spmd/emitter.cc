@@ -71,6 +71,15 @@ InstrId Emitter::only_first(InstrId x, const Column& column) {
   return b_.select(b_.broadcast(first, dims, {}), x, b_.fill_int(Shape(b_.shape(x)), 0));
 }
 
+InstrId Emitter::spread(InstrId x, size_t dim, const Column& column) {
+  std::vector<int64_t> dims = dims_of(b_, x), offsets;
+  for (int64_t tile : column.at) offsets.push_back(tile * dims[dim]);
+  dims[dim] *= column.count;
+  std::vector<InstrId> starts(dims.size(), b_.scalar_int(Type::S32, 0));
+  starts[dim] = from_table(offsets);
+  return b_.dynamic_update_slice(b_.fill_int(Shape::array(b_.type(x), dims), 0), x, starts);
+}
+
 InstrId Emitter::from_one(InstrId x, int64_t source, const World& world) {
   const Shape shape = b_.shape(x);
   if (shape.is_tuple()) {

@@ -28,6 +28,8 @@ class Emitter {
                      const World& world);
   /// `x` for those who come first by `column`, zeros for the others: the sum over it is `x`.
   InstrId only_first(InstrId x, const Column& column);
+  /// Zeros, and `x` at its place in dimension `dim`: the sum of all over `column` is those tiles joined.
+  InstrId spread(InstrId x, size_t dim, const Column& column);
   /// What partition `source` has: each array of a tuple.
   InstrId from_one(InstrId x, int64_t source, const World& world);
   /// This partition's number, u32; made where it is first wanted.

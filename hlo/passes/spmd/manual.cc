@@ -55,6 +55,16 @@ Status mismatch(const Instruction& instr, size_t i, const Shape& from, const Sha
                           to.to_string() + " where operand " + std::to_string(i) + " is " + from.to_string());
 }
 
+Tiling with_sums(Tiling tiling, const Column& open) {
+  tiling.push_back(open);
+  return tiling;
+}
+
+Status twice(const Instruction& instr, std::string_view which, size_t i) {
+  return invalid_argument(named(instr) + ": the sharding of " + std::string(which) + " " + std::to_string(i) +
+                          " splits by an axis along which it is to be summed");
+}
+
 // The column by which sums are left open.
 Column open_along(const NamedMesh& mesh, const NamedSharding& sharding, size_t partitions) {
   const auto parts = resolve_unreduced(sharding, mesh);
@@ -233,7 +243,9 @@ Expected<Value> Walker::enter(const Instruction& instr, const Operands& in) {
     size_t at = 0;
     if (!local_shape(shape, std::array{tiles->manual}, at).same_without_layout(result))
       return mismatch(instr, i, shape, result);
-    parts.push_back(granted(in[i], {tiles->both(), open_along(inside.mesh, (*list)[i], world_.partitions())}).id);
+    const Column open = open_along(inside.mesh, (*list)[i], world_.partitions());
+    if (!fits(with_sums(tiles->both(), open), world_)) return twice(instr, "operand", i);
+    parts.push_back(granted(in[i], {tiles->both(), open}).id);
     out.leaves.push_back(tiles->rest);
   }
   out.id = parts.size() == 1 && !instr.shape.is_tuple() ? parts[0] : b_.tuple(parts);
@@ -275,6 +287,7 @@ Expected<Value> Walker::leave(const Instruction& instr, const Operands& in) {
     out.leaves.push_back(tiles->both());
     out.open.resize(out.leaves.size());
     out.open.back() = open_along(inside.mesh, (*list)[i], world_.partitions());
+    if (!fits(with_sums(out.leaves.back(), out.open.back()), world_)) return twice(instr, "result", i);
   }
   out.id = parts.size() == 1 && !instr.shape.is_tuple() ? parts[0] : b_.tuple(parts);
   return out;

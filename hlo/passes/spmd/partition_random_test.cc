@@ -3,6 +3,8 @@
 // module computes. A failure names its seed; COLLET_RANDOM_SEED=N runs that one alone and prints both modules.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -59,7 +61,7 @@ class Draw {
 };
 
 // Axes of a mesh in any order, given to dimensions or to nobody.
-Sharding draw_sharding(Draw& draw, const Shape& shape, int64_t partitions, bool exact) {
+Sharding draw_sharding(Draw& draw, const Shape& shape, int64_t partitions, bool exact, bool sums) {
   Sharding out;
   const auto rank = static_cast<size_t>(shape.rank());
   std::vector<std::vector<size_t>> axes(rank + 1);
@@ -81,8 +83,40 @@ Sharding draw_sharding(Draw& draw, const Shape& shape, int64_t partitions, bool 
     out.tile_dims.push_back(int64_t{1} << list.size());
     for (size_t axis : list) out.permutation.push_back(static_cast<int64_t>(axis));
   }
-  out.last_tile_dim_replicate = true;
+  if (!sums || axes[rank].empty() || shape.type() == Type::PRED) {
+    out.last_tile_dim_replicate = true;
+    return out;
+  }
+  // Sums are left open along some of the axes that split nothing.
+  const auto along = 1 + draw.below(static_cast<int64_t>(axes[rank].size()));
+  out.tile_dims.back() = int64_t{1} << along;
+  out.tile_dims.push_back(int64_t{1} << (axes[rank].size() - static_cast<size_t>(along)));
+  out.last_tile_dims = {Sharding::Kind::Unreduced, Sharding::Kind::Replicated};
   return out;
+}
+
+// What partition `p` has of a sum: one that all, by `open`, come to `value` with.
+Literal term(const Literal& value, const spmd::Column& open, size_t p) {
+  if (open.whole()) return value;
+  Literal out = value;
+  const int64_t n = open.count, k = open.of(p);
+  for (int64_t i = 0; i < out.element_count(); ++i) {
+    if (is_integer(value.type()))  // unlike terms, which wrap around
+      out.set_int(i, k ? k * (i + 3)
+                       : static_cast<int64_t>(static_cast<uint64_t>(value.as_int(i)) -
+                                              static_cast<uint64_t>(n * (n - 1) / 2 * (i + 3))));
+    else  // exact: n is a power of two
+      out.set_double(i, value.as_double(i) / static_cast<double>(n), value.imaginary(i) / static_cast<double>(n));
+  }
+  return out;
+}
+
+void add_to(Literal& sum, const Literal& x) {
+  for (int64_t i = 0; i < sum.element_count(); ++i)
+    if (is_integer(sum.type()))
+      sum.set_int(i, static_cast<int64_t>(static_cast<uint64_t>(sum.as_int(i)) + static_cast<uint64_t>(x.as_int(i))));
+    else
+      sum.set_double(i, sum.as_double(i) + x.as_double(i), sum.imaginary(i) + x.imaginary(i));
 }
 
 void shard(Module& module, InstrId id, Sharding sharding) {
@@ -91,8 +125,15 @@ void shard(Module& module, InstrId id, Sharding sharding) {
   module[id].extras = module.arena().make<Extras>(extras);
 }
 
+// All dimensions as one.
+spmd::Column place(const Tiling& tiling) {
+  spmd::Column out;
+  for (const spmd::Column& c : tiling) out = spmd::joined(out, c);
+  return out;
+}
+
 // What is wrong with one seed; empty where nothing is.
-std::string check(uint64_t seed, bool show) {
+std::string check(uint64_t seed, bool show, bool sums) {
   testing::RandomModule options;
   options.steps = 6 + static_cast<int>(seed % 20);
   options.sizes = {1, 2, 4, 6, 8};
@@ -105,7 +146,7 @@ std::string check(uint64_t seed, bool show) {
       const Instruction& instr = (**module)[id];
       const bool parameter = instr.op == Op::PARAMETER;
       if (instr.shape.is_array() && (parameter || draw.below(4) == 0))
-        shard(**module, id, draw_sharding(draw, instr.shape, partitions, parameter));
+        shard(**module, id, draw_sharding(draw, instr.shape, partitions, parameter, sums && draw.below(2)));
     }
   if (show) std::cout << print_module(**module, {});
   const std::vector<Literal> inputs = testing::entry_inputs(**module);
@@ -130,9 +171,10 @@ std::string check(uint64_t seed, bool show) {
   for (size_t p = 0; p < arguments.size(); ++p)
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Instruction& parameter = (**module)[(*module)->entry_computation().parameters[i]];
-      const auto tiling =
-          spmd::from_sharding(*parameter.extras->sharding, static_cast<size_t>(inputs[i].shape().rank()), p_count);
-      arguments[p].push_back(tile(inputs[i], *tiling, p % p_count));
+      spmd::Column open;
+      const auto tiling = spmd::from_sharding(*parameter.extras->sharding,
+                                              static_cast<size_t>(inputs[i].shape().rank()), p_count, &open);
+      arguments[p].push_back(term(tile(inputs[i], *tiling, p % p_count), open, p % p_count));
     }
   EvalOptions together;
   together.replicas = replicas;
@@ -142,13 +184,26 @@ std::string check(uint64_t seed, bool show) {
   if (!got.ok()) return "the evaluator: " + got.status().to_string();
   const std::vector<Literal> whole = flatten(*expected);
   const Sharding root = *(**module)[(*module)->entry_computation().root].extras->sharding;
+  std::vector<std::vector<Literal>> results;
+  for (const Literal& all : *got) results.push_back(flatten(all));
   for (size_t p = 0; p < arguments.size(); ++p) {
-    const std::vector<Literal> mine = flatten((*got)[p]);
+    const size_t first = p / p_count * p_count;  // of its replica
     for (size_t i = 0; i < whole.size(); ++i) {
       if (!whole[i].shape().is_array()) continue;
       const Sharding& one = root.kind == Sharding::Kind::Tuple ? root.elements[i] : root;
-      const auto tiling = spmd::from_sharding(one, static_cast<size_t>(whole[i].shape().rank()), p_count);
-      const std::string difference = testing::difference(tile(whole[i], *tiling, p % p_count), mine[i], {1e-9, 1e-4});
+      spmd::Column open;
+      const auto tiling = spmd::from_sharding(one, static_cast<size_t>(whole[i].shape().rank()), p_count, &open);
+      Literal mine = results[p][i];
+      if (!open.whole()) {
+        const auto terms = spmd::groups_across(
+            {open}, std::array<size_t, 1>{0}, spmd::within(spmd::World{std::vector<int64_t>(p_count)}, place(*tiling)));
+        for (const std::vector<int64_t>& group : terms)
+          if (std::find(group.begin(), group.end(), static_cast<int64_t>(p % p_count)) != group.end())
+            for (const int64_t other : group)
+              if (other != static_cast<int64_t>(p % p_count))
+                add_to(mine, results[first + static_cast<size_t>(other)][i]);
+      }
+      const std::string difference = testing::difference(tile(whole[i], *tiling, p % p_count), mine, {1e-9, 1e-4});
       if (!difference.empty())
         return "result " + std::to_string(i) + " of participant " + std::to_string(p) + ": " + difference;
     }
@@ -156,23 +211,29 @@ std::string check(uint64_t seed, bool show) {
   return {};
 }
 
-void run(uint64_t first, uint64_t count) {
+void run(uint64_t first, uint64_t count, bool sums) {
   if (const char* one = std::getenv("COLLET_RANDOM_SEED")) {
     const uint64_t seed = std::strtoull(one, nullptr, 10);
-    EXPECT_EQ(check(seed, true), "");
+    EXPECT_EQ(check(seed, true, sums), "");
     return;
   }
   for (uint64_t seed = first; seed < first + count; ++seed) {
-    const std::string wrong = check(seed, false);
+    const std::string wrong = check(seed, false, sums);
     ASSERT_EQ(wrong, "") << "COLLET_RANDOM_SEED=" << seed;
   }
 }
 
 TEST(PartitionRandom, TilesAreThoseOfTheWhole) {
-  run(1, 300);
+  run(1, 300, false);
+}
+TEST(PartitionRandom, SumsAreThoseOfTheWhole) {
+  run(1, 300, true);
 }
 TEST(PartitionRandomLong, TilesAreThoseOfTheWhole) {
-  run(1000, 5000);
+  run(1000, 5000, false);
+}
+TEST(PartitionRandomLong, SumsAreThoseOfTheWhole) {
+  run(1000, 5000, true);
 }
 
 }  // namespace

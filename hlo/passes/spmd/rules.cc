@@ -214,7 +214,7 @@ void gather(Maker& r, const Instruction& instr) {
   }
 }
 
-void scatter(Maker& r, const Instruction& instr) {
+void scatter(Maker& r, const Module& module, const Instruction& instr, bool sums) {
   const auto& a = instr.as<ScatterAttrs>();
   const size_t n = (instr.operands.size() - 1) / 2, indices = n, update = n + 1;
   const std::vector<int64_t> windows = others(r.operand(0).rank(), a.inserted_window_dims, a.input_batching_dims);
@@ -228,10 +228,17 @@ void scatter(Maker& r, const Instruction& instr) {
     r.of_results(windows[i], f);
   }
   const std::vector<int64_t> batch = others(r.operand(update).rank(), a.update_window_dims);
+  const bool splits = sums && n == 1 && eval::single_op(module, instr.called[0]) == Op::ADD;
+  if (splits) r.rule.once = {0};
   size_t to = 0;
   for (int64_t d = 0; d < r.operand(indices).rank(); ++d) {
     if (d == a.index_vector_dim) continue;
     const int64_t at = batch[to++];
+    if (splits && !contains(a.scatter_indices_batching_dims, d)) {  // updates in any order, by anybody
+      const int f = r.factor(r.size(indices, d), true);
+      r.of_operand(indices, d, f);
+      r.of_operand(update, at, f);
+    }
     for (size_t i = 0; i < a.scatter_indices_batching_dims.size(); ++i) {
       if (a.scatter_indices_batching_dims[i] != d) continue;
       const int f = r.factor(r.size(indices, d));
@@ -295,7 +302,7 @@ void movement(Maker& r, const Instruction& instr) {
 
 }  // namespace
 
-std::optional<Rule> rule_of(const Module& module, const Instruction& instr) {
+std::optional<Rule> rule_of(const Module& module, const Instruction& instr, bool sums) {
   for (InstrId id : instr.operands)
     if (!module[id].shape.is_array() || module[id].shape.has_dynamic()) return std::nullopt;
   Maker r(module, instr);
@@ -326,7 +333,7 @@ std::optional<Rule> rule_of(const Module& module, const Instruction& instr) {
       gather(r, instr);
       break;
     case Op::SCATTER:
-      scatter(r, instr);
+      scatter(r, module, instr, sums);
       break;
     case Op::SORT:
       alike(r, instr, 0, instr.operands.size(), [&](int64_t d) { return d == instr.as<SortAttrs>().dimension; });

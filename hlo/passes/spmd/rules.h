@@ -26,10 +26,16 @@ struct Rule {
   std::vector<Array> operands;
   std::vector<Array> results;     ///< leaves of the result
   CompId combine = CompId::None;  ///< for reduced factors; None: sums
+  std::vector<size_t> once;       ///< operands that are terms of the result: of the partial ones, for one alone
 };
 
-/// Nothing where all operands must be whole.
-std::optional<Rule> rule_of(const Module& module, const Instruction& instr);
+/// Nothing where all operands must be whole. `sums`: the result may stay a sum of what the partitions have.
+std::optional<Rule> rule_of(const Module& module, const Instruction& instr, bool sums = false);
+
+/// Which operands may be sums of what the partitions have, for the result to be the sum of what each makes of its parts:
+/// all of these together. `open`: the operands that are. Nothing where the op does not go through sums.
+std::optional<std::vector<size_t>> terms_of(const Module& module, const Instruction& instr,
+                                            const std::vector<bool>& open);
 
 /// The attributes of `instr` for operands and a result of other sizes, in the dimensions that its rule splits.
 const void* local_attributes(Module& module, const Instruction& instr, const Shape& operand, const Shape& result);

@@ -48,6 +48,12 @@ bool World::alone() const {
   return std::set<int64_t>(domain.begin(), domain.end()).size() == domain.size();
 }
 
+World within(const World& world, const Column& column) {
+  World out = world;
+  for (size_t p = 0; p < out.domain.size(); ++p) out.domain[p] = out.domain[p] * column.count + column.of(p);
+  return out;
+}
+
 bool fits(const Tiling& tiling, const World& world) {
   int64_t combinations = 1;
   for (const Column& c : tiling) {
@@ -93,6 +99,28 @@ Column joined(const Column& high, const Column& low) {
 
 bool refines(const Column& fine, const Column& coarse) {
   return fine.count % coarse.count == 0 && high_part(fine, fine.count / coarse.count) == coarse;
+}
+
+std::optional<Column> remainder(const Column& fine, const Column& coarse) {
+  if (coarse.whole()) return fine;
+  if (fine.count % coarse.count || fine.whole()) return std::nullopt;
+  Column out{fine.count / coarse.count, {}};
+  std::map<int64_t, std::set<int64_t>> parts;  // of each part of `coarse`
+  for (size_t p = 0; p < fine.at.size(); ++p) parts[coarse.at[p]].insert(fine.at[p]);
+  std::map<int64_t, int64_t> place;
+  for (const auto& [part, list] : parts) {
+    if (static_cast<int64_t>(list.size()) != out.count) return std::nullopt;
+    int64_t next = 0;
+    for (int64_t number : list)
+      if (!place.emplace(number, next++).second) return std::nullopt;  // in two parts
+  }
+  if (!out.whole())
+    for (int64_t number : fine.at) out.at.push_back(place[number]);
+  return out;
+}
+
+bool same_parts(const Column& a, const Column& b) {
+  return a == b || (a.count == b.count && remainder(a, b));
 }
 
 std::vector<std::vector<int64_t>> groups_across(const Tiling& tiling, std::span<const size_t> across,

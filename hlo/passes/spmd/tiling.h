@@ -42,6 +42,9 @@ struct World {
   bool alone() const;
 };
 
+/// The same among those alone whom `column` does not tell apart.
+World within(const World& world, const Column& column);
+
 /// Every combination of tiles occurs, in every domain, and equally often: so the columns do not depend on each other.
 bool fits(const Tiling& tiling, const World& world);
 /// The larger and the smaller step of a column, whose product it is: `low` tiles in each of the others.
@@ -51,6 +54,11 @@ Column low_part(const Column& column, int64_t low);
 Column joined(const Column& high, const Column& low);
 /// `fine` splits each tile of `coarse` into further ones.
 bool refines(const Column& fine, const Column& coarse);
+
+/// Both tell the same partitions apart, by whatever numbers.
+bool same_parts(const Column& a, const Column& b);
+/// What tells apart those whom `coarse` does not; nothing where `fine` is not finer than that or its parts are not equal.
+std::optional<Column> remainder(const Column& fine, const Column& coarse);
 
 /// Partitions that differ in the dimensions `across` alone, in the order of those tiles: each tile once in a group.
 std::vector<std::vector<int64_t>> groups_across(const Tiling& tiling, std::span<const size_t> across,

@@ -5,6 +5,7 @@
 #include <array>
 #include <numeric>
 
+#include "hlo/ops/eval/body.h"
 #include "hlo/passes/rewriter.h"
 
 namespace collet::hlo::spmd {
@@ -126,6 +127,15 @@ Expected<Value> Walker::walk(CompId from, std::vector<Value> arguments) {
       if (m_[operand].op == Op::CALL) markers_[index_of(operand)] = id;
     }
   }
+  static const Column kSummed;
+  const std::unordered_map<uint32_t, Column> asked = asked_of(order);
+  std::unordered_map<uint32_t, Value> sums_made;  // of what is open, for all who want it summed
+  const auto sum_of = [&](InstrId id, const Value& value) {
+    if (std::all_of(value.open.begin(), value.open.end(), [](const Column& c) { return c.whole(); })) return value;
+    const auto [it, fresh] = sums_made.try_emplace(index_of(id));
+    if (fresh) it->second = settled(value);
+    return it->second;
+  };
   for (InstrId id : order) {
     const Instruction instr = m_[id];  // instructions move as more are made
     if (instr.op == Op::PARAMETER) {
@@ -139,13 +149,15 @@ Expected<Value> Walker::walk(CompId from, std::vector<Value> arguments) {
       values[index_of(id)] = constrained(instr, std::move(value));
       continue;
     }
+    const auto asks = asked.find(index_of(id));
+    const Column& sums = asks == asked.end() ? kSummed : asks->second;
     Operands in;
-    const bool passes = instr.op == Op::TUPLE || instr.op == Op::CUSTOM_CALL || instr.op == Op::CALL;
-    for (InstrId operand : instr.operands) {
-      const Value& value = values.at(index_of(operand));
-      in.push_back(passes ? value : settled(value));
-    }
-    COLLET_ASSIGN(Value value, one(id, instr, in));
+    for (InstrId operand : instr.operands) in.push_back(values.at(index_of(operand)));
+    const bool passes =
+        instr.op == Op::TUPLE || instr.op == Op::CUSTOM_CALL || instr.op == Op::CALL || instr.op == Op::WHILE;
+    if (!passes && !stays_open(instr, in, sums))
+      for (size_t k = 0; k < in.size(); ++k) in[k] = sum_of(instr.operand(k), in[k]);
+    COLLET_ASSIGN(Value value, one(id, instr, in, sums));
     COLLET_TRY(b_.status());
     values[index_of(id)] = constrained(instr, std::move(value));
   }
@@ -159,53 +171,20 @@ Value Walker::constrained(const Instruction& instr, Value value) {
     return wish ? granted(std::move(value), *wish) : value;
   }
   if (instr.extras->sharding == nullptr) return value;
-  value = settled(std::move(value));
   std::vector<Shape> shapes;
   std::vector<Tiling> to = value.leaves;
+  std::vector<Column> open(to.size());
   const auto collect = [&](const auto& self, const Shape& shape) -> void {
     if (!shape.is_tuple()) return shapes.push_back(shape);
     for (const Shape& element : shape.elements()) self(self, element);
   };
   collect(collect, instr.shape);
   for (size_t i = 0; i < shapes.size(); ++i)
-    if (auto wish = wanted(instr, shapes[i], i, value.leaves[i])) to[i] = std::move(wish->tiling);
-  return reshard(value, to);
-}
-
-Value Walker::settled(Value value) {
-  bool any = false;
-  for (const Column& c : value.open) any |= !c.whole();
-  if (!any) return value;
-  const Shape shape = m_[value.id].shape;
-  if (!shape.is_tuple()) {
-    Tiling all = value.leaves[0];
-    all.push_back(value.open[0]);
-    const size_t last = all.size() - 1;
-    return {e_.all_reduce(value.id, b_.combiner(Op::ADD, shape.type()), all, std::span(&last, 1), world_),
-            value.leaves,
-            {},
-            value.manual};
-  }
-  std::vector<InstrId> parts;
-  size_t at = 0;
-  for (size_t i = 0; i < shape.elements().size(); ++i) {
-    Value part{b_.get(value.id, static_cast<int64_t>(i)), {}, {}, value.manual};
-    for (int64_t n = shape.element(i).leaf_count(); n > 0; --n, ++at) {
-      part.leaves.push_back(value.leaves[at]);
-      part.open.push_back(open_of(value, at));
+    if (auto wish = wanted(instr, shapes[i], i, value.leaves[i])) {
+      to[i] = std::move(wish->tiling);
+      open[i] = std::move(wish->open);
     }
-    parts.push_back(settled(std::move(part)).id);
-  }
-  return {b_.tuple(parts), value.leaves, {}, value.manual};
-}
-
-Value Walker::granted(Value value, const Wish& wish) {
-  if (value.leaves[0] == wish.tiling && open_of(value, 0) == wish.open) return value;
-  Value out = reshard(settled(std::move(value)), std::array{wish.tiling});
-  if (wish.open.whole()) return out;
-  out.id = e_.only_first(out.id, wish.open);
-  out.open = {wish.open};
-  return out;
+  return laid(std::move(value), to, open);
 }
 
 std::optional<Wish> Walker::stated(const Instruction& instr, const Shape& leaf, size_t index,
@@ -254,25 +233,7 @@ std::optional<Wish> Walker::wanted(const Instruction& instr, const Shape& leaf, 
   return out;
 }
 
-Value Walker::reshard(const Value& value, std::span<const Tiling> to) {
-  if (std::equal(to.begin(), to.end(), value.leaves.begin(), value.leaves.end())) return value;
-  if (!m_[value.id].shape.is_tuple())
-    return {e_.reshard(value.id, value.leaves[0], to[0], world_), {to[0]}, {}, value.manual};
-  const Shape shape = m_[value.id].shape;
-  std::vector<InstrId> parts;
-  size_t at = 0;
-  for (size_t i = 0; i < shape.elements().size(); ++i) {
-    const auto n = static_cast<size_t>(shape.element(i).leaf_count());
-    Value part{b_.get(value.id, static_cast<int64_t>(i)), {}, {}, value.manual};
-    part.leaves.assign(value.leaves.begin() + static_cast<std::ptrdiff_t>(at),
-                       value.leaves.begin() + static_cast<std::ptrdiff_t>(at + n));
-    parts.push_back(reshard(part, to.subspan(at, n)).id);
-    at += n;
-  }
-  return {b_.tuple(parts), {to.begin(), to.end()}, {}, value.manual};
-}
-
-Expected<Value> Walker::one(InstrId id, const Instruction& instr, const Operands& in) {
+Expected<Value> Walker::one(InstrId id, const Instruction& instr, const Operands& in, const Column& asked) {
   const bool manual = std::any_of(in.begin(), in.end(), [](const Value& v) { return v.manual; });
   switch (instr.op) {
     case Op::TUPLE:
@@ -300,7 +261,7 @@ Expected<Value> Walker::one(InstrId id, const Instruction& instr, const Operands
     default:
       break;
   }
-  if (!manual) return plain(instr, in);
+  if (!manual) return plain(instr, in, asked);
   Operands all;
   for (const Value& v : in) all.push_back(made_whole(v));
   Value out = copied(instr, all);
@@ -343,10 +304,12 @@ Value Walker::made_whole(Value value) {
   return reshard(value, to);
 }
 
-Expected<Value> Walker::plain(const Instruction& instr, Operands in) {
+Expected<Value> Walker::plain(const Instruction& instr, Operands in, const Column& asked) {
   bool split = false;
-  for (const Value& v : in)
+  for (const Value& v : in) {
     for (const Tiling& t : v.leaves) split |= !is_whole(t);
+    for (const Column& c : v.open) split |= !c.whole();
+  }
   if (!split) return copied(instr, in);
   const auto is_dynamic = [&](InstrId id) { return m_[id].shape.has_dynamic(); };
   if (instr.shape.has_dynamic() || std::any_of(instr.operands.begin(), instr.operands.end(), is_dynamic))
@@ -367,11 +330,15 @@ Expected<Value> Walker::plain(const Instruction& instr, Operands in) {
     default:
       break;
   }
-  if (auto rule = rule_of(m_, instr)) return by_rule(instr, std::move(in), std::move(*rule));
+  if (auto rule = rule_of(m_, instr, !asked.whole())) return by_rule(instr, std::move(in), std::move(*rule), asked);
   return replicated(instr, std::move(in));
 }
 
-Expected<Value> Walker::by_rule(const Instruction& instr, Operands in, Rule rule) {
+Expected<Value> Walker::by_rule(const Instruction& instr, Operands in, Rule rule, const Column& asked) {
+  Column open;
+  for (const Value& v : in)
+    if (open.whole()) open = open_of(v, 0);
+  const World alike = within(world_, open);
   Tiling split(rule.factors.size());
   for (const size_t k : by_size(m_, instr)) {
     const Tiling& has = in[k].leaves[0];
@@ -382,14 +349,26 @@ Expected<Value> Walker::by_rule(const Instruction& instr, Operands in, Rule rule
         Column& c = split[static_cast<size_t>(rule.operands[k][d][i])];
         if (!c.whole() || parts[i].whole()) continue;
         c = parts[i];
-        if (!fits(split, world_)) c = Column();
+        if (!fits(split, alike)) c = Column();
       }
     }
   }
   while (drop_inner(rule, rule.operands, split) || drop_inner(rule, rule.results, split)) {
   }
-  if (is_whole(split)) return replicated(instr, std::move(in));
-  for (size_t k = 0; k < in.size(); ++k) in[k] = reshard(in[k], std::array{tiling_of(rule.operands[k], split)});
+  if (is_whole(split) && open.whole()) return replicated(instr, std::move(in));
+  std::vector<size_t> across;
+  Column partial;
+  for (size_t f = 0; f < split.size(); ++f) {
+    if (!rule.factors[f].reduced || split[f].whole()) continue;
+    across.push_back(f);
+    partial = joined(partial, split[f]);
+  }
+  std::vector<Column> terms(in.size());
+  if (const auto through = open.whole() ? std::nullopt : terms_of(m_, instr, opened(in)))
+    for (const size_t k : *through) terms[k] = open;
+  for (size_t k = 0; k < in.size(); ++k) in[k] = granted(in[k], {tiling_of(rule.operands[k], split), terms[k]});
+  if (!partial.whole())
+    for (const size_t k : rule.once) in[k].id = e_.only_first(in[k].id, partial);
 
   Value out;
   for (const Rule::Array& array : rule.results) out.leaves.push_back(tiling_of(array, split));
@@ -402,13 +381,14 @@ Expected<Value> Walker::by_rule(const Instruction& instr, Operands in, Rule rule
   const std::vector<CompId> called(instr.called.begin(), instr.called.end());
   out.id = b_.op(instr.op, shape, operands,
                  local_attributes(m_, instr, first, shape.is_tuple() ? shape.element(0) : shape), called);
-  std::vector<size_t> across;
-  for (size_t f = 0; f < split.size(); ++f)
-    if (rule.factors[f].reduced && !split[f].whole()) across.push_back(f);
-  if (!across.empty()) {
+  if (!asked.whole() && !across.empty() &&
+      (rule.combine == CompId::None || eval::single_op(m_, rule.combine) == Op::ADD)) {
+    open = joined(open, partial);
+  } else if (!across.empty()) {
     const CompId combine = rule.combine != CompId::None ? rule.combine : b_.combiner(Op::ADD, shape.type());
-    out.id = e_.all_reduce(out.id, combine, split, across, world_);
+    out.id = e_.all_reduce(out.id, combine, split, across, alike);
   }
+  if (!open.whole()) out.open = {open};
   return out;
 }
 

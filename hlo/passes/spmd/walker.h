@@ -26,6 +26,15 @@ inline const Column& open_of(const Value& value, size_t leaf) {
   return leaf < value.open.size() ? value.open[leaf] : kWhole;
 }
 
+/// Which of them are still to be summed.
+std::vector<bool> opened(std::span<const Value> values);
+
+/// How the arrays of a value lie: Value's leaves and open.
+struct Lie {
+  std::vector<Tiling> leaves;
+  std::vector<Column> open;
+};
+
 /// How a program wants a value to lie.
 struct Wish {
   Tiling tiling;
@@ -43,8 +52,8 @@ struct Shared {
   size_t most = 0;  ///< instructions that the module may come to
   int depth = 0;    ///< of computations that are being walked
   /// How the result of a computation lies where its argument lies so, among partitions of such domains.
-  using Question = std::tuple<CompId, std::vector<int64_t>, std::vector<Tiling>>;
-  std::map<Question, std::vector<Tiling>> answers = {};
+  using Question = std::tuple<CompId, std::vector<int64_t>, std::vector<Tiling>, std::vector<Column>>;
+  std::map<Question, Lie> answers = {};
 };
 
 /// Shape of the tiles.
@@ -59,8 +68,8 @@ class Walker {
 
   /// The root's value.
   Expected<Value> walk(CompId from, std::vector<Value> arguments);
-  /// The same, tiled by `to`.
-  Value reshard(const Value& value, std::span<const Tiling> to);
+  /// The same, tiled by `to`; sums that are open stay so.
+  Value reshard(Value value, std::span<const Tiling> to);
   /// How the program wants leaf `index` of `instr` to lie, whose dimensions are `dims` and which lies as `now`; nothing
   /// where it says nothing. What does not fit is left out, or nothing is.
   std::optional<Wish> wanted(const Instruction& instr, const Shape& leaf, size_t index, const Tiling& now) const;
@@ -72,8 +81,9 @@ class Walker {
 
  private:
   using Operands = std::vector<Value>;
-  Expected<Value> one(InstrId id, const Instruction& instr, const Operands& in);
-  Expected<Value> plain(const Instruction& instr, Operands in);
+  /// `asked`: along what the program wants sums of the result left open.
+  Expected<Value> one(InstrId id, const Instruction& instr, const Operands& in, const Column& asked);
+  Expected<Value> plain(const Instruction& instr, Operands in, const Column& asked);
   static Value whole_value(InstrId id, const Shape& shape);
   Value copied(const Instruction& instr, const Operands& in);
   Value replicated(const Instruction& instr, Operands in);
@@ -84,12 +94,18 @@ class Walker {
   Value on_one(const Instruction& instr, const Operands& in, int64_t device);
   Status check_marker(const Instruction& instr, const Operands& in) const;
   bool holds_markers(CompId computation) const { return shared_.markers[index_of(computation)]; }
-  Expected<Value> by_rule(const Instruction& instr, Operands in, Rule rule);
+  Expected<Value> by_rule(const Instruction& instr, Operands in, Rule rule, const Column& asked);
+  /// What constraints behind an instruction say about its sums.
+  std::unordered_map<uint32_t, Column> asked_of(std::span<const InstrId> order) const;
+  /// The op goes through the sums that are open in its operands, and its result is asked to be one.
+  bool stays_open(const Instruction& instr, const Operands& in, const Column& asked) const;
   Value tuple(const Instruction& instr, const Operands& in);
   Value element(const Instruction& instr, const Value& in);
   Value constrained(const Instruction& instr, Value value);
   /// An array, to lie as it is wanted.
   Value granted(Value value, const Wish& wish);
+  /// Array by array.
+  Value laid(Value value, std::span<const Tiling> to, std::span<const Column> open);
   Expected<Value> collective(const Instruction& instr, Operands in);
   Expected<Value> custom_call(const Instruction& instr, const Operands& in);
   Expected<Value> enter(const Instruction& instr, const Operands& in);
@@ -99,14 +115,13 @@ class Walker {
   Expected<Value> conditional(const Instruction& instr, Operands in);
   struct Body {
     CompId computation = CompId::None;
-    std::vector<Tiling> leaves;  ///< of its result
+    Lie result;
   };
-  Expected<Body> body(CompId from, const Shape& global, const std::vector<Tiling>& leaves, bool with_number,
-                      const std::vector<Tiling>* result, bool give_number, bool trial = false);
+  Expected<Body> body(CompId from, const Shape& global, const Lie& argument, bool with_number, const Lie* result,
+                      bool give_number, bool trial = false);
   /// How the result of `from` lies, by trial.
-  Expected<std::vector<Tiling>> result_of(CompId from, const Shape& global, const std::vector<Tiling>& leaves,
-                                          bool with_number);
-  Value stand_in(const Instruction& instr, InstrId operand, std::vector<Tiling> leaves);
+  Expected<Lie> result_of(CompId from, const Shape& global, const Lie& argument, bool with_number);
+  Value stand_in(const Instruction& instr, InstrId operand, Lie lie);
   /// The world inside of a manual computation.
   struct Manual {
     NamedMesh mesh;
