@@ -165,6 +165,155 @@ TEST(Partition, OpenSums) {
     }
 }
 
+// `what`, of x, split over rows by "x" and columns by "y", as the program's result; what each has of it.
+std::vector<std::vector<Literal>> sums(const std::string& what, const std::string& result, std::string* text) {
+  const auto module = read(
+      "func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, "
+      "{\"y\"}]>}) -> " +
+      result + " {\n" + what + "}\n");
+  if (!module) return {};
+  const Status status = partition(*module);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  *text = print_module(*module, {});
+  return status.ok() ? run(*module) : std::vector<std::vector<Literal>>();
+}
+
+constexpr const char* kSumRows = R"(%zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<8x8xf32>, tensor<f32>) -> tensor<8xf32>
+)";
+
+// What is made as a sum is not summed where that is left open, nor on the way through what sums go through.
+TEST(Partition, OpenSumsAreNotMade) {
+  std::string text;
+  const auto out =
+      sums(std::string(kSumRows) + R"(%1 = sdy.sharding_constraint %0 <@mesh, [{"y"}], unreduced={"x"}> : tensor<8xf32>
+  %two = stablehlo.constant dense<2.0> : tensor<8xf32>
+  %2 = stablehlo.multiply %1, %two : tensor<8xf32>
+  %3 = sdy.sharding_constraint %2 <@mesh, [{"y"}], unreduced={"x"}> : tensor<8xf32>
+  %4 = stablehlo.subtract %two, %3 : tensor<8xf32>
+  %5 = sdy.sharding_constraint %4 <@mesh, [{"y"}], unreduced={"x"}> : tensor<8xf32>
+  return %5 : tensor<8xf32>
+)",
+           R"((tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}], unreduced={"x"}>}))", &text);
+  EXPECT_EQ(text.find("all-reduce"), std::string::npos) << text;
+  ASSERT_EQ(out.size(), 8u);
+  for (size_t p = 0; p < 8; ++p)
+    for (int64_t i = 0; i < 4; ++i) {
+      const auto row = static_cast<double>(p / 2 * 2),
+                 column = static_cast<double>(static_cast<int64_t>(p % 2) * 4 + i);
+      EXPECT_EQ(out[p][0].as_double(i), (p < 2 ? 2 : 0) - 2 * (8 * row + column + 8 * (row + 1) + column)) << p;
+    }
+}
+
+// Of what is open along two axes one is summed.
+TEST(Partition, SumsAlongOneOfTwoAxes) {
+  std::string text;
+  const auto out = sums(R"(%zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8xf32>, tensor<f32>) -> tensor<f32>
+  %1 = sdy.sharding_constraint %0 <@mesh, [], unreduced={"x", "y"}> : tensor<f32>
+  %2 = sdy.sharding_constraint %1 <@mesh, [], unreduced={"x"}> : tensor<f32>
+  return %2 : tensor<f32>
+)",
+                        R"((tensor<f32> {sdy.sharding = #sdy.sharding<@mesh, [], unreduced={"x"}>}))", &text);
+  EXPECT_THAT(text, HasSubstr("replica_groups={{0,1},{2,3},{4,5},{6,7}}"));
+  ASSERT_EQ(out.size(), 8u);
+  for (size_t p = 0; p < 8; ++p) {
+    const double first = static_cast<double>(p / 2) * 16;
+    EXPECT_EQ(out[p][0].as_double(0), 16 * first + 15 * 8) << p;
+  }
+}
+
+// Tiles along an axis become terms of a sum along it at their places.
+TEST(Partition, TilesBecomeTerms) {
+  std::string text;
+  const auto out =
+      sums(R"(%0 = sdy.sharding_constraint %x <@mesh, [{}, {"y"}], unreduced={"x"}> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+)",
+           R"((tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}], unreduced={"x"}>}))", &text);
+  for (const char* op : {"all-reduce", "all-gather"}) EXPECT_EQ(text.find(op), std::string::npos) << text;
+  ASSERT_EQ(out.size(), 8u);
+  for (size_t p = 0; p < 8; ++p)
+    for (int64_t i = 0; i < 32; ++i) {
+      const int64_t row = i / 4, column = static_cast<int64_t>(p % 2) * 4 + i % 4;
+      EXPECT_EQ(out[p][0].as_double(i), row / 2 == static_cast<int64_t>(p / 2) ? 8 * row + column : 0) << p;
+    }
+}
+
+// Updates of an array that is the sum of them all: each partition has those of its own.
+TEST(Partition, ScattersBecomeTerms) {
+  std::string text;
+  const auto out = sums(R"(%one = stablehlo.constant dense<1.0> : tensor<4xf32>
+  %at = stablehlo.constant dense<[[0], [0], [1], [1], [1], [2], [2], [3]]> : tensor<8x1xi32>
+  %updates = stablehlo.slice %x [0:8, 0:1] : (tensor<8x8xf32>) -> tensor<8x1xf32>
+  %flat = stablehlo.reshape %updates : (tensor<8x1xf32>) -> tensor<8xf32>
+  %0 = "stablehlo.scatter"(%one, %at, %flat) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<4xf32>, tensor<8x1xi32>, tensor<8xf32>) -> tensor<4xf32>
+  %1 = sdy.sharding_constraint %0 <@mesh, [{}], unreduced={"x"}> : tensor<4xf32>
+  return %1 : tensor<4xf32>
+)",
+                        R"((tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}))", &text);
+  EXPECT_EQ(text.find("all-reduce"), std::string::npos) << text;
+  constexpr double kTerms[4][4] = {{9, 1, 1, 1}, {0, 40, 0, 0}, {0, 32, 40, 0}, {0, 0, 48, 56}};
+  ASSERT_EQ(out.size(), 8u);
+  for (size_t p = 0; p < 8; ++p)
+    for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(out[p][0].as_double(i), kTerms[p / 2][i]) << p << ", " << i;
+}
+
+// Rounds of a loop add to a sum, which is made once behind it.
+TEST(Partition, SumsGoRoundLoopsOpen) {
+  std::string text;
+  const auto out = sums(R"(%none = stablehlo.constant dense<0.0> : tensor<8xf32>
+  %start = sdy.sharding_constraint %none <@mesh, [{"y"}], unreduced={"x"}> : tensor<8xf32>
+  %c0 = stablehlo.constant dense<0> : tensor<i32>
+  %w:3 = stablehlo.while(%i = %c0, %sum = %start, %y = %x) : tensor<i32>, tensor<8xf32>, tensor<8x8xf32>
+  cond {
+    %n = stablehlo.constant dense<3> : tensor<i32>
+    %go = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %go : tensor<i1>
+  } do {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<8x8xf32>, tensor<f32>) -> tensor<8xf32>
+    %1 = sdy.sharding_constraint %0 <@mesh, [{"y"}], unreduced={"x"}> : tensor<8xf32>
+    %2 = stablehlo.add %sum, %1 : tensor<8xf32>
+    %3 = sdy.sharding_constraint %2 <@mesh, [{"y"}], unreduced={"x"}> : tensor<8xf32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %next, %3, %y : tensor<i32>, tensor<8xf32>, tensor<8x8xf32>
+  }
+  %4 = sdy.sharding_constraint %w#1 <@mesh, [{"y"}]> : tensor<8xf32>
+  return %4 : tensor<8xf32>
+)",
+                        R"((tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}))", &text);
+  const size_t first = text.find(" all-reduce(");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_EQ(text.find(" all-reduce(", first + 1), std::string::npos) << text;
+  EXPECT_LT(text.find("ENTRY"), first) << text;
+  ASSERT_EQ(out.size(), 8u);
+  for (size_t p = 0; p < 8; ++p)
+    for (int64_t i = 0; i < 4; ++i) {
+      const auto column = static_cast<double>(static_cast<int64_t>(p % 2) * 4 + i);
+      EXPECT_EQ(out[p][0].as_double(i), 3 * (8 * 28 + 8 * column)) << p;
+    }
+}
+
+// An axis cannot both split a value and be what it is to be summed along.
+TEST(Partition, SplitAlongWhatIsToBeSummed) {
+  const auto module = read(
+      R"(func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}, {}], unreduced={"x"}>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x", "y"} (%a: tensor<2x8xf32>) {
+    sdy.return %a : tensor<2x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+)");
+  ASSERT_TRUE(module);
+  EXPECT_THAT(partition(*module).to_string(), HasSubstr("splits by an axis along which it is to be summed"));
+}
+
 // The caller lays parameters out as the program says; what cannot be so is an error that says why.
 TEST(Partition, ParametersThatDoNotSplit) {
   const auto module = read(
