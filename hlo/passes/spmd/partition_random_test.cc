@@ -139,7 +139,7 @@ std::string check(uint64_t seed, bool show, bool sums) {
   options.sizes = {1, 2, 4, 6, 8};
   std::string text = testing::random_module(seed, options);
   // A zero that zeros are added to is a positive one.
-  constexpr std::string_view kNegative = "constant(-0.0)";
+  constexpr std::string_view kNegative = "constant(-0)";
   while (sums && text.find(kNegative) != std::string::npos)
     text.replace(text.find(kNegative), kNegative.size(), "constant(0)");
   auto module = parse_module(text, "random");
