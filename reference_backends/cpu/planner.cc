@@ -406,6 +406,7 @@ Status Compiler::store_constants() {
   plan_->constants = static_cast<char*>(std::aligned_alloc(64, constant_bytes_));
   if (!plan_->constants) return {COLLET_RESOURCE_EXHAUSTED, "cpu: no memory for the constants of the program"};
   for (ValueId v : constants_) {
+    if (!graph_.value(v).constant) return {COLLET_INTERNAL, "cpu: a value is read that no step before has written"};
     Place p = storages_.place(web_[v], *plan_);
     std::memcpy(plan_->constants + p.offset, graph_.value(v).constant, bytes_of(v));
   }

@@ -151,7 +151,7 @@ class Former {
     });
   }
 
-  /// A path from the unit to the node through other units.
+  /// A path from the unit to the node through other units: of these only such as wait for something behind its first node.
   bool detour(UnitId unit, NodeId n) const {
     size_t first = SIZE_MAX;
     for (NodeId m : units_[unit].nodes) first = std::min(first, rank_.at(m));
@@ -165,10 +165,8 @@ class Former {
         const UnitId u = unit_of_[id];
         if (u == kNone || (direct && u == unit)) continue;
         if (u == unit) return true;
-        if (!seen.insert(u).second) continue;
-        for (NodeId member : units_[u].nodes) {
-          if (rank_.at(member) > first) open.push_back(member);
-        }
+        if (last_[u] < first || !seen.insert(u).second) continue;
+        open.insert(open.end(), units_[u].nodes.begin(), units_[u].nodes.end());
       }
       return false;
     };
@@ -194,16 +192,37 @@ class Former {
     unit.fused = is_loop(node) || is_reduce(node);
     if (unit.fused) unit.values = alone(node);
     units_.push_back(std::move(unit));
+    last_.push_back(0);
+    dependents_.emplace_back();
     settle(n, static_cast<UnitId>(units_.size() - 1));
   }
 
   /// The node is in the unit, which so is among the readers of what the node reads.
   void settle(NodeId n, UnitId u) {
     unit_of_[n] = u;
+    wait_for(rank_.at(n), u);
     for (ValueId v : inputs_.at(n)) {
+      const UnitId from = graph_.def(v) ? unit_of_[graph_.values[v].def] : kNone;
+      if (from != kNone && from != u) dependents_[from].insert(u);
       auto& latest = latest_[v];
       latest.insert(u);
       if (latest.size() > kMostCandidates) latest.erase(std::prev(latest.end()));
+    }
+  }
+
+  /// A node of this rank, the highest so far, has come into the unit: all that depend on it wait for that node.
+  void wait_for(size_t rank, UnitId u) {
+    std::vector<UnitId> open{u};
+    last_[u] = rank;
+    while (!open.empty()) {
+      const UnitId x = open.back();
+      open.pop_back();
+      for (UnitId d : dependents_[x]) {
+        if (last_[d] < rank) {
+          last_[d] = rank;
+          open.push_back(d);
+        }
+      }
     }
   }
 
@@ -294,6 +313,8 @@ class Former {
       latest_;  ///< units that read a value, those of the highest number
   std::vector<UnitId> unit_of_;
   std::vector<Unit> units_;
+  std::vector<size_t> last_;                  ///< by unit: the highest rank of its nodes and of all it waits for
+  std::vector<std::set<UnitId>> dependents_;  ///< by unit: those that read from it
 };
 
 }  // namespace

@@ -170,6 +170,45 @@ TEST_P(FusionTest, ValuesWithSeveralReadersAreComputedOnce) {
   }
 }
 
+/// Were `last` computed with `third`, that kernel would wait for the second's, that for the first's, and that for it.
+TEST_P(FusionTest, KernelsDoNotWaitForEachOtherInACircle) {
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  auto exp = [&](const Handle& x) { return e.unary(COLLET_OP_EXPONENTIAL, x); };
+  // Dimensions 2, 3, 5 in one order, and turned by one.
+  auto turned = [&](const Handle& x) {
+    return e.op(COLLET_OP_TRANSPOSE, kF32, {x.dims[1], x.dims[2], x.dims[0]}, {x},
+                collet_dimensions_attrs{b.list({1, 2, 0})});
+  };
+  const std::vector<std::vector<int64_t>> orders = {{2, 3, 5}, {3, 5, 2}, {5, 2, 3}};
+  std::vector<Handle> x;
+  x.reserve(orders.size());
+  for (const auto& dims : orders) x.push_back(e.argument(kF32, dims));
+  Handle first = exp(x[0]);
+  Handle second = exp(x[1]);
+  Handle second_too = exp(e.binary(COLLET_OP_ADD, second, turned(first)));
+  Handle third = exp(x[2]);
+  Handle first_too = exp(e.binary(COLLET_OP_ADD, first, turned(third)));
+  Handle last = exp(e.binary(COLLET_OP_ADD, third, turned(second)));
+  e.results({first_too, second_too, last});
+  const collet_program* program = b.finish();
+  Plugin unfused(GetParam(), "1", "0");
+  Compiled one(plugin_, program);
+  Compiled many(unfused, program);
+  ASSERT_EQ(one.status, COLLET_OK) << one.error.message;
+  ASSERT_EQ(many.status, COLLET_OK) << many.error.message;
+  EXPECT_LT(one.info.kernels, many.info.kernels);
+  std::vector<Bytes> in;
+  for (unsigned i = 0; i < 3; ++i) in.push_back(bytes_of(numbers(30, i)));
+  const auto got = one.run(in);
+  const auto want = many.run(in);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const auto g = elements_of<float>(got[i]);
+    const auto w = elements_of<float>(want[i]);
+    for (size_t k = 0; k < g.size(); ++k) ASSERT_NEAR(g[k], w[k], 1e-5 * w[k]) << i << ", " << k;
+  }
+}
+
 TEST_P(FusionTest, UnfusedGivesTheSame) {
   ProgramBuilder b;
   Handle x = b.entry().argument(kF32, {9, 31});
