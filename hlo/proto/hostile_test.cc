@@ -243,5 +243,18 @@ TEST(HostileProto, MetadataThatSaysNothingIsNone) {
   EXPECT_THAT(print_module(**read), ::testing::Not(HasSubstr("metadata")));
 }
 
+TEST(HostileProto, ReplicationOfLeavesThatAreNotThereIsLeftOut) {
+  auto module = diamond();
+  auto* replicated = module.mutable_computations(0)->mutable_instructions(0)->mutable_parameter_replication();
+  replicated->add_replicated_at_leaf_buffers(true);
+  const auto fits = read_proto(module.SerializeAsString());
+  ASSERT_TRUE(fits.ok()) << fits.status().message();
+  EXPECT_THAT(print_module(**fits), HasSubstr("parameter_replication={true}"));
+  replicated->add_replicated_at_leaf_buffers(false);
+  const auto read = read_proto(module.SerializeAsString());
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_THAT(print_module(**read), ::testing::Not(HasSubstr("parameter_replication")));
+}
+
 }  // namespace
 }  // namespace collet::hlo

@@ -378,7 +378,8 @@ class Reader {
     out->statistics = module.arena().string(statistics);
     out->backend_config = module.arena().string(config);
     out->backend_config_is_json = is_dictionary(config);
-    if (const int n = in.parameter_replication().replicated_at_leaf_buffers_size()) {
+    // It only describes: left out where it does not fit.
+    if (const int n = in.parameter_replication().replicated_at_leaf_buffers_size(); n && n == shape.leaf_count()) {
       const auto& list = in.parameter_replication().replicated_at_leaf_buffers();
       const auto copy = std::make_unique<bool[]>(static_cast<size_t>(n));
       std::copy(list.begin(), list.end(), copy.get());

@@ -141,6 +141,9 @@ INSTANTIATE_TEST_SUITE_P(
     Text, StableHloComplaints,
     testing::Values(
         Complaint{"func.func @main() {\n  return %x : tensor<f32>\n}", 2, "undefined value %x"},
+        Complaint{"func.func @main(%x: tensor<f32>) -> tensor<f32> {\n  %y = stablehlo.abs %x : tensor<f32>\n"
+                  "  %x = stablehlo.abs %y : tensor<f32>\n  return %x : tensor<f32>\n}",
+                  3, "redefinition of value %x"},
         Complaint{"func.func @main(%a: tensor<2xq32>) {\n}", 1, "unknown type 'q32'"},
         Complaint{"func.func @main() {\n  %c = stablehlo.constant dense<[1, 2]> : tensor<3xi32>\n}", 2, "elements for"},
         Complaint{"func.func @main() {\n", 2, "ends inside"},

@@ -86,8 +86,17 @@ bool TextReader::skip_location() {
   return skip_balanced('(', ')', nullptr);
 }
 
-void TextReader::bind(std::string_view name, std::vector<Value*> values) {
+bool TextReader::bind(std::string_view name, std::vector<Value*> values) {
+  for (const Names& scope : scopes_) {
+    if (!scope.contains(name)) continue;
+    Token at = lexer_.peek();
+    const std::string_view text = lexer_.text();
+    if (name.data() > text.data() && name.data() < text.data() + text.size())
+      at.offset = static_cast<size_t>(name.data() - text.data()) - 1;
+    return error(at, "redefinition of value %" + std::string(name));
+  }
   scopes_.back()[name] = std::move(values);
+  return true;
 }
 
 Value* TextReader::use(const Token& token) {
@@ -137,7 +146,7 @@ bool TextReader::define_results(Op* op, const std::vector<std::pair<std::string_
     std::vector<Value*> values(op->results.begin() + static_cast<std::ptrdiff_t>(next),
                                op->results.begin() + static_cast<std::ptrdiff_t>(next + count));
     for (Value* v : values) v->name = keep(name);
-    bind(name, std::move(values));
+    if (!bind(name, std::move(values))) return false;
     next += count;
   }
   return true;
@@ -156,7 +165,7 @@ bool TextReader::read_block_label(Block* block) {
       value->index = static_cast<uint32_t>(block->arguments.size());
       value->name = keep(name.text);
       block->arguments.push_back(value);
-      bind(name.text, {value});
+      if (!bind(name.text, {value})) return false;
       if (!accept(',')) break;
     }
     if (!expect(')')) return false;
@@ -185,7 +194,7 @@ bool TextReader::read_region(Op* op, const std::vector<Value*>* arguments) {
     for (Value* v : *arguments) {
       v->index = static_cast<uint32_t>(block->arguments.size());
       block->arguments.push_back(v);
-      bind(v->name, {v});
+      if (!bind(v->name, {v})) return false;
     }
   }
   if (lexer_.peek().kind == Tok::Block && !read_block_label(block)) return false;
@@ -244,7 +253,7 @@ bool TextReader::read_function_arguments(Op* op, Block* block, std::vector<TypeR
     value->index = static_cast<uint32_t>(block->arguments.size());
     value->name = keep(name);
     block->arguments.push_back(value);
-    if (!name.empty()) bind(name, {value});
+    if (!name.empty() && !bind(name, {value})) return false;
     if (!accept(',')) break;
   }
   if (any) {
@@ -313,6 +322,7 @@ bool TextReader::read_function(Op* op) {
     region->blocks.push_back(block);
     if (lexer_.peek().kind == Tok::Block) {
       block->arguments.clear();
+      scopes_.back().clear();
       if (!read_block_label(block)) return false;
     }
     if (!read_ops_until_brace(block)) return false;

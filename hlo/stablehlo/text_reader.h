@@ -54,7 +54,7 @@ class TextReader {
                       const std::vector<TypeRef>& types);
   Value* use(const Token& token);
   bool read_value(Value** out);
-  void bind(std::string_view name, std::vector<Value*> values);
+  bool bind(std::string_view name, std::vector<Value*> values);
 
   // text_types.cc
   bool read_type(TypeRef* out);
