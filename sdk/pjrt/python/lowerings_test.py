@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax._src.lax import linalg as lax_linalg
+from jax.experimental import checkify
 from jax.lax import linalg
 from jax_plugins.collet import callbacks
 
@@ -124,6 +125,28 @@ class Lowerings(unittest.TestCase):
                 self.unitary(np.asarray(vh).conj().T)
                 size = np.max(np.abs(a))
                 self.close((np.asarray(u) * (s / size)) @ np.asarray(vh), a / size, 40)
+
+    def test_cholesky_of_matrices_that_are_not_definite(self):
+        for dtype in TYPES:
+            a = matrix(4, 4, dtype)
+            bad = np.stack([a @ a.conj().T, np.ones((4, 4), dtype), -np.eye(4, dtype=dtype)])
+            factors = np.asarray(jnp.linalg.cholesky(bad))
+            self.close(factors[0], np.linalg.cholesky(bad[0]), 4)
+            self.assertTrue(np.isnan(factors[1:][:, np.tri(4, dtype=bool)]).all())
+
+    def test_sparse_solve(self):
+        from jax.experimental.sparse.linalg import spsolve
+        a = np.array([[2, 0, 1], [0, 3, 0], [1, 0, 4]], np.float32)
+        data, indices, starts = np.array([2, 1, 3, 1, 4], np.float32), np.array([0, 2, 1, 0, 2]), np.array([0, 2, 3, 5])
+        b = np.arange(3, dtype=np.float32)
+        self.close(spsolve(data, indices, starts, b), np.linalg.solve(a, b), 3)
+
+    def test_checks_that_are_for_debugging_do_nothing(self):
+        def f(x):
+            checkify.debug_check(x < 0, "never")
+            return x
+
+        self.assertEqual(jax.jit(f)(1.0), 1.0)
 
     def test_tridiagonal_solve(self):
         for dtype in TYPES:

@@ -19,6 +19,7 @@ from jax._src import dtypes
 from jax._src import ffi
 from jax._src.interpreters import mlir
 from jax._src.sharding_impls import SdyArray, SdyArrayList
+from jax.interpreters import mlir as public_mlir
 
 _EXTENSION = 0x436F6C  # sdk/pjrt/host_functions.h
 _INTERNAL = 13
@@ -195,6 +196,7 @@ def register(platform: str, library) -> None:
     """Lets programs for `platform`, which runs on the PJRT library at the path `library`, call Python."""
     if not _libraries:
         jax_callback.emit_python_callback = _wrap(jax_callback.emit_python_callback)
+        public_mlir.emit_python_callback = jax_callback.emit_python_callback
     _libraries[platform] = _extension(library)
     mlir.register_lowering(debugging.debug_callback_p, debugging.debug_callback_lowering, platform=platform)
     mlir.register_lowering(debugging.debug_print_p, debugging.debug_print_lowering_rule, platform=platform)

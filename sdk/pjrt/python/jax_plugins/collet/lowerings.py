@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lowerings of the linear algebra that JAX has for known platforms only: expansions into portable operations."""
 import functools
+import importlib.abc
+import importlib.util
+import sys
 
 import jax
 import jax.numpy as jnp
+from jax._src import checkify
 from jax._src import config
 from jax._src import core
 from jax._src.interpreters import mlir
@@ -43,7 +47,7 @@ def _batched(function, ranks):
     return call
 
 
-def _eigh(a, *, lower, sort_eigenvalues, subset_by_index, algorithm):
+def _eigh(a, *, lower, sort_eigenvalues, subset_by_index, algorithm=None):
     del sort_eigenvalues, algorithm
     values, vectors = jacobi.eigh(reflectors.hermitian(a, lower))
     if subset_by_index is not None:
@@ -51,7 +55,7 @@ def _eigh(a, *, lower, sort_eigenvalues, subset_by_index, algorithm):
     return vectors, values
 
 
-def _svd(a, *, full_matrices, compute_uv, subset_by_index, algorithm):
+def _svd(a, *, full_matrices, compute_uv, subset_by_index, algorithm=None):
     del algorithm
     results = jacobi.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
     if subset_by_index is None or subset_by_index == (0, min(a.shape)):
@@ -120,8 +124,56 @@ def _rule(function):
     return rule
 
 
+def _nan_unless_definite(factor):
+    ok = jnp.all(jnp.diagonal(factor, axis1=-2, axis2=-1).real > 0, axis=-1)
+    return (jnp.where(ok[..., None, None], factor, jnp.nan),)
+
+
+def _cholesky(ctx, a):
+    """The operation itself; a matrix that is not positive definite has no factor."""
+    results = lax_linalg._cholesky_lowering(ctx, a)
+    if not core.is_constant_shape(ctx.avals_out[0].shape):
+        return results
+    return _rule(_nan_unless_definite)(ctx.replace(avals_in=ctx.avals_out), *results)
+
+
+_SPARSE = "jax.experimental.sparse.linalg"
+
+
+class _WhenImported(importlib.abc.MetaPathFinder):
+    """Calls `then` with the module `name` once somebody imports it: what few programs use is not loaded for all."""
+
+    def __init__(self, name, then):
+        self.name, self.then = name, then
+
+    def find_spec(self, name, path, target=None):
+        if name != self.name or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            self.then(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def _register_sparse(platform, module):
+    mlir.register_lowering(module.spsolve_p, module._spsolve_cpu_lowering, platform=platform)
+
+
 def register(platform: str) -> None:
     """Registers all of them for `platform`, which must be known to JAX."""
+    mlir.register_lowering(lax_linalg.cholesky_p, _cholesky, platform=platform)
+    mlir.register_lowering(checkify.check_p, checkify.check_lowering_rule, platform=platform)
+    register_sparse = functools.partial(_register_sparse, platform)
+    if _SPARSE in sys.modules:
+        register_sparse(sys.modules[_SPARSE])
+    else:
+        sys.meta_path.insert(0, _WhenImported(_SPARSE, register_sparse))
     mlir.register_lowering(ann.approx_top_k_p, _rule(_approx_top_k), platform=platform)
     mlir.register_lowering(lax_linalg.lu_p, _rule(lax_linalg._lu_python), platform=platform)
     for name, function, ranks in _RULES:
