@@ -34,10 +34,12 @@ bool is_annotation(const Module& module, const Instruction& instr) {
          module[instr.operand(0)].shape.same_without_layout(instr.shape);
 }
 
-// Custom calls without a result that only keep their operand alive while a frontend optimises.
+// Custom calls without a result that only keep their operand alive while a frontend optimises, or that wish for an order
+// in which independent operations run.
 bool is_sink(const Instruction& instr) {
-  return instr.op == Op::CUSTOM_CALL && instr.as<CustomCallAttrs>().target == "dce_sink" && instr.shape.is_tuple() &&
-         instr.shape.elements().empty();
+  if (instr.op != Op::CUSTOM_CALL || !instr.shape.is_tuple() || !instr.shape.elements().empty()) return false;
+  const auto target = instr.as<CustomCallAttrs>().target;
+  return target == "dce_sink" || target == "control_dep";
 }
 
 struct Participants {
