@@ -51,9 +51,9 @@ class Compiler {
     COLLET_TRY(progress(0.05, "prepare"));
     COLLET_TRY(partition_arrays());
     hlo::PassContext context = this->context();
-    COLLET_TRY(hlo::prepare(*module_, context, observer()).status());
     core_->donates.assign(source_.parameters().size(), 0);
-    for (uint32_t a : hlo::donated_arguments(source_.module())) core_->donates[a] = 1;
+    for (uint32_t a : hlo::donated_arguments(*module_)) core_->donates[a] = 1;
+    COLLET_TRY(hlo::prepare(*module_, context, observer()).status());
 
     hlo::ContentId key;
     if (!request_.no_cache) {

@@ -102,6 +102,32 @@ void keep_aliases(Module& module, const Value& root) {
   });
 }
 
+// What is given away with no result named for it serves one of the same size; where each partition has none, it is not
+// given away. By then arguments and results are flat.
+void keep_donors(Module& module, const Value& root) {
+  ModuleHeader& header = module.header();
+  const Shape& result = module[root.id].shape;
+  const std::span<const Shape> results = result.is_tuple() ? result.elements() : std::span(&result, 1);
+  std::vector<bool> taken(results.size());
+  for (const InputOutputAlias& alias : header.aliases)
+    if (!result.is_tuple() || alias.output_index.size() == 1)
+      taken[result.is_tuple() ? static_cast<size_t>(alias.output_index[0]) : 0] = true;
+  std::erase_if(header.donors, [&](const BufferDonor& donor) {
+    const Shape& shape = module[module.entry_computation().parameters[static_cast<size_t>(donor.parameter)]].shape;
+    for (size_t i = 0; i < results.size() && shape.is_array(); ++i) {
+      if (taken[i] || !results[i].is_array() || results[i].byte_size() != shape.byte_size()) continue;
+      taken[i] = true;
+      if (!results[i].same_without_layout(shape)) return false;
+      InputOutputAlias alias;
+      if (result.is_tuple()) alias.output_index = module.dims({static_cast<int64_t>(i)});
+      alias.parameter = donor.parameter;
+      header.aliases.push_back(alias);
+      return true;
+    }
+    return true;
+  });
+}
+
 }  // namespace
 
 Expected<bool> partition_spmd(Module& module, PassContext& context) {
@@ -150,6 +176,7 @@ Expected<bool> partition_spmd(Module& module, PassContext& context) {
   module[entry].root = root.id;
   module.set_entry(entry);
   keep_aliases(module, root);
+  keep_donors(module, root);
   module.header().has_entry_layout = false;
   module.header().is_scheduled = false;
   module.drop_unreachable_computations();

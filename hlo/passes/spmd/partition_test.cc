@@ -441,6 +441,35 @@ ENTRY e {
       EXPECT_EQ((*got)[static_cast<size_t>(p)].as_int(i), want->as_int(place(p, i))) << p << ", " << i;
 }
 
+// Where an operand lies as the result is to lie, the other one comes to it.
+TEST(Partition, OperandsComeToTheResult) {
+  const std::string text = partitioned(R"(HloModule m, num_partitions=4
+ENTRY e {
+  x = f32[8,8] parameter(0), sharding={devices=[1,4]<=[4]}
+  y = f32[8,8] parameter(1), sharding={devices=[1,4]<=[4]}
+  ROOT z = f32[8,8] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={devices=[1,4]<=[4]}
+})");
+  EXPECT_THAT(text, HasSubstr("f32[8,2] dot"));
+  EXPECT_THAT(text, HasSubstr("all-gather"));
+  for (const char* op : {"all-reduce", "all-to-all"}) EXPECT_EQ(text.find(op), std::string::npos) << text;
+}
+
+// A tile that is given away is so for a result's tile of that size, if there is one.
+TEST(Partition, DonorsServeResultsOfTheirSize) {
+  const std::string text = partitioned(R"(HloModule m, num_partitions=4, buffer_donor={ (0, {}), (1, {}), (2, {}) }
+ENTRY e {
+  x = f32[8,16] parameter(0), sharding={devices=[4,1]<=[4]}
+  y = f32[8] parameter(1), sharding={devices=[4]<=[4]}
+  z = s32[8] parameter(2), sharding={devices=[4]<=[4]}
+  a = f32[8] negate(y)
+  b = f32[8] add(y, y)
+  c = f32[16,8] transpose(x), dimensions={1,0}
+  ROOT r = (f32[8], f32[8], s32[8]) tuple(a, b, z)
+})");
+  EXPECT_THAT(text, HasSubstr("input_output_alias={ {0}: (1, {}, may-alias) }"));
+  EXPECT_THAT(text, HasSubstr("buffer_donor={ (2, {}) }"));
+}
+
 // A split that moves to another dimension is an exchange of blocks, not a copy of everything to everybody.
 TEST(Partition, SplitsMoveByExchange) {
   const std::string text = partitioned(R"(HloModule m, num_partitions=4

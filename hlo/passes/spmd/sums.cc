@@ -94,8 +94,8 @@ std::vector<bool> opened(std::span<const Value> values) {
   return out;
 }
 
-std::unordered_map<uint32_t, Column> Walker::asked_of(std::span<const InstrId> order) const {
-  std::unordered_map<uint32_t, Column> out;
+std::unordered_map<uint32_t, Wish> Walker::asked_of(std::span<const InstrId> order) const {
+  std::unordered_map<uint32_t, Wish> out;
   for (InstrId id : order) {
     const Instruction& instr = m_[id];
     if (!instr.extras || !instr.shape.is_array()) continue;
@@ -107,7 +107,10 @@ std::unordered_map<uint32_t, Column> Walker::asked_of(std::span<const InstrId> o
     }
     std::vector<bool> may_split;
     auto wish = stated(instr, instr.shape, 0, &may_split);
-    if (wish && !wish->open.whole() && fits({wish->open}, world_)) out.emplace(index_of(made), std::move(wish->open));
+    if (!wish) continue;
+    if (!fits({wish->open}, world_)) wish->open = Column();
+    const auto [it, fresh] = out.try_emplace(index_of(made), *wish);
+    if (!fresh && it->second.open.whole()) it->second.open = std::move(wish->open);
   }
   return out;
 }

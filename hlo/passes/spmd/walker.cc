@@ -56,6 +56,26 @@ Tiling tiling_of(const Rule::Array& array, const Tiling& split) {
   return out;
 }
 
+// Where an operand lies as the result is to lie.
+Tiling agreed(const Rule& rule, std::span<const Value> in, const Tiling& asked) {
+  Tiling out(rule.factors.size());
+  if (rule.results.size() != 1 || rule.results[0].size() != asked.size()) return out;
+  Tiling given = out;
+  const auto put = [&](const Rule::Array& array, const Tiling& tiling, const auto& use) {
+    for (size_t d = 0; d < array.size(); ++d) {
+      const std::vector<Column> parts = distribute(rule, array[d], tiling[d]);
+      for (size_t i = 0; i < parts.size(); ++i)
+        if (!parts[i].whole()) use(static_cast<size_t>(array[d][i]), parts[i]);
+    }
+  };
+  put(rule.results[0], asked, [&](size_t f, const Column& c) { given[f] = c; });
+  for (size_t k = 0; k < in.size(); ++k)
+    put(rule.operands[k], in[k].leaves[0], [&](size_t f, const Column& c) {
+      if (given[f] == c) out[f] = c;
+    });
+  return out;
+}
+
 // A factor may only be split when those before it in a dimension are split to the end.
 bool drop_inner(const Rule& rule, const std::vector<Rule::Array>& arrays, Tiling& split) {
   bool changed = false;
@@ -127,8 +147,8 @@ Expected<Value> Walker::walk(CompId from, std::vector<Value> arguments) {
       if (m_[operand].op == Op::CALL) markers_[index_of(operand)] = id;
     }
   }
-  static const Column kSummed;
-  const std::unordered_map<uint32_t, Column> asked = asked_of(order);
+  static const Wish kNothing;
+  const std::unordered_map<uint32_t, Wish> asked = asked_of(order);
   std::unordered_map<uint32_t, Value> sums_made;  // of what is open, for all who want it summed
   const auto sum_of = [&](InstrId id, const Value& value) {
     if (std::all_of(value.open.begin(), value.open.end(), [](const Column& c) { return c.whole(); })) return value;
@@ -150,14 +170,14 @@ Expected<Value> Walker::walk(CompId from, std::vector<Value> arguments) {
       continue;
     }
     const auto asks = asked.find(index_of(id));
-    const Column& sums = asks == asked.end() ? kSummed : asks->second;
+    const Wish& wish = asks == asked.end() ? kNothing : asks->second;
     Operands in;
     for (InstrId operand : instr.operands) in.push_back(values.at(index_of(operand)));
     const bool passes =
         instr.op == Op::TUPLE || instr.op == Op::CUSTOM_CALL || instr.op == Op::CALL || instr.op == Op::WHILE;
-    if (!passes && !stays_open(instr, in, sums))
+    if (!passes && !stays_open(instr, in, wish.open))
       for (size_t k = 0; k < in.size(); ++k) in[k] = sum_of(instr.operand(k), in[k]);
-    COLLET_ASSIGN(Value value, one(id, instr, in, sums));
+    COLLET_ASSIGN(Value value, one(id, instr, in, wish));
     COLLET_TRY(b_.status());
     values[index_of(id)] = constrained(instr, std::move(value));
   }
@@ -233,7 +253,7 @@ std::optional<Wish> Walker::wanted(const Instruction& instr, const Shape& leaf, 
   return out;
 }
 
-Expected<Value> Walker::one(InstrId id, const Instruction& instr, const Operands& in, const Column& asked) {
+Expected<Value> Walker::one(InstrId id, const Instruction& instr, const Operands& in, const Wish& asked) {
   const bool manual = std::any_of(in.begin(), in.end(), [](const Value& v) { return v.manual; });
   switch (instr.op) {
     case Op::TUPLE:
@@ -304,7 +324,7 @@ Value Walker::made_whole(Value value) {
   return reshard(value, to);
 }
 
-Expected<Value> Walker::plain(const Instruction& instr, Operands in, const Column& asked) {
+Expected<Value> Walker::plain(const Instruction& instr, Operands in, const Wish& asked) {
   bool split = false;
   for (const Value& v : in) {
     for (const Tiling& t : v.leaves) split |= !is_whole(t);
@@ -330,16 +350,18 @@ Expected<Value> Walker::plain(const Instruction& instr, Operands in, const Colum
     default:
       break;
   }
-  if (auto rule = rule_of(m_, instr, !asked.whole())) return by_rule(instr, std::move(in), std::move(*rule), asked);
+  if (auto rule = rule_of(m_, instr, !asked.open.whole()))
+    return by_rule(instr, std::move(in), std::move(*rule), asked);
   return replicated(instr, std::move(in));
 }
 
-Expected<Value> Walker::by_rule(const Instruction& instr, Operands in, Rule rule, const Column& asked) {
+Expected<Value> Walker::by_rule(const Instruction& instr, Operands in, Rule rule, const Wish& asked) {
   Column open;
   for (const Value& v : in)
     if (open.whole()) open = open_of(v, 0);
   const World alike = within(world_, open);
-  Tiling split(rule.factors.size());
+  Tiling split = agreed(rule, in, asked.tiling);
+  if (!fits(split, alike)) split.assign(split.size(), Column());
   for (const size_t k : by_size(m_, instr)) {
     const Tiling& has = in[k].leaves[0];
     for (size_t d = 0; d < has.size(); ++d) {
@@ -381,7 +403,7 @@ Expected<Value> Walker::by_rule(const Instruction& instr, Operands in, Rule rule
   const std::vector<CompId> called(instr.called.begin(), instr.called.end());
   out.id = b_.op(instr.op, shape, operands,
                  local_attributes(m_, instr, first, shape.is_tuple() ? shape.element(0) : shape), called);
-  if (!asked.whole() && !across.empty() &&
+  if (!asked.open.whole() && !across.empty() &&
       (rule.combine == CompId::None || eval::single_op(m_, rule.combine) == Op::ADD)) {
     open = joined(open, partial);
   } else if (!across.empty()) {

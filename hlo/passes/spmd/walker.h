@@ -81,9 +81,9 @@ class Walker {
 
  private:
   using Operands = std::vector<Value>;
-  /// `asked`: along what the program wants sums of the result left open.
-  Expected<Value> one(InstrId id, const Instruction& instr, const Operands& in, const Column& asked);
-  Expected<Value> plain(const Instruction& instr, Operands in, const Column& asked);
+  /// `asked`: how the program wants the result to lie, where it says so.
+  Expected<Value> one(InstrId id, const Instruction& instr, const Operands& in, const Wish& asked);
+  Expected<Value> plain(const Instruction& instr, Operands in, const Wish& asked);
   static Value whole_value(InstrId id, const Shape& shape);
   Value copied(const Instruction& instr, const Operands& in);
   Value replicated(const Instruction& instr, Operands in);
@@ -94,9 +94,9 @@ class Walker {
   Value on_one(const Instruction& instr, const Operands& in, int64_t device);
   Status check_marker(const Instruction& instr, const Operands& in) const;
   bool holds_markers(CompId computation) const { return shared_.markers[index_of(computation)]; }
-  Expected<Value> by_rule(const Instruction& instr, Operands in, Rule rule, const Column& asked);
-  /// What constraints behind an instruction say about its sums.
-  std::unordered_map<uint32_t, Column> asked_of(std::span<const InstrId> order) const;
+  Expected<Value> by_rule(const Instruction& instr, Operands in, Rule rule, const Wish& asked);
+  /// What instructions and the constraints behind them say, to the letter.
+  std::unordered_map<uint32_t, Wish> asked_of(std::span<const InstrId> order) const;
   /// The op goes through the sums that are open in its operands, and its result is asked to be one.
   bool stays_open(const Instruction& instr, const Operands& in, const Column& asked) const;
   Value tuple(const Instruction& instr, const Operands& in);
