@@ -4,6 +4,7 @@
 
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
+#include "hlo/passes/spmd/combine.h"
 #include "hlo/passes/spmd/walker.h"
 #include "hlo/program/leaves.h"
 
@@ -181,6 +182,7 @@ Expected<bool> partition_spmd(Module& module, PassContext& context) {
   module.header().is_scheduled = false;
   module.drop_unreachable_computations();
   order_computations(module);
+  for (CompId c : flow_computations(module)) combine_all_reduces(module, c);
   return true;
 }
 

@@ -387,6 +387,34 @@ ENTRY e {
   EXPECT_THAT(text, HasSubstr("f32[4,2,4] transpose"));
 }
 
+// Partitions meet once for sums that do not wait for each other; a sum of sums is another matter.
+TEST(Partition, SumsAreMadeTogether) {
+  const std::string text = partitioned(R"(HloModule m, num_partitions=4
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+ENTRY e {
+  x = f32[8,16] parameter(0), sharding={devices=[4,1]<=[4]}
+  y = f32[8,16] parameter(1), sharding={devices=[4,1]<=[4]}
+  zero = f32[] constant(0)
+  a = f32[16] reduce(x, zero), dimensions={0}, to_apply=add
+  c = f32[16] exponential(a)
+  b = f32[] reduce(y, zero), dimensions={0,1}, to_apply=add
+  d = f32[16] broadcast(b), dimensions={}
+  r = f32[16] multiply(c, d)
+  w = f32[8,16] broadcast(r), dimensions={1}
+  z = f32[8,16] multiply(w, x)
+  s = f32[] reduce(z, zero), dimensions={0,1}, to_apply=add
+  ROOT t = (f32[16], f32[]) tuple(r, s)
+})");
+  EXPECT_THAT(text, HasSubstr("(f32[16], f32[]) all-reduce("));
+  size_t count = 0;
+  for (size_t at = text.find(" all-reduce("); at != std::string::npos; at = text.find(" all-reduce(", at + 1)) ++count;
+  EXPECT_EQ(count, 2u) << text;
+}
+
 // What is made of nothing is made tile by tile.
 TEST(Partition, NothingIsMadeWholeToBeCut) {
   constexpr std::string_view kText = R"(HloModule m, num_partitions=4
