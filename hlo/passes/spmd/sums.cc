@@ -16,15 +16,6 @@ bool converts_terms(Type from, Type to) {
   return (is_float(from) && (is_float(to) || is_complex(to))) || (is_complex(from) && is_complex(to));
 }
 
-// The only one of the first `count` operands that is open.
-std::optional<std::vector<size_t>> one_of(const std::vector<bool>& open, size_t count) {
-  std::vector<size_t> out;
-  for (size_t k = 0; k < open.size(); ++k)
-    if (open[k]) out.push_back(k);
-  if (out.size() != 1 || out[0] >= count) return std::nullopt;
-  return out;
-}
-
 bool adds(const Module& module, const Instruction& instr) {
   return eval::single_op(module, instr.called[0]) == Op::ADD;
 }
@@ -64,13 +55,9 @@ std::optional<std::vector<size_t>> terms_of(const Module& module, const Instruct
     case Op::CONCATENATE:
       for (size_t k = 0; k < instr.operands.size(); ++k) terms.push_back(k);
       break;
-    case Op::MULTIPLY:
-    case Op::DOT:
-    case Op::CONVOLUTION:
-      return one_of(open, 2);
-    case Op::DIVIDE:
-      if (is_integer(instr.shape.type())) return std::nullopt;
-      return one_of(open, 1);
+    case Op::MULTIPLY:  // but no quotients: 0/0 is no part of anything
+      if (open[0] && open[1]) return std::nullopt;
+      return std::vector<size_t>{open[0] ? size_t{0} : size_t{1}};
     case Op::REDUCE:
       if (instr.operands.size() != 2 || !adds(module, instr)) return std::nullopt;
       terms = {0, 1};
