@@ -140,6 +140,16 @@ TEST(HostileProto, NamesThatTextCannotHave) {
   EXPECT_EQ(written.frontend_attributes().map_size(), 7);
 }
 
+TEST(HostileProto, AModuleMayHaveTheNameOfAType) {
+  auto module = diamond();
+  module.set_name("s16");
+  const auto read = read_proto(module.SerializeAsString());
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  const auto again = parse_module(print_module(**read), "printed");
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ((*again)->name(), "s16");
+}
+
 TEST(HostileProto, StatisticsOfAnyText) {
   const auto read = [](std::string_view text) {
     wire::StatisticsViz out;

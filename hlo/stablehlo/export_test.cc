@@ -163,6 +163,20 @@ TEST(Export, RandomModulesMeanTheSame) {
   }
 }
 
+TEST(Export, APermuteWithoutPairsStaysOne) {
+  auto module = parse(R"(
+HloModule m, num_partitions=2
+ENTRY e {
+  p = u32[2] parameter(0)
+  ROOT r = u32[2] collective-permute(p), source_target_pairs={}
+})");
+  ASSERT_TRUE(module);
+  const auto back = by_text(*module);
+  ASSERT_TRUE(back.ok()) << back.status().to_string();
+  const auto& root = (**back)[(*back)->entry_computation().root];
+  EXPECT_EQ(root.op, Op::COLLECTIVE_PERMUTE);
+}
+
 TEST(Export, TransfersKeepTheirPairsAndTheirOrder) {
   auto module = parse(R"(
 HloModule m, num_partitions=2

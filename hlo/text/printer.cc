@@ -250,7 +250,9 @@ void Printer::fingerprint() {
 void Printer::header() {
   const ModuleHeader& h = module_.header();
   out_ += "HloModule ";
-  out_ += options_.style == PrintStyle::Fingerprint ? "m" : readable(module_.name());
+  const std::string name = options_.style == PrintStyle::Fingerprint ? "m" : readable(module_.name());
+  if (needs_percent(name)) out_ += '%';
+  out_ += name;
   if (h.is_scheduled) out_ += ", is_scheduled=true";
   aliases();
   if (h.alias_passthrough_params) out_ += ", alias_passthrough_params=true";
