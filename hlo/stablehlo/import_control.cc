@@ -115,6 +115,29 @@ Status composite(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, id);
 }
 
+/// What is started runs at once; its future is the tuple of its results.
+Status async_start(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
+  COLLET_ASSIGN(Shape future, m.result_shape(op));
+  COLLET_ASSIGN(CompId body, m.region(scope, op, 0));
+  if (op.results.size() != 1 || !future.is_tuple()) return m.fail(op, "has one future");
+  if (m.module()[body].parameters.size() != operands.size()) return m.fail(op, "has not as many operands as arguments");
+  const Shape result = m.shape_of(m.module()[body].root);
+  InstrId done = m.emit(scope, Op::CALL, result, operands, m.module().make<CallAttrs>(), std::span(&body, 1));
+  if (future.elements().size() == 1) done = m.emit(scope, Op::TUPLE, Shape::tuple({result}), {done});
+  return m.define(scope, op, done);
+}
+
+Status async_done(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(InstrId future, m.value(scope, op, 0));
+  const Shape shape = m.shape_of(future);
+  if (op.operands.size() != 1 || !shape.is_tuple() || shape.elements().size() != op.results.size())
+    return m.fail(op, "takes a future of as many values as it has results");
+  if (op.results.size() != 1) return m.define(scope, op, future);
+  return m.define(scope, op,
+                  m.emit(scope, Op::GET_TUPLE_ELEMENT, shape.element(0), {future}, m.module().make<TupleIndexAttrs>()));
+}
+
 /// Custom calls that are names of ordinary ops.
 std::optional<Op> op_by_custom_name(std::string_view target) {
   static constexpr std::pair<std::string_view, Op> kRows[] = {
@@ -359,6 +382,8 @@ std::span<const ImportRow> import_control_rows() {
       {"stablehlo.if", conditional},
       {"stablehlo.case", conditional},
       {"func.call", call},
+      {"stablehlo.async_start", async_start},
+      {"stablehlo.async_done", async_done},
       {"stablehlo.composite", composite},
       {"stablehlo.custom_call", custom_call},
       {"stablehlo.optimization_barrier", optimization_barrier},

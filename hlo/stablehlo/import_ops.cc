@@ -115,10 +115,10 @@ namespace {
 bool is_of_arrays(std::string_view name) {
   if (!name.starts_with("stablehlo.") && !name.starts_with("chlo.")) return false;
   for (std::string_view other :
-       {"stablehlo.after_all", "stablehlo.case", "stablehlo.composite", "stablehlo.create_token",
-        "stablehlo.custom_call", "stablehlo.get_tuple_element", "stablehlo.if", "stablehlo.infeed",
-        "stablehlo.optimization_barrier", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.return", "stablehlo.send",
-        "stablehlo.tuple", "stablehlo.while"})
+       {"stablehlo.after_all", "stablehlo.async_done", "stablehlo.async_start", "stablehlo.case", "stablehlo.composite",
+        "stablehlo.create_token", "stablehlo.custom_call", "stablehlo.get_tuple_element", "stablehlo.if",
+        "stablehlo.infeed", "stablehlo.optimization_barrier", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.return",
+        "stablehlo.send", "stablehlo.tuple", "stablehlo.while"})
     if (name == other) return false;
   return true;
 }

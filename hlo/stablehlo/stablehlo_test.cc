@@ -411,6 +411,47 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %a: tensor<2xi32>) -> tens
   EXPECT_EQ(attrs.groups.groups[0].size(), 2u);
 }
 
+TEST(StableHloImport, FuturesAreDoneWhereTheyStart) {
+  const Literal sum = result_of(R"(
+func.func @main() -> tensor<2xf32> {
+  %a = stablehlo.constant dense<[1.5, -2.0]> : tensor<2xf32>
+  %f = "stablehlo.async_start"(%a) ({
+  ^bb0(%x: tensor<2xf32>):
+    %y = stablehlo.abs %x : tensor<2xf32>
+    stablehlo.return %y : tensor<2xf32>
+  }) : (tensor<2xf32>) -> !stablehlo.future<tensor<2xf32>>
+  %g = "stablehlo.async_start"(%a, %a) ({
+  ^bb0(%x: tensor<2xf32>, %z: tensor<2xf32>):
+    %y = stablehlo.negate %x : tensor<2xf32>
+    stablehlo.return %z, %y : tensor<2xf32>, tensor<2xf32>
+  }) : (tensor<2xf32>, tensor<2xf32>) -> !stablehlo.future<tensor<2xf32>, tensor<2xf32>>
+  %0 = "stablehlo.async_done"(%f) : (!stablehlo.future<tensor<2xf32>>) -> tensor<2xf32>
+  %1:2 = "stablehlo.async_done"(%g) : (!stablehlo.future<tensor<2xf32>, tensor<2xf32>>) -> (tensor<2xf32>, tensor<2xf32>)
+  %2 = stablehlo.subtract %1#0, %1#1 : tensor<2xf32>
+  %3 = stablehlo.add %0, %2 : tensor<2xf32>
+  return %3 : tensor<2xf32>
+})");
+  ASSERT_TRUE(sum.valid());
+  EXPECT_EQ(sum.as_double(0), 4.5);
+  EXPECT_EQ(sum.as_double(1), -2);
+  for (std::string_view done :
+       {"tensor<2xf32>) -> tensor<2xf32>", "!stablehlo.future<tensor<2xf32>>) -> (tensor<2xf32>, tensor<2xf32>)",
+        "!stablehlo.future<tensor<2xf32>>) -> tensor<3xf32>"}) {
+    const bool takes_future = done.starts_with("!");
+    const std::string results = done.ends_with(")") ? "%0:2" : "%0";
+    const auto module =
+        import_text(std::string(R"(
+func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %f = "stablehlo.async_start"(%a) ({
+  ^bb0(%x: tensor<2xf32>):
+    stablehlo.return %x : tensor<2xf32>
+  }) : (tensor<2xf32>) -> !stablehlo.future<tensor<2xf32>>
+  )") + results + " = \"stablehlo.async_done\"(" +
+                    (takes_future ? "%f" : "%a") + ") : (" + std::string(done) + "\n  return %a : tensor<2xf32>\n}");
+    EXPECT_FALSE(module.ok()) << done;
+  }
+}
+
 TEST(StableHloImport, RefusesRecursion) {
   auto module = import_text(
       "func.func @main() -> tensor<f32> {\n  %0 = call @main() : () -> tensor<f32>\n"

@@ -64,6 +64,8 @@ class TextReader {
   bool read_tensor(TypeRef* out, Type::Kind kind);
   bool read_bounds(List<const int64_t>* out);
   bool read_quantized(TypeRef* out);
+  /// The types in angle brackets of a tuple or a future.
+  bool read_elements(Type::Kind kind, TypeRef* out);
   bool read_scalar_type(hlo::Type* out);
   bool complete(Type* type);
 

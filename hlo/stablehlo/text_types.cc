@@ -204,6 +204,21 @@ bool TextReader::complete(Type* type) {
   return status.ok() || error(status.message());
 }
 
+bool TextReader::read_elements(Type::Kind kind, TypeRef* out) {
+  Type* type = program_.make_type(kind);
+  std::vector<TypeRef> elements;
+  if (!expect('<')) return false;
+  while (!lexer_.peek().is('>')) {
+    TypeRef element = nullptr;
+    if (!read_type(&element)) return false;
+    elements.push_back(element);
+    if (!accept(',')) break;
+  }
+  type->inputs = program_.arena().list(elements);
+  *out = type;
+  return expect('>') && complete(type);
+}
+
 bool TextReader::read_type(TypeRef* out) {
   if (++depth_ > 200) return error("types are nested too deeply");
   struct Leave {
@@ -231,6 +246,7 @@ bool TextReader::read_type(TypeRef* out) {
       *out = program_.make_type(Type::Kind::Token);
       return true;
     }
+    if (token.text == "stablehlo.future") return read_elements(Type::Kind::Future, out);
     if (token.text == "quant.uniform") return read_quantized(out);
     Type* type = program_.make_type(Type::Kind::Unknown);
     type->text = keep("!" + std::string(token.text));
@@ -257,20 +273,7 @@ bool TextReader::read_type(TypeRef* out) {
     *out = program_.scalar(part == hlo::Type::F64 ? hlo::Type::C128 : hlo::Type::C64);
     return expect('>');
   }
-  if (token.text == "tuple") {
-    Type* type = program_.make_type(Type::Kind::Tuple);
-    std::vector<TypeRef> elements;
-    if (!expect('<')) return false;
-    while (!lexer_.peek().is('>')) {
-      TypeRef element = nullptr;
-      if (!read_type(&element)) return false;
-      elements.push_back(element);
-      if (!accept(',')) break;
-    }
-    type->inputs = program_.arena().list(elements);
-    *out = type;
-    return expect('>') && complete(type);
-  }
+  if (token.text == "tuple") return read_elements(Type::Kind::Tuple, out);
   if (token.text == "tf32") {
     // Of an algorithm: no value has it.
     Type* type = program_.make_type(Type::Kind::Unknown);
