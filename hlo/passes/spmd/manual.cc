@@ -118,6 +118,9 @@ Expected<Value> Walker::custom_call(const Instruction& instr, const Operands& in
     const auto to = wanted(instr, instr.shape, 0, in[0].leaves[0]);
     return to ? granted(in[0], *to) : in[0];
   }
+  if (in.size() == 1 && target == "annotate_device_placement" &&
+      instr.shape.same_without_layout(m_[instr.operand(0)].shape))
+    return in[0];  // the same value in other memory
   if (in.size() == 1 && target == "SPMDFullToShardShape") {
     Value out = settled(in[0]);
     if (out.leaves.size() != 1) return unimplemented(named(instr) + " takes a tuple");
@@ -150,8 +153,9 @@ Expected<Value> Walker::custom_call(const Instruction& instr, const Operands& in
       return unimplemented(named(instr) + ": on device " + std::to_string(*device) + " alone");
     return on_one(instr, all, *device);
   }
-  // What is done once must not be done by everybody.
-  if (instr.as<CustomCallAttrs>().has_side_effect && world_.together())
+  // What is done once must not be done by everybody; a wish for an order may.
+  const bool wish = target == "control_dep" || target == "dce_sink";
+  if (instr.as<CustomCallAttrs>().has_side_effect && !wish && world_.together())
     return unimplemented(named(instr) + " (" + std::string(target) +
                          ") has a side effect, and no sharding says which device has it");
   return copied(instr, all);

@@ -182,6 +182,17 @@ ENTRY e {
               HasSubstr("gives f32[8,8] of f32[8]"));
 }
 
+TEST(Markers, PlacementsAndWishesForAnOrderDoNothing) {
+  EXPECT_EQ(complaint(R"(HloModule m, num_partitions=2
+ENTRY e {
+  a = f32[8] parameter(0), sharding={devices=[2]<=[2]}
+  b = f32[8] negate(a)
+  o = () custom-call(a, b), custom_call_target="control_dep", custom_call_has_side_effect=true
+  ROOT p = f32[8] custom-call(b), custom_call_target="annotate_device_placement", custom_call_has_side_effect=true
+})"),
+            "OK");
+}
+
 TEST(Markers, ParametersLieAsStatedOrAreRefused) {
   const auto program = [](const char* shape, const char* sharding) {
     return complaint(with_mesh("  a = " + std::string(shape) +
