@@ -214,9 +214,10 @@ InstrId moved_on(Builder& b, InstrId x, int64_t dim) {
   return b.concatenate(parts, dim);
 }
 
-/// What makes the entry between diagonal entries p and q zero; phase is of the matrices' type, c and s too.
+/// What makes the entry between diagonal entries p and q zero; phase is of the matrices' type, so are the sine and the
+/// tangent of half the angle.
 struct Rotation {
-  InstrId c, s, phase;
+  InstrId s, half, phase;
 };
 Rotation rotation_of(Builder& b, InstrId a) {
   Formula f(b);
@@ -235,16 +236,18 @@ Rotation rotation_of(Builder& b, InstrId a) {
   const InstrId signed_one = f.select(f.compare(theta, Direction::GE, 0), one, b.neg(one));
   const InstrId steep = f.div(signed_one, f.add(b.abs(theta), f.root(f.add(f.mul(theta, theta), one))));
   const InstrId t = f.select(nothing, 0, steep);
-  const InstrId c = f.div(one, f.root(f.add(one, f.mul(t, t))));
-  return {b.convert(c, type), b.convert(f.mul(t, c), type), phase};
+  const InstrId length = f.root(f.add(one, f.mul(t, t)));
+  return {b.convert(f.div(t, length), type), b.convert(f.div(t, f.add(one, length)), type), phase};
 }
 
+/// The cosine is 1 - s * half: as a factor, rounded to 1 or next to it, it would change the lengths of the columns a little
+/// in each round, and always in the same direction.
 InstrId rotated(Builder& b, InstrId a, const Rotation& r) {
   Formula f(b);
   const int64_t n = b.dims(a)[2];
   const InstrId left = part(b, a, 2, 0, n / 2), right = part(b, a, 2, n / 2, n);
-  const InstrId halves[] = {f.sub(f.mul(r.c, left), f.mul(f.mul(r.s, conjugated(b, r.phase)), right)),
-                            f.add(f.mul(f.mul(r.s, r.phase), left), f.mul(r.c, right))};
+  const InstrId halves[] = {f.sub(left, f.mul(r.s, f.add(f.mul(conjugated(b, r.phase), right), f.mul(r.half, left)))),
+                            f.add(right, f.mul(r.s, f.sub(f.mul(r.phase, left), f.mul(r.half, right))))};
   return b.concatenate(halves, 2);
 }
 
@@ -301,6 +304,20 @@ Values diagonalized(Builder& b, InstrId a, InstrId v) {
     if (!used->status().ok()) b.fail(used->status());
   const InstrId result = b.loop(condition, body, state);
   return {b.get(result, 4), b.get(result, 5)};
+}
+
+/// The unitary matrix next to vectors that are orthogonal but for small errors.
+InstrId orthogonalized(Builder& b, InstrId v, InstrId eye) {
+  Formula f(b);
+  const InstrId defect = f.sub(eye, product(b, adjoint(b, v), v, 1));
+  return f.add(v, product(b, v, f.mul(defect, b.like(defect, 0.5)), 1));
+}
+
+/// Errors of many rotations added up, in the vectors and in what they make of `a`: a last sweep, whose rotations are small,
+/// begins with what they do make of it.
+InstrId refined(Builder& b, InstrId a, InstrId vectors, InstrId eye) {
+  const InstrId v = orthogonalized(b, vectors, eye);
+  return orthogonalized(b, sweep(b, product(b, adjoint(b, v), product(b, a, v, 1), 1), v)[1], eye);
 }
 
 /// Many rotations leave small errors in the lengths of the vectors and on the diagonal. Vectors of length 1, and v^H a v
@@ -368,7 +385,8 @@ InstrId eigh(const ExpandInput& in) {
   const InstrId padded = b.pad_dim(b.pad_dim(a, zero, 1, 0, even - n), zero, 2, 0, even - n);
   const InstrId eye = b.convert(f.on_diagonal(padded), b.type(a));
   const Values done = diagonalized(b, padded, eye);
-  const Values exact = rayleigh_quotients(b, a, part(b, part(b, done[1], 1, 0, n), 2, 0, n));
+  const InstrId vectors = refined(b, padded, done[1], eye);
+  const Values exact = rayleigh_quotients(b, a, part(b, part(b, vectors, 1, 0, n), 2, 0, n));
   const Values sorted = sorted_columns(b, exact[0], f.mul(exact[1], scale));
   const InstrId results[] = {as_declared(in, sorted[0], in.shape().element(0)),
                              as_declared(in, sorted[1], in.shape().element(1))};

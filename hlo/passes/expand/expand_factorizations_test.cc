@@ -109,6 +109,18 @@ TEST(Factorizations, Eigh) {
       }
 }
 
+// Hundreds of rotations leave the vectors as orthogonal as few do.
+TEST(Factorizations, ErrorsOfRotationsDoNotAddUp) {
+  check(R"(HloModule m
+ENTRY e {
+  a = f32[1,64,64] parameter(0)
+  eigh = (f32[1,64,64], f32[1,64]) custom-call(a), custom_call_target="Eigh", backend_config="1,1,15,0.00001"
+  v = f32[1,64,64] get-tuple-element(eigh), index=0
+  ROOT r = f32[1,64,64] dot(v, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={1}
+})",
+        6e-7);
+}
+
 TEST(Factorizations, OtherCustomCallsStay) {
   auto module = parse_module(
       "HloModule m\nENTRY e {\n  a = f32[3] parameter(0)\n  ROOT r = f32[3] custom-call(a), "
