@@ -55,6 +55,7 @@ TEST(HostileProto, OrdersOfDevices) {
   auto module = diamond();
   module.mutable_device_assignment()->set_replica_count(1);
   module.mutable_device_assignment()->set_computation_count(4);
+  for (int i = 0; i < 4; ++i) module.mutable_device_assignment()->add_computation_devices()->add_replica_device_ids(i);
   auto* sharding = module.mutable_computations(0)->mutable_instructions(0)->mutable_sharding();
   sharding->set_type(3);
   sharding->add_tile_assignment_dimensions(4);
@@ -148,6 +149,20 @@ TEST(HostileProto, AModuleMayHaveTheNameOfAType) {
   const auto again = parse_module(print_module(**read), "printed");
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ((*again)->name(), "s16");
+}
+
+TEST(HostileProto, DevicesThatAreCountedAreNamed) {
+  auto module = diamond();
+  auto* assignment = module.mutable_device_assignment();
+  assignment->set_replica_count(1 << 30);
+  assignment->set_computation_count(1);
+  EXPECT_THAT(refusal(module), HasSubstr("does not name 1073741824 devices for each of 1 computations"));
+  assignment->set_replica_count(2);
+  auto* devices = assignment->add_computation_devices();
+  devices->add_replica_device_ids(0);
+  EXPECT_THAT(refusal(module), HasSubstr("does not name 2 devices"));
+  devices->add_replica_device_ids(1);
+  EXPECT_EQ(refusal(module), "read");
 }
 
 TEST(HostileProto, StatisticsOfAnyText) {

@@ -89,9 +89,20 @@ class Reader {
 
   // ---- the header ----
 
+  /// The counts are those of the devices that it names.
+  Status devices(const wire::DeviceAssignmentProto& in) const {
+    bool fits = in.computation_devices_size() == in.computation_count();
+    for (const auto& devices : in.computation_devices())
+      fits &= devices.replica_device_ids_size() == in.replica_count();
+    if (fits) return ok_status();
+    return invalid_argument("field 'device_assignment': does not name " + std::to_string(in.replica_count()) +
+                            " devices for each of " + std::to_string(in.computation_count()) + " computations");
+  }
+
   Status header() {
     text_ = "HloModule m";
     if (in_.has_schedule()) text_ += ", is_scheduled=true";
+    COLLET_TRY(devices(in_.device_assignment()));
     if (in_.device_assignment().replica_count() > 1)
       text_ += ", replica_count=" + std::to_string(in_.device_assignment().replica_count());
     if (in_.device_assignment().computation_count() > 1)
