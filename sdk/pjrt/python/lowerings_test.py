@@ -48,6 +48,24 @@ class Lowerings(unittest.TestCase):
     def test_device(self):
         self.assertNotIn(jax.devices()[0].platform, ("cpu", "gpu"))
 
+    def test_explicit_shardings(self):
+        mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+        spec = jax.sharding.PartitionSpec("x")
+        a = np.stack([matrix(5, 5, np.float32, seed) for seed in range(4)])
+        b = np.stack([matrix(5, 2, np.float32, seed) for seed in range(4)])
+        with jax.set_mesh(mesh):
+            split, right = jax.sharding.reshard(a, spec), jax.sharding.reshard(b, spec)
+            for jit in (lambda f: f, jax.jit):
+                sign, size = jit(jnp.linalg.slogdet)(split)
+                self.close(sign * jnp.exp(size), np.linalg.det(a), 50)
+                x = jit(jnp.linalg.solve)(split, right)
+                self.assertEqual(x.sharding.spec, jax.sharding.PartitionSpec("x", None, None))
+                self.close(x, np.linalg.solve(a, b), 100)
+                w = jit(jnp.linalg.eigvalsh)(split)
+                self.assertEqual(w.sharding.spec, jax.sharding.PartitionSpec("x", None))
+                self.close(w, np.linalg.eigvalsh((a + a.transpose(0, 2, 1)) / 2), 10)
+                self.close(jit(jnp.linalg.svd)(split)[1], np.linalg.svd(a)[1], 10)
+
     def test_eigh(self):
         for dtype in TYPES:
             for n in (1, 2, 3, 8, 31):

@@ -13,6 +13,7 @@ from jax._src import core
 from jax._src.interpreters import mlir
 from jax._src.lax import ann
 from jax._src.lax import linalg as lax_linalg
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, use_abstract_mesh
 
 from . import jacobi, reflectors, schur, tridiagonal
 
@@ -112,14 +113,23 @@ def _rule(function):
     """A lowering that traces `function`, which gives a tuple.
 
     In a manual computation (shard_map) arguments are typed by the axes along which they vary, and loops must be written
-    for that. What is traced here works on each device's part alone, so it is typed without them.
+    for that. What is traced here works on each device's part alone, so it is typed without them. Where types say how
+    arrays are sharded, so do those of the results; in between nothing is said.
     """
     lower = mlir.lower_fun(function, multiple_results=True)
 
     def rule(ctx, *operands, **options):
+        explicit = [a for a in (*ctx.avals_in, *ctx.avals_out) if a.sharding.mesh._any_axis_explicit]
         avals = [a.update(manual_axis_type=core.empty_mat) for a in ctx.avals_in]
-        with config._check_vma(False):
-            return lower(ctx.replace(avals_in=avals), *operands, **options)
+        if not explicit:
+            with config._check_vma(False):
+                return lower(ctx.replace(avals_in=avals), *operands, **options)
+        mesh = explicit[0].sharding.mesh
+        mesh = mesh.update_axis_types({n: AxisType.Auto for n in mesh.explicit_axes})
+        avals = [a.update(sharding=NamedSharding(mesh, PartitionSpec(*[None] * a.ndim))) for a in avals]
+        with config._check_vma(False), use_abstract_mesh(mesh):
+            results = lower(ctx.replace(avals_in=avals), *operands, **options)
+        return [mlir.lower_with_sharding_in_types(ctx, r, a) for r, a in zip(results, ctx.avals_out)]
 
     return rule
 
