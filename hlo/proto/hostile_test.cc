@@ -155,6 +155,7 @@ TEST(HostileProto, DevicesThatAreCountedAreNamed) {
   auto module = diamond();
   auto* assignment = module.mutable_device_assignment();
   assignment->set_replica_count(1 << 30);
+  EXPECT_THAT(refusal(module), HasSubstr("does not name 1073741824 devices for each of 0 computations"));
   assignment->set_computation_count(1);
   EXPECT_THAT(refusal(module), HasSubstr("does not name 1073741824 devices for each of 1 computations"));
   assignment->set_replica_count(2);

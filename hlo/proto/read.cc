@@ -91,7 +91,8 @@ class Reader {
 
   /// The counts are those of the devices that it names.
   Status devices(const wire::DeviceAssignmentProto& in) const {
-    bool fits = in.computation_devices_size() == in.computation_count();
+    bool fits = in.computation_devices_size() == in.computation_count() &&
+                (in.computation_count() > 0 || in.replica_count() == 0);
     for (const auto& devices : in.computation_devices())
       fits &= devices.replica_device_ids_size() == in.replica_count();
     if (fits) return ok_status();
