@@ -109,7 +109,7 @@ constexpr AttrRule kRules[] = {
     {"scatter_dims_to_operand_dims", F::Ints, D::Zero},
     {"scatter_indices_batching_dims", F::Ints, D::Zero},
     {"slice_sizes", F::Ints},
-    {"source_target_pairs", F::Table},
+    {"source_target_pairs", F::Table, D::Zero},
     {"split_count", F::I64},
     {"split_dimension", F::I64},
     {"start_index_map", F::Ints, D::Zero},

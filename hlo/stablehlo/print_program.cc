@@ -164,8 +164,6 @@ class Printer {
       // Empty lists are left out: text takes layouts for all operands or none.
       if (rule && rule->form == AttrForm::Any && a.value->kind == Attr::Kind::Array && a.value->items.empty()) continue;
       if (rule && a.name == "compare_type" && a.value->text == "NOTYPE") continue;
-      if (rule && rule->form == AttrForm::Table && rule->otherwise == AttrDefault::Zero && a.value->ints.empty())
-        continue;
       add(a.name, own_text(op, rule, a.value));
     }
     return out;
