@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -454,6 +455,37 @@ TEST_F(Buffers, AWaitingRunKeepsTheFunctionsThatItCalls) {
   EXPECT_EQ(user, &called);
   EXPECT_EQ(functions.take_unused(&user), 0);
   for (PJRT_Buffer* buffer : {source, out, later.buffer}) destroy(buffer);
+}
+
+class HiddenMemory : public Plugin {
+ protected:
+  HiddenMemory() {
+    const char* build = std::getenv("COLLET_BUILD_DIR");
+    backend_name = std::string(build ? build : "build") + "/lib/collet/test_backends/libcollet_backend_memory_only.so";
+  }
+
+  uintptr_t address(PJRT_Buffer* buffer) {
+    auto pointer = args_of<PJRT_Buffer_UnsafePointer_Args>();
+    pointer.buffer = buffer;
+    expect_ok(api()->PJRT_Buffer_UnsafePointer(&pointer));
+    return pointer.buffer_pointer;
+  }
+};
+
+TEST_F(HiddenMemory, HasAnAddressToCompareAndNoView) {
+  const float data[2] = {7, 8};
+  PJRT_Buffer *a = upload(data, {2}), *b = upload(data, {2});
+  EXPECT_NE(address(a), 0u);
+  EXPECT_EQ(address(a), address(a));
+  EXPECT_NE(address(a), address(b));
+  auto view = args_of<PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args>();
+  view.buffer = a;
+  EXPECT_EQ(outcome(api()->PJRT_Buffer_OpaqueDeviceMemoryDataPointer(&view)).first, PJRT_Error_Code_UNIMPLEMENTED);
+  for (PJRT_Buffer* buffer : {a, b}) {
+    auto destroy = args_of<PJRT_Buffer_Destroy_Args>();
+    destroy.buffer = buffer;
+    expect_ok(api()->PJRT_Buffer_Destroy(&destroy));
+  }
 }
 
 }  // namespace

@@ -74,8 +74,8 @@ class Plugin : public ::testing::Test {
     backend.name = "backend";
     backend.name_size = 7;
     backend.type = PJRT_NamedValue_kString;
-    backend.string_value = "interpreter";
-    backend.value_size = 11;
+    backend.string_value = backend_name.c_str();
+    backend.value_size = backend_name.size();
     create.create_options = &backend;
     create.num_options = 1;
     expect_ok(api()->PJRT_Client_Create(&create));
@@ -151,6 +151,7 @@ class Plugin : public ::testing::Test {
     return args.memory;
   }
 
+  std::string backend_name = "interpreter";
   PJRT_Client* client = nullptr;
   PJRT_Device* device = nullptr;
 };
