@@ -4,6 +4,7 @@
 JAX_PLATFORMS=collet,cpu python steps.py [PLATFORM [REFERENCE]]: collet and cpu unless told. Prints microseconds and the ratio;
 the two take turns, and the best of several rounds counts.
 """
+import argparse
 import pathlib
 import sys
 import time
@@ -41,7 +42,11 @@ def gpt_step():
 
 
 def main():
-    platforms = (sys.argv[1:] + ["collet", "cpu"][len(sys.argv) - 1:])[:2]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("platform", nargs="?", default="collet")
+    parser.add_argument("reference", nargs="?", default="cpu")
+    options = parser.parse_args()
+    platforms = [options.platform, options.reference]
     print(f"{'':<12}" + "".join(f"{p:>14}" for p in platforms) + f"{'ratio':>9}")
     for make in (dispatch, mnist_step, lstm_step, gpt_step):
         runs = {}
