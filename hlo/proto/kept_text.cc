@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "hlo/proto/scanner.h"
+#include "hlo/ir/scanner.h"
 #include "hlo/text/writer.h"
 
 namespace collet::hlo::proto {

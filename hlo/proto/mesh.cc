@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "hlo/ir/named_sharding.h"
-#include "hlo/proto/scanner.h"
+#include "hlo/ir/scanner.h"
 #include "hlo/text/parser.h"
 #include "hlo/text/writer.h"
 

@@ -170,28 +170,33 @@ Status mulhi(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, m.emit(scope, Op::CONVERT, shape, {high}));
 }
 
+// The first operands, each with the shape of the result.
+Status broadcast_values(Importer& m, ImportScope& scope, const mlir::Op& op, const Shape& shape,
+                        std::span<InstrId> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    COLLET_ASSIGN(out[i], m.value(scope, op, i));
+    COLLET_ASSIGN(out[i], broadcast_operand(m, scope, op, out[i], shape));
+  }
+  return {};
+}
+
 template <Op kOp>
 Status broadcast_binary(Importer& m, ImportScope& scope, const mlir::Op& op) {
-  COLLET_ASSIGN(InstrId a, m.value(scope, op, 0));
-  COLLET_ASSIGN(InstrId b, m.value(scope, op, 1));
-  COLLET_ASSIGN(Shape shape, m.result_shape(op));
-  COLLET_ASSIGN(a, broadcast_operand(m, scope, op, a, shape));
-  COLLET_ASSIGN(b, broadcast_operand(m, scope, op, b, shape));
-  return m.define(scope, op, m.emit(scope, kOp, shape, {a, b}));
+  COLLET_ASSIGN(const Shape shape, m.result_shape(op));
+  InstrId x[2];
+  COLLET_TRY(broadcast_values(m, scope, op, shape, x));
+  return m.define(scope, op, m.emit(scope, kOp, shape, x));
 }
 
 Status broadcast_compare(Importer& m, ImportScope& scope, const mlir::Op& op) {
-  COLLET_ASSIGN(InstrId a, m.value(scope, op, 0));
-  COLLET_ASSIGN(InstrId b, m.value(scope, op, 1));
-  COLLET_ASSIGN(Shape shape, m.result_shape(op));
-  COLLET_ASSIGN(a, broadcast_operand(m, scope, op, a, shape));
-  COLLET_ASSIGN(b, broadcast_operand(m, scope, op, b, shape));
+  COLLET_ASSIGN(const Shape shape, m.result_shape(op));
+  InstrId x[2];
+  COLLET_TRY(broadcast_values(m, scope, op, shape, x));
   // The same op without its broadcast.
-  const mlir::Value* const given[] = {op.operands[0], op.operands[1]};
   ImportScope inner;
   inner.computation = scope.computation;
-  mlir::Value values[] = {*given[0], *given[1]};
-  inner.values = {{&values[0], a}, {&values[1], b}};
+  mlir::Value values[] = {*op.operands[0], *op.operands[1]};
+  inner.values = {{&values[0], x[0]}, {&values[1], x[1]}};
   mlir::Op plain = op;
   plain.name = "stablehlo.compare";
   plain.operands = {&values[0], &values[1]};
@@ -201,13 +206,10 @@ Status broadcast_compare(Importer& m, ImportScope& scope, const mlir::Op& op) {
 }
 
 Status broadcast_select(Importer& m, ImportScope& scope, const mlir::Op& op) {
-  COLLET_ASSIGN(Shape shape, m.result_shape(op));
-  InstrId parts[3];
-  for (size_t i = 0; i < 3; ++i) {
-    COLLET_ASSIGN(parts[i], m.value(scope, op, i));
-    COLLET_ASSIGN(parts[i], broadcast_operand(m, scope, op, parts[i], shape));
-  }
-  return m.define(scope, op, m.emit(scope, Op::SELECT, shape, parts));
+  COLLET_ASSIGN(const Shape shape, m.result_shape(op));
+  InstrId x[3];
+  COLLET_TRY(broadcast_values(m, scope, op, shape, x));
+  return m.define(scope, op, m.emit(scope, Op::SELECT, shape, x));
 }
 
 }  // namespace

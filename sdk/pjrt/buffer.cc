@@ -241,13 +241,6 @@ PJRT_Error* call(PJRT_Buffer_ReadyEvent_Args& args) {
   return nullptr;
 }
 
-static PJRT_Error* raw_pointer(PJRT_Buffer& buffer, const void*& out) {
-  if (buffer.is_deleted()) return deleted_error();
-  out = collet_buffer_host_pointer(buffer.handle);
-  if (!out && collet_buffer_bytes(buffer.handle)) return unimplemented("the host does not see this memory");
-  return nullptr;
-}
-
 PJRT_Error* call(PJRT_Buffer_UnsafePointer_Args& args) {
   if (args.buffer->is_deleted()) return deleted_error();
   const void* pointer = collet_buffer_host_pointer(args.buffer->handle);
@@ -257,8 +250,9 @@ PJRT_Error* call(PJRT_Buffer_UnsafePointer_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {
-  const void* pointer = nullptr;
-  COLLET_PJRT_CHECK(raw_pointer(*args.buffer, pointer));
+  if (args.buffer->is_deleted()) return deleted_error();
+  const void* pointer = collet_buffer_host_pointer(args.buffer->handle);
+  if (!pointer && collet_buffer_bytes(args.buffer->handle)) return unimplemented("the host does not see this memory");
   args.device_memory_ptr = const_cast<void*>(pointer);
   return nullptr;
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace collet::hlo::proto {
+namespace collet::hlo {
 
 /// Reads pieces of HLO text that a module keeps as they stand. Each `eat` takes what it names, or nothing.
 class Scanner {
@@ -66,6 +66,15 @@ class Scanner {
     rest_.remove_prefix(1);
     return true;
   }
+  /// Between two of `quote`, as it stands there.
+  bool quoted(char quote, std::string_view& out) {
+    if (!eat(quote)) return false;
+    const size_t end = rest_.find(quote);
+    if (end == std::string_view::npos) return false;
+    out = take(end);
+    rest_.remove_prefix(1);
+    return true;
+  }
   /// From an opening brace to the one that closes it.
   bool braces(std::string_view& out) {
     blanks();
@@ -110,4 +119,4 @@ class Scanner {
   std::string_view rest_;
 };
 
-}  // namespace collet::hlo::proto
+}  // namespace collet::hlo
