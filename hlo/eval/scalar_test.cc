@@ -149,7 +149,7 @@ TEST(Complex, Arithmetic) {
   binary("complex", "f32[2]", "{1, 2}", "{3, 4}", "{(1, 3), (2, 4)}", "", "c64[2]");
 }
 
-TEST(Complex, FunctionsNearTheirZeros) {
+TEST(Complex, FunctionsNearTheirZerosAndPoles) {
   // |1 + z|^2 = 1 + 2x + x^2 + y^2: no digit is lost to the 1.
   const auto near = [](const std::string& op, const std::string& a, double re, double im) {
     auto got = testing::evaluate_text("HloModule m\nENTRY e {\n a = c128[] constant(" + a + ")\n ROOT r = c128[] " +
@@ -159,7 +159,12 @@ TEST(Complex, FunctionsNearTheirZeros) {
     EXPECT_NEAR(got->imaginary(0) / im, 1, 1e-15) << op;
   };
   near("log-plus-one", "(1e-20, 1e-10)", 1.5e-20, 1e-10);
+  near("log-plus-one", "(-1, 1e-20)", std::log(1e-20), std::acos(-1.0) / 2);
+  near("log-plus-one", "(-1, -1e-200)", std::log(1e-200), std::acos(-1.0) / -2);
   near("exponential-minus-one", "(1e-20, 1e-10)", 5e-21, 1e-10);
+  // The pole lies 1.2246467991473532e-16 beside the f64 next to pi.
+  near("logistic", "(0, 3.141592653589793)", 0.5, 8165619676597685.0);
+  near("tan", "(1.5707963267948966, 1e-30)", 16331239353195370.0, 266.7093788113571);
   near("logistic", "(-700, 1)", std::exp(-700.0) * std::cos(1.0), std::exp(-700.0) * std::sin(1.0));
   binary("power", "c64[2]", "{(0, 0), (0, 0)}", "{(0, 0), (2, 0)}", "{(1, 0), (0, 0)}");
 }

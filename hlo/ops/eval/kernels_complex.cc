@@ -28,7 +28,7 @@ void square(R a, R& high, R& low) {
   low = std::fma(a, a, -high);
 }
 
-// log|1 + z| near |1 + z| = 1: half of log1p(x * (2 + x) + y * y), the argument with care.
+// log|1 + z| is half of log1p(x * (2 + x) + y * y), the argument with care.
 template <typename R>
 std::complex<R> log1p(std::complex<R> z) {
   const R x = z.real(), y = z.imag();
@@ -45,6 +45,8 @@ std::complex<R> log1p(std::complex<R> z) {
     error += (sum - (next - part)) + (term - part);
     sum = next;
   }
+  // Far within the circle the sum is near -1, and 1 + x is exact.
+  if (sum < R(-0.5)) return {std::log(std::hypot(1 + x, y)), angle};
   return {std::log1p(sum + error) / 2, angle};
 }
 
@@ -79,12 +81,16 @@ std::complex<R> power(std::complex<R> a, std::complex<R> b) {
   return std::exp(b * std::log(a));
 }
 
-// exp overflows before 1 / (1 + exp) is settled: for negative real parts e / (1 + e).
+// With e = e^-|x| and m = 1 - e, |1 + e^-z|^2 is m^2 + 4 e cos^2(y / 2): near the poles nothing cancels.
 template <typename R>
 std::complex<R> logistic(std::complex<R> z) {
-  if (z.real() >= 0) return R(1) / (R(1) + std::exp(-z));
-  const std::complex<R> e = std::exp(z);
-  return e / (R(1) + e);
+  const R x = z.real(), y = z.imag();
+  const bool right = x >= 0;
+  if (std::isinf(x)) return {right ? R(1) : R(0), std::copysign(R(0), y)};
+  const R e = std::exp(-std::fabs(x)), m = -std::expm1(-std::fabs(x));
+  const R s = std::sin(y / 2), c = std::cos(y / 2);
+  const R d = m * m + 4 * e * c * c;
+  return {(right ? m + 2 * e * c * c : e * (2 * c * c - m)) / d, 2 * e * s * c / d};
 }
 
 template <typename R>
