@@ -384,13 +384,24 @@ Val complex_atan2(Ir& ir, const ScalarOp& op) {
   return val(times_minus_i(log_of((x + times_i(y)) / r)));
 }
 
-/// e^z / (1 + e^z) or 1 / (1 + e^-z): whichever has no large power, and nothing that cancels.
+/// With e = e^-|x| and t = y / 2, 1 / (1 + e^-z) is (m + 2 e cos^2 t, 2 e sin t cos t) / (m^2 + 4 e cos^2 t), where
+/// m = 1 - e; for negative x the real part of the numerator is e (2 cos^2 t - m). Near the poles, where e is near 1 and
+/// cos t near 0, neither m nor cos t loses digits.
 Val complex_logistic(Ir& ir, const ScalarOp& op) {
   C x = arg(ir, op);
-  C one{x.re.k(1.0), x.re.k(0.0)};
+  F a = abs(x.re);
+  F e = call(math::exp, -a);
+  F m = -call(math::expm1, -a);
+  F s = x.im;
+  F c = x.im;
+  sin_cos(0.5 * x.im, s, c);
+  F twice = 2.0 * c * c;
+  F d = fma(m, m, 2.0 * e * twice);
   llvm::Value* right = x.re >= 0.0;
-  C e = exp_of(select(right, -x, x));
-  return val(select(right, one, e) / (one + e));
+  F re = math::select(right, fma(e, twice, m), e * (twice - m));
+  C y{re / d, (2.0 * e) * (s * c) / d};
+  C limit{math::select(right, 1.0, x.re.k(0.0)), copysign(x.re.k(0.0), x.im)};
+  return val(select(a == kInfinity, limit, y));
 }
 
 Val complex_power(Ir& ir, const ScalarOp& op) {
