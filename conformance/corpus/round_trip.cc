@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/corpus/round_trip.h"
 
-#include <fstream>
-#include <iterator>
-
+#include "hlo/base/files.h"
 #include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
 
@@ -34,9 +32,9 @@ Status check_round_trip(const hlo::Module& module) {
 }
 
 Expected<std::string> contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return not_found(path + " cannot be read");
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  Expected<std::string> bytes = read_file(path, kMostProgramBytes);
+  if (!bytes.ok()) return not_found(bytes.status().message());
+  return bytes;
 }
 
 std::string first_line(std::string text) {

@@ -3,29 +3,28 @@
 
 #include <boost/json/src.hpp>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <sstream>
+
+#include "hlo/base/files.h"
 
 namespace collet::hlo::testing {
 namespace {
 
 namespace json = boost::json;
 
+constexpr uint64_t kMostIndexBytes = uint64_t{1} << 30;
+
 Expected<std::string> contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return not_found(path + " cannot be read");
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  Expected<std::string> bytes = read_file(path, kMostIndexBytes);
+  if (!bytes.ok()) return not_found(bytes.status().message());
+  return bytes;
 }
 
 Expected<std::string> part_of(const std::string& path, int64_t offset, int64_t bytes) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return not_found(path + " cannot be read");
-  std::string part(static_cast<size_t>(bytes), '\0');
-  file.seekg(offset);
-  file.read(part.data(), bytes);
-  if (file.gcount() != bytes) return invalid_argument(path + " is too short");
-  return part;
+  if (offset < 0 || bytes < 0) return invalid_argument(path + " has no such place");
+  const Expected<InputFile> file = InputFile::open(path);
+  if (!file.ok()) return not_found(file.status().message());
+  return file->read(static_cast<uint64_t>(offset), static_cast<uint64_t>(bytes));
 }
 
 Expected<json::object> parse_object(std::string_view text, const std::string& where) {

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "hlo/base/files.h"
+
 namespace collet::runtime {
 namespace {
 
@@ -36,18 +38,19 @@ std::string DiskCache::path(const hlo::ContentId& key) const {
 
 std::optional<std::string> DiskCache::find(const hlo::ContentId& key) const {
   if (!on()) return std::nullopt;
-  std::ifstream in(path(key), std::ios::binary);
-  const std::string all((std::istreambuf_iterator<char>(in)), {});
+  const Expected<InputFile> file = InputFile::open(path(key));
+  if (!file.ok()) return std::nullopt;
   Head head;
   const Head expected;
-  if (all.size() < sizeof head) return std::nullopt;
-  std::memcpy(&head, all.data(), sizeof head);
+  const Expected<std::string> start = file->read(0, sizeof head);
+  if (!start.ok()) return std::nullopt;
+  std::memcpy(&head, start->data(), sizeof head);
   if (std::memcmp(head.magic, expected.magic, sizeof head.magic) != 0 || !(head.key == key) ||
-      head.size != all.size() - sizeof head)
+      head.size != file->size() - sizeof head)
     return std::nullopt;
-  std::string bytes = all.substr(sizeof head);
-  if (!(hlo::content_id(bytes) == head.content)) return std::nullopt;
-  return bytes;
+  Expected<std::string> bytes = file->read(sizeof head, head.size);
+  if (!bytes.ok() || !(hlo::content_id(*bytes) == head.content)) return std::nullopt;
+  return *std::move(bytes);
 }
 
 void DiskCache::keep(const hlo::ContentId& key, const std::string& bytes) const {

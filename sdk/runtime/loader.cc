@@ -14,6 +14,8 @@
 #include <mutex>
 #include <vector>
 
+#include "hlo/base/files.h"
+
 namespace collet::runtime {
 namespace {
 
@@ -140,6 +142,9 @@ int count_functions(const collet_backend& t) {
 
 Expected<std::unique_ptr<Library>> load(const std::string& path) {
   const std::string who = "backend library '" + path + "' ";
+  // The loader would wait for what a pipe brings.
+  if (const Status readable = InputFile::open(path).status(); !readable.ok())
+    return failed_precondition(who + "cannot be loaded: " + readable.message());
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* why = dlerror();

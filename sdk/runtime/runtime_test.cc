@@ -2,10 +2,12 @@
 #include <collet/collet.h>
 #include <gmock/gmock.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "sdk/runtime/testing/session.h"
@@ -218,6 +220,42 @@ TEST_F(Runtime, CachesCompiledProgramsOnDisk) {
   }
   unsetenv("COLLET_CACHE_DIR");
   std::filesystem::remove_all(folder);
+}
+
+// What lies in the place of an entry may be anything: a device without an end, a pipe that nobody writes to, a folder.
+TEST_F(Runtime, CacheEntryThatIsNoRegularFile_IsCompiledAnew) {
+  namespace fs = std::filesystem;
+  const std::string folder = ::testing::TempDir() + "collet_cache_" + std::to_string(getpid());
+  setenv("COLLET_CACHE_DIR", folder.c_str(), 1);
+  ASSERT_TRUE(compile(open("interpreter").get(), kAddMultiply)) << failure.message;
+  const fs::path entry = fs::directory_iterator(folder)->path();
+  using Replace = void (*)(const fs::path& entry);
+  const Replace replacements[] = {
+      [](const fs::path& path) { fs::create_symlink("/dev/zero", path); },
+      [](const fs::path& path) { EXPECT_EQ(mkfifo(path.c_str(), 0600), 0); },
+      [](const fs::path& path) {
+        std::ofstream(path).close();
+        fs::resize_file(path, uint64_t{1} << 40);
+      },
+      [](const fs::path& path) { fs::create_directory(path); },
+  };
+  for (const Replace replace : replacements) {
+    fs::remove(entry);
+    replace(entry);
+    const ExecutablePtr e = compile(open("interpreter").get(), kAddMultiply);
+    ASSERT_TRUE(e) << failure.message;
+    EXPECT_EQ(facts(e.get()).from_cache, 0u);
+  }
+  unsetenv("COLLET_CACHE_DIR");
+  fs::remove_all(folder);
+}
+
+TEST_F(Runtime, LibraryThatIsAPipe_IsRefusedAtOnce) {
+  const std::string path = ::testing::TempDir() + "collet_pipe_" + std::to_string(getpid()) + ".so";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_FALSE(open(path));
+  EXPECT_THAT(failure.message, HasSubstr("is a pipe"));
+  std::filesystem::remove(path);
 }
 
 // What a backend sees of a bounded dynamic dimension is a padded array and a scalar: even one that only moves arrays of

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlo/base/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace collet {
+namespace {
+
+constexpr size_t kBlock = size_t{1} << 20;
+
+Status unreadable(const std::string& path) {
+  return invalid_argument(path + " cannot be read: " + std::strerror(errno));
+}
+
+Status too_large(const std::string& path, uint64_t most) {
+  return invalid_argument(path + " has more than the " + std::to_string(most) + " bytes that are read of it");
+}
+
+Status wrong_kind(const std::string& path, mode_t mode) {
+  const char* kind = S_ISDIR(mode)    ? "a folder"
+                     : S_ISCHR(mode)  ? "a device"
+                     : S_ISBLK(mode)  ? "a device"
+                     : S_ISFIFO(mode) ? "a pipe"
+                     : S_ISSOCK(mode) ? "a socket"
+                                      : "no regular file";
+  return invalid_argument(path + " is " + kind);
+}
+
+// Reads up to `bytes` bytes; fewer at the end. -1 for an error.
+ssize_t read_some(int fd, char* out, size_t bytes) {
+  for (;;) {
+    const ssize_t n = ::read(fd, out, bytes);
+    if (n >= 0 || errno != EINTR) return n;
+  }
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+Expected<InputFile> InputFile::open(const std::string& path) {
+  // The kind is asked for first, since opening a device may have effects, and again, since the path may change between.
+  struct stat facts{};
+  if (stat(path.c_str(), &facts) != 0) return unreadable(path);
+  if (!S_ISREG(facts.st_mode)) return wrong_kind(path, facts.st_mode);
+  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (fd.get() < 0 || fstat(fd.get(), &facts) != 0) return unreadable(path);
+  if (!S_ISREG(facts.st_mode)) return wrong_kind(path, facts.st_mode);
+  return InputFile(fd.release(), path, static_cast<uint64_t>(facts.st_size));
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)), size_(other.size_) {}
+
+InputFile& InputFile::operator=(InputFile&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(path_, other.path_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+InputFile::~InputFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Expected<std::string> InputFile::read(uint64_t offset, uint64_t bytes) const {
+  if (offset > size_ || bytes > size_ - offset) {
+    return invalid_argument(path_ + " is too short: it has " + std::to_string(size_) + " bytes");
+  }
+  std::string out(bytes, '\0');
+  for (uint64_t done = 0; done < bytes;) {
+    const ssize_t n = pread(fd_, out.data() + done, bytes - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return unreadable(path_);
+    if (n == 0) return invalid_argument(path_ + " became shorter while it was read");
+    done += static_cast<uint64_t>(n);
+  }
+  return out;
+}
+
+Expected<std::string> read_file(const std::string& path, uint64_t most) {
+  COLLET_ASSIGN(const InputFile file, InputFile::open(path));
+  if (file.size() > most) return too_large(path, most);
+  return file.read(0, file.size());
+}
+
+Expected<std::string> read_stream(int fd, const std::string& name, uint64_t most) {
+  std::string out;
+  for (;;) {
+    const size_t before = out.size();
+    const auto room = static_cast<size_t>(std::min<uint64_t>(kBlock, most - before));
+    char beyond;  // one byte more than may be there shows that there is too much
+    out.resize(before + room);
+    const ssize_t n = room ? read_some(fd, out.data() + before, room) : read_some(fd, &beyond, 1);
+    if (n < 0) return unreadable(name);
+    if (n > 0 && room == 0) return too_large(name, most);
+    out.resize(before + static_cast<size_t>(n));
+    if (n == 0) return out;
+  }
+}
+
+Expected<std::string> read_file_or_pipe(const std::string& path, uint64_t most) {
+  struct stat facts{};
+  if (stat(path.c_str(), &facts) != 0 || !S_ISFIFO(facts.st_mode)) return read_file(path, most);
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0 || fstat(fd.get(), &facts) != 0) return unreadable(path);
+  if (!S_ISFIFO(facts.st_mode)) return wrong_kind(path, facts.st_mode);
+  return read_stream(fd.get(), path, most);
+}
+
+}  // namespace collet
