@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/ops/constraint.h"
+#include "hlo/ops/markers.h"
 
 namespace collet::hlo {
 namespace {
@@ -19,6 +20,14 @@ Status check_operand_layouts(const Module& module, const Instruction& instr) {
   return ok_status();
 }
 
+Status check_marker(const Instruction& instr) {
+  const std::string_view target = instr.as<CustomCallAttrs>().target;
+  if (!is_marker_target(target) || instr.operands.size() == 1) return ok_status();
+  if (instr.shape.is_tuple() && instr.shape.elements().size() == instr.operands.size()) return ok_status();
+  return broken(instr.op, "", "'", target, "' gives its operands back: it has ", instr.operands.size(),
+                " of them, but its result is ", instr.shape);
+}
+
 }  // namespace
 
 Expected<Shape> infer_custom_call(const InferInput& in) {
@@ -28,6 +37,7 @@ Expected<Shape> infer_custom_call(const InferInput& in) {
 
 Status verify_custom_call(const Module& module, const Instruction& instr) {
   COLLET_TRY(check_operand_layouts(module, instr));
+  COLLET_TRY(check_marker(instr));
   for (CompId computation : instr.called) COLLET_TRY(signature(module, instr.op, computation).status());
   return check_aliasing(module, instr, instr.as<CustomCallAttrs>().aliasing);
 }

@@ -4,6 +4,7 @@
 
 #include "hlo/ops/eval/families.h"
 #include "hlo/ops/eval/matrix.h"
+#include "hlo/ops/markers.h"
 
 namespace collet::hlo {
 namespace {
@@ -13,8 +14,7 @@ using namespace eval;
 using Function = Expected<Literal> (*)(const EvalInput&);
 
 Expected<Literal> identity(const EvalInput& in) {
-  if (in.operand_count() == 0) return Literal::zeros(in.instr.shape);
-  Literal same = in.operand_count() > 1 ? Literal::tuple({in.operands.begin(), in.operands.end()}) : in.operand(0);
+  Literal same = in.operand_count() != 1 ? Literal::tuple({in.operands.begin(), in.operands.end()}) : in.operand(0);
   if (!same.shape().compatible(in.instr.shape))
     return unimplemented("custom call '" + std::string(in.instr.as<CustomCallAttrs>().target) +
                          "' that changes the shape: the program is divided over several devices");
@@ -227,20 +227,6 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
-    {"Sharding", identity},
-    {"SPMDFullToShardShape", identity},
-    {"SPMDShardToFullShape", identity},
-    {"ShardBarrierFrom", identity},
-    {"ShardBarrierTo", identity},
-    {"xla.sdy.FuncResultSharding", identity},
-    {"xla.sdy.GlobalToLocalShape", identity},
-    {"xla.sdy.LocalToGlobalShape", identity},
-    {"annotate_device_placement", identity},
-    {"MoveToHost", identity},
-    {"MoveToDevice", identity},
-    {"LayoutConstraint", identity},
-    {"Pin", identity},
-    {"Unpin", identity},
     {"AllocateBuffer", buffer},
     {"CreateBuffer", buffer},
     {"TopK", top_k},
@@ -254,8 +240,10 @@ constexpr Target kTargets[] = {
 Expected<Literal> evaluate_custom_call(const EvalInput& in) {
   Expected<Literal> registered = in.context.custom_call(in.instr, in.operands);
   if (registered.ok() || registered.status().code() != Code::Unimplemented) return registered;
+  const std::string_view name = in.instr.as<CustomCallAttrs>().target;
+  if (is_marker_target(name)) return identity(in);
   for (const Target& target : kTargets)
-    if (target.function && target.name == in.instr.as<CustomCallAttrs>().target) return target.function(in);
+    if (target.name == name) return target.function(in);
   return registered;
 }
 

@@ -2,35 +2,20 @@
 #include <algorithm>
 #include <array>
 
+#include "hlo/ops/markers.h"
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
 
 namespace collet::hlo {
 namespace {
 
-// Custom calls that annotate and, on one device, give back their operand.
-constexpr std::array<std::string_view, 17> kAnnotations = {"Sharding",
-                                                           "ShardBarrierFrom",
-                                                           "ShardBarrierTo",
-                                                           "SPMDFullToShardShape",
-                                                           "SPMDShardToFullShape",
-                                                           "annotate_device_placement",
-                                                           "MoveToHost",
-                                                           "MoveToDevice",
-                                                           "LayoutConstraint",
-                                                           "Pin",
-                                                           "Unpin",
-                                                           "PinToDevice",
-                                                           "InspectSharding",
-                                                           "xla.sdy.FuncResultSharding",
-                                                           "xla.sdy.GlobalToLocalShape",
-                                                           "xla.sdy.LocalToGlobalShape",
-                                                           "shape_assertion_done"};
+// Custom calls that give back their operand, beside the markers; there are forms of them without a result.
+constexpr std::array<std::string_view, 3> kOthers = {"PinToDevice", "InspectSharding", "shape_assertion_done"};
 
 bool is_annotation(const Module& module, const Instruction& instr) {
   if (instr.op != Op::CUSTOM_CALL || instr.operands.size() != 1) return false;
   const auto target = instr.as<CustomCallAttrs>().target;
-  return std::find(kAnnotations.begin(), kAnnotations.end(), target) != kAnnotations.end() &&
+  return (is_marker_target(target) || std::find(kOthers.begin(), kOthers.end(), target) != kOthers.end()) &&
          module[instr.operand(0)].shape.same_without_layout(instr.shape);
 }
 
