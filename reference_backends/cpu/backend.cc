@@ -15,6 +15,7 @@
 
 #include "reference_backends/cpu/aot.h"
 #include "reference_backends/cpu/memory.h"
+#include "reference_backends/cpu/open_options.h"
 #include "reference_backends/cpu/plan.h"
 #include "reference_backends/cpu/planner.h"
 #include "reference_backends/cpu/threads.h"
@@ -77,43 +78,8 @@ collet_status guarded(collet_error* error, Body body) {
   }
 }
 
-int thread_count() {
-  if (const char* n = std::getenv("COLLET_CPU_THREADS")) return std::clamp(std::atoi(n), 1, 256);
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
-
 constexpr char kVersion[] = "0.1.0";
 constexpr uint32_t kMostDevices = 1024;  ///< they are all the same processor
-
-/// Options of open: keys with what they set.
-struct OpenOptions {
-  std::string features;
-  int threads = thread_count();
-  bool fuse = true;
-};
-
-Status read_options(const collet_open_options* given, OpenOptions& out) {
-  if (const char* f = std::getenv("COLLET_CPU_FEATURES")) out.features = f;
-  if (const char* f = std::getenv("COLLET_CPU_FUSE")) out.fuse = std::strcmp(f, "0") != 0;
-  if (!given) return {};
-  if (given->target && std::strcmp(given->target, "host") != 0) {
-    return {COLLET_NOT_FOUND, std::string("cpu: no target '") + given->target + "'; there is only the host"};
-  }
-  for (uint32_t i = 0; i < given->pairs; ++i) {
-    const std::string key = given->keys[i];
-    const std::string value = given->values[i];
-    if (key == "features") {
-      out.features = value;
-    } else if (key == "threads") {
-      out.threads = std::clamp(std::atoi(value.c_str()), 1, 256);
-    } else if (key == "fuse") {
-      out.fuse = value != "0";
-    } else {
-      return {COLLET_INVALID_ARGUMENT, "cpu: no option '" + key + "'; there are features, threads and fuse"};
-    }
-  }
-  return {};
-}
 
 collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
                    collet_error* error) {

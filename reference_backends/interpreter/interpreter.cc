@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -43,8 +44,8 @@ Executable* of(collet_backend_executable* p) {
 template <typename T>
 Status read_number(std::string_view key, std::string_view text, T& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc() || end != text.data() + text.size() || !(out >= 0))
-    return invalid_argument("the interpreter's option '" + std::string(key) + "' is to be a number from 0, not '" +
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(static_cast<double>(out)) || out < 0)
+    return invalid_argument("the interpreter's option '" + std::string(key) + "' is to be a number from 0 on, not '" +
                             std::string(text) + "'");
   return ok_status();
 }

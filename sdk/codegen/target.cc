@@ -2,48 +2,75 @@
 #include "sdk/codegen/target.h"
 
 #include <llvm/ADT/StringMap.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <sstream>
+#include <string_view>
 
 namespace collet::codegen {
 namespace {
 
-/// Features that go with the first.
-struct Implied {
-  const char* feature;
-  const char* prefix;  ///< all features whose names begin so
-};
-constexpr Implied kImplied[] = {
-    {"avx512f", "avx512"}, {"avx512f", "amx"}, {"avx512f", "avx10"}, {"avx2", "avx512"}, {"avx2", "avxvnni"},
-    {"avx", "avx"},        {"avx", "fma"},     {"avx", "f16c"},      {"avx", "vaes"},    {"avx", "vpclmul"},
-    {"avx2", "vaes"},      {"avx", "sha512"},  {"avx", "sm3"},       {"avx", "sm4"},     {"sse3", "ssse3"},
-    {"sse3", "sse4"},      {"sse3", "avx"},    {"sse3", "fma"},      {"sse3", "f16c"},   {"sse3", "vaes"},
-    {"sse3", "vpclmul"},   {"sse3", "amx"},    {"sse3", "sha512"},   {"sse3", "sm3"},    {"sse3", "sm4"},
-    {"sse3", "gfni"},
-};
+/// Features without which LLVM makes no code for x86-64.
+constexpr std::string_view kNeeded[] = {"64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2"};
+
+/// The kind of processor that this process runs on, with these features; null where LLVM cannot make code for it.
+std::unique_ptr<llvm::MCSubtargetInfo> native_subtarget(const std::string& features) {
+  llvm::InitializeNativeTarget();
+  std::string ignored;
+  const std::string triple = llvm::sys::getProcessTriple();
+  const llvm::Target* native = llvm::TargetRegistry::lookupTarget(triple, ignored);
+  if (!native) return nullptr;
+  return std::unique_ptr<llvm::MCSubtargetInfo>(native->createMCSubtargetInfo(triple, "", features));
+}
+
+Status check_change(const std::string& item, const llvm::StringMap<bool>& features) {
+  if (item.size() < 2 || (item[0] != '+' && item[0] != '-')) {
+    return {COLLET_INVALID_ARGUMENT, "'" + item + "' is no feature behind + or -"};
+  }
+  const std::string name = item.substr(1);
+  const auto found = features.find(name);
+  if (found == features.end()) {
+    return {COLLET_INVALID_ARGUMENT, "there is no processor feature '" + name + "'"};
+  }
+  if (item[0] == '+' && !found->getValue()) {
+    return {COLLET_INVALID_ARGUMENT, "this processor has no " + name};
+  }
+  if (item[0] == '-' && std::find(std::begin(kNeeded), std::end(kNeeded), name) != std::end(kNeeded)) {
+    return {COLLET_INVALID_ARGUMENT, "no code can be made without " + name};
+  }
+  return {};
+}
 
 }  // namespace
 
+Status check_features(const std::string& changes) {
+  if (changes.empty()) return {};
+  const llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  for (size_t start = 0; start <= changes.size();) {
+    const size_t end = std::min(changes.find(',', start), changes.size());
+    COLLET_CODEGEN_TRY(check_change(changes.substr(start, end - start), features));
+    start = end + 1;
+  }
+  return {};
+}
+
 Target host_target(const std::string& changes) {
   std::map<std::string, bool> on;
+  std::string list;
   for (const auto& entry : llvm::sys::getHostCPUFeatures()) on[entry.getKey().str()] = entry.getValue();
-  std::stringstream list(changes);
-  for (std::string item; std::getline(list, item, ',');) {
-    if (item.size() < 2 || (item[0] != '+' && item[0] != '-')) continue;
-    std::string name = item.substr(1);
-    if (item[0] == '+') {
-      on[name] = true;
-      continue;
-    }
-    on[name] = false;
-    for (const Implied& implied : kImplied) {
-      if (name != implied.feature) continue;
-      for (auto& [feature, value] : on) {
-        if (feature.rfind(implied.prefix, 0) == 0) value = false;
-      }
-    }
+  for (const auto& [feature, value] : on) list += (value ? ",+" : ",-") + feature;
+  // LLVM knows what goes with what: without AVX there is no AVX2.
+  if (const auto processor = native_subtarget(list)) {
+    std::stringstream items(changes);
+    for (std::string item; std::getline(items, item, ',');) processor->ApplyFeatureFlag(item);
+    for (auto& [feature, value] : on) value = processor->checkFeatures("+" + feature);
   }
   Target target;
   target.triple = llvm::sys::getProcessTriple();
@@ -52,7 +79,9 @@ Target host_target(const std::string& changes) {
     if (!target.features.empty()) target.features += ',';
     target.features += (value ? "+" : "-") + feature;
   }
-  bool wide = on["avx512f"] && on["avx512bw"] && on["avx512vl"] && on["avx512dq"];
+  const auto evex512 = on.find("evex512");
+  bool wide =
+      on["avx512f"] && on["avx512bw"] && on["avx512vl"] && on["avx512dq"] && (evex512 == on.end() || evex512->second);
   target.masks = wide;
   target.scales = wide;
   target.vector_bits = wide ? 512 : on["avx2"] ? 256 : 128;

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "sdk/codegen/status.h"
+
 namespace collet::codegen {
 
 /// What code is generated for.
@@ -21,6 +23,11 @@ struct Target {
   /// All that generated code depends on.
   std::string fingerprint() const { return triple + ";" + cpu + ";" + features; }
 };
+
+/// INVALID_ARGUMENT unless `changes` is empty or what host_target takes: features that LLVM tells of this machine's
+/// processor, each behind + or -. What the processor lacks cannot be switched on, nor what every processor of its kind has
+/// be switched off.
+Status check_features(const std::string& changes);
 
 /// The machine that this runs on. `changes` is a comma-separated list such as "-avx512f"; switching a feature off
 /// also switches off what needs it: "-avx512f" leaves AVX2, "-sse3" leaves SSE2.

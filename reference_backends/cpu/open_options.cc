@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference_backends/cpu/open_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <thread>
+
+#include "sdk/codegen/target.h"
+
+namespace collet::cpu {
+
+using codegen::Status;
+
+namespace {
+
+constexpr int kMostThreads = 256;
+
+using ReadValue = Status (*)(const std::string& value, OpenOptions& out);
+
+Status read_features(const std::string& value, OpenOptions& out) {
+  out.features = value;
+  return codegen::check_features(value);
+}
+
+Status read_threads(const std::string& value, OpenOptions& out) {
+  const char* end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, out.threads);
+  const bool good = error == std::errc() && stop == end && out.threads >= 1 && out.threads <= kMostThreads;
+  if (good) return {};
+  return {COLLET_INVALID_ARGUMENT, "'" + value + "' is no number of threads from 1 to " + std::to_string(kMostThreads)};
+}
+
+Status read_fuse(const std::string& value, OpenOptions& out) {
+  out.fuse = value == "1";
+  return value == "0" || value == "1" ? Status{} : Status{COLLET_INVALID_ARGUMENT, "'" + value + "' is not 0 or 1"};
+}
+
+/// An option of open, and the variable of the environment that says the same where the option is not given.
+struct KnownOption {
+  const char* key;
+  const char* variable;
+  ReadValue read;
+};
+constexpr KnownOption kOptions[] = {
+    {"features", "COLLET_CPU_FEATURES", read_features},
+    {"threads", "COLLET_CPU_THREADS", read_threads},
+    {"fuse", "COLLET_CPU_FUSE", read_fuse},
+};
+
+}  // namespace
+
+OpenOptions::OpenOptions()
+    : threads(std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostThreads)) {}
+
+Status read_options(const collet_open_options* given, OpenOptions& out) {
+  for (const KnownOption& option : kOptions) {
+    const char* value = std::getenv(option.variable);
+    if (!value || !*value) continue;
+    const Status s = option.read(value, out);
+    if (!s.ok()) return {s.code(), std::string("cpu: ") + option.variable + ": " + s.message()};
+  }
+  if (!given) return {};
+  if (given->target && std::strcmp(given->target, "host") != 0) {
+    return {COLLET_NOT_FOUND, std::string("cpu: no target '") + given->target + "'; there is only the host"};
+  }
+  for (uint32_t i = 0; i < given->pairs; ++i) {
+    const std::string key = given->keys[i];
+    const auto* known = std::find_if(std::begin(kOptions), std::end(kOptions),
+                                     [&](const KnownOption& option) { return key == option.key; });
+    if (known == std::end(kOptions)) {
+      return {COLLET_INVALID_ARGUMENT, "cpu: no option '" + key + "'; there are features, threads and fuse"};
+    }
+    const Status s = known->read(given->values[i], out);
+    if (!s.ok()) return {s.code(), "cpu: option '" + key + "': " + s.message()};
+  }
+  return {};
+}
+
+}  // namespace collet::cpu
