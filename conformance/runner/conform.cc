@@ -57,9 +57,16 @@ std::vector<std::string> arguments_of(const ConformOptions& options) {
   return arguments;
 }
 
+Fields describe_failure(const Status& status) {
+  return {{"status", "fail"},
+          {"detail", status.to_string()},
+          {"error", status.message()},
+          {"code", std::to_string(static_cast<int>(status.code()))}};
+}
+
 Fields describe_backend(const Session& session) {
   const Expected<collet_client_info> info = session.info();
-  if (!info.ok()) return {{"error", info.status().to_string()}};
+  if (!info.ok()) return describe_failure(info.status());
   return {{"name", info->backend},
           {"version", info->backend_version},
           {"path", info->backend_path},
@@ -75,7 +82,9 @@ Status probe(PoolOptions& pool, ConformReport& report) {
   // From now on it is known how long opening takes; where each case hangs, what is granted for it is all lost.
   pool.start_seconds = std::min(pool.start_seconds, 1 + 5 * answer.seconds);
   if (const std::string_view error = find_field(answer.reply, "error"); !error.empty()) {
-    return Status(Code::Unavailable, std::string(error));
+    // An option that the backend refuses stays the caller's mistake; anything else makes the backend unavailable.
+    const bool refused = static_cast<Code>(static_cast<int>(number(answer.reply, "code"))) == Code::InvalidArgument;
+    return Status(refused ? Code::InvalidArgument : Code::Unavailable, std::string(error));
   }
   report.backend = find_field(answer.reply, "name");
   report.version = find_field(answer.reply, "version");
@@ -152,8 +161,7 @@ int serve_conformance(const ConformOptions& options) {
   return serve_tasks([&](std::string_view task) -> Fields {
     if (!session) {
       Expected<std::unique_ptr<Session>> opened = Session::open(options.backend);
-      if (!opened.ok())
-        return {{"status", "fail"}, {"error", opened.status().to_string()}, {"detail", opened.status().to_string()}};
+      if (!opened.ok()) return describe_failure(opened.status());
       session = *std::move(opened);
     }
     if (task == kProbe) return describe_backend(*session);

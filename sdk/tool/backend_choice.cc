@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "sdk/tool/verb.h"
+
 namespace collet::tool {
 namespace {
 
@@ -32,6 +34,10 @@ void add_backend_options(CLI::App& verb, const BackendWords& words, conformance:
       ->check(CLI::Validator(check_pair, ""))
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+}
+
+int report_unopened(const Status& status) {
+  return status.code() == Code::InvalidArgument ? report(kUsage, status.message()) : report(status);
 }
 
 }  // namespace collet::tool

@@ -19,4 +19,7 @@ struct BackendWords {
 /// Declares --backend, --no-fallback and --option; they fill `choice`, which must outlive the parse.
 void add_backend_options(CLI::App& verb, const BackendWords& words, conformance::BackendChoice& choice);
 
+/// Reports that a backend cannot be opened. What it says of its options is wrong usage.
+int report_unopened(const Status& status);
+
 }  // namespace collet::tool

@@ -9,6 +9,7 @@
 #include "hlo/base/json.h"
 #include "sdk/tool/backend_choice.h"
 #include "sdk/tool/files.h"
+#include "sdk/tool/option_types.h"
 #include "sdk/tool/terminal.h"
 #include "sdk/tool/verb.h"
 
@@ -148,10 +149,8 @@ Action add_bench(CLI::App& verb) {
                       options->backend);
   verb.add_option("--against", options->request.against, "Another backend to compare with")->type_name("BACKEND");
   verb.add_option("--filter", options->request.filter, "Only cases with this in their name")->type_name("PART");
-  verb.add_option("--repeat", options->request.repeat, "Samples of each; medians are shown")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str()
-      ->type_name("N");
+  add_number_option(verb, "--repeat", options->request.repeat, "Samples of each; medians are shown", 1u, 10000u)
+      ->default_str(std::to_string(options->request.repeat));
   verb.add_option("--json", options->json, "Write everything as JSON to this file; - is stdout")->type_name("FILE");
   verb.add_flag("--list", options->list, "Print the names of the cases, and do nothing else");
   verb.footer(

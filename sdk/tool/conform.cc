@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "conformance/corpus/corpus.h"
@@ -13,6 +15,7 @@
 #include "conformance/runner/conform.h"
 #include "sdk/tool/backend_choice.h"
 #include "sdk/tool/files.h"
+#include "sdk/tool/option_types.h"
 #include "sdk/tool/terminal.h"
 #include "sdk/tool/verb.h"
 
@@ -32,6 +35,8 @@ struct Options {
   bool full = false, list = false, worker = false, show = false;
 };
 
+constexpr uint64_t kMostMib = uint64_t{1} << 40;  // far more than a machine has, and its bytes can be counted
+
 // What a worker may have: its share of four fifths of the machine.
 uint64_t memory_share(const Options& options) {
   if (options.memory_mib > 0) return options.memory_mib << 20;
@@ -41,12 +46,13 @@ uint64_t memory_share(const Options& options) {
 
 Status read_shard(const Options& options, suite::ConformOptions& run) {
   if (options.shard.empty()) return ok_status();
-  unsigned index = 0, count = 0;
-  char rest = 0;
-  const bool good = std::sscanf(options.shard.c_str(), "%u/%u%c", &index, &count, &rest) == 2 && index < count;
-  if (!good) return invalid_argument("--shard " + options.shard + ": write i/n, with i from 0 to n-1");
-  run.shard = index;
-  run.shards = count;
+  const std::string_view text = options.shard;
+  const size_t slash = std::min(text.find('/'), text.size() - 1);
+  const auto index = parse_whole_number(text.substr(0, slash)), count = parse_whole_number(text.substr(slash + 1));
+  if (!index || !count || *index >= *count || *count > UINT32_MAX)
+    return invalid_argument("--shard " + options.shard + ": write i/n, with i from 0 to n-1");
+  run.shard = static_cast<unsigned>(*index);
+  run.shards = static_cast<unsigned>(*count);
   return ok_status();
 }
 
@@ -162,22 +168,18 @@ Action add_conform(CLI::App& verb) {
   verb.add_flag("--list", options->list, "Print the names of the cases, and do nothing else");
   verb.add_flag("--show", options->show, "Print the programs of the cases, and do nothing else");
   verb.add_option("--shard", options->shard, "Run one part of several: i/n, i from 0")->type_name("I/N");
-  verb.add_option("--seed", options->seed, "Draw other inputs")->type_name("N");
+  add_number_option(verb, "--seed", options->seed, "Draw other inputs");
   verb.add_flag("--full", options->full, "Every shape for every element type");
   verb.add_option("--corpus", options->corpus,
                   "Run a corpus instead: an index (.jsonl), a folder of models, or of self-checking modules")
       ->type_name("PATH");
-  verb.add_option("--jobs,-j", options->jobs, "Worker processes")
-      ->check(CLI::Range(1, 512))
-      ->capture_default_str()
-      ->type_name("N");
-  verb.add_option("--timeout", options->timeout, "Seconds a case may take; 20, or 120 for a model of a corpus")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("SECONDS");
-  verb.add_option("--memory", options->memory_mib, "MiB of memory a worker may have")->type_name("MIB");
-  verb.add_option("--failures", options->most_failures, "Failures to show, at most")
-      ->capture_default_str()
-      ->type_name("N");
+  add_number_option(verb, "--jobs,-j", options->jobs, "Worker processes", 1u, 512u)->default_str("1");
+  add_seconds_option(verb, "--timeout", options->timeout,
+                     "Seconds a case may take; 20, or 120 for a model of a corpus");
+  add_number_option(verb, "--memory", options->memory_mib, "MiB of memory a worker may have", uint64_t{0}, kMostMib)
+      ->type_name("MIB");
+  add_number_option(verb, "--failures", options->most_failures, "Failures to show, at most")
+      ->default_str(std::to_string(options->most_failures));
   verb.add_option("--json", options->json, "Write the report as JSON to this file; - is stdout")->type_name("FILE");
   verb.add_option("--html", options->html, "Write the report as a web page to this file")->type_name("FILE");
   verb.add_option("--junit", options->junit, "Write the report as JUnit's XML to this file")->type_name("FILE");

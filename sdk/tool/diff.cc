@@ -11,6 +11,7 @@
 #include "hlo/testing/compare_modules.h"
 #include "hlo/text/printer.h"
 #include "sdk/tool/files.h"
+#include "sdk/tool/option_types.h"
 #include "sdk/tool/read_module.h"
 #include "sdk/tool/terminal.h"
 #include "sdk/tool/verb.h"
@@ -116,7 +117,7 @@ void print_all(const std::vector<Difference>& differences, const Side& a, const 
   const Difference* last = nullptr;
   size_t shown = 0;
   for (const Difference& d : differences) {
-    if (shown++ == options.limit) {
+    if (shown++ == options.limit && options.limit != 0) {
       fmt::print("\n{} more; --limit 0 shows all\n", differences.size() - options.limit);
       return;
     }
@@ -209,9 +210,7 @@ Action add_diff(CLI::App& verb) {
                    : "nothing of that name can be ignored: " + text;
       })
       ->type_name("A,B,C");
-  verb.add_option("--limit", options->limit, "Differences shown, at most; 0: all")
-      ->transform([](std::string text) { return text == "0" ? std::to_string(SIZE_MAX) : text; })
-      ->type_name("N");
+  add_number_option(verb, "--limit", options->limit, "Differences shown, at most; 0: all");
   verb.add_flag("-q,--quiet", options->quiet, "Show how many differences there are, not which");
   verb.add_option("--json", options->json, "Write the differences as JSON to this file; - is stdout")
       ->type_name("FILE");

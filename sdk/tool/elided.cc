@@ -2,10 +2,11 @@
 #include "sdk/tool/elided.h"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "sdk/tool/option_types.h"
 
 namespace collet::tool {
 namespace {
@@ -18,8 +19,9 @@ std::optional<ElidedChoice> choice_of(std::string_view text) {
   if (!text.starts_with(kRandom)) return std::nullopt;
   text.remove_prefix(kRandom.size());
   ElidedChoice choice{COLLET_ELIDED_RANDOM};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), choice.seed);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  const std::optional<uint64_t> seed = parse_whole_number(text);
+  if (!seed) return std::nullopt;
+  choice.seed = *seed;
   return choice;
 }
 

@@ -20,7 +20,8 @@ using Emit = Expected<std::string> (*)(hlo::Module& module, std::string_view par
 struct Form {
   std::string_view name;
   Emit emit;
-  bool has_parameter = false;
+  /// Is this what may stand behind `=`? Null where nothing may.
+  Status (*check_parameter)(std::string_view parameter) = nullptr;
 };
 
 Expected<std::string> emit_hlo(hlo::Module& module, std::string_view) {
@@ -56,9 +57,17 @@ Expected<std::string> emit_artifact(hlo::Module& module, std::string_view versio
   return hlo::write_stablehlo_artifact(module, version.empty() ? hlo::kDefaultArtifactVersion : version);
 }
 
+Status check_version(std::string_view version) {
+  return hlo::mlir::parse_vhlo_version(version).status();
+}
+
 constexpr Form kForms[] = {
-    {"hlo", emit_hlo}, {"hlo-proto", emit_proto}, {"stablehlo", emit_stablehlo}, {"artifact", emit_artifact, true},
-    {"dot", emit_dot}, {"svg", emit_svg},
+    {"hlo", emit_hlo},
+    {"hlo-proto", emit_proto},
+    {"stablehlo", emit_stablehlo},
+    {"artifact", emit_artifact, check_version},
+    {"dot", emit_dot},
+    {"svg", emit_svg},
 };
 
 std::pair<std::string_view, std::string_view> split_form(std::string_view form) {
@@ -87,9 +96,9 @@ Status check_form(std::string_view form) {
     return invalid_argument("there is no form '" + std::string(name) + "'" +
                             (near.empty() ? "" : "; did you mean " + std::string(near) + "?"));
   }
-  if (!parameter.empty() && !found->has_parameter)
-    return invalid_argument("the form " + std::string(name) + " takes no parameter");
-  return ok_status();
+  if (name.size() == form.size()) return ok_status();
+  if (!found->check_parameter) return invalid_argument("the form " + std::string(name) + " takes no parameter");
+  return found->check_parameter(parameter);
 }
 
 Expected<std::string> emit_module(hlo::Module& module, std::string_view form) {

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "hlo/base/files.h"
+
 namespace collet::tool {
 namespace {
 
@@ -18,27 +20,15 @@ struct Close {
 using File = std::unique_ptr<std::FILE, Close>;
 
 // What cannot be read is an input refused; what cannot be written is a failure of the system.
-Status unreadable(const std::string& path) {
-  return invalid_argument(path + " cannot be read: " + std::strerror(errno));
-}
-
 Status unwritable(const std::string& path) {
   return failed_precondition(path + " cannot be written: " + std::strerror(errno));
 }
 
 }  // namespace
 
-Expected<std::string> read_file(const std::string& path) {
-  std::error_code ignored;
-  if (path != "-" && std::filesystem::is_directory(path, ignored)) return invalid_argument(path + " is a folder");
-  File opened(path == "-" ? nullptr : std::fopen(path.c_str(), "rb"));
-  if (path != "-" && !opened) return unreadable(path);
-  std::FILE* file = opened ? opened.get() : stdin;
-  std::string bytes;
-  char block[1 << 16];
-  for (size_t n; (n = std::fread(block, 1, sizeof block, file)) > 0;) bytes.append(block, n);
-  if (std::ferror(file)) return unreadable(path);
-  return bytes;
+Expected<std::string> read_program(const std::string& path) {
+  if (path == "-") return read_stream(STDIN_FILENO, "stdin", kMostProgramBytes);
+  return read_file_or_pipe(path, kMostProgramBytes);
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/tool/inputs.h"
 
-#include <charconv>
 #include <filesystem>
+#include <optional>
 
+#include "hlo/base/files.h"
 #include "hlo/testing/corpus.h"
 #include "hlo/testing/inputs.h"
-#include "sdk/tool/files.h"
+#include "sdk/tool/option_types.h"
 
 namespace collet::tool {
 namespace {
@@ -14,6 +15,8 @@ namespace {
 using hlo::Literal;
 using hlo::Shape;
 namespace rules = hlo::testing;
+
+constexpr std::string_view kRandom = "random:";
 
 Expected<std::vector<Literal>> by_rule(const std::string& program, const std::vector<Shape>& parameters) {
   namespace fs = std::filesystem;
@@ -29,15 +32,12 @@ Expected<std::vector<Literal>> by_rule(const std::string& program, const std::ve
 }
 
 Expected<std::vector<Literal>> random(const std::string& text, const std::vector<Shape>& parameters) {
-  uint64_t seed = 0;
-  const char* end = text.data() + text.size();
-  if (std::from_chars(text.data(), end, seed).ptr != end || text.empty()) {
-    return invalid_argument("--inputs random:" + text + ": the seed is a number");
-  }
+  const std::optional<uint64_t> seed = parse_whole_number(text);
+  if (!seed) return invalid_argument("--inputs random:" + text + ": the seed is a number");
   std::vector<Literal> inputs;
   // The seed takes the place of the parameter's number, far away from small ones.
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const uint64_t parameter = rules::mix(seed) & 0xFFFFFF;
+    const uint64_t parameter = rules::mix(*seed) & 0xFFFFFF;
     inputs.push_back(rules::input_by_rule({}, parameters[i], parameter + i));
   }
   return inputs;
@@ -50,25 +50,30 @@ Expected<std::vector<Literal>> from_files(const std::vector<std::string>& files,
   }
   std::vector<Literal> inputs;
   for (size_t i = 0; i < files.size(); ++i) {
-    COLLET_ASSIGN(const std::string bytes, read_file(files[i]));
     const Shape& shape = parameters[i];
-    if (static_cast<int64_t>(bytes.size()) != shape.byte_size()) {
-      return invalid_argument(files[i] + " has " + std::to_string(bytes.size()) + " bytes; parameter " +
-                              std::to_string(i) + ", " + shape.to_string() + ", takes " +
-                              std::to_string(shape.byte_size()));
-    }
-    inputs.push_back(Literal::from_bytes(shape, bytes.data()));
+    const auto needed = static_cast<uint64_t>(shape.byte_size());
+    const std::string takes =
+        "parameter " + std::to_string(i) + ", " + shape.to_string() + ", takes " + std::to_string(needed) + " bytes: ";
+    const Expected<std::string> bytes = read_file_or_pipe(files[i], needed);
+    if (!bytes.ok()) return bytes.status().with_prefix(takes);
+    if (bytes->size() != needed) return invalid_argument(takes + files[i] + " has " + std::to_string(bytes->size()));
+    inputs.push_back(Literal::from_bytes(shape, bytes->data()));
   }
   return inputs;
 }
 
 }  // namespace
 
+std::string check_inputs_word(const std::string& word) {
+  const bool good = !word.starts_with(kRandom) || parse_whole_number(word.substr(kRandom.size()));
+  return good ? "" : word + ": the seed is a number";
+}
+
 Expected<std::vector<Literal>> make_inputs(const std::vector<std::string>& how, const std::string& program,
                                            const std::vector<Shape>& parameters) {
   const std::string word = how.size() == 1 ? how[0] : "";
   if (how.empty() || word == "rule") return by_rule(program, parameters);
-  if (word.starts_with("random:")) return random(word.substr(7), parameters);
+  if (word.starts_with(kRandom)) return random(word.substr(kRandom.size()), parameters);
   if (word != "zeros") return from_files(how, parameters);
   std::vector<Literal> inputs;
   for (const Shape& shape : parameters) inputs.push_back(Literal::zeros(shape));

@@ -6,11 +6,14 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <iostream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "sdk/tool/help.h"
+#include "sdk/tool/option_types.h"
 #include "sdk/tool/terminal.h"
 #include "sdk/tool/verb.h"
 
@@ -42,10 +45,13 @@ Exit exit_code(Code code) {
   }
 }
 
-// What was printed has arrived, or the verb has failed.
+// What was printed has arrived, or the verb has failed. A verb that failed has said why.
 int finish(int code) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  return report(kRuntime, std::string("stdout cannot be written: ") + std::strerror(errno));
+  const bool failed_before = std::ferror(stdout) != 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  const std::string why = flushed ? "" : std::string(": ") + std::strerror(errno);
+  if (code >= kUsage || (flushed && !failed_before)) return code;
+  return report(kRuntime, "stdout cannot be written" + why);
 }
 
 int run(int argc, char** argv) {
@@ -65,13 +71,17 @@ int run(int argc, char** argv) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
     sub->group("Verbs");
     actions.emplace_back(sub, verb.add(*sub));
+    refuse_empty_values(*sub);
   }
   app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? kDone : kUsage;
+    // What the library prints goes through stdio too, so that a failure to write is seen in one place.
+    std::ostringstream out;
+    const int code = app.exit(error, out, std::cerr);
+    std::fputs(out.str().c_str(), stdout);
+    return finish(code == 0 ? kDone : kUsage);
   }
   for (const auto& [verb, action] : actions) {
     if (verb->parsed()) return finish(action());

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hlo/base/files.h"
 #include "hlo/base/json.h"
 #include "sdk/tool/files.h"
 #include "sdk/tool/verb.h"
@@ -27,6 +28,8 @@ struct Options {
 
 // The templates are whole projects whose backend is called so.
 constexpr std::string_view kPlaceholder = "acme";
+
+constexpr uint64_t kMostTemplateBytes = uint64_t{1} << 26;
 
 // What a backend must not be called: the reference backends, what the tool gives a meaning to, words of C++ (the name
 // becomes a namespace).
@@ -114,7 +117,7 @@ std::string config_folder() {
 using Project = std::map<std::string, std::string>;
 
 Status add_file(const fs::path& from, const std::string& to, const std::string& name, Project& project) {
-  COLLET_ASSIGN(std::string text, read_file(from.string()));
+  COLLET_ASSIGN(std::string text, read_file(from.string(), kMostTemplateBytes));
   project[filled(to, name)] = filled(std::move(text), name);
   return ok_status();
 }

@@ -23,7 +23,7 @@ hlo::ElidedConstants elided_constants(uint32_t how) {
 }  // namespace
 
 Expected<std::unique_ptr<hlo::Module>> read_module(const std::string& path, const ElidedChoice& elided) {
-  COLLET_ASSIGN(const std::string bytes, read_file(path));
+  COLLET_ASSIGN(const std::string bytes, read_program(path));
   hlo::ParseOptions options;
   options.file_name = path == "-" ? "stdin" : path;
   options.elided = elided_constants(elided.how);

@@ -14,6 +14,7 @@
 #include "hlo/testing/reduce_module.h"
 #include "hlo/text/printer.h"
 #include "sdk/tool/files.h"
+#include "sdk/tool/option_types.h"
 #include "sdk/tool/read_module.h"
 #include "sdk/tool/terminal.h"
 #include "sdk/tool/try_command.h"
@@ -28,6 +29,8 @@ struct Options {
   double timeout = 60;
   bool hang = false;
 };
+
+constexpr uint64_t kMostExitCode = 255;
 
 volatile std::sig_atomic_t interrupted = 0;
 
@@ -107,7 +110,8 @@ class Tester {
     if (folder_.path().empty()) return resource_exhausted("no folder for the programs to try can be made");
     path_ = folder_.path() + "/program.hlo";
     if (!options_.match.empty()) COLLET_TRY(pattern_.compile(options_.match));
-    if (!options_.exit.empty() && options_.exit != "any") code_ = std::stoi(options_.exit);
+    if (!options_.exit.empty() && options_.exit != "any")
+      code_ = static_cast<int>(parse_whole_number(options_.exit).value_or(0));
     return ok_status();
   }
 
@@ -256,16 +260,13 @@ Action add_reduce(CLI::App& verb) {
                   "The exit code that is the fault, or any other than 0 [as FILE itself ends]; 128 + the signal for a "
                   "crash")
       ->check([](const std::string& text) {
-        const bool number = !text.empty() && text.size() < 4 && text.find_first_not_of("0123456789") == text.npos;
-        return number || text == "any" ? std::string() : "is no exit code, nor any: " + text;
+        const bool code = parse_whole_number(text).value_or(kMostExitCode + 1) <= kMostExitCode;
+        return code || text == "any" ? std::string() : "is no exit code, nor any: " + text;
       })
       ->type_name("CODE");
   verb.add_option("--match", options->match, "A pattern (extended regular expression) that the output has to have")
       ->type_name("PATTERN");
-  verb.add_option("--timeout", options->timeout, "Seconds for each try")
-      ->check(CLI::Range(0.01, 1e6))
-      ->capture_default_str()
-      ->type_name("SECONDS");
+  add_seconds_option(verb, "--timeout", options->timeout, "Seconds for each try", 0.01)->default_str("60");
   verb.add_flag("--hang", options->hang, "The fault is that the command does not end in time");
   verb.add_option("-o,--output", options->output, "Where to write the result; - is stdout [FILE.reduced.hlo]")
       ->type_name("FILE");

@@ -18,6 +18,7 @@
 #include "sdk/tool/elided.h"
 #include "sdk/tool/files.h"
 #include "sdk/tool/inputs.h"
+#include "sdk/tool/option_types.h"
 #include "sdk/tool/terminal.h"
 #include "sdk/tool/trace.h"
 #include "sdk/tool/verb.h"
@@ -143,29 +144,28 @@ Status compare_with(const Options& options, const std::string& text, const std::
   return ok_status();
 }
 
-Expected<Outcome> execute(const Options& options) {
+Expected<Outcome> execute(const Options& options, const std::string& text, Session& session, Watchdog& watchdog) {
   Outcome outcome;
-  Watchdog watchdog(options.timeout, fmt::format("reading '{}'", options.file));
-  COLLET_ASSIGN(const std::string text, read_file(options.file));
-  watchdog.now("opening " + (options.backend.name.empty() ? "the backend" : options.backend.name));
-  COLLET_ASSIGN(const std::unique_ptr<Session> session, Session::open(options.backend));
-  COLLET_ASSIGN(const collet_client_info info, session->info());
+  COLLET_ASSIGN(const collet_client_info info, session.info());
   outcome.backend = info.backend;
   const std::string where = fmt::format("'{}' on {} ({})", options.file, info.backend, info.backend_path);
   blame_crashes_on("running " + where);
   watchdog.now("compiling " + where);
   const ProgramOptions how = program_options(options);
-  COLLET_ASSIGN(const Program program, session->compile(text, how));
+  COLLET_ASSIGN(const Program program, session.compile(text, how));
   COLLET_ASSIGN(outcome.facts, program.facts());
   if (options.explain) {
     COLLET_ASSIGN(outcome.explanation, program.explain(!options.json.empty()));
   }
+  watchdog.now(fmt::format("making the inputs of '{}'", options.file));
   COLLET_ASSIGN(const std::vector<Literal> inputs, make_inputs(options.inputs, options.file, program.arguments()));
   watchdog.now("running " + where);
   COLLET_TRY(run_repeatedly(program, inputs, options.repeat, outcome));
   blame_crashes_on("");
-  watchdog.now("running it on " + options.compare);
-  if (!options.compare.empty()) COLLET_TRY(compare_with(options, text, inputs, outcome));
+  if (!options.compare.empty()) {
+    watchdog.now("running it on " + options.compare);
+    COLLET_TRY(compare_with(options, text, inputs, outcome));
+  }
   return outcome;
 }
 
@@ -257,7 +257,14 @@ int run(Options options) {
   if (options.file.empty()) return report(kUsage, "run: FILE is required\nSee: collet run --help");
   if (const Status status = prepare_outputs(options); !status.ok()) return report(status);
   const auto trace = options.trace.empty() ? nullptr : std::make_unique<Trace>();
-  const Expected<Outcome> outcome = execute(options);
+  Watchdog& watchdog = Watchdog::of_process(options.timeout, fmt::format("reading '{}'", options.file));
+  const Expected<std::string> text = read_program(options.file);
+  if (!text.ok()) return report(text.status());
+  watchdog.now("opening " + options.backend.name);
+  const Expected<std::unique_ptr<Session>> session = Session::open(options.backend);
+  if (!session.ok()) return report_unopened(session.status());
+  const Expected<Outcome> outcome = execute(options, *text, **session, watchdog);
+  watchdog.now(fmt::format("showing the results of '{}'", options.file));
   if (trace) {
     if (const Status status = trace->write(options.trace); !status.ok()) return report(status);
   }
@@ -285,6 +292,7 @@ Action add_run(CLI::App& verb) {
           "--inputs", options->inputs,
           "rule (that of case.json beside FILE, else by element type), random:SEED, zeros, or a raw file for each "
           "parameter")
+      ->check(CLI::Validator(check_inputs_word, ""))
       ->type_name("WHAT")
       ->expected(1, -1);
   add_elided_option(verb, options->elided);
@@ -294,18 +302,15 @@ Action add_run(CLI::App& verb) {
   verb.add_option("--dump-to", options->dump_to,
                   "Write the program before and after each stage, the plan and the artifacts to this folder")
       ->type_name("DIR");
-  verb.add_option("--repeat", options->repeat, "Run it so many times and show the median time")
-      ->check(CLI::Range(1u, 1000000000u))
-      ->type_name("N");
+  add_number_option(verb, "--repeat", options->repeat, "Run it so many times and show the median time", 1u,
+                    1000000000u);
   verb.add_option("--compare", options->compare, "Run it on this backend too and compare the outputs")
       ->type_name("BACKEND");
   verb.add_option("--trace", options->trace,
                   "Write what took how long, compilation, launches and copies, as a trace for Perfetto or "
                   "chrome://tracing; - is stdout")
       ->type_name("FILE");
-  verb.add_option("--timeout", options->timeout, "Give up after so many seconds, with exit code 5; 0: never")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("SECONDS");
+  add_seconds_option(verb, "--timeout", options->timeout, "Give up after so many seconds, with exit code 5; 0: never");
   verb.add_option("--json", options->json, "Write the facts as JSON to this file; - is stdout")->type_name("FILE");
   verb.footer(
       "Exit code 1: --compare found a difference. Files of --inputs and --output are\n"

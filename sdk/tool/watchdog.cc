@@ -5,24 +5,25 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
-#include <utility>
+#include <thread>
 
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {
+namespace {
 
-Watchdog::Watchdog(double seconds, std::string task) : seconds_(seconds), task_(std::move(task)) {
-  if (seconds_ > 0) thread_ = std::thread([this] { wait(); });
-}
+// Seconds after which the process ends without its message: another thread may hold a stream that nobody reads.
+constexpr unsigned kGrace = 1;
 
-Watchdog::~Watchdog() {
-  {
-    const std::lock_guard lock(mutex_);
-    over_ = true;
-  }
-  ended_.notify_all();
-  if (thread_.joinable()) thread_.join();
+}  // namespace
+
+Watchdog& Watchdog::of_process(double seconds, std::string task) {
+  // Never destroyed: its thread uses it until the process is gone.
+  static Watchdog* const one = new Watchdog(seconds, std::move(task));
+  if (seconds > 0) std::thread([] { one->wait(); }).detach();
+  return *one;
 }
 
 void Watchdog::now(std::string task) {
@@ -31,8 +32,10 @@ void Watchdog::now(std::string task) {
 }
 
 void Watchdog::wait() {
-  std::unique_lock lock(mutex_);
-  if (ended_.wait_for(lock, std::chrono::duration<double>(seconds_), [this] { return over_; })) return;
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
+  std::signal(SIGALRM, [](int) { _exit(kTimeout); });
+  alarm(kGrace);
+  const std::lock_guard lock(mutex_);
   const int code = report(kTimeout, fmt::format("no answer within {:g} s: {}", seconds_, task_));
   std::fflush(nullptr);
   _exit(code);

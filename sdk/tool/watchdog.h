@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <mutex>
 #include <string>
-#include <thread>
+#include <utility>
 
 namespace collet::tool {
 
 /// Ends the process with exit code 5 when it is still there after some seconds: whatever hangs cannot be called back.
 class Watchdog {
  public:
-  /// `seconds` 0: it never does. What is blamed: "no answer within 5 s: " and `task`.
-  Watchdog(double seconds, std::string task);
-  ~Watchdog();
+  /// Starts the one of this process, which watches until the process is gone: what is printed last and what is released
+  /// last can hang too. `seconds` 0: it never ends anything. What is blamed: "no answer within 5 s: " and `task`.
+  static Watchdog& of_process(double seconds, std::string task);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
@@ -21,14 +20,12 @@ class Watchdog {
   void now(std::string task);
 
  private:
-  void wait();
+  Watchdog(double seconds, std::string task) : seconds_(seconds), task_(std::move(task)) {}
+  [[noreturn]] void wait();
 
   const double seconds_;
   std::string task_;
   std::mutex mutex_;
-  std::condition_variable ended_;
-  bool over_ = false;
-  std::thread thread_;
 };
 
 }  // namespace collet::tool

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+/// \file
+/// Options whose values are checked when they are parsed: what does not fit is wrong usage.
+
+namespace collet::tool {
+
+/// A time limit is at most this long, three years. A longer one means this, so that clocks do not overflow.
+constexpr double kMostSeconds = 1e8;
+
+/// A whole number in decimal digits, with nothing before or behind it.
+std::optional<uint64_t> parse_whole_number(std::string_view text);
+
+/// Declares an option that takes a whole number from `least` to `most`.
+CLI::Option* add_number_option(CLI::App& verb, const std::string& names, std::function<void(uint64_t)> set,
+                               const std::string& about, uint64_t least, uint64_t most);
+
+/// Declares an option that takes a whole number from `least` to `most` and stores it in `value`.
+template <typename T>
+CLI::Option* add_number_option(CLI::App& verb, const std::string& names, T& value, const std::string& about,
+                               T least = 0, T most = std::numeric_limits<T>::max()) {
+  return add_number_option(
+      verb, names, [&value](uint64_t number) { value = static_cast<T>(number); }, about, least, most);
+}
+
+/// Declares an option that takes a number of seconds, finite and not below `least`.
+CLI::Option* add_seconds_option(CLI::App& verb, const std::string& names, double& seconds, const std::string& about,
+                                double least = 0);
+
+/// Makes an empty value of any option or argument of the verb wrong usage. Lists of arguments, such as the words of
+/// another command, may have empty ones.
+void refuse_empty_values(CLI::App& verb);
+
+}  // namespace collet::tool

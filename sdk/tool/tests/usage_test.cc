@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line refuses, and what is waited for.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "sdk/tool/tests/command.h"
+
+namespace collet::tool::testing {
+namespace {
+
+struct WrongUse {
+  const char* arguments;
+  int code;
+  const char* says;
+};
+
+TEST(Command, ExitCodesTellWhoseFaultItIs) {
+  const std::string add = "sdk/tool/tests/data/add.hlo";
+  const std::vector<WrongUse> uses = {
+      {"", 2, "Usage: collet"},
+      {"walk", 2, "walk"},
+      {"run", 2, "FILE is required"},
+      {"run --no-such-option x", 2, "--no-such-option"},
+      {"info", 2, "name a FILE"},
+      {"info --ops --format pdf", 2, "pdf"},
+      {"opt --passes nonsense sdk/tool/tests/data/add.hlo", 2, "there is no pass 'nonsense'"},
+      {"opt --passes simplfy sdk/tool/tests/data/add.hlo", 2, "did you mean simplify?"},
+      {"opt --pipeline nonsense sdk/tool/tests/data/add.hlo", 2, "there is no pipeline"},
+      {"conform --shard 3/2", 2, "--shard"},
+      {"conform --backend interpreter --filter nothing/at/all", 2, "no case has such a name"},
+      {"conform --corpus sdk/tool/tests/golden", 2, "is no corpus"},
+      {"run no_such_file.hlo", 3, "no_such_file.hlo cannot be read"},
+      {"run sdk --backend interpreter", 3, "is a folder"},
+      {"run sdk/tool/tests/data/broken.hlo --backend interpreter", 3, "broken.hlo:5:"},
+      {"opt sdk/tool/tests/data/broken.hlo", 3, "negat"},
+      {"info sdk/tool/tests/data/broken.hlo", 3, "broken.hlo:5:"},
+      {"run sdk/tool/tests/data/add.hlo --backend interpreter --inputs sdk/tool/tests/data/add.hlo", 3,
+       "names 1 files"},
+      {"run sdk/tool/tests/data/add.hlo --backend interpreter --inputs random:x", 2, "seed"},
+      {"run sdk/tool/tests/data/add.hlo --backend interpreter --inputs random:99999999999999999999", 2, "seed"},
+      {"run sdk/tool/tests/data/add.hlo --backend no_such_backend", 4, "no_such_backend"},
+      {"info --backend no_such_backend", 4, "no_such_backend"},
+      {"conform --backend no_such_backend --filter add/f32/1/unit", 4, "no_such_backend"},
+      {"bench --backend no_such_backend", 4, "no_such_backend"},
+      {"run sdk/tool/tests/data/add.hlo --backend sdk/tool/tests/data/add.hlo", 4, "add.hlo"},
+      {"run sdk/tool/tests/data/add.hlo --repeat 0", 2, "--repeat"},
+      {"run sdk/tool/tests/data/add.hlo --repeat 99999999999", 2, "--repeat"},
+      {"bench --repeat 0", 2, "--repeat"},
+      {"bench --filter no_such_case", 2, "no_such_case"},
+      {"conform --jobs 0", 2, "--jobs"},
+      {"conform --corpus sdk/tool --html page.html", 2, "--corpus"},
+      // What cannot be written is found out before anything runs.
+      {"run sdk/tool/tests/data/add.hlo --backend interpreter --json no/such/folder/x.json", 4, "cannot be written"},
+      {"run sdk/tool/tests/data/add.hlo --backend interpreter --output sdk/tool/tests/data/add.hlo", 4, "add.hlo"},
+      {"run sdk/tool/tests/data/add.hlo --backend interpreter --json sdk/tool", 4, "sdk/tool cannot be written"},
+      {"conform --backend interpreter --junit no/such/folder/x.xml", 4, "cannot be written"},
+      {"conform --backend interpreter --html no/such/folder/x.html", 4, "cannot be written"},
+      {"bench --json no/such/folder/x.json", 4, "cannot be written"},
+      {"opt sdk/tool/tests/data/add.hlo -o no/such/folder/x.hlo", 4, "cannot be written"},
+  };
+  for (const WrongUse& use : uses) {
+    const Ran ran = collet(use.arguments);
+    EXPECT_EQ(ran.code, use.code) << use.arguments << "\n" << ran.err;
+    EXPECT_TRUE(contains(ran.err, use.says)) << use.arguments << "\n" << ran.err;
+    EXPECT_EQ(ran.out, "") << use.arguments;
+    EXPECT_FALSE(contains(ran.err, "\033[")) << "colour on what is no terminal";
+  }
+}
+
+// A number that is none, too large, or of the wrong sign, and a value that is empty.
+TEST(Command, ValuesThatMeanNothing_AreWrongUsage) {
+  const Folder folder;
+  const std::string run = "run sdk/tool/tests/data/add.hlo --backend interpreter ", conform = "conform --list ",
+                    opt = "opt sdk/tool/tests/data/add.hlo ",
+                    reduce = "reduce sdk/tool/tests/data/add.hlo -o " + (folder / "x.hlo") + " ",
+                    diff = "diff sdk/tool/tests/data/add.hlo sdk/tool/tests/data/add.hlo ";
+  const std::vector<std::string> numbers = {conform + "--memory",   conform + "--failures", conform + "--jobs",
+                                            conform + "--seed",     diff + "--limit",       run + "--repeat",
+                                            "bench --list --repeat"};
+  for (const std::string& line : numbers)
+    for (const char* value : {"-1", "x", "''", "1x", "' 1'", "0x10", "1.5", "nan", "inf", "99999999999999999999"}) {
+      const Ran ran = collet(line + " " + value);
+      EXPECT_EQ(ran.code, 2) << line << " " << value;
+      EXPECT_EQ(ran.out, "") << line << " " << value;
+    }
+  EXPECT_EQ(collet(conform + "--memory 99999999999999999").code, 2);
+  for (const std::string& line : {conform + "--timeout", run + "--timeout", reduce + "--test false --timeout"})
+    for (const char* value : {"-1", "x", "''", "1x", "nan", "-nan", "inf", "1e999"})
+      EXPECT_EQ(collet(line + " " + value).code, 2) << line << " " << value;
+  for (const char* value : {"-1/2", "1/-2", "-3/-2", "0/99999999999", "/", "1/", "/2", "0/1/2", "''", "x", "0/2x"})
+    EXPECT_EQ(collet(conform + "--shard " + value).code, 2) << value;
+  for (const char* value : {"''", "999", "-1", "1x"})
+    EXPECT_EQ(collet(reduce + "--test false --exit " + value).code, 2) << value;
+  const std::vector<std::string> texts = {
+      run + "--compare",    run + "--json",    run + "--output",           run + "--dump-to",
+      run + "--trace",      run + "--inputs",  conform + "--filter",       conform + "--html",
+      conform + "--corpus", opt + "--emit",    opt + "--pipeline",         opt + "-o",
+      reduce + "--test",    diff + "--ignore", "bench --list --filter",    "bench --list --against",
+      "info --backend",     "new acme --out",  "run --backend interpreter"};
+  for (const std::string& line : texts) {
+    const Ran ran = collet(line + " ''");
+    EXPECT_EQ(ran.code, 2) << line;
+    EXPECT_EQ(ran.out, "") << line;
+  }
+  for (const char* form : {"artifact=", "artifact=banana", "artifact=1.17.0x", "artifact=99.0.0", "svg=", "="})
+    EXPECT_EQ(collet(opt + "--emit " + form).code, 2) << form;
+}
+
+TEST(Command, LargeNumbersOfSeconds_MeanALongTime) {
+  for (const char* seconds : {"1e300", "1e10", "100000001"})
+    EXPECT_EQ(collet(std::string("run sdk/tool/tests/data/add.hlo --backend interpreter --timeout ") + seconds).code, 0)
+        << seconds;
+  EXPECT_EQ(collet("conform --backend interpreter --filter negate/f32/17/unit --timeout 1e300").code, 0);
+}
+
+// A full disk is told of, and a device named as output stays what it is.
+TEST(Command, SaysThatItCannotWrite) {
+  const Folder folder;
+  const std::string tool = "'" + build_dir() + "/bin/collet' ", add = "sdk/tool/tests/data/add.hlo";
+  const std::vector<std::string> lines = {"info --ops >/dev/full",
+                                          "info --ops --json /dev/full >/dev/null",
+                                          "opt " + add + " >/dev/full",
+                                          "run " + add + " --backend interpreter >/dev/full",
+                                          "run " + add + " --backend interpreter --json - >/dev/full",
+                                          "completion bash >/dev/full",
+                                          "--help >/dev/full",
+                                          "--version >/dev/full",
+                                          "run --help >/dev/full"};
+  for (const std::string& line : lines) {
+    const int status = std::system((tool + line + " 2>" + (folder / "err")).c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 4) << line;
+    const std::string said = contents(folder / "err");
+    EXPECT_TRUE(contains(said, "No space left")) << line << "\n" << said;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << line << "\n" << said;
+  }
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+}
+
+// Files without an end, or that nobody writes to.
+TEST(Command, FilesThatAreNone_AreRefusedAtOnce) {
+  const Folder folder;
+  const std::string pipe = folder / "pipe", large = folder / "large";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  write(large, "");
+  std::filesystem::resize_file(large, uint64_t{1} << 40);
+  const std::string add = "sdk/tool/tests/data/add.hlo", run = "run --backend interpreter ",
+                    inputs = run + add + " --inputs ";
+  const std::string limited = "timeout 60";
+  const std::vector<std::string> lines = {run + "/dev/zero",
+                                          "opt /dev/zero",
+                                          "info /dev/zero",
+                                          "diff " + add + " /dev/zero",
+                                          run + large,
+                                          inputs + "/dev/zero /dev/zero",
+                                          inputs + large + " " + large,
+                                          "conform --backend interpreter --corpus /dev/zero"};
+  for (const std::string& line : lines) {
+    const Ran ran = collet(line, limited);
+    EXPECT_TRUE(ran.code == 2 || ran.code == 3) << line << " " << ran.code << ran.err;
+  }
+  const Ran library = collet("run " + add + " --backend " + pipe, limited);
+  EXPECT_EQ(library.code, 4) << library.err;
+  // A pipe may bring a program, and inputs.
+  const std::string x = folder / "x.bin", input = folder / "input";
+  write(x, std::string(12, '\0'));
+  ASSERT_EQ(mkfifo(input.c_str(), 0600), 0);
+  const Ran piped = collet(run + pipe + " --inputs " + input + " " + x,
+                           "cat " + add + " >" + pipe + " & cat " + x + " >" + input + " & " + limited);
+  EXPECT_EQ(piped.code, 0) << piped.err;
+}
+
+// Nobody reads from the pipe that an output is written to: what comes after the run counts too.
+TEST(Run, TimeoutHoldsForTheWholeCommand) {
+  const Folder folder;
+  std::filesystem::create_directory(folder / "results");
+  ASSERT_EQ(mkfifo((folder / "results/output_0.bin").c_str(), 0600), 0);
+  const std::string line = "run sdk/tool/tests/data/add.hlo --backend interpreter --timeout 1 ";
+  const Ran ran = collet(line + "--output " + (folder / "results"), "timeout 60");
+  EXPECT_EQ(ran.code, 5) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "no answer within 1 s: showing the results of")) << ran.err;
+  // The message itself may have to wait for a reader.
+  ASSERT_EQ(mkfifo((folder / "stuck").c_str(), 0600), 0);
+  const Ran stuck = collet(line + "--json " + (folder / "stuck"), "timeout 60");
+  EXPECT_EQ(stuck.code, 5) << stuck.err;
+}
+
+TEST(Run, OptionsThatTheCpuBackendRefuses_AreWrongUsage) {
+  if (!has_backend("cpu")) GTEST_SKIP() << "there is no cpu backend in this build";
+  const std::vector<std::string> verbs = {"run sdk/tool/tests/data/add.hlo --backend cpu --option ",
+                                          "conform --backend cpu --filter negate/f32/17/unit --option ",
+                                          "bench --backend cpu --filter mnist --repeat 1 --option "};
+  for (const std::string& verb : verbs) {
+    const Ran ran = collet(verb + "threads=banana");
+    EXPECT_EQ(ran.code, 2) << verb;
+    EXPECT_TRUE(contains(ran.err, "option 'threads': 'banana'")) << verb << ran.err;
+  }
+  for (const char* option : {"threads=-5", "threads=0", "threads=1000000000", "threads=2x", "threads=", "fuse=banana",
+                             "fuse=", "features=banana", "features=+banana", "features=-avx2,", "features=-sse2"})
+    EXPECT_EQ(collet(verbs[0] + option).code, 2) << option;
+  for (const char* option : {"threads=1", "threads=256", "fuse=0", "features=", "features=-sse4.1"})
+    EXPECT_EQ(collet(verbs[0] + option).code, 0) << option;
+  const Ran variable = collet("run sdk/tool/tests/data/add.hlo --backend cpu", "COLLET_CPU_THREADS=many");
+  EXPECT_EQ(variable.code, 2);
+  EXPECT_TRUE(contains(variable.err, "COLLET_CPU_THREADS")) << variable.err;
+}
+
+}  // namespace
+}  // namespace collet::tool::testing
