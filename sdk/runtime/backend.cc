@@ -94,6 +94,10 @@ Status Backend::describe(const collet_instance_info& info) {
     for (uint32_t peer : d.peers)
       if (peer >= devices_.size()) return bad_answer(this->where("device_info"), "names a peer that is not there");
   }
+  const auto* queues = static_cast<const collet_queue_table*>(query("queue", 1, sizeof(collet_queue_table)));
+  if (queues && (!queues->create || !queues->destroy || !queues->wait || !queues->abort))
+    return bad_answer(this->where("query"), "the table \"queue\" lacks a function");
+  queues_ = queues;
   return ok_status();
 }
 
@@ -172,7 +176,7 @@ void Backend::free(collet_backend_buffer* buffer) {
   library_->table.free(instance_, buffer);
 }
 
-Status Backend::copy(std::span<const collet_copy_region> regions) {
+Status Backend::copy(std::span<const collet_copy_region> regions, const collet_sync* sync) {
   Span span(COLLET_SPAN_COPY, regions.empty() || !regions[0].from.buffer ? "copy to device"
                               : regions[0].to.buffer                     ? "copy"
                                                                          : "copy to host");
@@ -180,9 +184,24 @@ Status Backend::copy(std::span<const collet_copy_region> regions) {
   collet_error error{};
   const auto lock = lock_all();
   const collet_status code =
-      library_->table.copy(instance_, regions.data(), static_cast<uint32_t>(regions.size()), nullptr, &error);
+      library_->table.copy(instance_, regions.data(), static_cast<uint32_t>(regions.size()), sync, &error);
   if (code == COLLET_OK) return Status();
   return from_c(code, error, where("copy"));
+}
+
+Expected<collet_backend_queue*> Backend::create_queue(uint32_t device, uint32_t kind) {
+  collet_error error{};
+  collet_backend_queue* queue = nullptr;
+  const auto lock = lock_all();
+  const collet_status code = queues_->create(instance_, device, kind, &queue, &error);
+  if (code != COLLET_OK) return from_c(code, error, where("create of a queue"));
+  if (!queue) return bad_answer(where("create of a queue"), "succeeded without a queue");
+  return queue;
+}
+
+void Backend::destroy_queue(collet_backend_queue* queue) {
+  const auto lock = lock_all();
+  queues_->destroy(queue);
 }
 
 Status Backend::supports(uint32_t device, const collet_program* program, std::span<const uint32_t> ops,

@@ -73,7 +73,8 @@ class Backend {
   };
   Expected<Allocation> alloc(uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment);
   void free(collet_backend_buffer* buffer);
-  Status copy(std::span<const collet_copy_region> regions);
+  /// Null `sync`: returns when all is copied; else when the copy is queued.
+  Status copy(std::span<const collet_copy_region> regions, const collet_sync* sync = nullptr);
   /// `verdicts` has one entry per op.
   Status supports(uint32_t device, const collet_program* program, std::span<const uint32_t> ops,
                   std::span<collet_verdict> verdicts);
@@ -89,6 +90,15 @@ class Backend {
                                             const collet_compile_options& options, CompiledFacts& facts);
   /// The optional table, or null; it has at least `bytes` bytes.
   const void* query(const char* name, uint32_t version, uint32_t bytes);
+  /// The table "queue"; null where the backend has none.
+  const collet_queue_table* queue_table() const { return queues_; }
+  Expected<collet_backend_queue*> create_queue(uint32_t device, uint32_t kind);
+  /// No work is pending there.
+  void destroy_queue(collet_backend_queue* queue);
+  /// An error that the backend reported, with the name of the backend and of where it was reported.
+  Status failure_of(collet_status code, const collet_error& error, const char* function) const {
+    return from_c(code, error, where(function));
+  }
   /// Its contents; empty where the backend shows none.
   struct Artifact {
     std::string name, contents;
@@ -114,6 +124,7 @@ class Backend {
   uint32_t opset_ = 0;
   std::vector<DeviceFacts> devices_;
   bool serial_ = false, serial_compile_ = false;
+  const collet_queue_table* queues_ = nullptr;
   std::mutex all_, compile_;
 };
 

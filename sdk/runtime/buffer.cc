@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sdk/runtime/caught.h"
+#include "sdk/runtime/copy.h"
 #include "sdk/runtime/spare.h"
 
 namespace collet::runtime {
@@ -50,33 +51,6 @@ void fill_high_bits(uint32_t element, char* data, uint64_t count) {
   }
 }
 
-Status upload(Backend& backend, const Memory* memory, const void* data, uint64_t bytes, uint64_t offset = 0) {
-  if (memory->host) {
-    std::memcpy(static_cast<char*>(memory->host) + offset, data, bytes);
-    return ok_status();
-  }
-  collet_copy_region region{};
-  region.from.host = const_cast<void*>(data);
-  region.to.buffer = memory->handle;
-  region.to.offset = offset;
-  region.bytes = bytes;
-  return backend.copy({&region, 1});
-}
-
-Status download(Backend& backend, const Memory* memory, uint64_t offset, void* out, uint64_t bytes) {
-  if (bytes == 0) return ok_status();
-  if (memory->host) {
-    std::memcpy(out, static_cast<const char*>(memory->host) + offset, bytes);
-    return ok_status();
-  }
-  collet_copy_region region{};
-  region.from.buffer = memory->handle;
-  region.from.offset = offset;
-  region.to.host = out;
-  region.bytes = bytes;
-  return backend.copy({&region, 1});
-}
-
 void call_done(const collet_host_array& array) {
   if (array.done) array.done(array.user);
 }
@@ -90,22 +64,20 @@ Status wait_for(Event* event) {
 
 }  // namespace
 
-Status copy_memory(Backend& from_backend, const Memory* from, Backend& to_backend, const Memory* to, uint64_t bytes) {
-  if (bytes == 0) return ok_status();
-  collet_copy_region region{};
-  region.bytes = bytes;
-  if (&from_backend == &to_backend) {
-    region.from.buffer = from->handle;
-    region.to.buffer = to->handle;
-    return from_backend.copy({&region, 1});
-  }
-  if (from->host) return upload(to_backend, to, from->host, bytes);
-  if (to->host) return download(from_backend, from, 0, to->host, bytes);
-  const std::unique_ptr<char[]> bounce(new (std::nothrow) char[bytes]);
-  if (!bounce) return resource_exhausted("no host memory for a copy of " + std::to_string(bytes) + " bytes");
-  COLLET_TRY(download(from_backend, from, 0, bounce.get(), bytes));
-  return upload(to_backend, to, bounce.get(), bytes);
+namespace {
+
+// A copy of all of an array that has elements.
+QueuedCopy whole_copy(MemoryRef from, MemoryRef to, uint64_t bytes) {
+  QueuedCopy copy;
+  copy.region.from.buffer = from->handle;
+  copy.region.to.buffer = to->handle;
+  copy.region.bytes = bytes;
+  copy.from = std::move(from);
+  copy.to = std::move(to);
+  return copy;
 }
+
+}  // namespace
 
 Buffer* Buffer::make(Client& client, uint32_t device, uint32_t space, const ArrayType* type, MemoryRef memory,
                      Event* ready) {
@@ -138,33 +110,59 @@ Expected<Buffer*> Buffer::from_host(Client& client, uint32_t device, uint32_t sp
   COLLET_ASSIGN(const uint32_t s, client.check_space(device, space));
   if (!array.data && type->bytes) return invalid_argument("no data");
   Device& d = client.device(device);
-  COLLET_ASSIGN(MemoryRef memory, d.pool(s).take(type->bytes));
   if (type->bytes == 0) {
     call_done(array);
     return make(client, device, s, type, {}, nullptr);
   }
+  Queue* queue = nullptr;
+  if (!d.is_host_visible(s)) {
+    COLLET_ASSIGN(queue, d.queue(COLLET_QUEUE_UPLOAD));
+  }
+  COLLET_ASSIGN(MemoryRef memory, d.pool(s).take(type->bytes, queue));
   const size_t element_bytes = collet_type_bytes(array.element);
-  const bool dense = is_dense(array, element_bytes);
-  if (!dense || is_narrow(array.element)) {
-    std::unique_ptr<char[]> bounce;
+  const bool dense = is_dense(array, element_bytes), narrow = is_narrow(array.element);
+  const bool small = type->bytes < kInlineCopy;
+  std::shared_ptr<char[]> staged;
+  if (!dense || narrow || (queue && small)) {
     auto* out = static_cast<char*>(memory->host);
     if (!out) {
-      bounce.reset(new (std::nothrow) char[type->bytes]);
-      if (!bounce) return resource_exhausted("no host memory for " + std::to_string(type->bytes) + " bytes");
-      out = bounce.get();
+      staged.reset(new (std::nothrow) char[type->bytes]);
+      if (!staged) return resource_exhausted("no host memory for " + std::to_string(type->bytes) + " bytes");
+      out = staged.get();
     }
-    char* const first = out;
+    char* at = out;
     if (dense)
       std::memcpy(out, array.data, type->bytes);
     else
-      gather(array, element_bytes, static_cast<const char*>(array.data), 0, out);
-    if (is_narrow(array.element)) fill_high_bits(array.element, first, type->bytes);
-    if (bounce) COLLET_TRY(upload(d.backend(), memory.get(), bounce.get(), type->bytes));
-    call_done(array);
-    return make(client, device, s, type, std::move(memory), nullptr);
+      gather(array, element_bytes, static_cast<const char*>(array.data), 0, at);
+    if (narrow) fill_high_bits(array.element, out, type->bytes);
+    if (!staged) {
+      call_done(array);
+      return make(client, device, s, type, std::move(memory), nullptr);
+    }
   }
-  if (array.semantics == COLLET_HOST_COPIED || type->bytes < kInlineCopy) {
-    COLLET_TRY(upload(d.backend(), memory.get(), array.data, type->bytes));
+  const void* data = staged ? staged.get() : array.data;
+  const bool must_wait = array.semantics == COLLET_HOST_COPIED && !staged;
+  if (queue) {
+    QueuedCopy copy;
+    copy.region.from.host = const_cast<void*>(data);
+    copy.region.to.buffer = memory->handle;
+    copy.region.bytes = type->bytes;
+    copy.to = memory;
+    copy.host = staged;
+    if (!staged && !must_wait) copy.done = [array] { call_done(array); };
+    COLLET_ASSIGN(Event * ready, start_copy(client, d.upload(), *queue, std::move(copy), nullptr));
+    if (must_wait) {
+      if (Status status = ready->wait(); !status.ok()) {
+        ready->release();
+        return status;
+      }
+    }
+    if (staged || must_wait) call_done(array);
+    return make(client, device, s, type, std::move(memory), ready);
+  }
+  if (staged || must_wait || small) {
+    COLLET_TRY(upload(d.backend(), memory.get(), data, type->bytes));
     call_done(array);
     return make(client, device, s, type, std::move(memory), nullptr);
   }
@@ -228,6 +226,15 @@ Status Buffer::fulfil(Buffer* source) {
                               "and type, not by " + source->type_->to_string());
     COLLET_TRY(source->use(use));
   }
+  Queue* queue = nullptr;
+  if (source && type_->bytes) {
+    auto made = client_->device(device_).queue(COLLET_QUEUE_UPLOAD);
+    if (!made.ok()) {
+      if (use.ready) use.ready->release();
+      return made.status();
+    }
+    queue = *made;
+  }
   MemoryRef memory;
   Event* event = nullptr;
   if (Status status = settle(memory, event); !status.ok()) {
@@ -242,6 +249,14 @@ Status Buffer::fulfil(Buffer* source) {
   Device& from = client_->device(source->device_);
   Device& to = client_->device(device_);
   Event* const before[] = {use.ready};
+  if (queue) {
+    QueuedCopy copy = whole_copy(use.memory, memory, type_->bytes);
+    client_->add_after(to.upload(), before,
+                       [this_client = client_, queue, copy = std::move(copy), ready = use.ready, event]() mutable {
+                         start_copy_for(*this_client, *queue, std::move(copy), ready, event);
+                       });
+    return ok_status();
+  }
   client_->add_after(
       to.upload(), before,
       [&from, &to, memory = std::move(memory), data = std::move(use.memory), ready = use.ready, bytes = type_->bytes,
@@ -317,6 +332,30 @@ Status Buffer::to_host(uint64_t offset, uint64_t bytes, void* out, Event** out_e
   Use use;
   COLLET_TRY(this->use(use));
   Device& d = client_->device(device_);
+  Queue* queue = nullptr;
+  if (bytes && !d.is_host_visible(space_)) {
+    auto made = d.queue(COLLET_QUEUE_DOWNLOAD);
+    if (!made.ok()) {
+      if (use.ready) use.ready->release();
+      return made.status();
+    }
+    queue = *made;
+  }
+  if (queue) {
+    QueuedCopy copy;
+    copy.region.from.buffer = use.memory->handle;
+    copy.region.from.offset = offset;
+    copy.region.to.host = out;
+    copy.region.bytes = bytes;
+    copy.from = std::move(use.memory);
+    if (!out_event && use.ready) (void)use.ready->wait_placed();
+    COLLET_ASSIGN(Event * done, start_copy(*client_, d.download(), *queue, std::move(copy), use.ready));
+    if (out_event) {
+      *out_event = done;
+      return ok_status();
+    }
+    return wait_for(done);
+  }
   if (!out_event || (!use.ready && bytes < kInlineCopy)) {
     COLLET_TRY(wait_for(use.ready));
     if (bytes) COLLET_TRY(download(d.backend(), use.memory.get(), offset, out, bytes));
@@ -347,13 +386,24 @@ Expected<Buffer*> Buffer::copy_to(uint32_t device, uint32_t space) {
   Device& to = client_->device(device);
   Use use;
   COLLET_TRY(this->use(use));
-  auto taken = to.pool(s).take(type_->bytes);
+  const uint64_t bytes = type_->bytes;
+  Queue* queue = nullptr;
+  auto taken = [&]() -> Expected<MemoryRef> {
+    if (bytes) {
+      COLLET_ASSIGN(queue, to.queue(COLLET_QUEUE_UPLOAD));
+    }
+    return to.pool(s).take(bytes, queue);
+  }();
   if (!taken.ok()) {
     if (use.ready) use.ready->release();
     return taken.status();
   }
   MemoryRef memory = *std::move(taken);
-  const uint64_t bytes = type_->bytes;
+  if (queue) {
+    QueuedCopy copy = whole_copy(std::move(use.memory), memory, bytes);
+    COLLET_ASSIGN(Event * ready, start_copy(*client_, to.upload(), *queue, std::move(copy), use.ready));
+    return make(*client_, device, s, type_, std::move(memory), ready);
+  }
   if (!use.ready && bytes < kInlineCopy) {
     if (bytes) COLLET_TRY(copy_memory(from.backend(), use.memory.get(), to.backend(), memory.get(), bytes));
     return make(*client_, device, s, type_, std::move(memory), nullptr);

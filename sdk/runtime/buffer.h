@@ -75,7 +75,4 @@ class Buffer {
   Event* promise_ = nullptr;
 };
 
-/// Copies within a backend, or between two by way of the host.
-Status copy_memory(Backend& from_backend, const Memory* from, Backend& to_backend, const Memory* to, uint64_t bytes);
-
 }  // namespace collet::runtime

@@ -121,7 +121,6 @@ collet_status collet_client_open(const collet_client_options* options, collet_cl
     if (!out_client) return missing("out_client");
     collet_client_options o;
     COLLET_TRY(read_struct(options, o));
-    if (o.reserved) return invalid_argument("a reserved field is not zero");
     COLLET_ASSIGN(Client * client, Client::open(o));
     *out_client = give<collet_client>(client);
     return ok_status();

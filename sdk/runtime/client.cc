@@ -34,7 +34,7 @@ struct Waiting {
     while (!w->events.empty()) {
       Event* event = w->events.back();
       if (event->is_late()) {
-        event->on_ready([](void* user, collet_status, const char*) { go_on(static_cast<Waiting*>(user)); }, w);
+        event->on_placed([](void* user, collet_status, const char*) { go_on(static_cast<Waiting*>(user)); }, w);
         return;
       }
       w->events.pop_back();
@@ -55,8 +55,8 @@ struct Waiting {
 
 }  // namespace
 
-Device::Device(std::shared_ptr<Backend> backend, uint32_t index, const Pool::MakeRoom& make_room)
-    : backend_(std::move(backend)), index_(index) {
+Device::Device(std::shared_ptr<Backend> backend, uint32_t index, uint32_t run_limit, const Pool::MakeRoom& make_room)
+    : backend_(std::move(backend)), index_(index), runs_(run_limit) {
   for (uint32_t s = 0; s < facts().spaces.size(); ++s)
     pools_.push_back(std::make_unique<Pool>(backend_, index, s, make_room));
 }
@@ -64,6 +64,47 @@ Device::Device(std::shared_ptr<Backend> backend, uint32_t index, const Pool::Mak
 void Device::trim() {
   for (auto& pool : pools_) pool->trim();
 }
+
+Expected<Queue*> Device::queue(uint32_t kind) {
+  if (!has_queues()) return nullptr;
+  Queue* known = queues_[kind].load(std::memory_order_acquire);
+  if (known && !known->has_failed()) return known;
+  const std::lock_guard lock(queues_mutex_);
+  known = queues_[kind].load(std::memory_order_relaxed);
+  if (known && !known->has_failed()) return known;
+  COLLET_ASSIGN(std::unique_ptr<Queue> made, Queue::make(backend_, index_, kind));
+  Queue* const queue = made.get();
+  all_queues_.push_back(std::move(made));
+  queues_[kind].store(queue, std::memory_order_release);
+  return queue;
+}
+
+void Device::finish_queues() {
+  for (auto& current : queues_)
+    if (Queue* queue = current.load(std::memory_order_acquire)) (void)queue->finish();
+}
+
+void Device::abort_queues(const Status& reason) {
+  for (auto& current : queues_)
+    if (Queue* queue = current.load(std::memory_order_acquire)) queue->abort(reason);
+}
+
+namespace {
+
+// COLLET_RUNS_IN_FLIGHT, or the usual limit.
+Expected<uint32_t> run_limit(uint32_t asked) {
+  constexpr uint32_t kUsual = 32;
+  if (asked) return asked;
+  const char* text = std::getenv("COLLET_RUNS_IN_FLIGHT");
+  if (!text || !*text) return kUsual;
+  char* end = nullptr;
+  const unsigned long number = std::strtoul(text, &end, 10);
+  if (*end || *text == '-' || number == 0 || number > 1u << 20)
+    return invalid_argument(std::string("COLLET_RUNS_IN_FLIGHT='") + text + "': expected a number from 1 to 1048576");
+  return static_cast<uint32_t>(number);
+}
+
+}  // namespace
 
 Expected<Client*> Client::open(const collet_client_options& options) {
   std::string name = options.backend ? options.backend : "";
@@ -81,6 +122,7 @@ Expected<Client*> Client::open(const collet_client_options& options) {
     client->log_user_ = options.log_user;
     set_log(options.log, options.log_user);
   }
+  COLLET_ASSIGN(client->run_limit_, run_limit(options.runs_in_flight));
   const BackendOptions backend_options = {options.device_count, options.target, options.keys, options.values,
                                           options.pairs};
   COLLET_ASSIGN(client->backend_, Backend::open(name, backend_options));
@@ -98,7 +140,7 @@ Expected<Client*> Client::open(const collet_client_options& options) {
 
 // What a device lacks another may hold on to: they may share their memory.
 std::unique_ptr<Device> Client::make_device(const std::shared_ptr<Backend>& backend, uint32_t index) {
-  return std::make_unique<Device>(backend, index, [this] {
+  return std::make_unique<Device>(backend, index, run_limit_, [this] {
     drop_executables();
     trim();
   });
@@ -140,7 +182,12 @@ void Client::close() {
       done->release();
     }
   }
-  const uint32_t left = refs_.load(std::memory_order_acquire) - 1;
+  const uint32_t working = working_.load(std::memory_order_acquire);
+  const uint32_t left = refs_.load(std::memory_order_acquire) - 1 - working;
+  if (left == 0) {
+    // Nobody holds a result of the work that is still queued.
+    for (auto& device : devices_) device->abort_queues(Status(Code::Cancelled, "the client was closed"));
+  }
   if (left > 0)
     log_message(COLLET_LOG_WARNING, "client closed while " + std::to_string(left) +
                                         " of its buffers and executables are in use; it goes with the last of them");

@@ -15,7 +15,9 @@
 #include "hlo/program/block.h"
 #include "sdk/runtime/backend.h"
 #include "sdk/runtime/event.h"
+#include "sdk/runtime/in_flight.h"
 #include "sdk/runtime/memory.h"
+#include "sdk/runtime/queue.h"
 #include "sdk/runtime/worker.h"
 
 namespace collet::runtime {
@@ -23,10 +25,11 @@ namespace collet::runtime {
 class CompiledProgram;
 struct ExecutableCore;
 
-/// A device of a backend as the client uses it: its memory and its threads.
+/// A device of a backend as the client uses it: its memory, its threads and its queues.
 class Device {
  public:
-  Device(std::shared_ptr<Backend> backend, uint32_t index, const Pool::MakeRoom& make_room);
+  /// `run_limit`: of the runs in flight.
+  Device(std::shared_ptr<Backend> backend, uint32_t index, uint32_t run_limit, const Pool::MakeRoom& make_room);
 
   Backend& backend() const { return *backend_; }
   const std::shared_ptr<Backend>& shared_backend() const { return backend_; }
@@ -34,16 +37,34 @@ class Device {
   const DeviceFacts& facts() const { return backend_->devices()[index_]; }
   Pool& pool(uint32_t space) { return *pools_[space]; }
   Pool& default_pool() { return *pools_[facts().default_space]; }
+  bool is_host_visible(uint32_t space) const { return facts().spaces[space].flags & COLLET_SPACE_HOST_VISIBLE; }
   size_t space_count() const { return pools_.size(); }
   Worker& compute() { return compute_; }
   Worker& upload() { return upload_; }
   Worker& download() { return download_; }
   void trim();
 
+  /// Whether copies and launches can be put on queues. Else they block, and are given to the workers.
+  bool has_queues() const { return backend_->queue_table() && !facts().has(COLLET_TRAIT_VIRTUAL); }
+  /// The queue of a kind (COLLET_QUEUE_*). It lives as long as the device; once it has failed, the next call makes another.
+  /// Null where the device has no queues.
+  Expected<Queue*> queue(uint32_t kind);
+  /// Waits for all work on the queues.
+  void finish_queues();
+  /// Cancels all work on the queues.
+  void abort_queues(const Status& reason);
+
+  /// The runs that were started on it, and have not ended.
+  InFlight& runs() { return runs_; }
+
  private:
   std::shared_ptr<Backend> backend_;
   uint32_t index_;
+  InFlight runs_;
   std::vector<std::unique_ptr<Pool>> pools_;
+  std::mutex queues_mutex_;  // of what follows
+  std::vector<std::unique_ptr<Queue>> all_queues_;
+  std::atomic<Queue*> queues_[3] = {};
   Worker compute_, upload_, download_;  // after the pools: tasks hold memory
 };
 
@@ -85,6 +106,16 @@ class Client {
   /// done. Takes no reference to the events: the task holds them.
   void add_after(Worker& worker, std::span<Event* const> events, std::function<void()> task);
 
+  /// Of work that goes on, and that nobody can observe once the client is closed: holds the client.
+  void retain_for_work() {
+    retain();
+    working_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void release_after_work() {
+    working_.fetch_sub(1, std::memory_order_relaxed);
+    release();
+  }
+
   uint64_t next_run_id() { return next_run_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
@@ -102,8 +133,9 @@ class Client {
     size_t operator()(const ConstantKey& k) const { return k.id.words[0] ^ reinterpret_cast<uintptr_t>(k.device); }
   };
 
-  std::atomic<uint32_t> refs_{1};
+  std::atomic<uint32_t> refs_{1}, working_{0};
   std::atomic<uint64_t> next_run_{1};
+  uint32_t run_limit_ = 0;
   LogFunction log_ = nullptr;
   void* log_user_ = nullptr;
   std::shared_ptr<Backend> backend_, fallback_;

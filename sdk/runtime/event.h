@@ -9,10 +9,14 @@
 #include <vector>
 
 #include "hlo/base/status.h"
+#include "sdk/runtime/queue.h"
 
 namespace collet::runtime {
 
 /// A moment that comes once, with success or failure. Reference-counted; begins with one reference.
+///
+/// An event is pending until the work that it stands for has ended (`set`). In between that work may be put on a queue
+/// (`place`): from then on other work may be put on queues behind it, and whoever waits asks the queue.
 class Event {
  public:
   using Callback = void (*)(void* user, collet_status status, const char* message);
@@ -20,6 +24,8 @@ class Event {
   Event() = default;
   /// `late`: it waits for something that is not yet in any worker's hands, so that no worker may wait for it.
   explicit Event(bool late) : late_(late) {}
+  /// The end of work that is on a queue.
+  explicit Event(Point point) : state_(State::Placed), point_(point) {}
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
@@ -29,33 +35,47 @@ class Event {
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release();
 
-  bool is_ready() const { return state_.load(std::memory_order_acquire) != State::Pending; }
+  bool is_ready() const { return state_.load(std::memory_order_acquire) == State::Come; }
+  /// It has come, or its work is on a queue.
+  bool is_placed() const { return state_.load(std::memory_order_acquire) != State::Pending; }
   /// Has not come, and no worker may wait for it.
-  bool is_late() const { return late_ && !is_ready(); }
+  bool is_late() const { return late_ && !is_placed(); }
   /// Blocks until it has come; its outcome.
   Status wait();
   /// DEADLINE_EXCEEDED when it has not come by then.
   Status wait_for(uint64_t timeout_ns);
+  /// Blocks until it is placed; the outcome where it has come.
+  Status wait_placed();
+  /// Where its work ends. Only after it is placed; no point where it has come.
+  Point point() const { return is_ready() ? Point() : point_; }
   /// Only after it has come.
   const Status& outcome() const { return outcome_; }
-  void on_ready(Callback done, void* user);
+  void on_ready(Callback done, void* user) { add_waiter({done, user, false}); }
+  /// Likewise, but as soon as it is placed; with COLLET_OK where it has not come by then.
+  void on_placed(Callback done, void* user) { add_waiter({done, user, true}); }
+  /// Its work is on a queue. At most once, and before `set`.
+  void place(Point point);
   /// It comes, now. Once.
   void set(Status outcome);
 
  private:
-  enum class State : uint8_t { Pending, Come };
+  enum class State : uint8_t { Pending, Placed, Come };
   struct Waiter {
     Callback done;
     void* user;
+    bool when_placed;
   };
   ~Event() = default;
+  static void call(const Waiter& waiter, const Status& outcome);
+  void add_waiter(const Waiter& waiter);
 
   std::atomic<uint32_t> refs_{1};
   std::atomic<State> state_{State::Pending};
   const bool late_ = false;
+  Point point_;  // before the state is Placed
   Status outcome_;
   std::mutex mutex_;
-  std::condition_variable come_;
+  std::condition_variable changed_;
   std::vector<Waiter> waiters_;
 };
 

@@ -97,7 +97,13 @@ struct RunMemory {
   std::span<MemoryRef> results;    ///< as they were, afterwards
   bool* overwritten = nullptr;     ///< set once a launch has been given a donated argument, and went well
 };
-/// Runs a plan to its end, on this thread.
-Status run_plan(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory);
+/// What a run on queues waits for and where it ends.
+struct RunOrder {
+  std::span<const Point> after;  ///< the arguments are there
+  std::span<Point> ends;         ///< out, per participant: its results are there; no point where they are there already
+};
+/// Runs a plan, on this thread: to its end, or, on devices with queues, until its last work is put there.
+Status run_plan(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory,
+                const RunOrder& order);
 
 }  // namespace collet::runtime

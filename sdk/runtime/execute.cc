@@ -19,39 +19,122 @@ uint64_t now_ns() {
 }
 
 // Runs, and now and then looks at the clock.
-Status run_timed(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory) {
+Status run_timed(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory,
+                 const RunOrder& order) {
   Span span(COLLET_SPAN_RUN, core.name);
   span.facts().run_id = run_id;
   span.facts().device = core.devices[0];
   const uint32_t n = core.runs.fetch_add(1, std::memory_order_relaxed);
-  if (n >= 4 && n % 64 != 0) return run_plan(client, core, run_id, memory);
+  if (n >= 4 && n % 64 != 0) return run_plan(client, core, run_id, memory, order);
   const uint64_t start = now_ns();
-  Status status = run_plan(client, core, run_id, memory);
+  Status status = run_plan(client, core, run_id, memory, order);
   const uint64_t took = now_ns() - start;
   const uint64_t before = core.seen_ns.load(std::memory_order_relaxed);
   core.seen_ns.store(before && before < 8 * took ? (3 * before + took) / 4 : took, std::memory_order_relaxed);
   return status;
 }
 
-// A run that waits for its turn.
-struct Queued {
+// A run that was started and has not ended: holds what it needs until then, and tells of its end.
+class StartedRun {
+ public:
+  // `counted`: the device on which it is bounded; null for none.
+  StartedRun(Client& client, std::shared_ptr<ExecutableCore> core, InFlight* counted)
+      : client_(client), core_(std::move(core)), counted_(counted), left_(core_->participants()) {
+    client.retain_for_work();
+  }
+  ~StartedRun() {
+    for (Event* event : events_) event->release();
+    if (all_) all_->release();
+    if (counted_ && left_ > 0) counted_->end();  // it was not started
+    core_.reset();
+    client_.release_after_work();
+  }
+  StartedRun(const StartedRun&) = delete;
+  StartedRun& operator=(const StartedRun&) = delete;
+
+  const ExecutableCore& core() const { return *core_; }
+
+  // Events of participants that are pending. `late`: see Event.
+  void make_pending(bool late) {
+    for (uint32_t p = 0; p < core_->participants(); ++p) events_.push_back(new Event(late));
+    make_all(late);
+  }
+  // Events of participants whose work is on queues.
+  void make_placed(std::span<const Point> ends) {
+    for (const Point& end : ends) events_.push_back(end ? new Event(end) : new Event);
+    make_all(false);
+  }
+  // The results of a participant are there.
+  Event* of(uint32_t participant) const { return events_[participant]; }
+  // The run has ended for all participants.
+  Event* of_all() const { return all_ ? all_ : events_[0]; }
+
+  // The work of the run is on queues, and ends there; `self` is held until then. `place`: the events are pending.
+  static void wait_for_ends(const std::shared_ptr<StartedRun>& self, std::span<const Point> ends, bool place) {
+    for (uint32_t p = 0; p < ends.size(); ++p) {
+      if (!ends[p]) {
+        self->end(p, ok_status());
+        continue;
+      }
+      if (place) self->events_[p]->place(ends[p]);
+      ends[p].queue->then(ends[p].value, [self, p](const Status& outcome) { self->end(p, outcome); });
+    }
+  }
+  // The run has ended for all participants at once.
+  void end_all(const Status& outcome) {
+    for (uint32_t p = 0; p < events_.size(); ++p) end(p, outcome);
+  }
+
+ private:
+  void make_all(bool late) {
+    if (events_.size() > 1) all_ = new Event(late);
+  }
+  // What the run holds goes before its end is known.
+  void end(uint32_t p, const Status& outcome) {
+    if (all_ && !outcome.ok()) {
+      const std::lock_guard lock(mutex_);
+      if (failure_.ok()) failure_ = outcome;
+    }
+    const bool last = left_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    if (last) {
+      core_.reset();
+      if (counted_) counted_->end();
+    }
+    events_[p]->set(outcome);
+    if (last && all_) all_->set(failure_);
+  }
+
+  Client& client_;
+  std::shared_ptr<ExecutableCore> core_;
+  InFlight* counted_;
+  Small<Event*, 2> events_;
+  Event* all_ = nullptr;  // of several participants
+  std::atomic<uint32_t> left_;
+  std::mutex mutex_;
+  Status failure_;  // under mutex_
+};
+
+// A run that waits for its turn on a worker.
+struct QueuedRun {
   Client* client;
-  std::shared_ptr<ExecutableCore> core;
+  std::shared_ptr<StartedRun> started;
   uint64_t run_id;
   std::vector<MemoryRef> arguments, results;
   std::vector<Event*> before;
-  Event* done;
-  bool* overwritten;  // of a caller who waits; null otherwise
+  std::vector<Point> after;  // of arguments whose work is on queues
+  bool* overwritten;         // of a caller who waits; null otherwise
 
-  Status run() {
+  Status run(std::span<Point> ends) {
     Status outcome;
     for (Event* event : before) {
-      Status one = event->wait();
+      Status one = event->wait_placed();
+      if (const Point point = event->point(); one.ok() && point) after.push_back(point);
       if (outcome.ok()) outcome = std::move(one);
       event->release();
     }
     if (!outcome.ok()) return outcome;
-    return caught([&] { return run_timed(*client, *core, run_id, {arguments, results, overwritten}); });
+    return caught(
+        [&] { return run_timed(*client, started->core(), run_id, {arguments, results, overwritten}, {after, ends}); });
   }
 };
 
@@ -76,38 +159,43 @@ class Call {
   }
 
   Status execute(Buffer** results) {
+    Device& device = client_.device(core_.devices[0]);
     COLLET_TRY(take_arguments());
     COLLET_TRY(take_results());
     const uint64_t run_id = options_.run_id ? options_.run_id : client_.next_run_id();
-    Worker& worker = client_.device(core_.devices[0]).compute();
-    Event* done = nullptr;
     // Functions of the embedder's that are called for several participants are called by our threads.
-    const bool here = (core_.host_functions.empty() || total_ == 1) && (options_.synchronous || is_short());
-    if (before_.empty() && here && worker.idle()) {
-      COLLET_TRY(
-          run_timed(client_, core_, run_id,
-                    {{arguments_.data(), arguments_.size()}, {results_.data(), results_.size()}, &overwritten_}));
+    const bool here = core_.host_functions.empty() || total_ == 1;
+    std::shared_ptr<StartedRun> started;
+    if (device.has_queues() && core_.plan.device_only && all_placed() && device.compute().idle()) {
+      COLLET_ASSIGN(started, put(device, run_id));
+    } else if (before_.empty() && here && (options_.synchronous || is_short(device)) && device.compute().idle()) {
+      COLLET_TRY(run_timed(client_, core_, run_id, memory(), {}));
     } else {
-      done = enqueue(worker, run_id);
-      if (options_.synchronous) {
-        Status outcome = done->wait();
-        if (!outcome.ok()) {
-          done->release();
-          return outcome;
-        }
-      }
+      started = enqueue(device, run_id);
     }
+    if (started && options_.synchronous) COLLET_TRY(started->of_all()->wait());
     if (options_.out_done) {
-      Event* event = done ? done : Event::already();
+      Event* event = started ? started->of_all() : Event::already();
       event->retain();
       *options_.out_done = reinterpret_cast<collet_event*>(event);
     }
-    hand_out(results, done);
+    hand_out(results, started.get());
     return ok_status();
   }
 
  private:
-  bool is_short() const {
+  RunMemory memory() {
+    return {{arguments_.data(), arguments_.size()}, {results_.data(), results_.size()}, &overwritten_};
+  }
+
+  // Whatever the arguments wait for is on queues.
+  bool all_placed() const {
+    return std::all_of(before_.begin(), before_.end(), [](const Event* e) { return e->is_placed(); });
+  }
+
+  // A run of which the host is a part waits for the device: a caller who does not want to wait is not made to.
+  bool is_short(Device& device) const {
+    if (device.has_queues() && !options_.synchronous) return false;
     const uint64_t seen = core_.seen_ns.load(std::memory_order_relaxed);
     return (seen ? static_cast<double>(seen) : core_.plan.cost_ns) < kInlineNs;
   }
@@ -168,46 +256,74 @@ class Call {
       if (results_[k]) continue;
       const uint64_t bytes = core_.results[k % result_count_]->bytes;
       if (bytes == 0) continue;
-      Pool& pool = client_.device(core_.devices[k / result_count_]).default_pool();
-      COLLET_ASSIGN(results_[k], pool.take(bytes));
+      Device& device = client_.device(core_.devices[k / result_count_]);
+      COLLET_ASSIGN(const Queue* order, device.queue(COLLET_QUEUE_COMPUTE));
+      COLLET_ASSIGN(results_[k], device.default_pool().take(bytes, order));
     }
     return ok_status();
   }
 
-  Event* enqueue(Worker& worker, uint64_t run_id) {
-    auto queued = std::make_shared<Queued>();
-    queued->client = &client_;
-    queued->core = shared_;
-    queued->run_id = run_id;
-    queued->arguments.assign(std::make_move_iterator(arguments_.begin()), std::make_move_iterator(arguments_.end()));
-    queued->results.assign(results_.begin(), results_.end());
-    queued->before.assign(before_.begin(), before_.end());
-    before_.clear();
-    const std::vector<Event*> before = queued->before;
-    auto* done = new Event(std::any_of(before.begin(), before.end(), [](Event* e) { return e->is_late(); }));
-    done->retain();
-    queued->done = done;
-    queued->overwritten = options_.synchronous ? &overwritten_ : nullptr;
-    client_.add_after(worker, before, [queued = std::move(queued)]() mutable {
-      Status outcome = queued->run();
-      Event* event = queued->done;
-      queued.reset();
-      event->set(std::move(outcome));
-      event->release();
-    });
-    return done;
+  // Counts the run, and waits where too many are in flight. One that waits for something late, or is started by a
+  // worker, which others wait for, must not wait.
+  InFlight* count_run(Device& device, bool late) {
+    if (late) return nullptr;
+    device.runs().begin(options_.synchronous || Worker::is_current_thread());
+    return &device.runs();
   }
 
-  // Takes over the reference to `done`, which may be null.
-  void hand_out(Buffer** results, Event* done) {
-    for (size_t k = 0; k < results_.size(); ++k) {
-      const size_t device = core_.devices[k / result_count_];
-      Device& d = client_.device(static_cast<uint32_t>(device));
-      if (done) done->retain();
-      results[k] = Buffer::make(client_, static_cast<uint32_t>(device), d.facts().default_space,
-                                core_.results[k % result_count_], std::move(results_[k]), done);
+  // Puts the whole run on queues.
+  Expected<std::shared_ptr<StartedRun>> put(Device& device, uint64_t run_id) {
+    Points after;
+    for (Event* event : before_) {
+      if (event->is_ready()) COLLET_TRY(event->outcome());
+      if (const Point point = event->point()) after.push_back(point);
     }
-    if (done) done->release();
+    auto started = std::make_shared<StartedRun>(client_, shared_, count_run(device, false));
+    Small<Point, 4> ends(total_);
+    const std::span<Point> all_ends{ends.data(), ends.size()};
+    COLLET_TRY(run_timed(client_, core_, run_id, memory(), {{after.data(), after.size()}, all_ends}));
+    started->make_placed(all_ends);
+    StartedRun::wait_for_ends(started, all_ends, false);
+    return started;
+  }
+
+  std::shared_ptr<StartedRun> enqueue(Device& device, uint64_t run_id) {
+    const bool late = std::any_of(before_.begin(), before_.end(), [](Event* e) { return e->is_late(); });
+    QueuedRun queued;
+    queued.client = &client_;
+    queued.started = std::make_shared<StartedRun>(client_, shared_, count_run(device, late));
+    queued.started->make_pending(late);
+    queued.run_id = run_id;
+    queued.arguments.assign(std::make_move_iterator(arguments_.begin()), std::make_move_iterator(arguments_.end()));
+    queued.results.assign(results_.begin(), results_.end());
+    queued.before.assign(before_.begin(), before_.end());
+    before_.clear();
+    const std::vector<Event*> before = queued.before;
+    queued.overwritten = options_.synchronous ? &overwritten_ : nullptr;
+    std::shared_ptr<StartedRun> started = queued.started;
+    client_.add_after(device.compute(), before, [run = std::make_shared<QueuedRun>(std::move(queued))]() mutable {
+      const std::shared_ptr<StartedRun> self = run->started;
+      std::vector<Point> ends(self->core().participants());
+      const Status outcome = run->run(ends);
+      run.reset();
+      if (outcome.ok())
+        StartedRun::wait_for_ends(self, ends, true);
+      else
+        self->end_all(outcome);
+    });
+    return started;
+  }
+
+  // `started` is null where the results are there.
+  void hand_out(Buffer** results, const StartedRun* started) {
+    for (size_t k = 0; k < results_.size(); ++k) {
+      const auto p = static_cast<uint32_t>(k / result_count_);
+      const uint32_t device = core_.devices[p];
+      Event* const ready = started ? started->of(p) : nullptr;
+      if (ready) ready->retain();
+      results[k] = Buffer::make(client_, device, client_.device(device).facts().default_space,
+                                core_.results[k % result_count_], std::move(results_[k]), ready);
+    }
     for (MemoryRef& memory : given_) memory = {};
   }
 

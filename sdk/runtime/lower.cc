@@ -417,11 +417,30 @@ void find_donations(const Module& module, Lowered& lowered) {
   }
 }
 
+// Whether the host takes no part in the steps of a sequence.
+bool is_device_only(const Plan& plan, const Sequence& sequence) {
+  return std::all_of(sequence.steps.begin(), sequence.steps.end(), [&](const Step& step) {
+    switch (step.kind) {
+      case Step::Kind::Launch:
+        return plan.units[step.unit].side == Side::Device;
+      case Step::Kind::Constant:
+      case Step::Kind::ReplicaId:
+      case Step::Kind::PartitionId:
+        return true;
+      case Step::Kind::Call:
+        return is_device_only(plan, plan.sequences[step.sequence[0]]);
+      default:
+        return false;
+    }
+  });
+}
+
 }  // namespace
 
 Expected<Lowered> lower(const Module& module, const Partition& partition) {
   COLLET_ASSIGN(Lowered lowered, Lowerer(module, partition).run());
   find_donations(module, lowered);
+  lowered.plan.device_only = is_device_only(lowered.plan, lowered.plan.sequences[0]);
   return lowered;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/runtime/memory.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 
 namespace collet::runtime {
 namespace {
@@ -9,6 +11,8 @@ namespace {
 // Eight classes for each doubling from 64 bytes on: at most an eighth is wasted.
 constexpr int kSmallest = 6;
 constexpr uint32_t kClasses = (48 - kSmallest) * 8 + 1;
+
+constexpr size_t kTried = 16;  // pieces of memory that are looked at for one whose work has ended
 
 uint32_t class_of(uint64_t bytes) {
   if (bytes <= (uint64_t{1} << kSmallest)) return 0;
@@ -42,17 +46,33 @@ void Pool::count(uint64_t more, uint64_t less) {
   if (now > peak_.load(std::memory_order_relaxed)) peak_.store(now, std::memory_order_relaxed);
 }
 
-Expected<MemoryRef> Pool::take(uint64_t bytes) {
+Memory* Pool::find(uint32_t size_class, const Queue* order) {
+  auto& list = free_[size_class];
+  const size_t tried = std::min<size_t>(list.size(), kTried);
+  for (size_t i = 0; i < tried; ++i) {
+    const size_t at = list.size() - 1 - i;
+    Memory* memory = list[at];
+    if (!memory->uses.only(order)) continue;
+    list.erase(list.begin() + static_cast<std::ptrdiff_t>(at));
+    return memory;
+  }
+  return nullptr;
+}
+
+void Pool::give_up(Memory* memory) {
+  memory->uses.wait();
+  backend_->free(memory->handle);
+  delete memory;
+}
+
+Expected<MemoryRef> Pool::take(uint64_t bytes, const Queue* order) {
   if (bytes == 0) return MemoryRef();
   const uint32_t size_class = class_of(bytes);
   if (size_class >= kClasses)
     return resource_exhausted("an array of " + std::to_string(bytes) + " bytes is larger than any memory");
   {
     const std::lock_guard lock(mutex_);
-    auto& list = free_[size_class];
-    if (!list.empty()) {
-      Memory* memory = list.back();
-      list.pop_back();
+    if (Memory* memory = find(size_class, order)) {
       kept_ -= memory->capacity;
       memory->refs.store(1, std::memory_order_relaxed);
       count(memory->capacity, 0);
@@ -88,8 +108,7 @@ void Pool::put(Memory* memory) {
       return;
     }
   }
-  backend_->free(memory->handle);
-  delete memory;
+  give_up(memory);
 }
 
 void Pool::trim() {
@@ -102,10 +121,7 @@ void Pool::trim() {
     }
     kept_ = 0;
   }
-  for (Memory* memory : all) {
-    backend_->free(memory->handle);
-    delete memory;
-  }
+  for (Memory* memory : all) give_up(memory);
 }
 
 }  // namespace collet::runtime

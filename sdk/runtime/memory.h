@@ -11,12 +11,14 @@
 
 #include "hlo/base/status.h"
 #include "sdk/runtime/backend.h"
+#include "sdk/runtime/queue.h"
 
 namespace collet::runtime {
 
 class Pool;
 
-/// A piece of memory of a backend, reference-counted; without references it goes back to its pool.
+/// A piece of memory of a backend, reference-counted; without references it goes back to its pool. Work on queues may go on
+/// to use it after that: `uses` has the points that whoever writes to it next must wait for.
 struct Memory {
   std::atomic<uint32_t> refs{1};
   uint32_t size_class = 0;
@@ -24,6 +26,7 @@ struct Memory {
   collet_backend_buffer* handle = nullptr;
   void* host = nullptr;  ///< null where the host cannot see it
   uint64_t capacity = 0;
+  Uses uses;
 };
 
 /// Counts a reference to Memory; may be empty.
@@ -63,9 +66,10 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// At least `bytes` bytes; nothing for 0. When the backend has none left, room is made and it is asked again.
-  Expected<MemoryRef> take(uint64_t bytes);
-  /// Gives what is kept back to the backend.
+  /// At least `bytes` bytes; nothing for 0. When the backend has none left, room is made and it is asked again. Work on
+  /// `order` may still use the memory: only work that is put on that queue may write to it. Null: nothing uses it.
+  Expected<MemoryRef> take(uint64_t bytes, const Queue* order = nullptr);
+  /// Gives what is kept back to the backend. Waits for the work that uses it.
   void trim();
 
   Backend& backend() const { return *backend_; }
@@ -79,6 +83,9 @@ class Pool {
   static constexpr uint64_t kKeptBytes = uint64_t{4} << 30;
 
   void put(Memory* memory);
+  /// What is kept of a class and may be used in `order`; null for nothing. Under the lock.
+  Memory* find(uint32_t size_class, const Queue* order);
+  void give_up(Memory* memory);
   void count(uint64_t more, uint64_t less);
 
   std::shared_ptr<Backend> backend_;

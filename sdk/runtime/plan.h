@@ -107,6 +107,7 @@ struct Plan {
   std::vector<Unit> units;
   std::vector<PlanConstant> constants;
   double cost_ns = 0;
+  bool device_only = false;  ///< the host takes no part: on a device with queues a run does not wait for the device
   /// Result number r of the entry takes over argument number a, by a launch's alias.
   struct Donation {
     uint32_t result, argument;

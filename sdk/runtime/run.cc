@@ -5,6 +5,7 @@
 
 #include "hlo/program/leaves.h"
 #include "sdk/runtime/collective.h"
+#include "sdk/runtime/copy.h"
 #include "sdk/runtime/executable.h"
 #include "sdk/runtime/spare.h"
 #include "sdk/runtime/trace.h"
@@ -27,14 +28,28 @@ class Frame {
 // Numbers of participants that do something together, rising.
 using Who = std::span<const uint32_t>;
 
-// All participants go through the plan step by step, on one thread: so a collective finds all that came to it, and nobody
-// ever waits. Where their ways part, in control flow that the host runs, those of each way go on together.
+// All participants go through the plan step by step, on one thread: so a collective finds all that came to it, and no
+// participant waits for another one. Where their ways part, in control flow that the host runs, those of each way go on
+// together.
+//
+// On devices with queues launches are put on the compute queue of each participant's device, where they run in order. The
+// host waits for them only before it reads or copies memory itself.
 class Runner {
  public:
-  Runner(Client& client, const ExecutableCore& core, uint64_t run_id)
-      : client_(client), core_(core), plan_(core.plan), run_id_(run_id), count_(core.participants()) {}
+  Runner(Client& client, const ExecutableCore& core, uint64_t run_id, const RunOrder& order)
+      : client_(client),
+        core_(core),
+        plan_(core.plan),
+        run_id_(run_id),
+        count_(core.participants()),
+        order_(order),
+        queues_(count_),
+        last_(count_) {}
 
   Status run(const RunMemory& memory) {
+    for (uint32_t p = 0; p < count_; ++p) {
+      COLLET_ASSIGN(queues_[p], client_.device(core_.devices[p]).queue(COLLET_QUEUE_COMPUTE));
+    }
     const Sequence& entry = plan_.sequences[0];
     const size_t arguments = core_.arguments.size(), results = core_.results.size();
     overwritten_ = memory.overwritten;
@@ -47,6 +62,10 @@ class Runner {
       for (size_t i = 0; i < results; ++i) frame.at(p, entry.results[i]) = std::move(memory.results[p * results + i]);
     }
     Status status = steps(entry, frame, {all.data(), all.size()});
+    for (uint32_t p = 0; p < count_ && status.ok(); ++p) {
+      if (!last_[p]) status = settle(p);
+      if (!order_.ends.empty()) order_.ends[p] = last_[p];
+    }
     for (uint32_t p = 0; p < count_; ++p)
       for (size_t i = 0; i < results; ++i) memory.results[p * results + i] = std::move(frame.at(p, entry.results[i]));
     return status;
@@ -93,12 +112,32 @@ class Runner {
     return internal_error("unknown step");
   }
 
-  Status allocate(const Sequence& sequence, Frame& frame, uint32_t p, uint32_t slot) {
+  // The queue of a participant's launches; null where they block.
+  Queue* queue(uint32_t p, Side side) const { return side == Side::Device ? queues_[p] : nullptr; }
+
+  // Memory for a slot that has none. `order`: the queue of the work that writes to it; null where the host does.
+  Status allocate(const Sequence& sequence, Frame& frame, uint32_t p, uint32_t slot, const Queue* order) {
     MemoryRef& memory = frame.at(p, slot);
     const Slot& s = sequence.slots[slot];
     if (memory || s.bytes == 0) return ok_status();
-    COLLET_ASSIGN(memory, device(p, s.side).default_pool().take(s.bytes));
+    COLLET_ASSIGN(memory, device(p, s.side).default_pool().take(s.bytes, order));
     return ok_status();
+  }
+
+  // Waits until a participant's arguments are there and its launches have ended, so that the host can use its memory.
+  Status settle(uint32_t p) {
+    if (!queues_[p]) return ok_status();
+    if (last_[p]) return wait_for({&last_[p], 1});
+    return wait_for(order_.after);
+  }
+  Status settle(Who who) {
+    for (uint32_t p : who) COLLET_TRY(of_participant(settle(p), p));
+    return ok_status();
+  }
+
+  // What the next work of a participant waits for, apart from its launches before. They have waited for the arguments.
+  std::span<const Point> arguments_of_run(uint32_t p) const {
+    return last_[p] ? std::span<const Point>() : order_.after;
   }
 
   // An error of one participant, which is the end of all.
@@ -113,6 +152,7 @@ class Runner {
     Small<collet_argument, 24> all(who.size() * (arguments + results));
     Small<collet_launch, 2> launches(who.size());
     Small<MemoryRef, 2> workspaces(who.size());
+    Small<Points, 1> waits(who.size());
     gives_away_ = false;
     for (size_t k = 0; k < who.size(); ++k) {
       const uint32_t p = who[k];
@@ -120,7 +160,7 @@ class Runner {
       collet_argument* a = all.data() + k * (arguments + results);
       collet_argument* r = a + arguments;
       for (size_t i = 0; i < results; ++i) {
-        COLLET_TRY(allocate(sequence, frame, p, step.out[i]));
+        COLLET_TRY(allocate(sequence, frame, p, step.out[i], queue(p, unit.side)));
         fill(r[i], frame.at(p, step.out[i]), unit.result_bytes[i]);
       }
       for (size_t i = 0; i < step.in.size(); ++i) {
@@ -142,17 +182,28 @@ class Runner {
       l.results = r;
       l.argument_count = static_cast<uint32_t>(arguments);
       l.result_count = static_cast<uint32_t>(results);
+      if (const Queue* q = queue(p, unit.side)) {
+        COLLET_TRY(of_participant(add_waits(arguments_of_run(p), *q, waits[k]), p));
+        for (const uint32_t slot : step.out)
+          if (const MemoryRef& memory = frame.at(p, slot)) memory->uses.add_waits(*q, waits[k]);
+        if (workspaces[k]) workspaces[k]->uses.add_waits(*q, waits[k]);
+      }
     }
     Span span(COLLET_SPAN_LAUNCH, unit.label);
     span.facts().run_id = run_id_;
     span.facts().device = launches[0].device;
     span.facts().on_fallback = unit.side == Side::Fallback;
     // The fallback, and participants that run apart, get a launch each.
-    if (unit.side == Side::Device && core_.together)
-      return execute(*unit.locals[0].program, {launches.data(), launches.size()});
-    for (size_t k = 0; k < who.size(); ++k) {
+    const bool together = unit.side == Side::Device && core_.together;
+    const size_t width = together ? who.size() : 1;
+    for (size_t k = 0; k < who.size(); k += width) {
       const CompiledProgram& program = *unit.locals[unit.locals.size() == 1 ? 0 : who[k]].program;
-      COLLET_TRY(of_participant(execute(program, {&launches[k], 1}), who[k]));
+      const std::span<collet_launch> some{launches.data() + k, width};
+      Status status = queue(who[k], unit.side) ? put(program, some, who.subspan(k, width), {waits.data() + k, width})
+                                               : execute(program, some);
+      if (!status.ok()) return together ? status : of_participant(std::move(status), who[k]);
+      if (unit.side == Side::Device)
+        note_uses(unit, step, frame, who.subspan(k, width), {workspaces.data() + k, width});
     }
     return ok_status();
   }
@@ -161,6 +212,35 @@ class Runner {
     COLLET_TRY(program.backend().execute(program.handle(), launches, run_id_));
     if (gives_away_ && overwritten_) *overwritten_ = true;
     return ok_status();
+  }
+
+  // Puts launches on the compute queues of their participants.
+  Status put(const CompiledProgram& program, std::span<collet_launch> launches, Who who, std::span<Points> waits) {
+    Small<Queue*, 4> queues;
+    for (const uint32_t p : who) queues.push_back(queues_[p]);
+    Submission submission({queues.data(), queues.size()});
+    for (size_t k = 0; k < launches.size(); ++k) {
+      submission.wait_for(k, std::move(waits[k]));
+      launches[k].sync = submission.sync(k);
+    }
+    COLLET_TRY(execute(program, launches));
+    for (size_t k = 0; k < launches.size(); ++k) last_[who[k]] = submission.commit(k);
+    return ok_status();
+  }
+
+  // The launches of `who` use this memory until their last points.
+  void note_uses(const Unit& unit, const Step& step, Frame& frame, Who who, std::span<const MemoryRef> workspaces) {
+    for (size_t k = 0; k < who.size(); ++k) {
+      const uint32_t p = who[k];
+      if (!queues_[p]) continue;
+      for (const uint32_t slot : step.in)
+        if (const MemoryRef& memory = frame.at(p, slot)) memory->uses.add(last_[p]);
+      for (const uint32_t slot : step.out)
+        if (const MemoryRef& memory = frame.at(p, slot)) memory->uses.add(last_[p]);
+      for (const MemoryRef& memory : unit.locals[unit.locals.size() == 1 ? 0 : p].constants)
+        if (memory) memory->uses.add(last_[p]);
+      if (workspaces[k]) workspaces[k]->uses.add(last_[p]);
+    }
   }
 
   static void fill(collet_argument& a, const MemoryRef& memory, uint64_t bytes) {
@@ -180,9 +260,8 @@ class Runner {
         gives_away_ = true;
       } else {
         if (!alias.must) continue;
-        Backend& backend = device(p, unit.side).backend();
-        COLLET_TRY(copy_memory(backend, frame.at(p, step.in[alias.argument]).get(), backend,
-                               frame.at(p, step.out[alias.result]).get(), a.bytes));
+        COLLET_TRY(copy_argument(p, unit.side, frame.at(p, step.in[alias.argument]).get(),
+                                 frame.at(p, step.out[alias.result]).get(), a.bytes));
         a.buffer = r.buffer;
       }
       a.flags |= COLLET_ARG_DONATED;
@@ -190,10 +269,22 @@ class Runner {
     return ok_status();
   }
 
+  Status copy_argument(uint32_t p, Side side, Memory* from, Memory* to, uint64_t bytes) {
+    Queue* const q = queue(p, side);
+    Backend& backend = device(p, side).backend();
+    if (!q) return copy_memory(backend, from, backend, to, bytes);
+    collet_copy_region region{};
+    region.from.buffer = from->handle;
+    region.to.buffer = to->handle;
+    region.bytes = bytes;
+    COLLET_ASSIGN(last_[p], put_copy(*q, region, from, to, arguments_of_run(p)));
+    return ok_status();
+  }
+
   Status workspace(const Unit& unit, const Unit::Local& local, uint32_t p, collet_launch& launch, MemoryRef& memory) {
     const uint64_t bytes = local.program->facts().workspace_bytes;
     if (bytes == 0) return ok_status();
-    COLLET_ASSIGN(memory, device(p, unit.side).default_pool().take(bytes));
+    COLLET_ASSIGN(memory, device(p, unit.side).default_pool().take(bytes, queue(p, unit.side)));
     fill(launch.workspace, memory, bytes);
     return ok_status();
   }
@@ -201,8 +292,9 @@ class Runner {
   Status copy(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
     const Slot& from = sequence.slots[step.in[0]];
     const Slot& to = sequence.slots[step.out[0]];
+    if (from.side == Side::Device) COLLET_TRY(settle(who));
     for (uint32_t p : who) {
-      COLLET_TRY(allocate(sequence, frame, p, step.out[0]));
+      COLLET_TRY(allocate(sequence, frame, p, step.out[0], nullptr));
       COLLET_TRY(copy_memory(device(p, from.side).backend(), frame.at(p, step.in[0]).get(),
                              device(p, to.side).backend(), frame.at(p, step.out[0]).get(), to.bytes));
     }
@@ -240,6 +332,7 @@ class Runner {
   using Choices = Small<int32_t, 16>;
   Status decide(Frame& frame, uint32_t slot, uint32_t bytes, Who who, Choices& out) {
     out.assign(who.size(), 0);
+    COLLET_TRY(settle(who));
     for (size_t k = 0; k < who.size(); ++k) {
       COLLET_TRY(read(frame.at(who[k], slot), &out[k], bytes));
       if (core_.together && out[k] != out[0])
@@ -309,12 +402,8 @@ class Runner {
   Status own_number(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
     for (uint32_t p : who) {
       uint32_t value = step.kind == Step::Kind::ReplicaId ? p / core_.partitions : p % core_.partitions;
-      COLLET_TRY(allocate(sequence, frame, p, step.out[0]));
-      collet_copy_region region{};
-      region.from.host = &value;
-      region.to.buffer = frame.at(p, step.out[0])->handle;
-      region.bytes = sizeof value;
-      COLLET_TRY(device(p, Side::Device).backend().copy({&region, 1}));
+      COLLET_TRY(allocate(sequence, frame, p, step.out[0], nullptr));
+      COLLET_TRY(upload(device(p, Side::Device).backend(), frame.at(p, step.out[0]).get(), &value, sizeof value));
     }
     return ok_status();
   }
@@ -345,6 +434,7 @@ class Runner {
     std::vector<hlo::Shape> shapes;
     for (hlo::InstrId id : instr.operands) hlo::append_leaf_shapes((*core_.module)[id].shape, shapes);
     std::vector<std::vector<hlo::Literal>> operands(who.size());
+    COLLET_TRY(settle(who));
     for (size_t k = 0; k < who.size(); ++k)
       for (size_t i = 0; i < shapes.size(); ++i) {
         COLLET_ASSIGN(hlo::Literal value, fetch(frame.at(who[k], step.in[i]), shapes[i]));
@@ -360,7 +450,8 @@ class Runner {
         if (bytes == 0) continue;
         if (i >= results[k].size() || static_cast<uint64_t>(results[k][i].byte_size()) != bytes)
           return internal_error("'" + std::string(instr.name) + "' gives another shape than it states");
-        COLLET_TRY(allocate(sequence, frame, who[k], step.out[i]));
+        COLLET_TRY(allocate(sequence, frame, who[k], step.out[i], nullptr));
+        frame.at(who[k], step.out[i])->uses.wait();
         collet_copy_region region{};
         region.from.host = const_cast<uint8_t*>(results[k][i].bytes());  // only read
         region.to.buffer = frame.at(who[k], step.out[i])->handle;
@@ -379,14 +470,18 @@ class Runner {
   const Plan& plan_;
   uint64_t run_id_;
   uint32_t count_;
+  const RunOrder& order_;
+  Small<Queue*, 4> queues_;  // compute queue of each participant's device; null where it has none
+  Small<Point, 4> last_;     // of each participant: the end of its last work on that queue
   bool* overwritten_ = nullptr;
   bool gives_away_ = false;  // the launch at hand has donated arguments
 };
 
 }  // namespace
 
-Status run_plan(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory) {
-  return Runner(client, core, run_id).run(memory);
+Status run_plan(Client& client, const ExecutableCore& core, uint64_t run_id, const RunMemory& memory,
+                const RunOrder& order) {
+  return Runner(client, core, run_id, order).run(memory);
 }
 
 }  // namespace collet::runtime

@@ -12,7 +12,7 @@ bool Worker::is_current_thread() {
   return on_worker;
 }
 
-Worker::~Worker() {
+void Worker::finish() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;

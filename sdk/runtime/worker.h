@@ -17,12 +17,13 @@ namespace collet::runtime {
 class Worker {
  public:
   Worker() = default;
-  /// Finishes what was given. Not from its own thread.
-  ~Worker();
+  ~Worker() { finish(); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   void add(std::function<void()> task);
+  /// Finishes what was given, and ends the thread: nothing may be added afterwards. Not from its own thread.
+  void finish();
   /// Nothing is queued or running.
   bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
   /// The calling thread is one of some worker.

@@ -162,13 +162,15 @@ struct collet_point {
   uint64_t value; /**< reached when the queue's counter is at least this */
 };
 
-/** When a copy or launch starts and what it signals. Null in place of it: the call blocks until the work is done. */
+/** When a copy or launch starts and what it signals; the rules stand at the table "queue" in tables.h. Null in place of it,
+ * and always where the backend has no such table: the call blocks until the work is done. */
 struct collet_sync {
-  collet_backend_queue* queue; /**< where the work is put */
-  const struct collet_point* waits;
-  const struct collet_point* signals; /**< set when the work is done, also when it failed */
+  collet_backend_queue* queue;      /**< where the work is put; of the launch's device, and for a copy of a device that
+                                         the copy touches */
+  const struct collet_point* waits; /**< reached before the work begins; of any queues of the instance */
+  const struct collet_point* signals; /**< one point, of `queue`: reached when the work has ended */
   uint32_t wait_count;
-  uint32_t signal_count;
+  uint32_t signal_count; /**< 1 */
 };
 
 /** Answers of supports. */

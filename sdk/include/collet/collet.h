@@ -69,7 +69,9 @@ struct collet_client_options {
   const char* const* keys; /**< further options for the backend, `pairs` of them */
   const char* const* values;
   uint32_t pairs;
-  uint32_t reserved; /**< zero */
+  /** Most runs of a device that collet_execute starts before the first of them has ended; it then waits. 0: the environment's
+   * COLLET_RUNS_IN_FLIGHT, else 32. Runs that wait for a promised buffer are not counted. */
+  uint32_t runs_in_flight;
   void* log_user;
   /** Null: warnings and errors go to stderr. Any thread; it may call the library. Messages go to the log of the client
    * that was opened last and is not yet gone; once a client is gone, no thread is in its log any more. */

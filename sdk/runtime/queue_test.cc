@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/collet.h>
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <thread>
+
+#include "sdk/runtime/testing/queued.h"
+#include "sdk/runtime/testing/session.h"
+
+// A device with queues: work is put there without waiting for it, in an order that is always enough, and never in one that
+// is more than enough where that costs time.
+
+namespace collet::testing {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr char kIncrement[] = R"(HloModule increment
+ENTRY e {
+  x = f32[4] parameter(0)
+  one = f32[] constant(1)
+  ones = f32[4] broadcast(one), dimensions={}
+  ROOT y = f32[4] add(x, ones)
+})";
+
+constexpr char kIncrementInPlace[] = R"(HloModule increment, input_output_alias={ {}: (0, {}, must-alias) }
+ENTRY e {
+  x = f32[4] parameter(0)
+  one = f32[] constant(1)
+  ones = f32[4] broadcast(one), dimensions={}
+  ROOT y = f32[4] add(x, ones)
+})";
+
+constexpr char kLarge[] = R"(HloModule large
+ENTRY e {
+  x = f32[1048576] parameter(0)
+  ROOT y = f32[1048576] add(x, x)
+})";
+
+constexpr char kLoop[] = R"(HloModule loop
+body {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[4] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  y = f32[4] add(x, x)
+  ROOT t = (s32[], f32[4]) tuple(j, y)
+}
+condition {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(5)
+  ROOT p = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  i = s32[] parameter(0)
+  x = f32[4] parameter(1)
+  s = (s32[], f32[4]) tuple(i, x)
+  ROOT r = (s32[], f32[4]) while(s), condition=condition, body=body
+})";
+
+class Queues : public ::testing::Test, public Session {
+ protected:
+  void TearDown() override {
+    client_.reset();
+    for (int i = 0; i < 5000 && control_.instances; ++i) std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_EQ(control_.instances.load(), 0);
+    EXPECT_EQ(control_.buffers.load(), 0);
+    EXPECT_EQ(control_.executables.load(), 0);
+    EXPECT_EQ(control_.queues.load(), 0);
+    EXPECT_THAT(control_.broken_rules(), IsEmpty());
+  }
+  collet_client* start(uint32_t devices = 0, const char* fallback = "none", uint32_t runs_in_flight = 0) {
+    client_ = open(test_backend("queued"), fallback, &control_, devices, runs_in_flight);
+    EXPECT_TRUE(client_) << failure.message;
+    return client_.get();
+  }
+  BufferPtr vector(const std::vector<float>& values, uint32_t device = 0) {
+    const std::vector<int64_t> dims = {static_cast<int64_t>(values.size())};
+    return upload(client_.get(), {COLLET_TYPE_F32, 1, dims.data()}, values.data(), device);
+  }
+  // One result of a program with one argument.
+  BufferPtr call(const ExecutablePtr& e, const BufferPtr& x, collet_execute_options options = {}) {
+    options.struct_size = sizeof options;
+    collet_buffer *in[] = {x.get()}, *out[] = {nullptr};
+    collet_error error{};
+    failure.code = collet_execute(e.get(), &options, in, out, &error);
+    failure.message = error.message;
+    return BufferPtr(out[0]);
+  }
+  static int64_t ms(Clock::duration d) { return std::chrono::duration_cast<milliseconds>(d).count(); }
+  collet_status outcome(const BufferPtr& buffer) {
+    const EventPtr ready(collet_buffer_ready(buffer.get()));
+    collet_error error{};
+    const collet_status code = collet_event_wait(ready.get(), &error);
+    failure = {code, error.message};
+    return code;
+  }
+
+  QueueControl control_;
+  ClientPtr client_;
+};
+
+TEST_F(Queues, EverythingIsPutThereAndComesOutRight) {
+  const ExecutablePtr e = compile(start(), kIncrement);
+  ASSERT_TRUE(e) << failure.message;
+  const int64_t before = control_.blocking;
+  EXPECT_THAT(download<float>(call(e, vector({1, 2, 3, 4}))), ElementsAre(2, 3, 4, 5));
+  EXPECT_EQ(control_.blocking.load(), before);
+  EXPECT_EQ(control_.pieces.load(), 3);
+}
+
+TEST_F(Queues, ExecuteReturnsBeforeTheDeviceHasBegun) {
+  const ExecutablePtr e = compile(start(), kIncrement);
+  control_.hold = true;
+  const BufferPtr x = vector({1, 2, 3, 4});
+  const BufferPtr y = call(e, x), z = call(e, y);
+  ASSERT_TRUE(z) << failure.message;
+  const EventPtr ready(collet_buffer_ready(z.get()));
+  EXPECT_FALSE(collet_event_is_ready(ready.get()));
+  EXPECT_EQ(collet_event_wait_for(ready.get(), 1000000, nullptr), COLLET_DEADLINE_EXCEEDED);
+  EXPECT_EQ(control_.pieces.load(), 3);
+  control_.hold = false;
+  EXPECT_THAT(download<float>(z), ElementsAre(3, 4, 5, 6));
+}
+
+// Whatever the order in which the queues get to their work.
+TEST_F(Queues, ManyRunsUnderRandomDelaysKeepTheirOrder) {
+  control_.jitter_ns = 100000;
+  const ExecutablePtr e = compile(start(0, "none", 8), kIncrement),
+                      in_place = compile(client_.get(), kIncrementInPlace);
+  for (int round = 0; round < 20; ++round) {
+    const auto first = static_cast<float>(round);
+    BufferPtr x = vector({first, 0, 0, 0});
+    std::vector<BufferPtr> kept;
+    for (int i = 0; i < 20; ++i) {
+      BufferPtr y = call(i % 3 ? in_place : e, x);
+      ASSERT_TRUE(y) << failure.message;
+      if (i % 3 == 0) kept.push_back(std::move(x));
+      x = std::move(y);
+    }
+    for (size_t i = 0; i < kept.size(); ++i) EXPECT_EQ(download<float>(kept[i])[0], first + 3 * static_cast<float>(i));
+    EXPECT_EQ(download<float>(x)[0], first + 20);
+  }
+}
+
+// A download that has not begun goes on reading what a later run may overwrite.
+TEST_F(Queues, DonatedMemoryIsNotOverwrittenWhileItIsCopied) {
+  const ExecutablePtr e = compile(start(), kIncrementInPlace);
+  const BufferPtr x = vector({1, 2, 3, 4});
+  EXPECT_EQ(outcome(x), COLLET_OK);
+  control_.jitter_ns = 3000000;
+  float out[4] = {};
+  collet_event* raw = nullptr;
+  ASSERT_EQ(collet_buffer_to_host(x.get(), out, sizeof out, &raw, nullptr), COLLET_OK);
+  const EventPtr copied(raw);
+  const BufferPtr y = call(e, x);
+  ASSERT_TRUE(y) << failure.message;
+  EXPECT_EQ(collet_event_wait(copied.get(), nullptr), COLLET_OK);
+  EXPECT_THAT(out, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(download<float>(y), ElementsAre(2, 3, 4, 5));
+}
+
+TEST_F(Queues, ADonatedResultInFlightIsOverwrittenInPlace) {
+  const ExecutablePtr e = compile(start(), kIncrementInPlace);
+  BufferPtr x = vector({1, 2, 3, 4});
+  control_.hold = true;
+  const int64_t before = control_.buffers;
+  for (int i = 0; i < 20; ++i) x = call(e, x);
+  EXPECT_EQ(control_.buffers.load(), before);
+  control_.hold = false;
+  EXPECT_THAT(download<float>(x), ElementsAre(21, 22, 23, 24));
+}
+
+TEST_F(Queues, RunsInFlightAreBounded) {
+  const ExecutablePtr e = compile(start(0, "none", 4), kLarge);
+  BufferPtr x = vector(std::vector<float>(1048576, 1));
+  control_.duration_ns = 200000;
+  for (int i = 0; i < 100; ++i) {
+    x = call(e, x);
+    ASSERT_TRUE(x) << failure.message;
+  }
+  EXPECT_EQ(outcome(x), COLLET_OK);
+  EXPECT_LE(control_.most_pending.load(), 5);
+  EXPECT_LE(control_.most_bytes.load(), int64_t{8} * 4 * 1048576);
+}
+
+// Runs that wait for a promise are not bounded: whoever is to fulfil it may be the one who starts them.
+TEST_F(Queues, RunsBehindAPromiseDoNotBlock) {
+  const ExecutablePtr e = compile(start(0, "none", 2), kIncrement);
+  const int64_t four[] = {4};
+  const collet_array_type type = {COLLET_TYPE_F32, 1, four};
+  collet_buffer* raw = nullptr;
+  ASSERT_EQ(collet_buffer_promise(client_.get(), 0, COLLET_NONE, &type, &raw, nullptr), COLLET_OK);
+  const BufferPtr promise(raw);
+  BufferPtr x = call(e, promise);
+  for (int i = 0; i < 9; ++i) x = call(e, x);
+  ASSERT_TRUE(x) << failure.message;
+  const BufferPtr source = vector({1, 2, 3, 4});
+  ASSERT_EQ(collet_buffer_fulfil(raw, source.get(), nullptr), COLLET_OK);
+  EXPECT_THAT(download<float>(x), ElementsAre(11, 12, 13, 14));
+}
+
+TEST_F(Queues, ControlFlowOfTheRuntimeWaitsForItsDecisionsAlone) {
+  control_.jitter_ns = 50000;
+  const ExecutablePtr e = compile(start(0, "interpreter"), kLoop);
+  ASSERT_TRUE(e) << failure.message;
+  const int32_t zero = 0;
+  std::vector<BufferPtr> in;
+  in.push_back(upload(client_.get(), {COLLET_TYPE_S32, 0, nullptr}, &zero));
+  in.push_back(vector({1, 2, 3, 4}));
+  for (int i = 0; i < 10; ++i) {
+    const auto out = run(e.get(), in);
+    ASSERT_EQ(out.size(), 2u) << failure.message;
+    EXPECT_THAT(download<int32_t>(out[0]), ElementsAre(5));
+    EXPECT_THAT(download<float>(out[1]), ElementsAre(32, 64, 96, 128));
+  }
+}
+
+TEST_F(Queues, CopiesBetweenDevicesAndPromisesAreOrdered) {
+  control_.jitter_ns = 200000;
+  const ExecutablePtr e = compile(start(2), kIncrement);
+  const BufferPtr x = vector({1, 2, 3, 4});
+  const BufferPtr y = call(e, x);
+  collet_buffer* raw = nullptr;
+  ASSERT_EQ(collet_buffer_copy(y.get(), 1, COLLET_NONE, &raw, nullptr), COLLET_OK);
+  const BufferPtr there(raw);
+  ASSERT_EQ(collet_buffer_copy(there.get(), 0, COLLET_NONE, &raw, nullptr), COLLET_OK);
+  const BufferPtr back(raw);
+  EXPECT_THAT(download<float>(call(e, back)), ElementsAre(3, 4, 5, 6));
+}
+
+TEST_F(Queues, AFailureReachesWhatWaitsForItAndNothingElse) {
+  const ExecutablePtr e = compile(start(), kIncrement);
+  const BufferPtr x = vector({1, 2, 3, 4});
+  EXPECT_EQ(outcome(x), COLLET_OK);
+  control_.hold = true;
+  control_.fail_at = control_.pieces.load();
+  const BufferPtr broken = call(e, x), after = call(e, broken);
+  ASSERT_TRUE(after) << failure.message;
+  control_.hold = false;
+  EXPECT_EQ(outcome(after), COLLET_INTERNAL);
+  EXPECT_THAT(failure.message, HasSubstr("injected: work failed on the device"));
+  EXPECT_THAT(failure.message, HasSubstr("backend 'queued'"));
+  EXPECT_EQ(outcome(broken), COLLET_INTERNAL);
+  // A use of what failed is refused with its message, and the device goes on.
+  EXPECT_FALSE(call(e, broken));
+  EXPECT_THAT(failure.message, HasSubstr("injected: work failed on the device"));
+  EXPECT_THAT(download<float>(call(e, x)), ElementsAre(2, 3, 4, 5));
+}
+
+TEST_F(Queues, AFailedUploadDoesNotStopTheDevice) {
+  const ExecutablePtr e = compile(start(), kIncrement);
+  control_.fail_at = control_.pieces.load();
+  const BufferPtr x = vector({1, 2, 3, 4});
+  ASSERT_TRUE(x) << failure.message;
+  EXPECT_EQ(outcome(x), COLLET_INTERNAL);
+  EXPECT_FALSE(call(e, x));
+  EXPECT_THAT(download<float>(call(e, vector({1, 2, 3, 4}))), ElementsAre(2, 3, 4, 5));
+}
+
+TEST_F(Queues, ALostDeviceIsUnavailableFromThenOn) {
+  const ExecutablePtr e = compile(start(), kIncrement);
+  const BufferPtr x = vector({1, 2, 3, 4});
+  EXPECT_EQ(outcome(x), COLLET_OK);
+  control_.hold = true;
+  const BufferPtr y = call(e, x);
+  control_.lost = true;
+  control_.hold = false;
+  EXPECT_EQ(outcome(y), COLLET_UNAVAILABLE);
+  EXPECT_FALSE(call(e, x));
+  EXPECT_EQ(failure.code, COLLET_UNAVAILABLE);
+}
+
+TEST_F(Queues, CloseCancelsWhatNobodyCanObserve) {
+  const ExecutablePtr e = compile(start(), kIncrement);
+  BufferPtr x = vector({1, 2, 3, 4});
+  control_.duration_ns = 20000000;
+  for (int i = 0; i < 30; ++i) x = call(e, x);
+  x.reset();
+  const_cast<ExecutablePtr&>(e).reset();
+  const auto start = Clock::now();
+  client_.reset();
+  for (int i = 0; i < 5000 && control_.instances; ++i) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_LT(ms(Clock::now() - start), 400);
+}
+
+TEST_F(Queues, ResultsOutliveTheClientsClose) {
+  const ExecutablePtr e = compile(start(), kIncrement);
+  BufferPtr x = vector({1, 2, 3, 4});
+  control_.duration_ns = 20000000;
+  x = call(e, x);
+  client_.reset();
+  EXPECT_EQ(outcome(x), COLLET_OK);
+}
+
+TEST_F(Queues, SerialDevicesAreWaitedForWithoutTheLock) {
+  control_.traits = COLLET_TRAIT_SERIAL;
+  const ExecutablePtr e = compile(start(), kIncrement);
+  control_.duration_ns = 5000000;
+  const BufferPtr x = vector({1, 2, 3, 4}), y = call(e, x);
+  std::thread waits([&] { EXPECT_EQ(download<float>(y)[0], 2); });
+  const auto begin = Clock::now();
+  const BufferPtr z = call(e, x);
+  EXPECT_LT(ms(Clock::now() - begin), 5);
+  waits.join();
+  EXPECT_THAT(download<float>(z), ElementsAre(2, 3, 4, 5));
+}
+
+TEST_F(Queues, ThreadsShareTheDevice) {
+  control_.jitter_ns = 20000;
+  const ExecutablePtr e = compile(start(), kIncrement), in_place = compile(client_.get(), kIncrementInPlace);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 20; ++round) {
+        Session session;
+        const std::vector<float> values(4, static_cast<float>(t));
+        const int64_t four[] = {4};
+        BufferPtr x = session.upload(client_.get(), {COLLET_TYPE_F32, 1, four}, values.data());
+        for (int i = 0; i < 5; ++i) {
+          collet_buffer *in[] = {x.get()}, *out[] = {nullptr};
+          ASSERT_EQ(collet_execute((i % 2 ? e : in_place).get(), nullptr, in, out, nullptr), COLLET_OK);
+          x.reset(out[0]);
+        }
+        EXPECT_THAT(session.download<float>(x), Each(static_cast<float>(t + 5)));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace collet::testing

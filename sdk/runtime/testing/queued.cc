@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/runtime/testing/queued.h"
+
+#include <collet/backend.h>
+#include <collet/tables.h>
+#include <dlfcn.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <thread>
+
+namespace collet::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+const collet_host* host = nullptr;
+
+collet_status fail(collet_error* error, collet_status code, const std::string& message) {
+  error->code = code;
+  std::snprintf(error->message, sizeof error->message, "%s", message.c_str());
+  return code;
+}
+
+struct Queue;
+
+// Which points of each queue come before something.
+using Clocks = std::map<const Queue*, uint64_t>;
+
+void join(Clocks& into, const Clocks& other) {
+  for (const auto& [queue, value] : other) into[queue] = std::max(into[queue], value);
+}
+
+struct Buffer {
+  collet_backend_buffer* inner;
+  void* host;
+  uint64_t bytes;
+  Clocks writes, reads;  // the last of each queue
+};
+
+struct Instance {
+  const collet_backend* inner = nullptr;
+  collet_backend_instance* instance = nullptr;
+  QueueControl* control = nullptr;
+  std::vector<collet_memory_space> spaces;
+  std::mutex mutex;  // of what follows, and of buffers and queues
+  std::condition_variable changed;
+  std::set<Buffer*> buffers;
+  std::set<Queue*> queues;
+  Clocks known;  // what the host was told has ended
+
+  void violation(const std::string& what) const {
+    const std::lock_guard lock(control->mutex);
+    control->violations.push_back(what);
+  }
+};
+
+struct Executable {
+  Instance* owner;
+  collet_backend_executable* inner;
+  Clocks uses;
+};
+
+struct Work {
+  uint64_t value = 0;
+  int64_t number = 0;
+  std::vector<std::pair<Queue*, uint64_t>> waits;
+  Clock::time_point put;
+  std::function<collet_status(collet_error*)> run;
+};
+
+struct Queue {
+  Instance* owner;
+  uint32_t kind;
+  uint64_t counter = 0, last = 0;
+  collet_status status = COLLET_OK;
+  std::string message;
+  bool aborted = false, running = false, stop = false;
+  std::deque<Work> work;
+  std::map<uint64_t, Clocks> before;  // what comes before the end of each piece of work that was put here
+  std::thread thread;
+
+  // Reported: nothing runs any more.
+  bool has_failed() const { return status != COLLET_OK && !running; }
+  void fail_with(collet_status code, const std::string& text) {
+    if (status != COLLET_OK) return;
+    status = code;
+    message = text;
+    owner->control->pending -= static_cast<int64_t>(work.size());
+    work.clear();
+  }
+  void loop();
+};
+
+void sleep_until(Clock::time_point time) {
+  if (time > Clock::now()) std::this_thread::sleep_until(time);
+}
+
+void Queue::loop() {
+  prctl(PR_SET_TIMERSLACK, 1UL);
+  std::mt19937_64 random(reinterpret_cast<uintptr_t>(this));
+  QueueControl& control = *owner->control;
+  std::unique_lock lock(owner->mutex);
+  while (true) {
+    owner->changed.wait(lock, [&] { return stop || !work.empty(); });
+    while (control.hold && !stop) owner->changed.wait_for(lock, std::chrono::milliseconds(1));
+    if (stop) return;
+    if (work.empty()) continue;  // the queue failed
+    Work piece = std::move(work.front());
+    work.pop_front();
+    running = true;
+    const Queue* broken = nullptr;
+    owner->changed.wait(lock, [&] {
+      if (status != COLLET_OK) return true;
+      return std::all_of(piece.waits.begin(), piece.waits.end(), [&](const auto& wait) {
+        if (wait.first->counter >= wait.second) return true;
+        if (wait.first->has_failed()) broken = wait.first;
+        return broken != nullptr;
+      });
+    });
+    if (broken) fail_with(broken->status, broken->message);
+    collet_error error{};
+    if (status == COLLET_OK) {
+      const int64_t jitter = control.jitter_ns, latency = control.latency_ns, duration = control.duration_ns;
+      const int64_t extra = jitter ? static_cast<int64_t>(random() % static_cast<uint64_t>(jitter)) : 0;
+      lock.unlock();
+      sleep_until(piece.put + std::chrono::nanoseconds(latency));
+      const Clock::time_point begin = Clock::now();
+      if (duration + extra) sleep_until(Clock::now() + std::chrono::nanoseconds(duration + extra));
+      collet_status code = COLLET_OK;
+      if (control.lost)
+        code = fail(&error, COLLET_UNAVAILABLE, "injected: the device is lost");
+      else if (piece.number == control.fail_at)
+        code = fail(&error, COLLET_INTERNAL, "injected: work failed on the device");
+      else
+        code = piece.run(&error);
+      control.busy_ns[kind] += std::chrono::nanoseconds(Clock::now() - begin).count();
+      lock.lock();
+      if (code != COLLET_OK)
+        fail_with(code, error.message);
+      else if (status == COLLET_OK)
+        counter = piece.value;
+    }
+    running = false;
+    --control.pending;
+    owner->changed.notify_all();
+  }
+}
+
+Instance* of(collet_backend_instance* p) {
+  return reinterpret_cast<Instance*>(p);
+}
+Buffer* of(collet_backend_buffer* p) {
+  return reinterpret_cast<Buffer*>(p);
+}
+Executable* of(collet_backend_executable* p) {
+  return reinterpret_cast<Executable*>(p);
+}
+Queue* of(collet_backend_queue* p) {
+  return reinterpret_cast<Queue*>(p);
+}
+
+bool covers(const Clocks& known, const Clocks& uses, const Queue* own) {
+  return std::all_of(uses.begin(), uses.end(), [&](const auto& use) {
+    if (use.first == own || use.first->has_failed()) return true;
+    const auto it = known.find(use.first);
+    return it != known.end() && it->second >= use.second;
+  });
+}
+
+// What a piece of work, or a call that blocks, does with memory.
+struct Access {
+  std::vector<Buffer*> reads, writes;
+};
+
+// Under the instance's mutex. `own`: null for calls that block.
+void check_access(Instance& i, const Access& access, const Clocks& before, const Queue* own, const char* what) {
+  const std::string who = std::string(what) + (own ? " on a queue" : " that blocks");
+  for (Buffer* b : access.reads)
+    if (!i.buffers.count(b))
+      i.violation(who + " reads memory that was freed");
+    else if (!covers(before, b->writes, own))
+      i.violation(who + " reads memory that other work may still write to");
+  for (Buffer* b : access.writes)
+    if (!i.buffers.count(b))
+      i.violation(who + " writes to memory that was freed");
+    else if (!covers(before, b->writes, own) || !covers(before, b->reads, own))
+      i.violation(who + " writes to memory that other work may still use");
+}
+
+// Puts work on its queue, under the instance's mutex.
+collet_status put(Instance& i, const collet_sync& sync, const Access& access, Clocks* uses, const char* what,
+                  std::function<collet_status(collet_error*)> run) {
+  Queue* queue = of(sync.queue);
+  if (!i.queues.count(queue)) {
+    i.violation("work for a queue that is not there");
+    return COLLET_OK;
+  }
+  if (sync.signal_count != 1 || of(sync.signals[0].queue) != queue || sync.signals[0].value <= queue->last)
+    i.violation("signals of a sync that are not one later point of its queue");
+  Clocks before = queue->before.empty() ? Clocks() : queue->before.rbegin()->second;
+  join(before, i.known);
+  Work work;
+  for (uint32_t w = 0; w < sync.wait_count; ++w) {
+    Queue* other = of(sync.waits[w].queue);
+    if (!i.queues.count(other)) {
+      i.violation("a wait for a queue that is not there");
+      continue;
+    }
+    if (sync.waits[w].value > other->last) i.violation("a wait for work that was not put on its queue");
+    work.waits.emplace_back(other, sync.waits[w].value);
+    const auto it = other->before.lower_bound(sync.waits[w].value);
+    if (it != other->before.end()) join(before, it->second);
+    before[other] = std::max(before[other], sync.waits[w].value);
+  }
+  check_access(i, access, before, queue, what);
+  const uint64_t value = sync.signal_count ? sync.signals[0].value : queue->last + 1;
+  before[queue] = value;
+  for (Buffer* b : access.reads)
+    if (i.buffers.count(b)) b->reads[queue] = value;
+  for (Buffer* b : access.writes)
+    if (i.buffers.count(b)) b->writes[queue] = value;
+  if (uses) (*uses)[queue] = value;
+  queue->before[value] = std::move(before);
+  queue->last = value;
+  QueueControl& control = *i.control;
+  work.value = value;
+  work.number = control.pieces++;
+  work.put = Clock::now();
+  work.run = std::move(run);
+  if (queue->status != COLLET_OK) return COLLET_OK;  // it fails with the queue
+  const int64_t pending = ++control.pending;
+  int64_t most = control.most_pending;
+  while (most < pending && !control.most_pending.compare_exchange_weak(most, pending)) {
+  }
+  queue->work.push_back(std::move(work));
+  i.changed.notify_all();
+  return COLLET_OK;
+}
+
+std::string beside(const char* name) {
+  Dl_info self;
+  if (!dladdr(reinterpret_cast<void*>(&beside), &self)) return {};
+  const std::string here = self.dli_fname;
+  return here.substr(0, here.rfind('/')) + "/../backends/libcollet_backend_" + name + ".so";
+}
+
+collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
+                   collet_error* error) {
+  std::string path = beside("interpreter");
+  QueueControl* control = nullptr;
+  static QueueControl usual;
+  for (uint32_t i = 0; i < options->pairs; ++i) {
+    const std::string key = options->keys[i];
+    if (key == "inner") path = options->values[i];
+    if (key == "control") control = reinterpret_cast<QueueControl*>(std::strtoull(options->values[i], nullptr, 10));
+    if (key == "jitter") usual.jitter_ns = std::atoll(options->values[i]);
+  }
+  if (!control) control = &usual;
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* symbol = handle ? dlsym(handle, "collet_backend_entry") : nullptr;
+  if (!symbol) return fail(error, COLLET_INVALID_ARGUMENT, "there is no backend at " + path);
+  collet_backend_entry_fn entry;
+  std::memcpy(&entry, &symbol, sizeof entry);
+  auto instance = std::make_unique<Instance>();
+  instance->control = control;
+  collet_status code = entry(host, &instance->inner, error);
+  if (code != COLLET_OK) return code;
+  collet_open_options inner = *options;
+  inner.pairs = 0;
+  code = instance->inner->open(&inner, &instance->instance, info, error);
+  if (code != COLLET_OK) return code;
+  info->name = "queued";
+  ++control->instances;
+  *out = reinterpret_cast<collet_backend_instance*>(instance.release());
+  return COLLET_OK;
+}
+
+void close(collet_backend_instance* p) {
+  Instance* i = of(p);
+  {
+    const std::lock_guard lock(i->mutex);
+    if (!i->queues.empty()) i->violation("close of an instance that has queues");
+    if (!i->buffers.empty()) i->violation("close of an instance that has buffers");
+  }
+  i->inner->close(i->instance);
+  --i->control->instances;
+  delete i;
+}
+
+collet_status device_info(collet_backend_instance* p, uint32_t device, collet_device_info* info, collet_error* error) {
+  Instance* i = of(p);
+  const collet_status code = i->inner->device_info(i->instance, device, info, error);
+  if (code != COLLET_OK) return code;
+  info->traits |= i->control->traits;
+  if (i->spaces.empty()) {
+    i->spaces.assign(info->spaces, info->spaces + info->space_count);
+    for (collet_memory_space& s : i->spaces)
+      if (!i->control->host_visible) s.flags &= ~uint32_t{COLLET_SPACE_HOST_VISIBLE};
+  }
+  info->spaces = i->spaces.data();
+  return COLLET_OK;
+}
+
+collet_status alloc(collet_backend_instance* p, uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment,
+                    collet_backend_buffer** out, void** out_host, collet_error* error) {
+  Instance* i = of(p);
+  if (i->control->lost) return fail(error, COLLET_UNAVAILABLE, "injected: the device is lost");
+  auto buffer = std::make_unique<Buffer>();
+  buffer->bytes = bytes;
+  const collet_status code =
+      i->inner->alloc(i->instance, device, space, bytes, alignment, &buffer->inner, &buffer->host, error);
+  if (code != COLLET_OK) return code;
+  *out_host = i->control->host_visible ? buffer->host : nullptr;
+  // What is read before it was written shows.
+  if (buffer->host) std::memset(buffer->host, 0x5a, bytes);
+  ++i->control->buffers;
+  const int64_t now = i->control->bytes += static_cast<int64_t>(bytes);
+  int64_t most = i->control->most_bytes;
+  while (most < now && !i->control->most_bytes.compare_exchange_weak(most, now)) {
+  }
+  const std::lock_guard lock(i->mutex);
+  i->buffers.insert(buffer.get());
+  *out = reinterpret_cast<collet_backend_buffer*>(buffer.release());
+  return COLLET_OK;
+}
+
+void free(collet_backend_instance* p, collet_backend_buffer* handle) {
+  Instance* i = of(p);
+  Buffer* buffer = of(handle);
+  {
+    const std::lock_guard lock(i->mutex);
+    check_access(*i, {{}, {buffer}}, i->known, nullptr, "a free");
+    i->buffers.erase(buffer);
+  }
+  --i->control->buffers;
+  i->control->bytes -= static_cast<int64_t>(buffer->bytes);
+  i->inner->free(i->instance, buffer->inner);
+  delete buffer;
+}
+
+collet_status copy(collet_backend_instance* p, const collet_copy_region* regions, uint32_t count,
+                   const collet_sync* sync, collet_error* error) {
+  Instance* i = of(p);
+  if (i->control->lost) return fail(error, COLLET_UNAVAILABLE, "injected: the device is lost");
+  std::vector<collet_copy_region> inner(regions, regions + count);
+  Access access;
+  for (collet_copy_region& region : inner) {
+    if (region.from.buffer) {
+      access.reads.push_back(of(region.from.buffer));
+      region.from.buffer = of(region.from.buffer)->inner;
+    }
+    if (region.to.buffer) {
+      access.writes.push_back(of(region.to.buffer));
+      region.to.buffer = of(region.to.buffer)->inner;
+    }
+  }
+  auto run = [i, inner](collet_error* e) {
+    return i->inner->copy(i->instance, inner.data(), static_cast<uint32_t>(inner.size()), nullptr, e);
+  };
+  if (sync) {
+    const std::lock_guard lock(i->mutex);
+    return put(*i, *sync, access, nullptr, "a copy", std::move(run));
+  }
+  ++i->control->blocking;
+  {
+    const std::lock_guard lock(i->mutex);
+    check_access(*i, access, i->known, nullptr, "a copy");
+  }
+  sleep_until(Clock::now() + std::chrono::nanoseconds(i->control->latency_ns + i->control->duration_ns));
+  return run(error);
+}
+
+collet_status supports(collet_backend_instance* p, uint32_t device, const collet_program* program, const uint32_t* ops,
+                       uint32_t count, collet_verdict* verdicts, collet_error* error) {
+  Instance* i = of(p);
+  return i->inner->supports(i->instance, device, program, ops, count, verdicts, error);
+}
+
+collet_status compile(collet_backend_instance* p, const collet_program* program, const collet_compile_options* options,
+                      collet_backend_executable** out, collet_executable_info* info, collet_rejection* rejection,
+                      collet_error* error) {
+  Instance* i = of(p);
+  collet_backend_executable* inner = nullptr;
+  const collet_status code = i->inner->compile(i->instance, program, options, &inner, info, rejection, error);
+  if (code != COLLET_OK) return code;
+  ++i->control->executables;
+  *out = reinterpret_cast<collet_backend_executable*>(new Executable{i, inner, {}});
+  return COLLET_OK;
+}
+
+// A launch of its own, which outlives the call.
+struct Launch {
+  collet_launch launch;
+  std::vector<collet_argument> arguments, results;
+  Access access;
+
+  explicit Launch(const collet_launch& from)
+      : launch(from),
+        arguments(from.arguments, from.arguments + from.argument_count),
+        results(from.results, from.results + from.result_count) {
+    for (collet_argument& a : arguments) unwrap(a, false);
+    for (collet_argument& r : results) unwrap(r, true);
+    unwrap(launch.workspace, true);
+    launch.arguments = arguments.data();
+    launch.results = results.data();
+    launch.sync = nullptr;
+  }
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+
+  void unwrap(collet_argument& a, bool writes) {
+    if (!a.buffer) return;
+    (writes ? access.writes : access.reads).push_back(of(a.buffer));
+    a.buffer = of(a.buffer)->inner;
+  }
+};
+
+collet_status execute(collet_backend_executable* p, const collet_launch* launches, uint32_t count, uint64_t run_id,
+                      collet_error* error) {
+  Executable* e = of(p);
+  Instance* i = e->owner;
+  if (i->control->lost) return fail(error, COLLET_UNAVAILABLE, "injected: the device is lost");
+  std::vector<std::shared_ptr<Launch>> all;
+  for (uint32_t k = 0; k < count; ++k) all.push_back(std::make_shared<Launch>(launches[k]));
+  const auto run_all = [e, run_id](const std::vector<std::shared_ptr<Launch>>& some, collet_error* problem) {
+    std::vector<collet_launch> inner;
+    for (const auto& l : some) inner.push_back(l->launch);
+    return e->owner->inner->execute(e->inner, inner.data(), static_cast<uint32_t>(inner.size()), run_id, problem);
+  };
+  if (!launches[0].sync) {
+    ++i->control->blocking;
+    {
+      const std::lock_guard lock(i->mutex);
+      for (const auto& l : all) check_access(*i, l->access, i->known, nullptr, "an execution");
+    }
+    sleep_until(Clock::now() + std::chrono::nanoseconds(i->control->latency_ns + i->control->duration_ns));
+    return run_all(all, error);
+  }
+  const std::lock_guard lock(i->mutex);
+  for (uint32_t k = 0; k < count; ++k) {
+    if (!launches[k].sync) {
+      i->violation("an execution of which only some launches are on queues");
+      continue;
+    }
+    // The devices behind do not wait for each other.
+    (void)put(*i, *launches[k].sync, all[k]->access, &e->uses, "an execution",
+              [run_all, one = all[k]](collet_error* problem) { return run_all({one}, problem); });
+  }
+  return COLLET_OK;
+}
+
+void release(collet_backend_executable* p) {
+  Executable* e = of(p);
+  {
+    const std::lock_guard lock(e->owner->mutex);
+    if (!covers(e->owner->known, e->uses, nullptr)) e->owner->violation("release of an executable that is running");
+  }
+  --e->owner->control->executables;
+  e->owner->inner->release(e->inner);
+  delete e;
+}
+
+collet_status create_queue(collet_backend_instance* p, uint32_t, uint32_t kind, collet_backend_queue** out,
+                           collet_error* error) {
+  Instance* i = of(p);
+  if (i->control->lost) return fail(error, COLLET_UNAVAILABLE, "injected: the device is lost");
+  if (kind > COLLET_QUEUE_DOWNLOAD) return fail(error, COLLET_INVALID_ARGUMENT, "there is no such kind of queue");
+  auto* queue = new Queue;
+  queue->owner = i;
+  queue->kind = kind;
+  queue->thread = std::thread([queue] { queue->loop(); });
+  ++i->control->queues;
+  const std::lock_guard lock(i->mutex);
+  i->queues.insert(queue);
+  *out = reinterpret_cast<collet_backend_queue*>(queue);
+  return COLLET_OK;
+}
+
+void destroy_queue(collet_backend_queue* p) {
+  Queue* queue = of(p);
+  Instance* i = queue->owner;
+  {
+    const std::lock_guard lock(i->mutex);
+    if (queue->counter < queue->last && !queue->has_failed()) i->violation("destroy of a queue with pending work");
+    queue->stop = true;
+    i->changed.notify_all();
+  }
+  queue->thread.join();
+  const std::lock_guard lock(i->mutex);
+  i->queues.erase(queue);
+  i->known.erase(queue);
+  for (Buffer* b : i->buffers) {
+    b->reads.erase(queue);
+    b->writes.erase(queue);
+  }
+  for (Queue* other : i->queues)
+    for (auto& [value, clocks] : other->before) clocks.erase(queue);
+  --i->control->queues;
+  delete queue;
+}
+
+collet_status wait(collet_backend_queue* p, uint64_t value, uint64_t timeout_ns, collet_error* error) {
+  Queue* queue = of(p);
+  Instance* i = queue->owner;
+  std::unique_lock lock(i->mutex);
+  if (value > queue->last) i->violation("a wait for work that was not put on its queue");
+  const auto ended = [&] { return queue->counter >= value || queue->has_failed(); };
+  if (timeout_ns == UINT64_MAX) {
+    i->changed.wait(lock, ended);
+  } else {
+    constexpr uint64_t kLongest = uint64_t{1} << 60;
+    if (!i->changed.wait_for(lock, std::chrono::nanoseconds(std::min(timeout_ns, kLongest)), ended))
+      return fail(error, COLLET_DEADLINE_EXCEEDED, "not yet");
+  }
+  if (queue->counter < value) return fail(error, queue->status, queue->message);
+  i->known[queue] = std::max(i->known[queue], value);
+  if (const auto it = queue->before.lower_bound(value); it != queue->before.end()) join(i->known, it->second);
+  return COLLET_OK;
+}
+
+void abort_queue(collet_backend_queue* p, collet_status status, const char* message) {
+  Queue* queue = of(p);
+  const std::lock_guard lock(queue->owner->mutex);
+  queue->fail_with(status, message);
+  queue->owner->changed.notify_all();
+}
+
+const collet_queue_table kQueues = {
+    sizeof(collet_queue_table), 0, create_queue, destroy_queue, wait, nullptr, nullptr, abort_queue,
+};
+
+const void* query(collet_backend_instance* p, const char* name, uint32_t version) {
+  if (of(p)->control->without_queues || std::strcmp(name, "queue") != 0 || version != 1) return nullptr;
+  return &kQueues;
+}
+
+const collet_backend kBackend = {
+    sizeof(collet_backend),
+    COLLET_ABI_MAJOR,
+    COLLET_ABI_MINOR,
+    0,
+    open,
+    close,
+    device_info,
+    alloc,
+    free,
+    copy,
+    supports,
+    compile,
+    execute,
+    release,
+    query,
+};
+
+}  // namespace
+}  // namespace collet::testing
+
+extern "C" collet_status collet_backend_entry(const collet_host* the_host, const collet_backend** out, collet_error*) {
+  collet::testing::host = the_host;
+  *out = &collet::testing::kBackend;
+  return COLLET_OK;
+}
