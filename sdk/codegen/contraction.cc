@@ -92,6 +92,7 @@ class Finder {
     if ((out_.converts ? at(stored.args[0]) : stored).op != TapeOp::kReduced) return false;
     const Reduction& r = k_.reductions[0];
     if (r.combine != COLLET_COMBINE_ADD || r.inputs.size() != 1 || r.condition != kNoTape) return false;
+    if (r.inits[0] == kNoTape) return false;
     type_ = r.types[0];
     if (type_ != COLLET_TYPE_F32 && type_ != COLLET_TYPE_F64) return false;
     const Instruction& init = at(r.inits[0]);

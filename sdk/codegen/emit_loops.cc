@@ -214,7 +214,7 @@ void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int64_t step, con
 
 void KernelEmitter::outer(size_t l) {
   if (l == k_.outer) {
-    turns();
+    k_.scan ? scan() : turns();
     return;
   }
   for (size_t k = 0; k < k_.tape.size(); ++k) {

@@ -188,8 +188,10 @@ void KernelEmitter::finish(const Accumulator& a, int outer_lanes) {
     const uint32_t type = r.types[i];
     results.push_back(total(a, i, outer_lanes));
     if (r.combine == COLLET_COMBINE_OTHER) continue;
-    Val init = ir_.splat(val(r.inits[i]), Ir::lanes_of(results[i]));
-    results[i] = emit_combine(ir_, r.combine, type, init, results[i]);
+    if (r.inits[i] != kNoTape) {
+      Val init = ir_.splat(val(r.inits[i]), Ir::lanes_of(results[i]));
+      results[i] = emit_combine(ir_, r.combine, type, init, results[i]);
+    }
     if (is_narrow_float(type)) results[i].v = ir_.round_narrow(results[i].v, type);
   }
   for (size_t k = 0; k < k_.tape.size(); ++k) {

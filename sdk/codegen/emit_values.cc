@@ -104,6 +104,7 @@ Val KernelEmitter::instruction(const Instruction& i) {
     case TapeOp::kOp:
       return operation(i);
     case TapeOp::kReduced:
+    case TapeOp::kScanned:
       break;
   }
   return {};

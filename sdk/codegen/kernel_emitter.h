@@ -130,6 +130,16 @@ class KernelEmitter {
   /// Adds the initial value; from here on the reduction's value is known.
   void finish(const Accumulator& a, int outer_lanes);
 
+  // Scans.
+  /// The inner loop, with what is folded so far in registers.
+  void scan();
+  void scan_point(const Scan& s, const std::vector<Value*>& slots, Value* begun);
+  /// What a known combination and a body make of the point; `slots` hold it afterwards, `begun` that there is something.
+  std::vector<Val> scan_known(const Reduction& r, const std::vector<Value*>& slots, bool reverse);
+  std::vector<Val> scan_body(const Scan& s, const std::vector<Value*>& slots, Value* begun);
+  /// Each lane with all lanes before it, in reverse with all behind it.
+  Val fold_lanes(const Reduction& r, Val x, bool reverse);
+
   // Values.
   const Val& val(TapeId t) const { return vals_[static_cast<size_t>(t)]; }
   Value* condition_mask(TapeId t) { return t == kNoTape ? nullptr : val(t).v; }

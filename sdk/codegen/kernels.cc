@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sdk/codegen/reduce_window.h"
 #include "sdk/codegen/scalar_ops.h"
 #include "sdk/codegen/trace.h"
 #include "sdk/codegen/window_kernels.h"
@@ -308,7 +309,7 @@ bool node_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, co
       convolution_kernels(graph, node, leaf, make, out);
       return true;
     case COLLET_OP_REDUCE_WINDOW:
-      out.push_back(reduce_window_kernel(graph, node, leaf));
+      reduce_window_kernels(graph, node, leaf, make, out);
       return true;
     case COLLET_OP_SELECT_AND_SCATTER:
       select_and_scatter_kernels(graph, node, leaf, out);

@@ -53,10 +53,12 @@ int64_t lane_score(const Kernel& kernel, size_t loop) {
   return score + std::min<int64_t>(kernel.loops[loop].size, 64) * 20 + static_cast<int64_t>(loop);
 }
 
-/// All reductions may be split among lanes.
+/// All reductions may be split among lanes; those that skip points, as windows do, where the row is long.
 bool lanes_may_reduce(const Kernel& kernel) {
-  return std::all_of(kernel.reductions.begin(), kernel.reductions.end(), [](const Reduction& r) {
-    return r.combine >= COLLET_COMBINE_ADD && r.combine <= COLLET_COMBINE_XOR && r.condition == kNoTape;
+  constexpr int64_t kLongRow = 256;
+  const bool is_long = kernel.outer + 1 == kernel.loops.size() && kernel.loops.back().size >= kLongRow;
+  return std::all_of(kernel.reductions.begin(), kernel.reductions.end(), [&](const Reduction& r) {
+    return r.combine >= COLLET_COMBINE_ADD && r.combine <= COLLET_COMBINE_XOR && (r.condition == kNoTape || is_long);
   });
 }
 
@@ -104,6 +106,53 @@ void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps) {
       kernel.lanes *= times;
       return;
     }
+  }
+}
+
+/// Columns are folded side by side; a row is folded within its vectors, where that is known how; else rows side by side.
+size_t scan_lane_loop(const Kernel& kernel, size_t first, int lanes) {
+  const size_t none = kernel.loops.size();
+  auto contiguous = [&](size_t l) {
+    return std::all_of(kernel.stores.begin(), kernel.stores.end(),
+                       [&](const Store& s) { return s.index.coefficient(l) == 1; });
+  };
+  size_t best = none;
+  for (size_t l = first; l < kernel.outer; ++l) {
+    if (kernel.loops[l].size < 2) continue;
+    if (contiguous(l)) return l;
+    if (kernel.loops[l].size >= lanes && (best == none || kernel.loops[l].size > kernel.loops[best].size)) best = l;
+  }
+  if (kernel.scan->fold.combine != COLLET_COMBINE_OTHER && contiguous(kernel.outer)) return kernel.outer;
+  return best;
+}
+
+/// Bytes of the widest element that is computed with along a loop.
+int widest(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t loop) {
+  int bytes = 1;
+  for (size_t k = 0; k < kernel.tape.size(); ++k) {
+    if (!(deps[k] >> loop & 1)) continue;
+    const Instruction& i = kernel.tape[k];
+    bool index = i.op == TapeOp::kIndex || i.op == TapeOp::kDivide || i.op == TapeOp::kModulo || i.op == TapeOp::kStart;
+    bytes = std::max(bytes, index ? 4 : compute_bytes(i.type));
+    if (i.op == TapeOp::kOp && i.opcode == COLLET_OP_CONVERT) bytes = std::max(bytes, 4);
+  }
+  for (const Reduction& r : kernel.reductions) {
+    for (uint32_t t : r.types) bytes = std::max(bytes, compute_bytes(t));
+  }
+  return bytes;
+}
+
+void choose_scan_lanes(Kernel& kernel, int vector_bits, size_t first) {
+  const auto deps = loop_dependencies(kernel);
+  auto lanes_of = [&](size_t loop) { return vector_bits / (8 * std::max(widest(kernel, deps, loop), 2)); };
+  kernel.lane_loop = scan_lane_loop(kernel, first, vector_bits / 32);
+  if (kernel.lane_loop == kernel.loops.size()) return;
+  kernel.lanes = lanes_of(kernel.lane_loop);
+  if (kernel.lane_loop == kernel.outer || kernel.scan->fold.combine == COLLET_COMBINE_OTHER) return;
+  for (int times = 4; times >= 2; times /= 2) {  // a strip of columns: several lines of the cache at each step
+    if (kernel.loops[kernel.lane_loop].size < static_cast<int64_t>(kernel.lanes) * times) continue;
+    kernel.lanes *= times;
+    return;
   }
 }
 
@@ -161,6 +210,7 @@ std::vector<uint64_t> loop_dependencies(const Kernel& kernel) {
     for (auto& term : i.index.terms) d |= deps[static_cast<size_t>(term.first)];
     if (i.mask != kNoTape) d |= deps[static_cast<size_t>(i.mask)];
     if (i.op == TapeOp::kReduced) d |= outer;
+    if (i.op == TapeOp::kScanned) d |= outer << 1 | 1;
     deps[k] = d;
   }
   return deps;
@@ -220,6 +270,7 @@ int compute_bytes(uint32_t type) {
 void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
   kernel.lanes = 1;
   kernel.lane_loop = kernel.loops.size();
+  if (kernel.scan) return choose_scan_lanes(kernel, vector_bits, first);
   size_t last = kernel.loops.size();
   if (!kernel.reductions.empty() && !lanes_may_reduce(kernel)) last = kernel.outer;
   if (kernel.sequential) {
@@ -252,17 +303,7 @@ void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
     if (rows < kernel.loops.size()) kernel.lane_loop = rows;
   }
   auto deps = loop_dependencies(kernel);
-  int bytes = 1;
-  for (size_t k = 0; k < kernel.tape.size(); ++k) {
-    if (!(deps[k] >> kernel.lane_loop & 1)) continue;
-    const Instruction& i = kernel.tape[k];
-    bool index = i.op == TapeOp::kIndex || i.op == TapeOp::kDivide || i.op == TapeOp::kModulo || i.op == TapeOp::kStart;
-    bytes = std::max(bytes, index ? 4 : compute_bytes(i.type));
-    if (i.op == TapeOp::kOp && i.opcode == COLLET_OP_CONVERT) bytes = std::max(bytes, 4);
-  }
-  for (const Reduction& r : kernel.reductions) {
-    for (uint32_t t : r.types) bytes = std::max(bytes, compute_bytes(t));
-  }
+  const int bytes = widest(kernel, deps, kernel.lane_loop);
   kernel.lanes = vector_bits / (8 * std::max(bytes, 2));
   if (!kernel.reductions.empty() && kernel.lane_loop < kernel.outer) widen_reduction(kernel, deps);
 }

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,7 @@ enum class TapeOp : uint8_t {
   kInRange,   ///< 0 <= index < a; pred
   kOp,        ///< an elementwise opcode over args
   kReduced,   ///< result `a` of reduction `b`
+  kScanned,   ///< result `a` of the scan, at this point
 };
 
 struct Instruction {
@@ -78,13 +80,25 @@ struct ScalarBody {
 struct Reduction {
   uint32_t combine = COLLET_COMBINE_OTHER;
   std::vector<TapeId> inputs;
-  std::vector<TapeId> inits;
+  std::vector<TapeId> inits;  ///< kNoTape: the identity of `combine`
   std::vector<uint32_t> types;
   ScalarBody body;             ///< where combine is OTHER: accumulators, then inputs
   TapeId condition = kNoTape;  ///< a point where it is false is skipped
   bool contract = false;       ///< a product of f64 that is summed need not be rounded
   bool operator==(const Reduction&) const = default;
   auto operator<=>(const Reduction&) const = default;
+};
+
+/// Folds along the one inner loop, and keeps what each of its points has come to. A kernel with a scan has no reductions,
+/// and stores nothing but its results.
+struct Scan {
+  Reduction fold;
+  bool reverse = false;  ///< the loop is walked from its end
+  /// The first point that counts begins the fold, and each result is the initial value with what is folded so far: so
+  /// that, walked in reverse, operands keep their order.
+  bool fresh = false;
+  bool operator==(const Scan&) const = default;
+  auto operator<=>(const Scan&) const = default;
 };
 
 /// Writes `value` to buffer[index].
@@ -123,6 +137,7 @@ struct Kernel {
   size_t outer = 0;
   std::vector<Instruction> tape;
   std::vector<Reduction> reductions;
+  std::optional<Scan> scan;
   std::vector<Store> stores;
   std::vector<Update> updates;
   uint32_t buffers = 0;     ///< buffers that the tape names: 0 .. buffers - 1

@@ -5,38 +5,10 @@
 
 #include "sdk/codegen/contraction.h"
 #include "sdk/codegen/trace.h"
+#include "sdk/codegen/window.h"
 
 namespace collet::codegen {
 namespace {
-
-struct Window {
-  Dims size, stride, low, high, base_dilation, dilation, reversal;
-};
-
-Window window_of(const Graph& graph, const collet_window& w) {
-  return {integers(graph, w.size),         integers(graph, w.stride),        integers(graph, w.padding_low),
-          integers(graph, w.padding_high), integers(graph, w.base_dilation), integers(graph, w.window_dilation),
-          integers(graph, w.reversal)};
-}
-
-/// Index in the operand for output position `out` and window position `in` of one dimension; what must hold for the
-/// place to exist is added to `inside`.
-Index window_index(Tracer& tracer, const Window& w, size_t d, const Index& out, const Index& in, int64_t extent,
-                   TapeId& inside) {
-  Index at;
-  at.constant = -w.low[d];
-  at = add_scaled(at, out, w.stride[d]);
-  at = add_scaled(at, in, w.dilation[d]);
-  if (w.base_dilation[d] != 1) {
-    Index q;
-    Index rest;
-    tracer.divide(at, w.base_dilation[d], q, rest);
-    inside = tracer.both(inside, tracer.in_range(rest, 1));
-    at = q;
-  }
-  inside = tracer.both(inside, tracer.in_range(at, extent));
-  return at;
-}
 
 /// The type in which products are summed.
 uint32_t sum_type(uint32_t result) {
@@ -351,50 +323,6 @@ void convolution_kernels(const Graph& graph, const Node& node, const LeafTest& l
   out.push_back(convolution_kernel(graph, node, leaf, input, edges.window()));
 }
 
-KernelPlan reduce_window_kernel(const Graph& graph, const Node& node, const LeafTest& leaf) {
-  Window w = window_of(graph, attributes<collet_window_attrs>(graph, node).window);
-  const size_t n = node.results.size();
-  const ArrayType& input = graph.type(node.operands[0]);
-  const ArrayType& type = graph.type(node.results[0]);
-  KernelPlan plan;
-  Kernel& k = plan.kernel;
-  for (int64_t d : type.dims) k.loops.push_back({d});
-  k.outer = type.dims.size();
-  for (int64_t s : w.size) k.loops.push_back({s});
-  Tracer tracer(graph, k, leaf);
-  Position at = loop_position(0, type.dims.size());
-  Position from;
-  from.at.resize(input.dims.size());
-  TapeId inside = kNoTape;
-  for (size_t d = 0; d < input.dims.size(); ++d) {
-    from[d] = window_index(tracer, w, d, at[d], loop_index(k.outer + d), input.dims[d], inside);
-  }
-  Reduction r;
-  const Block& block = graph.blocks[node.blocks[0]];
-  r.combine =
-      n == 1 && block.combine <= COLLET_COMBINE_XOR ? block.combine : static_cast<uint32_t>(COLLET_COMBINE_OTHER);
-  for (size_t i = 0; i < n; ++i) {
-    r.inputs.push_back(tracer.value(node.operands[i], from, inside));
-    r.inits.push_back(tracer.value(node.operands[n + i], {}));
-    r.types.push_back(graph.type(node.results[i]).element);
-  }
-  r.condition = inside;
-  if (r.combine == COLLET_COMBINE_OTHER) r.body = tracer.body(block);
-  k.reductions.push_back(std::move(r));
-  for (size_t i = 0; i < n; ++i) {
-    Instruction reduced;
-    reduced.op = TapeOp::kReduced;
-    reduced.type = graph.type(node.results[i]).element;
-    reduced.a = static_cast<int64_t>(i);
-    k.tape.push_back(reduced);
-    auto value = static_cast<TapeId>(k.tape.size()) - 1;
-    k.stores.push_back({tracer.output(node.results[i]), value, tracer.linear(at, type.dims), kNoTape});
-    plan.writes.push_back(node.results[i]);
-  }
-  plan.buffers = tracer.buffers();
-  return plan;
-}
-
 void select_and_scatter_kernels(const Graph& graph, const Node& node, const LeafTest& leaf,
                                 std::vector<KernelPlan>& out) {
   Window w = window_of(graph, attributes<collet_window_attrs>(graph, node).window);
@@ -418,7 +346,11 @@ void select_and_scatter_kernels(const Graph& graph, const Node& node, const Leaf
   Kernel& k = plan.kernel;
   for (int64_t d : source.dims) k.loops.push_back({d});
   k.outer = source.dims.size();
-  for (int64_t s : w.size) k.loops.push_back({s});
+  std::vector<Taps> taps;
+  for (size_t d = 0; d < source.dims.size(); ++d) {
+    taps.push_back(taps_of(w, d, operand.dims[d], source.dims[d]));
+    k.loops.push_back({taps.back().turns});
+  }
   k.sequential = true;
   Tracer tracer(graph, k, leaf);
   Position at = loop_position(0, source.dims.size());
@@ -426,7 +358,7 @@ void select_and_scatter_kernels(const Graph& graph, const Node& node, const Leaf
   from.at.resize(operand.dims.size());
   TapeId inside = kNoTape;
   for (size_t d = 0; d < operand.dims.size(); ++d) {
-    from[d] = window_index(tracer, w, d, at[d], loop_index(k.outer + d), operand.dims[d], inside);
+    from[d] = tap_index(tracer, w, d, taps[d], at[d], loop_index(k.outer + d), operand.dims[d], inside);
   }
   // Held so far: (found, value, place). A new one takes over unless select(held, new).
   TapeId x = tracer.value(node.operands[0], from, inside);

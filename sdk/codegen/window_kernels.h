@@ -11,7 +11,6 @@ KernelPlan dot_kernel(const Graph& graph, const Node& node, const LeafTest& leaf
 /// so that what remains is a product of matrices, or at least free of conditions.
 void convolution_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, const MakeValue& make,
                          std::vector<KernelPlan>& out);
-KernelPlan reduce_window_kernel(const Graph& graph, const Node& node, const LeafTest& leaf);
 /// Fills the result with the initial value, then adds the sources where the selection points.
 void select_and_scatter_kernels(const Graph& graph, const Node& node, const LeafTest& leaf,
                                 std::vector<KernelPlan>& out);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/window.h"
+
+#include <algorithm>
+
+namespace collet::codegen {
+namespace {
+
+__extension__ using Int128 = __int128;
+
+/// x / y for positive y, rounded up or down.
+Int128 quotient_up(Int128 x, Int128 y) {
+  return x >= 0 ? (x + y - 1) / y : -(-x / y);
+}
+Int128 quotient_down(Int128 x, Int128 y) {
+  return -quotient_up(-x, y);
+}
+
+}  // namespace
+
+Window window_of(const Graph& graph, const collet_window& w) {
+  return {integers(graph, w.size),         integers(graph, w.stride),        integers(graph, w.padding_low),
+          integers(graph, w.padding_high), integers(graph, w.base_dilation), integers(graph, w.window_dilation),
+          integers(graph, w.reversal)};
+}
+
+Index window_index(Tracer& tracer, const Window& w, size_t d, const Index& out, const Index& in, int64_t extent,
+                   TapeId& inside) {
+  Index at;
+  at.constant = -w.low[d];
+  at = add_scaled(at, out, w.stride[d]);
+  at = add_scaled(at, in, w.dilation[d]);
+  if (w.base_dilation[d] != 1) {
+    Index q;
+    Index rest;
+    tracer.divide(at, w.base_dilation[d], q, rest);
+    inside = tracer.both(inside, tracer.in_range(rest, 1));
+    at = q;
+  }
+  inside = tracer.both(inside, tracer.in_range(at, extent));
+  return at;
+}
+
+Reach reach_of(const Window& w, size_t d, int64_t extent, int64_t outputs) {
+  if (extent == 0 || outputs == 0) return {};
+  const Int128 low = w.low[d];
+  const Int128 last_start = Int128{outputs - 1} * w.stride[d];
+  const Int128 last_element = Int128{extent - 1} * w.base_dilation[d];
+  const Int128 first = std::max<Int128>(quotient_up(low - last_start, w.dilation[d]), 0);
+  const Int128 last = std::min<Int128>(quotient_down(last_element + low, w.dilation[d]), w.size[d] - 1);
+  if (last < first) return {};
+  return {static_cast<int64_t>(first), static_cast<int64_t>(last - first + 1)};
+}
+
+Taps taps_of(const Window& w, size_t d, int64_t extent, int64_t outputs) {
+  const Reach reach = reach_of(w, d, extent, outputs);
+  if (reach.count > extent) return {extent, 0, true};
+  return {reach.count, reach.first, false};
+}
+
+Index tap_index(Tracer& tracer, const Window& w, size_t d, const Taps& taps, const Index& out, const Index& turn,
+                int64_t extent, TapeId& inside) {
+  if (!taps.by_element) {
+    Index in = turn;
+    in.constant += taps.first;
+    return window_index(tracer, w, d, out, in, extent, inside);
+  }
+  Index position;  // of the element in the window, times its dilation
+  position.constant = w.low[d];
+  position = add_scaled(position, turn, w.base_dilation[d]);
+  position = add_scaled(position, out, -w.stride[d]);
+  if (w.dilation[d] != 1) {
+    Index q;
+    Index rest;
+    tracer.divide(position, w.dilation[d], q, rest);
+    inside = tracer.both(inside, tracer.in_range(rest, 1));
+    position = q;
+  }
+  inside = tracer.both(inside, tracer.in_range(position, w.size[d]));
+  return turn;
+}
+
+}  // namespace collet::codegen
