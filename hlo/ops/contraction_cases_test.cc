@@ -226,6 +226,15 @@ TEST(Fft, Rules) {
       {"c64[2,2,2,2] fft(c64[2,2,2,2]), fft_type=FFT, fft_length={2,2,2,2}", "fft C3"},
       {"c64[5] fft(f32[9]), fft_type=RFFT, fft_length={8}", "fft C4: dimension 0 of f32[9] must be 8"},
       {"f32[8] fft(c64[6]), fft_type=IRFFT, fft_length={8}", "fft C5: dimension 0 of c64[6] must be 5"},
+      {"c64[2,4,8] fft(c64[2,4,8]), fft_type=IFFT, fft_length={4,8}"},
+      {"c64[2,?] fft(c64[2,?]), fft_type=FFT, fft_length={8}"},
+      {"c64[0] fft(c64[0]), fft_type=FFT, fft_length={0}"},
+      {"c64[8] fft(c64[8]), fft_type=FFT, fft_length={7}", "fft C4: dimension 0 of c64[8] must be 7"},
+      {"c64[8] fft(c64[8]), fft_type=FFT, fft_length={16}", "fft C4: dimension 0 of c64[8] must be 16"},
+      {"c64[8] fft(c64[8]), fft_type=IFFT, fft_length={-8}", "fft C4: fft_length {-8} has a negative entry"},
+      {"c64[8] fft(c64[8]), fft_type=IFFT, fft_length={0}", "fft C4: dimension 0 of c64[8] must be 0"},
+      {"c64[1,1,1,1] fft(c64[1,1,1,1]), fft_type=FFT, fft_length={1,0,1}", "fft C4: dimension 2"},
+      {"c64[4,8] fft(c64[4,8]), fft_type=FFT, fft_length={8,4}", "fft C4: dimension 0 of c64[4,8] must be 8"},
   };
   check_cases(cases);
 }

@@ -18,7 +18,6 @@ Expected<Shape> infer_fft(const InferInput& in) {
     return broken(in.op, "C2", "RFFT takes f32 or f64, but the operand is ", operand);
   if (!to_complex && !is_complex(operand.type()))
     return broken(in.op, "C2", "FFT, IFFT and IRFFT take complex numbers, but the operand is ", operand);
-  if (!to_complex && !to_real) return operand.without_layout();
   const int last = operand.rank() - 1, begin = operand.rank() - static_cast<int>(length.size());
   for (size_t i = 0; i < length.size(); ++i) {
     const int d = begin + static_cast<int>(i);
@@ -29,6 +28,7 @@ Expected<Shape> infer_fft(const InferInput& in) {
       return broken(in.op, to_real && d == last ? "C5" : "C4", "dimension ", d, " of ", operand, " must be ", want,
                     " for fft_length ", length);
   }
+  if (!to_complex && !to_real) return operand.without_layout();
   DimList dims = DimList::of(operand);
   const bool bounded = operand.is_dynamic(last) && operand.dim(last) != kUnbounded;
   const int64_t n = length.back();
