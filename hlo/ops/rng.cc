@@ -42,6 +42,31 @@ Expected<Shape> infer_bits(const InferInput& in) {
   return result.without_layout();
 }
 
+// Bits of elements of `shape`: what the generators can fill.
+Status check_bits(Op op, const Shape& shape) {
+  const Kind kind = kind_of(shape.type());
+  const bool fits = kind == Kind::Signed || kind == Kind::Unsigned || kind == Kind::Float;
+  if (fits && type_info(shape.type()).bits <= 64) return ok_status();
+  return broken(op, "", "the bits must be of integer or float type, but are ", shape);
+}
+
+// A key and a counter, in words of 64 bits or as many bits of another type: the counter has one word with threefry, one or
+// two with philox, which is also the default.
+Status verify_bits(const Module& module, const Instruction& instr) {
+  const RngAlgorithm algorithm = instr.as<RngBitGeneratorAttrs>().algorithm;
+  if (static_cast<uint32_t>(algorithm) > static_cast<uint32_t>(RngAlgorithm::PHILOX))
+    return broken(instr.op, "", "no such algorithm: ", static_cast<int64_t>(algorithm));
+  const Shape& state = module[instr.operand(0)].shape;
+  const bool threefry = algorithm == RngAlgorithm::THREE_FRY;
+  const bool fits = state.rank() == 1 && !state.has_dynamic() && state.type() != Type::PRED &&
+                    (state.byte_size() == 16 || (!threefry && state.byte_size() == 24));
+  if (!fits)
+    return broken(instr.op, "C2", "the state of ",
+                  enum_text(find_field(Record::RngBitGenerator, "algorithm")->values, static_cast<uint32_t>(algorithm)),
+                  threefry ? " must be u64[2], but is " : " must be u64[2] or u64[3], but is ", state);
+  return check_bits(instr.op, instr.shape.is_tuple() ? instr.shape.element(1) : instr.shape);
+}
+
 }  // namespace
 
 Expected<Shape> infer_rng(const InferInput& in) {
@@ -50,11 +75,8 @@ Expected<Shape> infer_rng(const InferInput& in) {
   return Shape::array(Type::U64, {2});
 }
 
-Status verify_rng(const Module&, const Instruction& instr) {
-  if (instr.op == Op::RNG_BIT_GENERATOR &&
-      static_cast<uint32_t>(instr.as<RngBitGeneratorAttrs>().algorithm) > static_cast<uint32_t>(RngAlgorithm::PHILOX))
-    return broken(instr.op, "", "no such algorithm");
-  return ok_status();
+Status verify_rng(const Module& module, const Instruction& instr) {
+  return instr.op == Op::RNG_BIT_GENERATOR ? verify_bits(module, instr) : ok_status();
 }
 
 }  // namespace collet::hlo
