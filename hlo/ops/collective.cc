@@ -137,9 +137,18 @@ Expected<Shape> infer_all_reduce(const InferInput& in) {
 
 Expected<Shape> infer_ragged_all_to_all(const InferInput& in) {
   COLLET_ASSIGN(std::vector<Shape> shapes, array_operands(in));
+  const Shape &input = shapes[0], &output = shapes[1];
+  if (input.type() != output.type())
+    return broken(in.op, "", "element types differ: the input is ", input, ", the output is ", output);
+  bool rows = input.rank() == output.rank() && output.rank() > 0;
+  for (int d = 1; rows && d < output.rank(); ++d) rows = sizes_agree(input.dim(d), output.dim(d));
+  if (!rows)
+    return broken(in.op, "", "input and output must differ in dimension 0 alone, but are ", input, " and ", output);
   for (size_t i = 2; i < shapes.size(); ++i) {
     if (shapes[i].rank() != 1 && shapes[i].rank() != 2)
       return broken(in.op, "", "operand ", i, " must have rank 1 or 2, but is ", shapes[i]);
+    if (!is_integer(shapes[i].type()))
+      return broken(in.op, "", "offsets and sizes must be integers, but operand ", i, " is ", shapes[i]);
     if (!shapes[i].compatible(shapes[2]))
       return broken(in.op, "", "offsets and sizes must have one shape, but are ", shapes[2], " and ", shapes[i]);
   }
@@ -211,7 +220,13 @@ Status check_groups(const Module& module, Op op, GroupMode mode, const Groups& g
   return ok_status();
 }
 
-// The group's size must be what the shapes say, unless it is one.
+// Whether the module says how many participants a group has. Without groups, or with those of replicas that stand for all
+// of their partitions, one may only mean that the header does not give the number of participants.
+bool size_is_known(GroupMode mode, const Groups& groups, int64_t size) {
+  return size > 1 || (!groups.empty() && mode != GroupMode::CrossReplicaAndPartition);
+}
+
+// The group's size must be what the shapes say.
 Status check_shards(const Module& module, const Instruction& instr, GroupMode mode) {
   const auto& a = instr.as<CollectiveDimAttrs>();
   const Shape& operand = module[instr.operand(0)].shape;
@@ -223,16 +238,41 @@ Status check_shards(const Module& module, const Instruction& instr, GroupMode mo
   const int64_t small = gathers ? operand.dim(axis) : result->dim(axis);
   const int64_t large = gathers ? result->dim(axis) : operand.dim(axis);
   const int64_t group = subgroup_size(module, mode, a.groups);
-  if (group == 1 || small == kUnbounded || large == kUnbounded || small == 0) return ok_status();
+  if (!size_is_known(mode, a.groups, group) || small == kUnbounded || large == kUnbounded) return ok_status();
   int64_t whole;
   if (multiply_fits(small, group, whole) && whole == large) return ok_status();
   return broken(instr.op, gathers ? "C6" : "C8", "dimension ", a.dimension, " goes from ", operand, " to ", *result,
-                ", but a group has ", group, " participants");
+                ", but a group has ", group, group == 1 ? " participant" : " participants");
+}
+
+// The computation that sums up operands: two values to one, of one type, which the operands have too; the precision of
+// floats aside. The values are scalars, or as HLO allows, arrays shaped as the operands.
+Status check_reduction(const Module& module, const Instruction& instr, std::string_view label) {
+  COLLET_ASSIGN(const Signature reducer, signature(module, instr.op, instr.called[0]));
+  const Shape& result = *reducer.result;
+  if (reducer.parameters.size() != 2)
+    return broken(instr.op, label, reducer.name, " must take 2 parameters, but takes ", reducer.parameters.size());
+  if (!result.is_array()) return broken(instr.op, label, reducer.name, " must give an array, but gives ", result);
+  for (size_t i = 0; i < 2; ++i)
+    if (!reducer.parameters[i]->compatible(result))
+      return broken(instr.op, label, "parameter ", i, " of ", reducer.name, " is ", *reducer.parameters[i],
+                    ", but its result is ", result);
+  for (size_t i = 0; i < instr.operands.size(); ++i) {
+    const Shape& operand = module[instr.operand(i)].shape;
+    if (!types_agree(operand.type(), result.type()) || (!result.is_scalar() && !dims_agree(operand, result)))
+      return broken(instr.op, label, "operand ", i, " is ", operand, ", but ", reducer.name, " takes ", result);
+  }
+  return ok_status();
+}
+
+Status check_channel(Op op, int64_t channel) {
+  return channel >= 0 ? ok_status() : broken(op, "", "channel_id ", channel, " must be greater than 0");
 }
 
 Status check_pairs(const Module& module, const Instruction& instr) {
   const auto& a = instr.as<CollectivePermuteAttrs>();
   if (a.pairs.size() % 2) return broken(instr.op, "C1", "source_target_pairs must be pairs");
+  COLLET_TRY(check_channel(instr.op, a.channel));
   const int64_t limit = a.channel ? module.header().num_partitions : module.header().replica_count;
   // In place, one participant may send as many pieces as there are offsets.
   int64_t allowed = 1;
@@ -291,22 +331,72 @@ Status check_in_place(const Module& module, const Instruction& instr) {
   const Shape& to = module[instr.operand(1)].shape;
   if (from.is_tuple() != to.is_tuple() || from.elements().size() != to.elements().size())
     return broken(instr.op, "", "input buffers ", from, " and output buffers ", to, " do not match");
+  if (!from.is_array() || !to.is_array()) return ok_status();
+  if (from.type() != to.type() || from.rank() != to.rank())
+    return broken(instr.op, "", "input buffer ", from, " and output buffer ", to, " do not match");
+  for (const Dims& sizes : instr.as<CollectivePermuteAttrs>().slice_sizes) {
+    bool fits = sizes.size() == static_cast<size_t>(from.rank());
+    for (size_t d = 0; fits && d < sizes.size(); ++d)
+      for (int64_t size : {from.dim(static_cast<int>(d)), to.dim(static_cast<int>(d))})
+        fits &= sizes[d] >= 0 && (size == kUnbounded || sizes[d] <= size);
+    if (!fits) return broken(instr.op, "", "slice_sizes ", sizes, " do not fit the buffers ", from, " and ", to);
+  }
   return ok_status();
+}
+
+Status verify_gather_or_scatter(const Module& module, const Instruction& instr) {
+  const auto& a = instr.as<CollectiveDimAttrs>();
+  const bool gathers = instr.op != Op::REDUCE_SCATTER;
+  COLLET_TRY(check_channel(instr.op, a.channel));
+  COLLET_ASSIGN(const GroupMode mode, group_mode(instr.op, a.channel != 0, a.global_ids));
+  COLLET_TRY(check_groups(module, instr.op, mode, a.groups, true,
+                          gathers ? GroupLabels{"C2", "C3", "C4"} : GroupLabels{"C3", "C4", "C5"}));
+  if (!gathers) COLLET_TRY(check_reduction(module, instr, "C7"));
+  return check_shards(module, instr, mode);
 }
 
 Status verify_all_reduce(const Module& module, const Instruction& instr) {
   const auto& a = instr.as<CollectiveAttrs>();
-  if (a.channel < 0) return broken(instr.op, "", "channel_id ", a.channel, " must be greater than 0");
+  COLLET_TRY(check_channel(instr.op, a.channel));
   COLLET_ASSIGN(const GroupMode mode, group_mode(instr.op, a.channel != 0, a.global_ids));
-  return check_groups(module, instr.op, mode, a.groups, false, {"C1", "C2", "C3"});
+  COLLET_TRY(check_groups(module, instr.op, mode, a.groups, false, {"C1", "C2", "C3"}));
+  return check_reduction(module, instr, "C5");
+}
+
+// Groups need not name everybody: who is in none gets zeros.
+Status verify_broadcast(const Module& module, const Instruction& instr) {
+  const auto& a = instr.as<CollectiveAttrs>();
+  COLLET_TRY(check_channel(instr.op, a.channel));
+  COLLET_ASSIGN(const GroupMode mode, group_mode(instr.op, a.channel != 0, std::nullopt));
+  const int64_t limit = participants(module, mode);
+  std::vector<int64_t> ids;
+  for (const Dims& group : a.groups.groups) {
+    if (group.empty()) return broken(instr.op, "", "a replica group is empty");
+    ids.insert(ids.end(), group.begin(), group.end());
+  }
+  for (int64_t id : ids)
+    if (id < 0 || (limit != 1 && id >= limit))
+      return broken(instr.op, "C2", "replica id ", id, " lies outside of [0, ", limit, ")");
+  if (has_repeats(ids)) return broken(instr.op, "C1", "a replica id occurs twice in ", std::span<const int64_t>(ids));
+  return ok_status();
+}
+
+// Each participant has as many pieces for each other one.
+Status check_ragged(const Module& module, const Instruction& instr, GroupMode mode, int64_t group) {
+  const Shape& offsets = module[instr.operand(2)].shape;
+  if (!size_is_known(mode, instr.as<AllToAllAttrs>().groups, group) || offsets.has_unbounded()) return ok_status();
+  if (offsets.element_count() % group == 0) return ok_status();
+  return broken(instr.op, "", "offsets and sizes are ", offsets, ", which is no multiple of the group's size ", group);
 }
 
 Status verify_all_to_all(const Module& module, const Instruction& instr) {
   const auto& a = instr.as<AllToAllAttrs>();
+  COLLET_TRY(check_channel(instr.op, a.channel));
   COLLET_ASSIGN(const GroupMode mode, group_mode(instr.op, a.channel != 0, std::nullopt));
   COLLET_TRY(check_groups(module, instr.op, mode, a.groups, true, {"C5", "C6", "C7"}));
   const int64_t parts = subgroup_size(module, mode, a.groups);
-  if (instr.op == Op::ALL_TO_ALL && a.dimension.empty() && static_cast<int64_t>(instr.operands.size()) != parts)
+  if (instr.op == Op::RAGGED_ALL_TO_ALL) return check_ragged(module, instr, mode, parts);
+  if (a.dimension.empty() && static_cast<int64_t>(instr.operands.size()) != parts)
     return broken(instr.op, "C8", "there are ", instr.operands.size(), " operands, but a group has ", parts,
                   " participants");
   return ok_status();
@@ -386,14 +476,10 @@ Status verify_collective(const Module& module, const Instruction& instr) {
   switch (instr.op) {
     case Op::ALL_GATHER:
     case Op::ALL_GATHER_START:
-    case Op::REDUCE_SCATTER: {
-      const auto& a = instr.as<CollectiveDimAttrs>();
-      const bool gathers = instr.op != Op::REDUCE_SCATTER;
-      COLLET_ASSIGN(const GroupMode mode, group_mode(instr.op, a.channel != 0, a.global_ids));
-      COLLET_TRY(check_groups(module, instr.op, mode, a.groups, true,
-                              gathers ? GroupLabels{"C2", "C3", "C4"} : GroupLabels{"C3", "C4", "C5"}));
-      return check_shards(module, instr, mode);
-    }
+    case Op::REDUCE_SCATTER:
+      return verify_gather_or_scatter(module, instr);
+    case Op::COLLECTIVE_BROADCAST:
+      return verify_broadcast(module, instr);
     case Op::ALL_REDUCE:
     case Op::ALL_REDUCE_START:
       return verify_all_reduce(module, instr);
