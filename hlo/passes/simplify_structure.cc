@@ -92,6 +92,13 @@ InstrId reduce_of_ones(const RuleInput& r) {
   return r.b.binary(root.op, init, r.b.reshape(r.operand(0), r.instr.shape.dims()));
 }
 
+// Bits without the new state are an old form, which backends need not know.
+InstrId bits_alone(const RuleInput& r) {
+  if (!r.instr.shape.is_array()) return kNo;
+  const Shape both = Shape::tuple({r.at(0).shape.without_layout(), r.instr.shape.without_layout()});
+  return r.b.get(r.b.op(r.instr.op, both, r.instr.operands, r.instr.attrs), 1);
+}
+
 constexpr Rule kRules[] = {
     {Op::GET_TUPLE_ELEMENT, "get(tuple(..., x, ...)) = x", get_of_tuple},
     {Op::WHILE, "a loop whose condition is false gives its operand", while_never},
@@ -102,6 +109,7 @@ constexpr Rule kRules[] = {
     {Op::GET_DIMENSION_SIZE, "the size of a static dimension is a constant", size_of_static},
     {Op::SET_DIMENSION_SIZE, "a dimension whose size is all of it stays as it is", size_of_all},
     {Op::REDUCE, "reducing dimensions of size one combines once", reduce_of_ones},
+    {Op::RNG_BIT_GENERATOR, "random bits alone are an element of (state, bits)", bits_alone},
 };
 
 }  // namespace

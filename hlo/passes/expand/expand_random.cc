@@ -152,12 +152,13 @@ InstrId by_philox(const Bits& g, const Shape& shape) {
 }
 
 InstrId rng_bit_generator(const ExpandInput& in) {
-  const Shape& shape = in.shape().element(1);
+  const bool alone = in.shape().is_array();  // the bits without the new state
+  const Shape& shape = alone ? in.shape() : in.shape().element(1);
   const Shape& state = in.operand_shape(0);
   if (shape.has_dynamic() || state.rank() != 1) return InstrId::None;
   if (shape.element_count() == 0) {
     const InstrId results[] = {in.operand(0), in.b.fill_int(shape, 0)};
-    return in.b.tuple(results);
+    return alone ? results[1] : in.b.tuple(results);
   }
   // A state may come as twice as many words of 32 bits.
   InstrId words = in.operand(0);
@@ -170,6 +171,7 @@ InstrId rng_bit_generator(const ExpandInput& in) {
   const Bits bits{in, in.b, words};
   InstrId result = in.as<RngBitGeneratorAttrs>().algorithm == RngAlgorithm::THREE_FRY ? by_threefry(bits, shape)
                                                                                       : by_philox(bits, shape);
+  if (alone) return in.b.get(result, 1);
   if (state.type() == Type::U32 && in.b.status().ok()) {
     const InstrId wide = in.b.get(result, 0);
     const InstrId narrow = in.b.op(Op::BITCAST_CONVERT, Shape::array(Type::U32, {in.b.shape(wide).dim(0), 2}), {wide});

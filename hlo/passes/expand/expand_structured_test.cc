@@ -143,6 +143,17 @@ TEST(Structured, convolution) {
   for (const char* body : bodies) check("HloModule m\nENTRY e {\n  " + std::string(body) + "\n}\n");
 }
 
+TEST(Structured, random_bits_with_and_without_the_new_state) {
+  for (const char* algorithm : {"rng_three_fry", "rng_philox", "rng_default"})
+    for (const char* bits : {"u32[5,3]", "u64[4]", "u32[0]"})
+      for (const char* result : {"(u64[2], BITS)", "BITS"}) {
+        std::string shape = result;
+        shape.replace(shape.find("BITS"), 4, bits);
+        check("HloModule m\nENTRY e {\n  x = u64[2] parameter(0)\n  ROOT y = " + shape +
+              " rng-bit-generator(x), algorithm=" + algorithm + "\n}\n");
+      }
+}
+
 TEST(Structured, complex_functions) {
   for (const char* type : {"c64", "c128"})
     for (const char* op : {"negate", "exponential",  "exponential-minus-one",
