@@ -173,8 +173,9 @@ bool dilate(int64_t size, int64_t dilation, int64_t& out) {
 bool window_count(int64_t base, const Window& w, size_t i, int64_t& out) {
   int64_t dilated_base, dilated_window, padded;
   if (!dilate(base, w.base_dilation_at(i), dilated_base) ||
-      !dilate(w.size[i], w.window_dilation_at(i), dilated_window) || !add_fits(dilated_base, w.low_at(i), padded) ||
-      !add_fits(padded, w.high_at(i), padded))
+      !dilate(w.size[i], w.window_dilation_at(i), dilated_window) ||
+      !edges_fit(dilated_base, w.low_at(i), w.high_at(i)) ||
+      !add_fits(dilated_base + w.low_at(i), w.high_at(i), padded))
     return false;
   out = padded <= 0 || dilated_window > padded ? 0 : (padded - dilated_window) / w.stride_at(i) + 1;
   return true;

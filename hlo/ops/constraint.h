@@ -83,6 +83,13 @@ inline bool multiply_fits(int64_t a, int64_t b, int64_t& out) {
   return !__builtin_mul_overflow(a, b, &out);
 }
 
+/// Whether `size` positions and one edge of padding, either one, fit together, so that positions can be counted from both
+/// ends.
+inline bool edges_fit(int64_t size, int64_t low, int64_t high) {
+  int64_t sum;
+  return low != INT64_MIN && high != INT64_MIN && add_fits(size, low, sum) && add_fits(size, high, sum);
+}
+
 /// A list of dimensions in the making.
 class DimList {
  public:

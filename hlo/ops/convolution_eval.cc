@@ -40,7 +40,7 @@ class Convolution {
         shape_(in.instr.shape),
         input_spatial_(sizes_of(input_, labels_.input_spatial)),
         output_spatial_(sizes_of(shape_, labels_.output_spatial)),
-        taps_(attrs_.window, input_spatial_, output_spatial_),
+        taps_(whole_window(attrs_.window), input_spatial_, output_spatial_),
         positions_(product(output_spatial_)),
         window_(product(taps_.sizes())) {}
 

@@ -168,8 +168,8 @@ Expected<Shape> infer_pad(const InferInput& in) {
     int64_t size = operand.dim(d);
     if (size != kUnbounded) {
       int64_t inside;
-      if (!multiply_fits(std::max<int64_t>(size - 1, 0), interior, inside) || !add_fits(size, p.low[i], size) ||
-          !add_fits(size, p.high[i], size) || !add_fits(size, inside, size))
+      if (!multiply_fits(std::max<int64_t>(size - 1, 0), interior, inside) || !add_fits(size, inside, inside) ||
+          !edges_fit(inside, p.low[i], p.high[i]) || !add_fits(inside + p.low[i], p.high[i], size))
         return broken(in.op, "C4", "the size of dimension ", i, " overflows");
       if (size < 0) return broken(in.op, "C4", "dimension ", i, " of the result would have size ", size);
     }

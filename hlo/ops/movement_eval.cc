@@ -5,6 +5,7 @@
 #include "hlo/ops/eval/families.h"
 #include "hlo/ops/eval/lanes.h"
 #include "hlo/ops/eval/strided.h"
+#include "hlo/ops/windows.h"
 
 namespace collet::hlo {
 namespace {
@@ -92,18 +93,15 @@ Expected<Literal> evaluate_pad(const EvalInput& in) {
   fill(out.mutable_bytes(), out.element_count(), in.operand(1).bytes(), bytes);
   const Ints from = row_major_strides(operand.shape().dims());
   const Ints to = row_major_strides(out.shape().dims());
-  // Elements first <= i < last of each dimension land inside, at low + i * step.
   Ints dims(from.size()), steps(from.size());
   int64_t source = 0, target = 0;
   for (size_t d = 0; d < from.size(); ++d) {
-    const int64_t low = padding.low[d], step = (padding.interior.empty() ? 0 : padding.interior[d]) + 1;
-    const int64_t size = out.shape().dim(static_cast<int>(d));
-    const int64_t first = low < 0 ? (-low + step - 1) / step : 0;
-    const int64_t last = size - low <= 0 ? 0 : (size - low - 1) / step + 1;
-    dims[d] = std::max<int64_t>(0, std::min(last, operand.shape().dim(static_cast<int>(d))) - first);
-    source += first * from[d];
-    target += (low + first * step) * to[d];
-    steps[d] = to[d] * step;
+    const int64_t interior = padding.interior.empty() ? 0 : padding.interior[d];
+    const PaddedDim p = padded_dim(operand.shape().dims()[d], padding.low[d], padding.high[d], interior);
+    dims[d] = p.count;
+    source += p.first * from[d];
+    target += p.low * to[d];
+    steps[d] = p.count > 1 ? to[d] * (interior + 1) : to[d];
   }
   if (product(dims) > 0)
     copy_strided(dims, operand.bytes() + source * bytes, from, out.mutable_bytes() + target * bytes, steps, bytes);

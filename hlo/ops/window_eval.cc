@@ -20,15 +20,15 @@ class ReduceWindow {
         arrays_(in.operand_count() / 2),
         input_(in.operand(0).shape()),
         output_(in.instr.shape.is_tuple() ? in.instr.shape.element(0) : in.instr.shape),
-        window_(in.instr.as<WindowAttrs>().window),
-        taps_(window_, input_.dims(), output_.dims()),
+        taps_(least_window(in.instr.as<WindowAttrs>().window, input_.dims(), output_.dims()), input_.dims(),
+              output_.dims()),
         strides_(row_major_strides(input_.dims())),
         body_(in.module, in.instr.called[0], in.context) {
     // One op on one array goes without rounding in between, unless the window is small.
-    const Op op = arrays_ == 1 && !in.context.other_choices() ? single_op(in.module, in.instr.called[0]) : Op::INVALID;
+    const Op op = arrays_ == 1 ? single_op(in.module, in.instr.called[0]) : Op::INVALID;
     const Type type = in.operand(0).type();
-    if (op != Op::INVALID && op_info(op).has(COLLET_OP_COMMUTES) && type == output_.type() &&
-        in.operand(1).type() == type)
+    any_order_ = op != Op::INVALID && op_info(op).has(COLLET_OP_COMMUTES);
+    if (any_order_ && !in.context.other_choices() && type == output_.type() && in.operand(1).type() == type)
       kernel_ = find_kernel(op, type);
     bits_ = type_info(type).bits;
     rounds_ = is_short(product(taps_.sizes()));
@@ -43,8 +43,8 @@ class ReduceWindow {
       results_.push_back(
           Literal::uninitialized(in_.instr.shape.is_tuple() ? in_.instr.shape.element(k) : in_.instr.shape));
     }
-    if (kernel_ && is_running()) {
-      run_prefixes();
+    if (find_scan()) {
+      COLLET_TRY(run_scan());
     } else if (output_.rank() == 0) {
       COLLET_TRY(run_lanes({}, 0, 0, 1));
     } else if (output_.element_count() > 0) {
@@ -131,64 +131,118 @@ class ReduceWindow {
     return ok_status();
   }
 
-  /// The windows along one dimension, and only that, are all prefixes (or all suffixes): running sums.
-  bool is_running() {
-    running_ = -1;
+  /// Windows along one dimension alone that all begin in front of the array, or all end behind it: a running fold gives
+  /// all results in one go. From the front it is the very fold of each window; from behind its order is another one.
+  bool find_scan() {
+    if (is_short(product(taps_.sizes())) || output_.element_count() == 0) return false;
     for (size_t d = 0; d < taps_.rank(); ++d) {
-      const bool plain =
-          window_.stride_at(d) == 1 && window_.base_dilation_at(d) == 1 && window_.window_dilation_at(d) == 1;
-      const int64_t size = window_.size[d], n = input_.dims()[d];
-      if (plain && size == 1 && window_.low_at(d) == 0 && window_.high_at(d) == 0) continue;
-      if (running_ >= 0 || !plain || size < 32 || size < n || output_.dims()[d] != n) return false;
-      const bool prefix = window_.low_at(d) == size - 1 && window_.high_at(d) == 0;
-      const bool suffix = window_.low_at(d) == 0 && window_.high_at(d) == size - 1;
+      if (taps_.sizes()[d] == 1) continue;
+      const WindowDim& w = taps_.dim(d);
+      if (scan_ >= 0 || w.reversed || w.base_dilation != 1 || w.window_dilation != 1) return false;
+      const int64_t n = input_.dims()[d], places = output_.dims()[d];
+      const bool prefix = (places - 1) * w.stride <= w.low;
+      const bool suffix = any_order_ && w.size - 1 - w.low >= n - 1;
       if (!prefix && !suffix) return false;
-      running_ = static_cast<int>(d);
-      backwards_ = suffix;
+      scan_ = static_cast<int>(d);
+      backwards_ = !prefix;
     }
-    return running_ >= 0;
+    return scan_ >= 0;
   }
 
-  void run_prefixes() {
-    const auto dim = static_cast<size_t>(running_);
-    const int64_t n = input_.dims()[dim], step = strides_[dim];
-    Ints outer, steps;
-    for (size_t d = 0; d < strides_.size(); ++d)
-      if (d != dim) {
-        outer.push_back(input_.dims()[d]);
-        steps.push_back(strides_[d]);
+  Status run_scan() {
+    const auto dim = static_cast<size_t>(scan_);
+    const Ints to = row_major_strides(output_.dims());
+    Ints outer(output_.dims().begin(), output_.dims().end());
+    outer[dim] = 1;
+    std::vector<int64_t> from_lines, to_lines;  // where the lines of the array and of the result begin
+    for (Walk walk(outer, {to}); !walk.done(); walk.next()) {
+      int64_t offset = 0;
+      for (size_t d = 0; d < outer.size() && offset >= 0; ++d) {
+        const int64_t i = d == dim ? 0 : taps_.at(d, walk.index()[d], 0);
+        offset = i < 0 ? -1 : offset + i * strides_[d];
       }
-    WideArray out(values_[0].wide(), values_[0].count());
-    LaneBuffer acc;
-    for (Walk walk(outer, {steps}); !walk.done(); walk.next()) {
-      codec(in_.operand(1).type()).load(in_.operand(1).bytes(), 0, acc.data(), 1);
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t at = walk.offset(0) + (backwards_ ? n - 1 - i : i) * step;
-        apply(kernel_, bits_, acc.data(), acc.data(), values_[0].at(at), 1);
-        std::memcpy(out.at(at), acc.data(), lane_bytes(out.wide()));
-      }
+      from_lines.push_back(offset);
+      to_lines.push_back(walk.offset(0));
+      if (from_lines.size() < kLanes) continue;
+      COLLET_TRY(scan_lines(from_lines, to_lines, to[dim]));
+      from_lines.clear();
+      to_lines.clear();
     }
-    results_[0] = unpack(out, results_[0].shape());
+    return from_lines.empty() ? ok_status() : scan_lines(from_lines, to_lines, to[dim]);
+  }
+
+  /// A line of the array that does not exist (-1) has no elements.
+  Status scan_lines(std::span<const int64_t> from, std::span<const int64_t> to, int64_t to_step) {
+    const auto dim = static_cast<size_t>(scan_), lines = from.size();
+    const WindowDim& w = taps_.dim(dim);
+    const int64_t n = input_.dims()[dim], places = output_.dims()[dim], step = strides_[dim];
+    std::vector<int64_t> present;  // lanes in use; the others keep the initial value
+    for (size_t l = 0; l < lines; ++l)
+      if (from[l] >= 0) present.push_back(static_cast<int64_t>(l));
+    const auto count = static_cast<int64_t>(present.size());
+    for (size_t k = 0; k < arrays_; ++k) {
+      const Literal& init = in_.operand(arrays_ + k);
+      codec(init.type()).load(init.bytes(), 0, body_.argument(k), kLanes);
+      for (size_t l = 0; l < lines; ++l)
+        if (from[l] < 0) store_place(k, 0, to[l], places, to_step);
+    }
+    int64_t folded = 0;  // elements, from the end where the fold begins
+    for (int64_t i = 0; i < places && count > 0; ++i) {
+      const int64_t place = backwards_ ? places - 1 - i : i;
+      const int64_t first = place * w.stride - w.low;
+      const int64_t seen = std::clamp<int64_t>(backwards_ ? n - first : first + w.size, 0, n);
+      for (; folded < seen; ++folded) {
+        const int64_t at = (backwards_ ? n - 1 - folded : folded) * step;
+        for (size_t k = 0; k < arrays_; ++k) {
+          const size_t size = lane_bytes(values_[k].wide());
+          char* x = static_cast<char*>(body_.argument(arrays_ + k));
+          for (int64_t l = 0; l < count; ++l)
+            std::memcpy(x + static_cast<size_t>(l) * size,
+                        values_[k].at(from[static_cast<size_t>(present[static_cast<size_t>(l)])] + at), size);
+        }
+        if (kernel_) {
+          apply(kernel_, bits_, body_.argument(0), body_.argument(0), body_.argument(1), count);
+        } else {
+          COLLET_TRY(body_.run(count));
+          body_.feed_back(count);
+        }
+        if (folded % 1024 == 0 && in_.context.cancelled())
+          return Status(Code::Cancelled, "cancelled in a reduce-window");
+      }
+      for (size_t k = 0; k < arrays_; ++k)
+        for (int64_t l = 0; l < count; ++l)
+          store_place(k, l, to[static_cast<size_t>(present[static_cast<size_t>(l)])] + place * to_step, 1, 0);
+    }
+    return ok_status();
+  }
+
+  /// Lane `lane` of accumulator `k` to `count` places of the result.
+  void store_place(size_t k, int64_t lane, int64_t place, int64_t count, int64_t step) {
+    const Codec& target = codec(results_[k].type());
+    const char* from =
+        static_cast<const char*>(body_.argument(k)) + static_cast<size_t>(lane) * lane_bytes(values_[k].wide());
+    for (int64_t i = 0; i < count; ++i)
+      target.store(from, results_[k].mutable_bytes() + (place + i * step) * target.bytes, 1, 1);
   }
 
   const EvalInput& in_;
   size_t arrays_;
   const Shape& input_;
   const Shape& output_;
-  const Window& window_;
   Taps taps_;
   Ints strides_;
   Body body_;
   Kernel kernel_ = nullptr;
-  int bits_ = 0, running_ = -1;
-  bool backwards_ = false, rounds_ = false;
+  int bits_ = 0, scan_ = -1;
+  bool any_order_ = false, backwards_ = false, rounds_ = false;
   std::vector<WideArray> values_;
   std::vector<Literal> results_;
 };
 
 Expected<Literal> evaluate_select_and_scatter(const EvalInput& in) {
   const Literal &operand = in.operand(0), &source = in.operand(1), &init = in.operand(2);
-  const Taps taps(in.instr.as<WindowAttrs>().window, operand.shape().dims(), source.shape().dims());
+  const auto dims = operand.shape().dims(), places = source.shape().dims();
+  const Taps taps(least_window(in.instr.as<WindowAttrs>().window, dims, places), dims, places);
   Body select(in.module, in.instr.called[0], in.context, 1), scatter(in.module, in.instr.called[1], in.context, 1);
   if (select.argument_count() != 2 || scatter.argument_count() != 2)
     return invalid_argument("select and scatter take two scalars");

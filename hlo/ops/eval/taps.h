@@ -3,19 +3,26 @@
 
 #include <span>
 
-#include "hlo/ir/attributes.h"
 #include "hlo/ops/eval/strided.h"
+#include "hlo/ops/windows.h"
 
 namespace collet::hlo::eval {
+
+/// The dimensions of `window`, as they are.
+std::vector<WindowDim> whole_window(const Window& window);
+/// The dimensions of the least window that sees the same (see least_window). `input` and `output`: sizes along them.
+std::vector<WindowDim> least_window(const Window& window, std::span<const int64_t> input,
+                                    std::span<const int64_t> output);
 
 /// Which input element a window position touches, dimension by dimension.
 class Taps {
  public:
   /// `input` and `output`: sizes along the window's dimensions.
-  Taps(const Window& window, std::span<const int64_t> input, std::span<const int64_t> output);
+  Taps(std::vector<WindowDim> window, std::span<const int64_t> input, std::span<const int64_t> output);
   size_t rank() const { return sizes_.size(); }
   /// The window's own sizes.
   const Ints& sizes() const { return sizes_; }
+  const WindowDim& dim(size_t d) const { return along_[d].dim; }
   /// Input position under window position `w` of output `o` along dimension `d`; -1 in padding and in holes.
   int64_t at(size_t d, int64_t o, int64_t w) const {
     const Along& a = along_[d];
@@ -24,14 +31,15 @@ class Taps {
 
  private:
   struct Along {
-    int64_t window = 1, input = 0, stride = 1, dilation = 1, low = 0, base_dilation = 1;
-    bool reversed = false;
+    WindowDim dim;
+    int64_t input = 0;
     Ints table;  // left empty when it would be large
   };
   static int64_t compute(const Along& a, int64_t o, int64_t w) {
-    const int64_t position = o * a.stride + (a.reversed ? a.window - 1 - w : w) * a.dilation - a.low;
-    return position >= 0 && position % a.base_dilation == 0 && position / a.base_dilation < a.input
-               ? position / a.base_dilation
+    const int64_t tap = a.dim.reversed ? a.dim.size - 1 - w : w;
+    const int64_t position = o * a.dim.stride + tap * a.dim.window_dilation - a.dim.low;
+    return position >= 0 && position % a.dim.base_dilation == 0 && position / a.dim.base_dilation < a.input
+               ? position / a.dim.base_dilation
                : -1;
   }
 
