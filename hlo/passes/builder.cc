@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "hlo/ops/rules.h"
+#include "hlo/ops/windows.h"
 #include "hlo/passes/rewriter.h"
 
 namespace collet::hlo {
@@ -205,6 +206,27 @@ InstrId Builder::pad(InstrId x, InstrId value, std::span<const int64_t> low, std
   auto* attrs = module_.make<PadAttrs>();
   attrs->padding = {module_.dims(low), module_.dims(high), module_.dims(holes)};
   return op(Op::PAD, Shape::array(type(x), out), {x, value}, attrs);
+}
+
+InstrId Builder::pad_and_cut(InstrId x, InstrId value, std::span<const int64_t> low, std::span<const int64_t> high,
+                             std::span<const int64_t> interior) {
+  if (!status_.ok()) return InstrId::None;
+  const size_t rank = low.size();
+  std::vector<int64_t> start(rank), limit(rank), before(rank), behind(rank), holes(rank), out(rank);
+  bool empty = false;
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t n = shape(x).dim(static_cast<int>(d));
+    holes[d] = interior.empty() || n < 2 ? 0 : interior[d];
+    const PaddedDim p = padded_dim(n, low[d], high[d], holes[d]);
+    start[d] = p.first;
+    limit[d] = p.first + p.count;
+    before[d] = p.low;
+    behind[d] = p.high;
+    out[d] = p.size;
+    empty |= p.count == 0;
+  }
+  if (empty) return broadcast(value, out, {});
+  return pad(slice(x, start, limit), value, before, behind, holes);
 }
 
 InstrId Builder::pad_dim(InstrId x, InstrId value, int64_t dim, int64_t low, int64_t high, int64_t interior) {

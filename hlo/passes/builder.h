@@ -98,6 +98,10 @@ class Builder {
   InstrId slice_dim(InstrId x, int64_t dim, int64_t start, int64_t limit, int64_t stride = 1);
   InstrId pad(InstrId x, InstrId value, std::span<const int64_t> low, std::span<const int64_t> high,
               std::span<const int64_t> interior = {});
+  /// pad without negative edges: what they cut off is sliced away first, so that nothing is larger than the result; a
+  /// broadcast of `value` where nothing of `x` is left.
+  InstrId pad_and_cut(InstrId x, InstrId value, std::span<const int64_t> low, std::span<const int64_t> high,
+                      std::span<const int64_t> interior = {});
   InstrId pad_dim(InstrId x, InstrId value, int64_t dim, int64_t low, int64_t high, int64_t interior = 0);
   InstrId concatenate(std::span<const InstrId> xs, int64_t dim);
   InstrId reverse(InstrId x, std::span<const int64_t> dims);

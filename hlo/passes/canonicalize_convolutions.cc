@@ -116,7 +116,8 @@ InstrId canonical(Builder& b, const Instruction& instr) {
 
 bool wanted(const Module& module, PassContext& context, InstrId id) {
   const Instruction& instr = module[id];
-  if (instr.op != Op::CONVOLUTION || instr.shape.has_dynamic()) return false;
+  // What has no elements is a constant (simplify), and its padding may cut off more than there is.
+  if (instr.op != Op::CONVOLUTION || instr.shape.has_dynamic() || instr.shape.element_count() == 0) return false;
   for (InstrId o : instr.operands)
     if (module[o].shape.has_dynamic()) return false;
   const auto& a = instr.as<ConvolutionAttrs>();

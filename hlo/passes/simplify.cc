@@ -41,7 +41,7 @@ using RulesByOp = std::array<std::vector<const Rule*>, kLastOp + 1>;
 const RulesByOp& rules() {
   static const RulesByOp* const table = [] {
     auto* out = new RulesByOp;
-    for (auto list : {structure_rules(), movement_rules(), arithmetic_rules()})
+    for (auto list : {structure_rules(), movement_rules(), window_rules(), arithmetic_rules()})
       for (const Rule& rule : list)
         if (rule.op != Op::INVALID)
           (*out)[static_cast<size_t>(rule.op)].push_back(&rule);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "hlo/ops/windows.h"
 #include "hlo/passes/simplify_rules.h"
 
 namespace collet::hlo {
@@ -267,8 +268,25 @@ InstrId pad_nothing(const RuleInput& r) {
   return r.operand(0);
 }
 InstrId pad_of_nothing(const RuleInput& r) {
-  if (r.at(0).shape.element_count() != 0 || !is_static(r)) return kNo;
-  return r.b.broadcast(r.operand(1), r.instr.shape.dims(), {});
+  if (!is_static(r)) return kNo;
+  const Padding& p = r.instr.as<PadAttrs>().padding;
+  bool nothing = false;
+  for (size_t d = 0; d < p.low.size(); ++d)
+    nothing |=
+        padded_dim(r.at(0).shape.dims()[d], p.low[d], p.high[d], p.interior.empty() ? 0 : p.interior[d]).count == 0;
+  return nothing ? r.b.broadcast(r.operand(1), r.instr.shape.dims(), {}) : kNo;
+}
+InstrId pad_only_cuts(const RuleInput& r) {
+  if (!is_static(r)) return kNo;
+  const Padding& p = r.instr.as<PadAttrs>().padding;
+  Ints start, limit;
+  for (size_t d = 0; d < p.low.size(); ++d) {
+    const int64_t n = r.at(0).shape.dims()[d];
+    if (p.low[d] > 0 || p.high[d] > 0 || (n > 1 && !p.interior.empty() && p.interior[d] != 0)) return kNo;
+    start.push_back(-p.low[d]);
+    limit.push_back(n + p.high[d]);
+  }
+  return r.b.slice(r.operand(0), start, limit);
 }
 InstrId pad_splat_with_itself(const RuleInput& r) {
   const Literal *x = r.splat(0), *value = r.splat(1);
@@ -392,7 +410,8 @@ constexpr Rule kRules[] = {
     {Op::CONCATENATE, "concatenate of concatenates is one; empty parts drop out", concatenate_flat},
     {Op::CONCATENATE, "slices that adjoin are one slice", concatenate_slices},
     {Op::PAD, "padding by nothing does nothing", pad_nothing},
-    {Op::PAD, "pad of nothing is a broadcast", pad_of_nothing},
+    {Op::PAD, "padding of which nothing is left but padding is a broadcast", pad_of_nothing},
+    {Op::PAD, "edges that only cut off are a slice", pad_only_cuts},
     {Op::PAD, "pad of a splat with its own value is a broadcast", pad_splat_with_itself},
     {Op::REVERSE, "reversing one element does nothing", reverse_ones},
     {Op::REVERSE, "reverse(reverse(x)) = x", reverse_twice},

@@ -40,5 +40,6 @@ struct Rule {
 std::span<const Rule> arithmetic_rules();
 std::span<const Rule> movement_rules();
 std::span<const Rule> structure_rules();
+std::span<const Rule> window_rules();
 
 }  // namespace collet::hlo

@@ -48,24 +48,14 @@ InstrId reverse(const ExpandInput& in) {
   return x;
 }
 
-// Negative edges become a slice of what interior padding made.
+// What negative edges cut off is sliced away.
 InstrId pad(const ExpandInput& in) {
-  Builder& b = in.b;
   const Padding& p = in.as<PadAttrs>().padding;
   const auto negative = [](int64_t v) { return v < 0; };
   if (std::none_of(p.low.begin(), p.low.end(), negative) && std::none_of(p.high.begin(), p.high.end(), negative))
     return InstrId::None;
-  if (in.operand_shape(0).has_dynamic() || in.shape().element_count() == 0) return InstrId::None;
-  Ints low, high, start, limit;
-  for (size_t d = 0; d < p.low.size(); ++d) {
-    const int64_t n = in.operand_shape(0).dim(static_cast<int>(d));
-    const int64_t inside = n + std::max<int64_t>(n - 1, 0) * (p.interior.empty() ? 0 : p.interior[d]);
-    low.push_back(std::max<int64_t>(p.low[d], 0));
-    high.push_back(std::max<int64_t>(p.high[d], 0));
-    start.push_back(std::max<int64_t>(-p.low[d], 0));
-    limit.push_back(low.back() + inside + high.back() - std::max<int64_t>(-p.high[d], 0));
-  }
-  return b.slice(b.pad(in.operand(0), in.operand(1), low, high, p.interior), start, limit);
+  if (in.operand_shape(0).has_dynamic()) return InstrId::None;
+  return in.b.pad_and_cut(in.operand(0), in.operand(1), p.low, p.high, p.interior);
 }
 
 constexpr Expansion kTable[] = {{Op::CONCATENATE, &concatenate}, {Op::REVERSE, &reverse}, {Op::PAD, &pad}};

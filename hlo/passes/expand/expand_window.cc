@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
+#include <optional>
 
+#include "hlo/ops/windows.h"
 #include "hlo/passes/expand/expand.h"
 #include "hlo/passes/expand/regions.h"
 
@@ -10,6 +12,19 @@ namespace {
 
 using Values = std::vector<InstrId>;
 constexpr int64_t kMostTaps = 1024;
+
+using WindowDims = std::vector<WindowDim>;
+
+/// The window of `in` without what sees no element at any of `places`; empty where there is nothing left.
+std::optional<WindowDims> least_window(const ExpandInput& in, std::span<const int64_t> places) {
+  const Window& w = in.as<WindowAttrs>().window;
+  WindowDims out;
+  for (size_t d = 0; d < w.rank(); ++d) {
+    out.push_back(least_window(window_dim(w, d), in.operand_shape(0).dims()[d], places[d]));
+    if (out.back().size == 0) return std::nullopt;
+  }
+  return out;
+}
 
 // ---- reduce-window ----
 
@@ -20,19 +35,18 @@ class WindowFold {
  public:
   WindowFold(const ExpandInput& in, size_t count) : in_(in), b_(in.b), count_(count) {}
 
-  bool run(Values& values) {
-    const Window& w = in_.as<WindowAttrs>().window;
-    choose_filling(w, values);
-    for (size_t d = 0; d < w.rank(); ++d)
-      if (!fold(values, w, static_cast<int64_t>(d))) return false;
+  bool run(Values& values, const WindowDims& window) {
+    choose_filling(window, values);
+    for (size_t d = 0; d < window.size(); ++d)
+      if (!fold(values, window[d], static_cast<int64_t>(d))) return false;
     return combine_initial(values);
   }
 
  private:
   // What stands where no element is.
-  void choose_filling(const Window& w, Values& values) {
+  void choose_filling(const WindowDims& window, Values& values) {
     bool holes = false;
-    for (size_t d = 0; d < w.rank(); ++d) holes |= w.low_at(d) > 0 || w.high_at(d) > 0 || w.base_dilation_at(d) > 1;
+    for (const WindowDim& w : window) holes |= w.low > 0 || w.high > 0 || w.base_dilation > 1;
     const Module& module = in_.module;
     const Computation& body = module[in_.instr.called[0]];
     const Op op = module[body.root].op;
@@ -58,14 +72,13 @@ class WindowFold {
     return true;
   }
 
-  bool fold(Values& values, const Window& w, int64_t dim) {
-    const auto d = static_cast<size_t>(dim);
-    const int64_t size = w.size[d], stride = w.stride_at(d), step = w.window_dilation_at(d);
+  bool fold(Values& values, const WindowDim& w, int64_t dim) {
+    const int64_t size = w.size, stride = w.stride, step = w.window_dilation;
     for (size_t i = 0; i < count_; ++i)
-      values[i] = b_.pad_dim(values[i], filling_[i], dim, w.low_at(d), w.high_at(d), w.base_dilation_at(d) - 1);
+      values[i] = b_.pad_dim(values[i], filling_[i], dim, w.low, w.high, w.base_dilation - 1);
     if (masked_)
-      values[count_] = b_.pad_dim(values[count_], b_.scalar_int(Type::PRED, 0), dim, w.low_at(d), w.high_at(d),
-                                  w.base_dilation_at(d) - 1);
+      values[count_] =
+          b_.pad_dim(values[count_], b_.scalar_int(Type::PRED, 0), dim, w.low, w.high, w.base_dilation - 1);
     const int64_t padded = b_.shape(values[0]).dim(static_cast<int>(dim));
     const int64_t places = padded - (size - 1) * step;  // where a window fits
     if (size == 1) return take(values, dim, 0, places, stride), true;
@@ -143,13 +156,16 @@ InstrId reduce_window(const ExpandInput& in) {
   const size_t count = in.instr.operands.size() / 2;
   const Shape& first = in.shape().is_tuple() ? in.shape().element(0) : in.shape();
   if (in.operand_shape(0).has_dynamic()) return InstrId::None;
-  if (first.element_count() == 0) {
+  const auto window = first.element_count() == 0 ? std::nullopt : least_window(in, first.dims());
+  if (!window) {
     Values none;
     for (size_t i = 0; i < count; ++i) none.push_back(in.b.broadcast(in.operand(count + i), first.dims(), {}));
     return in.shape().is_tuple() ? in.b.tuple(none) : none[0];
   }
+  for (const WindowDim& w : *window)
+    if (w.reversed && w.size > 1) return InstrId::None;
   Values values(in.instr.operands.begin(), in.instr.operands.begin() + static_cast<ptrdiff_t>(count));
-  if (!WindowFold(in, count).run(values)) return InstrId::None;
+  if (!WindowFold(in, count).run(values, *window)) return InstrId::None;
   return in.shape().is_tuple() ? in.b.tuple(values) : values[0];
 }
 
@@ -158,23 +174,23 @@ InstrId reduce_window(const ExpandInput& in) {
 /// The windows' taps, each a strided slice of the padded operand.
 struct Taps {
   Builder& b;
-  const Window& w;
+  const WindowDims& w;
   Ints places;  // windows per dimension
   Ints strides = {};
   int64_t count = 1;
 
-  Taps(Builder& builder, const Window& window, std::span<const int64_t> windows)
+  Taps(Builder& builder, const WindowDims& window, std::span<const int64_t> windows)
       : b(builder), w(window), places(to_ints(windows)) {
-    for (size_t d = 0; d < w.rank(); ++d) {
-      strides.push_back(w.stride_at(d));
-      count *= w.size[d];
+    for (const WindowDim& dim : w) {
+      strides.push_back(dim.stride);
+      if (__builtin_mul_overflow(count, dim.size, &count)) count = INT64_MAX;
     }
   }
   Ints offset(int64_t tap) const {
-    Ints out(w.rank());
-    for (size_t d = w.rank(); d-- > 0;) {
-      out[d] = tap % w.size[d];
-      tap /= w.size[d];
+    Ints out(w.size());
+    for (size_t d = w.size(); d-- > 0;) {
+      out[d] = tap % w[d].size;
+      tap /= w[d].size;
     }
     return out;
   }
@@ -196,18 +212,19 @@ struct Taps {
 
 InstrId select_and_scatter(const ExpandInput& in) {
   Builder& b = in.b;
-  const Window& w = in.as<WindowAttrs>().window;
   const InstrId operand = in.operand(0), source = in.operand(1), init = in.operand(2);
   if (in.operand_shape(0).has_dynamic()) return InstrId::None;
-  if (in.operand_shape(1).element_count() == 0) return b.broadcast(init, in.shape().dims(), {});
-  for (size_t d = 0; d < w.rank(); ++d)
-    if (w.base_dilation_at(d) != 1 || w.window_dilation_at(d) != 1) return InstrId::None;
-  const Taps taps(b, w, in.operand_shape(1).dims());
+  const Shape& places = in.operand_shape(1);
+  const auto window = places.element_count() == 0 ? std::nullopt : least_window(in, places.dims());
+  if (!window) return b.broadcast(init, in.shape().dims(), {});
+  for (const WindowDim& w : *window)
+    if (w.base_dilation != 1 || w.window_dilation != 1 || (w.reversed && w.size > 1)) return InstrId::None;
+  const Taps taps(b, *window, places.dims());
   if (taps.count > kMostTaps) return InstrId::None;
   Ints low, high;
-  for (size_t d = 0; d < w.rank(); ++d) {
-    low.push_back(w.low_at(d));
-    high.push_back(w.high_at(d));
+  for (const WindowDim& w : *window) {
+    low.push_back(w.low);
+    high.push_back(w.high);
   }
   const Type type = in.operand_shape(0).type();
   const InstrId padded = b.pad(operand, b.scalar(type, 0), low, high);
