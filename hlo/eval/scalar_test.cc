@@ -207,6 +207,8 @@ TEST(Convert, ReducePrecision) {
   const std::string e5m10 = ", exponent_bits=5, mantissa_bits=10";
   unary("reduce-precision", "f32[6]", "{65519, 65520, -65520, 6.1e-5, nan, 1.0001}", "{65504, inf, -inf, 0, nan, 1}",
         "", e5m10);
+  unary("reduce-precision", "f32[3]", "{nan, 1.00390625, 1e-40}", "{nan, 1.00390625, 1e-40}", "",
+        ", exponent_bits=4294967297, mantissa_bits=23");
   unary("reduce-precision", "f32[3]", "{nan, 3, 6}", "{inf, 2, 8}", "", ", exponent_bits=8, mantissa_bits=0");
 }
 

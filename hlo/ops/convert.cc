@@ -38,6 +38,8 @@ Expected<Shape> infer_stochastic(const InferInput& in, Type to) {
   if (!is_unsigned(random.type())) return broken(in.op, "", "the random bits must be unsigned, but are ", random);
   if (type_info(random.type()).bits != type_info(operand.type()).bits)
     return broken(in.op, "", "operand and random bits must have the same width, but are ", operand, " and ", random);
+  if (!is_integer(to) && !is_float(to))
+    return broken(in.op, "", "the result must be of integer or float type, but is ", to);
   if (!dims_agree(operand, random))
     return broken(in.op, "", "operand and random bits must have the same shape, but are ", operand, " and ", random);
   return with_dims_of(operand, to);

@@ -168,7 +168,7 @@ Expected<Literal> evaluate_convert(const EvalInput& in) {
       });
     case Op::REDUCE_PRECISION: {
       const auto& attrs = instr.as<ReducePrecisionAttrs>();
-      if (attrs.exponent_bits < 1 || attrs.mantissa_bits < 0 || attrs.exponent_bits > 62)
+      if (attrs.exponent_bits < 1 || attrs.mantissa_bits < 0)
         return invalid_argument("reduce-precision needs at least one exponent bit and no negative mantissa bits");
       return by_chunks(in, [&](int64_t, const void* from, void* to, int64_t n) {
         reduce_precision_lanes(instr.shape.type(), attrs, from, to, n);

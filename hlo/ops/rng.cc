@@ -58,7 +58,7 @@ Status verify_bits(const Module& module, const Instruction& instr) {
     return broken(instr.op, "", "no such algorithm: ", static_cast<int64_t>(algorithm));
   const Shape& state = module[instr.operand(0)].shape;
   const bool threefry = algorithm == RngAlgorithm::THREE_FRY;
-  const bool fits = state.rank() == 1 && !state.has_dynamic() && state.type() != Type::PRED &&
+  const bool fits = state.rank() == 1 && !state.has_dynamic() && in_type_set(TypeSet::REAL, state.type()) &&
                     (state.byte_size() == 16 || (!threefry && state.byte_size() == 24));
   if (!fits)
     return broken(instr.op, "C2", "the state of ",

@@ -156,6 +156,7 @@ TEST(Rng, Rules) {
       {"(u64[4], u32[4]) rng-bit-generator(u64[4]), algorithm=rng_default", "rng-bit-generator C2"},
       {"(u64[2,1], u32[4]) rng-bit-generator(u64[2,1]), algorithm=rng_philox", "rng-bit-generator C2"},
       {"(u32[4], u32[4]) rng-bit-generator(u32[4]), algorithm=rng_philox"},
+      {"(c64[2], u32[4]) rng-bit-generator(c64[2]), algorithm=rng_philox", "rng-bit-generator C2"},
       {"(u32[6], u32[4]) rng-bit-generator(u32[6]), algorithm=rng_three_fry", "rng-bit-generator C2"},
       {"(u32[2], u32[4]) rng-bit-generator(u32[2]), algorithm=rng_philox", "rng-bit-generator C2"},
       {"(u64[2], c64[4]) rng-bit-generator(u64[2]), algorithm=rng_philox",

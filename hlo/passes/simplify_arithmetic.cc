@@ -293,6 +293,16 @@ InstrId reduce_precision_same(const RuleInput& r) {
              ? give(r, 0)
              : kNo;
 }
+// Numbers of bits that no format has come from texts; a device may keep them in few bits itself.
+InstrId reduce_precision_beyond(const RuleInput& r) {
+  constexpr int64_t kMostExponent = 12, kMostMantissa = 52;  // one more than f64 has, and what it has
+  const auto& a = r.instr.as<ReducePrecisionAttrs>();
+  if (a.exponent_bits <= kMostExponent && a.mantissa_bits <= kMostMantissa) return kNo;
+  auto* attrs = r.module.make<ReducePrecisionAttrs>();
+  attrs->exponent_bits = std::min(a.exponent_bits, kMostExponent);
+  attrs->mantissa_bits = std::min(a.mantissa_bits, kMostMantissa);
+  return r.b.op(r.instr.op, r.instr.shape, r.instr.operands, attrs);
+}
 
 constexpr Rule kRules[] = {
     {Op::ADD, "x + -0 = x; for integers x + 0 = x", add_zero},
@@ -342,6 +352,7 @@ constexpr Rule kRules[] = {
     {Op::BITCAST_CONVERT, "bitcast-convert to the same type does nothing", convert_nothing},
     {Op::BITCAST_CONVERT, "bitcast-convert(bitcast-convert(x)) = bitcast-convert(x)", bitcast_convert_twice},
     {Op::REDUCE_PRECISION, "a format at least as wide keeps x", reduce_precision_same},
+    {Op::REDUCE_PRECISION, "bits that no format has change nothing", reduce_precision_beyond},
 };
 
 }  // namespace

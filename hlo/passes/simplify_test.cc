@@ -286,8 +286,10 @@ TEST(Rules, ChainsOfBitcasts) {
 TEST(Rules, ReducedPrecision) {
   Tally tally;
   for (Type type : kTypes)
-    for (int exponent : {2, 3, 4, 5, 6, 8, 9, 11, 12})
-      for (int mantissa : {0, 2, 3, 4, 7, 10, 23, 52})
+    for (int64_t exponent : {int64_t{2}, int64_t{3}, int64_t{4}, int64_t{5}, int64_t{6}, int64_t{8}, int64_t{9},
+                             int64_t{11}, int64_t{12}, int64_t{63}, (int64_t{1} << 32) + 1, INT64_MAX})
+      for (int64_t mantissa : {int64_t{0}, int64_t{2}, int64_t{3}, int64_t{4}, int64_t{7}, int64_t{10}, int64_t{23},
+                               int64_t{52}, int64_t{64}, (int64_t{1} << 32) + 1})
         check(
             type,
             [&](Builder& b, InstrId x) {
