@@ -42,12 +42,10 @@ Expected<Shape> infer_bits(const InferInput& in) {
   return result.without_layout();
 }
 
-// Bits of elements of `shape`: what the generators can fill.
+// What the generators can fill.
 Status check_bits(Op op, const Shape& shape) {
-  const Kind kind = kind_of(shape.type());
-  const bool fits = kind == Kind::Signed || kind == Kind::Unsigned || kind == Kind::Float;
-  if (fits && type_info(shape.type()).bits <= 64) return ok_status();
-  return broken(op, "", "the bits must be of integer or float type, but are ", shape);
+  if (in_type_set(TypeSet::REAL_PRED, shape.type()) && type_info(shape.type()).bits <= 64) return ok_status();
+  return broken(op, "", "the bits must be of ", type_set_text(TypeSet::REAL_PRED), " type, but are ", shape);
 }
 
 // A key and a counter, in words of 64 bits or as many bits of another type: the counter has one word with threefry, one or

@@ -160,8 +160,7 @@ TEST(Rng, Rules) {
       {"(u32[6], u32[4]) rng-bit-generator(u32[6]), algorithm=rng_three_fry", "rng-bit-generator C2"},
       {"(u32[2], u32[4]) rng-bit-generator(u32[2]), algorithm=rng_philox", "rng-bit-generator C2"},
       {"(u64[2], c64[4]) rng-bit-generator(u64[2]), algorithm=rng_philox",
-       "the bits must be of integer or float type, but are c64[4]"},
-      {"pred[4] rng-bit-generator(u64[2]), algorithm=rng_philox", "the bits must be of integer or float type"},
+       "the bits must be of integer, float or pred type, but are c64[4]"},
       {"u64[2] rng-get-and-update-state(), delta=1"},
       {"u64[3] rng-get-and-update-state(), delta=1", "the inferred one is u64[2]"},
   };
