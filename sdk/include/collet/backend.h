@@ -114,8 +114,10 @@ enum {
   COLLET_TRAIT_COLLECTIVES = 8,    /**< collectives may stand in a program of several participants */
   COLLET_TRAIT_FLUSHES_DENORMALS = 16, /**< tested accordingly */
   COLLET_TRAIT_VIRTUAL = 32,           /**< no hardware behind it: compile, do not execute */
-  COLLET_TRAIT_SHARED_CODE = 64 /**< an executable of one participant may be launched on any device of the instance with
-                                     the same fingerprint, not only on the one of its assignment */
+  COLLET_TRAIT_SHARED_CODE =
+      64,                    /**< an executable of one participant may be launched on any device of the instance with
+                                      the same fingerprint, not only on the one of its assignment */
+  COLLET_TRAIT_SCALARS = 128 /**< programs may have arguments flagged COLLET_VALUE_SCALAR, which come by value */
 };
 
 /** What device_info says: immutable. Arrays and strings live as long as the instance. */
@@ -228,7 +230,8 @@ struct collet_rejection {
 enum {
   COLLET_ARG_DONATED = 1,   /**< the executable may overwrite it */
   COLLET_ARG_IMMEDIATE = 2, /**< the value stands in `immediate`, buffer is null; for values flagged SCALAR alone */
-  COLLET_ARG_ABSENT = 4     /**< an absorbed constant: there is no buffer */
+  COLLET_ARG_ABSENT = 4,    /**< an absorbed constant: there is no buffer */
+  COLLET_ARG_PREPARED = 8   /**< `buffer` is what "residency" of tables.h prepared of the argument; `offset` is 0 */
 };
 
 /** A buffer of one launch. Never changes size. */
@@ -237,7 +240,7 @@ struct collet_argument {
   uint64_t offset;               /**< bytes; a multiple of the space's alignment */
   uint64_t bytes;                /**< of the value */
   uint32_t flags;                /**< COLLET_ARG_* */
-  uint32_t layout;               /**< 0 */
+  uint32_t layout;               /**< 0: dense and row-major; 1: as "layout" of tables.h says */
   uint8_t immediate[16];
 };
 
