@@ -95,8 +95,12 @@ class Writer {
     for (size_t i = 0; i < cluster.inputs.size(); ++i) {
       const Leaf leaf = cluster.inputs[i];
       const Instruction& instr = m_[leaf.instr];
-      COLLET_ASSIGN(const uint32_t v, value(leaf_shape(instr.shape, leaf.index), 0, static_cast<uint32_t>(i),
-                                            COLLET_VALUE_ARGUMENT, instr.name, {}));
+      const Shape& shape = leaf_shape(instr.shape, leaf.index);
+      const bool by_value = options_.scalars_by_value && shape.is_array() && shape.rank() == 0 &&
+                            std::none_of(cluster.aliases.begin(), cluster.aliases.end(),
+                                         [&](const ProgramAlias& a) { return a.argument == i; });
+      const uint32_t flags = COLLET_VALUE_ARGUMENT | (by_value ? uint32_t{COLLET_VALUE_SCALAR} : 0);
+      COLLET_ASSIGN(const uint32_t v, value(shape, 0, static_cast<uint32_t>(i), flags, instr.name, {}));
       inputs_[leaf] = v;
     }
     const size_t inline_limit = options_.constants_as_arguments ? 0 : options_.inline_limit;

@@ -18,6 +18,8 @@ struct ProgramOptions {
   size_t inline_limit = 4096;
   /// All of them do, for a backend that takes no constant ops.
   bool constants_as_arguments = false;
+  /// Arguments of the entry of at most 16 bytes and rank 0 that share no memory with a result are flagged SCALAR.
+  bool scalars_by_value = false;
   /// The program is for one participant, whatever the module says.
   bool single_participant = false;
   /// Names of values, ops and regions are left out: equal programs then have equal bytes.

@@ -94,10 +94,22 @@ Status Backend::describe(const collet_instance_info& info) {
     for (uint32_t peer : d.peers)
       if (peer >= devices_.size()) return bad_answer(this->where("device_info"), "names a peer that is not there");
   }
-  const auto* queues = static_cast<const collet_queue_table*>(query("queue", 1, sizeof(collet_queue_table)));
-  if (queues && (!queues->create || !queues->destroy || !queues->wait || !queues->abort))
-    return bad_answer(this->where("query"), "the table \"queue\" lacks a function");
-  queues_ = queues;
+  return describe_tables();
+}
+
+Status Backend::describe_tables() {
+  const auto lacks = [&](const char* name) {
+    return bad_answer(where("query"), std::string("the table \"") + name + "\" lacks a function");
+  };
+  queues_ = static_cast<const collet_queue_table*>(query("queue", 1, sizeof(collet_queue_table)));
+  if (queues_ && (!queues_->create || !queues_->destroy || !queues_->wait || !queues_->abort)) return lacks("queue");
+  layouts_ = static_cast<const collet_layout_table*>(query("layout", 1, sizeof(collet_layout_table)));
+  if (layouts_ && !layouts_->of) return lacks("layout");
+  residency_ = static_cast<const collet_residency_table*>(query("residency", 1, sizeof(collet_residency_table)));
+  if (residency_ && (!residency_->wants || !residency_->prepare)) return lacks("residency");
+  memory_stats_ =
+      static_cast<const collet_memory_stats_table*>(query("memory_stats", 1, sizeof(collet_memory_stats_table)));
+  if (memory_stats_ && !memory_stats_->get) return lacks("memory_stats");
   return ok_status();
 }
 
@@ -290,7 +302,92 @@ Expected<collet_backend_executable*> Backend::accept(const collet_program* progr
     return checked.status();
   }
   facts = *std::move(checked);
+  if (Status status = ask_layouts(program, executable, facts); !status.ok()) {
+    release(executable);
+    return status;
+  }
   return executable;
+}
+
+// What the optional tables say of the executable's arguments and results.
+Status Backend::ask_layouts(const collet_program* program, collet_backend_executable* executable,
+                            CompiledFacts& facts) {
+  if (!layouts_ && !residency_) return ok_status();
+  const collet_region* entry = collet_region_at(program, 0);
+  const auto lock = lock_all();
+  const auto all = [&](uint32_t is_result, uint32_t count, std::vector<const Layout*>& out) -> Status {
+    std::vector<const Layout*> layouts;
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t value = is_result ? collet_ref_at(program, entry->results.first + i) : entry->arguments.first + i;
+      const collet_type* t = collet_value_type(program, value);
+      collet_layout layout{};
+      collet_error error{};
+      const collet_status code = layouts_->of(executable, is_result, i, &layout, &error);
+      if (code != COLLET_OK) return from_c(code, error, where("layout"));
+      const Layout* known = nullptr;
+      if (t->elements && t->bytes) {
+        COLLET_ASSIGN(const ArrayType* type,
+                      array_type(t->element, {collet_integers(program, t->dims), t->dims.count}));
+        auto made = intern_layout(type, layout);
+        if (!made.ok()) return made.status().with_prefix(where("layout") + ": ");
+        known = *made;
+      }
+      if (known && !is_result && (collet_value_at(program, value)->flags & COLLET_VALUE_CONSTANT))
+        return bad_answer(where("layout"), "a constant has a layout");
+      layouts.push_back(known);
+    }
+    if (std::any_of(layouts.begin(), layouts.end(), [](const Layout* l) { return l != nullptr; })) out = layouts;
+    return ok_status();
+  };
+  if (layouts_) {
+    COLLET_TRY(all(0, entry->arguments.count, facts.argument_layouts));
+    COLLET_TRY(all(1, entry->results.count, facts.result_layouts));
+    for (uint32_t i = 0; i < program->aliases.count; ++i) {
+      const collet_alias* alias = collet_alias_at(program, i);
+      if (facts.argument_layout(alias->argument) != facts.result_layout(alias->result))
+        return bad_answer(where("layout"), "a result has another layout than the argument whose memory it takes over");
+    }
+  }
+  if (!residency_) return ok_status();
+  for (uint32_t i = 0; i < entry->arguments.count; ++i) {
+    const uint32_t flags = collet_value_at(program, entry->arguments.first + i)->flags;
+    const bool wants = !(flags & (COLLET_VALUE_CONSTANT | COLLET_VALUE_SCALAR)) && residency_->wants(executable, i);
+    if (wants) facts.wants_prepared.resize(entry->arguments.count);
+    if (wants) facts.wants_prepared[i] = 1;
+  }
+  return ok_status();
+}
+
+Status Backend::convert(uint32_t device, const ArrayType& type, const collet_place& from, const Layout* from_layout,
+                        const collet_place& to, const Layout* to_layout, const collet_sync* sync) {
+  static constexpr collet_layout kDense{};
+  collet_error error{};
+  const auto lock = lock_all();
+  const collet_status code = layouts_->convert(instance_, device, type.element, static_cast<uint32_t>(type.dims.size()),
+                                               type.dims.data(), &from, from_layout ? &from_layout->c : &kDense, &to,
+                                               to_layout ? &to_layout->c : &kDense, sync, &error);
+  return code == COLLET_OK ? Status() : from_c(code, error, where("convert"));
+}
+
+Expected<collet_backend_buffer*> Backend::prepare(collet_backend_executable* executable, uint32_t device,
+                                                  uint32_t index, const collet_argument& value) {
+  collet_error error{};
+  collet_backend_buffer* out = nullptr;
+  const auto lock = lock_all();
+  const collet_status code = residency_->prepare(executable, device, index, &value, &out, &error);
+  if (code != COLLET_OK) return from_c(code, error, where("prepare"));
+  if (!out) return bad_answer(where("prepare"), "succeeded without a buffer");
+  return out;
+}
+
+std::optional<collet_memory_stats> Backend::memory_stats(uint32_t device, uint32_t space) {
+  if (!memory_stats_) return std::nullopt;
+  collet_memory_stats stats{};
+  stats.struct_size = sizeof stats;
+  collet_error error{};
+  const auto lock = lock_all();
+  if (memory_stats_->get(instance_, device, space, &stats, &error) != COLLET_OK) return std::nullopt;
+  return stats;
 }
 
 Status Backend::execute(collet_backend_executable* executable, std::span<const collet_launch> launches,

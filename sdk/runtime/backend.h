@@ -6,11 +6,14 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "hlo/base/status.h"
+#include "sdk/runtime/array_type.h"
+#include "sdk/runtime/layout.h"
 #include "sdk/runtime/loader.h"
 
 namespace collet::runtime {
@@ -48,6 +51,13 @@ struct CompiledFacts {
   uint64_t traffic_bytes = 0;
   uint32_t kernels = 0;
   std::vector<uint32_t> absorbed;  ///< indices of constants
+  /// Layouts of entry arguments and results; empty where all are dense, else null for one that is.
+  std::vector<const Layout*> argument_layouts, result_layouts;
+  /// Per entry argument: the executable gains from having it prepared. Empty: none.
+  std::vector<uint8_t> wants_prepared;
+
+  const Layout* argument_layout(size_t i) const { return i < argument_layouts.size() ? argument_layouts[i] : nullptr; }
+  const Layout* result_layout(size_t i) const { return i < result_layouts.size() ? result_layouts[i] : nullptr; }
 };
 
 /// An opened backend. Calls the plugin's table: takes the locks that its traits ask for, checks every answer, and names
@@ -95,6 +105,18 @@ class Backend {
   Expected<collet_backend_queue*> create_queue(uint32_t device, uint32_t kind);
   /// No work is pending there.
   void destroy_queue(collet_backend_queue* queue);
+  /// Whether arrays may lie in device memory otherwise than dense.
+  bool has_layouts() const { return layouts_ != nullptr; }
+  /// Whether the device may convert arrays from one layout to another.
+  bool converts() const { return layouts_ && layouts_->convert; }
+  /// See tables.h. UNIMPLEMENTED where the host is to do it.
+  Status convert(uint32_t device, const ArrayType& type, const collet_place& from, const Layout* from_layout,
+                 const collet_place& to, const Layout* to_layout, const collet_sync* sync);
+  /// The prepared form of an argument, whose value is there.
+  Expected<collet_backend_buffer*> prepare(collet_backend_executable* executable, uint32_t device, uint32_t index,
+                                           const collet_argument& value);
+  /// What the backend says of a device's memory; nullopt where it says nothing.
+  std::optional<collet_memory_stats> memory_stats(uint32_t device, uint32_t space);
   /// An error that the backend reported, with the name of the backend and of where it was reported.
   Status failure_of(collet_status code, const collet_error& error, const char* function) const {
     return from_c(code, error, where(function));
@@ -115,6 +137,8 @@ class Backend {
   Expected<collet_backend_executable*> accept(const collet_program* program, collet_backend_executable* executable,
                                               collet_executable_info info, std::vector<uint32_t> absorbed,
                                               CompiledFacts& facts, const char* function);
+  Status describe_tables();
+  Status ask_layouts(const collet_program* program, collet_backend_executable* executable, CompiledFacts& facts);
   Expected<CompiledFacts> check_compiled(const collet_program* program, const collet_executable_info& info,
                                          std::vector<uint32_t> absorbed) const;
 
@@ -124,7 +148,11 @@ class Backend {
   uint32_t opset_ = 0;
   std::vector<DeviceFacts> devices_;
   bool serial_ = false, serial_compile_ = false;
+  // Optional tables; null where the backend has none.
   const collet_queue_table* queues_ = nullptr;
+  const collet_layout_table* layouts_ = nullptr;
+  const collet_residency_table* residency_ = nullptr;
+  const collet_memory_stats_table* memory_stats_ = nullptr;
   std::mutex all_, compile_;
 };
 

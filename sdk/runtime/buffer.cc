@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sdk/runtime/caught.h"
+#include "sdk/runtime/convert.h"
 #include "sdk/runtime/copy.h"
 #include "sdk/runtime/spare.h"
 
@@ -65,6 +66,13 @@ Status wait_for(Event* event) {
 }  // namespace
 
 namespace {
+
+// A scalar that the host has: launches may pass it by value.
+void note_value(Memory* memory, const ArrayType& type, const void* data) {
+  if (!type.dims.empty() || type.bytes == 0 || type.bytes > sizeof memory->value) return;
+  std::memcpy(memory->value, data, type.bytes);
+  memory->is_known = true;
+}
 
 // A copy of all of an array that has elements.
 QueuedCopy whole_copy(MemoryRef from, MemoryRef to, uint64_t bytes) {
@@ -142,6 +150,7 @@ Expected<Buffer*> Buffer::from_host(Client& client, uint32_t device, uint32_t sp
     }
   }
   const void* data = staged ? staged.get() : array.data;
+  note_value(memory.get(), *type, data);
   const bool must_wait = array.semantics == COLLET_HOST_COPIED && !staged;
   if (queue) {
     QueuedCopy copy;
@@ -225,6 +234,10 @@ Status Buffer::fulfil(Buffer* source) {
       return invalid_argument("a buffer of " + type_->to_string() + " is fulfilled by another one of the same client " +
                               "and type, not by " + source->type_->to_string());
     COLLET_TRY(source->use(use));
+    if (Status status = source->make_dense(use); !status.ok()) {
+      if (use.ready) use.ready->release();
+      return status;
+    }
   }
   Queue* queue = nullptr;
   if (source && type_->bytes) {
@@ -324,6 +337,18 @@ Event* Buffer::ready_event() {
   return event;
 }
 
+Status Buffer::make_dense(Use& use) {
+  Device& d = client_->device(device_);
+  if (!use.memory || !d.backend().has_layouts()) return ok_status();
+  if (use.ready) COLLET_TRY(use.ready->wait_placed());
+  if (!use.memory->layout) return ok_status();
+  COLLET_TRY(wait_for(std::exchange(use.ready, nullptr)));
+  COLLET_ASSIGN(Queue * queue, d.queue(COLLET_QUEUE_COMPUTE));
+  Point end;
+  COLLET_ASSIGN(use.memory, convert(d, use.memory, nullptr, queue, {}, end));
+  return collet::runtime::wait_for({&end, 1});
+}
+
 Status Buffer::to_host(uint64_t offset, uint64_t bytes, void* out, Event** out_event) {
   if (offset > type_->bytes || bytes > type_->bytes - offset)
     return Status(Code::OutOfRange, "bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes) +
@@ -332,6 +357,10 @@ Status Buffer::to_host(uint64_t offset, uint64_t bytes, void* out, Event** out_e
   Use use;
   COLLET_TRY(this->use(use));
   Device& d = client_->device(device_);
+  if (Status status = make_dense(use); !status.ok()) {
+    if (use.ready) use.ready->release();
+    return status;
+  }
   Queue* queue = nullptr;
   if (bytes && !d.is_host_visible(space_)) {
     auto made = d.queue(COLLET_QUEUE_DOWNLOAD);
@@ -386,6 +415,10 @@ Expected<Buffer*> Buffer::copy_to(uint32_t device, uint32_t space) {
   Device& to = client_->device(device);
   Use use;
   COLLET_TRY(this->use(use));
+  if (Status status = make_dense(use); !status.ok()) {
+    if (use.ready) use.ready->release();
+    return status;
+  }
   const uint64_t bytes = type_->bytes;
   Queue* queue = nullptr;
   auto taken = [&]() -> Expected<MemoryRef> {
@@ -430,7 +463,7 @@ Expected<Buffer*> Buffer::copy_to(uint32_t device, uint32_t space) {
 
 const void* Buffer::host_pointer() {
   const std::lock_guard lock(mutex_);
-  return memory_ ? memory_->host : nullptr;
+  return memory_ && !client_->device(device_).backend().has_layouts() ? memory_->host : nullptr;
 }
 
 }  // namespace collet::runtime

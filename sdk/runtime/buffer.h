@@ -58,6 +58,9 @@ class Buffer {
   const void* host_pointer();
 
  private:
+  /// Of a use of the buffer: waits until its memory has its contents' layout, and makes a dense copy where that is not
+  /// dense.
+  Status make_dense(Use& use);
   Buffer() = default;
   /// Ends the promise: hands out what it holds.
   Status settle(MemoryRef& memory, Event*& event);

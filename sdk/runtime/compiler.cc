@@ -17,6 +17,7 @@
 #include "sdk/runtime/explain.h"
 #include "sdk/runtime/partition.h"
 #include "sdk/runtime/program_compiler.h"
+#include "sdk/runtime/residency.h"
 #include "sdk/runtime/trace.h"
 #include "sdk/runtime/verdicts.h"
 
@@ -255,7 +256,25 @@ class Compiler {
         return unimplemented("backend '" + client_.backend().name() + "' rejected too many parts of the program");
     }
     core_->plan = std::move(lowered_.plan);
+    find_result_layouts(core_->plan);
     return ok_status();
+  }
+
+  // Of results that launches make: what others make is dense.
+  static void find_result_layouts(Plan& plan) {
+    const Sequence& entry = plan.sequences[0];
+    std::vector<const Layout*> of_slots(entry.slots.size());
+    bool any = false;
+    for (const Step& step : entry.steps) {
+      if (step.kind != Step::Kind::Launch) continue;
+      const CompiledFacts& facts = plan.units[step.unit].locals[0].program->facts();
+      for (size_t i = 0; i < step.out.size(); ++i) {
+        of_slots[step.out[i]] = facts.result_layout(i);
+        any |= facts.result_layout(i) != nullptr;
+      }
+    }
+    if (any)
+      for (const uint32_t slot : entry.results) plan.result_layouts.push_back(of_slots[slot]);
   }
 
   // `again`: a cluster was rejected, and constraints_ says what to do about it.
@@ -291,12 +310,17 @@ class Compiler {
     hlo::ProgramOptions options;
     options.constants_as_arguments = !accepts_constants(cluster, unit.side);
     options.single_participant = !together;
+    options.scalars_by_value = unit.side == Side::Device && facts().has(COLLET_TRAIT_SCALARS);
     if (buffers_) options.arena_offset = [this](hlo::Leaf leaf) { return buffers_->offset(leaf); };
     COLLET_ASSIGN(const hlo::Program program, hlo::write_cluster(*module_, spec, options));
     if (dump_.on()) {
       auto text = hlo::print_program(program.block.data(), program.block.size());
       dump_.text("program", text.ok() ? *text : text.status().to_string());
     }
+    unit.by_value.clear();
+    if (options.scalars_by_value)
+      for (uint32_t i = 0; i < cluster.inputs.size(); ++i)
+        unit.by_value.push_back((collet_value_at(program.get(), i)->flags & COLLET_VALUE_SCALAR) != 0);
     options.without_names = true;
     COLLET_ASSIGN(const hlo::Program nameless, hlo::write_cluster(*module_, spec, options));
     const hlo::ContentId content = hlo::content_id(nameless.block.bytes());
@@ -308,6 +332,9 @@ class Compiler {
       Unit::Local local;
       COLLET_ASSIGN(local.program,
                     programs_.compile(unit.side, apart ? devices.subspan(p, 1) : devices, !together, content, program));
+      if (!local.program->facts().wants_prepared.empty())
+        local.prepared =
+            std::make_shared<Residency>(core_->participants(), static_cast<uint32_t>(cluster.inputs.size()));
       unit.locals.push_back(std::move(local));
     }
     return bind_constants(unit, program);

@@ -249,12 +249,15 @@ class Call {
     results_.resize(total_ * result_count_);
     if (!donated_.empty())
       for (const Plan::Donation& d : core_.plan.donations)
-        for (uint32_t p = 0; p < total_; ++p)
-          if (const size_t a = p * argument_count_ + d.argument; donated_[a])
+        for (uint32_t p = 0; p < total_; ++p) {
+          const size_t a = p * argument_count_ + d.argument;
+          if (donated_[a] && arguments_[a]->layout == core_.plan.result_layout(d.result))
             results_[p * result_count_ + d.result] = arguments_[a];
+        }
     for (size_t k = 0; k < results_.size(); ++k) {
       if (results_[k]) continue;
-      const uint64_t bytes = core_.results[k % result_count_]->bytes;
+      const size_t r = k % result_count_;
+      const uint64_t bytes = layout_bytes(*core_.results[r], core_.plan.result_layout(r));
       if (bytes == 0) continue;
       Device& device = client_.device(core_.devices[k / result_count_]);
       COLLET_ASSIGN(const Queue* order, device.queue(COLLET_QUEUE_COMPUTE));

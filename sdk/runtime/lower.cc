@@ -423,6 +423,8 @@ bool is_device_only(const Plan& plan, const Sequence& sequence) {
     switch (step.kind) {
       case Step::Kind::Launch:
         return plan.units[step.unit].side == Side::Device;
+      case Step::Kind::Copy:
+        return sequence.slots[step.in[0]].side == Side::Device && sequence.slots[step.out[0]].side == Side::Device;
       case Step::Kind::Constant:
       case Step::Kind::ReplicaId:
       case Step::Kind::PartitionId:

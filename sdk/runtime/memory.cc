@@ -21,6 +21,8 @@ uint32_t class_of(uint64_t bytes) {
   return static_cast<uint32_t>(top - kSmallest) * 8 + eighth + 1;
 }
 
+std::atomic<uint64_t> next_pool{0};
+
 uint64_t class_bytes(uint32_t size_class) {
   if (size_class == 0) return uint64_t{1} << kSmallest;
   const uint32_t top = (size_class - 1) / 8 + kSmallest, eighth = (size_class - 1) % 8;
@@ -34,7 +36,12 @@ MemoryRef::~MemoryRef() {
 }
 
 Pool::Pool(std::shared_ptr<Backend> backend, uint32_t device, uint32_t space, MakeRoom make_room)
-    : backend_(std::move(backend)), device_(device), space_(space), make_room_(std::move(make_room)), free_(kClasses) {}
+    : backend_(std::move(backend)),
+      device_(device),
+      space_(space),
+      make_room_(std::move(make_room)),
+      free_(kClasses),
+      number_(next_pool.fetch_add(1, std::memory_order_relaxed)) {}
 
 Pool::~Pool() {
   trim();
@@ -75,6 +82,9 @@ Expected<MemoryRef> Pool::take(uint64_t bytes, const Queue* order) {
     if (Memory* memory = find(size_class, order)) {
       kept_ -= memory->capacity;
       memory->refs.store(1, std::memory_order_relaxed);
+      memory->layout = nullptr;
+      memory->is_known = false;
+      memory->contents = new_contents();
       count(memory->capacity, 0);
       return MemoryRef(memory);
     }
@@ -93,6 +103,7 @@ Expected<MemoryRef> Pool::take(uint64_t bytes, const Queue* order) {
   memory->handle = made->buffer;
   memory->host = made->host;
   memory->capacity = capacity;
+  memory->contents = new_contents();
   const std::lock_guard lock(mutex_);
   count(capacity, 0);
   return MemoryRef(memory);

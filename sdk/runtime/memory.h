@@ -16,9 +16,12 @@
 namespace collet::runtime {
 
 class Pool;
+struct Layout;
 
 /// A piece of memory of a backend, reference-counted; without references it goes back to its pool. Work on queues may go on
 /// to use it after that: `uses` has the points that whoever writes to it next must wait for.
+///
+/// What stands under `contents` is written by whoever fills the memory, before others can see it.
 struct Memory {
   std::atomic<uint32_t> refs{1};
   uint32_t size_class = 0;
@@ -27,6 +30,12 @@ struct Memory {
   void* host = nullptr;  ///< null where the host cannot see it
   uint64_t capacity = 0;
   Uses uses;
+
+  // Of the contents.
+  const Layout* layout = nullptr;  ///< null: dense and row-major
+  uint64_t contents = 0;           ///< another number whenever the contents change; never that of other contents
+  bool is_known = false;           ///< the host knows the value, a scalar
+  uint8_t value[16] = {};          ///< that value
 };
 
 /// Counts a reference to Memory; may be empty.
@@ -72,6 +81,9 @@ class Pool {
   /// Gives what is kept back to the backend. Waits for the work that uses it.
   void trim();
 
+  /// A number for new contents of memory of this pool.
+  uint64_t new_contents() { return (number_ << 40) | (contents_.fetch_add(1, std::memory_order_relaxed) + 1); }
+
   Backend& backend() const { return *backend_; }
   uint32_t device() const { return device_; }
   uint32_t space() const { return space_; }
@@ -94,6 +106,8 @@ class Pool {
   std::mutex mutex_;
   std::vector<std::vector<Memory*>> free_;  // by size class
   uint64_t kept_ = 0;
+  const uint64_t number_;  // of the pool, in the process
+  std::atomic<uint64_t> contents_{0};
   std::atomic<uint64_t> in_use_{0}, peak_{0};  // written under the lock
 };
 

@@ -35,17 +35,21 @@ class CompiledProgram {
   hlo::ContentId key_;
 };
 
+class Residency;
+
 /// A cluster, ready to launch. Where participants run apart, each has its own compiled program and constants.
 struct Unit {
   Side side = Side::Device;
   struct Local {
     std::shared_ptr<CompiledProgram> program;
-    std::vector<MemoryRef> constants;  ///< arguments after the inputs; empty where absorbed
-    std::vector<uint8_t> absorbed;     ///< per constant: the program holds it itself
+    std::vector<MemoryRef> constants;     ///< arguments after the inputs; empty where absorbed
+    std::vector<uint8_t> absorbed;        ///< per constant: the program holds it itself
+    std::shared_ptr<Residency> prepared;  ///< null where the program wants no argument prepared
   };
   std::vector<Local> locals;             ///< one, or one per participant
   std::vector<uint64_t> argument_bytes;  ///< inputs, then constants
   std::vector<uint64_t> result_bytes;
+  std::vector<uint8_t> by_value;  ///< per argument: a scalar that may come by value
   std::vector<hlo::ProgramAlias> aliases;
   // For people.
   std::string label;  ///< its costliest op, and how many more
@@ -114,6 +118,9 @@ struct Plan {
     bool must;
   };
   std::vector<Donation> donations;
+  /// Layouts of the entry's results; empty where all are dense, else null for one that is.
+  std::vector<const Layout*> result_layouts;
+  const Layout* result_layout(size_t i) const { return i < result_layouts.size() ? result_layouts[i] : nullptr; }
 };
 
 /// The steps of a partitioned module; units are numbered as their clusters are met. Clusters of units are in `clusters`.

@@ -7,26 +7,13 @@
 #include "sdk/runtime/collective.h"
 #include "sdk/runtime/copy.h"
 #include "sdk/runtime/executable.h"
+#include "sdk/runtime/launch.h"
+#include "sdk/runtime/run_state.h"
 #include "sdk/runtime/spare.h"
 #include "sdk/runtime/trace.h"
 
 namespace collet::runtime {
 namespace {
-
-// Memory of a sequence's slots, participant after participant.
-class Frame {
- public:
-  Frame(const Sequence& sequence, uint32_t participants)
-      : width_(sequence.slots.size()), slots_(width_ * participants) {}
-  MemoryRef& at(uint32_t participant, uint32_t slot) { return slots_[participant * width_ + slot]; }
-
- private:
-  size_t width_;
-  Small<MemoryRef, 24> slots_;
-};
-
-// Numbers of participants that do something together, rising.
-using Who = std::span<const uint32_t>;
 
 // All participants go through the plan step by step, on one thread: so a collective finds all that came to it, and no
 // participant waits for another one. Where their ways part, in control flow that the host runs, those of each way go on
@@ -37,22 +24,13 @@ using Who = std::span<const uint32_t>;
 class Runner {
  public:
   Runner(Client& client, const ExecutableCore& core, uint64_t run_id, const RunOrder& order)
-      : client_(client),
-        core_(core),
-        plan_(core.plan),
-        run_id_(run_id),
-        count_(core.participants()),
-        order_(order),
-        queues_(count_),
-        last_(count_) {}
+      : run_(client, core, run_id, order), core_(core), plan_(core.plan), count_(core.participants()) {}
 
   Status run(const RunMemory& memory) {
-    for (uint32_t p = 0; p < count_; ++p) {
-      COLLET_ASSIGN(queues_[p], client_.device(core_.devices[p]).queue(COLLET_QUEUE_COMPUTE));
-    }
+    COLLET_TRY(run_.begin());
     const Sequence& entry = plan_.sequences[0];
     const size_t arguments = core_.arguments.size(), results = core_.results.size();
-    overwritten_ = memory.overwritten;
+    run_.overwritten = memory.overwritten;
     Frame frame(entry, count_);
     Small<uint32_t, 16> all(count_);
     for (uint32_t p = 0; p < count_; ++p) {
@@ -63,8 +41,8 @@ class Runner {
     }
     Status status = steps(entry, frame, {all.data(), all.size()});
     for (uint32_t p = 0; p < count_ && status.ok(); ++p) {
-      if (!last_[p]) status = settle(p);
-      if (!order_.ends.empty()) order_.ends[p] = last_[p];
+      if (!run_.last[p]) status = run_.settle(p);
+      if (!run_.order.ends.empty()) run_.order.ends[p] = run_.last[p];
     }
     for (uint32_t p = 0; p < count_; ++p)
       for (size_t i = 0; i < results; ++i) memory.results[p * results + i] = std::move(frame.at(p, entry.results[i]));
@@ -72,10 +50,6 @@ class Runner {
   }
 
  private:
-  Device& device(uint32_t p, Side side) {
-    return side == Side::Fallback ? client_.fallback_device() : client_.device(core_.devices[p]);
-  }
-
   Status steps(const Sequence& sequence, Frame& frame, Who who) {
     for (const Step& step : sequence.steps) {
       COLLET_TRY(one(sequence, step, frame, who));
@@ -88,7 +62,7 @@ class Runner {
   Status one(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
     switch (step.kind) {
       case Step::Kind::Launch:
-        return launch(sequence, step, frame, who);
+        return launch(run_, step, frame, who);
       case Step::Kind::Copy:
         return copy(sequence, step, frame, who);
       case Step::Kind::While:
@@ -112,191 +86,22 @@ class Runner {
     return internal_error("unknown step");
   }
 
-  // The queue of a participant's launches; null where they block.
-  Queue* queue(uint32_t p, Side side) const { return side == Side::Device ? queues_[p] : nullptr; }
-
-  // Memory for a slot that has none. `order`: the queue of the work that writes to it; null where the host does.
-  Status allocate(const Sequence& sequence, Frame& frame, uint32_t p, uint32_t slot, const Queue* order) {
-    MemoryRef& memory = frame.at(p, slot);
-    const Slot& s = sequence.slots[slot];
-    if (memory || s.bytes == 0) return ok_status();
-    COLLET_ASSIGN(memory, device(p, s.side).default_pool().take(s.bytes, order));
-    return ok_status();
-  }
-
-  // Waits until a participant's arguments are there and its launches have ended, so that the host can use its memory.
-  Status settle(uint32_t p) {
-    if (!queues_[p]) return ok_status();
-    if (last_[p]) return wait_for({&last_[p], 1});
-    return wait_for(order_.after);
-  }
-  Status settle(Who who) {
-    for (uint32_t p : who) COLLET_TRY(of_participant(settle(p), p));
-    return ok_status();
-  }
-
-  // What the next work of a participant waits for, apart from its launches before. They have waited for the arguments.
-  std::span<const Point> arguments_of_run(uint32_t p) const {
-    return last_[p] ? std::span<const Point>() : order_.after;
-  }
-
-  // An error of one participant, which is the end of all.
-  Status of_participant(Status status, uint32_t p) const {
-    if (status.ok() || count_ == 1) return status;
-    return status.with_prefix("participant " + std::to_string(p) + ": ");
-  }
-
-  Status launch(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
-    const Unit& unit = plan_.units[step.unit];
-    const size_t arguments = unit.argument_bytes.size(), results = unit.result_bytes.size();
-    Small<collet_argument, 24> all(who.size() * (arguments + results));
-    Small<collet_launch, 2> launches(who.size());
-    Small<MemoryRef, 2> workspaces(who.size());
-    Small<Points, 1> waits(who.size());
-    gives_away_ = false;
-    for (size_t k = 0; k < who.size(); ++k) {
-      const uint32_t p = who[k];
-      const Unit::Local& local = unit.locals[unit.locals.size() == 1 ? 0 : p];
-      collet_argument* a = all.data() + k * (arguments + results);
-      collet_argument* r = a + arguments;
-      for (size_t i = 0; i < results; ++i) {
-        COLLET_TRY(allocate(sequence, frame, p, step.out[i], queue(p, unit.side)));
-        fill(r[i], frame.at(p, step.out[i]), unit.result_bytes[i]);
-      }
-      for (size_t i = 0; i < step.in.size(); ++i) {
-        fill(a[i], frame.at(p, step.in[i]), unit.argument_bytes[i]);
-      }
-      for (size_t i = 0; i < local.constants.size(); ++i) {
-        collet_argument& c = a[step.in.size() + i];
-        if (local.absorbed[i])
-          c.flags = COLLET_ARG_ABSENT;
-        else
-          fill(c, local.constants[i], unit.argument_bytes[step.in.size() + i]);
-      }
-      COLLET_TRY(honour_aliases(unit, frame, p, step, a, r));
-      COLLET_TRY(workspace(unit, local, p, launches[k], workspaces[k]));
-      collet_launch& l = launches[k];
-      l.device = unit.side == Side::Fallback ? 0 : core_.devices[p];
-      l.participant = core_.together && unit.side == Side::Device ? p : 0;
-      l.arguments = a;
-      l.results = r;
-      l.argument_count = static_cast<uint32_t>(arguments);
-      l.result_count = static_cast<uint32_t>(results);
-      if (const Queue* q = queue(p, unit.side)) {
-        COLLET_TRY(of_participant(add_waits(arguments_of_run(p), *q, waits[k]), p));
-        for (const uint32_t slot : step.out)
-          if (const MemoryRef& memory = frame.at(p, slot)) memory->uses.add_waits(*q, waits[k]);
-        if (workspaces[k]) workspaces[k]->uses.add_waits(*q, waits[k]);
-      }
-    }
-    Span span(COLLET_SPAN_LAUNCH, unit.label);
-    span.facts().run_id = run_id_;
-    span.facts().device = launches[0].device;
-    span.facts().on_fallback = unit.side == Side::Fallback;
-    // The fallback, and participants that run apart, get a launch each.
-    const bool together = unit.side == Side::Device && core_.together;
-    const size_t width = together ? who.size() : 1;
-    for (size_t k = 0; k < who.size(); k += width) {
-      const CompiledProgram& program = *unit.locals[unit.locals.size() == 1 ? 0 : who[k]].program;
-      const std::span<collet_launch> some{launches.data() + k, width};
-      Status status = queue(who[k], unit.side) ? put(program, some, who.subspan(k, width), {waits.data() + k, width})
-                                               : execute(program, some);
-      if (!status.ok()) return together ? status : of_participant(std::move(status), who[k]);
-      if (unit.side == Side::Device)
-        note_uses(unit, step, frame, who.subspan(k, width), {workspaces.data() + k, width});
-    }
-    return ok_status();
-  }
-
-  Status execute(const CompiledProgram& program, std::span<const collet_launch> launches) {
-    COLLET_TRY(program.backend().execute(program.handle(), launches, run_id_));
-    if (gives_away_ && overwritten_) *overwritten_ = true;
-    return ok_status();
-  }
-
-  // Puts launches on the compute queues of their participants.
-  Status put(const CompiledProgram& program, std::span<collet_launch> launches, Who who, std::span<Points> waits) {
-    Small<Queue*, 4> queues;
-    for (const uint32_t p : who) queues.push_back(queues_[p]);
-    Submission submission({queues.data(), queues.size()});
-    for (size_t k = 0; k < launches.size(); ++k) {
-      submission.wait_for(k, std::move(waits[k]));
-      launches[k].sync = submission.sync(k);
-    }
-    COLLET_TRY(execute(program, launches));
-    for (size_t k = 0; k < launches.size(); ++k) last_[who[k]] = submission.commit(k);
-    return ok_status();
-  }
-
-  // The launches of `who` use this memory until their last points.
-  void note_uses(const Unit& unit, const Step& step, Frame& frame, Who who, std::span<const MemoryRef> workspaces) {
-    for (size_t k = 0; k < who.size(); ++k) {
-      const uint32_t p = who[k];
-      if (!queues_[p]) continue;
-      for (const uint32_t slot : step.in)
-        if (const MemoryRef& memory = frame.at(p, slot)) memory->uses.add(last_[p]);
-      for (const uint32_t slot : step.out)
-        if (const MemoryRef& memory = frame.at(p, slot)) memory->uses.add(last_[p]);
-      for (const MemoryRef& memory : unit.locals[unit.locals.size() == 1 ? 0 : p].constants)
-        if (memory) memory->uses.add(last_[p]);
-      if (workspaces[k]) workspaces[k]->uses.add(last_[p]);
-    }
-  }
-
-  static void fill(collet_argument& a, const MemoryRef& memory, uint64_t bytes) {
-    a.buffer = memory ? memory->handle : nullptr;
-    a.bytes = bytes;
-  }
-
-  // Overwritten is only what the plan found that nobody reads later: the argument of an alias, where it was given away.
-  // Of a must-alias whose argument was not, the result's memory gets a copy, and serves as both.
-  Status honour_aliases(const Unit& unit, Frame& frame, uint32_t p, const Step& step, collet_argument* arguments,
-                        const collet_argument* results) {
-    for (const hlo::ProgramAlias& alias : unit.aliases) {
-      collet_argument& a = arguments[alias.argument];
-      const collet_argument& r = results[alias.result];
-      if (a.bytes == 0) continue;
-      if (a.buffer == r.buffer) {
-        gives_away_ = true;
-      } else {
-        if (!alias.must) continue;
-        COLLET_TRY(copy_argument(p, unit.side, frame.at(p, step.in[alias.argument]).get(),
-                                 frame.at(p, step.out[alias.result]).get(), a.bytes));
-        a.buffer = r.buffer;
-      }
-      a.flags |= COLLET_ARG_DONATED;
-    }
-    return ok_status();
-  }
-
-  Status copy_argument(uint32_t p, Side side, Memory* from, Memory* to, uint64_t bytes) {
-    Queue* const q = queue(p, side);
-    Backend& backend = device(p, side).backend();
-    if (!q) return copy_memory(backend, from, backend, to, bytes);
-    collet_copy_region region{};
-    region.from.buffer = from->handle;
-    region.to.buffer = to->handle;
-    region.bytes = bytes;
-    COLLET_ASSIGN(last_[p], put_copy(*q, region, from, to, arguments_of_run(p)));
-    return ok_status();
-  }
-
-  Status workspace(const Unit& unit, const Unit::Local& local, uint32_t p, collet_launch& launch, MemoryRef& memory) {
-    const uint64_t bytes = local.program->facts().workspace_bytes;
-    if (bytes == 0) return ok_status();
-    COLLET_ASSIGN(memory, device(p, unit.side).default_pool().take(bytes, queue(p, unit.side)));
-    fill(launch.workspace, memory, bytes);
-    return ok_status();
-  }
-
   Status copy(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
     const Slot& from = sequence.slots[step.in[0]];
     const Slot& to = sequence.slots[step.out[0]];
-    if (from.side == Side::Device) COLLET_TRY(settle(who));
     for (uint32_t p : who) {
-      COLLET_TRY(allocate(sequence, frame, p, step.out[0], nullptr));
-      COLLET_TRY(copy_memory(device(p, from.side).backend(), frame.at(p, step.in[0]).get(),
-                             device(p, to.side).backend(), frame.at(p, step.out[0]).get(), to.bytes));
+      if (to.bytes == 0) continue;
+      MemoryRef& source = frame.at(p, step.in[0]);
+      COLLET_TRY(run_.change_layout(p, from.side, source, nullptr));
+      if (from.side == to.side) {
+        COLLET_TRY(run_.allocate(frame, p, step.out[0], to.side, to.bytes, run_.queue(p, to.side)));
+        COLLET_TRY(run_.copy_within(p, to.side, source.get(), frame.at(p, step.out[0]).get(), to.bytes));
+        continue;
+      }
+      if (from.side == Side::Device) COLLET_TRY(run_.of_participant(run_.settle(p), p));
+      COLLET_TRY(run_.allocate(frame, p, step.out[0], to.side, to.bytes, nullptr));
+      COLLET_TRY(copy_memory(run_.device(p, from.side).backend(), source.get(), run_.device(p, to.side).backend(),
+                             frame.at(p, step.out[0]).get(), to.bytes));
     }
     return ok_status();
   }
@@ -332,7 +137,7 @@ class Runner {
   using Choices = Small<int32_t, 16>;
   Status decide(Frame& frame, uint32_t slot, uint32_t bytes, Who who, Choices& out) {
     out.assign(who.size(), 0);
-    COLLET_TRY(settle(who));
+    COLLET_TRY(run_.settle(who));
     for (size_t k = 0; k < who.size(); ++k) {
       COLLET_TRY(read(frame.at(who[k], slot), &out[k], bytes));
       if (core_.together && out[k] != out[0])
@@ -402,8 +207,11 @@ class Runner {
   Status own_number(const Sequence& sequence, const Step& step, Frame& frame, Who who) {
     for (uint32_t p : who) {
       uint32_t value = step.kind == Step::Kind::ReplicaId ? p / core_.partitions : p % core_.partitions;
-      COLLET_TRY(allocate(sequence, frame, p, step.out[0], nullptr));
-      COLLET_TRY(upload(device(p, Side::Device).backend(), frame.at(p, step.out[0]).get(), &value, sizeof value));
+      COLLET_TRY(run_.allocate(frame, p, step.out[0], Side::Device, sequence.slots[step.out[0]].bytes, nullptr));
+      Memory* const memory = frame.at(p, step.out[0]).get();
+      COLLET_TRY(upload(memory->pool->backend(), memory, &value, sizeof value));
+      memory->is_known = true;
+      std::memcpy(memory->value, &value, sizeof value);
     }
     return ok_status();
   }
@@ -424,7 +232,7 @@ class Runner {
       return run_collective(*core_.module, instr, {core_.replicas, core_.partitions, who}, std::move(operands));
     std::vector<std::vector<hlo::Literal>> results(who.size());
     for (size_t k = 0; k < who.size(); ++k) {
-      COLLET_ASSIGN(results[k], call_host(core_.host_functions[step.unit], instr, operands[k], who[k], run_id_));
+      COLLET_ASSIGN(results[k], call_host(core_.host_functions[step.unit], instr, operands[k], who[k], run_.run_id));
     }
     return results;
   }
@@ -434,14 +242,17 @@ class Runner {
     std::vector<hlo::Shape> shapes;
     for (hlo::InstrId id : instr.operands) hlo::append_leaf_shapes((*core_.module)[id].shape, shapes);
     std::vector<std::vector<hlo::Literal>> operands(who.size());
-    COLLET_TRY(settle(who));
+    for (const uint32_t p : who)
+      for (const uint32_t slot : step.in)
+        COLLET_TRY(run_.change_layout(p, sequence.slots[slot].side, frame.at(p, slot), nullptr));
+    COLLET_TRY(run_.settle(who));
     for (size_t k = 0; k < who.size(); ++k)
       for (size_t i = 0; i < shapes.size(); ++i) {
         COLLET_ASSIGN(hlo::Literal value, fetch(frame.at(who[k], step.in[i]), shapes[i]));
         operands[k].push_back(std::move(value));
       }
     Span span(step.kind == Step::Kind::Collective ? COLLET_SPAN_COLLECTIVE : COLLET_SPAN_HOST_CALL, instr.name);
-    span.facts().run_id = run_id_;
+    span.facts().run_id = run_.run_id;
     COLLET_ASSIGN(const auto results, results_of(step, instr, who, std::move(operands)));
     for (size_t k = 0; k < who.size(); ++k) {
       Small<collet_copy_region, 4> regions;
@@ -450,7 +261,7 @@ class Runner {
         if (bytes == 0) continue;
         if (i >= results[k].size() || static_cast<uint64_t>(results[k][i].byte_size()) != bytes)
           return internal_error("'" + std::string(instr.name) + "' gives another shape than it states");
-        COLLET_TRY(allocate(sequence, frame, who[k], step.out[i], nullptr));
+        COLLET_TRY(run_.allocate(frame, who[k], step.out[i], Side::Device, bytes, nullptr));
         frame.at(who[k], step.out[i])->uses.wait();
         collet_copy_region region{};
         region.from.host = const_cast<uint8_t*>(results[k][i].bytes());  // only read
@@ -459,22 +270,16 @@ class Runner {
         regions.push_back(region);
       }
       if (!regions.empty())
-        COLLET_TRY(
-            of_participant(device(who[k], Side::Device).backend().copy({regions.data(), regions.size()}), who[k]));
+        COLLET_TRY(run_.of_participant(
+            run_.device(who[k], Side::Device).backend().copy({regions.data(), regions.size()}), who[k]));
     }
     return ok_status();
   }
 
-  Client& client_;
+  RunState run_;
   const ExecutableCore& core_;
   const Plan& plan_;
-  uint64_t run_id_;
   uint32_t count_;
-  const RunOrder& order_;
-  Small<Queue*, 4> queues_;  // compute queue of each participant's device; null where it has none
-  Small<Point, 4> last_;     // of each participant: the end of its last work on that queue
-  bool* overwritten_ = nullptr;
-  bool gives_away_ = false;  // the launch at hand has donated arguments
 };
 
 }  // namespace
