@@ -5,6 +5,7 @@
 
 #include "reference_backends/cpu/units.h"
 #include "sdk/codegen/kernels.h"
+#include "sdk/codegen/scalar_block.h"
 #include "sdk/codegen/scalar_ops.h"
 
 namespace collet::cpu {
@@ -105,6 +106,10 @@ class Planner {
     const ValueId v = node.results[0];
     int weight = 1;
     bool heavy = codegen::scalar_expensive(node.opcode) || node.opcode == COLLET_OP_DIVIDE;
+    for (codegen::BlockId b : node.blocks) {
+      heavy = heavy || codegen::is_expensive_block(graph_, graph_.blocks[b]);
+      weight += static_cast<int>(std::min<size_t>(graph_.blocks[b].nodes.size(), 1000));
+    }
     for (ValueId o : node.operands) {
       weight += users_[o].size() > 1 ? std::min(weight_[o], 4) : weight_[o];
       heavy = heavy || heavy_[o];

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "sdk/codegen/kernels.h"
+#include "sdk/codegen/scalar_block.h"
 
 namespace collet::cpu {
 namespace {

@@ -3,6 +3,7 @@
 #include "reference_backends/cpu/library.h"
 #include "reference_backends/cpu/planner.h"
 #include "sdk/codegen/kernels.h"
+#include "sdk/codegen/scalar_block.h"
 
 namespace collet::cpu {
 namespace {
@@ -86,6 +87,11 @@ std::string refusal(const Graph& graph, const Node& node, bool& expand) {
     return expand ? name + " of elements below a byte, which the SDK expands" : std::string();
   }
   if (can_inline(graph, node) || has_node_kernel(graph, node) || has_library_call(graph, node)) return {};
+  for (codegen::BlockId b : node.blocks) {
+    if (std::string why = scalar_block_refusal(graph, graph.blocks[b]); !why.empty()) {
+      return name + " whose body has " + why;
+    }
+  }
   return name + ", which this backend does not have for these types and attributes";
 }
 

@@ -35,30 +35,6 @@ void level_lanes(Ir& ir, std::vector<Val>& args) {
   for (Val& x : args) x = ir.splat(x, lanes);
 }
 
-std::vector<Val> emit_body(Ir& ir, const ScalarBody& body, const std::vector<Val>& arguments) {
-  std::vector<Val> vals;
-  for (size_t k = 0; k < body.tape.size(); ++k) {
-    const Instruction& i = body.tape[k];
-    if (k < body.arguments) {
-      vals.push_back(arguments[k]);
-    } else if (i.op == TapeOp::kConstant) {
-      vals.push_back(ir.literal(i.type, i.bits.data()));
-    } else {
-      std::vector<Val> args;
-      std::vector<uint32_t> types;
-      for (TapeId a : i.args) {
-        args.push_back(vals[static_cast<size_t>(a)]);
-        types.push_back(body.tape[static_cast<size_t>(a)].type);
-      }
-      level_lanes(ir, args);
-      vals.push_back(emit_op(ir, i, args, types));
-    }
-  }
-  std::vector<Val> results;
-  for (TapeId r : body.results) results.push_back(vals[static_cast<size_t>(r)]);
-  return results;
-}
-
 void set_function_attributes(llvm::Function* f, const Target& target) {
   f->addFnAttr(llvm::Attribute::NoUnwind);
   f->addFnAttr("target-cpu", target.cpu);

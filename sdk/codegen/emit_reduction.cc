@@ -139,8 +139,8 @@ void KernelEmitter::accumulate(Accumulator& a) {
   std::vector<Val> args;
   for (size_t i = 0; i < r.types.size(); ++i) args.push_back(get(slots, i, r.types[i], lanes));
   for (TapeId x : r.inputs) args.push_back(ir_.splat(val(x), lanes));
-  std::vector<Val> results = emit_body(ir_, r.body, args);
   Value* on = condition_mask(r.condition);
+  std::vector<Val> results = emit_body(ir_, r.body, args, emit_both(ir_, on, mask_));
   for (size_t i = 0; i < results.size(); ++i) {
     Val x = ir_.splat(results[i], lanes);
     put(slots, i, on ? ir_.select(ir_.splat(on, lanes), x, args[i]) : x);

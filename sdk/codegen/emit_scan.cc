@@ -58,24 +58,25 @@ std::vector<Val> KernelEmitter::scan_body(const Scan& s, const std::vector<Value
     held.push_back(get(slots, i, r.types[i], lanes_));
     fresh.push_back(ir_.splat(val(r.inputs[i]), lanes_));
   }
+  Value* on = condition_mask(r.condition);
+  Value* some = s.fresh ? b_.CreateLoad(ir_.wide(b_.getInt1Ty(), lanes_), begun) : nullptr;
   auto folded = [&](const std::vector<Val>& x, const std::vector<Val>& y) {
     std::vector<Val> arguments = x;
     arguments.insert(arguments.end(), y.begin(), y.end());
-    std::vector<Val> out = emit_body(ir_, r.body, arguments);
+    std::vector<Val> out = emit_body(ir_, r.body, arguments, emit_both(ir_, emit_both(ir_, on, some), mask_));
     for (Val& v : out) v = ir_.splat(v, lanes_);
     return out;
   };
-  Value* on = condition_mask(r.condition);
   if (on) on = ir_.splat(on, lanes_);
   std::vector<Val> next = s.reverse ? folded(fresh, held) : folded(held, fresh);
   for (size_t i = 0; i < n; ++i) {
-    if (s.fresh) next[i] = ir_.select(b_.CreateLoad(ir_.wide(b_.getInt1Ty(), lanes_), begun), next[i], fresh[i]);
+    if (s.fresh) next[i] = ir_.select(some, next[i], fresh[i]);
     if (on) next[i] = ir_.select(on, next[i], held[i]);
     put(slots, i, next[i]);
   }
   if (!s.fresh) return next;
-  Value* some = b_.CreateLoad(ir_.wide(b_.getInt1Ty(), lanes_), begun);
   some = on ? b_.CreateOr(some, on) : llvm::Constant::getAllOnesValue(some->getType());
+  on = nullptr;
   b_.CreateStore(some, begun);
   std::vector<Val> initial;
   for (TapeId t : r.inits) initial.push_back(ir_.splat(val(t), lanes_));

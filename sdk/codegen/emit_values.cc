@@ -96,13 +96,22 @@ Val KernelEmitter::instruction(const Instruction& i) {
       return {index_value(i.index)};
     case TapeOp::kDivide:
     case TapeOp::kModulo:
-      return {divide(index_value(i.index), i.a, i.op == TapeOp::kModulo)};
+      return {emit_divide(ir_, index_value(i.index), i.a, i.op == TapeOp::kModulo)};
     case TapeOp::kStart:
-      return {start(i)};
+      return {emit_start(ir_, i, val(i.args[0]).v, k_.tape[static_cast<size_t>(i.args[0])].type)};
     case TapeOp::kInRange:
       return {in_range(i.index, i.a)};
     case TapeOp::kOp:
       return operation(i);
+    case TapeOp::kLookup: {
+      const Lanes where = lanes(i.index);
+      return emit_lookup(ir_, i, where, condition_mask(i.mask));
+    }
+    case TapeOp::kWhile:
+      return while_loop(i);
+    case TapeOp::kPart:
+      return emit_part(ir_, i, val(i.args[0]));
+    case TapeOp::kArgument:
     case TapeOp::kReduced:
     case TapeOp::kScanned:
       break;
@@ -198,26 +207,10 @@ llvm::Value* KernelEmitter::quotient(Value* x, Value* y) {
   return result;
 }
 
-llvm::Value* KernelEmitter::divide(Value* x, int64_t by, bool modulo) {
-  Type* t = x->getType();
-  Value* d = ir_.constant_int(t, static_cast<uint64_t>(by));
-  // Floor: negative numbers are moved down first.
-  Value* negative = b_.CreateAShr(x, ir_.constant_int(t, 63));
-  Value* flipped = b_.CreateXor(x, negative);
-  Value* q = b_.CreateXor(b_.CreateUDiv(flipped, d), negative);
-  return modulo ? b_.CreateSub(x, b_.CreateMul(q, d)) : q;
-}
-
-llvm::Value* KernelEmitter::start(const Instruction& i) {
-  Value* x = val(i.args[0]).v;
-  const uint32_t type = k_.tape[static_cast<size_t>(i.args[0])].type;
-  Type* t = ir_.like(x, b_.getInt64Ty());
-  Value* limit = ir_.constant_int(t, static_cast<uint64_t>(i.a));
-  if (collet_type_kind(type) != COLLET_KIND_SIGNED) {
-    return ir_.binary(llvm::Intrinsic::umin, b_.CreateZExt(x, t), limit);
-  }
-  Value* low = ir_.binary(llvm::Intrinsic::smax, b_.CreateSExt(x, t), llvm::Constant::getNullValue(t));
-  return ir_.binary(llvm::Intrinsic::smin, low, limit);
+Val KernelEmitter::while_loop(const Instruction& i) {
+  std::vector<Val> args;
+  for (TapeId a : i.args) args.push_back(val(a));
+  return emit_while(ir_, i, std::move(args), emit_both(ir_, condition_mask(i.mask), mask_));
 }
 
 llvm::Value* KernelEmitter::access_mask(TapeId own, const Lanes& where) {
@@ -256,7 +249,7 @@ void KernelEmitter::update(const Update& u) {
     level_lanes(ir_, args);
     std::vector<Val> results;
     if (u.combine == COLLET_COMBINE_OTHER) {
-      results = emit_body(ir_, u.body, args);
+      results = emit_body(ir_, u.body, args, mask);
     } else {
       Val r = emit_combine(ir_, u.combine, u.types[0], args[0], args[1]);
       if (is_narrow_float(u.types[0])) r.v = ir_.round_narrow(r.v, u.types[0]);

@@ -29,9 +29,25 @@ class Contraction {
 bool is_wide(uint32_t type);
 Val emit_op(Ir& ir, const Instruction& i, const std::vector<Val>& args, const std::vector<uint32_t>& types,
             bool sums_products = false);
-std::vector<Val> emit_body(Ir& ir, const ScalarBody& body, const std::vector<Val>& arguments);
 /// Gives all the same number of lanes.
 void level_lanes(Ir& ir, std::vector<Val>& args);
+
+// What kernels and scalar bodies have in common.
+
+/// The results of a body. Where `active` is false, if it is not null, nobody needs them, and no loop turns for their sake.
+std::vector<Val> emit_body(Ir& ir, const ScalarBody& body, const std::vector<Val>& arguments,
+                           llvm::Value* active = nullptr);
+/// A kWhile: all its final values in one, for emit_part.
+Val emit_while(Ir& ir, const Instruction& i, std::vector<Val> args, llvm::Value* active);
+Val emit_part(Ir& ir, const Instruction& i, const Val& loop);
+/// The elements of a kLookup at given places.
+Val emit_lookup(Ir& ir, const Instruction& i, const Lanes& where, llvm::Value* mask);
+/// floor(x / by), or what is left of x.
+llvm::Value* emit_divide(Ir& ir, llvm::Value* x, int64_t by, bool modulo);
+/// A kStart of an argument of `type`.
+llvm::Value* emit_start(Ir& ir, const Instruction& i, llvm::Value* x, uint32_t type);
+/// Both conditions, of which either may be null and either a scalar.
+llvm::Value* emit_both(Ir& ir, llvm::Value* x, llvm::Value* y);
 
 /// Writes one kernel as a function. Its inner loops are walked once per stage: what a stage reads of a row was reduced
 /// by those before.
@@ -160,8 +176,7 @@ class KernelEmitter {
   /// x / y, rounded as a division: x times 1 / y, corrected twice by what is left. Vectors with very small or large
   /// numbers are divided.
   Value* quotient(Value* x, Value* y);
-  Value* divide(Value* x, int64_t by, bool modulo);
-  Value* start(const Instruction& i);
+  Val while_loop(const Instruction& i);
   /// A mask of the access together with that of the last, partial vector.
   Value* access_mask(TapeId own, const Lanes& where);
   Val load(const Instruction& i);

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "sdk/codegen/reduce_window.h"
-#include "sdk/codegen/scalar_ops.h"
+#include "sdk/codegen/scalar_block.h"
 #include "sdk/codegen/trace.h"
 #include "sdk/codegen/window_kernels.h"
 
@@ -317,33 +317,6 @@ bool node_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, co
     default:
       return false;
   }
-}
-
-bool is_scalar_block(const Graph& graph, const Block& block) {
-  for (NodeId n : block.nodes) {
-    const Node& node = graph.nodes[n];
-    switch (node.opcode) {
-      case COLLET_OP_BROADCAST:
-      case COLLET_OP_RESHAPE:
-      case COLLET_OP_BITCAST:
-      case COLLET_OP_TRANSPOSE:
-        break;
-      case COLLET_OP_MAP:
-        if (!is_scalar_block(graph, graph.blocks[node.blocks[0]])) return false;
-        break;
-      default:
-        if (node.operands.empty()) return false;
-        if (node.opcode == COLLET_OP_SELECT || node.opcode == COLLET_OP_CLAMP) break;
-        if (!scalar_supported(node.opcode, graph.type(node.operands[0]).element)) return false;
-    }
-    for (ValueId v : node.results) {
-      if (graph.type(v).elements != 1) return false;
-    }
-    for (ValueId v : node.operands) {
-      if (graph.type(v).elements != 1) return false;
-    }
-  }
-  return true;
 }
 
 }  // namespace collet::codegen

@@ -55,7 +55,4 @@ KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to);
 /// Whether node_kernels knows the node, without building anything.
 bool has_node_kernel(const Graph& graph, const Node& node);
 
-/// All of a block's ops are element-wise on scalars, so that it can be inlined.
-bool is_scalar_block(const Graph& graph, const Block& block);
-
 }  // namespace collet::codegen

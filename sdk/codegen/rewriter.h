@@ -67,6 +67,15 @@ class Rewriter {
         for (TapeId a : i.args) args.push_back(value(a));
         return to_.op(i.opcode, i.type, std::move(args), i.a, i.b);
       }
+      case TapeOp::kLookup:
+      case TapeOp::kWhile:
+      case TapeOp::kPart: {
+        Instruction r = i;
+        for (TapeId& a : r.args) a = value(a);
+        r.index = index(i.index);
+        r.mask = value(i.mask);
+        return to_.emit(std::move(r));
+      }
       default:
         return to_.index_value(as_index_of(i));
     }

@@ -11,7 +11,7 @@ template <typename KernelType, typename Visit>
 void for_each_index(KernelType& kernel, Visit visit) {
   for (auto& i : kernel.tape) {
     if (i.op == TapeOp::kLoad || i.op == TapeOp::kIndex || i.op == TapeOp::kDivide || i.op == TapeOp::kModulo ||
-        i.op == TapeOp::kInRange) {
+        i.op == TapeOp::kInRange || i.op == TapeOp::kLookup) {
       visit(i.index);
     }
   }

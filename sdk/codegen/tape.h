@@ -7,6 +7,7 @@
 /// loop variables, plus terms that are computed (gathered indices, quotients).
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,9 +47,15 @@ enum class TapeOp : uint8_t {
   kStart,     ///< args[0], an integer of any type, clamped into [0, a]; s64
   kInRange,   ///< 0 <= index < a; pred
   kOp,        ///< an elementwise opcode over args
+  kArgument,  ///< argument `a` of a scalar body
+  kLookup,    ///< table[index], zero where `mask` is false
+  kWhile,     ///< a loop over scalars, not run where `mask` is false: `bodies` are its condition and its body
+  kPart,      ///< final value `a` of a kWhile, args[0]
   kReduced,   ///< result `a` of reduction `b`
   kScanned,   ///< result `a` of the scan, at this point
 };
+
+struct ScalarBody;
 
 struct Instruction {
   TapeOp op = TapeOp::kConstant;
@@ -59,15 +66,16 @@ struct Instruction {
   int64_t a = 0;  ///< also: comparison direction, bits of reduce-precision
   int64_t b = 0;
   uint32_t buffer = 0;    ///< of kLoad
-  TapeId mask = kNoTape;  ///< of kLoad: a pred
+  TapeId mask = kNoTape;  ///< a pred
   std::array<uint64_t, 2> bits{};
+  std::string table;               ///< of kLookup: the elements as they lie in memory
+  std::vector<ScalarBody> bodies;  ///< of kWhile: args are what it carries, then what its body reads besides
 
-  bool operator==(const Instruction&) const = default;
-  auto operator<=>(const Instruction&) const = default;
+  bool operator==(const Instruction&) const;
+  std::weak_ordering operator<=>(const Instruction&) const;
 };
 
-/// A scalar computation on its own tape: body of a reduction. Argument i is instruction i, a kConstant that is never
-/// emitted.
+/// A scalar computation on its own tape: body of a reduction, condition or body of a loop.
 struct ScalarBody {
   uint32_t arguments = 0;
   std::vector<Instruction> tape;
@@ -75,6 +83,9 @@ struct ScalarBody {
   bool operator==(const ScalarBody&) const = default;
   auto operator<=>(const ScalarBody&) const = default;
 };
+
+inline bool Instruction::operator==(const Instruction&) const = default;
+inline std::weak_ordering Instruction::operator<=>(const Instruction&) const = default;
 
 /// Folds `inputs` over the inner loops, beginning with `inits`.
 struct Reduction {

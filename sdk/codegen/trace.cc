@@ -226,6 +226,7 @@ TapeId Tracer::load_at(ValueId v, const Index& index, TapeId mask) {
 }
 
 TapeId Tracer::value(ValueId v, const Position& at, TapeId mask) {
+  if (frame_) return framed(v, at, mask);
   const Value& value = graph_.value(v);
   if (value.constant && value.splat) return constant(value.type.element, value.constant);
   if (value.def == kNone || leaf_(v)) return load(v, at, mask);

@@ -4,9 +4,12 @@
 /// \file
 /// From graph to tape: what must be computed for one element of a value.
 
+#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "sdk/codegen/graph.h"
@@ -77,11 +80,51 @@ class Tracer {
   Position delinearize(Index index, const Dims& dims);
   /// The tape of a scalar block as the body of a reduction or update.
   ScalarBody body(const Block& block);
-  /// The results of a scalar block for given arguments, on this tape.
-  std::vector<TapeId> inlined(const Block& block, const std::vector<TapeId>& arguments);
+  /// What `compute` makes of arguments of `types`, as a body.
+  using ComputeBody = std::function<std::vector<TapeId>(Tracer&, const std::vector<TapeId>&)>;
+  ScalarBody body(const std::vector<uint32_t>& types, const ComputeBody& compute);
+  /// The results of a scalar block for given arguments, on this tape; where `mask` is false nothing in it need end.
+  std::vector<TapeId> inlined(const Block& block, const std::vector<TapeId>& arguments, TapeId mask = kNoTape);
+  /// Adds an instruction, or finds one like it.
+  TapeId emit(Instruction instruction);
 
  private:
-  TapeId emit(Instruction instruction);
+  /// A scalar block that is being computed. Its arguments are scalars of a tape, or values of the block around it.
+  struct Frame {
+    struct Argument {
+      TapeId scalar = kNoTape;
+      ValueId value = kNone;
+    };
+    const Frame* around = nullptr;
+    const Tracer* owner = nullptr;  ///< whose tape has the scalars
+    std::map<ValueId, Argument> arguments;
+    TapeId active = kNoTape;  ///< a pred of that tape: where it is false, nobody asks for the block's results
+  };
+  /// Turns a point of a fold and what is folded so far into what is folded with it.
+  using FoldStep = std::function<std::vector<TapeId>(Tracer&, const Index&, const std::vector<TapeId>&)>;
+
+  // Blocks whose values are computed element by element: bodies of map, reduce and their kind.
+  TapeId framed(ValueId v, const Position& at, TapeId mask);
+  TapeId in_frame(const Frame* frame, ValueId v, const Position& at, TapeId mask = kNoTape);
+  Frame& open_frame();
+  TapeId active();
+  TapeId lookup(ValueId v, const Index& index, TapeId mask);
+  /// A value of the tape `from`, one of those around this one.
+  TapeId captured(const Tracer& from, TapeId t);
+  /// An index of the tape around this one.
+  Index captured(Tracer& from, const Index& index);
+  TapeId structured(const Node& node, ValueId v, const Position& at, TapeId mask);
+  TapeId conditional(const Node& node, uint32_t result, const Position& at, TapeId mask);
+  TapeId while_loop(const Node& node, uint32_t result, TapeId mask);
+  TapeId nested_reduce(const Node& node, uint32_t result, const Position& at);
+  TapeId nested_window(const Node& node, uint32_t result, const Position& at);
+  TapeId nested_dot(const Node& node, const Position& at);
+  TapeId nested_convolution(const Node& node, const Position& at);
+  TapeId update_slice(const Node& node, const Position& at, TapeId mask);
+  TapeId part(TapeId loop, const std::vector<uint32_t>& types, size_t i);
+  /// Few points are written out, many are a loop.
+  std::vector<TapeId> fold(int64_t points, const std::vector<TapeId>& inits, const FoldStep& step);
+
   TapeId compute(const Node& node, ValueId v, const Position& at, TapeId mask);
   TapeId elementwise(const Node& node, ValueId v, const Position& at, TapeId mask);
   TapeId pad(const Node& node, const Position& at, TapeId mask);
@@ -98,6 +141,14 @@ class Tracer {
   std::map<std::tuple<ValueId, Position, TapeId>, TapeId> memo_;
   TapeId guard_ = kNoTape;
   bool failed_ = false;
+  const Frame* frame_ = nullptr;
+  std::shared_ptr<std::deque<Frame>> frames_ = std::make_shared<std::deque<Frame>>();
+  std::map<std::tuple<const Frame*, ValueId, Position, TapeId>, TapeId> framed_;
+  std::map<std::pair<const Frame*, BlockId>, const Frame*> branches_;
+  Tracer* outer_ = nullptr;         ///< whose tape has the loop that this one is the body of
+  std::vector<TapeId> captures_;    ///< of that tape: what comes as further arguments
+  std::map<TapeId, TapeId> local_;  ///< and what they are here
+  uint32_t own_arguments_ = 0;
   std::map<NodeId, int64_t> reductions_;
   std::vector<ValueId> buffers_;
   std::map<ValueId, uint32_t> buffer_of_;

@@ -87,11 +87,12 @@ TapeId Tracer::compute(const Node& node, ValueId v, const Position& where, TapeI
       return concatenate(node, at, mask);
     case COLLET_OP_GATHER:
       return gather(node, at, mask);
-    case COLLET_OP_REDUCE:
-      return reduce(node, graph_.value(v).index, at);
     default:
-      return integer(type.element, 0);  // never: supports() knows what is here
+      break;
   }
+  if (frame_) return structured(node, v, at, mask);
+  if (node.opcode == COLLET_OP_REDUCE) return reduce(node, graph_.value(v).index, at);
+  return integer(type.element, 0);  // never: supports() knows what is here
 }
 
 TapeId Tracer::elementwise(const Node& node, ValueId v, const Position& at, TapeId mask) {
@@ -102,7 +103,7 @@ TapeId Tracer::elementwise(const Node& node, ValueId v, const Position& at, Tape
   int64_t b = 0;
   switch (node.opcode) {
     case COLLET_OP_MAP:
-      return inlined(graph_.blocks[node.blocks[0]], args)[0];
+      return inlined(graph_.blocks[node.blocks[0]], args, mask)[0];
     case COLLET_OP_CONVERT:
       return convert(args[0], type.element);
     case COLLET_OP_COMPARE: {
@@ -278,72 +279,6 @@ bool Tracer::scattered(ValueId v) const {
     ++places;
   }
   return places > 1;
-}
-
-std::vector<TapeId> Tracer::inlined(const Block& block, const std::vector<TapeId>& arguments) {
-  std::map<ValueId, TapeId> local;
-  for (size_t i = 0; i < block.arguments.size(); ++i) local[block.arguments[i]] = arguments[i];
-  auto get = [&](ValueId v) {
-    if (auto it = local.find(v); it != local.end()) return it->second;
-    return constant(graph_.type(v).element, graph_.value(v).constant);
-  };
-  for (NodeId n : block.nodes) {
-    const Node& node = graph_.nodes[n];
-    std::vector<TapeId> args;
-    for (ValueId o : node.operands) args.push_back(get(o));
-    int64_t a = 0;
-    int64_t b = 0;
-    uint32_t type = graph_.type(node.results[0]).element;
-    switch (node.opcode) {
-      case COLLET_OP_BROADCAST:
-      case COLLET_OP_RESHAPE:
-      case COLLET_OP_BITCAST:
-      case COLLET_OP_TRANSPOSE:
-        local[node.results[0]] = args[0];
-        continue;
-      case COLLET_OP_CONVERT:
-        local[node.results[0]] = convert(args[0], type);
-        continue;
-      case COLLET_OP_MAP:
-        local[node.results[0]] = inlined(graph_.blocks[node.blocks[0]], args)[0];
-        continue;
-      case COLLET_OP_COMPARE: {
-        auto c = attributes<collet_compare_attrs>(graph_, node);
-        a = c.direction;
-        b = c.type;
-        break;
-      }
-      case COLLET_OP_REDUCE_PRECISION: {
-        auto r = attributes<collet_reduce_precision_attrs>(graph_, node);
-        a = r.exponent_bits;
-        b = r.mantissa_bits;
-        break;
-      }
-      default:
-        break;
-    }
-    local[node.results[0]] = op(node.opcode, type, std::move(args), a, b);
-  }
-  std::vector<TapeId> results;
-  for (ValueId v : block.results) results.push_back(get(v));
-  return results;
-}
-
-ScalarBody Tracer::body(const Block& block) {
-  ScalarBody out;
-  Kernel scratch;
-  out.arguments = static_cast<uint32_t>(block.arguments.size());
-  Tracer inner(graph_, scratch, [](ValueId) { return false; });
-  std::vector<TapeId> args;
-  for (size_t i = 0; i < block.arguments.size(); ++i) {
-    Instruction placeholder;
-    placeholder.type = graph_.type(block.arguments[i]).element;
-    placeholder.a = static_cast<int64_t>(i) + 1;  // keeps arguments apart from each other and from constants
-    args.push_back(inner.emit(std::move(placeholder)));
-  }
-  out.results = inner.inlined(block, args);
-  out.tape = std::move(scratch.tape);
-  return out;
 }
 
 }  // namespace collet::codegen

@@ -80,4 +80,52 @@ Index tap_index(Tracer& tracer, const Window& w, size_t d, const Taps& taps, con
   return turn;
 }
 
+ConvolutionPlaces convolution_places(Tracer& tracer, const Graph& graph, const Node& node, const Window& w,
+                                     const Dims& dims, const Position& at, const Position& taps) {
+  const auto a = attributes<collet_convolution_attrs>(graph, node);
+  const Dims input_spatial = integers(graph, a.labels.input_spatial);
+  const Dims kernel_spatial = integers(graph, a.labels.kernel_spatial);
+  const Dims output_spatial = integers(graph, a.labels.output_spatial);
+  const Dims& filter = graph.type(node.operands[1]).dims;
+  const size_t rank = w.size.size();
+  auto of = [](auto& list, int64_t d) -> auto& { return list[static_cast<size_t>(d)]; };
+  const Index& batch = of(at, a.labels.output_batch);
+  const Index& feature = of(at, a.labels.output_feature);
+  const Index& in_feature = taps[rank];
+  ConvolutionPlaces places;
+  Position& from = places.input;
+  Position& filter_at = places.filter;
+  from.at.resize(dims.size());
+  filter_at.at.resize(filter.size());
+  for (size_t d = 0; d < rank; ++d) {
+    const Index& out = of(at, output_spatial[d]);
+    of(from, input_spatial[d]) = window_index(tracer, w, d, out, taps[d], of(dims, input_spatial[d]), places.exists);
+    Index tap = taps[d];
+    if (!w.reversal.empty() && w.reversal[d]) {
+      Index last;
+      last.constant = w.size[d] - 1;
+      tap = add_scaled(last, taps[d], -1);
+    }
+    of(filter_at, kernel_spatial[d]) = tap;
+  }
+  const int64_t out_features = of(graph.type(node.results[0]).dims, a.labels.output_feature);
+  Index group;
+  Index rest;
+  Index input_feature = in_feature;
+  Index input_batch = batch;
+  if (a.feature_groups > 1) {
+    tracer.divide(feature, out_features / a.feature_groups, group, rest);
+    input_feature = add_scaled(in_feature, group, of(filter, a.labels.kernel_input_feature));
+  }
+  if (a.batch_groups > 1) {
+    tracer.divide(feature, out_features / a.batch_groups, group, rest);
+    input_batch = add_scaled(batch, group, of(dims, a.labels.input_batch) / a.batch_groups);
+  }
+  of(from, a.labels.input_batch) = input_batch;
+  of(from, a.labels.input_feature) = input_feature;
+  of(filter_at, a.labels.kernel_input_feature) = in_feature;
+  of(filter_at, a.labels.kernel_output_feature) = feature;
+  return places;
+}
+
 }  // namespace collet::codegen

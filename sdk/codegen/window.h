@@ -42,4 +42,15 @@ Taps taps_of(const Window& w, size_t d, int64_t extent, int64_t outputs);
 Index tap_index(Tracer& tracer, const Window& w, size_t d, const Taps& taps, const Index& out, const Index& turn,
                 int64_t extent, TapeId& inside);
 
+/// Where one product of a convolution finds its factors.
+struct ConvolutionPlaces {
+  Position input;
+  Position filter;
+  TapeId exists = kNoTape;  ///< where it is false, the place lies in the padding
+};
+/// For a result at `at`; `taps` are the positions in the window, then the number of the input feature within its group.
+/// `dims` are those of the input, which may have been copied with its edges.
+ConvolutionPlaces convolution_places(Tracer& tracer, const Graph& graph, const Node& node, const Window& w,
+                                     const Dims& dims, const Position& at, const Position& taps);
+
 }  // namespace collet::codegen

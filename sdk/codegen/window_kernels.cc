@@ -98,61 +98,20 @@ namespace {
 KernelPlan convolution_kernel(const Graph& graph, const Node& node, const LeafTest& leaf, ValueId operand,
                               const Window& w) {
   auto a = attributes<collet_convolution_attrs>(graph, node);
-  Dims input_spatial = integers(graph, a.labels.input_spatial);
-  Dims kernel_spatial = integers(graph, a.labels.kernel_spatial);
-  Dims output_spatial = integers(graph, a.labels.output_spatial);
-  const ArrayType& input = graph.type(operand);
   const ArrayType& filter = graph.type(node.operands[1]);
   const ArrayType& type = graph.type(node.results[0]);
-  const size_t rank = w.size.size();
   KernelPlan plan;
   Kernel& k = plan.kernel;
   for (int64_t d : type.dims) k.loops.push_back({d});
   k.outer = type.dims.size();
   for (int64_t s : w.size) k.loops.push_back({s});
-  const int64_t in_features = at_dim(filter, a.labels.kernel_input_feature);
-  k.loops.push_back({in_features});
+  k.loops.push_back({at_dim(filter, a.labels.kernel_input_feature)});
   Tracer tracer(graph, k, leaf);
-  Position at = loop_position(0, type.dims.size());
-  const Index& batch = at[static_cast<size_t>(a.labels.output_batch)];
-  const Index& feature = at[static_cast<size_t>(a.labels.output_feature)];
-  const Index in_feature = loop_index(k.outer + rank);
-  Position from;
-  Position filter_at;
-  from.at.resize(input.dims.size());
-  filter_at.at.resize(filter.dims.size());
-  TapeId inside = kNoTape;
-  for (size_t d = 0; d < rank; ++d) {
-    Index in = loop_index(k.outer + d);
-    auto dim = static_cast<size_t>(input_spatial[d]);
-    from[dim] = window_index(tracer, w, d, at[static_cast<size_t>(output_spatial[d])], in, input.dims[dim], inside);
-    Index tap = in;
-    if (!w.reversal.empty() && w.reversal[d]) {
-      Index last;
-      last.constant = w.size[d] - 1;
-      tap = add_scaled(last, in, -1);
-    }
-    filter_at[static_cast<size_t>(kernel_spatial[d])] = tap;
-  }
-  const int64_t out_features = at_dim(type, a.labels.output_feature);
-  Index group;
-  Index rest;
-  Index input_feature = in_feature;
-  Index input_batch = batch;
-  if (a.feature_groups > 1) {
-    tracer.divide(feature, out_features / a.feature_groups, group, rest);
-    input_feature = add_scaled(in_feature, group, in_features);
-  }
-  if (a.batch_groups > 1) {
-    tracer.divide(feature, out_features / a.batch_groups, group, rest);
-    input_batch = add_scaled(batch, group, at_dim(input, a.labels.input_batch) / a.batch_groups);
-  }
-  from[static_cast<size_t>(a.labels.input_batch)] = input_batch;
-  from[static_cast<size_t>(a.labels.input_feature)] = input_feature;
-  filter_at[static_cast<size_t>(a.labels.kernel_input_feature)] = in_feature;
-  filter_at[static_cast<size_t>(a.labels.kernel_output_feature)] = feature;
-  TapeId x = tracer.value(operand, from, inside);
-  TapeId y = tracer.value(node.operands[1], filter_at);
+  const Position at = loop_position(0, type.dims.size());
+  const Position taps = loop_position(k.outer, w.size.size() + 1);
+  const ConvolutionPlaces places = convolution_places(tracer, graph, node, w, graph.type(operand).dims, at, taps);
+  TapeId x = tracer.value(operand, places.input, places.exists);
+  TapeId y = tracer.value(node.operands[1], places.filter);
   sum_of_products(tracer, plan, x, y, node.results[0], tracer.linear(at, type.dims), type.element);
   return plan;
 }
@@ -369,36 +328,13 @@ void select_and_scatter_kernels(const Graph& graph, const Node& node, const Leaf
   r.inits = {tracer.integer(COLLET_TYPE_PRED, 0), tracer.integer(type, 0), tracer.integer(COLLET_TYPE_S64, 0)};
   r.inputs = {tracer.integer(COLLET_TYPE_PRED, 1), x, place};
   r.condition = inside;
-  ScalarBody select = tracer.body(graph.blocks[node.blocks[0]]);
-  ScalarBody& body = r.body;
-  body.arguments = 6;
-  for (size_t i = 0; i < 6; ++i) {
-    Instruction argument;
-    argument.type = r.types[i % 3];
-    argument.a = static_cast<int64_t>(i) + 1;
-    body.tape.push_back(argument);
-  }
-  auto moved = [&](TapeId t) {  // arguments of select are the held value and the new one
-    if (t == 0) return TapeId{1};
-    if (t == 1) return TapeId{4};
-    return static_cast<TapeId>(t + 4);
-  };
-  for (size_t i = 2; i < select.tape.size(); ++i) {
-    Instruction copy = select.tape[i];
-    for (TapeId& t : copy.args) t = moved(t);
-    body.tape.push_back(copy);
-  }
-  auto add = [&](uint32_t opcode, uint32_t t, std::vector<TapeId> args) {
-    Instruction i;
-    i.op = TapeOp::kOp;
-    i.opcode = opcode;
-    i.type = t;
-    i.args = std::move(args);
-    body.tape.push_back(i);
-    return static_cast<TapeId>(body.tape.size()) - 1;
-  };
-  TapeId keep = add(COLLET_OP_AND, COLLET_TYPE_PRED, {0, moved(select.results[0])});
-  body.results = {3, add(COLLET_OP_SELECT, type, {keep, 1, 4}), add(COLLET_OP_SELECT, COLLET_TYPE_S64, {keep, 2, 5})};
+  const Block& select = graph.blocks[node.blocks[0]];
+  r.body = tracer.body({COLLET_TYPE_PRED, type, COLLET_TYPE_S64, COLLET_TYPE_PRED, type, COLLET_TYPE_S64},
+                       [&](Tracer& inner, const std::vector<TapeId>& in) {
+                         const TapeId keep = inner.both(in[0], inner.inlined(select, {in[1], in[4]}, in[0])[0]);
+                         return std::vector<TapeId>{in[3], inner.op(COLLET_OP_SELECT, type, {keep, in[1], in[4]}),
+                                                    inner.op(COLLET_OP_SELECT, COLLET_TYPE_S64, {keep, in[2], in[5]})};
+                       });
   k.reductions.push_back(r);
   std::vector<TapeId> held;
   for (int64_t i = 0; i < 3; ++i) {
