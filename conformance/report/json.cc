@@ -8,7 +8,7 @@ namespace {
 using hlo::op_info;
 
 void write_case(JsonWriter& json, const ConformReport& report, const BackendChoice& backend, const CaseResult& one) {
-  json.begin_object().field("name", one.name).field("op", op_info(one.op).text);
+  json.begin_object().field("name", one.name).field("op", subject(one));
   json.field("type", hlo::type_info(one.type).text).field("status", outcome_name(one.outcome));
   if (!one.detail.empty()) json.field("detail", one.detail);
   json.field("ulp", one.ulp).field("share", one.share).field("device_ops", one.device_ops);

@@ -93,7 +93,8 @@ std::string failures_text(const ConformReport& report, const BackendChoice& back
   for (const CaseResult& one : report.cases) {
     if (one.outcome == Outcome::Pass || one.outcome == Outcome::Unsupported) continue;
     ++all;
-    if (++seen[static_cast<size_t>(one.op)] > kMostOfOneOp || shown >= most) continue;
+    const bool enough = one.op != Op::INVALID && ++seen[static_cast<size_t>(one.op)] > kMostOfOneOp;
+    if (enough || shown >= most) continue;
     ++shown;
     out += fmt::format("{:<8} {}\n         {}\n         {}\n", outcome_name(one.outcome), one.name, one.detail,
                        reproducer(report, backend, one));
@@ -131,6 +132,10 @@ std::string road_text(const ConformReport& report, const std::vector<OpSummary>&
 }
 
 }  // namespace
+
+std::string_view subject(const CaseResult& one) {
+  return one.op == Op::INVALID ? "contract" : op_info(one.op).text;
+}
 
 std::string_view class_name(Op op) {
   constexpr std::array<std::string_view, 6> kNames = {"core",       "exact",    "math",

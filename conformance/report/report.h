@@ -20,6 +20,8 @@ struct OpSummary {
   std::vector<hlo::Type> types_on_device, types_elsewhere;
 };
 
+/// What a case is about: the name of its op, or "contract".
+std::string_view subject(const CaseResult& one);
 /// "core", "math", ...
 std::string_view class_name(Op op);
 /// Ops that have cases in the report, in the order of the op table.

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <unordered_map>
 
+#include "conformance/contract/contract.h"
 #include "conformance/runner/run_case.h"
 #include "conformance/runner/workers.h"
 
@@ -16,6 +17,18 @@ namespace collet::conformance {
 namespace {
 
 constexpr std::string_view kProbe = "?backend";
+
+// Contract cases ask the plugin's table; the others run a program through the runtime.
+bool is_contract(std::string_view name) {
+  return name.starts_with("contract/");
+}
+
+std::vector<Case> every_case(bool full) {
+  std::vector<Case> cases;
+  for (const ContractCase& one : contract_cases()) cases.push_back({.name = one.name});
+  for (Case& one : all_cases(full)) cases.push_back(std::move(one));
+  return cases;
+}
 
 bool matches(const std::vector<std::string>& filters, const std::string& name) {
   return filters.empty() || std::any_of(filters.begin(), filters.end(), [&](const std::string& filter) {
@@ -50,8 +63,8 @@ CaseResult result_of(const Case& one, const TaskResult& task) {
   return result;
 }
 
-std::vector<std::string> arguments_of(const ConformOptions& options) {
-  std::vector<std::string> arguments = worker_arguments(options.backend);
+std::vector<std::string> arguments_of(const ConformOptions& options, const BackendChoice& backend) {
+  std::vector<std::string> arguments = worker_arguments(backend);
   arguments.insert(arguments.end(), {"--seed", std::to_string(options.seed)});
   if (options.full) arguments.emplace_back("--full");
   return arguments;
@@ -93,6 +106,31 @@ Status probe(PoolOptions& pool, ConformReport& report) {
   return ok_status();
 }
 
+// Asks the plugin's own table, in a process in which the runtime has not loaded it.
+class ContractWorker {
+ public:
+  explicit ContractWorker(const BackendChoice& backend) : backend_(backend) {}
+
+  Fields run(std::string_view name) {
+    if (!plugin_) {
+      Expected<std::unique_ptr<Plugin>> loaded = Plugin::load(backend_.name, backend_.options);
+      if (!loaded.ok()) return describe_failure(loaded.status());
+      plugin_ = *std::move(loaded);
+    }
+    const std::vector<ContractCase>& all = contract_cases();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const ContractCase& one) { return one.name == name; });
+    if (found == all.end()) return {{"status", "oracle"}, {"detail", "no such case"}};
+    Contract contract(*plugin_);
+    found->run(contract);
+    const std::string_view status = contract.broken() ? "fail" : contract.skipped() ? "unsupported" : "pass";
+    return {{"status", std::string(status)}, {"detail", contract.text()}};
+  }
+
+ private:
+  BackendChoice backend_;
+  std::unique_ptr<Plugin> plugin_;
+};
+
 }  // namespace
 
 std::string_view outcome_name(Outcome outcome) {
@@ -110,7 +148,7 @@ bool ConformReport::conforms() const {
 }
 
 std::vector<Case> chosen_cases(const ConformOptions& options) {
-  std::vector<Case> cases = all_cases(options.full);
+  std::vector<Case> cases = every_case(options.full);
   std::erase_if(cases, [&](const Case& one) { return !matches(options.filters, one.name); });
   std::vector<Case> shard;
   for (size_t i = options.shard; i < cases.size(); i += options.shards) shard.push_back(std::move(cases[i]));
@@ -132,7 +170,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   const std::vector<Case> cases = chosen_cases(options);
   if (cases.empty()) return invalid_argument("no case has such a name; see --list");
   PoolOptions pool;
-  pool.arguments = arguments_of(options);
+  pool.arguments = arguments_of(options, options.backend);
   pool.jobs = options.jobs;
   pool.memory_bytes = options.memory_bytes;
   pool.timeout = [&](size_t) { return options.timeout; };
@@ -142,13 +180,23 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   report.full = options.full;
   COLLET_TRY(probe(pool, report));
   report.cases.resize(cases.size());
+  std::vector<size_t> contracts, programs;
+  for (size_t i = 0; i < cases.size(); ++i) (is_contract(cases[i].name) ? contracts : programs).push_back(i);
   size_t done = 0;
-  COLLET_TRY(run_tasks(
-      cases.size(), pool, [&](size_t i) { return cases[i].name; },
-      [&](size_t i, const TaskResult& task) {
-        report.cases[i] = result_of(cases[i], task);
-        if (options.progress) options.progress(++done, cases.size(), cases[i].name);
-      }));
+  const auto run = [&](const std::vector<size_t>& chosen) {
+    return run_tasks(
+        chosen.size(), pool, [&](size_t i) { return cases[chosen[i]].name; },
+        [&](size_t i, const TaskResult& task) {
+          const Case& one = cases[chosen[i]];
+          report.cases[chosen[i]] = result_of(one, task);
+          if (options.progress) options.progress(++done, cases.size(), one.name);
+        });
+  };
+  COLLET_TRY(run(programs));
+  BackendChoice library = options.backend;
+  library.name = report.path;
+  pool.arguments = arguments_of(options, library);
+  COLLET_TRY(run(contracts));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
@@ -158,7 +206,9 @@ int serve_conformance(const ConformOptions& options) {
   std::unordered_map<std::string_view, const Case*> by_name;
   for (const Case& one : cases) by_name.emplace(one.name, &one);
   std::unique_ptr<Session> session;
+  ContractWorker contract(options.backend);
   return serve_tasks([&](std::string_view task) -> Fields {
+    if (is_contract(task)) return contract.run(task);
     if (!session) {
       Expected<std::unique_ptr<Session>> opened = Session::open(options.backend);
       if (!opened.ok()) return describe_failure(opened.status());

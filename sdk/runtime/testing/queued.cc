@@ -263,9 +263,15 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
   static QueueControl usual;
   for (uint32_t i = 0; i < options->pairs; ++i) {
     const std::string key = options->keys[i];
-    if (key == "inner") path = options->values[i];
-    if (key == "control") control = reinterpret_cast<QueueControl*>(std::strtoull(options->values[i], nullptr, 10));
-    if (key == "jitter") usual.jitter_ns = std::atoll(options->values[i]);
+    if (key == "inner") {
+      path = options->values[i];
+    } else if (key == "control") {
+      control = reinterpret_cast<QueueControl*>(std::strtoull(options->values[i], nullptr, 10));
+    } else if (key == "jitter") {
+      usual.jitter_ns = std::atoll(options->values[i]);
+    } else {
+      return fail(error, COLLET_INVALID_ARGUMENT, "there is no option '" + key + "'");
+    }
   }
   if (!control) control = &usual;
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

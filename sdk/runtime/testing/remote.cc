@@ -83,6 +83,7 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
 }
 
 void close(collet_backend_instance* p) {
+  shutdown(of(p)->socket, SHUT_RDWR);  // the processes of later instances have inherited it
   ::close(of(p)->socket);
   waitpid(of(p)->child, nullptr, 0);
   delete of(p);
@@ -108,6 +109,7 @@ collet_status alloc(collet_backend_instance* p, uint32_t, uint32_t, uint64_t byt
   r.bytes = bytes;
   Answer answer;
   if (!converse(of(p), r, nullptr, 0, answer)) return lost(error);
+  if (answer.status != COLLET_OK) return fail(error, answer.status, "there is no room");
   *out_host = nullptr;
   *out = reinterpret_cast<collet_backend_buffer*>(answer.number);
   return COLLET_OK;

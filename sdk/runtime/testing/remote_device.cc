@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <exception>
 #include <map>
 #include <vector>
 
@@ -126,7 +127,12 @@ bool serve_one(Device& device, int socket) {
   switch (r.verb) {
     case Verb::Alloc:
       answer.number = device.next++;
-      device.buffers[answer.number].resize(r.bytes);
+      try {
+        device.buffers[answer.number].resize(r.bytes);
+      } catch (const std::exception&) {  // more than there is, or than a vector counts
+        device.buffers.erase(answer.number);
+        answer.status = COLLET_RESOURCE_EXHAUSTED;
+      }
       break;
     case Verb::Free:
       device.buffers.erase(r.buffer);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/contract/contract.h"
+
+#include <algorithm>
+
+namespace collet::conformance {
+namespace {
+
+constexpr size_t kMostComplaints = 4;
+
+}  // namespace
+
+const std::vector<PromiseInfo>& promises() {
+  static const std::vector<PromiseInfo> all = {
+#define COLLET_PROMISE(id, header, text) {#id, header, text, 0},
+#define COLLET_PROPOSED(id, minor, text) {#id, {}, text, minor},
+#include "conformance/contract/promises.def"
+  };
+  return all;
+}
+
+const PromiseInfo& promise_info(Promise promise) {
+  return promises()[static_cast<size_t>(promise)];
+}
+
+bool Contract::holds(Promise promise) const {
+  return plugin_.table().abi_minor >= promise_info(promise).minor;
+}
+
+void Contract::note(Promise promise, std::string what) {
+  const PromiseInfo& info = promise_info(promise);
+  const std::string_view where = info.proposed() ? "proposed" : info.header;
+  const std::lock_guard lock(mutex_);
+  if (complaints_.size() < kMostComplaints)
+    complaints_.push_back(fmt::format("{}; {}: \"{}\"", what, where, info.text));
+}
+
+void Contract::skip(std::string why) {
+  const std::lock_guard lock(mutex_);
+  if (skipped_.empty()) skipped_ = std::move(why);
+}
+
+bool Contract::broken() const {
+  const std::lock_guard lock(mutex_);
+  return !complaints_.empty();
+}
+
+bool Contract::skipped() const {
+  const std::lock_guard lock(mutex_);
+  return !skipped_.empty();
+}
+
+std::string Contract::text() const {
+  const std::lock_guard lock(mutex_);
+  return complaints_.empty() ? skipped_ : fmt::format("{}", fmt::join(complaints_, "\n"));
+}
+
+const std::vector<ContractCase>& contract_cases() {
+  static const std::vector<ContractCase> all = [] {
+    std::vector<ContractCase> list;
+#define COLLET_CONTRACT_FAMILY(name) add_##name##_contracts(list);
+#include "conformance/contract/families.def"
+    for (ContractCase& one : list) one.name.insert(0, "contract/");
+    return list;
+  }();
+  return all;
+}
+
+}  // namespace collet::conformance

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/contract/plugin.h"
+
+/// \file
+/// Contract cases: what backend.h, program.h and tables.h promise beyond the meaning of ops, asked of a backend's table
+/// directly. Each failure quotes the sentence that is broken.
+
+namespace collet::conformance {
+
+/// The sentences of promises.def.
+enum class Promise : uint16_t {
+#define COLLET_PROMISE(id, header, text) id,
+#define COLLET_PROPOSED(id, minor, text) id,
+#include "conformance/contract/promises.def"
+};
+
+struct PromiseInfo {
+  std::string_view id, header, text;
+  uint32_t minor = 0;  ///< smallest minor version of the ABI that a backend states which is held to it
+  bool proposed() const { return header.empty(); }
+};
+const PromiseInfo& promise_info(Promise promise);
+/// All of them.
+const std::vector<PromiseInfo>& promises();
+
+/// The backend that a case asks, and what the case found out. Any thread may complain.
+class Contract {
+ public:
+  explicit Contract(Plugin& plugin) : plugin_(plugin) {}
+  Plugin& plugin() { return plugin_; }
+
+  /// Notes a broken promise unless `good`; returns `good`. What a backend of this version need not keep counts as kept.
+  template <typename... Arguments>
+  bool check(bool good, Promise promise, fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+    if (!good && holds(promise)) note(promise, fmt::format(text, std::forward<Arguments>(arguments)...));
+    return good;
+  }
+  /// Whether the backend is held to the promise.
+  bool holds(Promise promise) const;
+  /// The case does not concern this backend.
+  void skip(std::string why);
+
+  bool broken() const;
+  /// Complaints, or why the case was skipped.
+  std::string text() const;
+  bool skipped() const;
+
+ private:
+  void note(Promise promise, std::string what);
+
+  Plugin& plugin_;
+  mutable std::mutex mutex_;
+  std::vector<std::string> complaints_;
+  std::string skipped_;
+};
+
+struct ContractCase {
+  std::string name;  ///< "contract/copy/host_offset"
+  std::function<void(Contract&)> run;
+};
+
+/// All contract cases, in the order of the families below.
+const std::vector<ContractCase>& contract_cases();
+
+#define COLLET_CONTRACT_FAMILY(name) void add_##name##_contracts(std::vector<ContractCase>& list);
+#include "conformance/contract/families.def"
+
+}  // namespace collet::conformance

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/backend.h>
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conformance/contract/contract.h"
+
+/// \file
+/// A backend's table with owners for its handles. Each call is checked for what any call promises: error and code agree, the
+/// message ends, nothing is written where all went well.
+
+namespace collet::conformance {
+
+using Bytes = std::vector<uint8_t>;
+
+/// A call that can fail: passes an error full of garbage and judges what became of it. `what` names the call.
+template <typename Function>
+collet_status checked_call(Contract& c, const char* what, Function function, std::string* message = nullptr) {
+  collet_error error;
+  std::memset(static_cast<void*>(&error), 0x5a, sizeof error);
+  collet_error before = error;
+  const collet_status status = function(&error);
+  if (status == COLLET_OK) {
+    c.check(std::memcmp(&error, &before, sizeof error) == 0, Promise::ERROR_WRITTEN, "{} succeeded and wrote an error",
+            what);
+    return status;
+  }
+  c.check(status > 0 && status <= COLLET_DATA_LOSS, Promise::STATUS, "{} returned {}, which is no code", what, status);
+  c.check(error.code == status, Promise::ERRORS, "{} returned {} and an error with the code {}", what, status,
+          error.code);
+  const size_t length = strnlen(error.message, sizeof error.message);
+  const bool ended = c.check(length < sizeof error.message, Promise::ERROR_ENDED, "{}: the message has no end", what);
+  if (message != nullptr && ended) *message = error.message;
+  return status;
+}
+
+class Instance;
+
+/// A buffer of an instance; freed with its owner.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Instance* owner, collet_backend_buffer* handle, uint8_t* host, uint64_t bytes, uint32_t device)
+      : owner_(owner), handle_(handle), host_(host), bytes_(bytes), device_(device) {}
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer() { reset(); }
+  void reset();
+
+  explicit operator bool() const { return handle_ != nullptr; }
+  collet_backend_buffer* handle() const { return handle_; }
+  uint8_t* host() const { return host_; }  ///< null where the host does not see it
+  uint64_t bytes() const { return bytes_; }
+  uint32_t device() const { return device_; }
+
+ private:
+  Instance* owner_ = nullptr;
+  collet_backend_buffer* handle_ = nullptr;
+  uint8_t* host_ = nullptr;
+  uint64_t bytes_ = 0;
+  uint32_t device_ = 0;
+};
+
+/// What a device says of itself, copied.
+struct Device {
+  uint32_t traits = 0;
+  std::string kind, fingerprint;
+  std::vector<collet_memory_space> spaces;
+  std::vector<collet_type_support> types;
+  std::vector<uint32_t> peers;
+  uint32_t default_space = 0;
+
+  bool has(uint32_t trait) const { return (traits & trait) != 0; }
+  uint64_t alignment() const { return spaces[default_space].alignment; }
+  uint32_t type_flags(uint32_t type) const;
+};
+
+/// An open instance. Null from open where the backend did not give one; the case then has its complaint.
+class Instance {
+ public:
+  static std::unique_ptr<Instance> open(Contract& c, uint32_t device_count = 0);
+  ~Instance();
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  Contract& contract() const { return c_; }
+  const collet_backend& table() const { return c_.plugin().table(); }
+  collet_backend_instance* handle() const { return handle_; }
+  uint32_t opset() const { return opset_; }
+  const std::vector<Device>& devices() const { return devices_; }
+  const Device& device(uint32_t number = 0) const { return devices_[number]; }
+  /// No two calls at once.
+  bool serial() const;
+  /// No device has COLLET_TRAIT_VIRTUAL.
+  bool executes() const;
+
+  /// An empty buffer, and a complaint, where alloc fails. `alignment` 0: that of the space.
+  Buffer alloc(uint64_t bytes, uint32_t device = 0, uint64_t alignment = 0);
+  Buffer alloc_in(uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment);
+  collet_status try_alloc(uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment, Buffer& out);
+  /// One call of copy; a complaint where it fails.
+  bool copy(std::span<const collet_copy_region> regions);
+  bool write(const Buffer& to, uint64_t offset, const void* from, uint64_t bytes);
+  bool write(const Buffer& to, const Bytes& from) { return write(to, 0, from.data(), from.size()); }
+  bool read(const Buffer& from, uint64_t offset, void* to, uint64_t bytes);
+  Bytes read(const Buffer& from);
+  /// A table of at least `bytes` bytes; null where there is none.
+  template <typename Table>
+  const Table* query(const char* name) const {
+    return static_cast<const Table*>(query(name, sizeof(Table)));
+  }
+
+ private:
+  explicit Instance(Contract& c) : c_(c) {}
+  bool describe(uint32_t number);
+  const void* query(const char* name, uint32_t bytes) const;
+
+  Contract& c_;
+  collet_backend_instance* handle_ = nullptr;
+  uint32_t opset_ = 0;
+  std::vector<Device> devices_;
+};
+
+collet_place at(const Buffer& buffer, uint64_t offset = 0);
+collet_place at_host(const void* host, uint64_t offset = 0);
+collet_copy_region region(const collet_place& from, const collet_place& to, uint64_t bytes);
+
+/// The options of open with the plugin's own pairs; valid as long as it lives.
+class OpenOptions {
+ public:
+  explicit OpenOptions(const Plugin& plugin);
+  void add(const char* key, const char* value);
+  collet_open_options* get();
+
+ private:
+  std::vector<const char*> keys_, values_;
+  collet_open_options options_{};
+};
+
+/// Bytes that look like nothing else: number `seed` of such rows.
+Bytes pattern(uint64_t bytes, uint64_t seed);
+/// Index of the first difference; SIZE_MAX where there is none.
+size_t first_difference(std::span<const uint8_t> a, std::span<const uint8_t> b);
+
+/// Bytes of the heap in use, all threads together.
+uint64_t heap_bytes();
+/// Resident bytes of the process.
+uint64_t resident_bytes();
+/// Whether each of `cycles` calls of `cycle` leaves more than `tolerated` bytes behind, heap or resident. It is called
+/// three times as often: first to warm up, then in two halves that must both have grown.
+struct Growth {
+  double heap = 0, resident = 0;  ///< bytes a cycle, the smaller of two halves
+};
+Growth measure_growth(int cycles, const std::function<bool()>& cycle);
+
+/// Runs `function` with 0 ... count-1 on threads of their own.
+void on_threads(int count, const std::function<void(int)>& function);
+
+}  // namespace collet::conformance

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/backend.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hlo/base/status.h"
+
+namespace collet::conformance {
+
+/// A backend library, loaded without the SDK's runtime. It is never unloaded. One at a time in a process, and none that the
+/// runtime has loaded: the library's entry is called once per load.
+class Plugin {
+ public:
+  using Options = std::vector<std::pair<std::string, std::string>>;
+  /// `options` are the backend's own, handed to each open.
+  static Expected<std::unique_ptr<Plugin>> load(const std::string& path, Options options);
+
+  /// A copy of the table: what the library's version lacks is null.
+  const collet_backend& table() const { return table_; }
+  const collet_backend* original() const { return original_; }
+  const Options& options() const { return options_; }
+  bool computes() const { return table_.supports && table_.compile && table_.execute && table_.release; }
+
+ private:
+  Plugin() = default;
+  collet_backend table_{};
+  const collet_backend* original_ = nullptr;
+  Options options_;
+};
+
+}  // namespace collet::conformance
