@@ -169,7 +169,8 @@ void from_layout(const Layout& layout, const void* from, void* to) {
     const uint32_t bits = layout.c.element_bits, per_byte = 8 / bits, spare = 8 - bits;
     for_each_element(*layout.type, placement, [&](uint64_t dense, uint64_t placed) {
       const auto high = static_cast<uint8_t>((in[placed / per_byte] >> (placed % per_byte * bits)) << spare);
-      out[dense] = sign ? static_cast<uint8_t>(static_cast<int8_t>(high) >> spare) : static_cast<uint8_t>(high >> spare);
+      out[dense] =
+          sign ? static_cast<uint8_t>(static_cast<int8_t>(high) >> spare) : static_cast<uint8_t>(high >> spare);
     });
     return;
   }
