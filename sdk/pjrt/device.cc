@@ -124,8 +124,14 @@ PJRT_Error* call(PJRT_Device_MemoryStats_Args& args) {
   args.bytes_in_use = static_cast<int64_t>(info.bytes_in_use);
   args.peak_bytes_in_use = static_cast<int64_t>(info.peak_bytes);
   args.peak_bytes_in_use_is_set = true;
-  args.bytes_limit = static_cast<int64_t>(info.capacity);
-  args.bytes_limit_is_set = info.capacity != 0;
+  const uint64_t limit = info.device_bytes_limit ? info.device_bytes_limit : info.capacity;
+  args.bytes_limit = static_cast<int64_t>(limit);
+  args.bytes_limit_is_set = limit != 0;
+  const bool told = info.device_allocations || info.device_bytes_in_use || info.device_peak_bytes;
+  args.num_allocs = static_cast<int64_t>(info.device_allocations);
+  args.bytes_reserved = static_cast<int64_t>(info.device_bytes_in_use);
+  args.peak_bytes_reserved = static_cast<int64_t>(info.device_peak_bytes);
+  args.num_allocs_is_set = args.bytes_reserved_is_set = args.peak_bytes_reserved_is_set = told;
   return nullptr;
 }
 

@@ -164,6 +164,12 @@ collet_status collet_client_device_info_get(collet_client* client, uint32_t devi
       out.peak_bytes += d.pool(s).peak_bytes();
     }
     out.capacity = f.spaces[f.default_space].bytes;
+    if (const auto stats = of(client)->backend().memory_stats(device, f.default_space)) {
+      out.device_bytes_in_use = stats->bytes_in_use;
+      out.device_peak_bytes = stats->peak_bytes_in_use;
+      out.device_bytes_limit = stats->bytes_limit;
+      out.device_allocations = stats->allocations;
+    }
     return write_struct(out, info);
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/runtime/client.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -10,6 +11,7 @@ namespace collet::runtime {
 namespace {
 
 constexpr size_t kMostExecutables = 256;  // kept in the cache
+constexpr std::chrono::seconds kDecayTime(1);
 
 bool is_reference(const std::string& name) {
   return name == "cpu" || name == "interpreter";
@@ -55,14 +57,21 @@ struct Waiting {
 
 }  // namespace
 
-Device::Device(std::shared_ptr<Backend> backend, uint32_t index, uint32_t run_limit, const Pool::MakeRoom& make_room)
+Device::Device(std::shared_ptr<Backend> backend, uint32_t index, uint32_t run_limit, const Pool::MakeRoom& make_room,
+               const Pool::KeepsMuch& keeps_much)
     : backend_(std::move(backend)), index_(index), runs_(run_limit) {
   for (uint32_t s = 0; s < facts().spaces.size(); ++s)
-    pools_.push_back(std::make_unique<Pool>(backend_, index, s, make_room));
+    pools_.push_back(std::make_unique<Pool>(backend_, index, s, make_room, keeps_much));
 }
 
 void Device::trim() {
   for (auto& pool : pools_) pool->trim();
+}
+
+uint64_t Device::decay() {
+  uint64_t kept = 0;
+  for (auto& pool : pools_) kept += pool->decay();
+  return kept;
 }
 
 Expected<Queue*> Device::queue(uint32_t kind) {
@@ -140,13 +149,44 @@ Expected<Client*> Client::open(const collet_client_options& options) {
 
 // What a device lacks another may hold on to: they may share their memory.
 std::unique_ptr<Device> Client::make_device(const std::shared_ptr<Backend>& backend, uint32_t index) {
-  return std::make_unique<Device>(backend, index, run_limit_, [this] {
+  const auto make_room = [this] {
     drop_executables();
     trim();
-  });
+  };
+  return std::make_unique<Device>(backend, index, run_limit_, make_room, [this] { start_decay(); });
+}
+
+void Client::start_decay() {
+  const std::lock_guard lock(decay_mutex_);
+  if (decaying_ || stop_decay_) return;
+  if (decay_thread_.joinable()) decay_thread_.join();
+  decaying_ = true;
+  decay_thread_ = std::thread([this] { decay(); });
+}
+
+void Client::decay() {
+  std::unique_lock lock(decay_mutex_);
+  while (!decay_changed_.wait_for(lock, kDecayTime, [&] { return stop_decay_; })) {
+    lock.unlock();
+    uint64_t kept = fallback_device_ ? fallback_device_->decay() : 0;
+    for (auto& device : devices_) kept += device->decay();
+    lock.lock();
+    if (kept == 0) break;
+  }
+  decaying_ = false;
+}
+
+void Client::stop_decay() {
+  {
+    const std::lock_guard lock(decay_mutex_);
+    stop_decay_ = true;
+  }
+  decay_changed_.notify_all();
+  if (decay_thread_.joinable()) decay_thread_.join();
 }
 
 Client::~Client() {
+  stop_decay();
   executables_.clear();
   constants_.clear();
   devices_.clear();

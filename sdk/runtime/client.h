@@ -4,11 +4,13 @@
 #include <collet/collet.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -29,7 +31,8 @@ struct ExecutableCore;
 class Device {
  public:
   /// `run_limit`: of the runs in flight.
-  Device(std::shared_ptr<Backend> backend, uint32_t index, uint32_t run_limit, const Pool::MakeRoom& make_room);
+  Device(std::shared_ptr<Backend> backend, uint32_t index, uint32_t run_limit, const Pool::MakeRoom& make_room,
+         const Pool::KeepsMuch& keeps_much);
 
   Backend& backend() const { return *backend_; }
   const std::shared_ptr<Backend>& shared_backend() const { return backend_; }
@@ -43,6 +46,8 @@ class Device {
   Worker& upload() { return upload_; }
   Worker& download() { return download_; }
   void trim();
+  /// See Pool::decay; of all spaces.
+  uint64_t decay();
 
   /// Whether copies and launches can be put on queues. Else they block, and are given to the workers.
   bool has_queues() const { return backend_->queue_table() && !facts().has(COLLET_TRAIT_VIRTUAL); }
@@ -123,6 +128,9 @@ class Client {
   ~Client();
   std::unique_ptr<Device> make_device(const std::shared_ptr<Backend>& backend, uint32_t index);
   void drop_executables();
+  void start_decay();
+  void decay();
+  void stop_decay();
 
   struct ConstantKey {
     Device* device;
@@ -141,6 +149,12 @@ class Client {
   std::shared_ptr<Backend> backend_, fallback_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::unique_ptr<Device> fallback_device_;
+
+  // A thread that gives back memory which nobody asks for; it runs while pools keep much.
+  std::mutex decay_mutex_;  // of what follows
+  std::condition_variable decay_changed_;
+  std::thread decay_thread_;
+  bool decaying_ = false, stop_decay_ = false;
 
   std::mutex mutex_;  // of what follows
   std::unordered_map<ConstantKey, MemoryRef, ConstantKeyHash> constants_;

@@ -158,5 +158,17 @@ TEST(Log, MayCallTheLibrary) {
   EXPECT_EQ(lines.text.size(), 1u);
 }
 
+// Memory that nobody asked for in the last seconds goes back to the backend by itself.
+TEST_F(Lifetime, PooledMemoryIsGivenBackAfterAWhile) {
+  const ClientPtr client = open(test_backend("wrapper"), "none", &control_);
+  const std::vector<float> data(1 << 20, 1);
+  for (int i = 0; i < 3; ++i) {
+    std::vector<BufferPtr> buffers;
+    for (int k = 0; k < 12; ++k) buffers.push_back(upload(client.get(), {COLLET_TYPE_F32, 1, kMillion}, data.data()));
+  }
+  EXPECT_EQ(control_.buffers.load(), 12);
+  EXPECT_TRUE(soon([&] { return control_.buffers == 0; }));
+}
+
 }  // namespace
 }  // namespace collet::testing

@@ -35,11 +35,12 @@ MemoryRef::~MemoryRef() {
   if (memory_ && memory_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) memory_->pool->put(memory_);
 }
 
-Pool::Pool(std::shared_ptr<Backend> backend, uint32_t device, uint32_t space, MakeRoom make_room)
+Pool::Pool(std::shared_ptr<Backend> backend, uint32_t device, uint32_t space, MakeRoom make_room, KeepsMuch keeps_much)
     : backend_(std::move(backend)),
       device_(device),
       space_(space),
       make_room_(std::move(make_room)),
+      keeps_much_(std::move(keeps_much)),
       free_(kClasses),
       number_(next_pool.fetch_add(1, std::memory_order_relaxed)) {}
 
@@ -114,12 +115,37 @@ void Pool::put(Memory* memory) {
     const std::lock_guard lock(mutex_);
     count(0, memory->capacity);
     if (kept_ + memory->capacity <= kKeptBytes) {
+      const bool kept_little = kept_ < kMuch;
       kept_ += memory->capacity;
+      memory->kept_since = decays_;
       free_[memory->size_class].push_back(memory);
-      return;
+      if (!kept_little || kept_ < kMuch) return;
+      memory = nullptr;
     }
   }
-  give_up(memory);
+  if (memory)
+    give_up(memory);
+  else
+    keeps_much_();
+}
+
+uint64_t Pool::decay() {
+  std::vector<Memory*> unused;
+  uint64_t kept = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    ++decays_;
+    for (auto& list : free_)
+      std::erase_if(list, [&](Memory* memory) {
+        if (memory->kept_since + 2 > decays_) return false;
+        kept_ -= memory->capacity;
+        unused.push_back(memory);
+        return true;
+      });
+    kept = kept_;
+  }
+  for (Memory* memory : unused) give_up(memory);
+  return kept;
 }
 
 void Pool::trim() {

@@ -29,6 +29,7 @@ struct Memory {
   collet_backend_buffer* handle = nullptr;
   void* host = nullptr;  ///< null where the host cannot see it
   uint64_t capacity = 0;
+  uint64_t kept_since = 0;  ///< the pool's number of calls of decay when it came back
   Uses uses;
 
   // Of the contents.
@@ -69,7 +70,9 @@ class Pool {
  public:
   /// Gives memory of other pools, and what else could be done without, back to the backend.
   using MakeRoom = std::function<void()>;
-  Pool(std::shared_ptr<Backend> backend, uint32_t device, uint32_t space, MakeRoom make_room);
+  /// Says that the pool keeps much, so that decay is worth calling. Called under no lock.
+  using KeepsMuch = std::function<void()>;
+  Pool(std::shared_ptr<Backend> backend, uint32_t device, uint32_t space, MakeRoom make_room, KeepsMuch keeps_much);
   /// All memory has come back.
   ~Pool();
   Pool(const Pool&) = delete;
@@ -80,6 +83,9 @@ class Pool {
   Expected<MemoryRef> take(uint64_t bytes, const Queue* order = nullptr);
   /// Gives what is kept back to the backend. Waits for the work that uses it.
   void trim();
+  /// Called from time to time: gives back what was not asked for since the call before the last. Returns how many bytes are
+  /// still kept.
+  uint64_t decay();
 
   /// A number for new contents of memory of this pool.
   uint64_t new_contents() { return (number_ << 40) | (contents_.fetch_add(1, std::memory_order_relaxed) + 1); }
@@ -92,7 +98,7 @@ class Pool {
 
  private:
   friend class MemoryRef;
-  static constexpr uint64_t kKeptBytes = uint64_t{4} << 30;
+  static constexpr uint64_t kKeptBytes = uint64_t{4} << 30, kMuch = uint64_t{32} << 20;
 
   void put(Memory* memory);
   /// What is kept of a class and may be used in `order`; null for nothing. Under the lock.
@@ -103,9 +109,10 @@ class Pool {
   std::shared_ptr<Backend> backend_;
   uint32_t device_, space_;
   MakeRoom make_room_;
+  KeepsMuch keeps_much_;
   std::mutex mutex_;
   std::vector<std::vector<Memory*>> free_;  // by size class
-  uint64_t kept_ = 0;
+  uint64_t kept_ = 0, decays_ = 0;
   const uint64_t number_;  // of the pool, in the process
   std::atomic<uint64_t> contents_{0};
   std::atomic<uint64_t> in_use_{0}, peak_{0};  // written under the lock

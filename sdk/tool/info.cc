@@ -94,6 +94,7 @@ std::vector<std::string_view> trait_names(uint32_t traits) {
       {COLLET_TRAIT_FLUSHES_DENORMALS, "flushes denormals"},
       {COLLET_TRAIT_VIRTUAL, "virtual"},
       {COLLET_TRAIT_SHARED_CODE, "shared code"},
+      {COLLET_TRAIT_SCALARS, "scalars by value"},
   };
   std::vector<std::string_view> names;
   for (const auto& [bit, name] : kNames) {

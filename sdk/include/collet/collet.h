@@ -112,6 +112,11 @@ struct collet_client_device_info {
   uint64_t bytes_in_use; /**< by this client, in all spaces of the device */
   uint64_t peak_bytes;
   uint64_t capacity; /**< of the default space; 0: unknown */
+  /* What the backend says of the default space, for all who use it ("memory_stats" of tables.h); zeros: nothing. */
+  uint64_t device_bytes_in_use;
+  uint64_t device_peak_bytes;
+  uint64_t device_bytes_limit; /**< 0: unknown */
+  uint64_t device_allocations; /**< alive now */
 };
 /** Fills `info` for device number `device`. */
 COLLET_API collet_status collet_client_device_info_get(collet_client* client, uint32_t device,
