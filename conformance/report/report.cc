@@ -9,17 +9,13 @@
 #include <filesystem>
 #include <tuple>
 
+#include "hlo/base/shell.h"
+
 namespace collet::conformance {
 namespace {
 
 using hlo::op_info;
 using hlo::type_info;
-
-std::string shell_word(std::string_view word) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:+,";
-  return word.find_first_not_of(kPlain) == std::string_view::npos && !word.empty() ? std::string(word)
-                                                                                   : fmt::format("'{}'", word);
-}
 
 // How the command that runs now is called from a shell: by name where the shell finds it so, else by path.
 std::string own_command() {

@@ -127,4 +127,25 @@ Expected<std::string> read_file_or_pipe(const std::string& path, uint64_t most) 
   return read_stream(fd.get(), path, most);
 }
 
+Status system_error(const std::string& what, int error) {
+  const bool room =
+      error == ENOSPC || error == EDQUOT || error == EFBIG || error == ENOMEM || error == EMFILE || error == ENFILE;
+  const bool right = error == EACCES || error == EPERM || error == EROFS;
+  const Code code = room ? Code::ResourceExhausted : right ? Code::PermissionDenied : Code::FailedPrecondition;
+  return Status(code, what + ": " + std::strerror(error));
+}
+
+Status write_file(const std::string& path, std::string_view bytes, const std::string& name) {
+  const std::string what = (name.empty() ? path : name) + " cannot be written";
+  Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
+  if (fd.get() < 0) return system_error(what, errno);
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_error(what, errno);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return close(fd.release()) == 0 ? ok_status() : system_error(what, errno);
+}
+
 }  // namespace collet

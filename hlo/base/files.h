@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "hlo/base/status.h"
 
 /// \file
-/// Reading files whose contents end. A folder is none, and a device or a pipe may have no end, or nobody who writes to it.
+/// Reading files whose contents end, and writing. A folder has no contents, and a device or a pipe may have no end, or
+/// nobody who writes to it.
 
 namespace collet {
 
@@ -47,5 +49,13 @@ Expected<std::string> read_stream(int fd, const std::string& name, uint64_t most
 
 /// As read_file, but a path that leads to a pipe is read to its end, and waited for: a shell's `<(command)`.
 Expected<std::string> read_file_or_pipe(const std::string& path, uint64_t most);
+
+/// "what: No space left on device", with the code that fits: RESOURCE_EXHAUSTED where room or a quota ran out,
+/// PERMISSION_DENIED where a right is missing, else FAILED_PRECONDITION. `error` is a value of errno.
+Status system_error(const std::string& what, int error);
+
+/// Makes a file of these bytes in the place of what was there; a device or a pipe is written as it is. Messages call it
+/// `name`, or by its path where that is empty.
+Status write_file(const std::string& path, std::string_view bytes, const std::string& name = {});
 
 }  // namespace collet

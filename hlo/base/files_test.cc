@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -82,6 +83,19 @@ TEST_F(FilesTest, Pipe_IsReadToItsEndWhereOneMayBe) {
   }
   EXPECT_FALSE(read_file_or_pipe("/dev/zero", 100).ok());
   EXPECT_EQ(*read_file_or_pipe(path("text"), 100), "0123456789");
+}
+
+TEST_F(FilesTest, WrittenFile_TakesThePlaceOfTheOld) {
+  ASSERT_TRUE(write_file(path("text"), "new").ok());
+  EXPECT_EQ(*read_file(path("text"), 100), "new");
+}
+
+TEST_F(FilesTest, FailureToWrite_SaysWhatIsMissing) {
+  const Status full = write_file("/dev/full", "x", "it");
+  EXPECT_EQ(full.code(), Code::ResourceExhausted);
+  EXPECT_EQ(full.message(), "it cannot be written: No space left on device");
+  EXPECT_EQ(write_file(path("none/x"), "x").code(), Code::FailedPrecondition);
+  EXPECT_EQ(system_error("x", EACCES).code(), Code::PermissionDenied);
 }
 
 TEST_F(FilesTest, StreamWithoutEnd_StopsAtTheLimit) {

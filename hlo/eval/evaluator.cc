@@ -8,6 +8,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "hlo/base/no_memory.h"
 #include "hlo/eval/dynamic.h"
 #include "hlo/eval/group.h"
 #include "hlo/ops/evaluate.h"
@@ -293,8 +294,8 @@ template <typename Work>
 Expected<Literal> guarded(const Work& work) {
   try {
     return work();
-  } catch (const std::bad_alloc&) {
-    return resource_exhausted("there is not enough memory for the values of the module");
+  } catch (const std::bad_alloc& error) {
+    return resource_exhausted("there is not enough memory for the values of the module: " + memory_message(error));
   } catch (const std::length_error&) {
     return resource_exhausted("there is not enough memory for the values of the module");
   }

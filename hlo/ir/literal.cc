@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "hlo/base/float_format.h"
+#include "hlo/base/no_memory.h"
 
 namespace collet::hlo {
 namespace {
@@ -15,7 +16,7 @@ constexpr size_t kAlignment = 64;
 std::shared_ptr<uint8_t> allocate(int64_t bytes) {
   const size_t size = (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
   auto* data = static_cast<uint8_t*>(std::aligned_alloc(kAlignment, size ? size : kAlignment));
-  if (!data) throw std::bad_alloc();
+  if (!data) throw NoMemory(size);
   return {data, [](uint8_t* p) { std::free(p); }};
 }
 
@@ -28,7 +29,7 @@ std::shared_ptr<uint8_t> allocate_zeros(int64_t bytes) {
     return data;
   }
   void* block = std::calloc(static_cast<size_t>(bytes) + kAlignment, 1);
-  if (!block) throw std::bad_alloc();
+  if (!block) throw NoMemory(static_cast<uint64_t>(bytes));
   const auto at = (reinterpret_cast<uintptr_t>(block) + kAlignment - 1) / kAlignment * kAlignment;
   return {reinterpret_cast<uint8_t*>(at), [block](uint8_t*) { std::free(block); }};
 }

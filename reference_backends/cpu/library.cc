@@ -31,24 +31,28 @@ bool is_topk_call(const Graph& graph, const Node& node) {
   return fits && (from.element == COLLET_TYPE_F32 || from.element == COLLET_TYPE_BF16);
 }
 
-/// Orders of rows are kept as s32.
-bool short_rows(const Graph& graph, const Node& node, int64_t dim) {
-  const codegen::Dims& dims = graph.type(node.operands[0]).dims;
-  return dims.empty() || dims[static_cast<size_t>(dim)] <= INT32_MAX;
-}
-
 }  // namespace
+
+bool has_long_rows(const Graph& graph, const Node& node) {
+  const bool topk = node.opcode == COLLET_OP_TOPK || node.opcode == COLLET_OP_CUSTOM_CALL;
+  if (node.opcode != COLLET_OP_SORT && !topk) return false;
+  if (node.opcode == COLLET_OP_CUSTOM_CALL && !is_topk_call(graph, node)) return false;
+  const codegen::Dims& dims = graph.type(node.operands[0]).dims;
+  if (dims.empty()) return false;
+  const auto last = static_cast<int64_t>(dims.size()) - 1;
+  const int64_t dim = topk ? last : codegen::attributes<collet_sort_attrs>(graph, node).dimension;
+  return dims[static_cast<size_t>(dim)] > INT32_MAX;
+}
 
 bool has_library_call(const Graph& graph, const Node& node) {
   switch (node.opcode) {
     case COLLET_OP_SORT:
-      return is_scalar_block(graph, graph.blocks[node.blocks[0]]) &&
-             short_rows(graph, node, codegen::attributes<collet_sort_attrs>(graph, node).dimension);
+      return is_scalar_block(graph, graph.blocks[node.blocks[0]]) && !has_long_rows(graph, node);
     case COLLET_OP_TOPK: {
       const uint32_t type = graph.type(node.operands[0]).element;
       const uint32_t kind = collet_type_kind(type);
       return kind != COLLET_KIND_COMPLEX && (kind != COLLET_KIND_FLOAT || collet_type_bytes(type) > 1) &&
-             short_rows(graph, node, graph.type(node.operands[0]).rank() - 1);
+             !has_long_rows(graph, node);
     }
     case COLLET_OP_RNG_BIT_GENERATOR:
       return true;
@@ -57,7 +61,7 @@ bool has_library_call(const Graph& graph, const Node& node) {
       return type.element == COLLET_TYPE_U64 && type.elements == 2;
     }
     case COLLET_OP_CUSTOM_CALL:
-      return is_topk_call(graph, node) && short_rows(graph, node, graph.type(node.operands[0]).rank() - 1);
+      return is_topk_call(graph, node) && !has_long_rows(graph, node);
     case COLLET_OP_FFT:
     case COLLET_OP_CHOLESKY:
     case COLLET_OP_TRIANGULAR_SOLVE:

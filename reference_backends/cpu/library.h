@@ -24,6 +24,9 @@ struct Comparator {
   CompareFunction* target = nullptr;
 };
 
+/// Whether rows that would be sorted have more elements than the places of a routine's s32 can name.
+bool has_long_rows(const codegen::Graph& graph, const codegen::Node& node);
+
 /// Whether there is a routine for the node.
 bool has_library_call(const codegen::Graph& graph, const codegen::Node& node);
 

@@ -87,6 +87,11 @@ std::string refusal(const Graph& graph, const Node& node, bool& expand) {
     return expand ? name + " of elements below a byte, which the SDK expands" : std::string();
   }
   if (can_inline(graph, node) || has_node_kernel(graph, node) || has_library_call(graph, node)) return {};
+  if (has_long_rows(graph, node)) return name + " of rows with more than " + std::to_string(INT32_MAX) + " elements";
+  if (node.opcode == COLLET_OP_CUSTOM_CALL) {
+    const auto a = codegen::attributes<collet_custom_call_attrs>(graph, node);
+    return name + " '" + std::string(collet_string(graph.program, a.target), a.target.count) + "', which is not known";
+  }
   for (codegen::BlockId b : node.blocks) {
     if (std::string why = scalar_block_refusal(graph, graph.blocks[b]); !why.empty()) {
       return name + " whose body has " + why;

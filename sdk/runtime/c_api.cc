@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <source_location>
 
 #include "sdk/runtime/buffer.h"
 #include "sdk/runtime/caught.h"
@@ -77,8 +78,9 @@ Status write_struct(const T& from, T* out) {
 }
 
 template <typename Body>
-collet_status guarded(collet_error* error, const Body& body) {
-  const Status status = caught(body);
+collet_status guarded(collet_error* error, const Body& body,
+                      const std::source_location& place = std::source_location::current()) {
+  const Status status = caught(body, place);
   return status.ok() ? COLLET_OK : to_c(status, error);
 }
 

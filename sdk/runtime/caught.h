@@ -3,21 +3,32 @@
 
 #include <exception>
 #include <new>
+#include <source_location>
 #include <string>
+#include <string_view>
 
+#include "hlo/base/no_memory.h"
 #include "hlo/base/status.h"
 
 namespace collet::runtime {
 
-/// What `body` returns, or the exception that it ended with: none leaves the library, nor ends a thread of its own.
+/// The name of the function, without its types: "collet_compile".
+inline std::string function_of(const std::source_location& place) {
+  std::string_view name = place.function_name();
+  name = name.substr(0, name.find('('));
+  return std::string(name.substr(name.rfind(' ') + 1));
+}
+
+/// What `body` returns, or the exception that it ended with: none leaves the library, nor ends a thread of its own. The
+/// message names the function that calls this.
 template <typename Body>
-Status caught(const Body& body) {
+Status caught(const Body& body, const std::source_location& place = std::source_location::current()) {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
-    return resource_exhausted("out of host memory");
+  } catch (const std::bad_alloc& e) {
+    return resource_exhausted(memory_message(e) + ", in " + function_of(place));
   } catch (const std::exception& e) {
-    return internal_error(std::string("unexpected: ") + e.what());
+    return internal_error(std::string("unexpected: ") + e.what() + ", in " + function_of(place));
   }
 }
 

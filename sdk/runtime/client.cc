@@ -229,8 +229,8 @@ void Client::close() {
     for (auto& device : devices_) device->abort_queues(Status(Code::Cancelled, "the client was closed"));
   }
   if (left > 0)
-    log_message(COLLET_LOG_WARNING, "client closed while " + std::to_string(left) +
-                                        " of its buffers and executables are in use; it goes with the last of them");
+    log_message(COLLET_LOG_INFO, "client closed while " + std::to_string(left) +
+                                     " of its buffers and executables are in use; it goes with the last of them");
   release();
 }
 

@@ -5,8 +5,9 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <utility>
 
+#include "hlo/base/files.h"
 #include "sdk/runtime/module.h"
 
 namespace collet::runtime {
@@ -16,8 +17,7 @@ Expected<Dump> Dump::open(const char* folder) {
   if (!folder || !*folder) return dump;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error)
-    return Status(Code::PermissionDenied, "cannot make the folder '" + std::string(folder) + "': " + error.message());
+  if (error) return system_error("cannot make the folder '" + std::string(folder) + "'", error.value());
   dump.folder_ = folder;
   return dump;
 }
@@ -30,9 +30,8 @@ void Dump::text(std::string_view name, std::string_view contents) {
   for (char& c : file)
     if (c == '/' || c == '\0') c = '_';
   const std::filesystem::path path = std::filesystem::path(folder_) / (number + file);
-  std::ofstream out(path, std::ios::binary);
-  out.write(contents.data(), static_cast<std::streamsize>(contents.size()));
-  if (!out && status_.ok()) status_ = Status(Code::PermissionDenied, "cannot write '" + path.string() + "'");
+  Status written = write_file(path.string(), contents);
+  if (status_.ok()) status_ = std::move(written);
 }
 
 void Dump::module(std::string_view name, const hlo::Module& module) {

@@ -21,6 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of messages that nobody listens to, the least severe that stderr shows.
+int32_t least_shown() {
+  const char* level = std::getenv("COLLET_LOG");
+  const std::string_view text = level ? level : "";
+  if (text == "debug") return COLLET_LOG_DEBUG;
+  if (text == "info") return COLLET_LOG_INFO;
+  return text == "error" ? COLLET_LOG_ERROR : COLLET_LOG_WARNING;
+}
+
 // Where messages go. Those of the last client that was opened with one and is not yet closed.
 struct Sink {
   LogFunction function;
@@ -221,7 +230,7 @@ void log_message(int32_t severity, const std::string& message) {
   Log& log = the_log();
   std::unique_lock lock(log.mutex);
   if (log.sinks.empty()) {
-    if (severity >= COLLET_LOG_WARNING) std::fprintf(stderr, "collet: %s\n", message.c_str());
+    if (severity >= least_shown()) std::fprintf(stderr, "collet: %s\n", message.c_str());
     return;
   }
   const std::shared_ptr<Sink> sink = log.sinks.back();

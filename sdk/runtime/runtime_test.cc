@@ -250,6 +250,40 @@ TEST_F(Runtime, CacheEntryThatIsNoRegularFile_IsCompiledAnew) {
   fs::remove_all(folder);
 }
 
+// The first file of a dump leads to a disk that is full.
+TEST_F(Runtime, DumpToAFullDisk_SaysSo) {
+  const std::string folder = ::testing::TempDir() + "collet_dump_" + std::to_string(getpid());
+  std::filesystem::create_directory(folder);
+  std::filesystem::create_symlink("/dev/full", folder + "/000.read.hlo");
+  collet_compile_request request{};
+  request.dump_to = folder.c_str();
+  const ClientPtr client = open("interpreter");
+  const ModulePtr module = read(kAddMultiply);
+  EXPECT_FALSE(compile(client.get(), module.get(), request));
+  EXPECT_EQ(failure.code, COLLET_RESOURCE_EXHAUSTED);
+  EXPECT_THAT(failure.message, HasSubstr("No space left on device"));
+  std::filesystem::remove_all(folder);
+}
+
+// A frontend may close its client before its arrays: only who asks is told.
+TEST_F(Runtime, ClientClosedBeforeItsBuffers_IsToldWhereAskedFor) {
+  const auto close_first = [this] {
+    collet_client_options options{};  // without a function for messages
+    options.struct_size = sizeof options;
+    options.backend = "interpreter";
+    collet_client* client = nullptr;
+    EXPECT_EQ(collet_client_open(&options, &client, nullptr), COLLET_OK);
+    const std::vector<BufferPtr> vectors = two_vectors(client);
+    ::testing::internal::CaptureStderr();
+    collet_client_close(client);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(close_first(), "");
+  setenv("COLLET_LOG", "info", 1);
+  EXPECT_THAT(close_first(), HasSubstr("client closed while 2 of its buffers"));
+  unsetenv("COLLET_LOG");
+}
+
 TEST_F(Runtime, LibraryThatIsAPipe_IsRefusedAtOnce) {
   const std::string path = ::testing::TempDir() + "collet_pipe_" + std::to_string(getpid()) + ".so";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);

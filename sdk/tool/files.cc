@@ -5,23 +5,16 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <memory>
 
 #include "hlo/base/files.h"
 
 namespace collet::tool {
 namespace {
 
-struct Close {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, Close>;
-
 // What cannot be read is an input refused; what cannot be written is a failure of the system.
-Status unwritable(const std::string& path) {
-  return failed_precondition(path + " cannot be written: " + std::strerror(errno));
+Status unwritable(const std::string& path, int error) {
+  return system_error(path + " cannot be written", error);
 }
 
 }  // namespace
@@ -34,20 +27,17 @@ Expected<std::string> read_program(const std::string& path) {
 Status write_file(const std::string& path, std::string_view bytes) {
   if (path == "-") {
     const bool good = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0;
-    return good ? ok_status() : unwritable("stdout");
+    return good ? ok_status() : unwritable("stdout", errno);
   }
   // A device, a pipe or a link is written as it is: a new file in its place would be another thing.
   std::error_code ignored;
   const auto kind = std::filesystem::symlink_status(path, ignored).type();
   const bool special = kind != std::filesystem::file_type::not_found && kind != std::filesystem::file_type::regular;
-  const std::string part = special ? path : path + ".part";
-  File file(std::fopen(part.c_str(), "wb"));
-  if (!file) return unwritable(path);
-  bool good = std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
-  good &= std::fclose(file.release()) == 0;
-  if (good && (special || std::rename(part.c_str(), path.c_str()) == 0)) return ok_status();
-  const Status status = unwritable(path);
-  if (!special) std::remove(part.c_str());
+  if (special) return collet::write_file(path, bytes);
+  const std::string part = path + ".part";
+  Status status = collet::write_file(part, bytes, path);
+  if (status.ok() && std::rename(part.c_str(), path.c_str()) != 0) status = unwritable(path, errno);
+  if (!status.ok()) std::remove(part.c_str());
   return status;
 }
 
@@ -55,15 +45,14 @@ Status check_writable(const std::string& path) {
   if (path.empty() || path == "-") return ok_status();
   std::error_code ignored;
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  errno = EISDIR;
-  if (std::filesystem::is_directory(path, ignored)) return unwritable(path);
-  return access(parent.empty() ? "." : parent.c_str(), W_OK) == 0 ? ok_status() : unwritable(path);
+  if (std::filesystem::is_directory(path, ignored)) return unwritable(path, EISDIR);
+  return access(parent.empty() ? "." : parent.c_str(), W_OK) == 0 ? ok_status() : unwritable(path, errno);
 }
 
 Status make_folder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  return error ? failed_precondition(path + " cannot be made: " + error.message()) : ok_status();
+  return error ? system_error(path + " cannot be made", error.value()) : ok_status();
 }
 
 }  // namespace collet::tool

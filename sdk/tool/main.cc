@@ -12,8 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "hlo/base/no_memory.h"
 #include "sdk/tool/help.h"
 #include "sdk/tool/option_types.h"
+#include "sdk/tool/task.h"
 #include "sdk/tool/terminal.h"
 #include "sdk/tool/verb.h"
 
@@ -84,7 +86,9 @@ int run(int argc, char** argv) {
     return finish(code == 0 ? kDone : kUsage);
   }
   for (const auto& [verb, action] : actions) {
-    if (verb->parsed()) return finish(action());
+    if (!verb->parsed()) continue;
+    begin_task("doing '" + verb->get_name() + "'");
+    return finish(action());
   }
   std::fputs(app.help().c_str(), stderr);
   return kUsage;
@@ -112,6 +116,9 @@ int report(const Status& status) {
 int main(int argc, char** argv) {
   try {
     return collet::tool::run(argc, argv);
+  } catch (const std::bad_alloc& error) {
+    return collet::tool::report(collet::tool::kRuntime,
+                                collet::memory_message(error) + ", " + collet::tool::current_task());
   } catch (const std::exception& error) {
     return collet::tool::report(collet::tool::kRuntime, error.what());
   }

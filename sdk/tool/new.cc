@@ -14,6 +14,7 @@
 
 #include "hlo/base/files.h"
 #include "hlo/base/json.h"
+#include "hlo/base/shell.h"
 #include "sdk/tool/files.h"
 #include "sdk/tool/verb.h"
 
@@ -155,15 +156,16 @@ Status write_project(const Project& project, const fs::path& folder) {
 }
 
 void print_next(const Options& options, const fs::path& folder, const std::string& library) {
-  const std::string build = (folder / "build").string(), config = config_folder();
-  const std::string where = config.empty() ? "" : " -DCollet_DIR=" + config;
+  const std::string build = shell_word((folder / "build").string()), config = config_folder();
+  const std::string where = config.empty() ? "" : " -DCollet_DIR=" + shell_word(config);
   fmt::print("{} is there: a backend in {} that runs a few ops itself and leaves the rest to the fallback.\n\n",
              folder.string(), options.language == "c" ? "C" : "C++");
   fmt::print("Next:\n");
-  fmt::print("  cmake -S {} -B {}{}\n", folder.string(), build, where);
+  fmt::print("  cmake -S {} -B {}{}\n", shell_word(folder.string()), build, where);
   fmt::print("  cmake --build {0} && ctest --test-dir {0}\n", build);
-  fmt::print("  collet run {} --backend {} --explain\n", (folder / "tests" / "mnist_step.hlo").string(), library);
-  fmt::print("  collet conform --backend {}\n\n", library);
+  fmt::print("  collet run {} --backend {} --explain\n", shell_word((folder / "tests" / "mnist_step.hlo").string()),
+             shell_word(library));
+  fmt::print("  collet conform --backend {}\n\n", shell_word(library));
   fmt::print("{} says what to do first, second and third.\n", (folder / "README.md").string());
 }
 

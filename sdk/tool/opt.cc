@@ -15,6 +15,7 @@
 #include "sdk/tool/emit.h"
 #include "sdk/tool/files.h"
 #include "sdk/tool/read_module.h"
+#include "sdk/tool/task.h"
 #include "sdk/tool/terminal.h"
 #include "sdk/tool/verb.h"
 
@@ -108,10 +109,12 @@ int optimize(const Options& options) {
   if (const Status status = check_options(options); !status.ok()) return report(kUsage, status.message());
   Expected<std::unique_ptr<hlo::Module>> module = read_module(options.file, options.elided);
   if (!module.ok()) return report(module.status());
+  begin_task("running passes on '" + options.file + "'");
   if (const Status status = run(options, **module); !status.ok()) {
     report(status);
     return kRuntime;
   }
+  begin_task("writing '" + options.file + "' as " + options.emit);
   const Expected<std::string> emitted = emit_module(**module, options.emit);
   if (!emitted.ok()) return report(emitted.status());
   const Status status = write_file(options.output, *emitted);

@@ -3,6 +3,7 @@
 
 #include "hlo/formats/formats.h"
 #include "sdk/tool/files.h"
+#include "sdk/tool/task.h"
 
 namespace collet::tool {
 namespace {
@@ -23,6 +24,7 @@ hlo::ElidedConstants elided_constants(uint32_t how) {
 }  // namespace
 
 Expected<std::unique_ptr<hlo::Module>> read_module(const std::string& path, const ElidedChoice& elided) {
+  begin_task("reading '" + path + "'");
   COLLET_ASSIGN(const std::string bytes, read_program(path));
   hlo::ParseOptions options;
   options.file_name = path == "-" ? "stdin" : path;

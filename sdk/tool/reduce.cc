@@ -16,6 +16,7 @@
 #include "sdk/tool/files.h"
 #include "sdk/tool/option_types.h"
 #include "sdk/tool/read_module.h"
+#include "sdk/tool/task.h"
 #include "sdk/tool/terminal.h"
 #include "sdk/tool/try_command.h"
 #include "sdk/tool/verb.h"
@@ -234,9 +235,12 @@ int reduce(const Options& options) {
   reduce.smaller = [&](const hlo::Module& smaller) {
     if (output != "-" && failure.ok()) failure = write_file(output, hlo::print_module(smaller));
   };
+  begin_task("reducing '" + options.file + "'");
   const auto result = hlo::testing::reduce_module(**module, reduce);
   progress.finish();
   if (!failure.ok()) return report(failure);
+  if (!result.ok() && interrupted != 0)
+    return report(kRuntime, "interrupted before it was known whether the command fails on " + options.file);
   if (!result.ok()) return report(kFailed, result.status().message());
   if (const Status status = write_file(output, hlo::print_module(*result->module)); !status.ok()) return report(status);
   if (const Status status = check_result(output, *result->module, tester); !status.ok())

@@ -19,6 +19,7 @@
 #include "sdk/tool/files.h"
 #include "sdk/tool/inputs.h"
 #include "sdk/tool/option_types.h"
+#include "sdk/tool/task.h"
 #include "sdk/tool/terminal.h"
 #include "sdk/tool/trace.h"
 #include "sdk/tool/verb.h"
@@ -144,26 +145,26 @@ Status compare_with(const Options& options, const std::string& text, const std::
   return ok_status();
 }
 
-Expected<Outcome> execute(const Options& options, const std::string& text, Session& session, Watchdog& watchdog) {
+Expected<Outcome> execute(const Options& options, const std::string& text, Session& session) {
   Outcome outcome;
   COLLET_ASSIGN(const collet_client_info info, session.info());
   outcome.backend = info.backend;
   const std::string where = fmt::format("'{}' on {} ({})", options.file, info.backend, info.backend_path);
   blame_crashes_on("running " + where);
-  watchdog.now("compiling " + where);
+  begin_task("compiling " + where);
   const ProgramOptions how = program_options(options);
   COLLET_ASSIGN(const Program program, session.compile(text, how));
   COLLET_ASSIGN(outcome.facts, program.facts());
   if (options.explain) {
     COLLET_ASSIGN(outcome.explanation, program.explain(!options.json.empty()));
   }
-  watchdog.now(fmt::format("making the inputs of '{}'", options.file));
+  begin_task(fmt::format("making the inputs of '{}'", options.file));
   COLLET_ASSIGN(const std::vector<Literal> inputs, make_inputs(options.inputs, options.file, program.arguments()));
-  watchdog.now("running " + where);
+  begin_task("running " + where);
   COLLET_TRY(run_repeatedly(program, inputs, options.repeat, outcome));
   blame_crashes_on("");
   if (!options.compare.empty()) {
-    watchdog.now("running it on " + options.compare);
+    begin_task("running it on " + options.compare);
     COLLET_TRY(compare_with(options, text, inputs, outcome));
   }
   return outcome;
@@ -257,14 +258,15 @@ int run(Options options) {
   if (options.file.empty()) return report(kUsage, "run: FILE is required\nSee: collet run --help");
   if (const Status status = prepare_outputs(options); !status.ok()) return report(status);
   const auto trace = options.trace.empty() ? nullptr : std::make_unique<Trace>();
-  Watchdog& watchdog = Watchdog::of_process(options.timeout, fmt::format("reading '{}'", options.file));
+  begin_task(fmt::format("reading '{}'", options.file));
+  watch_process(options.timeout);
   const Expected<std::string> text = read_program(options.file);
   if (!text.ok()) return report(text.status());
-  watchdog.now("opening " + options.backend.name);
+  begin_task("opening " + options.backend.name);
   const Expected<std::unique_ptr<Session>> session = Session::open(options.backend);
   if (!session.ok()) return report_unopened(session.status());
-  const Expected<Outcome> outcome = execute(options, *text, **session, watchdog);
-  watchdog.now(fmt::format("showing the results of '{}'", options.file));
+  const Expected<Outcome> outcome = execute(options, *text, **session);
+  begin_task(fmt::format("showing the results of '{}'", options.file));
   if (trace) {
     if (const Status status = trace->write(options.trace); !status.ok()) return report(status);
   }

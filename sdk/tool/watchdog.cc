@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "sdk/tool/task.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {
@@ -17,28 +18,19 @@ namespace {
 // Seconds after which the process ends without its message: another thread may hold a stream that nobody reads.
 constexpr unsigned kGrace = 1;
 
-}  // namespace
-
-Watchdog& Watchdog::of_process(double seconds, std::string task) {
-  // Never destroyed: its thread uses it until the process is gone.
-  static Watchdog* const one = new Watchdog(seconds, std::move(task));
-  if (seconds > 0) std::thread([] { one->wait(); }).detach();
-  return *one;
-}
-
-void Watchdog::now(std::string task) {
-  const std::lock_guard lock(mutex_);
-  task_ = std::move(task);
-}
-
-void Watchdog::wait() {
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
+[[noreturn]] void watch(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   std::signal(SIGALRM, [](int) { _exit(kTimeout); });
   alarm(kGrace);
-  const std::lock_guard lock(mutex_);
-  const int code = report(kTimeout, fmt::format("no answer within {:g} s: {}", seconds_, task_));
+  const int code = report(kTimeout, fmt::format("no answer within {:g} s: {}", seconds, current_task()));
   std::fflush(nullptr);
   _exit(code);
+}
+
+}  // namespace
+
+void watch_process(double seconds) {
+  if (seconds > 0) std::thread([seconds] { watch(seconds); }).detach();
 }
 
 }  // namespace collet::tool

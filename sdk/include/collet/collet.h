@@ -73,8 +73,8 @@ struct collet_client_options {
    * COLLET_RUNS_IN_FLIGHT, else 32. Runs that wait for a promised buffer are not counted. */
   uint32_t runs_in_flight;
   void* log_user;
-  /** Null: warnings and errors go to stderr. Any thread; it may call the library. Messages go to the log of the client
-   * that was opened last and is not yet gone; once a client is gone, no thread is in its log any more. */
+  /** Null: warnings and errors go to stderr, or those from the severity on that COLLET_LOG names. Any thread; it
+   * may call the library. Messages go to the log of the client that was opened last and is not yet gone; once a client is gone, no thread is in its log any more. */
   void (*log)(void* user, int32_t severity, const char* message);
 };
 

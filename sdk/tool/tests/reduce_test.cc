@@ -90,6 +90,18 @@ TEST(ReduceCommand, KeepsTheBestWhenInterrupted) {
   EXPECT_TRUE(contains(contents(out), "tanh("));
 }
 
+// Nothing is known yet: neither that the fault shows nor that it does not.
+TEST(ReduceCommand, InterruptedAtTheFirstTry_SaysSo) {
+  const Folder folder;
+  const std::string file = folder / "a.hlo";
+  write(file, kProgram);
+  for (const char* signal : {"TERM", "INT"}) {
+    const Ran ran = collet("reduce " + file + " --test ': {}; kill -" + signal + " $PPID; sleep 60'");
+    EXPECT_EQ(ran.code, 4) << ran.err;
+    EXPECT_TRUE(contains(ran.err, "interrupted before it was known")) << ran.err;
+  }
+}
+
 TEST(ReduceCommand, WrongUse) {
   const Folder folder;
   const std::string file = folder / "a.hlo";

@@ -208,5 +208,51 @@ TEST(Run, OptionsThatTheCpuBackendRefuses_AreWrongUsage) {
   EXPECT_TRUE(contains(variable.err, "COLLET_CPU_THREADS")) << variable.err;
 }
 
+// The commands that are to be copied into a shell.
+TEST(New, PrintsCommandsThatAShellReads) {
+  const Folder folder;
+  const Ran ran = collet("new acme --out \"" + (folder / "it's a folder") + "\"");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "cmake -S '" + folder.path() + "/it'\\''s a folder' -B '" + folder.path())) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "--backend '" + folder.path())) << ran.out;
+}
+
+// Whatever it is that has no room: the message says what was being done.
+TEST(Command, WithoutMemory_SaysWhatNeededIt) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need an address space of their own";
+#endif
+  const Folder folder;
+  const std::string file = folder / "large.hlo", inputs = folder / "x.bin";
+  write(file, "HloModule m\nENTRY e {\n  x = f32[400000000] parameter(0)\n  ROOT r = f32[400000000] negate(x)\n}\n");
+  write(inputs, "");
+  std::filesystem::resize_file(inputs, 1600000000);
+  for (const std::string& how : {std::string(" --inputs zeros"), std::string(), " --inputs " + inputs}) {
+    const Ran ran = collet("run " + file + " --backend interpreter" + how, "ulimit -v 1500000;");
+    EXPECT_EQ(ran.code, 4) << how << ran.err;
+    EXPECT_TRUE(contains(ran.err, "memory")) << how << ran.err;
+    EXPECT_TRUE(contains(ran.err, "large.hlo")) << how << ran.err;
+    EXPECT_FALSE(contains(ran.err, "bad_alloc")) << how << ran.err;
+  }
+}
+
+// What is declined says which call, and what of a sort.
+TEST(Run, RefusalsOfTheCpuBackend_NameTheReason) {
+  if (!has_backend("cpu")) GTEST_SKIP() << "there is no cpu backend in this build";
+  const Folder folder;
+  const std::string file = folder / "a.hlo";
+  write(file,
+        "HloModule m\nENTRY e {\n  x = f32[2] parameter(0)\n  ROOT r = f32[2] custom-call(x), "
+        "custom_call_target=\"my_call\"\n}\n");
+  const Ran call = collet("run " + file + " --backend cpu --no-fallback");
+  EXPECT_TRUE(contains(call.err, "custom-call 'my_call'")) << call.err;
+  write(file,
+        "HloModule m\nless {\n  a = s8[] parameter(0)\n  b = s8[] parameter(1)\n  ROOT l = pred[] compare(a, b), "
+        "direction=LT\n}\nENTRY e {\n  x = s8[] parameter(0)\n  b = s8[2147483648] broadcast(x), dimensions={}\n"
+        "  ROOT r = s8[2147483648] sort(b), dimensions={0}, to_apply=less\n}\n");
+  const Ran sort = collet("run " + file + " --backend cpu --no-fallback --inputs zeros");
+  EXPECT_TRUE(contains(sort.err, "rows with more than 2147483647 elements")) << sort.err;
+}
+
 }  // namespace
 }  // namespace collet::tool::testing

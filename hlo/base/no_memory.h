@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <new>
+#include <string>
+#include <string_view>
+
+namespace collet {
+
+/// Thrown where a large block of host memory is not to be had: says how large.
+class NoMemory : public std::bad_alloc {
+ public:
+  explicit NoMemory(uint64_t bytes) : text_("no host memory for " + std::to_string(bytes) + " bytes") {}
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
+
+/// What ran out, in words, whoever threw.
+inline std::string memory_message(const std::bad_alloc& error) {
+  const std::string_view text = error.what();
+  return std::string(text.starts_with("no host memory") ? text : "out of host memory");
+}
+
+}  // namespace collet

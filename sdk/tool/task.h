@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace collet::tool {
+
+/// Says what the command does from now on, in the words of a message: "reading 'model.hlo'". Any thread.
+void begin_task(std::string task);
+/// What it does now.
+std::string current_task();
+
+}  // namespace collet::tool
