@@ -45,14 +45,20 @@ bool Contract::broken() const {
   return !complaints_.empty();
 }
 
-bool Contract::skipped() const {
+void Contract::fault(const Status& status) {
   const std::lock_guard lock(mutex_);
-  return !skipped_.empty();
+  fault_ = status.to_string();
+}
+
+std::string_view Contract::outcome() const {
+  const std::lock_guard lock(mutex_);
+  return !complaints_.empty() ? "fail" : !fault_.empty() ? "oracle" : !skipped_.empty() ? "unsupported" : "pass";
 }
 
 std::string Contract::text() const {
   const std::lock_guard lock(mutex_);
-  return complaints_.empty() ? skipped_ : fmt::format("{}", fmt::join(complaints_, "\n"));
+  if (complaints_.empty()) return fault_.empty() ? skipped_ : fault_;
+  return fmt::format("{}", fmt::join(complaints_, "\n"));
 }
 
 const std::vector<ContractCase>& contract_cases() {

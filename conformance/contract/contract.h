@@ -50,11 +50,14 @@ class Contract {
   bool holds(Promise promise) const;
   /// The case does not concern this backend.
   void skip(std::string why);
+  /// The case itself is at fault.
+  void fault(const Status& status);
 
   bool broken() const;
   /// Complaints, or why the case was skipped.
   std::string text() const;
-  bool skipped() const;
+  /// "pass", "fail", "unsupported" or "oracle".
+  std::string_view outcome() const;
 
  private:
   void note(Promise promise, std::string what);
@@ -62,7 +65,7 @@ class Contract {
   Plugin& plugin_;
   mutable std::mutex mutex_;
   std::vector<std::string> complaints_;
-  std::string skipped_;
+  std::string skipped_, fault_;
 };
 
 struct ContractCase {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <collet/backend.h>
+#include <collet/tables.h>
 
 #include <cstdint>
 #include <cstring>

@@ -169,9 +169,16 @@ collet_status supports(collet_backend_instance*, uint32_t, const collet_program*
   return COLLET_OK;
 }
 
+bool is_reserved_zero(const collet_program* program) {
+  for (uint32_t i = 0; i < program->ops.count; ++i)
+    if (collet_op_at(program, i)->flags || collet_op_at(program, i)->reserved) return false;
+  return program->flags == 0;
+}
+
 collet_status compile(collet_backend_instance* p, const collet_program* program, const collet_compile_options*,
                       collet_backend_executable** out, collet_executable_info* info, collet_rejection* rejection,
                       collet_error* error) {
+  if (!is_reserved_zero(program)) return fail(error, COLLET_INVALID_ARGUMENT, "a reserved field is not zero");
   rejection->count = 0;
   info->absorbed_count = 0;
   info->kernels = collet_region_at(program, 0)->ops.count;

@@ -101,6 +101,13 @@ void run(const collet_program* p, const std::vector<char*>& arguments, const std
     else
       (type->element == COLLET_TYPE_F32 ? add<float> : add_s32)(a, b, out, type->elements);
   }
+  // A result that is an argument must not be overwritten by another result that takes over the argument's memory.
+  for (uint32_t i = 0; i < entry->results.count; ++i) {
+    const uint32_t v = collet_ref_at(p, entry->results.first + i);
+    if (v - entry->arguments.first >= entry->arguments.count) continue;
+    made.emplace_back(values[v], values[v] + collet_value_type(p, v)->bytes);
+    values[v] = made.back().data();
+  }
   for (uint32_t i = 0; i < entry->results.count; ++i) {
     const uint32_t v = collet_ref_at(p, entry->results.first + i);
     if (const uint64_t bytes = collet_value_type(p, v)->bytes) std::memcpy(results[i], values[v], bytes);

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "conformance/contract/program.h"
+#include "conformance/contract/samples.h"
+
+namespace collet::conformance {
+namespace {
+
+// A program block in pages of its own, right before a page that nobody may touch.
+class Pages {
+ public:
+  explicit Pages(std::span<const char> block) {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    inside_ = (block.size() + page - 1) / page * page;
+    base_ =
+        static_cast<char*>(mmap(nullptr, inside_ + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (base_ == MAP_FAILED) {
+      base_ = nullptr;
+      return;
+    }
+    whole_ = inside_ + page;
+    mprotect(base_ + inside_, page, PROT_NONE);
+    block_ = base_ + (inside_ - block.size()) / 8 * 8;  // as near to the end as 8 bytes of alignment allow
+    std::memcpy(block_, block.data(), block.size());
+  }
+  ~Pages() { unmap(); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  const collet_program* get() const { return reinterpret_cast<const collet_program*>(block_); }
+  void make_read_only() { mprotect(base_, inside_, PROT_READ); }
+  void wipe() {
+    mprotect(base_, inside_, PROT_READ | PROT_WRITE);
+    std::memset(base_, 0xee, inside_);
+  }
+  void unmap() {
+    if (base_) munmap(base_, whole_);
+    base_ = nullptr;
+  }
+
+ private:
+  char *base_ = nullptr, *block_ = nullptr;
+  size_t inside_ = 0, whole_ = 0;
+};
+
+// The samples as programs, with what a backend that takes no constants gets.
+std::vector<std::pair<std::string, std::unique_ptr<TestProgram>>> all_programs(bool constants_as_arguments = false) {
+  std::vector<std::pair<std::string, std::unique_ptr<TestProgram>>> out;
+  for (const Sample& sample : samples()) {
+    auto made = TestProgram::make(sample.body, {}, constants_as_arguments);
+    if (made.ok()) out.emplace_back(sample.name, *std::move(made));
+  }
+  return out;
+}
+
+std::unique_ptr<Instance> open_that_computes(Contract& c) {
+  if (!c.plugin().computes()) {
+    c.skip("the backend runs no ops");
+    return nullptr;
+  }
+  return Instance::open(c);
+}
+
+bool same_verdict(const collet_verdict& a, const collet_verdict& b) {
+  return a.answer == b.answer && a.group == b.group && a.cost_ns == b.cost_ns &&
+         strncmp(a.reason, b.reason, sizeof a.reason) == 0;
+}
+
+// The same answers: again, one by one, backwards, twice in one question, after other programs, in another instance.
+void supports_is_pure(Contract& c) {
+  const auto instance = open_that_computes(c);
+  if (!instance) return;
+  const auto programs = all_programs();
+  std::vector<std::vector<collet_verdict>> first;
+  for (const auto& [name, program] : programs) {
+    first.emplace_back();
+    if (!ask(*instance, program->get(), entry_ops(program->get()), first.back())) return;
+  }
+  const auto other = Instance::open(c);
+  if (!other) return;
+  for (size_t i = 0; i < programs.size(); ++i) {
+    const auto& [name, program] = programs[i];
+    const std::vector<uint32_t> ops = entry_ops(program->get());
+    std::vector<collet_verdict> again;
+    const auto expect = [&](const std::vector<collet_verdict>& got, size_t at, const char* how) {
+      return c.check(same_verdict(got[at], first[i][at % first[i].size()]), Promise::SUPPORTS_PURE,
+                     "asked {}, supports answered {} ({}) for op {} of {} and {} ({}) before", how, got[at].answer,
+                     std::string(got[at].reason, strnlen(got[at].reason, sizeof got[at].reason)), at, name,
+                     first[i][at % first[i].size()].answer, std::string(first[i][at % first[i].size()].reason));
+    };
+    if (!ask(*instance, program->get(), ops, again)) return;
+    for (size_t at = 0; at < ops.size(); ++at)
+      if (!expect(again, at, "again")) return;
+    for (size_t at = 0; at < ops.size(); ++at) {
+      if (!ask(*instance, program->get(), {&ops[at], 1}, again)) return;
+      if (!c.check(again[0].answer == first[i][at].answer, Promise::SUPPORTS_PURE,
+                   "asked for one op alone, supports answered {} for op {} of {} and {} among the others",
+                   again[0].answer, at, name, first[i][at].answer))
+        return;
+    }
+    std::vector<uint32_t> backwards(ops.rbegin(), ops.rend());
+    if (!ask(*instance, program->get(), backwards, again)) return;
+    for (size_t at = 0; at < ops.size(); ++at)
+      if (!c.check(again[ops.size() - 1 - at].answer == first[i][at].answer, Promise::SUPPORTS_PURE,
+                   "asked in another order, supports answered {} for op {} of {} and {} before",
+                   again[ops.size() - 1 - at].answer, at, name, first[i][at].answer))
+        return;
+    if (!ask(*other, program->get(), ops, again)) return;
+    for (size_t at = 0; at < ops.size(); ++at)
+      if (!expect(again, at, "in a second instance")) return;
+  }
+}
+
+// Copies at other addresses, in read-only pages, with a page behind the end that nobody may read.
+void supports_reads_the_block_alone(Contract& c) {
+  const auto instance = open_that_computes(c);
+  if (!instance) return;
+  for (const auto& [name, program] : all_programs()) {
+    const std::vector<uint32_t> ops = entry_ops(program->get());
+    std::vector<collet_verdict> first, again;
+    if (!ask(*instance, program->get(), ops, first)) return;
+    Pages pages(program->bytes());
+    pages.make_read_only();
+    if (!ask(*instance, pages.get(), ops, again)) return;
+    for (size_t at = 0; at < ops.size(); ++at)
+      if (!c.check(first[at].answer == again[at].answer, Promise::PROGRAM_BLOCK,
+                   "for a copy of {} at another address supports answered {} for op {}, and {} before", name,
+                   again[at].answer, at, first[at].answer))
+        return;
+  }
+}
+
+// The same for compile; then the block is overwritten and unmapped, and the executable runs.
+void compile_keeps_no_pointer(Contract& c) {
+  const auto instance = open_that_computes(c);
+  if (!instance) return;
+  bool any = false;
+  for (const Sample& sample : samples()) {
+    const Ready ready = prepare(*instance, sample.body, {}, {}, false);
+    if (c.broken()) return;
+    if (!ready) continue;
+    any = true;
+    Pages pages(ready.program->bytes());
+    pages.make_read_only();
+    CompileResult made = compile(*instance, pages.get());
+    if (!c.check(made.status == COLLET_OK, Promise::PROGRAM_BLOCK,
+                 "a copy of {} at another address gave status {} from compile: {}", sample.name, made.status,
+                 made.message))
+      return;
+    pages.wipe();
+    pages.unmap();
+    if (!instance->executes()) continue;
+    Rig rig(*instance, *ready.program, made.executable, {});
+    if (!rig.run(1, "after the block of " + sample.name + " was overwritten and unmapped", sample.bound)) {
+      c.check(false, Promise::COMPILE_VALID, "{} ran right as long as its block was there", sample.name);
+      return;
+    }
+  }
+  if (!any) c.skip("the backend takes none of the programs");
+}
+
+// A yes for each op alone, in a program of one op, must compile.
+void yes_compiles(Contract& c) {
+  const auto instance = open_that_computes(c);
+  if (!instance) return;
+  bool any = false;
+  for (const Sample& sample : samples()) {
+    const Ready ready = prepare(*instance, sample.body, {}, {}, false);
+    if (c.broken()) return;
+    any |= static_cast<bool>(ready);
+  }
+  if (!any) c.skip("the backend takes none of the programs");
+}
+
+struct Progress {
+  std::atomic<int> calls{0};
+  int cancel_at = 0;
+  std::thread::id thread;
+  std::atomic<bool> other_thread{false}, bad_value{false};
+
+  static int32_t report(void* user, double done, const char*) {
+    auto* self = static_cast<Progress*>(user);
+    if (std::this_thread::get_id() != self->thread) self->other_thread = true;
+    if (!(done >= 0 && done <= 1)) self->bad_value = true;
+    return ++self->calls == self->cancel_at ? 1 : 0;
+  }
+};
+
+void progress(Contract& c) {
+  const auto instance = open_that_computes(c);
+  if (!instance) return;
+  const std::string body = accepted_sum(*instance);
+  if (body.empty()) return;
+  Progress counted;
+  counted.thread = std::this_thread::get_id();
+  const Ready ready = prepare(*instance, body, {}, {.progress = Progress::report, .user = &counted});
+  if (!ready) return;
+  c.check(!counted.other_thread, Promise::PROGRESS, "progress was called by another thread");
+  c.check(!counted.bad_value, Promise::PROGRESS, "progress was called with a share that is not from 0 to 1");
+  for (const int at : {1, counted.calls.load()}) {
+    if (at == 0 || counted.calls == 0) continue;
+    Progress cancelling;
+    cancelling.thread = std::this_thread::get_id();
+    cancelling.cancel_at = at;
+    const CompileResult made =
+        compile(*instance, ready.program->get(), {.progress = Progress::report, .user = &cancelling});
+    c.check(made.status == COLLET_CANCELLED || cancelling.calls < at, Promise::PROGRESS_CANCELS,
+            "progress said to give up, and compile gave status {}", made.status);
+  }
+}
+
+// The fields of the info as sizes have them, with guards behind.
+void sizes_of_compile(Contract& c) {
+  constexpr uint8_t kGuard = 0xa5;
+  const auto instance = open_that_computes(c);
+  if (!instance) return;
+  const std::string body = accepted_sum(*instance);
+  if (body.empty()) return;
+  const Ready ready = prepare(*instance, body);
+  if (!ready) return;
+  for (const uint32_t extra : {0u, 64u}) {
+    alignas(16) uint8_t info_bytes[sizeof(collet_executable_info) + 128],
+        option_bytes[sizeof(collet_compile_options) + 128], rejection_bytes[sizeof(collet_rejection) + 128];
+    std::memset(info_bytes, kGuard, sizeof info_bytes);
+    std::memset(option_bytes, 0xff, sizeof option_bytes);
+    std::memset(rejection_bytes, kGuard, sizeof rejection_bytes);
+    std::memset(info_bytes, 0, sizeof(collet_executable_info) + extra);
+    std::memset(rejection_bytes, 0, sizeof(collet_rejection) + extra);
+    auto* info = reinterpret_cast<collet_executable_info*>(info_bytes);
+    auto* options = reinterpret_cast<collet_compile_options*>(option_bytes);
+    auto* rejection = reinterpret_cast<collet_rejection*>(rejection_bytes);
+    const uint32_t device = 0;
+    *options = {};
+    options->struct_size = static_cast<uint32_t>(sizeof *options) + extra;
+    options->optimization = 2;
+    options->assignment = &device;
+    options->participants = 1;
+    info->struct_size = static_cast<uint32_t>(sizeof *info) + extra;
+    rejection->struct_size = static_cast<uint32_t>(sizeof *rejection) + extra;
+    collet_backend_executable* handle = nullptr;
+    const collet_status status = checked_call(c, "compile", [&](collet_error* error) {
+      return instance->table().compile(instance->handle(), ready.program->get(), options, &handle, info, rejection,
+                                       error);
+    });
+    if (!c.check(status == COLLET_OK && handle, Promise::GROWING,
+                 "compile with structs that are {} bytes longer gave status {}", extra, status))
+      return;
+    instance->table().release(handle);
+    const auto stands = [&](const uint8_t* bytes, size_t known, size_t room) {
+      return std::all_of(bytes + known + extra, bytes + room, [](uint8_t byte) { return byte == kGuard; });
+    };
+    c.check(stands(info_bytes, sizeof *info, sizeof info_bytes), Promise::GROWING,
+            "compile wrote beyond the struct_size of its info");
+    c.check(stands(rejection_bytes, sizeof *rejection, sizeof rejection_bytes), Promise::GROWING,
+            "compile wrote beyond the struct_size of its rejection");
+    c.check(info->struct_size == sizeof *info + extra, Promise::SIZED, "compile changed the struct_size of its info");
+  }
+}
+
+// Each level of optimization gives the same results.
+void optimization_levels(Contract& c) {
+  const auto instance = open_that_computes(c);
+  if (!instance || !instance->executes()) return;
+  const std::string body = accepted_sum(*instance);
+  if (body.empty()) return;
+  const Ready ready = prepare(*instance, body);
+  if (!ready) return;
+  for (uint32_t level = 0; level <= 3; ++level) {
+    const uint32_t device = 0;
+    collet_compile_options options{};
+    options.struct_size = sizeof options;
+    options.optimization = level;
+    options.assignment = &device;
+    options.participants = 1;
+    options.intermediate_check = level % 2;
+    collet_executable_info info{};
+    info.struct_size = sizeof info;
+    collet_rejection rejection{sizeof(collet_rejection), 0, nullptr};
+    collet_backend_executable* handle = nullptr;
+    const collet_status status = checked_call(c, "compile", [&](collet_error* error) {
+      return instance->table().compile(instance->handle(), ready.program->get(), &options, &handle, &info, &rejection,
+                                       error);
+    });
+    if (!c.check(status == COLLET_OK && handle, Promise::COMPILE, "compile at optimization {} gave status {}", level,
+                 status))
+      return;
+    Executable executable(&instance->table(), handle);
+    executable.workspace_bytes = info.workspace_bytes;
+    executable.workspace_alignment = info.workspace_alignment;
+    Rig rig(*instance, *ready.program, executable, {});
+    if (!rig.run(level + 1, fmt::format("at optimization {}", level))) return;
+  }
+}
+
+// A program with something that this backend cannot know of.
+struct Foreign {
+  const char* name;
+  std::function<void(collet_program*)> change;
+};
+
+template <typename T>
+T* element(collet_program* program, const collet_array& array, uint32_t index) {
+  return const_cast<T*>(static_cast<const T*>(collet_array_at(program, array, index)));
+}
+
+void reserved_fields(Contract& c) {
+  const auto instance = open_that_computes(c);
+  if (!instance) return;
+  const std::string body = accepted_sum(*instance);
+  if (body.empty()) return;
+  const auto program = TestProgram::make(body);
+  const Foreign all[] = {
+      {"the flags of the program", [](collet_program* p) { p->flags = 1; }},
+      {"the flags of an op", [](collet_program* p) { element<collet_op>(p, p->ops, 0)->flags = 1; }},
+      {"the reserved field of an op", [](collet_program* p) { element<collet_op>(p, p->ops, 0)->reserved = 1; }},
+  };
+  for (const Foreign& foreign : all) {
+    hlo::Block block((*program)->bytes().data(), (*program)->bytes().size());
+    auto* changed = reinterpret_cast<collet_program*>(block.data());
+    foreign.change(changed);
+    const CompileResult made = compile(*instance, changed);
+    c.check(made.status != COLLET_OK, Promise::RESERVED, "compile took a program in which {} {} not zero", foreign.name,
+            std::strstr(foreign.name, "flags") ? "are" : "is");
+  }
+}
+
+void newer_ops(Contract& c) {
+  const auto instance = open_that_computes(c);
+  if (!instance) return;
+  if (!c.holds(Promise::NEWER_DECLINED)) return c.skip("the backend's version of the ABI does not say");
+  const std::string body = accepted_sum(*instance);
+  if (body.empty()) return;
+  const auto program = TestProgram::make(body);
+  hlo::Block block((*program)->bytes().data(), (*program)->bytes().size());
+  auto* changed = reinterpret_cast<collet_program*>(block.data());
+  element<collet_op>(changed, changed->ops, 0)->since = instance->opset() + 1;
+  changed->opset = instance->opset() + 1;
+  std::vector<collet_verdict> verdicts;
+  if (!ask(*instance, changed, entry_ops(changed), verdicts)) return;
+  c.check(verdicts[0].answer != COLLET_ACCEPT, Promise::NEWER_DECLINED,
+          "supports accepts an op of opset {}, and open stated opset {}", instance->opset() + 1, instance->opset());
+}
+
+void opset_is_known(Contract& c) {
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  c.check(instance->opset() >= 1, Promise::OPSET, "open stated the opset {}", instance->opset());
+}
+
+void from_threads(Contract& c) {
+  const auto instance = open_that_computes(c);
+  if (!instance) return;
+  for (const Device& device : instance->devices())
+    if (device.has(COLLET_TRAIT_SERIAL) || device.has(COLLET_TRAIT_SERIAL_COMPILE))
+      return c.skip("the device compiles one program at a time");
+  const auto programs = all_programs();
+  std::vector<std::vector<collet_verdict>> first(programs.size());
+  for (size_t i = 0; i < programs.size(); ++i)
+    if (!ask(*instance, programs[i].second->get(), entry_ops(programs[i].second->get()), first[i])) return;
+  on_threads(3, [&](int thread) {
+    for (size_t step = 0; step < programs.size(); ++step) {
+      const size_t i = (step + static_cast<size_t>(thread) * 11) % programs.size();
+      const collet_program* program = programs[i].second->get();
+      std::vector<collet_verdict> again;
+      if (!ask(*instance, program, entry_ops(program), again)) return;
+      for (size_t at = 0; at < again.size(); ++at)
+        if (!c.check(again[at].answer == first[i][at].answer, Promise::THREADS,
+                     "with three threads asking, supports answered {} for op {} of {} and {} before", again[at].answer,
+                     at, programs[i].first, first[i][at].answer))
+          return;
+      if (step % 8 != 0 || !accepts(*instance, program)) continue;
+      const CompileResult made = compile(*instance, program);
+      if (made.status != COLLET_OK) continue;  // another case judges that
+      if (!instance->executes()) continue;
+      Rig rig(*instance, *programs[i].second, made.executable, {});
+      if (!rig.run(step + 1, "compiled beside others: " + programs[i].first, {.kind = Bound::Kind::Ulp, .ulps = 64}))
+        return;
+    }
+  });
+}
+
+}  // namespace
+
+void add_compile_contracts(std::vector<ContractCase>& list) {
+  list.push_back({"compile/opset", opset_is_known});
+  list.push_back({"compile/supports_is_pure", supports_is_pure});
+  list.push_back({"compile/supports_reads_the_block_alone", supports_reads_the_block_alone});
+  list.push_back({"compile/yes_compiles", yes_compiles});
+  list.push_back({"compile/keeps_no_pointer", compile_keeps_no_pointer});
+  list.push_back({"compile/progress", progress});
+  list.push_back({"compile/sizes", sizes_of_compile});
+  list.push_back({"compile/optimization_levels", optimization_levels});
+  list.push_back({"compile/reserved_fields", reserved_fields});
+  list.push_back({"compile/newer_ops", newer_ops});
+  list.push_back({"compile/threads", from_threads});
+}
+
+}  // namespace collet::conformance

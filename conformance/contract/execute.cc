@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
+
+#include "conformance/contract/program.h"
+#include "conformance/contract/samples.h"
+
+namespace collet::conformance {
+namespace {
+
+// The compiled sample and an instance that executes; empty where the case is over.
+struct Start {
+  std::unique_ptr<Instance> instance;
+  Ready ready;
+  explicit operator bool() const { return static_cast<bool>(ready); }
+};
+
+std::unique_ptr<Instance> open_to_execute(Contract& c, uint32_t devices = 0) {
+  if (!c.plugin().computes()) {
+    c.skip("the backend runs no ops");
+    return nullptr;
+  }
+  auto instance = Instance::open(c, devices);
+  if (instance && !instance->executes()) {
+    c.skip("a device has COLLET_TRAIT_VIRTUAL");
+    return nullptr;
+  }
+  return instance;
+}
+
+Start start(Contract& c, const std::string& body, const std::string& aliases = {}) {
+  Start out{open_to_execute(c), {}};
+  if (out.instance) out.ready = prepare(*out.instance, body, aliases);
+  return out;
+}
+
+Start start_with_sum(Contract& c, uint32_t devices = 0) {
+  Start out{open_to_execute(c, devices), {}};
+  if (!out.instance) return out;
+  const std::string body = accepted_sum(*out.instance);
+  if (!body.empty()) out.ready = prepare(*out.instance, body);
+  return out;
+}
+
+// Garbage in results and workspace, guards around everything, other data, the first data again.
+void run_sample(Contract& c, const Sample& sample) {
+  const Start s = start(c, sample.body);
+  if (!s) return;
+  Rig apart(*s.instance, *s.ready.program, s.ready.executable, {});
+  for (const uint64_t seed : {1u, 2u, 3u, 1u})
+    if (!apart.run(seed, "apart", sample.bound)) return;
+  Rig together(*s.instance, *s.ready.program, s.ready.executable, {.one_buffer = true});
+  for (const uint64_t seed : {4u, 5u})
+    if (!together.run(seed, "all in one buffer", sample.bound)) return;
+  Rig tight(*s.instance, *s.ready.program, s.ready.executable, {.tight = true});
+  for (const uint64_t seed : {6u, 7u})
+    if (!tight.run(seed, "in buffers of just the size", sample.bound)) return;
+  Rig donated(*s.instance, *s.ready.program, s.ready.executable, {.donate_all = true});
+  for (const uint64_t seed : {8u, 9u})
+    if (!donated.run(seed, "with donated arguments that no result takes over", sample.bound)) return;
+}
+
+// Header texts of the pairs of a result and an argument of one shape: each alone, and all ways to give each result one.
+std::vector<std::string> alias_lists(const TestProgram& program) {
+  const auto& results = program.results();
+  const auto& inputs = program.inputs();
+  const auto pair = [&](size_t result, size_t argument, const char* kind) {
+    const std::string index = results.size() == 1 ? "" : std::to_string(result);
+    return fmt::format("{{{}}}: ({}, {{}}, {})", index, argument, kind);
+  };
+  const auto fits = [&](size_t result, size_t argument) {
+    return results[result].same_without_layout(inputs[argument]) && results[result].byte_size() > 0;
+  };
+  std::vector<std::string> out;
+  for (size_t r = 0; r < results.size(); ++r) {
+    for (size_t a = 0; a < inputs.size(); ++a) {
+      if (!fits(r, a)) continue;
+      out.push_back(pair(r, a, "may-alias"));
+      if (a == 0) out.push_back(pair(r, a, "must-alias"));
+    }
+  }
+  for (size_t r = 0; r < results.size(); ++r) {
+    for (size_t q = r + 1; q < results.size(); ++q) {
+      for (size_t a = 0; a < inputs.size(); ++a) {
+        for (size_t b = 0; b < inputs.size(); ++b)
+          if (a != b && fits(r, a) && fits(q, b))
+            out.push_back(pair(r, a, "may-alias") + ", " + pair(q, b, "may-alias"));
+      }
+    }
+  }
+  return out;
+}
+
+void run_aliased(Contract& c, const Sample& sample) {
+  const auto instance = open_to_execute(c);
+  if (!instance) return;
+  const auto plain = TestProgram::make(sample.body);
+  if (!plain.ok()) return c.fault(plain.status());
+  const std::vector<std::string> lists = alias_lists(**plain);
+  if (lists.empty()) return c.skip("no result has the shape of an argument");
+  for (const std::string& aliases : lists) {
+    const Ready ready = prepare(*instance, sample.body, aliases);
+    if (!ready) return;
+    Rig taken(*instance, *ready.program, ready.executable, {.take_aliases = true});
+    for (const uint64_t seed : {1u, 2u})
+      if (!taken.run(seed, "aliases " + aliases + " taken", sample.bound)) return;
+    Rig together(*instance, *ready.program, ready.executable, {.take_aliases = true, .one_buffer = true});
+    if (!together.run(3, "aliases " + aliases + " taken, in one buffer", sample.bound)) return;
+    if (aliases.find("must") != std::string::npos) continue;
+    Rig apart(*instance, *ready.program, ready.executable, {});
+    for (const uint64_t seed : {4u, 5u})
+      if (!apart.run(seed, "aliases " + aliases + " not taken", sample.bound)) return;
+    if (!taken.run(6, "aliases " + aliases + " taken again", sample.bound)) return;
+  }
+}
+
+void same_buffer_twice(Contract& c) {
+  const Start s = start_with_sum(c);
+  if (!s) return;
+  Rig rig(*s.instance, *s.ready.program, s.ready.executable, {.same_as = {0, 0}});
+  for (const uint64_t seed : {1u, 2u})
+    if (!rig.run(seed, "one buffer as both arguments")) return;
+}
+
+// A hundred runs with other data each, through two sets of buffers.
+void hundred_runs(Contract& c) {
+  const Start s = start_with_sum(c);
+  if (!s) return;
+  Rig one(*s.instance, *s.ready.program, s.ready.executable, {});
+  Rig other(*s.instance, *s.ready.program, s.ready.executable, {.one_buffer = true});
+  for (uint64_t seed = 1; seed <= 100; ++seed)
+    if (!(seed % 3 ? one : other).run(seed, fmt::format("run {}", seed))) return;
+}
+
+// Buffers are freed and come again; the executable must not hold on to them.
+void other_buffers(Contract& c) {
+  const Start s = start_with_sum(c);
+  if (!s) return;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    Rig rig(*s.instance, *s.ready.program, s.ready.executable, {.tight = seed % 2 == 0});
+    if (!rig.run(seed, "in new buffers") || !rig.run(seed + 50, "in new buffers, again")) return;
+  }
+}
+
+void interleaved(Contract& c) {
+  const auto instance = open_to_execute(c);
+  if (!instance) return;
+  std::vector<std::pair<std::string, Ready>> all;
+  for (const Sample& sample : samples()) {
+    if (all.size() == 4) break;
+    if (sample.bound.kind != Bound::Kind::Exact) continue;
+    Ready ready = prepare(*instance, sample.body, {}, {}, false);
+    if (ready) all.emplace_back(sample.name, std::move(ready));
+  }
+  if (all.size() < 2) return c.skip("the backend takes fewer than two of the programs");
+  std::vector<std::unique_ptr<Rig>> rigs;
+  for (auto& [name, ready] : all)
+    rigs.push_back(std::make_unique<Rig>(*instance, *ready.program, ready.executable, Placement{}));
+  for (uint64_t round = 1; round <= 6; ++round)
+    for (size_t i = 0; i < all.size(); ++i)
+      if (!rigs[i]->run(round, "between others: " + all[i].first)) return;
+  // Those that stay are as they were when others have gone.
+  rigs[0].reset();
+  all[0].second.executable.reset();
+  for (size_t i = 1; i < all.size(); ++i)
+    if (!rigs[i]->run(7, "after another was released: " + all[i].first)) return;
+}
+
+void same_program_twice(Contract& c) {
+  const Start s = start_with_sum(c);
+  if (!s) return;
+  CompileResult second = compile(*s.instance, s.ready.program->get());
+  if (!c.check(second.status == COLLET_OK, Promise::COMPILE, "the same program gave status {} the second time: {}",
+               second.status, second.message))
+    return;
+  c.check(second.executable.handle() != s.ready.executable.handle(), Promise::RELEASE,
+          "the same program gave the same handle twice, and each is released");
+  Rig first_rig(*s.instance, *s.ready.program, s.ready.executable, {});
+  {
+    Rig rig(*s.instance, *s.ready.program, second.executable, {});
+    if (!rig.run(1, "the second executable of a program") || !first_rig.run(2, "the first one")) return;
+  }
+  second.executable.reset();
+  first_rig.run(3, "the first executable of a program after the second was released");
+}
+
+void two_instances(Contract& c) {
+  const Start s = start_with_sum(c);
+  if (!s) return;
+  const Start other = start_with_sum(c);
+  if (!other) return;
+  Rig a(*s.instance, *s.ready.program, s.ready.executable, {});
+  Rig b(*other.instance, *other.ready.program, other.ready.executable, {});
+  for (uint64_t seed = 1; seed <= 3; ++seed)
+    if (!a.run(seed, "the first of two instances") || !b.run(seed + 10, "the second of two instances")) return;
+}
+
+void several_devices(Contract& c) {
+  const auto instance = open_to_execute(c, 2);
+  if (!instance) return;
+  if (instance->devices().size() < 2) return c.skip("there is one device");
+  const std::string body = accepted_sum(*instance);
+  if (body.empty()) return;
+  std::vector<Ready> ready;
+  for (uint32_t d = 0; d < 2; ++d) {
+    ready.push_back(prepare(*instance, body, {}, {.device = d}));
+    if (!ready.back()) return;
+  }
+  std::vector<std::unique_ptr<Rig>> rigs;
+  for (uint32_t d = 0; d < 2; ++d)
+    rigs.push_back(std::make_unique<Rig>(*instance, *ready[d].program, ready[d].executable, Placement{.device = d}));
+  for (uint64_t seed = 1; seed <= 4; ++seed)
+    for (uint32_t d = 0; d < 2; ++d)
+      if (!rigs[d]->run(seed * 2 + d, fmt::format("on device {}", d))) return;
+  if (!instance->device(0).has(COLLET_TRAIT_SHARED_CODE) ||
+      instance->device(0).fingerprint != instance->device(1).fingerprint)
+    return;
+  Rig shared(*instance, *ready[0].program, ready[0].executable, {.device = 1});
+  for (uint64_t seed = 1; seed <= 2; ++seed) {
+    const bool good = shared.run(seed, "device 0's executable on device 1");
+    c.check(good, Promise::SHARED_CODE, "the device has COLLET_TRAIT_SHARED_CODE");
+    if (!good) return;
+  }
+}
+
+void threads_at_once(Contract& c) {
+  const auto instance = open_to_execute(c);
+  if (!instance) return;
+  if (instance->serial()) return c.skip("the device has COLLET_TRAIT_SERIAL");
+  std::vector<std::pair<std::string, Ready>> all;
+  for (const char* name : {"add", "long", "chain", "dot", "less_most", "sort", "add_s32"}) {
+    const auto sample =
+        std::find_if(samples().begin(), samples().end(), [&](const Sample& one) { return one.name == name; });
+    Ready ready = prepare(*instance, sample->body, {}, {}, false);
+    if (ready) all.emplace_back(name, std::move(ready));
+    if (all.size() == 3) break;
+  }
+  if (all.empty()) return c.skip("the backend takes none of the programs");
+  on_threads(4, [&](int thread) {
+    std::vector<std::unique_ptr<Rig>> rigs;
+    for (auto& [name, ready] : all)
+      rigs.push_back(std::make_unique<Rig>(*instance, *ready.program, ready.executable, Placement{}));
+    for (uint64_t i = 0; i < 12; ++i) {
+      const size_t which = (i + static_cast<uint64_t>(thread)) % all.size();
+      if (!rigs[which]->run(i * 4 + static_cast<uint64_t>(thread), "four threads at once: " + all[which].first)) return;
+    }
+  });
+}
+
+// One thread compiles and releases while another runs.
+void release_beside_runs(Contract& c) {
+  const Start s = start_with_sum(c);
+  if (!s) return;
+  if (s.instance->serial()) return c.skip("the device has COLLET_TRAIT_SERIAL");
+  std::atomic<bool> stop{false};
+  on_threads(2, [&](int thread) {
+    if (thread == 0) {
+      Rig rig(*s.instance, *s.ready.program, s.ready.executable, {});
+      for (uint64_t seed = 1; seed <= 40; ++seed)
+        if (!rig.run(seed, "while others are compiled and released")) break;
+      stop = true;
+      return;
+    }
+    while (!stop) {
+      CompileResult other = compile(*s.instance, s.ready.program->get());
+      if (!c.check(other.status == COLLET_OK, Promise::THREADS, "compile beside a run gave status {}", other.status))
+        return;
+    }
+  });
+}
+
+// A launch that is wrong in one way.
+struct WrongLaunch {
+  const char* name;
+  std::function<void(Rig&, Buffer& elsewhere)> spoil;
+};
+
+const std::vector<WrongLaunch>& wrong_launches() {
+  static const std::vector<WrongLaunch> all = {
+      {"an argument too few", [](Rig& r, Buffer&) { --r.launch().argument_count; }},
+      {"an argument too many",
+       [](Rig& r, Buffer&) {
+         r.arguments().push_back(r.arguments()[0]);
+         r.launch().arguments = r.arguments().data();
+         ++r.launch().argument_count;
+       }},
+      {"a result too few", [](Rig& r, Buffer&) { r.launch().result_count = 0; }},
+      {"a result too many",
+       [](Rig& r, Buffer&) {
+         r.results().push_back(r.results()[0]);
+         r.launch().results = r.results().data();
+         ++r.launch().result_count;
+       }},
+      {"an argument without a buffer", [](Rig& r, Buffer&) { r.arguments()[1].buffer = nullptr; }},
+      {"an argument beyond the end of its buffer", [](Rig& r, Buffer&) { r.arguments()[1].offset = 1 << 20; }},
+      {"a result beyond the end of its buffer", [](Rig& r, Buffer&) { r.results()[0].offset = 1 << 20; }},
+      {"an argument in a buffer that is too small",
+       [](Rig& r, Buffer& small) {
+         r.arguments()[1].buffer = small.handle();
+         r.arguments()[1].offset = 0;
+       }},
+      {"a device that is not there", [](Rig& r, Buffer&) { r.launch().device = 77; }},
+  };
+  return all;
+}
+
+// Donated arguments are intact after each, and a right launch still runs.
+void refused_launches(Contract& c) {
+  const Start s = start_with_sum(c);
+  if (!s) return;
+  if (!c.holds(Promise::LAUNCH_CHECKED)) return c.skip("the backend's version of the ABI does not say");
+  Buffer small = s.instance->alloc(16);
+  for (const WrongLaunch& wrong : wrong_launches()) {
+    Rig rig(*s.instance, *s.ready.program, s.ready.executable, {.donate_all = true});
+    const std::vector<hlo::Literal> inputs = s.ready.program->draw(1);
+    if (!rig.fill(inputs, 1)) return;
+    wrong.spoil(rig, small);
+    const collet_status status = rig.execute();
+    if (!c.check(status == COLLET_INVALID_ARGUMENT || status == COLLET_NOT_FOUND || status == COLLET_OUT_OF_RANGE,
+                 Promise::LAUNCH_CHECKED, "a launch with {} gave status {}", wrong.name, status))
+      return;
+    if (!rig.is_untouched(fmt::format("a refused launch with {}", wrong.name), Promise::EXECUTE_ERROR)) return;
+    Rig right(*s.instance, *s.ready.program, s.ready.executable, {});
+    if (!right.run(2, fmt::format("after a refused launch with {}", wrong.name))) return;
+  }
+}
+
+// A wrong launch that the backend does refuse has changed nothing, whatever the header says it must refuse. Too few arguments
+// are what each backend that looks can see.
+void errors_change_nothing(Contract& c) {
+  const Start s = start_with_sum(c);
+  if (!s) return;
+  Rig rig(*s.instance, *s.ready.program, s.ready.executable, {.donate_all = true});
+  const std::vector<hlo::Literal> inputs = s.ready.program->draw(1);
+  if (!rig.fill(inputs, 1)) return;
+  rig.arguments()[1].layout = 77;  // what nobody agreed on
+  const collet_status status = rig.execute();
+  if (status == COLLET_OK) return c.skip("the backend does not look at layouts");
+  rig.is_untouched("a refused launch", Promise::EXECUTE_ERROR);
+  Rig right(*s.instance, *s.ready.program, s.ready.executable, {});
+  right.run(2, "after a refused launch");
+}
+
+// The launches, arguments and results of the call are the caller's again when it returns.
+void launch_is_forgotten(Contract& c) {
+  const Start s = start_with_sum(c);
+  if (!s) return;
+  Rig rig(*s.instance, *s.ready.program, s.ready.executable, {});
+  const std::vector<hlo::Literal> inputs = s.ready.program->draw(1);
+  if (!rig.fill(inputs, 1)) return;
+  auto launch = std::make_unique<collet_launch>(rig.launch());
+  auto arguments = std::make_unique<std::vector<collet_argument>>(rig.arguments());
+  launch->arguments = arguments->data();
+  const collet_status status = checked_call(c, "execute", [&](collet_error* error) {
+    return s.instance->table().execute(s.ready.executable.handle(), launch.get(), 1, 0, error);
+  });
+  if (!c.check(status == COLLET_OK, Promise::EXECUTE, "execute gave status {}", status)) return;
+  std::memset(static_cast<void*>(arguments->data()), 0xee, arguments->size() * sizeof(collet_argument));
+  std::memset(static_cast<void*>(launch.get()), 0xee, sizeof *launch);
+  rig.judge(inputs, "the launch was overwritten after execute had returned");
+}
+
+// No launch: nothing to do.
+void workspace_stands_alone(Contract& c) {
+  const auto instance = open_to_execute(c);
+  if (!instance) return;
+  bool any = false;
+  for (const char* name :
+       {"chain", "less_most", "dot_and_add", "sort", "reverse_and_add", "sums_of_each_other", "loop"}) {
+    const auto sample =
+        std::find_if(samples().begin(), samples().end(), [&](const Sample& one) { return one.name == name; });
+    const Ready ready = prepare(*instance, sample->body, {}, {}, false);
+    if (!ready || ready.executable.workspace_bytes == 0) continue;
+    any = true;
+    // Two sets of buffers: what one run leaves in its workspace is no help to another.
+    Rig first(*instance, *ready.program, ready.executable, {}), second(*instance, *ready.program, ready.executable, {});
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
+      if (!first.run(seed, std::string(name) + ", with garbage in the workspace") ||
+          !second.run(seed + 20, std::string(name) + ", in another workspace"))
+        return;
+    }
+  }
+  if (!any) c.skip("no executable asks for a workspace");
+}
+
+void executables_leave_nothing(Contract& c) {
+  const auto instance = open_to_execute(c);
+  if (!instance) return;
+  const std::string body = accepted_sum(*instance);
+  if (body.empty()) return;
+  constexpr size_t kName = 200000;  // the block that a backend may keep is this large
+  const Ready ready = prepare(*instance, body, {}, {}, true, kName);
+  if (!ready) return;
+  const auto cycle = [&] {
+    const CompileResult made = compile(*instance, ready.program->get());
+    return made.status == COLLET_OK;
+  };
+  const Growth growth = measure_growth(8, cycle);
+  c.check(growth.heap < kName / 4, Promise::RELEASE, "each compile and release leaves {:.0f} bytes of the heap behind",
+          growth.heap);
+}
+
+void runs_leave_nothing(Contract& c) {
+  const Start s = start_with_sum(c);
+  if (!s) return;
+  Rig rig(*s.instance, *s.ready.program, s.ready.executable, {});
+  if (!rig.run(1, "once")) return;
+  const auto cycle = [&] { return rig.execute() == COLLET_OK; };
+  const Growth growth = measure_growth(1000, cycle);
+  c.check(growth.heap < 16, Promise::EXECUTE, "each execution leaves {:.1f} bytes of the heap behind", growth.heap);
+}
+
+}  // namespace
+
+void add_execute_contracts(std::vector<ContractCase>& list) {
+  for (const Sample& sample : samples())
+    list.push_back({"execute/" + sample.name, [&sample](Contract& c) { run_sample(c, sample); }});
+  list.push_back({"execute/same_buffer_twice", same_buffer_twice});
+  list.push_back({"execute/hundred_runs", hundred_runs});
+  list.push_back({"execute/other_buffers", other_buffers});
+  list.push_back({"execute/interleaved", interleaved});
+  list.push_back({"execute/same_program_twice", same_program_twice});
+  list.push_back({"execute/two_instances", two_instances});
+  list.push_back({"execute/several_devices", several_devices});
+  list.push_back({"execute/threads", threads_at_once});
+  list.push_back({"execute/release_beside_runs", release_beside_runs});
+  list.push_back({"execute/refused_launches", refused_launches});
+  list.push_back({"execute/errors_change_nothing", errors_change_nothing});
+  list.push_back({"execute/launch_is_forgotten", launch_is_forgotten});
+  list.push_back({"execute/workspace", workspace_stands_alone});
+  list.push_back({"execute/executables_leave_nothing", executables_leave_nothing});
+  list.push_back({"execute/runs_leave_nothing", runs_leave_nothing});
+  for (const Sample& sample : samples())
+    list.push_back({"alias/" + sample.name, [&sample](Contract& c) { run_aliased(c, sample); }});
+}
+
+}  // namespace collet::conformance

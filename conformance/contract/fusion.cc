@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/contract/program.h"
+#include "conformance/contract/samples.h"
+
+namespace collet::conformance {
+namespace {
+
+constexpr Bound kFew = {.kind = Bound::Kind::Ulp, .ulps = 4};
+constexpr Bound kFunctions = {.kind = Bound::Kind::Ulp, .ulps = 64};
+
+void run(Contract& c, const Sample& sample) {
+  if (!c.plugin().computes()) return c.skip("the backend runs no ops");
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  const Ready ready = prepare(*instance, sample.body);
+  if (!ready) return;
+  if (!instance->executes()) return;
+  {
+    Rig rig(*instance, *ready.program, ready.executable, {});
+    for (const uint64_t seed : {1u, 2u, 4u})
+      if (!rig.run(seed, sample.name, sample.bound)) return;
+  }
+  const auto& results = ready.program->results();
+  const auto& inputs = ready.program->inputs();
+  if (inputs.empty() || !results[0].same_without_layout(inputs[0])) return;
+  const std::string list = fmt::format("{{{}}}: (0, {{}}, may-alias)", results.size() == 1 ? "" : "0");
+  const Ready in_place = prepare(*instance, sample.body, list, {}, false);
+  if (!in_place) return;
+  Rig rig(*instance, *in_place.program, in_place.executable, {.take_aliases = true});
+  for (const uint64_t seed : {1u, 2u})
+    if (!rig.run(seed, sample.name + " in place of its first operand", sample.bound)) return;
+}
+
+// A fusion of the lines over `shapes`, whose results are those of the last line or, where there are several, of a tuple.
+struct Fusion {
+  std::string name, lines, result;
+  std::vector<std::string> shapes;
+  const char* kind = "kLoop";
+  std::string computations = {};
+  Bound bound = {};
+};
+
+Sample sample_of(const Fusion& fusion) {
+  std::string inner = "fused {\n", outer = "ENTRY main {\n", operands;
+  for (size_t i = 0; i < fusion.shapes.size(); ++i) {
+    inner += fmt::format("  {} = {} parameter({})\n", "xyzuvw"[i], fusion.shapes[i], i);
+    outer += fmt::format("  p{} = {} parameter({})\n", i, fusion.shapes[i], i);
+    operands += fmt::format("{}p{}", i ? ", " : "", i);
+  }
+  return {fusion.name,
+          fmt::format("{}{}{}}}\n\n{}  ROOT r = {} fusion({}), kind={}, calls=fused\n}}\n", fusion.computations, inner,
+                      fusion.lines, outer, fusion.result, operands, fusion.kind),
+          fusion.bound};
+}
+
+const std::string kVector = "f32[300]";
+const std::string kMatrix = "f32[24,40]";
+
+Fusion vectors(std::string name, std::string lines, int operands, Bound bound = {}) {
+  return {std::move(name),
+          std::move(lines),
+          kVector,
+          std::vector<std::string>(static_cast<size_t>(operands), kVector),
+          "kLoop",
+          "",
+          bound};
+}
+
+// Each op before each other, as its first and as its second operand.
+void add_pairs(std::vector<Fusion>& all) {
+  for (const char* first : {"add", "subtract", "multiply", "maximum"}) {
+    for (const char* second : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "remainder"}) {
+      const Bound bound = std::string_view(second) == "divide" ? kFew : Bound{};
+      for (const bool left : {true, false}) {
+        all.push_back(vectors(
+            fmt::format("{}_{}_{}", first, left ? "then" : "under", second),
+            fmt::format("  t = f32[300] {}(x, y)\n  ROOT r = f32[300] {}({})\n", first, second, left ? "t, z" : "z, t"),
+            3, bound));
+      }
+    }
+  }
+}
+
+void add_elementwise(std::vector<Fusion>& all) {
+  for (const char* op : {"negate", "abs", "floor", "ceil", "sign", "round-nearest-afz", "round-nearest-even"})
+    all.push_back(vectors(
+        fmt::format("{}_of_sum", op),
+        fmt::format("  t = f32[300] add(x, y)\n  n = f32[300] {}(t)\n  ROOT r = f32[300] subtract(n, y)\n", op), 2));
+  for (const char* op : {"exponential", "tanh", "logistic", "cosine", "sine", "sqrt", "rsqrt", "log",
+                         "exponential-minus-one", "log-plus-one", "cbrt", "erf"})
+    all.push_back(vectors(
+        fmt::format("{}_of_magnitude", op),
+        fmt::format(
+            "  a = f32[300] abs(x)\n  b = f32[300] abs(y)\n  t = f32[300] maximum(a, b)\n  ROOT r = f32[300] {}(t)\n",
+            op),
+        2, kFunctions));
+  for (const char* direction : {"EQ", "NE", "LT", "LE", "GT", "GE"}) {
+    all.push_back(vectors(
+        fmt::format("select_by_{}", direction),
+        fmt::format("  p = pred[300] compare(x, y), direction={}\n  ROOT r = f32[300] select(p, x, z)\n", direction),
+        3));
+    all.push_back(vectors(fmt::format("select_otherwise_by_{}", direction),
+                          fmt::format("  p = pred[300] compare(x, y), direction={}\n  t = f32[300] add(x, y)\n  ROOT r "
+                                      "= f32[300] select(p, z, t)\n",
+                                      direction),
+                          3));
+  }
+  all.push_back(vectors("chain", R"(  a = f32[300] multiply(x, y)
+  b = f32[300] add(a, z)
+  d = f32[300] multiply(b, x)
+  e = f32[300] subtract(d, y)
+  f = f32[300] maximum(e, z)
+  ROOT r = f32[300] subtract(x, f)
+)",
+                        3));
+  all.push_back(
+      vectors("clamp", "  t = f32[300] add(x, y)\n  n = f32[300] negate(z)\n  ROOT r = f32[300] clamp(n, t, z)\n", 3));
+  all.push_back(vectors("square", "  t = f32[300] subtract(x, y)\n  ROOT r = f32[300] multiply(t, t)\n", 2));
+  all.push_back(vectors("one_operand_twice", "  t = f32[300] add(x, x)\n  ROOT r = f32[300] subtract(t, x)\n", 1));
+  all.push_back(vectors("constant_inside", R"(  k = f32[] constant(3)
+  b = f32[300] broadcast(k), dimensions={}
+  t = f32[300] multiply(x, b)
+  ROOT r = f32[300] subtract(t, y)
+)",
+                        2));
+  all.push_back(
+      vectors("iota_inside", "  i = f32[300] iota(), iota_dimension=0\n  ROOT r = f32[300] subtract(i, x)\n", 1));
+  for (const char* type : {"s32", "u8", "bf16", "f16", "f64", "s64", "s8", "u32"}) {
+    const std::string shape = std::string(type) + "[301]";
+    all.push_back({fmt::format("multiply_then_add_{}", type),
+                   fmt::format("  t = {0} multiply(x, y)\n  u = {0} add(t, z)\n  ROOT r = {0} subtract(u, x)\n", shape),
+                   shape,
+                   {shape, shape, shape}});
+  }
+  for (const char* op : {"and", "or", "xor"}) {
+    all.push_back(
+        {fmt::format("{}_of_predicates", op),
+         fmt::format("  t = pred[301] {}(x, y)\n  n = pred[301] not(t)\n  ROOT r = pred[301] {}(n, z)\n", op, op),
+         "pred[301]",
+         {"pred[301]", "pred[301]", "pred[301]"}});
+    all.push_back({fmt::format("{}_of_integers", op),
+                   fmt::format("  t = s32[301] {}(x, y)\n  ROOT r = s32[301] subtract(z, t)\n", op),
+                   "s32[301]",
+                   {"s32[301]", "s32[301]", "s32[301]"}});
+  }
+  all.push_back({"shifts",
+                 "  t = u32[301] shift-left(x, y)\n  ROOT r = u32[301] shift-right-logical(t, z)\n",
+                 "u32[301]",
+                 {"u32[301]", "u32[301]", "u32[301]"}});
+  all.push_back({"convert_to_integer",
+                 "  t = f32[300] multiply(x, y)\n  ROOT r = s32[300] convert(t)\n",
+                 "s32[300]",
+                 {kVector, kVector}});
+  all.push_back({"convert_from_integer",
+                 "  t = f32[300] convert(x)\n  ROOT r = f32[300] subtract(y, t)\n",
+                 kVector,
+                 {"s32[300]", kVector}});
+  all.push_back({"convert_narrow",
+                 "  t = f32[300] multiply(x, y)\n  n = bf16[300] convert(t)\n  w = f32[300] convert(n)\n  ROOT r = "
+                 "f32[300] add(w, y)\n",
+                 kVector,
+                 {kVector, kVector}});
+  all.push_back(
+      {"convert_predicate",
+       "  p = pred[300] compare(x, y), direction=LT\n  t = f32[300] convert(p)\n  ROOT r = f32[300] add(t, x)\n",
+       kVector,
+       {kVector, kVector}});
+}
+
+void add_scalars(std::vector<Fusion>& all) {
+  all.push_back({"scalar_predicate",
+                 "  t = f32[300] add(x, y)\n  ROOT r = f32[300] select(z, t, x)\n",
+                 kVector,
+                 {kVector, kVector, "pred[]"}});
+  all.push_back({"scalar_bounds",
+                 "  t = f32[300] add(x, x)\n  ROOT r = f32[300] clamp(y, t, z)\n",
+                 kVector,
+                 {kVector, "f32[]", "f32[]"}});
+  all.push_back({"scalar_operand",
+                 "  b = f32[300] broadcast(y), dimensions={}\n  ROOT r = f32[300] subtract(b, x)\n",
+                 kVector,
+                 {kVector, "f32[]"}});
+  all.push_back({"row_operand",
+                 "  b = f32[24,40] broadcast(y), dimensions={1}\n  ROOT r = f32[24,40] subtract(b, x)\n",
+                 kMatrix,
+                 {kMatrix, "f32[40]"}});
+  all.push_back({"column_operand",
+                 "  b = f32[24,40] broadcast(y), dimensions={0}\n  ROOT r = f32[24,40] subtract(x, b)\n",
+                 kMatrix,
+                 {kMatrix, "f32[24]"}});
+  all.push_back({"row_and_column",
+                 "  b = f32[24,40] broadcast(y), dimensions={0}\n  d = f32[24,40] broadcast(z), dimensions={1}\n  t = "
+                 "f32[24,40] multiply(x, b)\n  ROOT r = f32[24,40] subtract(t, d)\n",
+                 kMatrix,
+                 {kMatrix, "f32[24]", "f32[40]"}});
+}
+
+void add_several_outputs(std::vector<Fusion>& all) {
+  const std::string two = "(f32[300], f32[300])";
+  all.push_back(
+      {"sum_and_product",
+       "  a = f32[300] add(x, y)\n  b = f32[300] multiply(x, y)\n  ROOT r = (f32[300], f32[300]) tuple(a, b)\n",
+       two,
+       {kVector, kVector}});
+  all.push_back(
+      {"both_differences",
+       "  a = f32[300] subtract(x, y)\n  b = f32[300] subtract(y, x)\n  ROOT r = (f32[300], f32[300]) tuple(a, b)\n",
+       two,
+       {kVector, kVector}});
+  all.push_back(
+      {"outputs_of_each_other",
+       "  a = f32[300] subtract(x, y)\n  b = f32[300] subtract(z, a)\n  ROOT r = (f32[300], f32[300]) tuple(b, a)\n",
+       two,
+       {kVector, kVector, kVector}});
+}
+
+constexpr char kSum[] = "sum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] add(a, b)\n}\n\n";
+constexpr char kMost[] =
+    "most {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] maximum(a, b)\n}\n\n";
+
+void add_reductions(std::vector<Fusion>& all) {
+  const auto reduction = [&](const char* name, const char* lines, const char* result, std::vector<std::string> shapes,
+                             const char* computation) {
+    all.push_back({name, lines, result, std::move(shapes), "kInput", computation, {}});
+  };
+  reduction("sum_of_differences",
+            "  t = f32[24,40] subtract(x, y)\n  ROOT r = f32[24] reduce(t, z), dimensions={1}, to_apply=sum\n",
+            "f32[24]", {kMatrix, kMatrix, "f32[]"}, kSum);
+  reduction("sum_of_columns",
+            "  t = f32[24,40] multiply(x, y)\n  ROOT r = f32[40] reduce(t, z), dimensions={0}, to_apply=sum\n",
+            "f32[40]", {kMatrix, kMatrix, "f32[]"}, kSum);
+  reduction("sum_then_difference",
+            "  s = f32[24] reduce(x, z), dimensions={1}, to_apply=sum\n  ROOT r = f32[24] subtract(y, s)\n", "f32[24]",
+            {kMatrix, "f32[24]", "f32[]"}, kSum);
+  reduction("less_most",
+            "  k = f32[] constant(-inf)\n  m = f32[24] reduce(x, k), dimensions={1}, to_apply=most\n  b = f32[24,40] "
+            "broadcast(m), dimensions={0}\n  ROOT r = f32[24,40] subtract(x, b)\n",
+            "f32[24,40]", {kMatrix}, kMost);
+  reduction("sum_and_its_terms",
+            "  t = f32[24,40] multiply(x, y)\n  s = f32[24] reduce(t, z), dimensions={1}, to_apply=sum\n  ROOT r = "
+            "(f32[24,40], f32[24]) tuple(t, s)\n",
+            "(f32[24,40], f32[24])", {kMatrix, kMatrix, "f32[]"}, kSum);
+}
+
+void add_products(std::vector<Fusion>& all) {
+  const auto product = [&](const char* name, const char* lines, std::vector<std::string> shapes) {
+    all.push_back({name, lines, "f32[24,16]", std::move(shapes), "kOutput", "", {}});
+  };
+  product("dot_then_difference",
+          "  d = f32[24,16] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n  ROOT r = f32[24,16] "
+          "subtract(z, d)\n",
+          {"f32[24,40]", "f32[40,16]", "f32[24,16]"});
+  product(
+      "dot_bias_relu",
+      "  d = f32[24,16] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n  b = f32[24,16] broadcast(z), "
+      "dimensions={1}\n  t = f32[24,16] add(d, b)\n  k = f32[] constant(0)\n  n = f32[24,16] broadcast(k), "
+      "dimensions={}\n"
+      "  ROOT r = f32[24,16] maximum(t, n)\n",
+      {"f32[24,40]", "f32[40,16]", "f32[16]"});
+  product("dot_of_transposed",
+          "  d = f32[24,16] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={1}\n  ROOT r = f32[24,16] "
+          "subtract(d, z)\n",
+          {"f32[40,24]", "f32[16,40]", "f32[24,16]"});
+}
+
+void add_movement(std::vector<Fusion>& all) {
+  const auto moved = [&](const char* name, const char* lines, std::vector<std::string> shapes) {
+    all.push_back({name, lines, kMatrix, std::move(shapes)});
+  };
+  moved("transposed", "  t = f32[24,40] transpose(y), dimensions={1,0}\n  ROOT r = f32[24,40] subtract(x, t)\n",
+        {kMatrix, "f32[40,24]"});
+  moved("sliced", "  t = f32[24,40] slice(y), slice={[3:51:2], [5:45]}\n  ROOT r = f32[24,40] subtract(x, t)\n",
+        {kMatrix, "f32[60,50]"});
+  moved(
+      "padded",
+      "  k = f32[] constant(7)\n  t = f32[24,40] pad(y, k), padding=2_1x1_0_1\n  ROOT r = f32[24,40] subtract(x, t)\n",
+      {kMatrix, "f32[21,20]"});
+  moved("reversed", "  t = f32[24,40] reverse(y), dimensions={1}\n  ROOT r = f32[24,40] subtract(x, t)\n",
+        {kMatrix, kMatrix});
+  moved("reversed_itself", "  t = f32[24,40] reverse(x), dimensions={0}\n  ROOT r = f32[24,40] subtract(x, t)\n",
+        {kMatrix});
+  moved("concatenated", "  t = f32[24,40] concatenate(y, z), dimensions={1}\n  ROOT r = f32[24,40] subtract(x, t)\n",
+        {kMatrix, "f32[24,13]", "f32[24,27]"});
+  moved("reshaped", "  t = f32[24,40] reshape(y)\n  ROOT r = f32[24,40] subtract(x, t)\n", {kMatrix, "f32[960]"});
+  moved("dynamic_slice",
+        "  t = f32[24,40] dynamic-slice(y, z, u), dynamic_slice_sizes={24,40}\n  ROOT r = f32[24,40] subtract(x, t)\n",
+        {kMatrix, "f32[30,45]", "s32[]", "s32[]"});
+}
+
+std::vector<Sample> make_fusions() {
+  std::vector<Fusion> all;
+  add_pairs(all);
+  add_elementwise(all);
+  add_scalars(all);
+  add_several_outputs(all);
+  add_reductions(all);
+  add_products(all);
+  add_movement(all);
+  std::vector<Sample> out;
+  for (const Fusion& fusion : all) out.push_back(sample_of(fusion));
+  return out;
+}
+
+// Scalars that stand for a whole array, in ops of their own.
+std::vector<Sample> make_scalars() {
+  std::vector<Sample> out;
+  for (const char* type : {"f32", "s32", "bf16", "f16", "f64", "s8", "s16", "s64", "u8", "u16", "u32", "u64", "pred",
+                           "c64", "c128", "f8e4m3fn", "f8e5m2", "s4", "u4"}) {
+    const std::string array = std::string(type) + "[300]", scalar = std::string(type) + "[]";
+    out.push_back(
+        {fmt::format("select/{}", type),
+         fmt::format("ENTRY main {{\n  p = pred[] parameter(0)\n  a = {0} parameter(1)\n  b = {0} parameter(2)\n"
+                     "  ROOT r = {0} select(p, a, b)\n}}\n",
+                     array),
+         {}});
+    if (std::string_view(type) == "pred" || type[0] == 'c') continue;
+    out.push_back({fmt::format("clamp/{}", type),
+                   fmt::format("ENTRY main {{\n  a = {0} parameter(0)\n  x = {1} parameter(1)\n  b = {0} parameter(2)\n"
+                               "  ROOT r = {1} clamp(a, x, b)\n}}\n",
+                               scalar, array),
+                   {}});
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_fusion_contracts(std::vector<ContractCase>& list) {
+  static const std::vector<Sample> fusions = make_fusions(), scalars = make_scalars();
+  for (const Sample& sample : scalars)
+    list.push_back({"scalar/" + sample.name, [&sample](Contract& c) { run(c, sample); }});
+  for (const Sample& sample : fusions)
+    list.push_back({"fusion/" + sample.name, [&sample](Contract& c) { run(c, sample); }});
+}
+
+}  // namespace collet::conformance

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "conformance/contract/instance.h"
+#include "conformance/oracle/bounds.h"
+#include "hlo/ir/literal.h"
+#include "hlo/ir/module.h"
+#include "hlo/program/write.h"
+
+/// \file
+/// Programs for a backend's table: from HLO text to a block, to verdicts, to an executable.
+
+namespace collet::conformance {
+
+/// HLO text as a program block, and what it computes.
+class TestProgram {
+ public:
+  /// `aliases`: what input_output_alias of the header says, "{}: (0, {}, may-alias)"; empty for none. The name of the module
+  /// makes the block larger where `name_bytes` says so.
+  static Expected<std::unique_ptr<TestProgram>> make(std::string_view body, std::string_view aliases = {},
+                                                     bool constants_as_arguments = false, size_t name_bytes = 0);
+
+  const collet_program* get() const { return program_.get(); }
+  std::span<const char> bytes() const { return program_.block.bytes(); }
+  const std::vector<hlo::Shape>& results() const { return results_; }
+  /// Of the inputs; constants that come as arguments stand behind them.
+  const std::vector<hlo::Shape>& inputs() const { return inputs_; }
+  const std::vector<hlo::Literal>& constants() const { return constants_; }
+  std::vector<hlo::ProgramAlias> aliases() const;
+  /// Whole numbers of small size in each input, so that sums and products are exact. Other numbers for another seed.
+  std::vector<hlo::Literal> draw(uint64_t seed) const;
+  Expected<std::vector<hlo::Literal>> evaluate(const std::vector<hlo::Literal>& inputs) const;
+
+ private:
+  TestProgram() = default;
+  std::unique_ptr<hlo::Module> module_;
+  hlo::Program program_;
+  std::vector<hlo::Shape> inputs_, results_;
+  std::vector<hlo::Literal> constants_;
+};
+
+/// Ids of the entry's ops.
+std::vector<uint32_t> entry_ops(const collet_program* program);
+/// Asks for ops in one call; a complaint where it fails. Answers are checked for what any verdict promises.
+bool ask(Instance& instance, const collet_program* program, std::span<const uint32_t> ops,
+         std::vector<collet_verdict>& verdicts, uint32_t device = 0);
+/// The SDK may offer the program, and the device says yes to each op of the entry.
+bool accepts(Instance& instance, const collet_program* program, uint32_t device = 0);
+
+/// A compiled program; released with its owner.
+class Executable {
+ public:
+  Executable() = default;
+  Executable(const collet_backend* table, collet_backend_executable* handle) : table_(table), handle_(handle) {}
+  Executable(Executable&& other) noexcept { *this = std::move(other); }
+  Executable& operator=(Executable&& other) noexcept;
+  ~Executable() { reset(); }
+  void reset();
+  explicit operator bool() const { return handle_ != nullptr; }
+  collet_backend_executable* handle() const { return handle_; }
+
+  uint64_t workspace_bytes = 0, workspace_alignment = 0, resident_bytes = 0;
+  std::vector<uint32_t> absorbed;  ///< indices of constants
+
+ private:
+  const collet_backend* table_ = nullptr;
+  collet_backend_executable* handle_ = nullptr;
+};
+
+/// What compile is called with.
+struct CompileChoice {
+  uint32_t device = 0;
+  int32_t (*progress)(void*, double, const char*) = nullptr;
+  void* user = nullptr;
+  uint32_t rejection_room = 16;
+};
+/// What came of it; `rejected` are the ops that the backend named.
+struct CompileResult {
+  collet_status status = COLLET_OK;
+  std::string message;
+  Executable executable;
+  std::vector<uint32_t> rejected;
+};
+/// Compiles; checks what any call of compile promises.
+CompileResult compile(Instance& instance, const collet_program* program, const CompileChoice& choice = {});
+
+/// A program that a backend takes, and its executable.
+struct Ready {
+  std::unique_ptr<TestProgram> program;
+  Executable executable;
+  explicit operator bool() const { return static_cast<bool>(executable); }
+};
+/// Makes the program of `body`, asks, compiles. Empty where the backend declines an op, which skips the case if `or_skip`;
+/// a complaint where it says yes and does not compile.
+Ready prepare(Instance& instance, std::string_view body, std::string_view aliases = {},
+              const CompileChoice& choice = {}, bool or_skip = true, size_t name_bytes = 0);
+/// The text of an elementwise program of two arguments of one shape, f32[300] if it can be, that the backend accepts. Empty
+/// where there is none; the case is then skipped.
+std::string accepted_sum(Instance& instance);
+
+/// How the buffers of launches lie.
+struct Placement {
+  uint32_t device = 0;
+  bool take_aliases = false;           ///< may aliases as well as must aliases: the same buffer for both
+  bool one_buffer = false;             ///< everything in one buffer, at different offsets
+  bool tight = false;                  ///< each in a buffer of just its size
+  bool donate_all = false;             ///< arguments that no result takes over are donated too
+  std::vector<uint32_t> same_as = {};  ///< argument number i lies where number same_as[i] lies
+};
+
+/// Buffers for launches of one executable. Around each argument, result and the workspace lie bytes that must stay; results
+/// and workspace are full of garbage before each run.
+class Rig {
+ public:
+  Rig(Instance& instance, const TestProgram& program, const Executable& executable, Placement placement);
+  /// Runs and judges results, arguments and guards. `what` begins the complaints. False after one.
+  bool run(uint64_t seed, const std::string& what, const Bound& bound = {});
+  /// The launch of the last run, or, after fill(), of the next one.
+  collet_launch& launch() { return launch_; }
+  std::vector<collet_argument>& arguments() { return arguments_; }
+  std::vector<collet_argument>& results() { return results_; }
+  /// Writes arguments and garbage to the device.
+  bool fill(const std::vector<hlo::Literal>& inputs, uint64_t seed);
+  collet_status execute(std::string* message = nullptr);
+  /// Whether all of it is as fill() left it.
+  bool is_untouched(const std::string& what, Promise promise);
+  /// Judges what the last execute left, for the inputs of fill().
+  bool judge(const std::vector<hlo::Literal>& inputs, const std::string& what, const Bound& bound = {});
+
+ private:
+  struct Slot {
+    uint64_t bytes = 0, offset = 0;
+    size_t block = 0;
+  };
+  struct Block {
+    Buffer buffer;
+    Bytes image;  // what fill() put there
+  };
+  Slot place(uint64_t bytes, uint64_t alignment);
+  void allocate();
+  collet_argument argument(const Slot& slot, uint32_t flags) const;
+  uint8_t* image(const Slot& slot) { return blocks_[slot.block].image.data() + slot.offset; }
+
+  Instance& instance_;
+  const TestProgram& program_;
+  const Executable& executable_;
+  Placement placement_;
+  uint64_t alignment_;
+  bool good_ = true;
+  std::vector<uint64_t> sizes_;
+  std::vector<Block> blocks_;
+  std::vector<Slot> argument_slots_, result_slots_;
+  Slot workspace_slot_;
+  std::vector<bool> donated_, absorbed_;
+  std::vector<collet_argument> arguments_, results_;
+  collet_launch launch_{};
+};
+
+}  // namespace collet::conformance
