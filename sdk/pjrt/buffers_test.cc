@@ -10,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "sdk/pjrt/host_functions.h"
 #include "sdk/pjrt/testing/plugin.h"
 
 /// \file
@@ -90,27 +89,6 @@ class Buffers : public Plugin {
     auto args = args_of<PJRT_Buffer_Delete_Args>();
     args.buffer = buffer;
     expect_ok(api()->PJRT_Buffer_Delete(&args));
-  }
-
-  PJRT_Error* run(PJRT_LoadedExecutable* executable, PJRT_Buffer* in, PJRT_Buffer** out) {
-    PJRT_Buffer* const inputs[] = {in};
-    PJRT_Buffer* const* const lists[] = {inputs};
-    PJRT_Buffer** const output_lists[] = {out};
-    PJRT_ExecuteOptions options{};
-    options.struct_size = sizeof options;
-    auto args = args_of<PJRT_LoadedExecutable_Execute_Args>();
-    args.executable = executable;
-    args.options = &options;
-    args.argument_lists = lists;
-    args.num_devices = 1;
-    args.num_args = 1;
-    args.output_lists = output_lists;
-    return api()->PJRT_LoadedExecutable_Execute(&args);
-  }
-  void destroy_executable(PJRT_LoadedExecutable* executable) {
-    auto args = args_of<PJRT_LoadedExecutable_Destroy_Args>();
-    args.executable = executable;
-    expect_ok(api()->PJRT_LoadedExecutable_Destroy(&args));
   }
 
   PJRT_AsyncHostToDeviceTransferManager* manager(const std::vector<int64_t>& dims,
@@ -405,12 +383,6 @@ TEST_F(Buffers, AViewKeepsAnArgumentFromBeingDonated) {
   destroy(out);
   destroy(in);
   destroy_executable(executable);
-}
-
-const HostFunctionsExtension& host_functions_of_library() {
-  const PJRT_Extension_Base* extension = api()->extension_start;
-  while (extension->type != static_cast<PJRT_Extension_Type>(kHostFunctionsExtension)) extension = extension->next;
-  return *reinterpret_cast<const HostFunctionsExtension*>(extension);
 }
 
 TEST_F(Buffers, AWaitingRunKeepsTheFunctionsThatItCalls) {

@@ -16,6 +16,13 @@
 
 namespace collet::pjrt {
 
+/// When runs of programs that call functions of the host's are over.
+enum class HostCalls {
+  Ready,  ///< before the call that starts them returns, where one participant has all its arguments: as JAX's own cpu
+  Wait,   ///< before the call that starts them returns
+  Queue   ///< in their turn, as other runs
+};
+
 /// Settings of a client: from its options, else from the environment.
 struct Settings {
   std::string platform = "collet";            ///< option platform_name, COLLET_PLATFORM_NAME
@@ -23,6 +30,7 @@ struct Settings {
   std::string fallback;                       ///< option fallback, COLLET_FALLBACK; empty: libcollet's choice
   std::string target;                         ///< option target
   uint32_t device_count = 0;                  ///< option device_count, COLLET_DEVICES; 0: the backend's choice
+  HostCalls host_calls = HostCalls::Ready;    ///< option host_calls, COLLET_HOST_CALLS: ready, wait or queue
   std::map<std::string, std::string> others;  ///< for the backend
 };
 

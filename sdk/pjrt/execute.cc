@@ -134,6 +134,21 @@ void keep_called(const Compiled& c, collet_event* done) {
       new Uses(c.host_functions));
 }
 
+bool is_ready(collet_buffer* buffer) {
+  collet_event* ready = collet_buffer_ready(buffer);
+  const bool is = collet_event_is_ready(ready) != 0;
+  collet_event_release(ready);
+  return is;
+}
+
+// Whether the call is to wait for the run: what functions of the host's print then stands before what follows the call,
+// and their errors are the call's.
+bool is_awaited(const Compiled& c, List<collet_buffer*>& arguments) {
+  if (c.host_functions.empty() || c.client->settings.host_calls == HostCalls::Queue) return false;
+  if (c.client->settings.host_calls == HostCalls::Wait) return true;
+  return c.devices.size() == 1 && std::all_of(arguments.data(), arguments.data() + arguments.size(), is_ready);
+}
+
 }  // namespace
 
 PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
@@ -163,6 +178,7 @@ PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
   run.struct_size = sizeof run;
   run.non_donatable = kept.data();
   run.non_donatable_count = static_cast<uint32_t>(kept.size());
+  run.synchronous = is_awaited(c, arguments);
   collet_event* done = nullptr;
   if (args.device_complete_events || !c.host_functions.empty()) run.out_done = &done;
   COLLET_PJRT_TRY(collet_execute(c.handle, &run, arguments.data(), made.data(), &failure));

@@ -41,6 +41,19 @@ PJRT_Error* to_text(const PJRT_NamedValue& value, const std::string& name, std::
   return invalid_argument("option '" + name + "' has a type that is not known");
 }
 
+PJRT_Error* to_host_calls(const std::string& name, const std::string& text, HostCalls& out) {
+  if (text == "ready") {
+    out = HostCalls::Ready;
+  } else if (text == "wait") {
+    out = HostCalls::Wait;
+  } else if (text == "queue") {
+    out = HostCalls::Queue;
+  } else {
+    return invalid_argument(name + " is ready, wait or queue, not '" + text + "'");
+  }
+  return nullptr;
+}
+
 // What jax.distributed adds to every client's options: a client of ours is one process.
 bool is_of_the_frontend(const std::string& name) {
   return name == "node_id" || name == "num_nodes" || name == "partition_index";
@@ -54,6 +67,8 @@ PJRT_Error* read_settings(const PJRT_NamedValue* options, size_t count, Settings
   out.fallback = environment("COLLET_FALLBACK");
   std::string devices = environment("COLLET_DEVICES");
   std::string devices_name = "COLLET_DEVICES";
+  std::string host_calls = environment("COLLET_HOST_CALLS");
+  std::string host_calls_name = "COLLET_HOST_CALLS";
   for (size_t i = 0; i < count; ++i) {
     const PJRT_NamedValue option = copy_of(options[i]);
     const std::string name(option.name, option.name_size);
@@ -69,10 +84,13 @@ PJRT_Error* read_settings(const PJRT_NamedValue* options, size_t count, Settings
       out.target = text;
     } else if (name == "device_count") {
       if (devices.empty()) devices = text, devices_name = "option 'device_count'";
+    } else if (name == "host_calls") {
+      if (host_calls.empty()) host_calls = text, host_calls_name = "option 'host_calls'";
     } else if (!is_of_the_frontend(name)) {
       out.others[name] = text;
     }
   }
+  if (!host_calls.empty()) COLLET_PJRT_CHECK(to_host_calls(host_calls_name, host_calls, out.host_calls));
   if (!devices.empty()) COLLET_PJRT_CHECK(to_number(devices_name, devices, out.device_count));
   return nullptr;
 }

@@ -10,6 +10,7 @@
 
 #include "sdk/pjrt/api/extensions.h"
 #include "sdk/pjrt/api/table.h"
+#include "sdk/pjrt/host_functions.h"
 
 /// \file
 /// The plugin as a frontend sees it: loaded by path, called through its table.
@@ -69,15 +70,20 @@ class Plugin : public ::testing::Test {
  protected:
   void SetUp() override {
     auto create = args_of<PJRT_Client_Create_Args>();
-    PJRT_NamedValue backend{};
-    backend.struct_size = sizeof backend;
-    backend.name = "backend";
-    backend.name_size = 7;
-    backend.type = PJRT_NamedValue_kString;
-    backend.string_value = backend_name.c_str();
-    backend.value_size = backend_name.size();
-    create.create_options = &backend;
-    create.num_options = 1;
+    std::vector<PJRT_NamedValue> values;
+    more_options.emplace_back("backend", backend_name);
+    for (const auto& [name, value] : more_options) {
+      PJRT_NamedValue option{};
+      option.struct_size = sizeof option;
+      option.name = name.c_str();
+      option.name_size = name.size();
+      option.type = PJRT_NamedValue_kString;
+      option.string_value = value.c_str();
+      option.value_size = value.size();
+      values.push_back(option);
+    }
+    create.create_options = values.data();
+    create.num_options = values.size();
     expect_ok(api()->PJRT_Client_Create(&create));
     client = create.client;
     ASSERT_NE(client, nullptr);
@@ -151,10 +157,38 @@ class Plugin : public ::testing::Test {
     return args.memory;
   }
 
+  PJRT_Error* run(PJRT_LoadedExecutable* executable, PJRT_Buffer* argument, PJRT_Buffer** result) {
+    PJRT_ExecuteOptions options{};
+    options.struct_size = sizeof options;
+    PJRT_Buffer* const* arguments[] = {&argument};
+    PJRT_Buffer** results[] = {result};
+    auto args = args_of<PJRT_LoadedExecutable_Execute_Args>();
+    args.executable = executable;
+    args.options = &options;
+    args.argument_lists = arguments;
+    args.num_devices = 1;
+    args.num_args = 1;
+    args.output_lists = results;
+    return api()->PJRT_LoadedExecutable_Execute(&args);
+  }
+
+  void destroy_executable(PJRT_LoadedExecutable* executable) {
+    auto args = args_of<PJRT_LoadedExecutable_Destroy_Args>();
+    args.executable = executable;
+    expect_ok(api()->PJRT_LoadedExecutable_Destroy(&args));
+  }
+
   std::string backend_name = "interpreter";
+  std::vector<std::pair<std::string, std::string>> more_options;  ///< of the client, beside its backend
   PJRT_Client* client = nullptr;
   PJRT_Device* device = nullptr;
 };
+
+inline const HostFunctionsExtension& host_functions_of_library() {
+  const PJRT_Extension_Base* extension = api()->extension_start;
+  while (extension->type != static_cast<PJRT_Extension_Type>(kHostFunctionsExtension)) extension = extension->next;
+  return *reinterpret_cast<const HostFunctionsExtension*>(extension);
+}
 
 inline constexpr const char* kDouble = R"(
 module @twice {
