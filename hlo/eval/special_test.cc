@@ -197,6 +197,29 @@ TEST(CustomCalls, KnownAndUnknown) {
           "ROOT r = (c128[2,2], f64[2]) custom-call(a), custom_call_target=\"Eigh\"");
   expect_near(eigh.element(1), value("f64[2]", "{1, 3}"), 1e-14);
 
+  // What is asked of them must fit what they give.
+  const std::pair<const char*, const char*> wrong[] = {
+      {"(f64[3,2], f64[3]) custom-call(a), custom_call_target=\"Qr\"",
+       "'Qr' of f64[3,2] gives (f64[3,2], f64[2]), not"},
+      {"(f64[3,2], f32[2]) custom-call(a), custom_call_target=\"Qr\"", "gives (f64[3,2], f64[2])"},
+      {"f64[9] custom-call(a), custom_call_target=\"Qr\"", "gives (f64[3,2], f64[2])"},
+      {"(f64[3,2], f64[2]) custom-call(a, a), custom_call_target=\"Qr\"", "takes 1 operand, but has 2"},
+      {"(f64[3,2], f64[2]) custom-call(i), custom_call_target=\"Qr\"", "takes matrices of float or complex numbers"},
+      {"(f64[3,2], f64[3]) custom-call(a), custom_call_target=\"Eigh\"", "takes square matrices"},
+      {"f64[3,2] custom-call(a, i), custom_call_target=\"ProductOfElementaryHouseholderReflectors\"", "takes a factor"},
+      {"f64[9,2] custom-call(a, t), custom_call_target=\"ProductOfElementaryHouseholderReflectors\"", "gives f64[3,2]"},
+      {"(f64[3,3], s32[3,3]) custom-call(a), custom_call_target=\"TopK\"", "gives (f64[3,2], s32[3,2])"},
+      {"(f16[3,1], s32[3,1]) custom-call(a), custom_call_target=\"TopK\"", "gives (f64[3,1], s32[3,1])"},
+      {"(f64[3,1], f32[3,1]) custom-call(a), custom_call_target=\"TopK\"", "gives (f64[3,1], s32[3,1])"}};
+  for (const auto& [call, complaint] : wrong) {
+    auto refused = evaluate_text(
+        "HloModule m\nENTRY e {\n a = f64[3,2] constant({{1, 2}, {3, 4}, {5, 7}})\n"
+        " i = s32[3,2] iota(), iota_dimension=0\n t = f64[2] constant({1, 2})\n ROOT r = " +
+        std::string(call) + "\n}\n");
+    ASSERT_FALSE(refused.ok()) << call;
+    EXPECT_NE(refused.status().message().find(complaint), std::string::npos) << refused.status().to_string();
+  }
+
   auto unknown =
       evaluate_text("HloModule m\nENTRY e {\n ROOT r = f32[] custom-call(), custom_call_target=\"nobody\"\n}\n");
   ASSERT_FALSE(unknown.ok());

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "hlo/ops/eval/families.h"
 #include "hlo/ops/eval/matrix.h"
+#include "hlo/ops/library_calls.h"
 #include "hlo/ops/markers.h"
 
 namespace collet::hlo {
@@ -26,11 +28,7 @@ Expected<Literal> buffer(const EvalInput& in) {
 }
 
 Expected<Literal> top_k(const EvalInput& in) {
-  if (in.operand_count() != 1 || !in.instr.shape.is_tuple() || in.instr.shape.elements().size() != 2)
-    return invalid_argument("TopK gives values and indices of one operand");
-  const Shape& values = in.instr.shape.element(0);
-  if (values.rank() == 0) return invalid_argument("TopK needs an operand with dimensions");
-  return evaluate_topk_of(in.operand(0), values.dims().back(), false, in.instr.shape);
+  return evaluate_topk_of(in.operand(0), in.instr.shape.element(0).dims().back(), false, in.instr.shape);
 }
 
 /// Householder's reflection that turns column j of `a`, from row j on, into a multiple of the first unit vector. The
@@ -91,7 +89,7 @@ Expected<Literal> reflectors_of(const EvalInput& in) {
     const Matrix<T>& a = list[b];
     Matrix<T> q(a.rows(), a.columns());
     for (int64_t i = 0; i < std::min(q.rows(), q.columns()); ++i) q(i, i) = T(1);
-    for (int64_t j = std::min(count, q.columns()) - 1; j >= 0; --j) {
+    for (int64_t j = std::min({count, q.rows(), q.columns()}) - 1; j >= 0; --j) {
       const Cx v = *static_cast<const Cx*>(taus.at(static_cast<int64_t>(b) * count + j));
       T tau;
       if constexpr (kIsComplex<T>)
@@ -185,40 +183,23 @@ Expected<Literal> eigh_of(const EvalInput& in) {
   return Literal::tuple(std::move(results));
 }
 
-Status check_matrices(const EvalInput& in, size_t operands, size_t results) {
-  if (in.operand_count() != operands || in.operand(0).shape().rank() < 2 ||
-      (results > 1 && (!in.instr.shape.is_tuple() || in.instr.shape.elements().size() != results)))
-    return invalid_argument("wrong operands or results of '" + std::string(in.instr.as<CustomCallAttrs>().target) +
-                            "'");
-  return ok_status();
-}
-
-#define COLLET_BY_TYPE(function)                      \
-  switch (in.operand(0).type()) {                     \
-    case Type::F64:                                   \
-      return function<long double>(in);               \
-    case Type::C128:                                  \
-      return function<std::complex<long double>>(in); \
-    case Type::C64:                                   \
-      return function<std::complex<double>>(in);      \
-    default:                                          \
-      return function<double>(in);                    \
+/// In the next wider type of operand 0.
+#define COLLET_BY_TYPE(name, function)                  \
+  Expected<Literal> name(const EvalInput& in) {         \
+    switch (in.operand(0).type()) {                     \
+      case Type::F64:                                   \
+        return function<long double>(in);               \
+      case Type::C128:                                  \
+        return function<std::complex<long double>>(in); \
+      case Type::C64:                                   \
+        return function<std::complex<double>>(in);      \
+      default:                                          \
+        return function<double>(in);                    \
+    }                                                   \
   }
-
-Expected<Literal> qr(const EvalInput& in) {
-  COLLET_TRY(check_matrices(in, 1, 2));
-  COLLET_BY_TYPE(qr_of)
-}
-
-Expected<Literal> reflectors(const EvalInput& in) {
-  COLLET_TRY(check_matrices(in, 2, 1));
-  COLLET_BY_TYPE(reflectors_of)
-}
-
-Expected<Literal> eigh(const EvalInput& in) {
-  COLLET_TRY(check_matrices(in, 1, 2));
-  COLLET_BY_TYPE(eigh_of)
-}
+COLLET_BY_TYPE(qr, qr_of)
+COLLET_BY_TYPE(reflectors, reflectors_of)
+COLLET_BY_TYPE(eigh, eigh_of)
 #undef COLLET_BY_TYPE
 
 struct Target {
@@ -242,6 +223,9 @@ Expected<Literal> evaluate_custom_call(const EvalInput& in) {
   if (registered.ok() || registered.status().code() != Code::Unimplemented) return registered;
   const std::string_view name = in.instr.as<CustomCallAttrs>().target;
   if (is_marker_target(name)) return identity(in);
+  std::vector<const Shape*> operands;
+  for (const Literal& operand : in.operands) operands.push_back(&operand.shape());
+  COLLET_TRY(check_library_call(name, operands, in.instr.shape));
   for (const Target& target : kTargets)
     if (target.name == name) return target.function(in);
   return registered;

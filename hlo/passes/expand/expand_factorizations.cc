@@ -2,6 +2,7 @@
 #include <limits>
 #include <string_view>
 
+#include "hlo/ops/library_calls.h"
 #include "hlo/passes/expand/matrices.h"
 
 /// \file
@@ -400,6 +401,10 @@ struct Target {
 constexpr Target kTargets[] = {{"Qr", &qr}, {"ProductOfElementaryHouseholderReflectors", &reflectors}, {"Eigh", &eigh}};
 
 InstrId custom_call(const ExpandInput& in) {
+  std::vector<const Shape*> operands;
+  for (size_t i = 0; i < in.instr.operands.size(); ++i) operands.push_back(&in.operand_shape(i));
+  // Another routine of that name.
+  if (!check_library_call(in.as<CustomCallAttrs>().target, operands, in.shape()).ok()) return InstrId::None;
   for (const Target& target : kTargets)
     if (in.as<CustomCallAttrs>().target == target.name) return target.expand(in);
   return InstrId::None;
