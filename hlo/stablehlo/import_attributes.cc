@@ -1,9 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
+#include "hlo/stablehlo/attribute_rules.h"
 #include "hlo/stablehlo/importer.h"
+#include "hlo/stablehlo/op_schemas.h"
+#include "hlo/stablehlo/write.h"
 
 namespace collet::hlo {
 using mlir::Attr;
 using mlir::AttrRef;
+
+namespace {
+
+/// Whether an attribute of kind `kind` can be read in the form of `rule`: numbers, truths and lists of them. Words say
+/// themselves what they are.
+bool fits_form(const mlir::AttrRule& rule, Attr::Kind kind) {
+  using F = mlir::AttrForm;
+  switch (rule.form) {
+    case F::I64:
+    case F::I32:
+      return kind == Attr::Kind::Int;
+    case F::Bool:
+      return kind == Attr::Kind::Bool;
+    case F::Flag:
+      return kind == Attr::Kind::Bool || kind == Attr::Kind::Unit;
+    case F::Table:
+      if (rule.name == "replica_groups") return true;  // by the axes of a mesh, which is said where they are read
+      [[fallthrough]];
+    case F::Ints:
+      return kind == Attr::Kind::Ints || kind == Attr::Kind::Array;
+    case F::Bools:
+      return kind == Attr::Kind::Bools || kind == Attr::Kind::Ints || kind == Attr::Kind::Array;
+    case F::Precisions:
+      return kind == Attr::Kind::Array;
+    case F::Accuracy:
+      return kind == Attr::Kind::Accuracy;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+Status Importer::check_attributes(const mlir::Op& op) const {
+  for (const mlir::NamedAttr& a : op.attrs) {
+    const mlir::AttrRule* rule = mlir::find_attr_rule(a.name);
+    if (!rule || !a.value || !mlir::is_own_attribute(op.name, a.name) || fits_form(*rule, a.value->kind)) continue;
+    return fail(
+        op, "attribute " + std::string(a.name) + " is " + mlir::attr_to_string(a.value) + ", which is of another kind");
+  }
+  return {};
+}
 
 Expected<Dims> Importer::ints(const mlir::Op& op, std::string_view name) {
   const AttrRef attr = op.attr(name);
@@ -67,15 +115,20 @@ Expected<size_t> Importer::word(const mlir::Op& op, std::string_view name, std::
   return fail(op, "there is no " + std::string(name) + " " + std::string(wanted));
 }
 
-Dims Importer::precisions(const mlir::Op& op) {
+Expected<Dims> Importer::precisions(const mlir::Op& op) {
+  static constexpr std::string_view kWords[] = {"DEFAULT", "HIGH", "HIGHEST"};
   const AttrRef attr = op.attr("precision_config");
-  if (!attr || attr->kind != Attr::Kind::Array) return {};
+  if (!attr) return Dims();
+  if (attr->kind != Attr::Kind::Array || attr->items.size() > 2)
+    return fail(op, "precision_config holds a precision for each of two operands");
   std::vector<int64_t> values;
   bool all_default = true;
   for (AttrRef item : attr->items) {
-    const int64_t value = item && item->text == "HIGHEST" ? 2 : item && item->text == "HIGH" ? 1 : 0;
-    all_default &= value == 0;
-    values.push_back(value);
+    const std::string_view wanted = item && item->kind == Attr::Kind::Enum ? item->text : std::string_view();
+    const auto* const found = std::find(std::begin(kWords), std::end(kWords), wanted);
+    if (found == std::end(kWords)) return fail(op, "there is no precision " + std::string(wanted));
+    values.push_back(found - kWords);
+    all_default &= values.back() == 0;
   }
   return all_default ? Dims() : module_.dims(values);
 }

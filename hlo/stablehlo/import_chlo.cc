@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
 #include <limits>
 
 #include "hlo/stablehlo/importer.h"
@@ -100,6 +101,20 @@ Status is_neg_inf(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, equals(m, scope, x, -std::numeric_limits<double>::infinity()));
 }
 
+/// "#complex.number<:f32 1.0, 2.0>"; false where the text is another.
+bool complex_number(std::string_view text, Type type, double& real, double& imaginary) {
+  const std::string begin = type == Type::C64 ? "#complex.number<:f32 " : "#complex.number<:f64 ";
+  if (!is_complex(type) || !text.starts_with(begin) || !text.ends_with('>')) return false;
+  const std::string parts(text.substr(begin.size(), text.size() - begin.size() - 1));
+  char* end = nullptr;
+  real = std::strtod(parts.c_str(), &end);
+  if (end == parts.c_str() || *end != ',') return false;
+  const char* const second = end + 1;
+  imaginary = std::strtod(second, &end);
+  while (*end == ' ') ++end;
+  return end != second && *end == '\0';
+}
+
 Status constant_like(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
   COLLET_ASSIGN(const InstrId like, m.value(scope, op, 0));
@@ -107,14 +122,19 @@ Status constant_like(Importer& m, ImportScope& scope, const mlir::Op& op) {
   if (!value || !shape.is_array() || shape.has_dynamic()) return m.fail(op, "needs a value and a static shape");
   if (!m.shape_of(like).same_dims(shape)) return m.fail(op, "has a result of another shape than its operand");
   using Kind = mlir::Attr::Kind;
-  const Type type = value->kind == Kind::Bool ? Type::PRED : mlir::element_type(value->type);
-  const bool is_number = value->kind == Kind::Bool || value->kind == Kind::Int || value->kind == Kind::Float;
-  if (!is_number || type != shape.type()) return m.fail(op, "its value is not of the result's element type");
-  Literal literal = Literal::zeros(Shape::scalar(type));
-  if (value->kind == Kind::Float)
-    literal.set_double(0, value->number);
-  else
-    literal.set_int(0, value->integer);
+  Literal literal = Literal::zeros(Shape::scalar(shape.type()));
+  double real = 0, imaginary = 0;
+  if (value->kind == Kind::Raw && complex_number(value->text, shape.type(), real, imaginary)) {
+    literal.set_double(0, real, imaginary);
+  } else {
+    const Type type = value->kind == Kind::Bool ? Type::PRED : mlir::element_type(value->type);
+    const bool is_number = value->kind == Kind::Bool || value->kind == Kind::Int || value->kind == Kind::Float;
+    if (!is_number || type != shape.type()) return m.fail(op, "its value is not of the result's element type");
+    if (value->kind == Kind::Float)
+      literal.set_double(0, value->number);
+    else
+      literal.set_int(0, value->integer);
+  }
   const InstrId scalar = m.emit_constant(scope, std::move(literal));
   if (shape.rank() == 0) return m.define(scope, op, scalar);
   return m.define(scope, op, m.emit(scope, Op::BROADCAST, shape, {scalar}, m.module().make<BroadcastAttrs>()));

@@ -90,7 +90,23 @@ Status call(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return call_function(m, scope, op, m.text(op, "callee"));
 }
 
+/// "namespace.name": parts joined by dots, the first of which is an identifier.
+bool is_qualified_name(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto part_of_word = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_'; };
+  const size_t dot = name.find('.');
+  if (dot == std::string_view::npos || name.empty() || !letter(name[0]) || name.ends_with('.')) return false;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool behind = i > dot;
+    if (name[i] == '.' ? name[i + 1] == '.' : !part_of_word(name[i]) && !(behind && name[i] == '$')) return false;
+  }
+  return true;
+}
+
 Status composite(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  if (!is_qualified_name(m.text(op, "name")))
+    return m.fail(op,
+                  "its name must be one such as my_namespace.my_op, but is '" + std::string(m.text(op, "name")) + "'");
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
   COLLET_ASSIGN(CompId computation, m.function(m.text(op, "decomposition"), op));
@@ -184,7 +200,65 @@ Expected<ApiVersion> api_version(Importer& m, const mlir::Op& op) {
   return static_cast<ApiVersion>(std::max<int64_t>(number, 1) - 1);
 }
 
+/// Orders of dimensions, one for each of `types`; where there is no array there is nothing to order.
+Status check_layouts(Importer& m, const mlir::Op& op, std::string_view whose, mlir::AttrRef layouts,
+                     std::span<const mlir::TypeRef> types) {
+  if (layouts->kind != Attr::Kind::Array || layouts->items.size() != types.size())
+    return m.fail(op, std::string(whose) + "_layouts must hold a layout for each of " + std::to_string(types.size()) +
+                          " " + std::string(whose) + "s");
+  for (size_t i = 0; i < types.size(); ++i) {
+    const mlir::AttrRef layout = layouts->items[i];
+    const bool array = types[i] && types[i]->kind == mlir::Type::Kind::Tensor;
+    bool splat = false;
+    const auto order = layout ? literal_of(*layout, &splat) : Expected<Literal>(invalid_argument("no layout"));
+    const mlir::TypeRef element = layout && layout->type ? layout->type->element : nullptr;
+    std::vector<int64_t> dims;
+    if (order.ok() && element && element->kind == mlir::Type::Kind::Index && layout->type->dims.size() == 1)
+      for (int64_t k = 0; k < layout->type->dims[0]; ++k) dims.push_back(order->as_int(splat ? 0 : k));
+    else
+      return m.fail(op, std::string(whose) + "_layouts: layout " + std::to_string(i) + " is no list of indices");
+    std::sort(dims.begin(), dims.end());
+    bool fits = dims.size() == (array ? types[i]->dims.size() : 0);
+    for (size_t k = 0; fits && k < dims.size(); ++k) fits = dims[k] == static_cast<int64_t>(k);
+    if (!fits)
+      return m.fail(op, std::string(whose) + "_layouts: layout " + std::to_string(i) +
+                            " is no order of the dimensions of " + mlir::to_string(types[i]));
+  }
+  return {};
+}
+
+/// Layouts of operands and results come together. HLO's layouts are those of its own shapes, so that they are not kept.
+Status check_layouts(Importer& m, const mlir::Op& op) {
+  const mlir::AttrRef operands = op.attr("operand_layouts"), results = op.attr("result_layouts");
+  const auto given = [](mlir::AttrRef list) {
+    return list && !(list->kind == Attr::Kind::Array && list->items.empty());
+  };
+  if (!given(operands) && !given(results)) return {};
+  std::vector<mlir::TypeRef> takes, gives;
+  for (const mlir::Value* v : op.operands) takes.push_back(v->type);
+  for (const mlir::Value* v : op.results) gives.push_back(v->type);
+  if (gives.size() == 1 && gives[0] && gives[0]->kind == mlir::Type::Kind::Tuple)
+    gives.assign(gives[0]->inputs.begin(), gives[0]->inputs.end());
+  if ((!operands && !takes.empty()) || (!results && !gives.empty()))
+    return m.fail(op, "layouts are given for both operands and results, or for none");
+  if (operands) COLLET_TRY(check_layouts(m, op, "operand", operands, takes));
+  return results ? check_layouts(m, op, "result", results, gives) : ok_status();
+}
+
+/// Typed calls have a dictionary, others a text.
+Status check_config(Importer& m, const mlir::Op& op, ApiVersion version) {
+  const mlir::AttrRef config = op.attr("backend_config");
+  if (!config) return {};
+  const bool typed = version == ApiVersion::TYPED_FFI;
+  if (config->kind == (typed ? Attr::Kind::Dict : Attr::Kind::String)) return {};
+  return m.fail(op, std::string("backend_config must be a ") + (typed ? "dictionary" : "string") +
+                        " for this api_version, but is " + mlir::attr_to_string(config));
+}
+
 Status custom_call(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_TRY(check_layouts(m, op));
+  COLLET_ASSIGN(const ApiVersion version, api_version(m, op));
+  COLLET_TRY(check_config(m, op, version));
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   COLLET_ASSIGN(Shape shape, m.result_shape(op));
   const std::string_view target = m.text(op, "call_target_name");
@@ -200,7 +274,7 @@ Status custom_call(Importer& m, ImportScope& scope, const mlir::Op& op) {
   auto* attrs = module.make<CustomCallAttrs>();
   attrs->target = module.arena().string(target);
   attrs->has_side_effect = m.flag(op, "has_side_effect");
-  COLLET_ASSIGN(attrs->api_version, api_version(m, op));
+  attrs->api_version = version;
   std::string config;
   if (const mlir::AttrRef a = op.attr("backend_config"))
     config = a->kind == Attr::Kind::String ? std::string(a->text) : mlir::attr_to_string(a);

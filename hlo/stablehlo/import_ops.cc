@@ -123,6 +123,11 @@ bool is_of_arrays(std::string_view name) {
   return true;
 }
 
+/// Ops that give what only their result's type says: its sizes are known, or have a bound.
+bool states_sizes(std::string_view name) {
+  return name == "stablehlo.broadcast_in_dim" || name == "stablehlo.iota" || name == "stablehlo.reshape";
+}
+
 bool is_array(const mlir::Value* value) {
   const auto kind = value->type ? value->type->kind : mlir::Type::Kind::None;
   return kind == mlir::Type::Kind::Tensor || kind == mlir::Type::Kind::Index;
@@ -131,10 +136,15 @@ bool is_array(const mlir::Value* value) {
 }  // namespace
 
 Status Importer::translate_plain(ImportScope& scope, const mlir::Op& op) {
+  COLLET_TRY(check_attributes(op));
   if (is_of_arrays(op.name))
     for (const auto* list : {&op.operands, &op.results})
       for (const mlir::Value* value : *list)
         if (!is_array(value)) return fail(op, "is of arrays, not of " + mlir::to_string(value->type));
+  if (states_sizes(op.name)) {
+    COLLET_ASSIGN(const Shape shape, result_shape(op));
+    if (shape.has_unbounded()) return fail(op, "has a result of unknown size, " + shape.to_string());
+  }
   const ImportFunction special = find_import(op.name);
   if (has_quantized(op)) {
     if (Status done = translate_quantized(*this, scope, op); done.code() != Code::NotFound) return done;

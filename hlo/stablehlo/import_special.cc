@@ -15,21 +15,52 @@ InstrId compare(Importer& m, ImportScope& scope, InstrId a, InstrId b, Direction
   return m.emit(scope, Op::COMPARE, shape.with_type(Type::PRED), {a, b}, attrs);
 }
 
-/// Complex numbers in the order of their real, then of their imaginary parts.
+/// The smaller or the larger of two complex numbers, in the order of their real, then of their imaginary parts.
+InstrId complex_extremum(Importer& m, ImportScope& scope, InstrId a, InstrId b, Direction wins) {
+  const Shape shape = m.shape_of(a);
+  const Shape part = shape.with_type(real_type(shape.type())), truth = shape.with_type(Type::PRED);
+  const InstrId ar = m.emit(scope, Op::REAL, part, {a}), br = m.emit(scope, Op::REAL, part, {b});
+  const InstrId ai = m.emit(scope, Op::IMAG, part, {a}), bi = m.emit(scope, Op::IMAG, part, {b});
+  const InstrId tie =
+      m.emit(scope, Op::AND, truth, {compare(m, scope, ar, br, Direction::EQ), compare(m, scope, ai, bi, wins)});
+  const InstrId first = m.emit(scope, Op::OR, truth, {compare(m, scope, ar, br, wins), tie});
+  return m.emit(scope, Op::SELECT, shape, {first, a, b});
+}
+
 template <Op kOp>
 Status extremum(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId a, m.value(scope, op, 0));
   COLLET_ASSIGN(InstrId b, m.value(scope, op, 1));
-  const Shape shape = m.shape_of(a);
-  if (!is_complex(shape.type())) return translate_regular(m, scope, op, kOp);
-  const Shape part = shape.with_type(real_type(shape.type())), truth = shape.with_type(Type::PRED);
-  const InstrId ar = m.emit(scope, Op::REAL, part, {a}), br = m.emit(scope, Op::REAL, part, {b});
-  const InstrId ai = m.emit(scope, Op::IMAG, part, {a}), bi = m.emit(scope, Op::IMAG, part, {b});
-  const Direction wins = kOp == Op::MAXIMUM ? Direction::GT : Direction::LT;
-  const InstrId tie =
-      m.emit(scope, Op::AND, truth, {compare(m, scope, ar, br, Direction::EQ), compare(m, scope, ai, bi, wins)});
-  const InstrId first = m.emit(scope, Op::OR, truth, {compare(m, scope, ar, br, wins), tie});
-  return m.define(scope, op, m.emit(scope, Op::SELECT, shape, {first, a, b}));
+  if (!is_complex(m.shape_of(a).type())) return translate_regular(m, scope, op, kOp);
+  return m.define(scope, op, complex_extremum(m, scope, a, b, kOp == Op::MAXIMUM ? Direction::GT : Direction::LT));
+}
+
+/// min(max(operand, least), most), whose bounds may be scalars.
+Status clamp(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(InstrId least, m.value(scope, op, 0));
+  COLLET_ASSIGN(InstrId x, m.value(scope, op, 1));
+  COLLET_ASSIGN(InstrId most, m.value(scope, op, 2));
+  const Shape shape = m.shape_of(x);
+  if (!is_complex(shape.type())) return translate_regular(m, scope, op, Op::CLAMP);
+  for (InstrId* bound : {&least, &most}) {
+    if (m.shape_of(*bound).rank() == 0 && shape.rank() > 0 && !shape.has_dynamic())
+      *bound = m.emit(scope, Op::BROADCAST, shape.with_type(m.shape_of(*bound).type()), {*bound},
+                      m.module().make<BroadcastAttrs>());
+    if (!m.shape_of(*bound).compatible(shape)) return m.fail(op, "its bounds are not of the operand's type");
+  }
+  const InstrId larger = complex_extremum(m, scope, x, least, Direction::GT);
+  return m.define(scope, op, complex_extremum(m, scope, larger, most, Direction::LT));
+}
+
+/// Nobody has said what the remainder of complex numbers is; it may stand in a program all the same.
+Status remainder(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  COLLET_ASSIGN(const InstrId a, m.value(scope, op, 0));
+  COLLET_ASSIGN(const InstrId b, m.value(scope, op, 1));
+  COLLET_ASSIGN(const Shape shape, m.result_shape(op));
+  if (!is_complex(m.shape_of(a).type())) return translate_regular(m, scope, op, Op::REMAINDER);
+  for (InstrId operand : {a, b})
+    if (!m.shape_of(operand).compatible(shape)) return m.fail(op, "its operands are not of the result's type");
+  return keep_op(m, scope, op);
 }
 
 Status cube_root(Importer& m, ImportScope& scope, const mlir::Op& op) {
@@ -125,9 +156,11 @@ std::span<const ImportRow> import_special_rows() {
   static constexpr ImportRow kRows[] = {
       {"stablehlo.bitcast_convert", bitcast_convert},
       {"stablehlo.cbrt", cube_root},
+      {"stablehlo.clamp", clamp},
       {"stablehlo.convert", convert},
       {"stablehlo.maximum", extremum<Op::MAXIMUM>},
       {"stablehlo.minimum", extremum<Op::MINIMUM>},
+      {"stablehlo.remainder", remainder},
   };
   return kRows;
 }

@@ -54,9 +54,13 @@ Status broadcast_in_dim(Importer& m, ImportScope& scope, const mlir::Op& op) {
     return m.fail(op, "broadcast_in_dim C2: broadcast_dimensions has " + std::to_string(dims.size()) +
                           " entries for an operand of rank " + std::to_string(from.rank()));
   std::vector<int64_t> kept_sizes, kept_dims;
+  std::vector<bool> named(static_cast<size_t>(std::max(shape.rank(), 0)));
   for (int i = 0; i < from.rank(); ++i) {
     const int64_t to = dims[static_cast<size_t>(i)];
     if (to < 0 || to >= shape.rank()) return m.fail(op, "broadcast_in_dim C3: a dimension lies outside of the result");
+    if (named[static_cast<size_t>(to)])
+      return m.fail(op, "broadcast_in_dim C4: broadcast_dimensions names " + std::to_string(to) + " twice");
+    named[static_cast<size_t>(to)] = true;
     if (from.dim(i) == 1 && shape.dim(static_cast<int>(to)) != 1) continue;
     kept_sizes.push_back(from.dim(i));
     kept_dims.push_back(to);
@@ -176,7 +180,7 @@ Status dot_general(Importer& m, ImportScope& scope, const mlir::Op& op) {
   attrs->rhs_batch = m.ints_or_empty(op, "rhs_batching_dimensions");
   attrs->lhs_contracting = m.ints_or_empty(op, "lhs_contracting_dimensions");
   attrs->rhs_contracting = m.ints_or_empty(op, "rhs_contracting_dimensions");
-  attrs->precision = m.precisions(op);
+  COLLET_ASSIGN(attrs->precision, m.precisions(op));
   COLLET_ASSIGN(attrs->algorithm, dot_algorithm(m, op));
   return m.define(scope, op, m.emit(scope, Op::DOT, shape, operands, attrs));
 }
@@ -191,7 +195,7 @@ Status ragged_dot(Importer& m, ImportScope& scope, const mlir::Op& op) {
   attrs->rhs_contracting = m.ints_or_empty(op, "rhs_contracting_dimensions");
   attrs->lhs_ragged = m.ints_or_empty(op, "lhs_ragged_dimensions");
   attrs->rhs_group = m.ints_or_empty(op, "rhs_group_dimensions");
-  attrs->precision = m.precisions(op);
+  COLLET_ASSIGN(attrs->precision, m.precisions(op));
   return m.define(scope, op, m.emit(scope, Op::RAGGED_DOT, shape, operands, attrs));
 }
 
@@ -202,7 +206,7 @@ Status dot(Importer& m, ImportScope& scope, const mlir::Op& op) {
   auto* attrs = m.module().make<DotAttrs>();
   attrs->lhs_contracting = m.module().dims({m.shape_of(operands[0]).rank() - 1});
   attrs->rhs_contracting = m.module().dims({0});
-  attrs->precision = m.precisions(op);
+  COLLET_ASSIGN(attrs->precision, m.precisions(op));
   return m.define(scope, op, m.emit(scope, Op::DOT, shape, operands, attrs));
 }
 
@@ -242,8 +246,12 @@ Status convolution(Importer& m, ImportScope& scope, const mlir::Op& op) {
   l.output_spatial = m.ints_or_empty(op, "output_spatial_dimensions");
   attrs->feature_groups = m.integer_or(op, "feature_group_count", 1);
   attrs->batch_groups = m.integer_or(op, "batch_group_count", 1);
-  attrs->precision = m.precisions(op);
+  COLLET_ASSIGN(attrs->precision, m.precisions(op));
   if (operands.size() < 2) return m.fail(op, "needs two operands");
+  // HLO lets products of integers be of two widths.
+  if (m.shape_of(operands[0]).type() != m.shape_of(operands[1]).type())
+    return m.fail(op, "its operands are " + m.shape_of(operands[0]).to_string() + " and " +
+                          m.shape_of(operands[1]).to_string() + ": element types differ");
   std::vector<int64_t> sizes;
   const Shape kernel = m.shape_of(operands[1]);
   for (int64_t d : l.kernel_spatial) {

@@ -119,11 +119,15 @@ Expected<std::vector<InstrId>> Importer::all_values(ImportScope& scope, const ml
 InstrId Importer::emit(ImportScope& scope, Op op, const Shape& shape, std::span<const InstrId> operands,
                        const void* attrs, std::span<const CompId> called) {
   if (shape.is_tuple() && too_large_.ok()) too_large_ = budget_.charge(shape);
-  return module_.append(scope.computation, op, shape, operands, attrs, called);
+  const InstrId id = module_.append(scope.computation, op, shape, operands, attrs, called);
+  module_[id].line = line_;
+  return id;
 }
 
 InstrId Importer::emit_constant(ImportScope& scope, Literal literal) {
-  return module_.append_constant(scope.computation, std::move(literal));
+  const InstrId id = module_.append_constant(scope.computation, std::move(literal));
+  module_[id].line = line_;
+  return id;
 }
 
 InstrId Importer::emit_splat(ImportScope& scope, const Shape& like, Type type, double value) {
@@ -165,7 +169,9 @@ InstrId Importer::make_root(ImportScope& scope, std::span<const InstrId> returne
 Status Importer::translate_block(ImportScope& scope, const mlir::Block& block, std::vector<InstrId>* returned) {
   if (depth_ > kDeepest) return invalid_argument("regions and calls are nested too deeply");
   ++depth_;
+  const uint32_t line = line_;
   for (const mlir::Op* op : block.ops) {
+    line_ = op->line;
     if (is_terminator(*op)) {
       COLLET_ASSIGN(*returned, all_values(scope, *op));
       break;
@@ -173,6 +179,7 @@ Status Importer::translate_block(ImportScope& scope, const mlir::Block& block, s
     COLLET_TRY(translate(scope, *op));
     if (!too_large_.ok()) return fail(*op, too_large_.message());
   }
+  line_ = line;
   --depth_;
   return {};
 }
@@ -205,7 +212,9 @@ Expected<CompId> Importer::region(ImportScope&, const mlir::Op& op, size_t index
   for (size_t i = 0; i < block->arguments.size(); ++i) {
     auto one = shape(block->arguments[i]->type);
     if (!one.ok()) return fail(op, one.status().message());
-    inner.values[block->arguments[i]] = module_.append_parameter(inner.computation, static_cast<int64_t>(i), *one);
+    const InstrId parameter = module_.append_parameter(inner.computation, static_cast<int64_t>(i), *one);
+    module_[parameter].line = op.line;
+    inner.values[block->arguments[i]] = parameter;
   }
   std::vector<InstrId> returned;
   COLLET_TRY(translate_block(inner, *block, &returned));
@@ -238,6 +247,7 @@ Expected<CompId> Importer::tuple_region(ImportScope& outer, const mlir::Op& op, 
   }
   const bool alone = shapes.size() == 1;
   const InstrId parameter = module_.append_parameter(inner.computation, 0, alone ? shapes[0] : Shape::tuple(shapes));
+  module_[parameter].line = op.line;
   for (size_t i = 0; i < elements.size(); ++i) {
     if (alone) {
       inner.values[elements[i]] = parameter;
@@ -288,8 +298,10 @@ Expected<CompId> Importer::function(std::string_view name, const mlir::Op& calle
   for (size_t i = 0; i < block->arguments.size(); ++i) {
     auto one = shape(block->arguments[i]->type);
     if (!one.ok()) return fail(*it->second, one.status().message());
-    scope.values[block->arguments[i]] = module_.append_parameter(scope.computation, static_cast<int64_t>(i), *one,
-                                                                 module_.unique_name("Arg_" + std::to_string(i)));
+    const InstrId parameter = module_.append_parameter(scope.computation, static_cast<int64_t>(i), *one,
+                                                       module_.unique_name("Arg_" + std::to_string(i)));
+    module_[parameter].line = it->second->line;
+    scope.values[block->arguments[i]] = parameter;
   }
   std::vector<InstrId> returned;
   COLLET_TRY(translate_block(scope, *block, &returned));

@@ -65,7 +65,8 @@ class Importer {
   int64_t integer_or(const mlir::Op& op, std::string_view name, int64_t otherwise) const;
   bool flag(const mlir::Op& op, std::string_view name) const { return integer_or(op, name, 0) != 0; }
   std::string_view text(const mlir::Op& op, std::string_view name) const;
-  Dims precisions(const mlir::Op& op);
+  /// One for each of two operands; empty where all are the default.
+  Expected<Dims> precisions(const mlir::Op& op);
   /// The place of an enumeration's word in `words`. An attribute that is not there is `otherwise`, or an error where that
   /// is -1; any other word is one.
   Expected<size_t> word(const mlir::Op& op, std::string_view name, std::span<const std::string_view> words,
@@ -103,6 +104,8 @@ class Importer {
   Status check_returned(const mlir::Op& function, std::span<const InstrId> returned) const;
   Status add_annotations(ImportScope& scope, const mlir::Op& op, size_t before);
   Status translate_plain(ImportScope& scope, const mlir::Op& op);
+  /// The op's own attributes are of the kinds that they are read as.
+  Status check_attributes(const mlir::Op& op) const;
   /// Of an op's results.
   void add_shardings_per_value(const mlir::Op& op, InstrId id);
   /// A sharding in HLO's own words.
@@ -130,6 +133,7 @@ class Importer {
   std::unordered_map<mlir::AttrRef, Literal> literals_;
   ShapeBudget budget_;
   Status too_large_;
+  uint32_t line_ = 0;  // of the op that is being translated
   int depth_ = 0;
 };
 
@@ -152,6 +156,9 @@ std::span<const ImportRow> import_sharding_rows();
 std::span<const ImportRow> import_special_rows();
 /// The op of HLO that has the same operands and result.
 Status translate_regular(Importer& importer, ImportScope& scope, const mlir::Op& op, Op code);
+
+/// A custom call of the op's name with its attributes as text: what HLO has no op for, and what waits for its shapes.
+Status keep_op(Importer& importer, ImportScope& scope, const mlir::Op& op);
 
 /// Numpy's broadcasting of static shapes: trailing dimensions aligned, or as broadcast_dimensions says.
 Expected<InstrId> broadcast_operand(Importer& importer, ImportScope& scope, const mlir::Op& op, InstrId x,

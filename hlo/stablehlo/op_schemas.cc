@@ -132,8 +132,15 @@ bool is_own_attribute(std::string_view normal, std::string_view attribute) {
 }
 
 const OpSchema* find_schema_for(std::string_view normal, uint64_t version) {
-  for (const OpSchema& schema : schemas())
-    if (schema.normal == normal && schema.from <= version && version <= schema.to) return &schema;
+  static const auto* const map = [] {
+    auto* out = new std::unordered_map<std::string_view, std::vector<const OpSchema*>>;
+    for (const OpSchema& schema : schemas()) (*out)[schema.normal].push_back(&schema);
+    return out;
+  }();
+  const auto it = map->find(normal);
+  if (it == map->end()) return nullptr;
+  for (const OpSchema* schema : it->second)
+    if (schema->from <= version && version <= schema->to) return schema;
   return nullptr;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <unordered_set>
 
 #include "hlo/base/float_format.h"
 #include "hlo/stablehlo/text_number.h"
@@ -379,12 +380,17 @@ bool TextReader::read_attr(AttrRef* out) {
 
 bool TextReader::read_attr_dict(std::vector<NamedAttr>* out) {
   if (!expect('{')) return false;
+  std::unordered_set<std::string_view> names;
   while (!lexer_.peek().is('}')) {
     const Token name = lexer_.take();
     if (name.kind != Tok::Bare && name.kind != Tok::String) return error(name, "expected the name of an attribute");
     NamedAttr attr{keep(name.kind == Tok::String ? unescape(name.text) : std::string(name.text)), nullptr};
+    if (!names.insert(attr.name).second) return error(name, "'" + std::string(attr.name) + "' is given twice");
     if (accept('=')) {
       if (!read_attr(&attr.value)) return false;
+      // The type of an attribute that is kept as its text: #complex.number<:f32 1.0, 2.0> : complex<f32>.
+      TypeRef ignored;
+      if (attr.value->kind == Attr::Kind::Raw && accept(':') && !read_type(&ignored)) return false;
     } else {
       attr.value = program_.make_attr(Attr::Kind::Unit);
     }

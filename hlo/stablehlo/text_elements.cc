@@ -105,36 +105,55 @@ bool TextReader::read_dense_array(AttrRef* out) {
   return expect('>');
 }
 
-// Behind the program may stand {-# dialect_resources: {builtin: {name: "0x...", ...}} #-}; it is read first.
+// Among the ops of the file may stand {-# dialect_resources: {builtin: {name: "0x...", ...}} #-}, in front of its uses or
+// behind them; so all are read first.
 bool TextReader::read_resources() {
   const std::string_view text = lexer_.text();
-  const size_t last = text.find_last_not_of(" \t\r\n");
-  if (last == std::string_view::npos || last < 4 || text.substr(last - 2, 3) != "#-}") return true;
-  const size_t begin = text.rfind("{-#", last - 3);
-  if (begin == std::string_view::npos) return true;
-  end_ = begin;
+  size_t at = 0;
+  for (size_t found = text.find("{-#"); found != std::string_view::npos; found = text.find("{-#", at)) {
+    // Not those in strings and comments.
+    while (at < found) {
+      if (text[at] == '"') {
+        for (++at; at < text.size() && text[at] != '"'; ++at)
+          if (text[at] == '\\') ++at;
+        ++at;
+      } else if (text[at] == '/' && text.substr(at, 2) == "//") {
+        at = std::min(text.find('\n', at), text.size());
+      } else {
+        ++at;
+      }
+    }
+    if (at != found) continue;
+    if (!read_resource_block(found)) return false;
+    at = resource_blocks_.at(found);
+  }
+  lexer_.seek(0);
+  return true;
+}
+
+bool TextReader::read_resource_block(size_t begin) {
   lexer_.seek(begin + 3);
-  bool good = true;
-  while (good && lexer_.peek().kind == Tok::Bare && lexer_.peek().offset < last) {
+  while (lexer_.peek().kind == Tok::Bare) {
     const bool elements = lexer_.take().text == "dialect_resources";
     if (!expect(':')) return false;
     if (!elements) {
-      good = skip_balanced('{', '}', nullptr);
-    } else if (!expect('{')) {
-      return false;
+      if (!skip_balanced('{', '}', nullptr)) return false;
     } else {
-      while (good && lexer_.peek().kind == Tok::Bare) {
+      if (!expect('{')) return false;
+      while (lexer_.peek().kind == Tok::Bare) {
         const bool builtin = lexer_.take().text == "builtin";
-        good = expect(':') && (builtin ? read_resource_entries() : skip_balanced('{', '}', nullptr));
-        if (good && !accept(',')) break;
+        if (!expect(':')) return false;
+        if (!(builtin ? read_resource_entries() : skip_balanced('{', '}', nullptr))) return false;
+        if (!accept(',')) break;
       }
-      good = good && expect('}');
+      if (!expect('}')) return false;
     }
-    if (good) accept(',');
+    if (!accept(',')) break;
   }
-  if (!good) return false;
-  if (lexer_.peek().offset != last - 2) return error("expected the end of the resources");
-  lexer_.seek(0);
+  const size_t end = lexer_.peek().offset;
+  if (lexer_.text().substr(std::min(end, lexer_.text().size()), 3) != "#-}")
+    return error("expected the end of the resources");
+  resource_blocks_[begin] = end + 3;
   return true;
 }
 

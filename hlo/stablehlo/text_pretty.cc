@@ -128,7 +128,15 @@ bool TextReader::read_signature(Op* op, size_t result_count, std::vector<TypeRef
   } while (accept(','));
   if (lexer_.peek().kind == Tok::Arrow) {
     lexer_.take();
-    return read_result_types(result_types);
+    return check_operands(*op, types, first) && read_result_types(result_types);
+  }
+  // One type for all, or the operands' one by one; tuple and complex state what they make of them.
+  if (op->name == "stablehlo.tuple" || op->name == "stablehlo.complex") {
+    if (types.size() != 1) return error(first, "expected the type of the result");
+  } else if (types.size() == op->operands.size()) {
+    if (!check_operands(*op, types, first)) return false;
+  } else if (types.size() == 1) {
+    if (!check_operands(*op, std::vector<TypeRef>(op->operands.size(), types[0]), first)) return false;
   }
   if (result_count == 0) return true;
   if (op->name == "stablehlo.optimization_barrier") {

@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "hlo/stablehlo/op_schemas.h"
 #include "hlo/stablehlo/text.h"
 
 namespace collet::hlo::mlir {
@@ -214,8 +215,12 @@ bool TextReader::read_generic(Op* op) {
   }
   if (!expect(')')) return false;
   if (lexer_.peek().is('[')) return error("branches between blocks are not supported");
+  const Token properties = lexer_.peek();
   if (accept('<')) {
     if (!read_attr_dict(&op->attrs) || !expect('>')) return false;
+    const OpSchema* schema = find_schema_for(op->name, kNewestVhlo);
+    if (schema && schema->properties.empty() && !op->attrs.empty())
+      return error(properties, "an op that has no properties is given '" + std::string(op->attrs[0].name) + "'");
   }
   if (accept('(')) {
     do {
@@ -418,8 +423,12 @@ bool TextReader::run() {
   scopes_.emplace_back();
   Block* top = program_.make_block();
   if (!read_resources()) return false;
-  while (lexer_.peek().kind != Tok::End && lexer_.peek().offset < end_) {
+  while (lexer_.peek().kind != Tok::End) {
     const Token& token = lexer_.peek();
+    if (const auto block = resource_blocks_.find(token.offset); block != resource_blocks_.end()) {
+      lexer_.seek(block->second);
+      continue;
+    }
     if (token.kind == Tok::Hash || token.kind == Tok::Bang) {
       if (!read_alias()) return false;
       continue;

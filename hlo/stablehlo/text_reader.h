@@ -78,6 +78,7 @@ class TextReader {
   bool read_dense_array(AttrRef* out);
   bool read_dense_resource(AttrRef* out);
   bool read_resources();
+  bool read_resource_block(size_t begin);
   bool read_resource_entries();
   bool read_sharding_op(Op* op, size_t result_count, std::vector<TypeRef>* result_types, bool* done);
   bool read_raw(Op* op, std::string_view name, std::string_view prefix, char open, char close, std::string_view suffix);
@@ -123,7 +124,7 @@ class TextReader {
     AttrRef elements = nullptr;  // once they have been used
   };
   std::unordered_map<std::string_view, Resource> resources_;
-  size_t end_ = SIZE_MAX;  // of the program: there the resources begin
+  std::unordered_map<size_t, size_t> resource_blocks_;  // where they begin and end
   size_t counted_to_ = 0;
   uint32_t counted_lines_ = 1;
   int depth_ = 0;         // of types and attributes
