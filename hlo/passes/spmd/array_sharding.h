@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hlo/ir/sharding.h"
+#include "hlo/ir/shardy.h"
+
+/// \file
+/// Shardings as tables: which tile of each dimension each partition has. Any mesh, any order of devices and any mixture
+/// of splitting and replication is such a table.
+
+namespace collet::hlo::spmd {
+
+/// The sharding of one dimension: the number of tiles, and the tile of each partition. Copies share the table.
+class DimensionSharding {
+ public:
+  /// Not split: every partition has the whole dimension.
+  DimensionSharding() = default;
+  /// `tiles[p]` is the tile of partition p, below `count`. A count of 1 is not split.
+  DimensionSharding(int64_t count, std::vector<int64_t> tiles);
+
+  /// Number of tiles; 1 where the dimension is not split.
+  int64_t count() const { return count_; }
+  /// Whether there is more than one tile.
+  bool is_split() const { return count_ > 1; }
+  /// The tile of a partition; 0 where the dimension is not split.
+  int64_t tile(size_t partition) const { return tiles_ ? (*tiles_)[partition] : 0; }
+  /// Tiles by partition; empty where the dimension is not split.
+  std::span<const int64_t> tiles() const {
+    return tiles_ ? std::span<const int64_t>(*tiles_) : std::span<const int64_t>();
+  }
+
+  bool operator==(const DimensionSharding& other) const {
+    return count_ == other.count_ && (tiles_ == other.tiles_ || *tiles_ == *other.tiles_);
+  }
+
+ private:
+  int64_t count_ = 1;
+  std::shared_ptr<const std::vector<int64_t>> tiles_;
+};
+
+/// The sharding of one array.
+struct ArraySharding {
+  std::vector<DimensionSharding> dimensions;
+  /// Split where the array is partial: the sum over its tiles is the value.
+  DimensionSharding unreduced;
+
+  ArraySharding() = default;
+  /// Replicated, of that rank.
+  explicit ArraySharding(size_t rank) : dimensions(rank) {}
+  ArraySharding(std::vector<DimensionSharding> d, DimensionSharding u = {})
+      : dimensions(std::move(d)), unreduced(std::move(u)) {}
+
+  /// Every partition has all of it, and no sum is left to make.
+  bool is_replicated() const;
+  /// No dimension is split.
+  bool is_whole() const;
+  bool operator==(const ArraySharding&) const = default;
+};
+
+/// Which partitions work together: those of one group. Inside of a computation that is manual along some mesh axes the
+/// partitions of different places along these axes are in different groups.
+struct DeviceGroups {
+  std::vector<int64_t> group;  ///< of each partition
+
+  /// One group of all.
+  static DeviceGroups one(size_t partitions) { return {std::vector<int64_t>(partitions)}; }
+  size_t partitions() const { return group.size(); }
+  /// There is one group.
+  bool all_together() const;
+  /// Each partition is a group of its own.
+  bool all_apart() const;
+  bool operator==(const DeviceGroups&) const = default;
+};
+
+/// Splits the groups: partitions that `d` gives different tiles are no longer in one group.
+DeviceGroups within(const DeviceGroups& groups, const DimensionSharding& d);
+
+/// Whether in each group every combination of tiles occurs, and each equally often: the dimensions use different mesh
+/// axes.
+bool are_independent(std::span<const DimensionSharding> dimensions, const DeviceGroups& groups);
+/// The same for all dimensions of an array and what it is unreduced along.
+bool is_consistent(const ArraySharding& sharding, const DeviceGroups& groups);
+
+/// Size of the tiles of a dimension of `size`: the last ones may be padded.
+inline int64_t tile_size(int64_t size, int64_t count) {
+  return (size + count - 1) / count;
+}
+/// Whether the tiles of `count * parts` lie within those of `count`, padding at the end aside.
+inline bool are_nested(int64_t size, int64_t count, int64_t parts) {
+  return tile_size(size, count) == parts * tile_size(size, count * parts);
+}
+
+/// `d` without its `minor` innermost parts: the outer mesh axes. `minor` divides the count.
+DimensionSharding major_part(const DimensionSharding& d, int64_t minor);
+/// The `minor` innermost parts of `d`: the inner mesh axes.
+DimensionSharding minor_part(const DimensionSharding& d, int64_t minor);
+/// Split by `major`, and each tile by `minor`.
+DimensionSharding compose(const DimensionSharding& major, const DimensionSharding& minor);
+/// Whether `fine` splits each tile of `coarse` further.
+bool refines(const DimensionSharding& fine, const DimensionSharding& coarse);
+/// Whether both tell the same partitions apart, whatever the order of the tiles.
+bool same_split(const DimensionSharding& a, const DimensionSharding& b);
+/// What tells apart the partitions that `coarse` does not; nothing where `fine` does not split the tiles of `coarse` into
+/// equally many.
+std::optional<DimensionSharding> quotient(const DimensionSharding& fine, const DimensionSharding& coarse);
+
+/// Groups of the partitions that differ in the dimensions `across` alone, in the order of those tiles, each tile once in
+/// a group.
+std::vector<std::vector<int64_t>> groups_across(std::span<const DimensionSharding> dimensions,
+                                                std::span<const size_t> across, const DeviceGroups& groups);
+
+/// Nothing where `sharding` is none of an array of that rank on so many partitions.
+std::optional<ArraySharding> from_hlo_sharding(const Sharding& sharding, size_t rank, size_t partitions);
+/// From parts of mesh axes for each dimension; only the axes count that `keep` has.
+std::optional<std::vector<DimensionSharding>> from_mesh_axes(const NamedMesh& mesh,
+                                                             const std::vector<std::vector<AxisPart>>& dimensions,
+                                                             const std::vector<bool>& keep, size_t partitions);
+/// As HLO text has it; the list of devices in iota form where that says it.
+Sharding to_hlo_sharding(const ArraySharding& sharding, size_t partitions);
+/// Its text, as to_hlo_sharding makes it.
+std::string to_string(const ArraySharding& sharding, size_t partitions);
+
+}  // namespace collet::hlo::spmd

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs of JAX for several devices: what their partitions compute, and the bytes that their collectives move.
+//
+// testdata/programs/NAME.hlo is a program as JAX hands it over. Where it has manual computations, which one device cannot
+// run, NAME.reference.hlo computes the same. testdata/bytes.tsv has a line for each: the name, the bytes that one
+// participant sends in this partitioner's first version, in the present one, and in XLA's (jaxlib 0.10.2, 8 CPU devices;
+// its compiled module counted by the same function). COLLET_UPDATE_GOLDENS=1 rewrites the present ones.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "hlo/passes/pipeline.h"
+#include "hlo/passes/spmd/partitioned_run.h"
+#include "hlo/passes/spmd/traffic.h"
+#include "hlo/testing/equivalence.h"
+#include "hlo/testing/golden.h"
+#include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
+#include "hlo/verify/verify.h"
+
+namespace collet::hlo {
+namespace {
+
+const std::string kFolder = "hlo/passes/spmd/testdata/";
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path);
+  std::stringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+/// Name, first, present and XLA's bytes.
+struct Row {
+  double first = 0, present = 0, xla = 0;
+};
+
+std::map<std::string, Row> read_rows(const std::string& path) {
+  std::map<std::string, Row> rows;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream fields(line);
+    std::string name;
+    Row row;
+    fields >> name >> row.first >> row.present >> row.xla;
+    rows[name] = row;
+  }
+  return rows;
+}
+
+// The devices that the shardings of a module name, where its header does not say how many partitions there are.
+int64_t partitions_of(const Module& module) {
+  int64_t most = std::max<int64_t>(module.header().num_partitions, 1);
+  if (most > 1) return most;
+  for (CompId c : module.computations())
+    for (InstrId id : module[c].order) {
+      const Extras* extras = module[id].extras;
+      if (!extras || !extras->sharding) continue;
+      std::vector<Sharding> all = extras->sharding->elements;
+      all.push_back(*extras->sharding);
+      for (const Sharding& s : all) {
+        int64_t tiles = 1;
+        for (int64_t n : s.tile_dims) tiles *= n;
+        most = std::max(most, tiles);
+      }
+    }
+  return most;
+}
+
+PassContext context_of(const Module& module) {
+  PassContext context;
+  context.replica_count = std::max<int64_t>(module.header().replica_count, 1);
+  context.partition_count = module.header().num_partitions;
+  return context;
+}
+
+Status partition(Module& module) {
+  PassContext context = context_of(module);
+  static constexpr std::string_view kPasses[] = {"join_async",     "dissolve_fusions", "normalize_layouts",
+                                                 "flatten_tuples", "partition_spmd",   "eliminate_dead"};
+  COLLET_TRY(run_passes(module, context, kPasses).status());
+  return verify_module(module);
+}
+
+// The bytes of the partitioned module once it is simplified, which is what runs.
+Expected<double> bytes_of(const Module& partitioned) {
+  const auto module = partitioned.clone();
+  PassContext context = context_of(*module);
+  COLLET_TRY(prepare(*module, context).status());
+  return spmd::collective_traffic(*module).total();
+}
+
+TEST(Programs, PartitionsComputeTheWholeAndSendNoMoreThanRecorded) {
+  std::map<std::string, Row> rows = read_rows(kFolder + "bytes.tsv");
+  const bool update = std::getenv("COLLET_UPDATE_GOLDENS") != nullptr;
+  const char* only = std::getenv("COLLET_PROGRAM");  // one alone, printed
+  std::set<std::string> seen;
+  for (const std::string& path : testing::golden_files(kFolder + "programs")) {
+    const std::string name = std::filesystem::path(path).stem().string();
+    if (name.ends_with(".reference") || (only && name != only)) continue;
+    SCOPED_TRACE(name);
+    seen.insert(name);
+    auto whole = parse_module(read_file(path), name);
+    ASSERT_TRUE(whole.ok()) << whole.status().to_string();
+    const auto partitioned = (*whole)->clone();
+    const Status status = partition(*partitioned);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    if (only) std::cout << print_module(*partitioned, {});
+
+    const std::string reference = kFolder + "programs/" + name + ".reference.hlo";
+    if (std::filesystem::exists(reference)) {
+      whole = parse_module(read_file(reference), name);
+      ASSERT_TRUE(whole.ok()) << whole.status().to_string();
+    }
+    const std::vector<Literal> inputs = testing::entry_inputs(**whole);
+    const auto expected = Evaluator(**whole).run(inputs);
+    ASSERT_TRUE(expected.ok()) << expected.status().to_string();
+    EXPECT_EQ(spmd::compare_partitions(*partitioned, inputs, *expected), "");
+
+    const auto measured = bytes_of(*partitioned);
+    ASSERT_TRUE(measured.ok()) << measured.status().to_string();
+    const double bytes = *measured;
+    if (update && !rows.contains(name)) rows[name].first = bytes;
+    ASSERT_TRUE(rows.contains(name)) << "testdata/bytes.tsv has no line for it";
+    Row& row = rows[name];
+    EXPECT_LE(bytes, row.first * (1 + 1e-9)) << "more than the first version sent";
+    if (update) row.present = bytes;
+    EXPECT_NEAR(bytes, row.present, 1e-3 * row.present + 0.5);
+  }
+  if (only) return;
+  for (const auto& [name, row] : rows) EXPECT_TRUE(seen.contains(name)) << name << " has no program";
+  if (!update) return;
+  std::ofstream out(kFolder + "bytes.tsv");
+  out << "# program\tfirst\tpresent\txla\n";
+  for (const auto& [name, row] : rows)
+    out << name << '\t' << std::llround(row.first) << '\t' << std::llround(row.present) << '\t' << std::llround(row.xla)
+        << '\n';
+}
+
+// Modules of XLA's tests that have shardings: COLLET_CORPUS_DIR names the corpus. What does not partition is skipped;
+// COLLET_SPMD_TABLE names a file that gets a line for each module that does.
+TEST(ProgramsCorpus, PartitionsSendNoMoreThanRecorded) {
+  const char* corpus = std::getenv("COLLET_CORPUS_DIR");
+  if (!corpus) GTEST_SKIP() << "COLLET_CORPUS_DIR is not set";
+  const std::map<std::string, Row> rows = read_rows(kFolder + "corpus_bytes.tsv");
+  std::map<std::string, double> all;
+  for (const std::string& path : testing::golden_files(std::string(corpus) + "/xla-tests")) {
+    const std::string text = read_file(path);
+    if (text.find("sharding=") == std::string::npos) continue;
+    auto module = parse_module(text, "corpus");
+    if (!module.ok()) continue;
+    if (!verify_module(**module).ok()) continue;
+    (*module)->header().num_partitions = partitions_of(**module);
+    if ((*module)->header().num_partitions < 2 || (*module)->header().num_partitions > 64) continue;
+    const std::string name = std::filesystem::path(path).stem().string();
+    SCOPED_TRACE(name);
+    const Status status = partition(**module);
+    const auto row = rows.find(name);
+    if (!status.ok()) {
+      EXPECT_TRUE(row == rows.end()) << status.to_string();
+      continue;
+    }
+    const auto measured = bytes_of(**module);
+    ASSERT_TRUE(measured.ok()) << measured.status().to_string();
+    const double bytes = all[name] = *measured;
+    if (row != rows.end()) {
+      EXPECT_LE(bytes, row->second.first * (1 + 1e-9)) << "more than the first version sent";
+    }
+  }
+  if (const char* table = std::getenv("COLLET_SPMD_TABLE")) {
+    std::ofstream out(table);
+    for (const auto& [name, bytes] : all) out << name << '\t' << std::llround(bytes) << '\n';
+  }
+}
+
+}  // namespace
+}  // namespace collet::hlo
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  // `--traffic FILE...` prints the bytes of compiled modules, for the table.
+  if (argc > 2 && std::string_view(argv[1]) == "--traffic") {
+    for (int i = 2; i < argc; ++i) {
+      auto module = collet::hlo::parse_module(collet::hlo::read_file(argv[i]), argv[i]);
+      if (!module.ok()) {
+        std::cout << argv[i] << "\t" << module.status().to_string() << "\n";
+        continue;
+      }
+      const auto t = collet::hlo::spmd::collective_traffic(**module);
+      std::cout << argv[i] << "\t" << t.total() << "\t(all-reduce " << t.all_reduce << ", all-gather " << t.all_gather
+                << ", reduce-scatter " << t.reduce_scatter << ", all-to-all " << t.all_to_all << ", permute "
+                << t.permute << ")\n";
+    }
+    return 0;
+  }
+  return RUN_ALL_TESTS();
+}
