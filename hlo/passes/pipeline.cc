@@ -87,6 +87,8 @@ constexpr Pipeline kPipelines[] = {
     {"legalize", "expands what the device does not take, until nothing is left to expand", &legalize},
     {"fuse", "proposes fusions and keeps those that the device takes", &propose_fusions},
     {"optimize", "simplify, fold, share and drop until nothing changes", &optimize},
+    {"spmd-propagate", "before partitioning: finds a sharding for every value and states it", &spmd_propagate},
+    {"spmd-partition", "from whole arrays to what each partition does", &spmd_partition},
     {"canonicalize", "products and convolutions in the form of libraries, movement out of the way", &canonicalize},
 };
 
@@ -168,6 +170,20 @@ Expected<bool> canonicalize(Module& module, PassContext& context, const PassObse
   COLLET_ASSIGN(const bool changed, run_list(module, context, kForms, observer, number));
   COLLET_ASSIGN(const bool cleaned, clean(module, context, observer, number));
   return changed || cleaned;
+}
+
+// What the partitioner does not see: asynchronous pairs, fusions, layouts, tuples in tuples.
+Expected<bool> spmd_propagate(Module& module, PassContext& context, const PassObserver& observer) {
+  static constexpr std::string_view kPasses[] = {"join_async", "dissolve_fusions", "normalize_layouts",
+                                                 "flatten_tuples", "propagate_shardings"};
+  return run_passes(module, context, kPasses, observer);
+}
+
+Expected<bool> spmd_partition(Module& module, PassContext& context, const PassObserver& observer) {
+  static constexpr std::string_view kPasses[] = {"partition_spmd", "eliminate_dead"};
+  COLLET_ASSIGN(const bool propagated, spmd_propagate(module, context, observer));
+  COLLET_ASSIGN(const bool partitioned, run_passes(module, context, kPasses, observer));
+  return propagated || partitioned;
 }
 
 std::span<const Pipeline> pipelines() {

@@ -64,4 +64,11 @@ Expected<bool> optimize(Module& module, PassContext& context, const PassObserver
 /// devices that have those forms alone.
 Expected<bool> canonicalize(Module& module, PassContext& context, const PassObserver& observer = {});
 
+/// Sharding propagation: every instruction states the sharding that it gets. A second run changes nothing.
+Expected<bool> spmd_propagate(Module& module, PassContext& context, const PassObserver& observer = {});
+
+/// SPMD partitioning, of context.partition_count partitions: what spmd_propagate does, then a module of tiles. Nothing for
+/// one partition.
+Expected<bool> spmd_partition(Module& module, PassContext& context, const PassObserver& observer = {});
+
 }  // namespace collet::hlo

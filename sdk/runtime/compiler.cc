@@ -28,10 +28,6 @@ constexpr int kMostCuts = 2;         // of a cluster at the same op; then that o
 constexpr int kMostRejections = 64;  // of clusters, before the compilation is given up
 constexpr uint32_t kMostParticipants = 4096;
 
-// From whole arrays to what each partition does.
-constexpr std::array<std::string_view, 6> kPartitionPasses = {"join_async",     "dissolve_fusions", "normalize_layouts",
-                                                              "flatten_tuples", "partition_spmd",   "eliminate_dead"};
-
 class Compiler {
  public:
   Compiler(Client& client, const ProgramModule& source, const collet_compile_request& request,
@@ -127,7 +123,7 @@ class Compiler {
   Status partition_arrays() {
     if (!request_.partition || core_->partitions == 1) return ok_status();
     hlo::PassContext context = this->context();
-    COLLET_TRY(hlo::run_passes(*module_, context, kPartitionPasses, observer()).status());
+    COLLET_TRY(hlo::spmd_partition(*module_, context, observer()).status());
     COLLET_TRY(hlo::verify_module(*module_));
     COLLET_ASSIGN(Signature tiles, signature_of(*module_));
     core_->arguments = std::move(tiles.parameters);
@@ -475,7 +471,7 @@ Expected<std::string> program_of(const Executable& executable, uint32_t format) 
   hlo::PassContext context;
   context.replica_count = core.replicas;
   context.partition_count = core.partitions;
-  COLLET_TRY(hlo::run_passes(*module, context, kPartitionPasses).status());
+  COLLET_TRY(hlo::spmd_partition(*module, context).status());
   return write_module(*module, format);
 }
 

@@ -4,17 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 
 #include "hlo/eval/evaluator.h"
 #include "hlo/passes/pipeline.h"
-#include "hlo/passes/spmd/tiling.h"
-#include "hlo/program/leaves.h"
 #include "hlo/testing/equivalence.h"
 #include "hlo/testing/inputs.h"
+#include "hlo/testing/partitioned_run.h"
 #include "hlo/testing/random_module.h"
 #include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
@@ -22,32 +19,6 @@
 
 namespace collet::hlo {
 namespace {
-
-using spmd::Tiling;
-
-// The tile of partition `p`.
-Literal tile(const Literal& value, const Tiling& tiling, size_t p) {
-  if (!value.shape().is_array()) return value;
-  std::vector<int64_t> dims(value.shape().dims().begin(), value.shape().dims().end()), first(dims.size());
-  for (size_t d = 0; d < dims.size(); ++d) {
-    dims[d] /= tiling[d].count;
-    first[d] = tiling[d].of(p) * dims[d];
-  }
-  Literal out = Literal::uninitialized(Shape::array(value.type(), dims));
-  const auto bytes = static_cast<size_t>(value.element_count() ? value.byte_size() / value.element_count() : 0);
-  uint8_t* to = out.mutable_bytes();
-  std::vector<int64_t> index(dims.size());
-  for (int64_t i = 0; i < out.element_count(); ++i) {
-    int64_t from = 0;
-    for (size_t d = 0; d < dims.size(); ++d) from = from * value.shape().dims()[d] + first[d] + index[d];
-    std::memcpy(to + static_cast<size_t>(i) * bytes, value.bytes() + static_cast<size_t>(from) * bytes, bytes);
-    for (size_t d = dims.size(); d-- > 0;) {
-      if (++index[d] < dims[d]) break;
-      index[d] = 0;
-    }
-  }
-  return out;
-}
 
 class Draw {
  public:
@@ -95,41 +66,10 @@ Sharding draw_sharding(Draw& draw, const Shape& shape, int64_t partitions, bool 
   return out;
 }
 
-// What partition `p` has of a sum: one that all, by `open`, come to `value` with.
-Literal term(const Literal& value, const spmd::Column& open, size_t p) {
-  if (open.whole()) return value;
-  Literal out = value;
-  const int64_t n = open.count, k = open.of(p);
-  for (int64_t i = 0; i < out.element_count(); ++i) {
-    if (is_integer(value.type()))  // unlike terms, which wrap around
-      out.set_int(i, k ? k * (i + 3)
-                       : static_cast<int64_t>(static_cast<uint64_t>(value.as_int(i)) -
-                                              static_cast<uint64_t>(n * (n - 1) / 2 * (i + 3))));
-    else  // exact: n is a power of two
-      out.set_double(i, value.as_double(i) / static_cast<double>(n), value.imaginary(i) / static_cast<double>(n));
-  }
-  return out;
-}
-
-void add_to(Literal& sum, const Literal& x) {
-  for (int64_t i = 0; i < sum.element_count(); ++i)
-    if (is_integer(sum.type()))
-      sum.set_int(i, static_cast<int64_t>(static_cast<uint64_t>(sum.as_int(i)) + static_cast<uint64_t>(x.as_int(i))));
-    else
-      sum.set_double(i, sum.as_double(i) + x.as_double(i), sum.imaginary(i) + x.imaginary(i));
-}
-
 void shard(Module& module, InstrId id, Sharding sharding) {
   Extras extras = module[id].extras ? *module[id].extras : Extras();
   extras.sharding = module.keep(std::move(sharding));
   module[id].extras = module.arena().make<Extras>(extras);
-}
-
-// All dimensions as one.
-spmd::Column place(const Tiling& tiling) {
-  spmd::Column out;
-  for (const spmd::Column& c : tiling) out = spmd::joined(out, c);
-  return out;
 }
 
 // What is wrong with one seed; empty where nothing is.
@@ -173,49 +113,7 @@ std::string check(uint64_t seed, bool show, bool sums) {
   if (show) std::cout << print_module(**module, {});
   if (Status status = verify_module(**module); !status.ok()) return "the verifier: " + status.to_string();
 
-  const auto p_count = static_cast<size_t>(partitions);
-  std::vector<std::vector<Literal>> arguments(static_cast<size_t>(replicas) * p_count);
-  for (size_t p = 0; p < arguments.size(); ++p)
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const Instruction& parameter = (**module)[(*module)->entry_computation().parameters[i]];
-      spmd::Column open;
-      const auto tiling = spmd::from_sharding(*parameter.extras->sharding,
-                                              static_cast<size_t>(inputs[i].shape().rank()), p_count, &open);
-      arguments[p].push_back(term(tile(inputs[i], *tiling, p % p_count), open, p % p_count));
-    }
-  EvalOptions together;
-  together.replicas = replicas;
-  together.partitions = partitions;
-  together.limits.seconds = 60;
-  auto got = Evaluator(**module, together).run_all(arguments);
-  if (!got.ok()) return "the evaluator: " + got.status().to_string();
-  const std::vector<Literal> whole = flatten(*expected);
-  const Sharding root = *(**module)[(*module)->entry_computation().root].extras->sharding;
-  std::vector<std::vector<Literal>> results;
-  for (const Literal& all : *got) results.push_back(flatten(all));
-  for (size_t p = 0; p < arguments.size(); ++p) {
-    const size_t first = p / p_count * p_count;  // of its replica
-    for (size_t i = 0; i < whole.size(); ++i) {
-      if (!whole[i].shape().is_array()) continue;
-      const Sharding& one = root.kind == Sharding::Kind::Tuple ? root.elements[i] : root;
-      spmd::Column open;
-      const auto tiling = spmd::from_sharding(one, static_cast<size_t>(whole[i].shape().rank()), p_count, &open);
-      Literal mine = results[p][i];
-      if (!open.whole()) {
-        const auto terms = spmd::groups_across(
-            {open}, std::array<size_t, 1>{0}, spmd::within(spmd::World{std::vector<int64_t>(p_count)}, place(*tiling)));
-        for (const std::vector<int64_t>& group : terms)
-          if (std::find(group.begin(), group.end(), static_cast<int64_t>(p % p_count)) != group.end())
-            for (const int64_t other : group)
-              if (other != static_cast<int64_t>(p % p_count))
-                add_to(mine, results[first + static_cast<size_t>(other)][i]);
-      }
-      const std::string difference = testing::difference(tile(whole[i], *tiling, p % p_count), mine, {1e-9, 1e-4});
-      if (!difference.empty())
-        return "result " + std::to_string(i) + " of participant " + std::to_string(p) + ": " + difference;
-    }
-  }
-  return {};
+  return testing::compare_partitions(**module, inputs, *expected);
 }
 
 void run(uint64_t first, uint64_t count, bool sums) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
+#include "hlo/passes/spmd/annotate.h"
 #include "hlo/passes/spmd/combine.h"
-#include "hlo/passes/spmd/walker.h"
+#include "hlo/passes/spmd/materializer.h"
 #include "hlo/program/leaves.h"
 
 namespace collet::hlo {
@@ -13,80 +13,8 @@ namespace {
 
 using namespace spmd;
 
-Status refuse(const Instruction& parameter, const std::string& why) {
-  return invalid_argument("parameter '" + std::string(parameter.name) + "' (" + parameter.shape.to_string() +
-                          "): " + why);
-}
-
-bool names_sharding(const Instruction& parameter) {
-  if (parameter.extras)
-    for (const FrontendAttribute& a : parameter.extras->frontend_attributes)
-      if (a.name == "xla.sdy.sharding") return true;
-  return false;
-}
-
-// What the program says of a parameter must be kept to the letter: its caller has laid it out that way.
-Expected<Value> lie_of(const Walker& walker, const Instruction& parameter, size_t partitions) {
-  std::vector<Shape> shapes;
-  append_leaf_shapes(parameter.shape, shapes);
-  Value out;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    const size_t rank = shapes[i].is_array() ? static_cast<size_t>(shapes[i].rank()) : 0;
-    Tiling tiling = whole(rank);
-    Column open;
-    const Sharding* s = parameter.extras ? parameter.extras->sharding : nullptr;
-    std::vector<bool> may_split;
-    if (s && s->kind == Sharding::Kind::Tuple) s = s->elements.size() == shapes.size() ? &s->elements[i] : nullptr;
-    if (s && shapes[i].is_array()) {
-      const auto stated = from_sharding(*s, rank, partitions, &open);
-      if (!stated)
-        return refuse(parameter, "the sharding " + s->to_string() + " is none for " + std::to_string(partitions) +
-                                     " partitions that is understood");
-      tiling = *stated;
-    } else if (auto stated = walker.stated(parameter, shapes[i], i, &may_split)) {
-      tiling = std::move(stated->tiling);
-      open = std::move(stated->open);
-      Tiling all = tiling;
-      all.push_back(open);
-      World everybody;
-      everybody.domain.assign(partitions, 0);
-      if (!fits(all, everybody)) return refuse(parameter, "its sharding is none for its mesh");
-    } else if (shapes[i].is_array() && parameter.shape.is_array() && names_sharding(parameter)) {
-      return refuse(parameter, "its xla.sdy.sharding is none for " + std::to_string(partitions) +
-                                   " partitions that is understood");
-    }
-    if (shapes[i].is_array() && shapes[i].has_dynamic() && !is_whole(tiling))
-      return refuse(parameter, "an array of dynamic size is split");
-    for (size_t d = 0; d < rank; ++d)
-      if (shapes[i].dim(static_cast<int>(d)) % tiling[d].count)
-        return refuse(parameter, "dimension " + std::to_string(d) + " does not split into " +
-                                     std::to_string(tiling[d].count) + " equal tiles; padding is not supported");
-    out.leaves.push_back(std::move(tiling));
-    out.open.push_back(std::move(open));
-  }
-  return out;
-}
-
-const Extras* with_sharding(Module& module, const Extras* extras, const Value& value, bool tuple, size_t partitions) {
-  Extras out = extras ? *extras : Extras();
-  std::vector<FrontendAttribute> kept;
-  for (const FrontendAttribute& a : out.frontend_attributes)
-    if (a.name != "xla.sdy.sharding") kept.push_back(a);
-  out.frontend_attributes = module.arena().list(kept);
-  Sharding all;
-  if (tuple) {
-    all.kind = Sharding::Kind::Tuple;
-    for (size_t i = 0; i < value.leaves.size(); ++i)
-      all.elements.push_back(to_sharding(value.leaves[i], partitions, open_of(value, i)));
-  } else if (!value.leaves.empty()) {
-    all = to_sharding(value.leaves[0], partitions, open_of(value, 0));
-  }
-  out.sharding = module.keep(std::move(all));
-  return module.arena().make<Extras>(out);
-}
-
-// Aliases of what no longer has the same size on each partition are gone.
-void keep_aliases(Module& module, const Value& root) {
+// Drops aliases of what no longer has the same size on each partition.
+void keep_aliases(Module& module, InstrId root) {
   auto& aliases = module.header().aliases;
   std::erase_if(aliases, [&](const InputOutputAlias& alias) {
     const auto leaf = [&](const Shape& shape, Dims index) {
@@ -99,15 +27,15 @@ void keep_aliases(Module& module, const Value& root) {
     };
     const InstrId p = module.entry_computation().parameters[static_cast<size_t>(alias.parameter)];
     return !leaf(module[p].shape, alias.parameter_index)
-                .same_without_layout(leaf(module[root.id].shape, alias.output_index));
+                .same_without_layout(leaf(module[root].shape, alias.output_index));
   });
 }
 
-// What is given away with no result named for it serves one of the same size; where each partition has none, it is not
-// given away. By then arguments and results are flat.
-void keep_donors(Module& module, const Value& root) {
+// A donated argument with no result named for it is aliased with one of the same size; where each partition has none, it
+// is not donated. Arguments and results are flat by then.
+void keep_donors(Module& module, InstrId root) {
   ModuleHeader& header = module.header();
-  const Shape& result = module[root.id].shape;
+  const Shape& result = module[root].shape;
   const std::span<const Shape> results = result.is_tuple() ? result.elements() : std::span(&result, 1);
   std::vector<bool> taken(results.size());
   for (const InputOutputAlias& alias : header.aliases)
@@ -129,55 +57,68 @@ void keep_donors(Module& module, const Value& root) {
   });
 }
 
+// The shardings of the results: tiles of one size, and replicated where the header does not let them be split.
+std::vector<ArraySharding> result_shardings(const Module& module, const Shape& shape, std::vector<ArraySharding> leaves,
+                                            bool stated) {
+  std::vector<Shape> shapes;
+  append_leaf_shapes(shape, shapes);
+  const std::vector<bool>& allowed = module.header().spmd_to_output;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const bool may = allowed.empty() || (allowed.size() == 1 ? allowed[0] : i >= allowed.size() || allowed[i]);
+    for (size_t d = 0; d < leaves[i].dimensions.size(); ++d)
+      if ((!may && !stated) || shapes[i].dim(static_cast<int>(d)) % leaves[i].dimensions[d].count())
+        leaves[i].dimensions[d] = DimensionSharding();
+  }
+  return leaves;
+}
+
 }  // namespace
 
 Expected<bool> partition_spmd(Module& module, PassContext& context) {
   if (context.partition_count <= 1) return false;
-  Shared shared{module, std::max<int64_t>(context.replica_count, 1), int64_t{1} << 20};
-  shared.markers = find_markers(module);
-  shared.most = 16 * module.instruction_limit() + kMostInlined / 16;
-  for (const FrontendAttribute& a : module.header().frontend_attributes)
-    if (a.name == "xla.sdy.meshes") shared.meshes = a.value;
-  World world;
-  world.domain.assign(static_cast<size_t>(context.partition_count), 0);
+  const auto partitions = static_cast<size_t>(context.partition_count);
+  COLLET_ASSIGN(const ProgramRegions regions, ProgramRegions::build(module, partitions));
+  COLLET_ASSIGN(const ShardingTable table, spmd::propagate_shardings(module, regions));
+  MaterializeContext shared{module, regions, table, std::max<int64_t>(context.replica_count, 1), int64_t{1} << 20};
 
   const CompId old = module.entry();
-  const std::string name(module[old].name);
-  const CompId entry = module.add_computation(module.arena().string(name + ".tile"));
-  Emitter emitter(module, entry, shared.replicas, shared.channels);
-  Walker walker(shared, emitter, world);
-  std::vector<Value> arguments;
+  const CompId entry = module.add_computation(module.arena().string(std::string(module[old].name) + ".tile"));
+  TileBuilder tiles(module, entry, shared.replicas, shared.channels);
+  Materializer materializer(shared, tiles, regions.all()[0].groups);
+  std::vector<TiledValue> arguments;
   const std::vector<InstrId> given = module[old].parameters;
   for (InstrId id : given) {
     const Instruction parameter = module[id];
-    COLLET_ASSIGN(Value value, lie_of(walker, parameter, world.partitions()));
+    TiledValue value{InstrId::None, table.of(id), false};
     size_t at = 0;
-    const InstrId tile = module.append_parameter(entry, parameter.as<ParameterAttrs>().number,
-                                                 local_shape(parameter.shape, value.leaves, at), parameter.name);
-    module[tile].extras =
-        with_sharding(module, parameter.extras, value, parameter.shape.is_tuple(), world.partitions());
-    value.id = tile;
+    value.id = module.append_parameter(entry, parameter.as<ParameterAttrs>().number,
+                                       local_shape(parameter.shape, value.leaves, at), parameter.name);
+    module[value.id].extras =
+        with_shardings(module, parameter.extras, value.leaves, parameter.shape.is_tuple(), partitions);
     arguments.push_back(std::move(value));
   }
-  COLLET_ASSIGN(Value root, walker.walk(old, arguments));
+  COLLET_ASSIGN(TiledValue root, materializer.run(old, arguments));
   if (root.manual) return unimplemented("the result lies on each partition in a way of its own");
-  Builder& b = emitter.builder();
+  Builder& b = tiles.builder();
   b.set_origin(nullptr);
-  // The root is an instruction of its own, which says how the results lie.
-  if (module[root.id].shape.is_tuple()) {
+  const Instruction& was = module[module[old].root];
+  const bool stated = was.extras && (was.extras->sharding || !frontend_attribute(was, "xla.sdy.sharding").empty());
+  const Shape shape = was.shape;
+  root = materializer.reshard(root, shape, result_shardings(module, shape, root.leaves, stated));
+  // The root is an instruction of its own, which has the shardings of the results.
+  if (shape.is_tuple()) {
     std::vector<InstrId> parts;
-    for (size_t i = 0; i < module[root.id].shape.elements().size(); ++i)
-      parts.push_back(b.get(root.id, static_cast<int64_t>(i)));
+    for (size_t i = 0; i < shape.elements().size(); ++i) parts.push_back(b.get(root.id, static_cast<int64_t>(i)));
     root.id = b.tuple(parts);
   } else {
     root.id = b.op(Op::COPY, Shape(b.shape(root.id)), {root.id});
   }
   COLLET_TRY(b.status());
-  module[root.id].extras = with_sharding(module, nullptr, root, module[root.id].shape.is_tuple(), world.partitions());
+  module[root.id].extras = with_shardings(module, nullptr, root.leaves, shape.is_tuple(), partitions);
   module[entry].root = root.id;
   module.set_entry(entry);
-  keep_aliases(module, root);
-  keep_donors(module, root);
+  keep_aliases(module, root.id);
+  keep_donors(module, root.id);
   module.header().has_entry_layout = false;
   module.header().is_scheduled = false;
   module.drop_unreachable_computations();

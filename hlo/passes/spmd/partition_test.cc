@@ -6,7 +6,7 @@
 
 #include "hlo/eval/evaluator.h"
 #include "hlo/passes/pipeline.h"
-#include "hlo/passes/spmd/tiling.h"
+#include "hlo/passes/spmd/array_sharding.h"
 #include "hlo/stablehlo/import.h"
 #include "hlo/stablehlo/text.h"
 #include "hlo/text/parser.h"
@@ -42,14 +42,14 @@ Status partition(Module& module, int64_t partitions = 8) {
 /// Runs `f32[8,8]` to something: tiles of 0 ... 63 in, everybody's result out.
 std::vector<std::vector<Literal>> run(const Module& module) {
   const Instruction& parameter = module[module.entry_computation().parameters[0]];
-  const auto tiling = spmd::from_sharding(*parameter.extras->sharding, 2, 8);
+  const auto sharding = spmd::from_hlo_sharding(*parameter.extras->sharding, 2, 8);
   std::vector<std::vector<Literal>> in(8);
   for (size_t p = 0; p < 8; ++p) {
     Literal x = Literal::zeros(parameter.shape);
     const int64_t rows = parameter.shape.dim(0), columns = parameter.shape.dim(1);
     for (int64_t i = 0; i < rows * columns; ++i)
-      x.set_double(i, static_cast<double>(((*tiling)[0].of(p) * rows + i / columns) * 8 + (*tiling)[1].of(p) * columns +
-                                          i % columns));
+      x.set_double(i, static_cast<double>((sharding->dimensions[0].tile(p) * rows + i / columns) * 8 +
+                                          sharding->dimensions[1].tile(p) * columns + i % columns));
     in[p].push_back(std::move(x));
   }
   EvalOptions options;
@@ -441,8 +441,8 @@ ENTRY e {
   for (const char* gone : {"u32[6,8]", "u32[8,6] xor", "all-reduce", "all-gather", "u32[8,6] iota"})
     EXPECT_EQ(text.find(gone), std::string::npos) << gone << "\n" << text;
   EXPECT_THAT(text, HasSubstr("u32[4,3] xor"));
-  // A number of two dimensions is no tile of one: that one is made whole and cut.
-  EXPECT_THAT(text, HasSubstr("u32[48] iota"));
+  // The numbers of two dimensions are split along the major one alone, and cut along the other.
+  EXPECT_THAT(text, HasSubstr("u32[24] iota"));
 
   // And the tiles have the numbers of the whole.
   auto whole = parse_module(kText), tiled = parse_module(kText);

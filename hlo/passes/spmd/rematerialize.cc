@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hlo/passes/spmd/remake.h"
+#include "hlo/passes/spmd/rematerialize.h"
 
 #include <algorithm>
 #include <array>
@@ -7,19 +7,19 @@
 #include <optional>
 #include <utility>
 
-#include "hlo/passes/spmd/rules.h"
+#include "hlo/passes/spmd/sharding_rule.h"
 
 namespace collet::hlo::spmd {
 namespace {
 
 constexpr size_t kMostOps = 4096;
 
-// A value, and the dimension of it of which a part is wanted.
+// A value, and the dimension of which a part is wanted.
 using Part = std::pair<InstrId, size_t>;
 
-class Remaker {
+class Rematerializer {
  public:
-  Remaker(Builder& b, InstrId start, int64_t size) : b_(b), m_(b.module()), start_(start), size_(size) {}
+  Rematerializer(Builder& b, InstrId start, int64_t size) : b_(b), m_(b.module()), start_(start), size_(size) {}
 
   InstrId run(const Part& wanted) {
     if (!plan(wanted)) return InstrId::None;
@@ -62,16 +62,16 @@ class Remaker {
                        instr.op == Op::BROADCAST || instr.op == Op::RESHAPE || instr.op == Op::TRANSPOSE ||
                        instr.op == Op::SLICE || instr.op == Op::CONCATENATE || instr.op == Op::REVERSE;
     if (!cheap || !instr.shape.is_array()) return std::nullopt;
-    const std::optional<Rule> rule = rule_of(m_, instr);
+    const std::optional<ShardingRule> rule = sharding_rule(m_, instr);
     if (!rule || rule->results.size() != 1) return std::nullopt;
-    const Rule::Dimension& made_by = rule->results[0][dim];
-    if (made_by.empty() && instr.op == Op::BROADCAST) return std::vector<Part>();
+    const ShardingRule::Dimension& made_by = rule->results[0][dim];
     if (made_by.size() != 1) return std::nullopt;
     const int factor = made_by[0];
+    if (rule->factors[static_cast<size_t>(factor)].kind != ShardingRule::Kind::Parallel) return std::nullopt;
     std::vector<Part> inputs;
     for (size_t k = 0; k < instr.operands.size(); ++k)
       for (size_t d = 0; d < rule->operands[k].size(); ++d) {
-        const Rule::Dimension& factors = rule->operands[k][d];
+        const ShardingRule::Dimension& factors = rule->operands[k][d];
         if (std::find(factors.begin(), factors.end(), factor) == factors.end()) continue;
         if (factors.size() != 1) return std::nullopt;
         inputs.emplace_back(instr.operand(k), d);
@@ -103,7 +103,7 @@ class Remaker {
         }
     const Shape first(b_.shape(operands[0]));
     const std::vector<CompId> called(instr.called.begin(), instr.called.end());
-    return b_.op(instr.op, shape, operands, local_attributes(m_, instr, first, shape), called);
+    return b_.op(instr.op, shape, operands, tile_attributes(m_, instr, first, shape), called);
   }
 
   InstrId counted(const Shape& shape, int64_t along, size_t dim) {
@@ -126,8 +126,8 @@ class Remaker {
 
 }  // namespace
 
-InstrId remake(Builder& b, InstrId x, size_t dim, InstrId start, int64_t size) {
-  return Remaker(b, start, size).run({x, dim});
+InstrId rematerialize(Builder& b, InstrId x, size_t dim, InstrId start, int64_t size) {
+  return Rematerializer(b, start, size).run({x, dim});
 }
 
 }  // namespace collet::hlo::spmd

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hlo/passes/spmd/partitioned_run.h"
+#include "hlo/testing/partitioned_run.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,10 @@
 
 #include "hlo/testing/equivalence.h"
 
-namespace collet::hlo::spmd {
+namespace collet::hlo::testing {
+
+using namespace spmd;
+
 namespace {
 
 void add_to(Literal& sum, const Literal& x) {
@@ -137,14 +140,13 @@ std::string compare_partitions(const Module& partitioned, const std::vector<Lite
                 add_to(mine, results[first + static_cast<size_t>(other)][i]);
       }
       const size_t q = p % partitions;
-      const std::string difference =
-          testing::difference(unpadded(tile_of(whole[i], sharding, q), whole[i].shape(), sharding, q),
-                              unpadded(mine, whole[i].shape(), sharding, q), {1e-9, 1e-4});
-      if (!difference.empty())
-        return "result " + std::to_string(i) + " of participant " + std::to_string(p) + ": " + difference;
+      const std::string differs = difference(unpadded(tile_of(whole[i], sharding, q), whole[i].shape(), sharding, q),
+                                             unpadded(mine, whole[i].shape(), sharding, q), {1e-9, 1e-4});
+      if (!differs.empty())
+        return "result " + std::to_string(i) + " of participant " + std::to_string(p) + ": " + differs;
     }
   }
   return {};
 }
 
-}  // namespace collet::hlo::spmd
+}  // namespace collet::hlo::testing
