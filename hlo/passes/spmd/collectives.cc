@@ -267,11 +267,15 @@ InstrId TileBuilder::halo(InstrId x, const ArraySharding& sharding, size_t dim, 
   const auto members = groups_across(sharding.dimensions, std::span(&dim, 1), within(groups, sharding.unreduced));
   std::vector<InstrId> pieces;
   for (const HaloPlan::Piece& piece : plan->pieces) {
+    if (piece.is_outside()) {
+      std::vector<int64_t> outside = dims_of(b_, x);
+      outside[dim] = piece.length;
+      pieces.push_back(b_.fill_int(Shape::array(b_.type(x), outside), 0));
+      continue;
+    }
     const InstrId slab = b_.slice_dim(x, static_cast<int64_t>(dim), piece.start, piece.limit);
     if (piece.distance == 0) {
       pieces.push_back(slab);
-    } else if (piece.targets.empty()) {
-      pieces.push_back(b_.fill_int(Shape(b_.shape(slab)), 0));
     } else {
       std::vector<int64_t> pairs;
       for (const auto& group : members)

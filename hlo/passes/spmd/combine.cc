@@ -16,10 +16,10 @@
 namespace collet::hlo::spmd {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{30} << 20;  // of one all-reduce: bigger ones gain nothing by waiting
+constexpr int64_t kMostBytes = int64_t{30} << 20;  // of one all-reduce: larger ones gain nothing
 constexpr size_t kMostKinds = 64;
 
-// What all-reduces that become one have in common.
+// What combined all-reduces have in common.
 struct Kind {
   std::vector<std::vector<int64_t>> groups;
   Op combine = Op::INVALID;
@@ -40,7 +40,7 @@ std::optional<Kind> kind_of(const Module& module, const Instruction& instr) {
 
 using Members = std::vector<InstrId>;
 
-// Those of a kind, in order, by who goes together: none reads, by any way, what another one of them makes.
+// All-reduces of a kind, in order, as lists to combine: none in a list depends on another in it.
 std::vector<Members> gathered(const Module& module, const std::vector<InstrId>& order, const Kind& kind) {
   std::vector<Members> out(1);
   std::unordered_set<uint32_t> later;  // the last ones, and what is made of them
@@ -66,7 +66,7 @@ std::vector<Members> gathered(const Module& module, const std::vector<InstrId>& 
   return out;
 }
 
-// Operands before users again; otherwise as it was.
+// Puts operands before users again; otherwise the order stays.
 void put_in_order(Module& module, CompId computation) {
   std::vector<InstrId> order;
   std::unordered_set<uint32_t> placed;

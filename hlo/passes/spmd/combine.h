@@ -5,8 +5,7 @@
 
 namespace collet::hlo::spmd {
 
-/// All-reduces of one kind among the same partitions that do not wait for each other become one of several arrays: the
-/// partitions meet once.
+/// Combines all-reduces of one kind and the same groups that do not depend on each other into one of several arrays.
 void combine_all_reduces(Module& module, CompId computation);
 
 }  // namespace collet::hlo::spmd

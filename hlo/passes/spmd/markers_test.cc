@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that say themselves what a partition does: loops and branches there, markers that do not fit, what only one
-// device may do; and the cost of tuples and of loops in loops.
+// Markers of manual computations: control flow inside of them, markers that do not fit, ops of one device; and the time
+// that tuples and nested loops take.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -37,7 +37,7 @@ std::string complaint(const std::string& text) {
   return module ? partition(*module).to_string() : "";
 }
 
-/// Runs four partitions on tiles of 0 ... 7; everybody's results, one after another.
+/// Runs four partitions on tiles of 0 ... 7; the results of all partitions, one after another.
 std::vector<double> run(const std::string& text, EvalOptions options = {}) {
   const auto module = read(text);
   if (!module) return {};
@@ -63,8 +63,8 @@ std::vector<double> run(const std::string& text, EvalOptions options = {}) {
   return all;
 }
 
-// A loop over what each partition has for itself, beside a counter that they all have.
-TEST(Markers, LoopsOfManualValues) {
+// A loop carries a manual value beside a replicated counter.
+TEST(Markers, LoopOfManualValues_RunsOnEachPartition) {
   EXPECT_THAT(run(R"(HloModule m, num_partitions=4
 body {
   p = (s32[], f32[2]) parameter(0)
@@ -93,8 +93,8 @@ ENTRY e {
               ::testing::ElementsAre(0, 8, 16, 24, 32, 40, 48, 56));
 }
 
-// A branch of each partition's own choice; what all of them have beside it, split, is made whole first.
-TEST(Markers, BranchesOfManualValues) {
+// Each partition chooses its own branch; a split operand is replicated first.
+TEST(Markers, BranchOfManualValues_IsChosenByEachPartition) {
   EXPECT_THAT(run(R"(HloModule m, num_partitions=4
 negative {
   p = (f32[2], f32[8]) parameter(0)
@@ -121,7 +121,7 @@ ENTRY e {
               ::testing::ElementsAre(6, 8, -2, -3, 10, 12, 12, 14));
 }
 
-TEST(Markers, ResultsThatDifferByPartitionAreRefused) {
+TEST(Markers, ResultThatDiffersByPartition_IsRefused) {
   EXPECT_THAT(complaint(R"(HloModule m, num_partitions=2
 ENTRY e {
   a = f32[4] parameter(0), sharding={devices=[2]<=[2]}
@@ -146,7 +146,7 @@ constexpr char kOutOfTwo[] =
     R"(, frontend_attributes={xla.sdy.out_shardings="#sdy.sharding_per_value<[<@mesh, [{\"x\"}]>, <@mesh, [{\"x\"}]>]>",)"
     R"(xla.sdy.manual_axes="#sdy<manual_axes{\"x\"}>"})";
 
-TEST(Markers, AsManyResultsAsOperands) {
+TEST(Markers, ResultsThatAreNotAsManyAsOperands_AreRefused) {
   EXPECT_THAT(complaint(with_mesh(R"(  a = f32[8] parameter(0)
   s = (f32[2], f32[2]) custom-call(a), custom_call_target="xla.sdy.GlobalToLocalShape")" +
                                   std::string(kIn) + R"(
@@ -162,7 +162,7 @@ TEST(Markers, AsManyResultsAsOperands) {
               HasSubstr("1 results for 2 operands"));
 }
 
-TEST(Markers, ResultsHaveTheShapeThatTheShardingMakes) {
+TEST(Markers, ResultOfAnotherShapeThanTheTile_IsRefused) {
   for (const char* result : {"f32[4]", "f32[2,1]", "s32[2]", "f32[8]", "f32[]"})
     EXPECT_THAT(complaint(with_mesh("  a = f32[8] parameter(0)\n  ROOT s = " + std::string(result) +
                                     " custom-call(a), custom_call_target=\"xla.sdy.GlobalToLocalShape\"" + kIn + "\n")),
@@ -182,7 +182,7 @@ ENTRY e {
               HasSubstr("gives f32[8,8] of f32[8]"));
 }
 
-TEST(Markers, PlacementsAndWishesForAnOrderDoNothing) {
+TEST(Markers, PlacementsAndControlDependencies_DoNothing) {
   EXPECT_EQ(complaint(R"(HloModule m, num_partitions=2
 ENTRY e {
   a = f32[8] parameter(0), sharding={devices=[2]<=[2]}
@@ -193,7 +193,7 @@ ENTRY e {
             "OK");
 }
 
-TEST(Markers, ParametersLieAsStatedOrAreRefused) {
+TEST(Markers, ParameterWhoseShardingDoesNotFit_IsRefused) {
   const auto program = [](const char* shape, const char* sharding) {
     return complaint(with_mesh("  a = " + std::string(shape) +
                                " parameter(0), frontend_attributes={xla.sdy.sharding=\"#sdy.sharding<" + sharding +
@@ -212,7 +212,7 @@ ENTRY e {
               HasSubstr("dynamic size"));
 }
 
-TEST(Markers, MeshesNameEachDeviceOnce) {
+TEST(Markers, MeshThatNamesADeviceTwice_IsRefused) {
   EXPECT_TRUE(parse_mesh(R"(<["x"=4], device_ids=[3, 1, 0, 2]>)"));
   EXPECT_TRUE(parse_mesh(R"(<[], device_ids=[5]>)"));
   for (const char* ids : {"0, 0, 1, 1", "0, 1, 2, 4", "-1, 0, 1, 2", "0, 1, 2"})
@@ -227,8 +227,8 @@ TEST(Markers, MeshesNameEachDeviceOnce) {
   EXPECT_FALSE(parse_sharding_list(R"([<@m, [{"x"}]>] and more)"));
 }
 
-// What one device is to do is done once, and everybody has what came of it.
-TEST(Markers, OneDeviceCallsForAll) {
+// A call of one device runs once, and all partitions have its result.
+TEST(Markers, CallOfOneDevice_RunsOnce) {
   std::atomic<int> calls = 0;
   EvalOptions options;
   options.custom_calls["twice"] = [&](const Module&, const Instruction& instr, std::span<const Literal> in) {
@@ -248,7 +248,7 @@ ENTRY e {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(Markers, SideEffectsOfNobodyInParticularAreRefused) {
+TEST(Markers, SideEffectWithoutADevice_IsRefused) {
   EXPECT_THAT(complaint(R"(HloModule m, num_partitions=4
 ENTRY e {
   a = f32[8] parameter(0), sharding={devices=[4]<=[4]}
@@ -288,7 +288,7 @@ std::string wide(int size) {
   return text + "  ROOT r = (" + type + ") tuple(" + results + ")\n}\n";
 }
 
-TEST(Markers, WideTuplesTakeTimeByTheirSize) {
+TEST(Markers, WideTuples_TakeTimeByTheirSize) {
   (void)seconds(wide(100));
   const double small = seconds(wide(500)), large = seconds(wide(4000));
   EXPECT_LT(large, 25 * std::max(small, 0.005)) << "500 elements in " << small << " s, 4000 in " << large;
@@ -320,13 +320,13 @@ condition {
   return text;
 }
 
-TEST(Markers, LoopsInLoopsTakeTimeByTheirDepth) {
+TEST(Markers, NestedLoops_TakeTimeByTheirDepth) {
   const double few = seconds(nested(8)), many = seconds(nested(64));
   EXPECT_LT(many, 40 * std::max(few, 0.005)) << "8 loops in " << few << " s, 64 in " << many;
   EXPECT_THAT(complaint(nested(5000)), HasSubstr("deep"));
 }
 
-TEST(Markers, CallsThatMultiplyAreRefused) {
+TEST(Markers, CallsThatMultiply_AreRefused) {
   std::string text =
       "HloModule m, num_partitions=4\nlevel0 {\n  x = f32[8] parameter(0)\n  ROOT r = f32[8] sine(x)\n}\n";
   for (int k = 1; k <= 40; ++k) {

@@ -31,7 +31,7 @@ class Draw {
   uint64_t state_;
 };
 
-// Axes of a mesh in any order, given to dimensions or to nobody.
+// Assigns mesh axes in any order to dimensions, or to none.
 Sharding draw_sharding(Draw& draw, const Shape& shape, int64_t partitions, bool exact, bool sums) {
   Sharding out;
   const auto rank = static_cast<size_t>(shape.rank());
@@ -58,7 +58,7 @@ Sharding draw_sharding(Draw& draw, const Shape& shape, int64_t partitions, bool 
     out.last_tile_dim_replicate = true;
     return out;
   }
-  // Sums are left open along some of the axes that split nothing.
+  // The value is unreduced along some of the axes that split nothing.
   const auto along = 1 + draw.below(static_cast<int64_t>(axes[rank].size()));
   out.tile_dims.back() = int64_t{1} << along;
   out.tile_dims.push_back(int64_t{1} << (axes[rank].size() - static_cast<size_t>(along)));
@@ -72,7 +72,7 @@ void shard(Module& module, InstrId id, Sharding sharding) {
   module[id].extras = module.arena().make<Extras>(extras);
 }
 
-// What is wrong with one seed; empty where nothing is.
+// Checks one seed; empty where all is right.
 std::string check(uint64_t seed, bool show, bool sums) {
   testing::RandomModule options;
   options.steps = 6 + static_cast<int>(seed % 20);
@@ -128,16 +128,16 @@ void run(uint64_t first, uint64_t count, bool sums) {
   }
 }
 
-TEST(PartitionRandom, TilesAreThoseOfTheWhole) {
+TEST(PartitionRandom, Partitions_ComputeTilesOfTheWhole) {
   run(1, 300, false);
 }
-TEST(PartitionRandom, SumsAreThoseOfTheWhole) {
+TEST(PartitionRandom, UnreducedPartitions_ComputeTermsOfTheWhole) {
   run(1, 300, true);
 }
-TEST(PartitionRandomLong, TilesAreThoseOfTheWhole) {
+TEST(PartitionRandomLong, Partitions_ComputeTilesOfTheWhole) {
   run(1000, 5000, false);
 }
-TEST(PartitionRandomLong, SumsAreThoseOfTheWhole) {
+TEST(PartitionRandomLong, UnreducedPartitions_ComputeTermsOfTheWhole) {
   run(1000, 5000, true);
 }
 

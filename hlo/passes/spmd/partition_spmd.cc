@@ -57,18 +57,15 @@ void keep_donors(Module& module, InstrId root) {
   });
 }
 
-// The shardings of the results: tiles of one size, and replicated where the header does not let them be split.
-std::vector<ArraySharding> result_shardings(const Module& module, const Shape& shape, std::vector<ArraySharding> leaves,
-                                            bool stated) {
+// The shardings of the results: tiles of one size, and replicated where they may not be split.
+std::vector<ArraySharding> result_shardings(const Module& module, const Shape& shape,
+                                            std::vector<ArraySharding> leaves) {
   std::vector<Shape> shapes;
   append_leaf_shapes(shape, shapes);
-  const std::vector<bool>& allowed = module.header().spmd_to_output;
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    const bool may = allowed.empty() || (allowed.size() == 1 ? allowed[0] : i >= allowed.size() || allowed[i]);
+  for (size_t i = 0; i < leaves.size(); ++i)
     for (size_t d = 0; d < leaves[i].dimensions.size(); ++d)
-      if ((!may && !stated) || shapes[i].dim(static_cast<int>(d)) % leaves[i].dimensions[d].count())
+      if (!may_split_result(module, i) || shapes[i].dim(static_cast<int>(d)) % leaves[i].dimensions[d].count())
         leaves[i].dimensions[d] = DimensionSharding();
-  }
   return leaves;
 }
 
@@ -101,10 +98,8 @@ Expected<bool> partition_spmd(Module& module, PassContext& context) {
   if (root.manual) return unimplemented("the result lies on each partition in a way of its own");
   Builder& b = tiles.builder();
   b.set_origin(nullptr);
-  const Instruction& was = module[module[old].root];
-  const bool stated = was.extras && (was.extras->sharding || !frontend_attribute(was, "xla.sdy.sharding").empty());
-  const Shape shape = was.shape;
-  root = materializer.reshard(root, shape, result_shardings(module, shape, root.leaves, stated));
+  const Shape shape = module[module[old].root].shape;
+  root = materializer.reshard(root, shape, result_shardings(module, shape, root.leaves));
   // The root is an instruction of its own, which has the shardings of the results.
   if (shape.is_tuple()) {
     std::vector<InstrId> parts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a frontend writes for several devices, partitioned and run by eight simulated ones.
+// Programs of frontends for several devices, partitioned and run on eight simulated ones.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -39,7 +39,7 @@ Status partition(Module& module, int64_t partitions = 8) {
   return verify_module(module);
 }
 
-/// Runs `f32[8,8]` to something: tiles of 0 ... 63 in, everybody's result out.
+/// Runs a module of one parameter f32[8,8], given as tiles of 0 ... 63; the results of all partitions.
 std::vector<std::vector<Literal>> run(const Module& module) {
   const Instruction& parameter = module[module.entry_computation().parameters[0]];
   const auto sharding = spmd::from_hlo_sharding(*parameter.extras->sharding, 2, 8);
@@ -66,8 +66,8 @@ std::string root_sharding(const Module& module) {
   return module[module.entry_computation().root].extras->sharding->to_string();
 }
 
-// A computation written for one device of each: sums over an axis, and its own place along the other.
-TEST(Partition, ManualComputation) {
+// A computation that is manual along all axes has its own collectives.
+TEST(Partition, ManualComputation_KeepsItsCollectives) {
   const auto module = read(R"(func.func @main(%x: tensor<8x8xf32>) -> tensor<2x8xf32> {
   %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}, {"y"}]>] out_shardings=[<@mesh, [{}, {"y"}]>] manual_axes={"x", "y"} (%a: tensor<2x4xf32>) {
     %1 = "stablehlo.all_reduce"(%a) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2, 4, 6], [1, 3, 5, 7]]> : tensor<2x4xi64>, use_global_device_ids}> ({
@@ -93,8 +93,8 @@ TEST(Partition, ManualComputation) {
     }
 }
 
-// Manual along one axis; along the other the partitioner splits what is inside too.
-TEST(Partition, PartlyManualComputation) {
+// A computation that is manual along one axis is partitioned along the other.
+TEST(Partition, PartlyManualComputation_IsPartitionedAlongTheFreeAxis) {
   const auto module = read(
       R"(func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<2x8xf32> {
   %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x", ?}, {?}]>] out_shardings=[<@mesh, [{?}, {?}]>] manual_axes={"x"} (%a: tensor<2x8xf32>) {
@@ -122,8 +122,8 @@ TEST(Partition, PartlyManualComputation) {
     }
 }
 
-// A computation without results is there for its effects.
-TEST(Partition, ManualComputationWithoutResults) {
+// A computation without results has its side effects.
+TEST(Partition, ManualComputationWithoutResults_Stays) {
   const auto module = read(
       R"(func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
   sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[] manual_axes={"x", "y"} (%a: tensor<2x8xf32>) {
@@ -139,8 +139,8 @@ TEST(Partition, ManualComputationWithoutResults) {
   EXPECT_THAT(print_module(*module, {}), HasSubstr("custom_call_target=\"tell\""));
 }
 
-// A value that is the sum of what the devices have goes in and out as it is; any other use sums it first.
-TEST(Partition, OpenSums) {
+// An unreduced value enters and leaves as it is; other uses reduce it first.
+TEST(Partition, UnreducedResult_IsReducedForOtherUses) {
   const auto module = read(
       R"(func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<2x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}], unreduced={"x"}>}, tensor<2x8xf32>) {
   %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{}, {}], unreduced={"x"}>] manual_axes={"x", "y"} (%a: tensor<2x8xf32>) {
@@ -165,7 +165,7 @@ TEST(Partition, OpenSums) {
     }
 }
 
-// `what`, of x, split over rows by "x" and columns by "y", as the program's result; what each has of it.
+// Runs `what`, of x, whose rows are split by "x" and columns by "y"; the results of all partitions.
 std::vector<std::vector<Literal>> sums(const std::string& what, const std::string& result, std::string* text) {
   const auto module = read(
       "func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, "
@@ -182,8 +182,8 @@ constexpr const char* kSumRows = R"(%zero = stablehlo.constant dense<0.0> : tens
   %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<8x8xf32>, tensor<f32>) -> tensor<8xf32>
 )";
 
-// What is made as a sum is not summed where that is left open, nor on the way through what sums go through.
-TEST(Partition, OpenSumsAreNotMade) {
+// A reduction leaves its result unreduced where a constraint wants that, and so do ops that sums pass through.
+TEST(Partition, UnreducedConstraints_NeedNoAllReduce) {
   std::string text;
   const auto out =
       sums(std::string(kSumRows) + R"(%1 = sdy.sharding_constraint %0 <@mesh, [{"y"}], unreduced={"x"}> : tensor<8xf32>
@@ -205,8 +205,8 @@ TEST(Partition, OpenSumsAreNotMade) {
     }
 }
 
-// Of what is open along two axes one is summed.
-TEST(Partition, SumsAlongOneOfTwoAxes) {
+// A value that is unreduced along two axes is reduced along one.
+TEST(Partition, UnreducedAlongTwoAxes_IsReducedAlongOne) {
   std::string text;
   const auto out = sums(R"(%zero = stablehlo.constant dense<0.0> : tensor<f32>
   %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8xf32>, tensor<f32>) -> tensor<f32>
@@ -223,8 +223,8 @@ TEST(Partition, SumsAlongOneOfTwoAxes) {
   }
 }
 
-// Tiles along an axis become terms of a sum along it at their places.
-TEST(Partition, TilesBecomeTerms) {
+// Tiles along an axis become terms at their places, zero elsewhere.
+TEST(Partition, SplitToUnreduced_NeedsNoCollective) {
   std::string text;
   const auto out =
       sums(R"(%0 = sdy.sharding_constraint %x <@mesh, [{}, {"y"}], unreduced={"x"}> : tensor<8x8xf32>
@@ -240,8 +240,8 @@ TEST(Partition, TilesBecomeTerms) {
     }
 }
 
-// Updates of an array that is the sum of them all: each partition has those of its own.
-TEST(Partition, ScattersBecomeTerms) {
+// A scatter into an unreduced result adds the updates of each partition to its own terms.
+TEST(Partition, ScatterToUnreduced_NeedsNoAllReduce) {
   std::string text;
   const auto out = sums(R"(%one = stablehlo.constant dense<1.0> : tensor<4xf32>
   %at = stablehlo.constant dense<[[0], [0], [1], [1], [1], [2], [2], [3]]> : tensor<8x1xi32>
@@ -263,8 +263,8 @@ TEST(Partition, ScattersBecomeTerms) {
     for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(out[p][0].as_double(i), kTerms[p / 2][i]) << p << ", " << i;
 }
 
-// Rounds of a loop add to a sum, which is made once behind it.
-TEST(Partition, SumsGoRoundLoopsOpen) {
+// The state of a loop stays unreduced; it is reduced once behind the loop.
+TEST(Partition, UnreducedLoopState_IsReducedOnceBehindTheLoop) {
   std::string text;
   const auto out = sums(R"(%none = stablehlo.constant dense<0.0> : tensor<8xf32>
   %start = sdy.sharding_constraint %none <@mesh, [{"y"}], unreduced={"x"}> : tensor<8xf32>
@@ -300,8 +300,8 @@ TEST(Partition, SumsGoRoundLoopsOpen) {
     }
 }
 
-// An axis cannot both split a value and be what it is to be summed along.
-TEST(Partition, SplitAlongWhatIsToBeSummed) {
+// A value cannot be split and unreduced along one axis.
+TEST(Partition, SplitAndUnreducedAlongOneAxis_IsRefused) {
   const auto module = read(
       R"(func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
   %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}, {}], unreduced={"x"}>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x", "y"} (%a: tensor<2x8xf32>) {
@@ -314,8 +314,8 @@ TEST(Partition, SplitAlongWhatIsToBeSummed) {
   EXPECT_THAT(partition(*module).to_string(), HasSubstr("splits by an axis along which it is to be summed"));
 }
 
-// The caller lays parameters out as the program says; what cannot be so is an error that says why.
-TEST(Partition, ParametersThatDoNotSplit) {
+// A parameter that does not split evenly is refused, with the reason.
+TEST(Partition, UnevenParameter_IsRefused) {
   const auto module = read(
       R"(func.func @main(%x: tensor<6x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<6x8xf32> {
   return %x : tensor<6x8xf32>
@@ -325,7 +325,7 @@ TEST(Partition, ParametersThatDoNotSplit) {
   EXPECT_THAT(partition(*module).to_string(), HasSubstr("dimension 0 does not split into 4 equal tiles"));
 }
 
-TEST(Partition, MeshOfOthers) {
+TEST(Partition, MeshOfOtherSize_IsRefused) {
   const auto module = read(R"(func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x", "y"} (%a: tensor<2x8xf32>) {
     sdy.return %a : tensor<2x8xf32>
@@ -346,8 +346,8 @@ std::string partitioned(std::string_view text) {
   return print_module(**module, {});
 }
 
-// A callback without results says where it runs as well.
-TEST(Partition, CallbackOfOneDevice) {
+// A callback without results runs on the device that it names.
+TEST(Partition, CallbackOfOneDevice_RunsThere) {
   const auto module = read(R"(sdy.mesh @one = <[], device_ids=[3]>
 func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<8x8xf32> {
   stablehlo.custom_call @print(%x) {has_side_effect = true, sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : (tensor<8x8xf32>) -> ()
@@ -362,8 +362,8 @@ func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
   EXPECT_THAT(text, HasSubstr("constant(3)"));
 }
 
-// What is split alike stays so: nothing is sent.
-TEST(Partition, NothingIsSentForNothing) {
+// Ops on operands that are split alike need no collective.
+TEST(Partition, OperandsSplitAlike_NeedNoCollective) {
   const std::string text = partitioned(R"(HloModule m, num_partitions=4
 max {
   a = f32[] parameter(0)
@@ -387,8 +387,8 @@ ENTRY e {
   EXPECT_THAT(text, HasSubstr("f32[4,2,4] transpose"));
 }
 
-// Partitions meet once for sums that do not wait for each other; a sum of sums is another matter.
-TEST(Partition, SumsAreMadeTogether) {
+// All-reduces that do not depend on each other are combined.
+TEST(Partition, IndependentAllReduces_AreCombined) {
   const std::string text = partitioned(R"(HloModule m, num_partitions=4
 add {
   a = f32[] parameter(0)
@@ -415,8 +415,8 @@ ENTRY e {
   EXPECT_EQ(count, 2u) << text;
 }
 
-// What is made of nothing is made tile by tile.
-TEST(Partition, NothingIsMadeWholeToBeCut) {
+// Values that follow from iotas and constants are computed by tile.
+TEST(Partition, ValuesOfIotas_AreComputedByTile) {
   constexpr std::string_view kText = R"(HloModule m, num_partitions=4
 ENTRY e {
   x = u32[8,6] parameter(0), sharding={devices=[2,2]<=[4]}
@@ -469,8 +469,8 @@ ENTRY e {
       EXPECT_EQ((*got)[static_cast<size_t>(p)].as_int(i), want->as_int(place(p, i))) << p << ", " << i;
 }
 
-// Where an operand lies as the result is to lie, the other one comes to it.
-TEST(Partition, OperandsComeToTheResult) {
+// An operand that has the sharding of the result keeps it; the other one is gathered.
+TEST(Partition, StatedResult_GathersTheOtherOperand) {
   const std::string text = partitioned(R"(HloModule m, num_partitions=4
 ENTRY e {
   x = f32[8,8] parameter(0), sharding={devices=[1,4]<=[4]}
@@ -482,8 +482,8 @@ ENTRY e {
   for (const char* op : {"all-reduce", "all-to-all"}) EXPECT_EQ(text.find(op), std::string::npos) << text;
 }
 
-// A tile that is given away is so for a result's tile of that size, if there is one.
-TEST(Partition, DonorsServeResultsOfTheirSize) {
+// A donated tile is aliased with a result's tile of its size, if there is one.
+TEST(Partition, Donors_AreAliasedWithResultsOfTheirSize) {
   const std::string text = partitioned(R"(HloModule m, num_partitions=4, buffer_donor={ (0, {}), (1, {}), (2, {}) }
 ENTRY e {
   x = f32[8,16] parameter(0), sharding={devices=[4,1]<=[4]}
@@ -498,8 +498,8 @@ ENTRY e {
   EXPECT_THAT(text, HasSubstr("buffer_donor={ (2, {}) }"));
 }
 
-// A split that moves to another dimension is an exchange of blocks, not a copy of everything to everybody.
-TEST(Partition, SplitsMoveByExchange) {
+// A split that moves to another dimension is an all-to-all, no all-gather.
+TEST(Partition, SplitThatMoves_IsAnAllToAll) {
   const std::string text = partitioned(R"(HloModule m, num_partitions=4
 ENTRY e {
   x = f32[8,16] parameter(0), sharding={devices=[4,1]<=[4]}
@@ -509,8 +509,8 @@ ENTRY e {
   EXPECT_EQ(text.find("all-gather"), std::string::npos) << text;
 }
 
-// What begins whole and comes out of a loop's body split is split from the start.
-TEST(Partition, LoopsKeepTheirTiles) {
+// State that starts replicated and leaves the body split is split from the start.
+TEST(Partition, LoopState_KeepsTheShardingOfTheBody) {
   const std::string text = partitioned(R"(HloModule m, num_partitions=4
 cond {
   s = (s32[], f32[8], f32[8]) parameter(0)
@@ -539,6 +539,49 @@ ENTRY e {
 })");
   EXPECT_EQ(text.find("all-gather"), std::string::npos) << text;
   EXPECT_THAT(text, HasSubstr("(s32[], f32[2], f32[2], u32[]) while"));
+}
+
+// The header says which parameters and results propagation may split.
+TEST(Partition, PropagationToParametersAndResults_FollowsTheHeader) {
+  const auto program = [](const std::string& header) {
+    return partitioned("HloModule m, num_partitions=4" + header + R"(
+ENTRY e {
+  x = f32[8] parameter(0), sharding={devices=[4]<=[4]}
+  y = f32[8] parameter(1)
+  ROOT r = f32[8] add(x, y)
+})");
+  };
+  EXPECT_THAT(program(""), HasSubstr("(x: f32[2], y: f32[8]) -> f32[2]"));
+  EXPECT_THAT(program(", allow_spmd_sharding_propagation_to_parameters={true,true}"),
+              HasSubstr("(x: f32[2], y: f32[2]) -> f32[2]"));
+  EXPECT_THAT(program(", allow_spmd_sharding_propagation_to_parameters={true,false}"),
+              HasSubstr("(x: f32[2], y: f32[8]) -> f32[2]"));
+  EXPECT_THAT(program(", allow_spmd_sharding_propagation_to_output={false}"),
+              HasSubstr("(x: f32[2], y: f32[8]) -> f32[8]"));
+}
+
+// Both steps by themselves are the same as both at once.
+TEST(Partition, PropagationAndMaterialization_MayRunApart) {
+  const char* text = R"(HloModule m, num_partitions=4
+ENTRY e {
+  x = f32[64,10] parameter(0), sharding={devices=[4,1]<=[4]}
+  t = f32[10,64] transpose(x), dimensions={1,0}
+  e = f32[10,64] exponential(t), sharding={devices=[4,1]<=[4]}
+  s = f32[9,64] slice(e), slice={[1:10], [0:64]}
+  ROOT d = f32[9,10] dot(s, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+})";
+  auto once = parse_module(text), apart = parse_module(text);
+  ASSERT_TRUE(once.ok() && apart.ok());
+  PassContext context;
+  context.partition_count = 4;
+  ASSERT_TRUE(spmd_partition(**once, context).ok());
+  ASSERT_TRUE(spmd_propagate(**apart, context).ok());
+  auto printed = parse_module(print_module(**apart, {}));
+  ASSERT_TRUE(printed.ok()) << printed.status().to_string();
+  ASSERT_TRUE(spmd_partition(**printed, context).ok());
+  PrintOptions options;
+  options.style = PrintStyle::Short;
+  EXPECT_EQ(print_module(**printed, options), print_module(**once, options));
 }
 
 }  // namespace

@@ -59,7 +59,8 @@ struct Node {
   std::vector<uint32_t> from, to;  // slots
   double weight = 1;
   ManualSplit split;
-  bool enters = false;
+  bool enters = false;     // of a manual border
+  bool may_split = false;  // of a result
   int level = 0;
 };
 
@@ -97,7 +98,7 @@ class Propagator {
     keep_updates();
     for (size_t s = 0; s < slots_.size() && !options_.propagate; ++s) slots_[s].now = stated[s];
     for (int sweep = 0; sweep < kMostSweeps; ++sweep)
-      if (!lower_cost(sweep % 2 != 0)) break;
+      if (!lower_cost((sweep % 2 == 0) == options_.propagate)) break;
     unreduced(regions_.all()[0]);
     Found out;
     out.has_uneven = has_uneven_;
@@ -138,7 +139,7 @@ class Propagator {
 
   void add_node(Node node) { nodes_.push_back(std::move(node)); }
   void copy_node(InstrId instr, uint32_t from, uint32_t to, double weight) {
-    if (from != to) add_node({Node::Kind::Copy, instr, {from}, {to}, weight, {}, false, 0});
+    if (from != to) add_node({Node::Kind::Copy, instr, {from}, {to}, weight, {}, false, false, 0});
   }
   void copy_nodes(InstrId instr, const Row& from, const Row& to, double weight) {
     for (size_t i = 0; i < from.size() && i < to.size(); ++i) copy_node(instr, from[i], to[i], weight);
@@ -219,7 +220,7 @@ class Propagator {
     return row(m_[c].root);
   }
 
-  // What the program says of a parameter must be kept to the letter: its caller has laid it out that way.
+  // A parameter has exactly the sharding that the program states: its caller splits it that way.
   Status parameter(const Instruction& instr, const Row& own) {
     for (size_t i = 0; i < own.size(); ++i) {
       Slot& slot = slots_[own[i]];
@@ -260,12 +261,6 @@ class Propagator {
     const auto number = static_cast<size_t>(instr.as<ParameterAttrs>().number);
     return allowed.size() == 1 ? allowed[0] : number < allowed.size() && allowed[number];
   }
-  bool may_shard_result(size_t leaf) const {
-    const std::vector<bool>& allowed = m_.header().spmd_to_output;
-    if (allowed.empty()) return true;
-    return allowed.size() == 1 ? allowed[0] : leaf >= allowed.size() || allowed[leaf];
-  }
-
   Status instruction(InstrId id, const Region& region) {
     const Instruction& instr = m_[id];
     Row passed;
@@ -345,7 +340,7 @@ class Propagator {
       replicate_operands(id, region);
       return ok_status();
     }
-    Node node{Node::Kind::Op, id, {}, row(id), region.weight, {}, false, level_of(instr)};
+    Node node{Node::Kind::Op, id, {}, row(id), region.weight, {}, false, false, level_of(instr)};
     for (InstrId operand : instr.operands) node.from.push_back(row(operand)[0]);
     rules_[index_of(id)] = std::move(*rule);
     add_node(std::move(node));
@@ -505,8 +500,15 @@ class Propagator {
       slot.now.dimensions = stated->sharding.dimensions;
       slot.closed.assign(slot.closed.size(), true);
     }
-    Node node{
-        Node::Kind::Manual, id, {row(instr.operand(i))[0]}, {own.back()}, region.weight, std::move(split), enters, 0};
+    Node node{Node::Kind::Manual,
+              id,
+              {row(instr.operand(i))[0]},
+              {own.back()},
+              region.weight,
+              std::move(split),
+              enters,
+              false,
+              0};
     add_node(std::move(node));
     return ok_status();
   }
@@ -515,8 +517,7 @@ class Propagator {
     const InstrId root = m_.entry_computation().root;
     const Row& own = row(root);
     for (size_t i = 0; i < own.size(); ++i) {
-      add_node(
-          {Node::Kind::Result, root, {own[i]}, {}, 1, {}, may_shard_result(i) || slots_[own[i]].unreduced_fixed, 0});
+      add_node({Node::Kind::Result, root, {own[i]}, {}, 1, {}, false, may_split_result(m_, i), 0});
     }
   }
 
@@ -586,9 +587,9 @@ class Propagator {
       case Node::Kind::Manual: {
         const uint32_t outer = node.enters ? node.from[0] : node.to[0], inner = node.enters ? node.to[0] : node.from[0];
         const std::vector<DimensionSharding> down = inside(node.split, slots_[outer].now.dimensions);
-        const bool entered = node.enters ? spread(down, inner) : spread(down, inner);
+        const bool entered = spread(down, inner);
         const std::vector<DimensionSharding> up = node.split.outer(slots_[inner].now.dimensions);
-        return (node.enters ? spread(up, outer) : spread(up, outer)) || entered;
+        return spread(up, outer) || entered;
       }
       case Node::Kind::Op:
         return by_rule(node, level);
@@ -699,7 +700,8 @@ class Propagator {
         return reshard_bytes(from.shape, from.now, inside_of(node, to.now), *groups_of_inside(node));
       }
       case Node::Kind::Result: {
-        if (!node.enters) return reshard_bytes(from.shape, from.now, ArraySharding(from.closed.size()), *from.groups);
+        if (!node.may_split)
+          return reshard_bytes(from.shape, from.now, ArraySharding(from.closed.size()), *from.groups);
         const double undone = from.propagated ? reshard_bytes(from.shape, from.now, *from.propagated, *from.groups) : 0;
         return std::max(undone, reshard_bytes(from.shape, from.now, even(from), *from.groups));
       }

@@ -55,6 +55,16 @@ bool is_constraint(const Instruction& instr) {
          (is_custom_call(instr, "Sharding") || is_custom_call(instr, "xla.sdy.FuncResultSharding"));
 }
 
+bool may_split_result(const Module& module, size_t leaf) {
+  const std::vector<bool>& allowed = module.header().spmd_to_output;
+  if (allowed.empty() || (allowed.size() == 1 ? allowed[0] : leaf >= allowed.size() || allowed[leaf])) return true;
+  const auto states = [](const Instruction& instr) {
+    return instr.extras && (instr.extras->sharding || !frontend_attribute(instr, "xla.sdy.sharding").empty());
+  };
+  const Instruction& root = module[module.entry_computation().root];
+  return states(root) || (root.op == Op::TUPLE && leaf < root.operands.size() && states(module[root.operand(leaf)]));
+}
+
 std::vector<DimensionSharding> ManualSplit::outer(const std::vector<DimensionSharding>& inner) const {
   std::vector<DimensionSharding> out;
   for (size_t d = 0; d < manual.size(); ++d) out.push_back(compose(manual[d], inner[d]));

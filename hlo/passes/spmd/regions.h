@@ -91,6 +91,9 @@ inline constexpr std::string_view kEnterManual = "xla.sdy.GlobalToLocalShape";
 inline constexpr std::string_view kLeaveManual = "xla.sdy.LocalToGlobalShape";
 inline constexpr std::string_view kEnterManualTile = "SPMDFullToShardShape";
 inline constexpr std::string_view kLeaveManualTile = "SPMDShardToFullShape";
+/// Whether leaf `leaf` of the entry's result may be split: the program states its sharding, or
+/// allow_spmd_sharding_propagation_to_output does not forbid it.
+bool may_split_result(const Module& module, size_t leaf);
 /// Whether `instr` is a custom call of that target.
 bool is_custom_call(const Instruction& instr, std::string_view target);
 

@@ -26,7 +26,7 @@ class Planner {
 
   ReshardPlan run() {
     if (now_ == to_) return std::move(plan_);
-    const DimensionSharding terms = settle_sums();
+    const DimensionSharding terms = reduce_sums();
     const DimensionSharding stays = now_.unreduced;
     const size_t most = 6 * now_.dimensions.size() + 8;
     for (size_t round = 0; round < most && now_.dimensions != to_.dimensions; ++round)
@@ -53,9 +53,9 @@ class Planner {
     return count == 1 || are_nested(size(d), count, parts);
   }
 
-  // Makes the sums that `to` no longer leaves open. What is unreduced afterwards stays so; returned is what becomes
-  // unreduced at the end.
-  DimensionSharding settle_sums() {
+  // Reduces along the mesh axes that `to` is not unreduced along. Returns those along which the value becomes unreduced at
+  // the end.
+  DimensionSharding reduce_sums() {
     const DimensionSharding had = now_.unreduced;
     DimensionSharding sum, stays, terms;
     if (same_split(had, to_.unreduced)) {

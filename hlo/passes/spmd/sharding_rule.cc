@@ -70,7 +70,7 @@ class RuleBuilder {
   const Instruction& instr_;
 };
 
-// Result and operands have the same dimensions; scalars among operands go to everybody.
+// The result and the operands have the same dimensions; scalar operands are replicated.
 void elementwise(RuleBuilder& r, const Instruction& instr) {
   const Shape& shape = instr.shape.is_tuple() ? instr.shape.element(0) : instr.shape;
   for (int64_t d = 0; d < shape.rank(); ++d) {
@@ -563,21 +563,28 @@ std::optional<HaloPlan> plan_halo(int64_t count, const InputWindow& window) {
   if (size <= 0 || window.length <= 0) return std::nullopt;
   const int64_t tile = tile_size(size, count);
   const auto floor_div = [](int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); };
+  // Tiles whose window does not meet the array need nothing.
+  const auto meets = [&](int64_t i) {
+    const int64_t start = window.step * i + window.offset;
+    return start < size && start + window.length > 0;
+  };
   int64_t first = INT64_MAX, last = INT64_MIN;
   for (int64_t i = 0; i < count; ++i) {
+    if (!meets(i)) continue;
     const int64_t start = window.step * i + window.offset;
     first = std::min(first, floor_div(start, tile) - i);
     last = std::max(last, floor_div(start + window.length - 1, tile) - i);
   }
-  if (last - first + 1 > 2 * count + kMostPieces) return std::nullopt;
+  if (first > last) return std::nullopt;
   HaloPlan out;
   int64_t sends = 0;
   int64_t joined_start = 0;  // of the pieces, relative to the first tile's start
   for (int64_t distance = first; distance <= last; ++distance) {
-    HaloPlan::Piece piece{distance, 0, tile, {}};
+    HaloPlan::Piece piece{distance, 0, tile, 0, {}};
     if (distance == first || distance == last) {
       int64_t low = tile, high = 0;
       for (int64_t i = 0; i < count; ++i) {
+        if (!meets(i)) continue;
         const int64_t begin = (i + distance) * tile, start = window.step * i + window.offset;
         const int64_t from = std::max(start, begin) - begin, to = std::min(start + window.length, begin + tile) - begin;
         if (from >= to) continue;
@@ -594,13 +601,16 @@ std::optional<HaloPlan> plan_halo(int64_t count, const InputWindow& window) {
       if (std::max(start, begin) >= std::min({start + window.length, begin + tile, size})) continue;
       piece.targets.emplace_back(from, i);
     }
+    piece.length = piece.limit - piece.start;
     if (distance != 0 && !piece.targets.empty()) {
-      ++sends;
-      out.sent += piece.limit - piece.start;
+      out.sent += piece.length;
+      if (++sends > kMostPieces) return std::nullopt;
     }
-    out.pieces.push_back(std::move(piece));
+    if (distance != 0 && piece.targets.empty() && !out.pieces.empty() && out.pieces.back().is_outside())
+      out.pieces.back().length += piece.length;
+    else
+      out.pieces.push_back(std::move(piece));
   }
-  if (sends > kMostPieces) return std::nullopt;
   for (int64_t i = 0; i < count; ++i)
     out.offsets.push_back(window.step * i + window.offset - (i + first) * tile - joined_start);
   return out;

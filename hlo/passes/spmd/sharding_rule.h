@@ -76,9 +76,12 @@ struct HaloPlan {
   struct Piece {
     int64_t distance = 0;                              ///< of the tile that it comes from
     int64_t start = 0, limit = 0;                      ///< elements of that tile
-    std::vector<std::pair<int64_t, int64_t>> targets;  ///< tiles: from, to; empty where nobody needs it
+    int64_t length = 0;                                ///< number of elements
+    std::vector<std::pair<int64_t, int64_t>> targets;  ///< tiles: from, to
+    /// It lies outside of the array for every tile.
+    bool is_outside() const { return distance != 0 && targets.empty(); }
   };
-  std::vector<Piece> pieces;     ///< by distance, adjacent
+  std::vector<Piece> pieces;     ///< by distance, adjacent; those outside of the array together
   std::vector<int64_t> offsets;  ///< by tile: where its window starts in the joined pieces
   int64_t sent = 0;              ///< elements of the dimension that one partition sends
 };
