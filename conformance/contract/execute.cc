@@ -114,6 +114,30 @@ void run_aliased(Contract& c, const Sample& sample) {
   }
 }
 
+// Constants come as arguments, unless the backend absorbs them.
+void constants_as_arguments(Contract& c) {
+  const auto instance = open_to_execute(c);
+  if (!instance) return;
+  bool any = false;
+  for (const Sample& sample : samples()) {
+    const auto program = TestProgram::make(sample.body, {}, true);
+    if (!program.ok()) return c.fault(program.status());
+    if ((*program)->constants().empty() || !accepts(*instance, (*program)->get())) continue;
+    CompileResult made = compile(*instance, (*program)->get());
+    if (made.status == COLLET_UNIMPLEMENTED && !made.rejected.empty()) continue;
+    if (!c.check(made.status == COLLET_OK, Promise::SUPPORTS_PROMISE,
+                 "{}, with constants as arguments, gave status {} from compile: {}", sample.name, made.status,
+                 made.message))
+      return;
+    if (has_layouts(*instance, **program, made.executable)) continue;
+    any = true;
+    Rig rig(*instance, **program, made.executable, {});
+    for (const uint64_t seed : {1u, 2u})
+      if (!rig.run(seed, sample.name + ", with constants as arguments", sample.bound)) return;
+  }
+  if (!any) c.skip("the backend takes none of the programs");
+}
+
 void same_buffer_twice(Contract& c) {
   const Start s = start_with_sum(c);
   if (!s) return;
@@ -360,7 +384,6 @@ void launch_is_forgotten(Contract& c) {
   rig.judge(inputs, "the launch was overwritten after execute had returned");
 }
 
-// No launch: nothing to do.
 void workspace_stands_alone(Contract& c) {
   const auto instance = open_to_execute(c);
   if (!instance) return;
@@ -415,6 +438,7 @@ void runs_leave_nothing(Contract& c) {
 void add_execute_contracts(std::vector<ContractCase>& list) {
   for (const Sample& sample : samples())
     list.push_back({"execute/" + sample.name, [&sample](Contract& c) { run_sample(c, sample); }});
+  list.push_back({"execute/constants_as_arguments", constants_as_arguments});
   list.push_back({"execute/same_buffer_twice", same_buffer_twice});
   list.push_back({"execute/hundred_runs", hundred_runs});
   list.push_back({"execute/other_buffers", other_buffers});

@@ -76,23 +76,6 @@ bool takes_constants(Instance& instance, const collet_program* p, uint32_t devic
                      [](const collet_verdict& verdict) { return verdict.answer == COLLET_ACCEPT; });
 }
 
-bool has_layouts(Instance& instance, const TestProgram& program, const Executable& executable) {
-  const auto* table = instance.query<collet_layout_table>("layout");
-  if (!table || !table->of) return false;
-  const collet_layout none{};
-  for (uint32_t result = 0; result < 2; ++result) {
-    const size_t count = result ? program.results().size() : program.inputs().size();
-    for (uint32_t i = 0; i < count; ++i) {
-      collet_layout layout{};
-      collet_error error{};
-      if (table->of(executable.handle(), result, i, &layout, &error) == COLLET_OK &&
-          std::memcmp(&layout, &none, sizeof none) != 0)
-        return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 Expected<std::unique_ptr<TestProgram>> TestProgram::make(std::string_view body, std::string_view aliases,
@@ -277,6 +260,23 @@ CompileResult compile(Instance& instance, const collet_program* program, const C
     out.executable.absorbed.push_back(absorbed[i]);
   }
   return out;
+}
+
+bool has_layouts(Instance& instance, const TestProgram& program, const Executable& executable) {
+  const auto* table = instance.query<collet_layout_table>("layout");
+  if (!table || !table->of) return false;
+  const collet_layout none{};
+  for (uint32_t result = 0; result < 2; ++result) {
+    const size_t count = result ? program.results().size() : program.inputs().size();
+    for (uint32_t i = 0; i < count; ++i) {
+      collet_layout layout{};
+      collet_error error{};
+      if (table->of(executable.handle(), result, i, &layout, &error) == COLLET_OK &&
+          std::memcmp(&layout, &none, sizeof none) != 0)
+        return true;
+    }
+  }
+  return false;
 }
 
 Ready prepare(Instance& instance, std::string_view body, std::string_view aliases, const CompileChoice& choice,

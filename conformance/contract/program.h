@@ -89,6 +89,9 @@ struct CompileResult {
 /// Compiles; checks what any call of compile promises.
 CompileResult compile(Instance& instance, const collet_program* program, const CompileChoice& choice = {});
 
+/// Whether an argument or result is not dense and row-major, by the table "layout".
+bool has_layouts(Instance& instance, const TestProgram& program, const Executable& executable);
+
 /// A program that a backend takes, and its executable.
 struct Ready {
   std::unique_ptr<TestProgram> program;

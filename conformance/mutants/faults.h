@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace collet::mutants {
+
+/// One sentence of the headers that is broken, by the names of faults.def.
+enum class Fault : uint16_t {
+  none,
+#define COLLET_FAULT(name, cases) name,
+#include "conformance/mutants/faults.def"
+};
+
+/// The fault of that name; "none" is one.
+inline std::optional<Fault> fault_named(std::string_view name) {
+  if (name == "none") return Fault::none;
+#define COLLET_FAULT(id, cases) \
+  if (name == #id) return Fault::id;
+#include "conformance/mutants/faults.def"
+  return std::nullopt;
+}
+
+}  // namespace collet::mutants

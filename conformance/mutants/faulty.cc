@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/mutants/faulty.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+namespace collet::mutants {
+
+const collet_backend* behind = nullptr;
+Fault fault = Fault::none;
+
+collet_status fail(collet_error* error, collet_status code, const std::string& message) {
+  error->code = is(Fault::error_code_zero) ? 0 : is(Fault::error_code_differs) ? COLLET_UNKNOWN : code;
+  error->reserved = 0;
+  std::snprintf(error->message, sizeof error->message, "%s", message.c_str());
+  if (is(Fault::message_unterminated)) std::memset(error->message, 'x', sizeof error->message);
+  return is(Fault::status_negative) ? -1 : code;
+}
+
+namespace {
+
+const collet_host* host = nullptr;
+std::atomic<int> open_instances{0}, closed_instances{0}, exhausted{0};
+
+collet_status load(const std::string& path, collet_error* error) {
+  if (behind != nullptr) return COLLET_OK;
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* symbol = library ? dlsym(library, "collet_backend_entry") : nullptr;
+  if (symbol == nullptr) return fail(error, COLLET_NOT_FOUND, "there is no backend at '" + path + "'");
+  collet_backend_entry_fn entry = nullptr;
+  std::memcpy(&entry, &symbol, sizeof entry);
+  return entry(host, &behind, error);
+}
+
+collet_status read_options(const collet_open_options* options, std::string& path, collet_error* error) {
+  for (uint32_t i = 0; i < options->pairs; ++i) {
+    const std::string_view key = options->keys[i];
+    if (key == "backend") {
+      path = options->values[i];
+    } else if (key == "fault") {
+      const auto found = collet::mutants::fault_named(options->values[i]);
+      if (!found) return fail(error, COLLET_INVALID_ARGUMENT, "there is no such fault");
+      fault = *found;
+    } else if (!is(Fault::unknown_option_taken)) {
+      return fail(error, COLLET_INVALID_ARGUMENT, "there is no such option");
+    }
+  }
+  if (options->target && !is(Fault::unknown_target_taken)) return fail(error, COLLET_NOT_FOUND, "there is no target");
+  return COLLET_OK;
+}
+
+collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
+                   collet_error* error) {
+  std::string path;
+  if (const collet_status code = read_options(options, path, error)) return code;
+  if (const collet_status code = load(path, error)) return code;
+  if (is(Fault::second_open_fails) && open_instances > 0) return fail(error, COLLET_FAILED_PRECONDITION, "it is open");
+  auto self = std::make_unique<Instance>();
+  collet_open_options inner{};
+  inner.struct_size = sizeof inner;
+  inner.device_count = options->device_count;
+  collet_instance_info inner_info{};
+  inner_info.struct_size = sizeof inner_info;
+  if (const collet_status code = behind->open(&inner, &self->inner, &inner_info, error)) return code;
+  self->devices = inner_info.device_count;
+  collet_device_info device{};
+  device.struct_size = sizeof device;
+  if (const collet_status code = behind->device_info(self->inner, 0, &device, error)) return code;
+  self->spaces = device.space_count;
+  self->alignment = device.spaces[0].alignment;
+  self->name = "faulty";
+  self->options = options;
+  const uint32_t size = info->struct_size;
+  info->opset = inner_info.opset;
+  info->device_count = inner_info.device_count;
+  static char shared_name[16];
+  std::snprintf(shared_name, sizeof shared_name, "faulty%d", open_instances.load());
+  info->name = is(Fault::name_dies) ? shared_name : self->name.c_str();
+  info->version = "1";
+  if (is(Fault::info_reserved_set)) info->reserved = 1;
+  if (is(Fault::struct_size_rewritten)) info->struct_size = sizeof *info + 8;
+  if (is(Fault::info_overrun)) std::memset(reinterpret_cast<char*>(info) + size, 0, 8);
+  if (is(Fault::error_written_on_success)) error->code = 0;
+  if (is(Fault::files_leak)) ::open("/dev/null", O_RDONLY);
+  ++open_instances;
+  *out = reinterpret_cast<collet_backend_instance*>(self.release());
+  return COLLET_OK;
+}
+
+void close(collet_backend_instance* p) {
+  --open_instances;
+  ++closed_instances;
+  if (is(Fault::close_leaks)) return;
+  behind->close(of(p)->inner);
+  delete of(p);
+}
+
+collet_status device_info(collet_backend_instance* p, uint32_t device, collet_device_info* info, collet_error* error) {
+  Instance* self = of(p);
+  if (is(Fault::options_kept) && self->options->struct_size > 1000)
+    return fail(error, COLLET_INTERNAL, "the options are gone");
+  if (device >= self->devices) {
+    if (!is(Fault::device_range_ignored)) return fail(error, COLLET_OUT_OF_RANGE, "there is no such device");
+    device = 0;
+  }
+  const uint32_t size = info->struct_size;
+  collet_device_info inner{};
+  inner.struct_size = sizeof inner;
+  if (const collet_status code = behind->device_info(self->inner, device, &inner, error)) return code;
+  std::memcpy(reinterpret_cast<char*>(info) + sizeof size, reinterpret_cast<const char*>(&inner) + sizeof size,
+              std::min<size_t>(size, sizeof inner) - sizeof size);
+  static collet_memory_space spaces[1];
+  ++self->answers;
+  if (is(Fault::device_answer_changes)) info->compute_units = self->answers;
+  if (is(Fault::device_speed_changes)) info->flops_per_ns = self->answers;
+  if (is(Fault::device_strings_change)) {
+    self->kind = "model " + std::to_string(self->answers);
+    info->kind = self->kind.c_str();
+  }
+  if (is(Fault::space_reserved_set)) {
+    spaces[0] = inner.spaces[0];
+    spaces[0].reserved[1] = 5;
+    info->spaces = spaces;
+  }
+  if (is(Fault::device_info_overrun)) std::memset(reinterpret_cast<char*>(info) + size, 0, 8);
+  return COLLET_OK;
+}
+
+collet_status alloc(collet_backend_instance* p, uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment,
+                    collet_backend_buffer** out, void** out_host, collet_error* error) {
+  Instance* self = of(p);
+  if (is(Fault::close_breaks_others) && closed_instances > 0 && closed_instances % 7 == 1)
+    return fail(error, COLLET_UNAVAILABLE, "closed");
+  if (device >= self->devices || space >= self->spaces) {
+    if (!is(Fault::alloc_place_ignored)) return fail(error, COLLET_OUT_OF_RANGE, "there is no such device or space");
+    device = space = 0;
+  }
+  if (is(Fault::alloc_fails_after_exhaustion) && exhausted > 0)
+    return fail(error, COLLET_RESOURCE_EXHAUSTED, "there was no room before");
+  auto buffer = std::make_unique<Buffer>();
+  buffer->bytes = bytes;
+  buffer->device = device;
+  const std::lock_guard lock(self->mutex);
+  const auto other = std::find_if(self->buffers.begin(), self->buffers.end(),
+                                  [&](Buffer* one) { return !one->shares && one->bytes >= bytes && bytes > 4000; });
+  if (is(Fault::alloc_overlaps) && other != self->buffers.end()) {
+    buffer->inner = (*other)->inner;
+    buffer->shares = true;
+    *out_host = nullptr;
+  } else {
+    if (is(Fault::alloc_ignores_alignment) && alignment > self->alignment) buffer->shift = self->alignment;
+    const uint64_t inner_alignment = is(Fault::alloc_ignores_alignment) ? self->alignment * 2 : alignment;
+    const collet_status code =
+        behind->alloc(self->inner, device, space, bytes + buffer->shift, std::max<uint64_t>(inner_alignment, alignment),
+                      &buffer->inner, out_host, error);
+    if (code != COLLET_OK) {
+      ++exhausted;
+      if (is(Fault::out_buffer_on_error)) *out = reinterpret_cast<collet_backend_buffer*>(self);
+      return fail(error, is(Fault::exhaustion_other_code) ? COLLET_INTERNAL : code, "there is no room");
+    }
+  }
+  if (*out_host) *out_host = static_cast<char*>(*out_host) + buffer->shift;
+  if (is(Fault::host_pointer_missing)) *out_host = nullptr;
+  if (is(Fault::host_pointer_elsewhere) && *out_host) {
+    buffer->mirror = std::make_unique<char[]>(bytes + 4096);
+    *out_host = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(buffer->mirror.get()) + 4095) / 4096 * 4096);
+  }
+  self->buffers.insert(buffer.get());
+  *out = reinterpret_cast<collet_backend_buffer*>(buffer.release());
+  return COLLET_OK;
+}
+
+collet_status inner_copy(Instance* self, collet_copy_region region, collet_error* error) {
+  for (collet_place* place : {&region.from, &region.to}) {
+    if (!place->buffer) continue;
+    place->offset += of(place->buffer)->shift;
+    place->buffer = of(place->buffer)->inner;
+  }
+  return region.bytes == 0 ? COLLET_OK : behind->copy(self->inner, &region, 1, nullptr, error);
+}
+
+}  // namespace
+
+void put(Instance* self, collet_backend_buffer* buffer, uint64_t offset, const void* from, uint64_t bytes) {
+  collet_error error{};
+  inner_copy(self, {{nullptr, const_cast<void*>(from), 0}, {buffer, nullptr, offset}, bytes}, &error);
+}
+void get(Instance* self, collet_backend_buffer* buffer, uint64_t offset, void* to, uint64_t bytes) {
+  collet_error error{};
+  inner_copy(self, {{buffer, nullptr, offset}, {nullptr, to, 0}, bytes}, &error);
+}
+
+namespace {
+
+void free_buffer(collet_backend_instance* p, collet_backend_buffer* handle) {
+  Instance* self = of(p);
+  Buffer* buffer = of(handle);
+  {
+    const std::lock_guard lock(self->mutex);
+    self->buffers.erase(buffer);
+    if (is(Fault::free_spoils_another) && !self->buffers.empty()) {
+      const uint8_t zero = 0x99;
+      put(self, reinterpret_cast<collet_backend_buffer*>(*self->buffers.begin()), 0, &zero, 1);
+    }
+  }
+  if (is(Fault::buffers_leak)) return;
+  if (!buffer->shares) behind->free(self->inner, buffer->inner);
+  delete buffer;
+}
+
+}  // namespace
+
+bool is_inside(const collet_place& place, uint64_t bytes) {
+  if (!place.buffer) return true;
+  const Buffer* buffer = of(place.buffer);
+  return place.offset <= buffer->bytes && bytes <= buffer->bytes - place.offset;
+}
+
+namespace {
+
+// What the fault makes of a region.
+void spoil(collet_copy_region& r) {
+  const bool upload = !r.from.buffer, download = !r.to.buffer;
+  if (is(Fault::copy_ignores_from_offset) && r.from.buffer) r.from.offset = 0;
+  if (is(Fault::copy_ignores_to_offset) && r.to.buffer) r.to.offset = 0;
+  if (is(Fault::copy_ignores_host_offset) && upload) r.from.offset = 0;
+  if (is(Fault::copy_ignores_host_offset) && download) r.to.offset = 0;
+  if (is(Fault::copy_ignores_host_offset_down) && download) r.to.offset = 0;
+  if (is(Fault::copy_rounds_offset) && r.to.buffer) r.to.offset = r.to.offset / 4 * 4;
+  if (is(Fault::copy_rounds_up) && upload && is_inside(r.to, (r.bytes + 7) / 8 * 8)) r.bytes = (r.bytes + 7) / 8 * 8;
+  if (is(Fault::copy_rounds_down)) r.bytes = r.bytes / 4 * 4;
+  if (is(Fault::copy_truncates_large)) r.bytes = std::min<uint64_t>(r.bytes, 4 << 20);
+  if (is(Fault::copy_on_device_missing) && !upload && !download) r.bytes = 0;
+  if (is(Fault::copy_in_buffer_missing) && r.from.buffer && r.from.buffer == r.to.buffer) r.bytes = 0;
+  if (is(Fault::copy_between_devices_missing) && !upload && !download &&
+      of(r.from.buffer)->device != of(r.to.buffer)->device)
+    r.bytes = 0;
+  if (is(Fault::copy_aligns_host) && upload) {
+    const auto address = reinterpret_cast<uintptr_t>(r.from.host);
+    r.from.host = reinterpret_cast<void*>(address / 4 * 4);
+  }
+  if (is(Fault::copy_rounds_up_down) && download) r.bytes = (r.bytes + 3) / 4 * 4;
+}
+
+// Copies through one piece of memory that all threads share.
+collet_status copy_by_shared_memory(Instance* self, const collet_copy_region& r, collet_error* error) {
+  static Bytes staging(1 << 24);
+  if (r.bytes > staging.size()) return inner_copy(self, r, error);
+  if (const collet_status code = inner_copy(self, {r.from, {nullptr, staging.data(), 0}, r.bytes}, error)) return code;
+  std::this_thread::sleep_for(std::chrono::microseconds(50));
+  return inner_copy(self, {{nullptr, staging.data(), 0}, r.to, r.bytes}, error);
+}
+
+collet_status copy(collet_backend_instance* p, const collet_copy_region* regions, uint32_t count,
+                   const collet_sync* sync, collet_error* error) {
+  Instance* self = of(p);
+  if (sync) return fail(error, COLLET_UNIMPLEMENTED, "there are no queues");
+  if (is(Fault::copy_refuses_many) && count > 256) return fail(error, COLLET_RESOURCE_EXHAUSTED, "too many regions");
+  bool bad = false;
+  for (uint32_t i = 0; i < count; ++i) {
+    bad |= !is_inside(regions[i].from, regions[i].bytes) || !is_inside(regions[i].to, regions[i].bytes);
+    if (is(Fault::copy_refuses_nothing) && regions[i].bytes == 0)
+      return fail(error, COLLET_INVALID_ARGUMENT, "nothing to copy");
+  }
+  if (bad && is(Fault::copy_range_unchecked)) return COLLET_OK;
+  if (bad && !is(Fault::copy_half_then_error)) return fail(error, COLLET_OUT_OF_RANGE, "beyond the end");
+  if (is(Fault::copy_first_region_only)) count = std::min(count, 1u);
+  if (is(Fault::copy_at_most_64_regions)) count = std::min(count, 64u);
+  for (uint32_t i = is(Fault::copy_last_region_only) && count ? count - 1 : 0; i < count; ++i) {
+    collet_copy_region region = regions[i];
+    if (!is_inside(region.from, region.bytes) || !is_inside(region.to, region.bytes))
+      return fail(error, COLLET_OUT_OF_RANGE, "beyond the end");
+    if (is(Fault::copy_uses_first_destination) && i > 0 && region.to.buffer)
+      region.to.buffer = regions[0].to.buffer ? regions[0].to.buffer : region.to.buffer;
+    if (!is_inside(region.to, region.bytes)) continue;
+    spoil(region);
+    if (is(Fault::copy_is_late) && !region.from.buffer && region.bytes > 1500) {
+      std::thread([self, region] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(3));
+        collet_error ignored{};
+        inner_copy(self, region, &ignored);
+      }).detach();
+      continue;
+    }
+    const collet_status code =
+        is(Fault::copy_shares_memory) ? copy_by_shared_memory(self, region, error) : inner_copy(self, region, error);
+    if (code != COLLET_OK) return code;
+  }
+  return COLLET_OK;
+}
+
+constexpr uint32_t kMinorWithProposals = 1;
+constexpr collet_backend kTable = {sizeof(collet_backend),
+                                   COLLET_ABI_MAJOR,
+                                   kMinorWithProposals,
+                                   0,
+                                   open,
+                                   close,
+                                   device_info,
+                                   alloc,
+                                   free_buffer,
+                                   copy,
+                                   supports,
+                                   compile,
+                                   execute,
+                                   release,
+                                   query};
+
+}  // namespace
+
+}  // namespace collet::mutants
+
+extern "C" COLLET_EXPORT collet_status collet_backend_entry(const collet_host* with, const collet_backend** out_backend,
+                                                            collet_error* error) {
+  if (with->abi_major != COLLET_ABI_MAJOR)
+    return collet::mutants::fail(error, COLLET_FAILED_PRECONDITION, "another ABI");
+  collet::mutants::host = with;
+  *out_backend = &collet::mutants::kTable;
+  return COLLET_OK;
+}

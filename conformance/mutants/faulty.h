@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/backend.h>
+#include <collet/tables.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "conformance/mutants/faults.h"
+
+/// \file
+/// A backend that breaks one sentence of the headers, and computes right otherwise. It stands in front of another one. Option
+/// `backend` of open names the library behind; `fault` is one of faults.def, or "none": then it keeps every promise, also
+/// those that are only proposed.
+
+namespace collet::mutants {
+
+using Bytes = std::vector<uint8_t>;
+
+/// The state of the process: one fault, one library behind.
+extern const collet_backend* behind;
+extern Fault fault;
+extern std::atomic<int> released;  ///< executables
+inline bool is(Fault one) {
+  return fault == one;
+}
+
+/// Fills the error, as the fault wants it.
+collet_status fail(collet_error* error, collet_status code, const std::string& message);
+
+/// What the handles are.
+struct Buffer {
+  collet_backend_buffer* inner = nullptr;
+  uint64_t bytes = 0, shift = 0;
+  uint32_t device = 0;
+  bool shares = false;  // the memory is another buffer's
+  std::unique_ptr<char[]> mirror;
+};
+
+struct Instance {
+  collet_backend_instance* inner = nullptr;
+  std::string name;
+  uint32_t devices = 0, spaces = 1, alignment = 1, answers = 0;
+  std::string kind;
+  const collet_open_options* options = nullptr;
+  std::mutex mutex;
+  std::set<Buffer*> buffers;
+  std::unique_ptr<char[]> state = std::make_unique<char[]>(1 << 16);
+};
+
+struct Executable {
+  Instance* owner = nullptr;
+  collet_backend_executable* inner = nullptr;
+  std::vector<uint64_t> block;  // the program
+  const collet_program* kept = nullptr;
+  std::vector<uint64_t> argument_bytes, result_bytes;
+  uint64_t inner_workspace = 0;
+  uint32_t home = 0;
+  std::atomic<int> runs{0};
+  std::map<collet_backend_buffer*, std::vector<Bytes>> seen;
+  std::vector<collet_argument> first_arguments;
+  std::string key;
+};
+
+/// Bytes of workspace that are asked for on top, for faults of it.
+constexpr uint64_t kExtraWorkspace = 64;
+
+inline Instance* of(collet_backend_instance* p) {
+  return reinterpret_cast<Instance*>(p);
+}
+inline Buffer* of(collet_backend_buffer* p) {
+  return reinterpret_cast<Buffer*>(p);
+}
+inline Executable* of(collet_backend_executable* p) {
+  return reinterpret_cast<Executable*>(p);
+}
+
+bool is_inside(const collet_place& place, uint64_t bytes);
+/// Copies between the host and a buffer, which the backend behind does right.
+void put(Instance* self, collet_backend_buffer* buffer, uint64_t offset, const void* from, uint64_t bytes);
+void get(Instance* self, collet_backend_buffer* buffer, uint64_t offset, void* to, uint64_t bytes);
+/// Element `index` of an array of a program, to be changed.
+template <typename T>
+T* at(collet_program* program, const collet_array& array, uint32_t index) {
+  return const_cast<T*>(static_cast<const T*>(collet_array_at(program, array, index)));
+}
+/// Notes the sizes of arguments and results of the program in `block`.
+void describe(Executable& made);
+
+/// Functions of the table.
+collet_status supports(collet_backend_instance* p, uint32_t device, const collet_program* program, const uint32_t* ops,
+                       uint32_t count, collet_verdict* verdicts, collet_error* error);
+collet_status compile(collet_backend_instance* p, const collet_program* program, const collet_compile_options* options,
+                      collet_backend_executable** out, collet_executable_info* info, collet_rejection* rejection,
+                      collet_error* error);
+collet_status execute(collet_backend_executable* p, const collet_launch* launches, uint32_t count, uint64_t run_id,
+                      collet_error* error);
+void release(collet_backend_executable* p);
+const void* query(collet_backend_instance* p, const char* name, uint32_t version);
+
+}  // namespace collet::mutants

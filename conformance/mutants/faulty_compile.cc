@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/mutants/faulty.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+namespace collet::mutants {
+
+std::atomic<int> released{0};
+namespace {
+
+// For the fault that gives one handle twice.
+std::map<std::string, Executable*> by_program;
+
+}  // namespace
+
+collet_status supports(collet_backend_instance* p, uint32_t device, const collet_program* program, const uint32_t* ops,
+                       uint32_t count, collet_verdict* verdicts, collet_error* error) {
+  static std::atomic<int> questions{0};
+  Instance* self = of(p);
+  if (is(Fault::supports_writes_block)) const_cast<collet_program*>(program)->flags = 0;
+  if (is(Fault::supports_reads_beyond)) {
+    volatile char last = reinterpret_cast<const char*>(program)[program->total_bytes + 8];
+    (void)last;
+  }
+  const collet_status code = behind->supports(self->inner, device, program, ops, count, verdicts, error);
+  if (code != COLLET_OK) return code;
+  const int question = questions++;
+  for (uint32_t i = 0; i < count; ++i) {
+    const collet_op* op = collet_op_at(program, ops[i]);
+    if (op->since > COLLET_OPSET && !is(Fault::newer_op_accepted)) verdicts[i].answer = COLLET_DECLINE;
+    if (is(Fault::supports_changes_answer) && question % 5 == 4) verdicts[i].answer = COLLET_DECLINE;
+    if (is(Fault::supports_depends_on_count) && count == 1 && op->opcode == COLLET_OP_MULTIPLY)
+      verdicts[i].answer = COLLET_DECLINE;
+    if (is(Fault::supports_depends_on_order) && i == 0 && count > 2) verdicts[i].answer = COLLET_DECLINE;
+    if (is(Fault::supports_depends_on_address) && reinterpret_cast<uintptr_t>(program) % 64 != 0)
+      verdicts[i].answer = COLLET_DECLINE;
+    if (is(Fault::verdict_unknown)) verdicts[i].answer = 7;
+    if (is(Fault::verdict_reason_endless)) std::memset(verdicts[i].reason, 'x', sizeof verdicts[i].reason);
+    if (is(Fault::verdict_reserved_set)) verdicts[i].reserved = 3;
+    if (is(Fault::verdict_cost_negative)) verdicts[i].cost_ns = -4;
+    if (is(Fault::supports_cost_drifts)) verdicts[i].cost_ns = question;
+  }
+  if (is(Fault::supports_one_too_many)) verdicts[count].answer = COLLET_ACCEPT;
+  return COLLET_OK;
+}
+
+namespace {
+
+uint32_t* ref(collet_program* program, const collet_op* op, uint32_t operand) {
+  return at<uint32_t>(program, program->refs, op->operands.first + operand);
+}
+
+bool is_scalar(const collet_program* program, uint32_t value) {
+  return collet_value_type(program, value)->dims.count == 0;
+}
+
+// Changes what a program says, where the fault is in a kernel.
+void change(collet_program* program) {
+  for (uint32_t i = 0; i < program->ops.count; ++i) {
+    auto* op = at<collet_op>(program, program->ops, i);
+    const bool entry = i < collet_region_at(program, 0)->ops.first + collet_region_at(program, 0)->ops.count &&
+                       i >= collet_region_at(program, 0)->ops.first;
+    const uint32_t first = op->operands.count ? collet_operand(program, op, 0) : 0;
+    const collet_value* operand = collet_value_at(program, first);
+    const bool of_product = op->operands.count == 2 && !(operand->flags & COLLET_VALUE_ARGUMENT) &&
+                            collet_op_at(program, operand->definition)->opcode == COLLET_OP_MULTIPLY;
+    if (is(Fault::fusion_subtracts) && !entry && op->opcode == COLLET_OP_ADD && of_product)
+      op->opcode = COLLET_OP_SUBTRACT;
+    if (is(Fault::fusion_swaps_operands) && !entry && op->opcode == COLLET_OP_SUBTRACT)
+      std::swap(*ref(program, op, 0), *ref(program, op, 1));
+    if (is(Fault::fusion_swaps_division) && !entry && op->opcode == COLLET_OP_DIVIDE)
+      std::swap(*ref(program, op, 0), *ref(program, op, 1));
+    if (is(Fault::fusion_takes_minimum) && !entry && op->opcode == COLLET_OP_MAXIMUM) op->opcode = COLLET_OP_MINIMUM;
+    if (is(Fault::fusion_swaps_choice) && !entry && op->opcode == COLLET_OP_SELECT)
+      std::swap(*ref(program, op, 1), *ref(program, op, 2));
+    if (is(Fault::fusion_drops_negate) && !entry && op->opcode == COLLET_OP_NEGATE) op->opcode = COLLET_OP_ABS;
+    if (is(Fault::fusion_swaps_clamp) && !entry && op->opcode == COLLET_OP_CLAMP)
+      std::swap(*ref(program, op, 0), *ref(program, op, 2));
+    if (is(Fault::fusion_compares_otherwise) && !entry && op->opcode == COLLET_OP_COMPARE)
+      std::swap(*ref(program, op, 0), *ref(program, op, 1));
+    if (is(Fault::clamp_ignores_scalar_bound) && op->opcode == COLLET_OP_CLAMP && is_scalar(program, first))
+      *ref(program, op, 2) = first;
+    // The predicate is taken for the first operand's: true.
+    if (is(Fault::select_ignores_scalar) && op->opcode == COLLET_OP_SELECT && is_scalar(program, first) &&
+        !is_scalar(program, op->results.first))
+      *ref(program, op, 2) = collet_operand(program, op, 1);
+  }
+}
+
+}  // namespace
+
+void describe(Executable& made) {
+  const auto* program = reinterpret_cast<const collet_program*>(made.block.data());
+  const collet_region* entry = collet_region_at(program, 0);
+  for (uint32_t i = 0; i < entry->arguments.count; ++i)
+    made.argument_bytes.push_back(collet_value_type(program, entry->arguments.first + i)->bytes);
+  for (uint32_t i = 0; i < entry->results.count; ++i)
+    made.result_bytes.push_back(collet_value_type(program, collet_ref_at(program, entry->results.first + i))->bytes);
+}
+
+namespace {
+
+bool contains(const collet_program* program, uint32_t opcode) {
+  for (uint32_t i = 0; i < program->ops.count; ++i)
+    if (collet_op_at(program, i)->opcode == opcode) return true;
+  return false;
+}
+
+collet_status report_progress(const collet_compile_options* options, collet_error* error) {
+  if (!options || !options->progress) return COLLET_OK;
+  int32_t stop = 0;
+  const double done = is(Fault::progress_beyond_one) ? 50 : 0.5;
+  if (is(Fault::progress_by_another_thread)) {
+    std::thread([&] { stop = options->progress(options->user, done, "half"); }).join();
+  } else {
+    stop = options->progress(options->user, done, "half");
+  }
+  return stop && !is(Fault::cancel_ignored) ? fail(error, COLLET_CANCELLED, "given up") : COLLET_OK;
+}
+
+}  // namespace
+
+collet_status compile(collet_backend_instance* p, const collet_program* program, const collet_compile_options* options,
+                      collet_backend_executable** out, collet_executable_info* info, collet_rejection* rejection,
+                      collet_error* error) {
+  Instance* self = of(p);
+  if (const collet_status code = report_progress(options, error)) return code;
+  if (is(Fault::yes_does_not_compile) && contains(program, COLLET_OP_SORT))
+    return fail(error, COLLET_UNIMPLEMENTED, "too much");
+  if (is(Fault::rejection_overflows) && contains(program, COLLET_OP_DOT)) {
+    if (rejection) rejection->count = 1000;
+    return fail(error, COLLET_UNIMPLEMENTED, "too much");
+  }
+  auto made = std::make_unique<Executable>();
+  made->owner = self;
+  made->block.resize((program->total_bytes + 7) / 8);
+  std::memcpy(made->block.data(), program, program->total_bytes);
+  made->kept = program;
+  made->home = options && options->assignment ? options->assignment[0] : 0;
+  made->key.assign(reinterpret_cast<const char*>(program), program->total_bytes);
+  if (is(Fault::one_executable_for_all)) {
+    const auto found = by_program.find(made->key);
+    if (found != by_program.end() && found->second->owner == self) {
+      info->workspace_bytes = kExtraWorkspace;
+      *out = reinterpret_cast<collet_backend_executable*>(found->second);
+      return COLLET_OK;
+    }
+  }
+  auto* changed = reinterpret_cast<collet_program*>(made->block.data());
+  change(changed);
+  if (is(Fault::reserved_ignored)) {
+    changed->flags = 0;
+    for (uint32_t i = 0; i < changed->ops.count; ++i)
+      at<collet_op>(changed, changed->ops, i)->flags = at<collet_op>(changed, changed->ops, i)->reserved = 0;
+  }
+  describe(*made);
+  const uint32_t size = info->struct_size;
+  collet_executable_info inner{};
+  inner.struct_size = sizeof inner;
+  inner.absorbed_count = info->absorbed_count;
+  inner.absorbed = info->absorbed;
+  if (const collet_status code =
+          behind->compile(self->inner, changed, options, &made->inner, &inner, rejection, error)) {
+    if (is(Fault::error_code_zero)) error->code = 0;
+    return code;
+  }
+  made->inner_workspace = (inner.workspace_bytes + 63) / 64 * 64;
+  info->workspace_bytes = made->inner_workspace + kExtraWorkspace;
+  info->workspace_alignment = is(Fault::workspace_alignment_odd) ? 48 : inner.workspace_alignment;
+  info->resident_bytes = inner.resident_bytes;
+  info->kernels = inner.kernels;
+  info->absorbed_count = is(Fault::absorbs_too_much) ? 1000 : inner.absorbed_count;
+  if (is(Fault::compile_info_reserved_set)) info->reserved = 1;
+  if (is(Fault::compile_info_overrun)) std::memset(reinterpret_cast<char*>(info) + size, 0, 8);
+  if (is(Fault::one_executable_for_all)) by_program[made->key] = made.get();
+  *out = reinterpret_cast<collet_backend_executable*>(made.release());
+  return COLLET_OK;
+}
+
+void release(collet_backend_executable* p) {
+  ++released;
+  if (is(Fault::executables_leak)) return;
+  by_program.erase(of(p)->key);
+  behind->release(of(p)->inner);
+  delete of(p);
+}
+
+namespace {
+
+collet_status serialize(collet_backend_executable* p, void* out, uint64_t capacity, uint64_t* out_bytes,
+                        collet_error* error) {
+  const auto* table = static_cast<const collet_aot_table*>(behind->query(of(p)->owner->inner, "aot", 1));
+  if (is(Fault::serialize_ignores_capacity) && capacity > 0) {
+    uint64_t bytes = 0;
+    table->serialize(of(p)->inner, nullptr, 0, &bytes, error);
+    if (capacity < bytes) std::memset(out, 0, capacity);
+  }
+  const collet_status code = table->serialize(of(p)->inner, out, capacity, out_bytes, error);
+  if (code == COLLET_OK && is(Fault::serialize_understates)) *out_bytes -= 8;
+  if (code == COLLET_OK && is(Fault::serialize_refuses_small) && capacity < *out_bytes)
+    return fail(error, COLLET_OUT_OF_RANGE, "too small");
+  return code;
+}
+
+collet_status load_executable(collet_backend_instance* p, const void* bytes, uint64_t size,
+                              const collet_compile_options* options, collet_backend_executable** out,
+                              collet_executable_info* info, collet_error* error) {
+  Instance* self = of(p);
+  const auto* table = static_cast<const collet_aot_table*>(behind->query(self->inner, "aot", 1));
+  auto made = std::make_unique<Executable>();
+  made->owner = self;
+  Bytes copy(static_cast<const uint8_t*>(bytes), static_cast<const uint8_t*>(bytes) + size);
+  if (is(Fault::load_believes_anything) && size > 0 && size < sizeof(collet_program)) {
+    *out = reinterpret_cast<collet_backend_executable*>(made.release());
+    return COLLET_OK;
+  }
+  const collet_status code = table->load(self->inner, copy.data(), copy.size(), options, &made->inner, info, error);
+  if (code != COLLET_OK) return fail(error, is(Fault::load_other_code) ? COLLET_INTERNAL : code, "not such bytes");
+  made->block.resize((size + 7) / 8);
+  std::memcpy(made->block.data(), copy.data(), size);
+  auto* program = reinterpret_cast<collet_program*>(made->block.data());
+  describe(*made);
+  if (is(Fault::load_computes_otherwise)) {
+    for (uint32_t i = 0; i < program->ops.count; ++i) {
+      auto* op = at<collet_op>(program, program->ops, i);
+      op->opcode = op->opcode == COLLET_OP_ADD ? COLLET_OP_SUBTRACT : COLLET_OP_ADD;
+    }
+    behind->release(made->inner);
+    collet_rejection rejection{sizeof rejection, 0, nullptr};
+    if (const collet_status again =
+            behind->compile(self->inner, program, options, &made->inner, info, &rejection, error))
+      return again;
+  }
+  made->inner_workspace = (info->workspace_bytes + 63) / 64 * 64;
+  info->workspace_bytes = made->inner_workspace + kExtraWorkspace;
+  *out = reinterpret_cast<collet_backend_executable*>(made.release());
+  return COLLET_OK;
+}
+
+collet_status memory_stats(collet_backend_instance* p, uint32_t, uint32_t, collet_memory_stats* stats, collet_error*) {
+  Instance* self = of(p);
+  const std::lock_guard lock(self->mutex);
+  static uint64_t peak = 0;
+  uint64_t bytes = 0;
+  for (const Buffer* buffer : self->buffers) bytes += buffer->bytes;
+  peak = std::max(peak, bytes);
+  const uint32_t size = stats->struct_size;
+  stats->bytes_in_use = is(Fault::memory_stats_constant) ? 1000 : bytes;
+  stats->peak_bytes_in_use = is(Fault::memory_stats_no_peak) ? 0 : std::max(peak, stats->bytes_in_use);
+  stats->allocations = is(Fault::memory_stats_counts_up) ? self->answers++ : self->buffers.size();
+  if (is(Fault::memory_stats_overrun)) std::memset(reinterpret_cast<char*>(stats) + size, 0, 8);
+  return COLLET_OK;
+}
+
+collet_status artifact(collet_backend_executable* p, uint32_t index, const char** out_name, const void** out_bytes,
+                       uint64_t* out_size, collet_error* error) {
+  const Executable* self = of(p);
+  if (index > 0 && !is(Fault::artifacts_without_end))
+    return fail(error, is(Fault::artifacts_end_other_code) ? COLLET_NOT_FOUND : COLLET_OUT_OF_RANGE, "no more");
+  *out_name = "program.bin";
+  *out_bytes = self->block.data();
+  *out_size = self->block.size() * sizeof self->block[0];
+  return COLLET_OK;
+}
+
+}  // namespace
+
+const void* query(collet_backend_instance* p, const char* name, uint32_t version) {
+  static const collet_aot_table aot = {sizeof(collet_aot_table), 0, serialize, load_executable};
+  static const collet_memory_stats_table stats = {sizeof(collet_memory_stats_table), 0, memory_stats};
+  static const collet_artifacts_table artifacts = {sizeof(collet_artifacts_table), 0, artifact};
+  if (version != 1 && !is(Fault::query_any_version)) return nullptr;
+  const std::string_view wanted = name;
+  if (wanted == "memory_stats") return &stats;
+  if (wanted == "artifacts") return &artifacts;
+  const bool has_aot = behind->query && behind->query(of(p)->inner, "aot", 1);
+  if (wanted == "aot") return has_aot ? &aot : nullptr;
+  return is(Fault::query_any_name) ? &stats : nullptr;
+}
+
+}  // namespace collet::mutants

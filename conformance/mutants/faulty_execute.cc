@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/mutants/faulty.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace collet::mutants {
+
+namespace {
+
+std::atomic<Executable*> last_run{nullptr};
+
+bool lies_inside(const collet_argument& a, uint64_t bytes) {
+  if (bytes == 0 || (a.flags & (COLLET_ARG_IMMEDIATE | COLLET_ARG_ABSENT))) return true;
+  return a.buffer && a.bytes >= bytes && is_inside({a.buffer, nullptr, a.offset}, bytes);
+}
+
+// What is wrong with a launch; empty when nothing.
+std::string complaint(const Executable& self, const collet_launch& launch) {
+  if (launch.sync) return "there are no queues";
+  if (launch.device >= self.owner->devices) return "there is no such device";
+  if (launch.argument_count != self.argument_bytes.size() || launch.result_count != self.result_bytes.size())
+    return "another number of arguments or results";
+  for (uint32_t i = 0; i < launch.argument_count; ++i)
+    if (!lies_inside(launch.arguments[i], self.argument_bytes[i]) || launch.arguments[i].layout != 0)
+      return "an argument that is not inside its buffer, or has a layout";
+  for (uint32_t i = 0; i < launch.result_count; ++i)
+    if (!lies_inside(launch.results[i], self.result_bytes[i])) return "a result that is not inside its buffer";
+  return lies_inside(launch.workspace, self.inner_workspace + kExtraWorkspace) ? "" : "a workspace that is too small";
+}
+
+void overwrite_donated(const Executable& self, const collet_launch& launch) {
+  const Bytes garbage(16, 0x66);
+  for (uint32_t i = 0; i < std::min<size_t>(launch.argument_count, self.argument_bytes.size()); ++i) {
+    const collet_argument& a = launch.arguments[i];
+    if ((a.flags & COLLET_ARG_DONATED) && lies_inside(a, garbage.size()))
+      put(self.owner, a.buffer, a.offset, garbage.data(), garbage.size());
+  }
+}
+
+collet_argument translated(collet_argument a, bool ignore_offset) {
+  if (!a.buffer) return a;
+  if (ignore_offset) a.offset = 0;
+  a.offset += of(a.buffer)->shift;
+  a.buffer = of(a.buffer)->inner;
+  return a;
+}
+
+// One launch on the backend behind.
+collet_status run_inner(Executable& self, const collet_launch& launch, uint64_t run_id, collet_error* error) {
+  std::vector<collet_argument> arguments, results;
+  for (uint32_t i = 0; i < launch.argument_count; ++i)
+    arguments.push_back(translated(launch.arguments[i], is(Fault::argument_offset_ignored)));
+  for (uint32_t i = 0; i < launch.result_count; ++i)
+    results.push_back(translated(launch.results[i], is(Fault::result_offset_ignored)));
+  collet_launch inner = launch;
+  inner.arguments = arguments.data();
+  inner.results = results.data();
+  inner.workspace = translated(launch.workspace, false);
+  inner.workspace.bytes = self.inner_workspace;
+  if (self.inner_workspace == 0) inner.workspace = {};
+  return behind->execute(self.inner, &inner, 1, run_id, error);
+}
+
+// Runs it with results elsewhere, and hands these out.
+std::vector<Bytes> run_apart(Executable& self, const collet_launch& launch) {
+  std::vector<collet_argument> results(launch.results, launch.results + launch.result_count);
+  std::vector<Buffer> buffers(results.size());
+  collet_error error{};
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (self.result_bytes[i] == 0) continue;
+    void* ignored = nullptr;
+    behind->alloc(self.owner->inner, launch.device, 0, self.result_bytes[i], self.owner->alignment, &buffers[i].inner,
+                  &ignored, &error);
+    results[i].buffer = reinterpret_cast<collet_backend_buffer*>(&buffers[i]);
+    results[i].offset = 0;
+  }
+  collet_launch apart = launch;
+  apart.results = results.data();
+  run_inner(self, apart, 0, &error);
+  std::vector<Bytes> out;
+  for (size_t i = 0; i < results.size(); ++i) {
+    out.emplace_back(self.result_bytes[i]);
+    if (!buffers[i].inner) continue;
+    get(self.owner, results[i].buffer, 0, out[i].data(), out[i].size());
+    behind->free(self.owner->inner, buffers[i].inner);
+  }
+  return out;
+}
+
+void put_result(Executable& self, const collet_launch& launch, size_t i, const Bytes& bytes, size_t from, size_t to) {
+  if (to > from)
+    put(self.owner, launch.results[i].buffer, launch.results[i].offset + from, bytes.data() + from, to - from);
+}
+
+// A part of the results is written; what comes then reads arguments that the part may have overwritten.
+void run_in_two_parts(Executable& self, const collet_launch& launch, bool by_result) {
+  for (int part = 0; part < 2; ++part) {
+    const std::vector<Bytes> results = run_apart(self, launch);
+    for (size_t i = 0; i < results.size(); ++i) {
+      const size_t half = results[i].size() / 8 * 4;
+      if (by_result) {
+        if ((i == 0) == (part == 0)) put_result(self, launch, i, results[i], 0, results[i].size());
+      } else {
+        put_result(self, launch, i, results[i], part ? half : 0, part ? results[i].size() : half);
+      }
+    }
+  }
+}
+
+bool same_place(const collet_argument& a, const collet_argument& b) {
+  return a.buffer && a.buffer == b.buffer && a.offset == b.offset;
+}
+
+// The results go where the program's aliases say, whatever the launch decided.
+void force_aliases(Executable& self, const collet_launch& launch) {
+  const auto* program = reinterpret_cast<const collet_program*>(self.block.data());
+  const std::vector<Bytes> results = run_apart(self, launch);
+  for (uint32_t i = 0; i < results.size(); ++i) {
+    const collet_argument* to = &launch.results[i];
+    for (uint32_t a = 0; a < program->aliases.count; ++a)
+      if (collet_alias_at(program, a)->result == i) to = &launch.arguments[collet_alias_at(program, a)->argument];
+    if (to->buffer) put(self.owner, to->buffer, to->offset, results[i].data(), results[i].size());
+  }
+}
+
+void touch(Executable& self, const collet_argument& a, int64_t offset, uint64_t bytes) {
+  if (!a.buffer) return;
+  const int64_t place = static_cast<int64_t>(a.offset) + offset;
+  const Bytes garbage(bytes, 0x13);
+  if (place >= 0 && is_inside({a.buffer, nullptr, static_cast<uint64_t>(place)}, bytes))
+    put(self.owner, a.buffer, static_cast<uint64_t>(place), garbage.data(), bytes);
+}
+
+uint8_t first_byte(Executable& self, const collet_argument& a, uint64_t offset = 0) {
+  uint8_t byte = 0;
+  if (a.buffer) get(self.owner, a.buffer, a.offset + offset, &byte, 1);
+  return byte;
+}
+
+// Faults that show after a right run.
+void spoil_after(Executable& self, const collet_launch& launch) {
+  for (uint32_t i = 0; i < launch.result_count; ++i) {
+    const collet_argument& r = launch.results[i];
+    const auto bytes = static_cast<int64_t>(self.result_bytes[i]);
+    if (is(Fault::writes_past_result)) touch(self, r, bytes, 4);
+    if (is(Fault::writes_far_past_result)) touch(self, r, bytes + 60, 4);
+    if (is(Fault::writes_before_result)) touch(self, r, -4, 4);
+  }
+  for (uint32_t i = 0; i < launch.argument_count; ++i) {
+    const collet_argument& a = launch.arguments[i];
+    const auto bytes = static_cast<int64_t>(self.argument_bytes[i]);
+    const auto* program = reinterpret_cast<const collet_program*>(self.block.data());
+    if (bytes == 0) continue;
+    const bool taken = std::any_of(launch.results, launch.results + launch.result_count,
+                                   [&](const collet_argument& r) { return same_place(r, a); });
+    if (is(Fault::writes_argument) && !taken) touch(self, a, bytes - 1, 1);
+    if (is(Fault::writes_past_argument) && !taken) touch(self, a, bytes, 1);
+    if (is(Fault::may_alias_always_overwrites) && program->aliases.count > 0 && !taken) touch(self, a, 0, 4);
+  }
+  if (is(Fault::writes_past_workspace))
+    touch(self, launch.workspace, static_cast<int64_t>(self.inner_workspace + kExtraWorkspace), 16);
+  if (is(Fault::writes_before_workspace)) touch(self, launch.workspace, -16, 16);
+}
+
+collet_status run_one(Executable& self, const collet_launch& launch, uint64_t run_id, collet_error* error) {
+  const int run = self.runs++;
+  const bool writes_nothing = (is(Fault::other_device_idle) && launch.device != 0) ||
+                              (is(Fault::shared_code_idle) && launch.device != self.home) ||
+                              (is(Fault::stops_after_fifty_runs) && run > 50) ||
+                              (is(Fault::release_breaks_others) && released > 0) ||
+                              (is(Fault::switch_loses_a_run) && last_run.exchange(&self) != &self && run > 0);
+  if (writes_nothing) return COLLET_OK;
+  if (is(Fault::block_kept) && self.kept->magic != COLLET_PROGRAM_MAGIC)
+    return fail(error, COLLET_INTERNAL, "the program is gone");
+  if (is(Fault::zero_size_refused)) {
+    for (uint32_t i = 0; i < launch.argument_count; ++i)
+      if (!launch.arguments[i].buffer && !launch.arguments[i].flags)
+        return fail(error, COLLET_INVALID_ARGUMENT, "no buffer");
+  }
+  if (is(Fault::same_buffer_refused) && launch.argument_count > 1 &&
+      same_place(launch.arguments[0], launch.arguments[1]))
+    return fail(error, COLLET_INVALID_ARGUMENT, "one buffer twice");
+  if (is(Fault::shared_buffer_refused) && launch.argument_count > 1 && launch.arguments[0].buffer &&
+      launch.arguments[0].buffer == launch.arguments[1].buffer)
+    return fail(error, COLLET_INVALID_ARGUMENT, "one buffer twice");
+  if (is(Fault::result_before_argument_read)) return run_in_two_parts(self, launch, true), COLLET_OK;
+  if (is(Fault::result_before_argument_read_whole)) return run_in_two_parts(self, launch, false), COLLET_OK;
+  if (is(Fault::alias_always_taken)) return force_aliases(self, launch), COLLET_OK;
+  if (is(Fault::stale_results)) {
+    auto& seen = self.seen[launch.argument_count ? launch.arguments[0].buffer : nullptr];
+    if (seen.empty()) seen = run_apart(self, launch);
+    for (size_t i = 0; i < seen.size(); ++i) put_result(self, launch, i, seen[i], 0, seen[i].size());
+    return COLLET_OK;
+  }
+  if (is(Fault::first_buffers_kept)) {
+    if (self.first_arguments.empty())
+      self.first_arguments.assign(launch.arguments, launch.arguments + launch.argument_count);
+    collet_launch old = launch;
+    old.arguments = self.first_arguments.data();
+    return run_inner(self, old, run_id, error);
+  }
+  // Memory that the backend takes for zeros.
+  const bool wrong_start =
+      (is(Fault::workspace_taken_for_zeros) && first_byte(self, launch.workspace, self.inner_workspace)) ||
+      (is(Fault::results_taken_for_zeros) && launch.result_count && first_byte(self, launch.results[0]));
+  collet_launch changed = launch;
+  std::vector<collet_argument> arguments(launch.arguments, launch.arguments + launch.argument_count);
+  if (is(Fault::arguments_swapped_in_one_buffer) && arguments.size() == 2 &&
+      arguments[0].buffer == arguments[1].buffer && self.argument_bytes[0] == self.argument_bytes[1])
+    arguments[1] = arguments[0];
+  changed.arguments = arguments.data();
+  if (is(Fault::last_element_missing) && launch.result_count) {
+    const std::vector<Bytes> results = run_apart(self, changed);
+    for (size_t i = 0; i < results.size(); ++i)
+      put_result(self, launch, i, results[i], 0, results[i].size() - std::min<size_t>(results[i].size(), 4));
+    return COLLET_OK;
+  }
+  if (is(Fault::threads_share_results)) {
+    static std::vector<Bytes> shared;
+    static std::mutex mutex;
+    {
+      const std::lock_guard lock(mutex);
+      shared = run_apart(self, changed);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    const std::lock_guard lock(mutex);
+    for (size_t i = 0; i < std::min<size_t>(shared.size(), launch.result_count); ++i)
+      if (shared[i].size() == self.result_bytes[i]) put_result(self, launch, i, shared[i], 0, shared[i].size());
+    return COLLET_OK;
+  }
+  if (const collet_status code = run_inner(self, changed, run_id, error)) return code;
+  if (wrong_start) touch(self, launch.results[0], 0, 1);
+  if (is(Fault::second_result_is_first) && launch.result_count == 2 && self.result_bytes[0] == self.result_bytes[1]) {
+    Bytes first(self.result_bytes[0]);
+    get(self.owner, launch.results[0].buffer, launch.results[0].offset, first.data(), first.size());
+    put_result(self, launch, 1, first, 0, first.size());
+  }
+  spoil_after(self, launch);
+  return COLLET_OK;
+}
+
+}  // namespace
+
+collet_status execute(collet_backend_executable* p, const collet_launch* launches, uint32_t count, uint64_t run_id,
+                      collet_error* error) {
+  Executable& self = *of(p);
+  for (uint32_t i = 0; i < count; ++i) {
+    const std::string why = complaint(self, launches[i]);
+    if (why.empty()) continue;
+    if (is(Fault::launch_unchecked)) return COLLET_OK;
+    if (is(Fault::donated_overwritten_on_error)) overwrite_donated(self, launches[i]);
+    return fail(error, COLLET_INVALID_ARGUMENT, why);
+  }
+  if (is(Fault::runs_leak)) {
+    static std::vector<std::unique_ptr<char[]>> left;
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    left.push_back(std::make_unique<char[]>(100));
+  }
+  if (is(Fault::execute_returns_early)) {
+    std::thread([&self, launch = launches[0],
+                 arguments = std::vector<collet_argument>(launches[0].arguments,
+                                                          launches[0].arguments + launches[0].argument_count),
+                 results = std::vector<collet_argument>(launches[0].results,
+                                                        launches[0].results + launches[0].result_count)]() mutable {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      launch.arguments = arguments.data();
+      launch.results = results.data();
+      collet_error ignored{};
+      run_inner(self, launch, 0, &ignored);
+    }).detach();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return COLLET_OK;
+  }
+  for (uint32_t i = 0; i < count; ++i)
+    if (const collet_status code = run_one(self, launches[i], run_id, error)) return code;
+  return COLLET_OK;
+}
+
+}  // namespace collet::mutants

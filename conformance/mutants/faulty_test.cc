@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+std::string folder() {
+  const char* build = std::getenv("COLLET_BUILD_DIR");
+  return build ? build : "";
+}
+
+struct Ran {
+  int code = -1;
+  std::string out;
+};
+
+Ran conform(const std::string& fault, const std::string& cases) {
+  const std::string lib = folder() + "/lib/collet/";
+  const std::string line = folder() + "/bin/collet conform --timeout 3 --backend " + lib +
+                           "test_backends/libcollet_backend_faulty.so --option fault=" + fault +
+                           " --option backend=" + lib + "backends/libcollet_backend_interpreter.so --filter '" + cases +
+                           "' 2>/dev/null";
+  Ran ran;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"), [](std::FILE*) { return 0; });
+  char block[4096];
+  for (size_t n; (n = std::fread(block, 1, sizeof block, pipe.get())) > 0;) ran.out.append(block, n);
+  ran.code = pclose(pipe.get());
+  return ran;
+}
+
+struct FaultCase {
+  const char* name;
+  const char* cases;
+};
+
+class Faults : public ::testing::TestWithParam<FaultCase> {};
+
+TEST_P(Faults, AreNoticed) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  if (std::string_view(GetParam().name).find("leak") != std::string_view::npos)
+    GTEST_SKIP() << "a sanitizer's heap cannot be measured";
+#endif
+  const Ran ran = conform(GetParam().name, GetParam().cases);
+  ASSERT_TRUE(WIFEXITED(ran.code));
+  EXPECT_EQ(WEXITSTATUS(ran.code), 1) << ran.out;
+  EXPECT_NE(ran.out.find(": does not conform"), std::string::npos) << ran.out;
+}
+
+constexpr FaultCase kFaults[] = {
+#define COLLET_FAULT(name, cases) {#name, cases},
+#include "conformance/mutants/faults.def"
+};
+
+// Each fourth one, and some that must not get lost; the rest takes more than a minute.
+constexpr std::string_view kAlways[] = {"copy_ignores_from_offset",
+                                        "copy_ignores_host_offset",
+                                        "copy_first_region_only",
+                                        "alloc_ignores_alignment",
+                                        "fusion_subtracts",
+                                        "select_ignores_scalar",
+                                        "result_before_argument_read",
+                                        "result_before_argument_read_whole"};
+
+std::vector<FaultCase> chosen(bool sample) {
+  std::vector<FaultCase> out;
+  for (size_t i = 0; i < std::size(kFaults); ++i) {
+    const bool always = std::find(std::begin(kAlways), std::end(kAlways), kFaults[i].name) != std::end(kAlways);
+    if ((always || i % 4 == 0) == sample) out.push_back(kFaults[i]);
+  }
+  return out;
+}
+
+std::string name_of(const ::testing::TestParamInfo<FaultCase>& instance) {
+  return instance.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Sample, Faults, ::testing::ValuesIn(chosen(true)), name_of);
+INSTANTIATE_TEST_SUITE_P(Rest, Faults, ::testing::ValuesIn(chosen(false)), name_of);
+
+TEST(Faulty, ConformsWithoutAFault) {
+  const Ran ran = conform("none", "contract/*");
+  EXPECT_EQ(WEXITSTATUS(ran.code), 0) << ran.out;
+}
+
+}  // namespace
