@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "reference_backends/cpu/compiler.h"
@@ -92,6 +93,11 @@ void Compiler::save_permuted(const std::vector<WebId>& state, std::vector<WebId>
 }
 
 Status Compiler::conditional(const Node& n, Drafts& drafts) {
+  /// When a branch begins, and when it has used a content for the last time.
+  struct Lives {
+    int begin;
+    int last;
+  };
   Draft d;
   d.step.kind = StepKind::kConditional;
   const auto& selector = graph_.type(n.operands[0]);
@@ -100,9 +106,12 @@ Status Compiler::conditional(const Node& n, Drafts& drafts) {
   WebId choice = read(n.operands[0]);
   std::vector<WebId> home;
   size_t operand = 1;
+  std::map<WebId, std::vector<Lives>> lives;
+  for (size_t i = 1; i < n.operands.size(); ++i) lives[web(n.operands[i])];
   for (size_t k = 0; k < n.blocks.size(); ++k) {
     const Block& b = graph_.blocks[n.blocks[k]];
     for (ValueId v : b.arguments) web_[v] = web(n.operands[operand++]);
+    const int begin = ++time_;
     Drafts branch;
     std::vector<WebId> results;
     COLLET_CODEGEN_TRY(child(n.blocks[k], branch, results));
@@ -116,8 +125,14 @@ Status Compiler::conditional(const Node& n, Drafts& drafts) {
     }
     for (WebId w : written) storages_.use(w, time_);
     d.children.push_back(std::move(branch));
+    for (auto& [w, used] : lives) {
+      if (storages_.last_use(w) >= begin) used.push_back({begin, storages_.last_use(w)});
+    }
   }
   ++time_;
+  for (const auto& [w, used] : lives) {
+    for (size_t k = 1; k < used.size(); ++k) storages_.add_gap(w, used[k - 1].last, used[k].begin, time_);
+  }
   for (size_t i = 0; i < n.results.size(); ++i) web_[n.results[i]] = storages_.add_in(home[i], time_);
   d.webs = {choice};
   drafts.push_back(std::move(d));

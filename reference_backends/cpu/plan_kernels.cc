@@ -147,7 +147,12 @@ void Compiler::add_product(codegen::Product& p, Drafts& drafts) {
 }
 
 void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
-  for (auto [from, to] : k.copies) copy(web(from), to, drafts);
+  // At one time with the kernel, where that may read what it writes over.
+  const bool at_once = !k.copies.empty() && std::all_of(k.copies.begin(), k.copies.end(), [&](const auto& c) {
+    return std::find(k.in_place.begin(), k.in_place.end(), c) != k.in_place.end();
+  });
+  if (!k.copies.empty()) ++time_;
+  for (auto [from, to] : k.copies) copy_webs(web(from), write(to), bytes_of(to), drafts);
   Kernel& kernel = k.kernel;
   bool empty = false;
   bool reduces = !kernel.reductions.empty();
@@ -163,7 +168,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
   auto make = [this](uint32_t element, codegen::Dims dims) { return temporary(element, std::move(dims)); };
   if (split_reduction(k, jit_.target().vector_bits, make, parts, rest)) return add_parts(parts, rest, drafts);
   choose_lanes(kernel, jit_.target().vector_bits);
-  ++time_;
+  if (!at_once) ++time_;
   Draft d;
   d.function = function_of(kernel);
   add_buffers(k, d);

@@ -233,7 +233,8 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
   }
   std::vector<KernelPlan> kernels;
   auto is_leaf = [this](ValueId v) { return leaf(v); };
-  if (can_inline(graph_, n)) {
+  const bool guard = block_plan_.guards[static_cast<codegen::NodeId>(&n - graph_.nodes.data())] != kNone;
+  if (can_inline(graph_, n) && !guard) {
     kernels.push_back(loop_kernel(graph_, {n.results[0]}, is_leaf));
   } else {
     auto make = [this](uint32_t element, codegen::Dims dims) { return temporary(element, std::move(dims)); };

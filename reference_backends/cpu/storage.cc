@@ -44,7 +44,7 @@ class Busy {
 
 WebId Storages::add(uint64_t bytes, int def, Kind kind, uint32_t slot, uint64_t offset) {
   auto web = static_cast<WebId>(webs_.size());
-  webs_.push_back({def, def, static_cast<uint32_t>(storages_.size())});
+  webs_.push_back({def, def, static_cast<uint32_t>(storages_.size()), {}});
   storages_.push_back({kind, slot, offset, bytes, {web}, {}});
   return web;
 }
@@ -52,7 +52,7 @@ WebId Storages::add(uint64_t bytes, int def, Kind kind, uint32_t slot, uint64_t 
 WebId Storages::add_in(WebId like, int def) {
   auto web = static_cast<WebId>(webs_.size());
   const uint32_t storage = webs_[like].storage;
-  webs_.push_back({def, def, storage});
+  webs_.push_back({def, def, storage, {}});
   storages_[storage].webs.push_back(web);
   return web;
 }
@@ -71,7 +71,16 @@ bool Storages::clash(WebId a, WebId b) const {
   if (x.last < y.def || y.last < x.def) return false;
   if (x.last == y.def && allowed_.count({a, b, y.def})) return false;
   if (y.last == x.def && allowed_.count({b, a, x.def})) return false;
-  return true;
+  return !in_gap(a, b) && !in_gap(b, a);
+}
+
+bool Storages::in_gap(WebId outer, WebId inner) const {
+  const Web& x = webs_[outer];
+  const Web& y = webs_[inner];
+  return std::any_of(x.gaps.begin(), x.gaps.end(), [&](const Gap& g) {
+    const bool after = y.def > g.from || (y.def == g.from && allowed_.count({outer, inner, y.def}));
+    return x.last <= g.end && after && y.last < g.to;
+  });
 }
 
 bool Storages::clash_storages(uint32_t a, uint32_t b) const {

@@ -25,6 +25,10 @@ class Storages {
   /// A further content, written at `def`, in the memory of `like`.
   WebId add_in(WebId like, int def);
   void use(WebId web, int time);
+  int last_use(WebId web) const { return webs_[web].last; }
+  /// Nobody needs the content after `from` and before `to`, unless somebody does after `end`: the steps between are those
+  /// of other branches of a conditional, which do not run where those that use it do.
+  void add_gap(WebId web, int from, int to, int end) { webs_[web].gaps.push_back({from, to, end}); }
   /// At `time` a step may write `to` over `from` while it reads it.
   void allow(WebId from, WebId to, int time) { allowed_.insert({from, to, time}); }
   /// A result that may lie in the memory of an argument.
@@ -39,10 +43,16 @@ class Storages {
   Place place(WebId web, const Plan& plan) const;
 
  private:
+  struct Gap {
+    int from;
+    int to;
+    int end;
+  };
   struct Web {
     int def;
     int last;
     uint32_t storage;
+    std::vector<Gap> gaps;
   };
   struct Storage {
     Kind kind;
@@ -54,6 +64,8 @@ class Storages {
   };
 
   bool clash(WebId a, WebId b) const;
+  /// Whether all of the life of `inner` lies in a gap of the life of `outer`.
+  bool in_gap(WebId outer, WebId inner) const;
   bool clash_storages(uint32_t a, uint32_t b) const;
 
   std::vector<Web> webs_;

@@ -32,11 +32,11 @@ class Former {
       : graph_(graph), block_(block), fuse_(fuse), plan_(plan), unit_of_(graph.nodes.size(), kNone) {}
 
   void run() {
-    for (NodeId n : block_.nodes) {
-      if (stands_alone_in_memory(n)) order_.push_back(n);
+    for (NodeId n : plan_.order) {
+      if (is_step(graph_, plan_, n)) order_.push_back(n);
     }
     for (size_t i = 0; i < order_.size(); ++i) rank_[order_[i]] = i;
-    for (NodeId n : order_) inputs_[n] = leaves(graph_.nodes[n]);
+    for (NodeId n : order_) inputs_[n] = values_read(graph_, plan_, graph_.nodes[n]);
     for (NodeId n : order_) {
       for (ValueId v : inputs_[n]) readers_[v].push_back(n);
     }
@@ -45,33 +45,10 @@ class Former {
   }
 
  private:
-  bool stands_alone_in_memory(NodeId n) const {
-    const Node& node = graph_.nodes[n];
-    return plan_.alive[n] &&
-           std::any_of(node.results.begin(), node.results.end(), [&](ValueId v) { return plan_.in_memory[v]; });
-  }
-
-  /// Values in memory that a node reads, itself or through what is inlined in it.
-  std::vector<ValueId> leaves(const Node& node) const {
-    std::set<ValueId> found;
-    std::vector<ValueId> open(node.operands.begin(), node.operands.end());
-    std::set<ValueId> seen;
-    while (!open.empty()) {
-      ValueId v = open.back();
-      open.pop_back();
-      if (!seen.insert(v).second) continue;
-      if (plan_.in_memory[v] || !graph_.def(v)) {
-        found.insert(v);
-      } else {
-        const Node& d = *graph_.def(v);
-        open.insert(open.end(), d.operands.begin(), d.operands.end());
-      }
-    }
-    return {found.begin(), found.end()};
-  }
-
   bool is_loop(const Node& node) const {
-    return can_inline(graph_, node) && !plan_.alias[node.results[0]] && graph_.type(node.results[0]).elements > 0;
+    const auto id = static_cast<NodeId>(&node - graph_.nodes.data());
+    return can_inline(graph_, node) && plan_.guards[id] == kNone && !plan_.alias[node.results[0]] &&
+           graph_.type(node.results[0]).elements > 0;
   }
 
   bool is_reduce(const Node& node) const {
@@ -151,6 +128,18 @@ class Former {
     });
   }
 
+  /// Nodes that must run before: what they write is read, or what they read is written over.
+  std::vector<NodeId> awaited(NodeId n) const {
+    std::vector<NodeId> nodes;
+    for (ValueId v : inputs_.at(n)) {
+      if (graph_.def(v)) nodes.push_back(graph_.values[v].def);
+    }
+    if (auto it = plan_.after.find(n); it != plan_.after.end()) {
+      nodes.insert(nodes.end(), it->second.begin(), it->second.end());
+    }
+    return nodes;
+  }
+
   /// A path from the unit to the node through other units: of these only such as wait for something behind its first node.
   bool detour(UnitId unit, NodeId n) const {
     size_t first = SIZE_MAX;
@@ -158,10 +147,7 @@ class Former {
     std::vector<NodeId> open;
     std::set<UnitId> seen;
     auto push_inputs = [&](NodeId m, bool direct) {
-      for (ValueId v : inputs_.at(m)) {
-        const Node* d = graph_.def(v);
-        if (!d) continue;
-        const NodeId id = graph_.values[v].def;
+      for (NodeId id : awaited(m)) {
         const UnitId u = unit_of_[id];
         if (u == kNone || (direct && u == unit)) continue;
         if (u == unit) return true;
@@ -201,9 +187,11 @@ class Former {
   void settle(NodeId n, UnitId u) {
     unit_of_[n] = u;
     wait_for(rank_.at(n), u);
-    for (ValueId v : inputs_.at(n)) {
-      const UnitId from = graph_.def(v) ? unit_of_[graph_.values[v].def] : kNone;
+    for (NodeId id : awaited(n)) {
+      const UnitId from = unit_of_[id];
       if (from != kNone && from != u) dependents_[from].insert(u);
+    }
+    for (ValueId v : inputs_.at(n)) {
       auto& latest = latest_[v];
       latest.insert(u);
       if (latest.size() > kMostCandidates) latest.erase(std::prev(latest.end()));
@@ -291,10 +279,8 @@ class Former {
     if (done[u]) return;
     done[u] = true;
     for (NodeId n : units_[u].nodes) {
-      for (ValueId v : inputs_.at(n)) {
-        const Node* d = graph_.def(v);
-        if (!d) continue;
-        const UnitId from = unit_of_[graph_.values[v].def];
+      for (NodeId id : awaited(n)) {
+        const UnitId from = unit_of_[id];
         if (from != kNone && from != u) visit(from, done);
       }
     }

@@ -31,8 +31,39 @@ KernelPlan reduce_kernel(const Graph& graph, const Node& node, const LeafTest& l
   return plan;
 }
 
-KernelPlan dynamic_update_kernel(const Graph& graph, const Node& node, const LeafTest& leaf) {
-  const ValueId result = node.results[0];
+/// What guards an update, at one of its places; kNoTape where nothing does.
+TapeId guard_of(const Graph& graph, Tracer& tracer, const GuardedUpdate& guard, const Position& at, TapeId mask) {
+  if (guard.update == kNone) return kNoTape;
+  const bool scalar = graph.type(guard.predicate).rank() == 0;
+  const TapeId p = tracer.value(guard.predicate, scalar ? Position{} : at, scalar ? kNoTape : mask);
+  return guard.inverted ? tracer.op(COLLET_OP_NOT, COLLET_TYPE_PRED, {p}) : p;
+}
+
+/// Whether a kernel may write over `v` while it reads it: all is read before anything is written, or each element only
+/// where it is written.
+bool reads_in_step(const KernelPlan& plan, ValueId v) {
+  const Kernel& k = plan.kernel;
+  const auto found = std::find(plan.buffers.begin(), plan.buffers.end(), v);
+  if (found == plan.buffers.end()) return true;
+  if (std::all_of(k.loops.begin(), k.loops.end(), [](const Loop& l) { return l.size == 1; })) return true;
+  if (!k.updates.empty()) return false;  // a place may be written twice
+  const auto buffer = static_cast<uint32_t>(found - plan.buffers.begin());
+  return std::all_of(k.tape.begin(), k.tape.end(), [&](const Instruction& i) {
+    return i.op != TapeOp::kLoad || i.buffer != buffer ||
+           std::all_of(k.stores.begin(), k.stores.end(), [&](const Store& s) { return s.index == i.index; });
+  });
+}
+
+/// `results` lie where what is updated lies, or it is copied there.
+void update_in_place(KernelPlan& plan, const Node& update, const std::vector<ValueId>& results) {
+  for (size_t k = 0; k < results.size(); ++k) {
+    plan.copies.emplace_back(update.operands[k], results[k]);
+    if (reads_in_step(plan, update.operands[k])) plan.in_place.emplace_back(update.operands[k], results[k]);
+  }
+}
+
+KernelPlan dynamic_update_kernel(const Graph& graph, const Node& node, const LeafTest& leaf, ValueId result,
+                                 const GuardedUpdate& guard) {
   const ArrayType& type = graph.type(result);
   const ArrayType& update = graph.type(node.operands[1]);
   KernelPlan plan;
@@ -47,13 +78,12 @@ KernelPlan dynamic_update_kernel(const Graph& graph, const Node& node, const Lea
     target[d] = add_scaled(at[d], tracer.start(x, type.dims[d] - update.dims[d]), 1);
   }
   s.index = tracer.linear(target, type.dims);
+  s.mask = guard_of(graph, tracer, guard, target, kNoTape);
   s.buffer = tracer.output(result);
   plan.kernel.stores.push_back(s);
   plan.writes.push_back(result);
   plan.buffers = tracer.buffers();
-  plan.copies.emplace_back(node.operands[0], result);
-  bool reads = std::find(plan.buffers.begin(), plan.buffers.end(), node.operands[0]) != plan.buffers.end();
-  if (!reads) plan.in_place.emplace_back(node.operands[0], result);
+  update_in_place(plan, node, {result});
   return plan;
 }
 
@@ -87,7 +117,8 @@ bool contains(const Dims& dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
 
-KernelPlan scatter_kernel(const Graph& graph, const Node& node, const LeafTest& leaf) {
+KernelPlan scatter_kernel(const Graph& graph, const Node& node, const LeafTest& leaf,
+                          const std::vector<ValueId>& results, const GuardedUpdate& guard) {
   auto a = attributes<collet_scatter_attrs>(graph, node);
   const size_t n = node.results.size();
   const ValueId indices_value = node.operands[n];
@@ -148,25 +179,21 @@ KernelPlan scatter_kernel(const Graph& graph, const Node& node, const LeafTest& 
   }
   Update u;
   u.index = tracer.linear(target, operand.dims);
-  u.mask = mask;
+  u.mask = tracer.both(mask, guard_of(graph, tracer, guard, target, mask));
   const Block& block = graph.blocks[node.blocks[0]];
   u.combine = n == 1 ? block.combine : static_cast<uint32_t>(COLLET_COMBINE_OTHER);
   if (u.combine > COLLET_COMBINE_SECOND) u.combine = COLLET_COMBINE_OTHER;
   if (u.combine == COLLET_COMBINE_OTHER) u.body = tracer.body(block);
   for (size_t k = 0; k < n; ++k) {
     TapeId x = tracer.value(node.operands[n + 1 + k], at);
-    u.values.push_back(tracer.convert(x, graph.type(node.results[k]).element));
-    u.types.push_back(graph.type(node.results[k]).element);
-    u.buffers.push_back(tracer.output(node.results[k]));
-    plan.writes.push_back(node.results[k]);
-    plan.copies.emplace_back(node.operands[k], node.results[k]);
+    u.values.push_back(tracer.convert(x, graph.type(results[k]).element));
+    u.types.push_back(graph.type(results[k]).element);
+    u.buffers.push_back(tracer.output(results[k]));
+    plan.writes.push_back(results[k]);
   }
   plan.kernel.updates.push_back(std::move(u));
   plan.buffers = tracer.buffers();
-  for (size_t k = 0; k < n; ++k) {
-    bool reads = std::find(plan.buffers.begin(), plan.buffers.end(), node.operands[k]) != plan.buffers.end();
-    if (!reads) plan.in_place.emplace_back(node.operands[k], node.results[k]);
-  }
+  update_in_place(plan, node, results);
   return plan;
 }
 
@@ -287,20 +314,39 @@ bool has_node_kernel(const Graph& graph, const Node& node) {
   }
 }
 
+GuardedUpdate guarded_update(const Graph& graph, const Node& node) {
+  if (node.opcode != COLLET_OP_SELECT) return {};
+  for (const size_t taken : {1, 2}) {
+    const Node* update = graph.def(node.operands[taken]);
+    if (!update || update->results.size() != 1) continue;
+    if (update->opcode != COLLET_OP_DYNAMIC_UPDATE_SLICE && update->opcode != COLLET_OP_SCATTER) continue;
+    if (update->operands[0] != node.operands[3 - taken] || !has_node_kernel(graph, *update)) continue;
+    return {graph.value(node.operands[taken]).def, node.operands[0], taken == 2};
+  }
+  return {};
+}
+
 bool node_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, const MakeValue& make,
                   std::vector<KernelPlan>& out) {
+  if (const GuardedUpdate guard = guarded_update(graph, node); guard.update != kNone) {
+    const Node& update = graph.nodes[guard.update];
+    out.push_back(update.opcode == COLLET_OP_SCATTER
+                      ? scatter_kernel(graph, update, leaf, node.results, guard)
+                      : dynamic_update_kernel(graph, update, leaf, node.results[0], guard));
+    return true;
+  }
   switch (node.opcode) {
     case COLLET_OP_REDUCE:
       out.push_back(reduce_kernel(graph, node, leaf));
       return true;
     case COLLET_OP_DYNAMIC_UPDATE_SLICE:
-      out.push_back(dynamic_update_kernel(graph, node, leaf));
+      out.push_back(dynamic_update_kernel(graph, node, leaf, node.results[0], {}));
       return true;
     case COLLET_OP_CONCATENATE:
       concatenate_kernels(graph, node, leaf, out);
       return true;
     case COLLET_OP_SCATTER:
-      out.push_back(scatter_kernel(graph, node, leaf));
+      out.push_back(scatter_kernel(graph, node, leaf, node.results, {}));
       return true;
     case COLLET_OP_DOT:
       out.push_back(dot_kernel(graph, node, leaf));

@@ -44,6 +44,16 @@ struct FusedValues {
 /// False where these values cannot be computed together.
 bool fused_kernel(const Graph& graph, const FusedValues& values, const LeafTest& leaf, KernelPlan& out);
 
+/// An update that is taken where a predicate holds: a select between the result of a dynamic-update-slice or scatter and
+/// what that updates. It writes the elements that the update would, where the predicate holds there, and no others.
+struct GuardedUpdate {
+  NodeId update = kNone;
+  ValueId predicate = kNone;
+  bool inverted = false;  ///< taken where the predicate does not hold
+};
+/// The guarded update that a node is; `update` is kNone where it is none. Who else reads the update is not looked at.
+GuardedUpdate guarded_update(const Graph& graph, const Node& node);
+
 /// The kernels of a node that loop_kernel does not cover; false when there is none for it (a library call, control
 /// flow).
 bool node_kernels(const Graph& graph, const Node& node, const LeafTest& leaf, const MakeValue& make,
