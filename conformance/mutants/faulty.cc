@@ -261,7 +261,7 @@ collet_status copy_by_shared_memory(Instance* self, const collet_copy_region& r,
 collet_status copy(collet_backend_instance* p, const collet_copy_region* regions, uint32_t count,
                    const collet_sync* sync, collet_error* error) {
   Instance* self = of(p);
-  if (sync) return fail(error, COLLET_UNIMPLEMENTED, "there are no queues");
+  if (sync) return copy_on_queue(self, regions, count, sync, error);
   if (is(Fault::copy_refuses_many) && count > 256) return fail(error, COLLET_RESOURCE_EXHAUSTED, "too many regions");
   bool bad = false;
   for (uint32_t i = 0; i < count; ++i) {

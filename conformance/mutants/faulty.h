@@ -94,6 +94,11 @@ T* at(collet_program* program, const collet_array& array, uint32_t index) {
 /// Notes the sizes of arguments and results of the program in `block`.
 void describe(Executable& made);
 
+/// The table "queue", where the backend behind has one; and a copy with a sync.
+const void* queue_table(Instance* self);
+collet_status copy_on_queue(Instance* self, const collet_copy_region* regions, uint32_t count, const collet_sync* sync,
+                            collet_error* error);
+
 /// Functions of the table.
 collet_status supports(collet_backend_instance* p, uint32_t device, const collet_program* program, const uint32_t* ops,
                        uint32_t count, collet_verdict* verdicts, collet_error* error);

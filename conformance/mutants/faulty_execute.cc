@@ -19,7 +19,6 @@ bool lies_inside(const collet_argument& a, uint64_t bytes) {
 
 // What is wrong with a launch; empty when nothing.
 std::string complaint(const Executable& self, const collet_launch& launch) {
-  if (launch.sync) return "there are no queues";
   if (launch.device >= self.owner->devices) return "there is no such device";
   if (launch.argument_count != self.argument_bytes.size() || launch.result_count != self.result_bytes.size())
     return "another number of arguments or results";

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "conformance/contract/program.h"
+
+namespace collet::conformance {
+namespace {
+
+constexpr uint64_t kForever = UINT64_MAX;
+constexpr uint64_t kBytes = 4096;
+
+// A queue; destroyed with its owner, once its work has ended.
+class Queue {
+ public:
+  Queue() = default;
+  Queue(const collet_queue_table* table, collet_backend_queue* handle) : table_(table), handle_(handle) {}
+  Queue(Queue&& other) noexcept { *this = std::move(other); }
+  Queue& operator=(Queue&& other) noexcept {
+    std::swap(table_, other.table_);
+    std::swap(handle_, other.handle_);
+    std::swap(last_, other.last_);
+    return *this;
+  }
+  ~Queue() {
+    if (!handle_) return;
+    collet_error error{};
+    table_->wait(handle_, last_, kForever, &error);
+    table_->destroy(handle_);
+  }
+  explicit operator bool() const { return handle_ != nullptr; }
+  collet_backend_queue* handle() const { return handle_; }
+  uint64_t last() const { return last_; }
+  collet_point point() const { return {handle_, last_}; }
+  // The next point that work on it signals.
+  collet_point next(uint64_t step = 1) {
+    last_ += step;
+    return point();
+  }
+  void take_back(uint64_t step = 1) { last_ -= step; }
+
+ private:
+  const collet_queue_table* table_ = nullptr;
+  collet_backend_queue* handle_ = nullptr;
+  uint64_t last_ = 0;
+};
+
+struct Setting {
+  std::unique_ptr<Instance> instance;
+  const collet_queue_table* table = nullptr;
+  explicit operator bool() const { return table != nullptr; }
+
+  Contract& contract() const { return instance->contract(); }
+  Queue create(uint32_t kind, uint32_t device = 0) const {
+    Contract& c = contract();
+    collet_backend_queue* handle = nullptr;
+    const collet_status status = checked_call(c, "create of a queue", [&](collet_error* error) {
+      return table->create(instance->handle(), device, kind, &handle, error);
+    });
+    if (!c.check(status == COLLET_OK && handle, Promise::QUEUE_CREATE, "create of a queue of kind {} gave status {}",
+                 kind, status))
+      return {};
+    return {table, handle};
+  }
+  // What the call points to is overwritten and gone when it returns.
+  bool copy(Queue& queue, const std::vector<collet_copy_region>& regions, const std::vector<collet_point>& waits = {},
+            uint64_t step = 1) const {
+    auto kept = std::make_unique<std::vector<collet_copy_region>>(regions);
+    auto points = std::make_unique<std::vector<collet_point>>(waits);
+    auto signal = std::make_unique<collet_point>(queue.next(step));
+    auto sync = std::make_unique<collet_sync>();
+    *sync = {queue.handle(), points->empty() ? nullptr : points->data(), signal.get(),
+             static_cast<uint32_t>(points->size()), 1};
+    const collet_status status = checked_call(contract(), "copy on a queue", [&](collet_error* error) {
+      return instance->table().copy(instance->handle(), kept->data(), static_cast<uint32_t>(kept->size()), sync.get(),
+                                    error);
+    });
+    std::memset(static_cast<void*>(kept->data()), 0xee, kept->size() * sizeof regions[0]);
+    std::memset(static_cast<void*>(points->data()), 0xee, points->size() * sizeof(collet_point));
+    std::memset(static_cast<void*>(signal.get()), 0xee, sizeof *signal);
+    std::memset(static_cast<void*>(sync.get()), 0xee, sizeof *sync);
+    if (status != COLLET_OK) queue.take_back(step);
+    return status == COLLET_OK;
+  }
+  collet_status wait(const Queue& queue, uint64_t value, uint64_t timeout = kForever,
+                     std::string* message = nullptr) const {
+    return checked_call(
+        contract(), "wait", [&](collet_error* error) { return table->wait(queue.handle(), value, timeout, error); },
+        message);
+  }
+  bool finish(const Queue& queue) const {
+    std::string message;
+    const collet_status status = wait(queue, queue.last(), kForever, &message);
+    return contract().check(status == COLLET_OK, Promise::QUEUE_POINT, "wait for point {} gave status {}: {}",
+                            queue.last(), status, message);
+  }
+};
+
+Setting start(Contract& c, uint32_t devices = 0) {
+  Setting out{Instance::open(c, devices), nullptr};
+  if (!out.instance) return out;
+  if (!out.instance->executes()) {
+    c.skip("a device has COLLET_TRAIT_VIRTUAL");
+    return out;
+  }
+  out.table = out.instance->query<collet_queue_table>("queue");
+  if (!out.table) c.skip("the backend has no table \"queue\"");
+  return out;
+}
+
+bool same(Contract& c, const Bytes& got, const Bytes& expected, Promise promise, const std::string& what) {
+  const size_t wrong = first_difference(got, expected);
+  return c.check(wrong == SIZE_MAX, promise, "{}: byte {} is wrong", what, wrong);
+}
+
+void kinds(Contract& c) {
+  const Setting s = start(c);
+  if (!s) return;
+  for (uint32_t d = 0; d < std::min<size_t>(s.instance->devices().size(), 2); ++d) {
+    std::vector<Queue> queues;
+    for (const uint32_t kind : {COLLET_QUEUE_COMPUTE, COLLET_QUEUE_UPLOAD, COLLET_QUEUE_DOWNLOAD}) {
+      for (int i = 0; i < 3; ++i) {
+        queues.push_back(s.create(kind, d));
+        if (!queues.back()) return;
+        const collet_status status = s.wait(queues.back(), 0, 0);
+        c.check(status == COLLET_OK, Promise::QUEUE_COUNTER, "wait for point 0 of a new queue gave status {}", status);
+      }
+    }
+  }
+}
+
+// Each copy reads what the one before it has written.
+void order(Contract& c) {
+  const Setting s = start(c);
+  if (!s) return;
+  Queue queue = s.create(COLLET_QUEUE_COMPUTE);
+  constexpr size_t kSteps = 60;
+  Buffer a = s.instance->alloc(kSteps * 64 + kBytes), b = s.instance->alloc(kSteps * 64 + kBytes);
+  const Bytes data = pattern(kBytes, 1);
+  if (!queue || !a || !b || !s.instance->write(a, 0, data.data(), kBytes)) return;
+  for (size_t i = 0; i < kSteps; ++i) {
+    const Buffer &from = i % 2 ? b : a, &to = i % 2 ? a : b;
+    if (!c.check(s.copy(queue, {region(at(from, i * 64), at(to, (i + 1) * 64), kBytes)}), Promise::QUEUE_ORDER,
+                 "a copy on a queue failed"))
+      return;
+  }
+  if (!s.finish(queue)) return;
+  Bytes got(kBytes);
+  if (s.instance->read(kSteps % 2 ? b : a, kSteps * 64, got.data(), kBytes))
+    same(c, got, data, Promise::QUEUE_ORDER, "sixty copies, each of what the one before wrote");
+}
+
+// A value goes up, across and down, again and again, on three queues that wait for each other.
+void across_queues(Contract& c) {
+  const Setting s = start(c);
+  if (!s) return;
+  Queue up = s.create(COLLET_QUEUE_UPLOAD), compute = s.create(COLLET_QUEUE_COMPUTE),
+        down = s.create(COLLET_QUEUE_DOWNLOAD);
+  Buffer a = s.instance->alloc(kBytes), b = s.instance->alloc(kBytes);
+  if (!up || !compute || !down || !a || !b) return;
+  constexpr size_t kRounds = 40;
+  std::vector<Bytes> host(kRounds + 1, Bytes(kBytes));
+  host[0] = pattern(kBytes, 2);
+  for (size_t i = 0; i < kRounds; ++i) {
+    // The buffer is free once the copy across, and the value is there once the copy down, of the round before has ended.
+    std::vector<collet_point> waits;
+    if (i > 0) waits = {compute.point(), down.point()};
+    if (!s.copy(up, {region(at_host(host[i].data()), at(a), kBytes)}, waits, i % 3 + 1)) break;
+    waits = {up.point()};
+    if (i > 0) waits.push_back(down.point());
+    if (!s.copy(compute, {region(at(a), at(b, 64), kBytes - 64), region(at(a, kBytes - 64), at(b), 64)}, waits)) break;
+    if (!s.copy(down, {region(at(b), at_host(host[i + 1].data()), kBytes)}, {compute.point()}, 7)) break;
+  }
+  if (!s.finish(down) || !s.finish(compute) || !s.finish(up)) return;
+  Bytes expected = host[0];
+  for (size_t i = 0; i < kRounds; ++i) {
+    std::rotate(expected.begin(), expected.end() - 64, expected.end());
+    if (!same(c, host[i + 1], expected, Promise::QUEUE_WAITS, fmt::format("round {} over three queues", i))) return;
+  }
+}
+
+// Work of other queues that nothing waits for does not disturb a chain.
+void many_queues(Contract& c) {
+  const Setting s = start(c);
+  if (!s) return;
+  constexpr size_t kQueues = 6, kSteps = 90;
+  std::vector<Queue> queues;
+  for (size_t i = 0; i < kQueues; ++i) {
+    queues.push_back(s.create(COLLET_QUEUE_COMPUTE));
+    if (!queues.back()) return;
+  }
+  Buffer a = s.instance->alloc(kBytes), b = s.instance->alloc(kBytes), other = s.instance->alloc(2 * kBytes);
+  const Bytes data = pattern(kBytes, 3);
+  if (!a || !b || !other || !s.instance->write(a, data)) return;
+  collet_point before{};
+  for (size_t i = 0; i < kSteps; ++i) {
+    Queue& queue = queues[i * 5 % kQueues];
+    const Buffer &from = i % 2 ? b : a, &to = i % 2 ? a : b;
+    std::vector<collet_point> waits;
+    if (i > 0) waits = {before, before};
+    if (!s.copy(queue, {region(at(from), at(to, 1), kBytes - 1), region(at(from, kBytes - 1), at(to), 1)}, waits))
+      return;
+    before = queue.point();
+  }
+  for (const Queue& queue : queues)
+    if (!s.finish(queue)) return;
+  Bytes expected = data;
+  std::rotate(expected.begin(), expected.end() - kSteps, expected.end());
+  same(c, s.instance->read(kSteps % 2 ? b : a), expected, Promise::QUEUE_WAITS,
+       "a chain of ninety copies over six queues");
+}
+
+void launches(Contract& c) {
+  const Setting s = start(c);
+  if (!s) return;
+  const std::string body = accepted_sum(*s.instance);
+  if (body.empty()) return;
+  const Ready ready = prepare(*s.instance, body);
+  if (!ready) return;
+  Queue compute = s.create(COLLET_QUEUE_COMPUTE), down = s.create(COLLET_QUEUE_DOWNLOAD);
+  if (!compute || !down) return;
+  std::vector<std::unique_ptr<Rig>> rigs;
+  std::vector<std::vector<hlo::Literal>> inputs;
+  for (uint64_t i = 0; i < 8; ++i) {
+    rigs.push_back(
+        std::make_unique<Rig>(*s.instance, *ready.program, ready.executable, Placement{.one_buffer = i % 2 == 1}));
+    inputs.push_back(ready.program->draw(i));
+    if (!rigs.back()->fill(inputs.back(), i)) return;
+  }
+  for (const auto& rig : rigs) {
+    auto launch = std::make_unique<collet_launch>(rig->launch());
+    auto arguments = rig->arguments();
+    auto results = rig->results();
+    const collet_point signal = compute.next();
+    auto sync = std::make_unique<collet_sync>(collet_sync{compute.handle(), nullptr, &signal, 0, 1});
+    launch->arguments = arguments.data();
+    launch->results = results.data();
+    launch->sync = sync.get();
+    const collet_status status = checked_call(c, "execute on a queue", [&](collet_error* error) {
+      return s.instance->table().execute(ready.executable.handle(), launch.get(), 1, 1, error);
+    });
+    std::memset(static_cast<void*>(arguments.data()), 0xee, arguments.size() * sizeof(collet_argument));
+    std::memset(static_cast<void*>(results.data()), 0xee, results.size() * sizeof(collet_argument));
+    std::memset(static_cast<void*>(launch.get()), 0xee, sizeof *launch);
+    std::memset(static_cast<void*>(sync.get()), 0xee, sizeof *sync);
+    if (!c.check(status == COLLET_OK, Promise::EXECUTE, "execute on a queue gave status {}", status)) return;
+  }
+  if (!s.finish(compute)) return;
+  for (size_t i = 0; i < rigs.size(); ++i)
+    if (!rigs[i]->judge(inputs[i], "a launch on a queue")) return;
+}
+
+void waiting(Contract& c) {
+  constexpr uint64_t kLarge = 1 << 20;
+  const Setting s = start(c);
+  if (!s) return;
+  Queue queue = s.create(COLLET_QUEUE_COMPUTE);
+  Buffer a = s.instance->alloc(kLarge), other = s.instance->alloc(kLarge), b = s.instance->alloc(kLarge);
+  if (!queue || !a || !b || !other || !s.instance->write(other, pattern(kLarge, 4))) return;
+  for (uint64_t round = 0; round < 6; ++round) {
+    const Bytes mark = pattern(kBytes, 50 + round);
+    if (!s.instance->write(a, kLarge - kBytes, mark.data(), kBytes)) return;
+    // The mark comes with the last of many copies.
+    for (int i = 0; i < 60; ++i)
+      if (!s.copy(queue, {region(at(i == 59 ? a : other), at(b), kLarge)}, {}, 10)) return;
+    const uint64_t last = queue.last();
+    collet_status status = COLLET_DEADLINE_EXCEEDED;
+    for (int tries = 0; status == COLLET_DEADLINE_EXCEEDED && tries < 100000; ++tries)
+      status = s.wait(queue, last - (round % 2) * 5, tries % 2 ? 200000 : 0);
+    if (!c.check(status == COLLET_OK, Promise::QUEUE_WAIT_TIME, "wait with a limit gave status {}", status)) return;
+    // What a wait said stays said.
+    status = s.wait(queue, last - 15, 0);
+    c.check(status == COLLET_OK, Promise::QUEUE_WAIT_REACHED, "wait for an earlier point gave status {}", status);
+    Bytes got(kBytes);
+    if (s.instance->read(b, kLarge - kBytes, got.data(), kBytes) &&
+        !same(c, got, mark, Promise::QUEUE_POINT, "when the point was reached"))
+      return;
+  }
+}
+
+constexpr char kMessage[] = "given up by the case";
+
+// What an aborted queue says of a point: it was reached, or the failure.
+bool reached_or_failed(const Setting& s, const Queue& queue, uint64_t value, collet_status failure) {
+  std::string message;
+  const collet_status status = s.wait(queue, value, kForever, &message);
+  if (status == COLLET_OK) return true;
+  return s.contract().check(status == failure && message == kMessage, Promise::QUEUE_ABORT,
+                            "after abort with {} and '{}' a wait gave status {} and '{}'", failure, kMessage, status,
+                            message);
+}
+
+void abort(Contract& c) {
+  const Setting s = start(c);
+  if (!s) return;
+  Queue queue = s.create(COLLET_QUEUE_COMPUTE), other = s.create(COLLET_QUEUE_COMPUTE);
+  Buffer a = s.instance->alloc(1 << 20), b = s.instance->alloc(1 << 20), untouched = s.instance->alloc(kBytes);
+  const Bytes data = pattern(1 << 20, 5), still = pattern(kBytes, 6);
+  if (!queue || !other || !a || !b || !untouched || !s.instance->write(a, data) || !s.instance->write(untouched, still))
+    return;
+  if (!s.copy(queue, {region(at(a), at(b), 100)}) || !s.finish(queue)) return;
+  const uint64_t reached = queue.last();
+  for (int i = 0; i < 20; ++i)
+    if (!s.copy(queue, {region(at(a), at(b), 1 << 20)})) return;
+  s.table->abort(queue.handle(), COLLET_ABORTED, kMessage);
+  s.table->abort(queue.handle(), COLLET_INTERNAL, "a second failure, which comes too late");
+  if (!reached_or_failed(s, queue, queue.last(), COLLET_ABORTED)) return;
+  collet_status status = s.wait(queue, reached, 0);
+  c.check(status == COLLET_OK, Promise::QUEUE_WAIT_REACHED,
+          "a point that was reached before the failure gave status {}", status);
+  // Whatever it had reached: nothing runs any more.
+  if (s.copy(queue, {region(at(a), at(untouched), kBytes)})) {
+    std::string message;
+    status = s.wait(queue, queue.last(), kForever, &message);
+    c.check(status == COLLET_ABORTED && message == kMessage, Promise::QUEUE_FAILED,
+            "work that was put on a failed queue ended with status {} and '{}'", status, message);
+  }
+  const Bytes first = s.instance->read(b);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  same(c, s.instance->read(b), first, Promise::QUEUE_REPORTS, "after the failure was reported");
+  same(c, s.instance->read(untouched), still, Promise::QUEUE_FAILED, "what was put on a failed queue");
+  if (s.copy(other, {region(at(a), at(untouched), kBytes)}) && s.finish(other))
+    same(c, s.instance->read(untouched), Bytes(data.begin(), data.begin() + kBytes), Promise::QUEUE_FAILED,
+         "another queue after the failure of one");
+}
+
+// A queue that waits for a point of a failed one fails alike; what waits for neither goes on.
+void poison(Contract& c) {
+  const Setting s = start(c);
+  if (!s) return;
+  Queue failed = s.create(COLLET_QUEUE_UPLOAD), second = s.create(COLLET_QUEUE_COMPUTE),
+        third = s.create(COLLET_QUEUE_DOWNLOAD), good = s.create(COLLET_QUEUE_COMPUTE);
+  Buffer a = s.instance->alloc(kBytes), b = s.instance->alloc(kBytes);
+  const Bytes data = pattern(kBytes, 7), still = pattern(kBytes, 8);
+  Bytes host = pattern(kBytes, 9), host_before = host;
+  if (!failed || !second || !third || !good || !a || !b || !s.instance->write(a, data) || !s.instance->write(b, still))
+    return;
+  s.table->abort(failed.handle(), COLLET_CANCELLED, kMessage);
+  if (!s.copy(failed, {region(at_host(data.data()), at(a), kBytes)})) return c.skip("a failed queue takes no work");
+  if (!s.copy(second, {region(at(a), at(b), kBytes)}, {failed.point()})) return;
+  if (!s.copy(third, {region(at(b), at_host(host.data()), kBytes)}, {second.point()})) return;
+  for (const Queue* queue : {&second, &third}) {
+    std::string message;
+    const collet_status status = s.wait(*queue, queue->last(), kForever, &message);
+    if (!c.check(status == COLLET_CANCELLED && message == kMessage, Promise::QUEUE_POISON,
+                 "work that waited for a failed queue ended with status {} and '{}'", status, message))
+      return;
+  }
+  same(c, s.instance->read(b), still, Promise::QUEUE_POISON, "memory of work that waited for a failed queue");
+  same(c, host, host_before, Promise::QUEUE_POISON, "host memory of work that waited for a failed queue");
+  if (s.copy(good, {region(at(a), at(b), kBytes)}) && s.finish(good))
+    same(c, s.instance->read(b), data, Promise::QUEUE_FAILED, "a queue that waited for none");
+}
+
+// Calls that block, beside queues that work on other memory.
+void beside_blocking_calls(Contract& c) {
+  const Setting s = start(c);
+  if (!s) return;
+  Queue queue = s.create(COLLET_QUEUE_COMPUTE);
+  Buffer a = s.instance->alloc(1 << 18), b = s.instance->alloc(1 << 18);
+  const Bytes data = pattern(1 << 18, 10);
+  if (!queue || !a || !b || !s.instance->write(a, data)) return;
+  for (uint64_t i = 0; i < 30; ++i) {
+    if (!s.copy(queue, {region(at(a), at(b), 1 << 18)})) return;
+    Buffer own = s.instance->alloc(kBytes);
+    const Bytes mine = pattern(kBytes, 11 + i);
+    if (!own || !s.instance->write(own, mine) ||
+        !same(c, s.instance->read(own), mine, Promise::COPY_DONE, "a copy that blocks, beside a queue"))
+      return;
+  }
+  if (s.finish(queue))
+    same(c, s.instance->read(b), data, Promise::QUEUE_ORDER, "copies on a queue beside ones that block");
+}
+
+void much_work(Contract& c) {
+  const Setting s = start(c);
+  if (!s) return;
+  constexpr uint64_t kPieces = 3000;
+  Queue queue = s.create(COLLET_QUEUE_UPLOAD);
+  Buffer a = s.instance->alloc(kPieces * 4);
+  const Bytes data = pattern(kPieces * 4, 12);
+  if (!queue || !a) return;
+  for (uint64_t i = 0; i < kPieces; ++i)
+    if (!c.check(s.copy(queue, {region(at_host(data.data(), i * 4), at(a, i * 4), 4)}), Promise::QUEUE_ORDER,
+                 "piece {} of {} was refused", i, kPieces))
+      return;
+  if (s.finish(queue)) same(c, s.instance->read(a), data, Promise::QUEUE_POINT, "three thousand pieces of work");
+}
+
+void come_and_go(Contract& c) {
+  const Setting s = start(c);
+  if (!s) return;
+  Buffer a = s.instance->alloc(kBytes), b = s.instance->alloc(kBytes);
+  if (!a || !b) return;
+  const auto cycle = [&] {
+    Queue queue = s.create(COLLET_QUEUE_COMPUTE);
+    return queue && s.copy(queue, {region(at(a), at(b), 64)}) && s.finish(queue);
+  };
+  const Growth growth = measure_growth(60, cycle);
+  c.check(growth.heap < 512, Promise::QUEUE_CREATE, "each queue leaves {:.0f} bytes of the heap behind", growth.heap);
+}
+
+void between_devices(Contract& c) {
+  const Setting s = start(c, 2);
+  if (!s) return;
+  if (s.instance->devices().size() < 2) return c.skip("there is one device");
+  Queue first = s.create(COLLET_QUEUE_UPLOAD, 0), second = s.create(COLLET_QUEUE_UPLOAD, 1);
+  Buffer a = s.instance->alloc(kBytes, 0), b = s.instance->alloc(kBytes, 1);
+  const Bytes data = pattern(kBytes, 13);
+  if (!first || !second || !a || !b) return;
+  if (!s.copy(first, {region(at_host(data.data()), at(a), kBytes)}) ||
+      !s.copy(second, {region(at(a), at(b), kBytes)}, {first.point()}) || !s.finish(second))
+    return;
+  same(c, s.instance->read(b), data, Promise::QUEUE_WAITS, "from one device to another, by their queues");
+  s.finish(first);
+}
+
+void from_threads(Contract& c) {
+  const Setting s = start(c);
+  if (!s) return;
+  if (s.instance->serial()) return c.skip("the device has COLLET_TRAIT_SERIAL");
+  on_threads(3, [&](int thread) {
+    Queue up = s.create(COLLET_QUEUE_UPLOAD), down = s.create(COLLET_QUEUE_DOWNLOAD);
+    Buffer a = s.instance->alloc(kBytes);
+    if (!up || !down || !a) return;
+    for (uint64_t i = 0; i < 30; ++i) {
+      const Bytes data = pattern(kBytes, i * 3 + static_cast<uint64_t>(thread));
+      Bytes got(kBytes);
+      std::vector<collet_point> waits;
+      if (i > 0) waits = {down.point()};
+      if (!s.copy(up, {region(at_host(data.data()), at(a), kBytes)}, waits) ||
+          !s.copy(down, {region(at(a), at_host(got.data()), kBytes)}, {up.point()}) || !s.finish(down) ||
+          !s.finish(up) || !same(c, got, data, Promise::THREADS, "queues of three threads"))
+        return;
+    }
+  });
+}
+
+}  // namespace
+
+void add_queue_contracts(std::vector<ContractCase>& list) {
+  list.push_back({"queue/kinds", kinds});
+  list.push_back({"queue/order", order});
+  list.push_back({"queue/across_queues", across_queues});
+  list.push_back({"queue/many_queues", many_queues});
+  list.push_back({"queue/launches", launches});
+  list.push_back({"queue/wait", waiting});
+  list.push_back({"queue/abort", abort});
+  list.push_back({"queue/poison", poison});
+  list.push_back({"queue/beside_blocking_calls", beside_blocking_calls});
+  list.push_back({"queue/much_work", much_work});
+  list.push_back({"queue/come_and_go", come_and_go});
+  list.push_back({"queue/between_devices", between_devices});
+  list.push_back({"queue/threads", from_threads});
+}
+
+}  // namespace collet::conformance
