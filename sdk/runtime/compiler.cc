@@ -301,7 +301,9 @@ class Compiler {
 
   Status compile_unit(Unit& unit, const Lowered::UnitSource& source) {
     const ClusterPlan& cluster = *source.cluster;
-    const hlo::Cluster spec = {source.computation, cluster.members, cluster.inputs, cluster.outputs, unit.aliases};
+    std::vector<hlo::ProgramAlias> aliases = unit.aliases;
+    aliases.insert(aliases.end(), unit.updates.begin(), unit.updates.end());
+    const hlo::Cluster spec = {source.computation, cluster.members, cluster.inputs, cluster.outputs, aliases};
     const bool together = unit.side == Side::Device && core_->together;
     hlo::ProgramOptions options;
     options.constants_as_arguments = !accepts_constants(cluster, unit.side);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/runtime/launch.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -75,7 +76,8 @@ class Launcher {
     for (size_t i = 0; i < results_; ++i) {
       const Layout* const layout = facts.result_layout(i);
       const uint64_t bytes = layout ? layout->bytes() : unit_.result_bytes[i];
-      COLLET_TRY(run_.allocate(frame_, p, step_.out[i], unit_.side, bytes, run_.queue(p, unit_.side)));
+      if (!take_over(p, i, layout, a))
+        COLLET_TRY(run_.allocate(frame_, p, step_.out[i], unit_.side, bytes, run_.queue(p, unit_.side)));
       fill(r[i], frame_.at(p, step_.out[i]), unit_.result_bytes[i], layout);
     }
     COLLET_TRY(honour_aliases(p, a, r));
@@ -126,8 +128,23 @@ class Launcher {
   }
 
   bool is_aliased(size_t argument) const {
-    for (const hlo::ProgramAlias& alias : unit_.aliases)
-      if (alias.argument == argument) return true;
+    const auto names = [&](const hlo::ProgramAlias& alias) { return alias.argument == argument; };
+    return std::any_of(unit_.aliases.begin(), unit_.aliases.end(), names) ||
+           std::any_of(unit_.updates.begin(), unit_.updates.end(), names);
+  }
+
+  // Puts a result where an argument lies that it updates, if nobody else has that memory.
+  bool take_over(uint32_t p, size_t result, const Layout* layout, collet_argument* arguments) {
+    for (const hlo::ProgramAlias& update : unit_.updates) {
+      if (update.result != result) continue;
+      MemoryRef& to = frame_.at(p, step_.out[result]);
+      const MemoryRef& from = frame_.at(p, step_.in[update.argument]);
+      collet_argument& a = arguments[update.argument];
+      if (to || from.count() != 1 || from->layout != layout || (a.flags & COLLET_ARG_IMMEDIATE) != 0) return false;
+      to = from;
+      a.flags |= COLLET_ARG_DONATED;
+      return true;
+    }
     return false;
   }
 

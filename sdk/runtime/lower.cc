@@ -5,6 +5,7 @@
 
 #include "sdk/runtime/collective.h"
 #include "sdk/runtime/plan.h"
+#include "sdk/runtime/updates.h"
 
 namespace collet::runtime {
 namespace {
@@ -442,6 +443,7 @@ bool is_device_only(const Plan& plan, const Sequence& sequence) {
 Expected<Lowered> lower(const Module& module, const Partition& partition) {
   COLLET_ASSIGN(Lowered lowered, Lowerer(module, partition).run());
   find_donations(module, lowered);
+  find_updates(module, lowered);
   lowered.plan.device_only = is_device_only(lowered.plan, lowered.plan.sequences[0]);
   return lowered;
 }

@@ -51,6 +51,7 @@ struct Unit {
   std::vector<uint64_t> result_bytes;
   std::vector<uint8_t> by_value;  ///< per argument: a scalar that may come by value
   std::vector<hlo::ProgramAlias> aliases;
+  std::vector<hlo::ProgramAlias> updates;  ///< further ones, that hold where nobody else has the argument's memory
   // For people.
   std::string label;  ///< its costliest op, and how many more
   uint32_t ops = 0;

@@ -70,7 +70,7 @@ class Runner {
       case Step::Kind::Conditional:
         return conditional(step, frame, who);
       case Step::Kind::Call:
-        return call(step.sequence[0], step.in, 0, step.out, frame, who);
+        return call(step, step.sequence[0], 0, frame, who);
       case Step::Kind::Constant: {
         const PlanConstant& constant = plan_.constants[step.unit];
         for (uint32_t p : who) frame.at(p, step.out[0]) = constant.memory[p];
@@ -106,17 +106,26 @@ class Runner {
     return ok_status();
   }
 
-  // Runs a sequence on the slots `in` from `at` on, and puts its results in `out`.
-  Status call(uint32_t number, const std::vector<uint32_t>& in, size_t at, const std::vector<uint32_t>& out,
-              Frame& frame, Who who) {
+  // What a step reads as its input `i`, of `count` from `first` on; taken from the frame where it is the last to need it,
+  // so that it may be written over.
+  static MemoryRef take(const Step& step, Frame& frame, uint32_t p, size_t i, size_t first, size_t count) {
+    const uint32_t slot = step.in[i];
+    const auto begin = step.in.begin() + static_cast<ptrdiff_t>(first);
+    const bool last = std::find(step.dead.begin(), step.dead.end(), slot) != step.dead.end() &&
+                      std::count(begin, begin + static_cast<ptrdiff_t>(count), slot) == 1;
+    return last ? std::move(frame.at(p, slot)) : frame.at(p, slot);
+  }
+
+  // Runs a sequence on the step's inputs from `at` on, and puts its results where the step's go.
+  Status call(const Step& step, uint32_t number, size_t at, Frame& frame, Who who) {
     const Sequence& sequence = plan_.sequences[number];
+    const size_t n = sequence.arguments.size();
     Frame inner(sequence, count_);
     for (uint32_t p : who)
-      for (size_t i = 0; i < sequence.arguments.size(); ++i)
-        inner.at(p, sequence.arguments[i]) = frame.at(p, in[at + i]);
+      for (size_t i = 0; i < n; ++i) inner.at(p, sequence.arguments[i]) = take(step, frame, p, at + i, at, n);
     COLLET_TRY(steps(sequence, inner, who));
     for (uint32_t p : who)
-      for (size_t i = 0; i < out.size(); ++i) frame.at(p, out[i]) = inner.at(p, sequence.results[i]);
+      for (size_t i = 0; i < step.out.size(); ++i) frame.at(p, step.out[i]) = inner.at(p, sequence.results[i]);
     return ok_status();
   }
 
@@ -152,7 +161,7 @@ class Runner {
     const size_t n = step.in.size();
     Small<MemoryRef, 16> state(n * count_);
     for (uint32_t p : who)
-      for (size_t i = 0; i < n; ++i) state[p * n + i] = frame.at(p, step.in[i]);
+      for (size_t i = 0; i < n; ++i) state[p * n + i] = take(step, frame, p, i, 0, n);
     Small<uint32_t, 16> still(who.begin(), who.end());
     Choices again;
     while (true) {
@@ -198,7 +207,7 @@ class Runner {
         if (choice == b) mine.push_back(who[k]);
       }
       const uint32_t number = step.sequence[static_cast<size_t>(b)];
-      if (!mine.empty()) COLLET_TRY(call(number, step.in, at, step.out, frame, {mine.data(), mine.size()}));
+      if (!mine.empty()) COLLET_TRY(call(step, number, at, frame, {mine.data(), mine.size()}));
       at += plan_.sequences[number].arguments.size();
     }
     return ok_status();

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/collet.h>
+#include <gmock/gmock.h>
+
+#include "sdk/runtime/testing/session.h"
+
+// Loops and branches that the host runs: an array of which each turn changes a little stays where it is.
+
+namespace collet::testing {
+namespace {
+
+constexpr size_t kLength = 1000;
+
+constexpr char kBefore[] = R"(HloModule loop
+take {
+  x = f32[1000] parameter(0)
+  ROOT k = f32[1000] copy(x)
+}
+put {
+  x = f32[1000] parameter(0)
+  c = f32[1] constant({7})
+  z = s32[] constant(1)
+  ROOT k = f32[1000] dynamic-update-slice(x, c, z)
+}
+body {
+  s = (s32[], f32[1000], f32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[1000] get-tuple-element(s), index=1
+  t = f32[] get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+)";
+constexpr char kBetween[] = R"(
+  ROOT r = (s32[], f32[1000], f32[]) tuple(j, y, u)
+}
+condition {
+  s = (s32[], f32[1000], f32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(6)
+  ROOT p = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  x = f32[1000] parameter(0)
+  i = s32[] constant(1)
+  t = f32[] constant(0)
+  s = (s32[], f32[1000], f32[]) tuple(i, x, t)
+  w = (s32[], f32[1000], f32[]) while(s), condition=condition, body=body
+  y = f32[1000] get-tuple-element(w), index=1
+  u = f32[] get-tuple-element(w), index=2
+)";
+constexpr char kAfter[] = R"(
+})";
+
+class Updates : public ::testing::Test, public Session {
+ protected:
+  void SetUp() override {
+    control_.remove_traits = COLLET_TRAIT_CONTROL_FLOW;
+    control_.scribble = true;  // counts what launches are told that they may write over
+    client_ = open(test_backend("wrapper"), "none", &control_);
+    ASSERT_TRUE(client_) << failure.message;
+  }
+
+  /// Five turns of `body`, which makes a new x (and t, a number) of i, x and t; then what is returned.
+  void check(const char* body, const char* results, const std::vector<std::vector<float>>& want, int64_t updates) {
+    const std::string text = std::string(kBefore) + body + kBetween + results + kAfter;
+    const ExecutablePtr e = compile(client_.get(), text);
+    ASSERT_TRUE(e) << failure.message;
+    ASSERT_GT(facts(e.get()).host_ops, 0u);
+    std::vector<float> in(kLength);
+    for (size_t k = 0; k < in.size(); ++k) in[k] = static_cast<float>(k % 17);
+    constexpr int64_t kDims[] = {kLength};
+    std::vector<BufferPtr> arguments;
+    arguments.push_back(upload(client_.get(), {COLLET_TYPE_F32, 1, kDims}, in.data()));
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      control_.donated = 0;
+      const auto out = run(e.get(), arguments);
+      ASSERT_EQ(out.size(), want.size()) << failure.message;
+      for (size_t k = 0; k < out.size(); ++k) EXPECT_EQ(download<float>(out[k]), want[k]) << k;
+      EXPECT_EQ(control_.donated.load(), updates);
+    }
+    EXPECT_EQ(download<float>(arguments[0]), in);
+  }
+
+  static std::vector<float> start() {
+    std::vector<float> v(kLength);
+    for (size_t k = 0; k < v.size(); ++k) v[k] = static_cast<float>(k % 17);
+    return v;
+  }
+
+  Control control_;
+  ClientPtr client_;
+};
+
+constexpr char kUpdate[] = R"(
+  h = s32[] subtract(i, one)
+  c = f32[1] dynamic-slice(x, h), dynamic_slice_sizes={1}
+  d = f32[1] add(c, c)
+  y = f32[1000] dynamic-update-slice(x, d, i)
+  u = f32[] add(t, t))";
+
+/// The caller's array is copied in the first turn.
+TEST_F(Updates, ALoopWritesOverWhatOnlyItHas) {
+  std::vector<float> want = start();
+  for (size_t i = 1; i < 6; ++i) want[i] = want[i - 1] + want[i - 1];
+  check(kUpdate, "  ROOT r = (f32[1000], f32[]) tuple(y, u)", {want, {0}}, 4);
+}
+
+TEST_F(Updates, WhatIsReturnedTooIsKept) {
+  std::vector<float> want = start();
+  for (size_t i = 1; i < 6; ++i) want[i] = want[i - 1] + want[i - 1];
+  check(kUpdate, "  ROOT r = (f32[1000], f32[1000]) tuple(y, x)", {want, start()}, 4);
+}
+
+/// The old array is read after the update, in a launch of its own.
+TEST_F(Updates, WhatIsReadLaterIsKept) {
+  std::vector<float> want = start();
+  float sum = 0;
+  for (size_t i = 1; i < 6; ++i) {
+    sum += want[i];
+    want[i] = 1;
+  }
+  control_.reject = COLLET_OP_RESHAPE;
+  check(R"(
+  c = f32[1] constant({1})
+  y = f32[1000] dynamic-update-slice(x, c, i)
+  a = f32[1] dynamic-slice(x, i), dynamic_slice_sizes={1}
+  b = f32[] reshape(a)
+  u = f32[] add(t, b))",
+        "  ROOT r = (f32[1000], f32[]) tuple(y, u)", {want, {sum}}, 4);
+}
+
+/// A branch takes the array from the loop around it: the caller's in the third turn, its own in the two after that.
+TEST_F(Updates, ABranchWritesOverWhatItIsGiven) {
+  std::vector<float> want = start();
+  want[1] = 7;
+  check(R"(
+  three = s32[] constant(3)
+  p = pred[] compare(i, three), direction=LT
+  y = f32[1000] conditional(p, x, x), true_computation=take, false_computation=put
+  u = f32[] add(t, t))",
+        "  ROOT r = (f32[1000], f32[]) tuple(y, u)", {want, {0}}, 2);
+}
+
+}  // namespace
+}  // namespace collet::testing
