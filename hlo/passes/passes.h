@@ -42,6 +42,8 @@ struct PassContext {
   size_t largest_fusion = 64;
   /// A composite (a call with a name) that is to stay a call. Null: none.
   std::function<bool(const Module&, InstrId)> keep_composite;
+  /// The device wants to be asked for a pattern of find_patterns. Null: for all of them.
+  std::function<bool(std::string_view name)> wants_pattern;
   /// The device takes while, conditional and call.
   bool control_flow = true;
   /// Constants that folding may make, at most.

@@ -134,10 +134,6 @@ struct Region {
   uint64_t height = 0;
 };
 
-bool is_nested(Op op) {
-  return op == Op::WHILE || op == Op::CONDITIONAL || op == Op::CALL;
-}
-
 class Planner {
  public:
   Planner(const Module& module, uint32_t alignment) : module_(module) { plan_.alignment = alignment; }
@@ -169,7 +165,7 @@ class Planner {
     for (CompId c : order)
       for (InstrId id : module_[c].order) {
         const Instruction& instr = module_[id];
-        if (!is_nested(instr.op)) continue;
+        if (!is_flow(instr)) continue;
         for (size_t i = 0; i < instr.called.size(); ++i)
           use(instr.called[i], instr.op != Op::WHILE ? Use::Branch : i == 0 ? Use::Condition : Use::Body);
       }
@@ -229,7 +225,7 @@ class Planner {
   void define(Region& region, InstrId id, int64_t t) {
     const Instruction& instr = module_[id];
     if (is_transparent(instr) || instr.op == Op::PARAMETER || instr.op == Op::CONSTANT) return;
-    if (is_nested(instr.op)) {
+    if (is_flow(instr)) {
       uint64_t bytes = 0;
       for (CompId c : instr.called)
         if (uses_.at(index_of(c)) != Use::Shared) bytes = std::max(bytes, regions_.at(index_of(c)).height);
@@ -250,7 +246,7 @@ class Planner {
     const int64_t last = last_use(leaf, t);
     auto at_root = root_index_.find(leaf);
     const bool is_root = at_root != root_index_.end();
-    if (is_root && region.use == Use::Entry && !is_nested(instr.op)) return {};
+    if (is_root && region.use == Use::Entry && !is_flow(instr)) return {};
     if (is_root && at_root->second != UINT32_MAX) {
       if (region.use == Use::Branch) return {Place::Result, at_root->second};
       if (region.use == Use::Body && may_lie_on_argument(instr, leaf, at_root->second, t))

@@ -87,7 +87,7 @@ void visit(const Module& module, CompId root, bool flow_only, std::vector<CompId
     for (InstrId i : module[id].order) {
       const Instruction& instr = module[i];
       if (instr.called.empty()) continue;
-      if (flow_only && instr.op != Op::WHILE && instr.op != Op::CONDITIONAL && instr.op != Op::CALL) continue;
+      if (flow_only && !is_flow(instr)) continue;
       for (CompId c : instr.called) found.push_back(c);
     }
     return found;
@@ -110,6 +110,11 @@ void visit(const Module& module, CompId root, bool flow_only, std::vector<CompId
 }
 
 }  // namespace
+
+bool is_flow(const Instruction& instr) {
+  return instr.op == Op::WHILE || instr.op == Op::CONDITIONAL ||
+         (instr.op == Op::CALL && !instr.as<CallAttrs>().is_composite);
+}
 
 std::vector<CompId> post_order(const Module& module) {
   std::vector<CompId> out;

@@ -60,8 +60,10 @@ Expected<bool> rewrite_wanted(Module& module, const std::function<bool(InstrId)>
 
 /// All computations that the entry reaches, callees before callers.
 std::vector<CompId> post_order(const Module& module);
-/// The entry and the bodies of control flow and kept calls: what runs as a program; not combiners, comparators or
-/// fusions. Callees before callers.
+/// Control flow, or a plain call: its bodies run as parts of the program. A composite is an op like others.
+bool is_flow(const Instruction& instr);
+/// The entry and the bodies of control flow and plain calls: what runs as a program; not combiners, comparators, fusions or
+/// what a composite stands for. Callees before callers.
 std::vector<CompId> flow_computations(const Module& module);
 /// Brings module.computations() into the order of post_order, without what the entry does not reach.
 void order_computations(Module& module);

@@ -20,6 +20,7 @@ constexpr uint64_t kLargestWorkspace = uint64_t{1} << 48;
 constexpr uint64_t kLargestFile = uint64_t{1} << 34;
 constexpr uint32_t kMostRejected = 256;
 constexpr uint32_t kMostArtifacts = 256;
+constexpr uint32_t kMostPatterns = 4096;
 
 Status bad_answer(const std::string& where, const std::string& what) {
   return internal_error(where + ": " + what);
@@ -110,6 +111,8 @@ Status Backend::describe_tables() {
   memory_stats_ =
       static_cast<const collet_memory_stats_table*>(query("memory_stats", 1, sizeof(collet_memory_stats_table)));
   if (memory_stats_ && !memory_stats_->get) return lacks("memory_stats");
+  patterns_ = static_cast<const collet_patterns_table*>(query("patterns", 1, sizeof(collet_patterns_table)));
+  if (patterns_ && !patterns_->name) return lacks("patterns");
   return ok_status();
 }
 
@@ -377,6 +380,18 @@ Expected<collet_backend_buffer*> Backend::prepare(collet_backend_executable* exe
   const collet_status code = residency_->prepare(executable, device, index, &value, &out, &error);
   if (code != COLLET_OK) return from_c(code, error, where("prepare"));
   if (!out) return bad_answer(where("prepare"), "succeeded without a buffer");
+  return out;
+}
+
+std::vector<std::string> Backend::patterns(uint32_t device) {
+  std::vector<std::string> out;
+  if (!patterns_) return out;
+  const auto lock = lock_all();
+  for (uint32_t i = 0; i < kMostPatterns; ++i) {
+    const char* name = patterns_->name(instance_, device, i);
+    if (!name) break;
+    out.emplace_back(name, strnlen(name, kLongestString));
+  }
   return out;
 }
 

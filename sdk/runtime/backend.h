@@ -115,6 +115,8 @@ class Backend {
   /// The prepared form of an argument, whose value is there.
   Expected<collet_backend_buffer*> prepare(collet_backend_executable* executable, uint32_t device, uint32_t index,
                                            const collet_argument& value);
+  /// Names of the patterns that a device wants to be asked for.
+  std::vector<std::string> patterns(uint32_t device);
   /// What the backend says of a device's memory; nullopt where it says nothing.
   std::optional<collet_memory_stats> memory_stats(uint32_t device, uint32_t space);
   /// An error that the backend reported, with the name of the backend and of where it was reported.
@@ -153,6 +155,7 @@ class Backend {
   const collet_layout_table* layouts_ = nullptr;
   const collet_residency_table* residency_ = nullptr;
   const collet_memory_stats_table* memory_stats_ = nullptr;
+  const collet_patterns_table* patterns_ = nullptr;
   std::mutex all_, compile_;
 };
 

@@ -109,6 +109,7 @@ class Compiler {
     }
     if (std::set(core_->devices.begin(), core_->devices.end()).size() < n)
       return invalid_argument("the assignment names a device twice: each participant has one of its own");
+    patterns_ = client_.backend().patterns(core_->devices[0]);
     core_->together = n == 1 || facts().has(COLLET_TRAIT_COLLECTIVES);
     core_->name = source_.name();
     core_->arguments = source_.parameters();
@@ -141,7 +142,36 @@ class Compiler {
     context.control_flow = facts().has(COLLET_TRAIT_CONTROL_FLOW);
     context.replica_count = core_->replicas;
     context.partition_count = core_->partitions;
+    context.wants_pattern = [this](std::string_view name) { return wants_pattern(name, 0); };
+    context.keep_composite = [this](const hlo::Module& m, hlo::InstrId id) {
+      const auto& call = m[id].as<hlo::CallAttrs>();
+      return wants_pattern(call.name, call.version) && !declined_.contains(id);
+    };
     return context;
+  }
+
+  // Whether the device wants to be asked for the pattern or composite.
+  bool wants_pattern(std::string_view name, int64_t version) const {
+    const std::string exact = std::string(name) + "@" + std::to_string(version);
+    return std::any_of(patterns_.begin(), patterns_.end(),
+                       [&](const std::string& wanted) { return wanted == name || wanted == exact; });
+  }
+
+  // Offers the device what it takes as one; what it declines becomes single ops again.
+  Status offer_patterns() {
+    if (patterns_.empty()) return ok_status();
+    hlo::PassContext context = this->context();
+    COLLET_TRY(hlo::run_passes(*module_, context, std::array{std::string_view("find_patterns")}, observer()).status());
+    COLLET_TRY(ask());
+    for (hlo::CompId c : module_->computations())
+      for (hlo::InstrId id : (*module_)[c].order) {
+        const hlo::Instruction& instr = (*module_)[id];
+        if (instr.op != hlo::Op::CALL || !instr.as<hlo::CallAttrs>().is_composite) continue;
+        if (device_.of(id).answer != COLLET_ACCEPT) declined_.insert(id);
+      }
+    if (declined_.empty()) return ok_status();
+    COLLET_TRY(hlo::run_passes(*module_, context, std::array{std::string_view("inline_calls")}, observer()).status());
+    return hlo::optimize(*module_, context, observer()).status();
   }
 
   hlo::PassObserver observer() {
@@ -166,6 +196,7 @@ class Compiler {
     if (client_.fallback())
       mix(key, client_.fallback()->name() + "\n" + client_.fallback()->version() + "\n" +
                    client_.fallback()->devices()[0].fingerprint);
+    for (const std::string& name : patterns_) mix(key, name);
     mix(key, std::to_string(optimization()) + (request_.no_fusion ? "f" : "F"));
     if (const std::string calls = key_of_calls(host_functions(), *module_); !calls.empty()) mix(key, calls);
     for (const ArrayType* type : core_->arguments) mix(key, type->to_string());
@@ -202,6 +233,7 @@ class Compiler {
 
   // Expands what is to be expanded, fuses what the device takes fused, and orders.
   Status legalize() {
+    COLLET_TRY(offer_patterns());
     hlo::PassContext context = this->context();
     Status failure;
     context.prepare_claims = [&](const hlo::Module&) {
@@ -438,6 +470,8 @@ class Compiler {
   std::shared_ptr<ExecutableCore> core_;
   std::unique_ptr<hlo::Module> module_;
   Verdicts device_, fallback_;
+  std::vector<std::string> patterns_;  // that the device wants to be asked for
+  std::set<hlo::InstrId> declined_;    // of the calls that were offered
   std::optional<hlo::BufferPlan> buffers_;
   Constraints constraints_;
   Partition partition_;

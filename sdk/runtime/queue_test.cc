@@ -314,6 +314,134 @@ TEST_F(Queues, SerialDevicesAreWaitedForWithoutTheLock) {
   EXPECT_THAT(download<float>(z), ElementsAre(2, 3, 4, 5));
 }
 
+constexpr char kSoftmax[] = R"(HloModule softmax
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+max {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b)
+}
+ENTRY e {
+  x = f32[2,4] parameter(0)
+  zero = f32[] constant(0)
+  least = f32[] constant(-inf)
+  most = f32[2] reduce(x, least), dimensions={1}, to_apply=max
+  mosts = f32[2,4] broadcast(most), dimensions={0}
+  d = f32[2,4] subtract(x, mosts)
+  e = f32[2,4] exponential(d)
+  sum = f32[2] reduce(e, zero), dimensions={1}, to_apply=add
+  sums = f32[2,4] broadcast(sum), dimensions={0}
+  ROOT y = f32[2,4] divide(e, sums)
+})";
+
+TEST_F(Queues, PatternsAreOfferedAsOneOp) {
+  const char* const names[] = {"softmax", "attention", nullptr};
+  control_.patterns = names;
+  const ExecutablePtr e = compile(start(), kSoftmax);
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_EQ(facts(e.get()).device_ops, 1u) << explain(e.get());
+  const int64_t dims[] = {2, 4};
+  const float zeros[8] = {};
+  const BufferPtr x = upload(client_.get(), {COLLET_TYPE_F32, 2, dims}, zeros);
+  EXPECT_THAT(download<float>(call(e, x)), Each(0.25F));
+}
+
+constexpr char kShift[] = R"(HloModule shift
+ENTRY e {
+  x = f32[2,3] parameter(0)
+  y = f32[2,3] parameter(1)
+  ROOT z = f32[2,3] add(x, y)
+})";
+constexpr char kScale[] = R"(HloModule scale
+ENTRY e {
+  x = f32[2,3] parameter(0)
+  s = f32[] parameter(1)
+  b = f32[2,3] broadcast(s), dimensions={}
+  ROOT z = f32[2,3] multiply(x, b)
+})";
+
+TEST_F(Queues, LayoutsAreKeptBetweenExecutablesAndConvertedElsewhere) {
+  control_.column_major = true;
+  control_.jitter_ns = 20000;
+  for (const bool converts : {false, true}) {
+    control_.converts = converts;
+    const ExecutablePtr shift = compile(start(), kShift), scale = compile(client_.get(), kScale);
+    ASSERT_TRUE(shift && scale) << failure.message;
+    const int64_t dims[] = {2, 3};
+    const float numbers[6] = {1, 2, 3, 4, 5, 6};
+    const BufferPtr x = upload(client_.get(), {COLLET_TYPE_F32, 2, dims}, numbers);
+    const float two = 2;
+    const BufferPtr s = upload(client_.get(), {COLLET_TYPE_F32, 0, nullptr}, &two);
+    const int64_t before = control_.conversions;
+    collet_buffer *in[] = {x.get(), x.get()}, *out = nullptr;
+    ASSERT_EQ(collet_execute(shift.get(), nullptr, in, &out, nullptr), COLLET_OK);
+    const BufferPtr y(out);
+    if (converts) {
+      EXPECT_EQ(control_.conversions - before, 2);
+    }
+    in[0] = in[1] = y.get();  // in the layout that the program wants
+    ASSERT_EQ(collet_execute(shift.get(), nullptr, in, &out, nullptr), COLLET_OK);
+    const BufferPtr z(out);
+    if (converts) {
+      EXPECT_EQ(control_.conversions - before, 2);
+    }
+    in[0] = z.get();
+    in[1] = s.get();
+    ASSERT_EQ(collet_execute(scale.get(), nullptr, in, &out, nullptr), COLLET_OK);
+    const BufferPtr scaled(out);
+    if (converts) {
+      EXPECT_EQ(control_.conversions - before, 3);
+    }
+    EXPECT_THAT(download<float>(z), ElementsAre(4, 8, 12, 16, 20, 24));
+    EXPECT_THAT(download<float>(scaled), ElementsAre(8, 16, 24, 32, 40, 48));
+    EXPECT_EQ(collet_buffer_host_pointer(z.get()), nullptr);
+  }
+  EXPECT_GT(control_.placed.load(), 0);
+}
+
+TEST_F(Queues, ArgumentsThatStayAreHandedOverPrepared) {
+  control_.residency = true;
+  control_.jitter_ns = 20000;
+  const ExecutablePtr e = compile(start(), kShift);
+  const int64_t dims[] = {2, 3};
+  const float numbers[6] = {1, 2, 3, 4, 5, 6}, others[6] = {10, 20, 30, 40, 50, 60};
+  BufferPtr weights = upload(client_.get(), {COLLET_TYPE_F32, 2, dims}, numbers);
+  for (int i = 0; i < 5; ++i) {
+    const BufferPtr x = upload(client_.get(), {COLLET_TYPE_F32, 2, dims}, others);
+    collet_buffer *in[] = {weights.get(), x.get()}, *out = nullptr;
+    ASSERT_EQ(collet_execute(e.get(), nullptr, in, &out, nullptr), COLLET_OK);
+    EXPECT_THAT(download<float>(BufferPtr(out)), ElementsAre(11, 22, 33, 44, 55, 66));
+  }
+  EXPECT_EQ(control_.prepared.load(), 1);
+  EXPECT_EQ(control_.as_prepared.load(), 4);
+  // Others are prepared anew, and never mistaken for those before, whose memory they may have.
+  weights.reset();
+  weights = upload(client_.get(), {COLLET_TYPE_F32, 2, dims}, others);
+  for (int i = 0; i < 3; ++i) {
+    collet_buffer *in[] = {weights.get(), weights.get()}, *out = nullptr;
+    ASSERT_EQ(collet_execute(e.get(), nullptr, in, &out, nullptr), COLLET_OK);
+    EXPECT_THAT(download<float>(BufferPtr(out)), ElementsAre(20, 40, 60, 80, 100, 120));
+  }
+  EXPECT_EQ(control_.prepared.load(), 2);
+}
+
+TEST_F(Queues, ScalarsThatTheHostKnowsComeByValue) {
+  control_.traits = COLLET_TRAIT_SCALARS;
+  const ExecutablePtr e = compile(start(), kScale);
+  const int64_t dims[] = {2, 3};
+  const float numbers[6] = {1, 2, 3, 4, 5, 6}, two = 2;
+  const BufferPtr x = upload(client_.get(), {COLLET_TYPE_F32, 2, dims}, numbers);
+  const BufferPtr s = upload(client_.get(), {COLLET_TYPE_F32, 0, nullptr}, &two);
+  collet_buffer *in[] = {x.get(), s.get()}, *out = nullptr;
+  ASSERT_EQ(collet_execute(e.get(), nullptr, in, &out, nullptr), COLLET_OK);
+  EXPECT_THAT(download<float>(BufferPtr(out)), ElementsAre(2, 4, 6, 8, 10, 12));
+  EXPECT_EQ(control_.by_value.load(), 1);
+}
+
 TEST_F(Queues, ThreadsShareTheDevice) {
   control_.jitter_ns = 20000;
   const ExecutablePtr e = compile(start(), kIncrement), in_place = compile(client_.get(), kIncrementInPlace);

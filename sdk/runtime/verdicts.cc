@@ -14,6 +14,15 @@ bool concerns_others(hlo::Op op) {
          op == hlo::Op::PARTITION_ID;
 }
 
+// Control flow that the device, or else the runtime, goes through: a call with a name is a pattern, and no such thing.
+bool is_control_flow(const collet_program* p, const collet_op& op) {
+  if (!runtime::is_control_flow(static_cast<hlo::Op>(op.opcode))) return false;
+  if (op.opcode != COLLET_OP_CALL) return true;
+  collet_call_attrs attrs;
+  collet_read_attributes(p, &op, &attrs, sizeof attrs);
+  return attrs.name.count == 0;
+}
+
 bool holds_what_concerns_others(const collet_program* p, const collet_op& op) {
   for (uint32_t r = 0; r < op.regions.count; ++r) {
     const collet_region* region = collet_region_at(p, op.regions.first + r);
@@ -47,7 +56,7 @@ std::string refusal(const Backend& backend, const DeviceFacts& facts, const coll
   const auto code = static_cast<hlo::Op>(op.opcode);
   const hlo::OpInfo& info = hlo::op_info(code);
   if (op.since > backend.opset()) return "newer than the backend's opset " + std::to_string(backend.opset());
-  if (is_control_flow(code) && !facts.has(COLLET_TRAIT_CONTROL_FLOW)) return "the device runs no control flow";
+  if (is_control_flow(p, op) && !facts.has(COLLET_TRAIT_CONTROL_FLOW)) return "the device runs no control flow";
   if (is_host_transfer(p, op)) return "transfers to and from the host are not supported; infeed and outfeed are";
   if (info.op_class == hlo::OpClass::COMMUNICATION && !facts.has(COLLET_TRAIT_COLLECTIVES))
     return "the device has no collectives";
@@ -85,7 +94,7 @@ std::vector<uint32_t> ops_to_ask(const collet_program* p) {
       const uint32_t number = region->ops.first + i;
       out.push_back(number);
       const collet_op* op = collet_op_at(p, number);
-      if (!is_control_flow(static_cast<hlo::Op>(op->opcode))) continue;
+      if (!is_control_flow(p, *op)) continue;
       for (uint32_t r = 0; r < op->regions.count; ++r) regions.push_back(op->regions.first + r);
     }
   }

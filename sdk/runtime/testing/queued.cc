@@ -54,6 +54,7 @@ struct Instance {
   collet_backend_instance* instance = nullptr;
   QueueControl* control = nullptr;
   std::vector<collet_memory_space> spaces;
+  uint32_t default_space = 0;
   std::mutex mutex;  // of what follows, and of buffers and queues
   std::condition_variable changed;
   std::set<Buffer*> buffers;
@@ -66,10 +67,16 @@ struct Instance {
   }
 };
 
+// A matrix that lies column by column.
+struct Matrix {
+  int64_t rows = 0, columns = 0;
+};
+
 struct Executable {
   Instance* owner;
   collet_backend_executable* inner;
   Clocks uses;
+  std::vector<Matrix> arguments, results;  // no rows: dense
 };
 
 struct Work {
@@ -316,6 +323,8 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
       if (!i->control->host_visible) s.flags &= ~uint32_t{COLLET_SPACE_HOST_VISIBLE};
   }
   info->spaces = i->spaces.data();
+  for (uint32_t s = 0; s < info->space_count; ++s)
+    if (info->spaces[s].flags & COLLET_SPACE_DEFAULT) i->default_space = s;
   return COLLET_OK;
 }
 
@@ -402,22 +411,57 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
   const collet_status code = i->inner->compile(i->instance, program, options, &inner, info, rejection, error);
   if (code != COLLET_OK) return code;
   ++i->control->executables;
-  *out = reinterpret_cast<collet_backend_executable*>(new Executable{i, inner, {}});
+  auto* executable = new Executable{i, inner, {}, {}, {}};
+  const collet_region* entry = collet_region_at(program, 0);
+  const auto matrix = [&](uint32_t value) -> Matrix {
+    const collet_type* type = collet_value_type(program, value);
+    const uint32_t opcode = entry->ops.count ? collet_op_at(program, entry->ops.first)->opcode : 0;
+    const bool taken = opcode == COLLET_OP_ADD || opcode == COLLET_OP_SUBTRACT;
+    if (!i->control->column_major || !taken || type->element != COLLET_TYPE_F32 || type->dims.count != 2) return {};
+    const int64_t* dims = collet_integers(program, type->dims);
+    return {dims[0], dims[1]};
+  };
+  for (uint32_t k = 0; k < entry->arguments.count; ++k)
+    executable->arguments.push_back(matrix(entry->arguments.first + k));
+  for (uint32_t k = 0; k < entry->results.count; ++k)
+    executable->results.push_back(matrix(collet_ref_at(program, entry->results.first + k)));
+  *out = reinterpret_cast<collet_backend_executable*>(executable);
   return COLLET_OK;
+}
+
+// Rows and columns change places, in memory of the backend behind.
+void transpose(const Matrix& from, void* data) {
+  const auto* in = static_cast<const float*>(data);
+  std::vector<float> out(static_cast<size_t>(from.rows * from.columns));
+  for (int64_t r = 0; r < from.rows; ++r)
+    for (int64_t c = 0; c < from.columns; ++c) out[static_cast<size_t>(c * from.rows + r)] = in[r * from.columns + c];
+  std::memcpy(data, out.data(), out.size() * sizeof(float));
+}
+Matrix transposed(const Matrix& m) {
+  return {m.columns, m.rows};
 }
 
 // A launch of its own, which outlives the call.
 struct Launch {
+  const Executable& executable_;
   collet_launch launch;
   std::vector<collet_argument> arguments, results;
   Access access;
 
-  explicit Launch(const collet_launch& from)
-      : launch(from),
+  Launch(const collet_launch& from, const Executable& executable)
+      : executable_(executable),
+        launch(from),
         arguments(from.arguments, from.arguments + from.argument_count),
         results(from.results, from.results + from.result_count) {
-    for (collet_argument& a : arguments) unwrap(a, false);
+    QueueControl& control = *executable.owner->control;
+    for (collet_argument& a : arguments) {
+      if (a.flags & COLLET_ARG_IMMEDIATE) ++control.by_value;
+      if (a.flags & COLLET_ARG_PREPARED) ++control.as_prepared;
+      unwrap(a, false);
+    }
     for (collet_argument& r : results) unwrap(r, true);
+    check_layouts(arguments, executable.arguments);
+    check_layouts(results, executable.results);
     unwrap(launch.workspace, true);
     launch.arguments = arguments.data();
     launch.results = results.data();
@@ -431,6 +475,36 @@ struct Launch {
     (writes ? access.writes : access.reads).push_back(of(a.buffer));
     a.buffer = of(a.buffer)->inner;
   }
+
+  void check_layouts(std::vector<collet_argument>& list, const std::vector<Matrix>& matrices) const {
+    for (size_t i = 0; i < list.size(); ++i) {
+      if ((list[i].layout != 0) != (matrices[i].rows != 0) && !(list[i].flags & COLLET_ARG_PREPARED))
+        executable_.owner->violation("an argument or result in another layout than the executable's");
+      if (matrices[i].rows) ++executable_.owner->control->placed;
+      list[i].layout = 0;
+    }
+  }
+
+  // Makes arguments dense, for the backend behind, and back; results the other way.
+  void make_dense() const {
+    each(arguments, executable_.arguments, [](const Matrix& m) { return transposed(m); });
+  }
+  void make_placed(bool results_too) const {
+    each(arguments, executable_.arguments, [](const Matrix& m) { return m; });
+    if (results_too) each(results, executable_.results, [](const Matrix& m) { return m; });
+  }
+  template <typename Form>
+  void each(const std::vector<collet_argument>& list, const std::vector<Matrix>& matrices, const Form& form) const {
+    std::set<void*> seen;  // one array may come twice
+    for (size_t i = 0; i < list.size(); ++i)
+      if (matrices[i].rows && seen.insert(data_of(list[i])).second) transpose(form(matrices[i]), data_of(list[i]));
+  }
+  void* data_of(const collet_argument& a) const {
+    for (const std::vector<Buffer*>* some : {&access.reads, &access.writes})
+      for (Buffer* b : *some)
+        if (b->inner == a.buffer) return static_cast<char*>(b->host) + a.offset;
+    return nullptr;
+  }
 };
 
 collet_status execute(collet_backend_executable* p, const collet_launch* launches, uint32_t count, uint64_t run_id,
@@ -439,11 +513,15 @@ collet_status execute(collet_backend_executable* p, const collet_launch* launche
   Instance* i = e->owner;
   if (i->control->lost) return fail(error, COLLET_UNAVAILABLE, "injected: the device is lost");
   std::vector<std::shared_ptr<Launch>> all;
-  for (uint32_t k = 0; k < count; ++k) all.push_back(std::make_shared<Launch>(launches[k]));
+  for (uint32_t k = 0; k < count; ++k) all.push_back(std::make_shared<Launch>(launches[k], *e));
   const auto run_all = [e, run_id](const std::vector<std::shared_ptr<Launch>>& some, collet_error* problem) {
     std::vector<collet_launch> inner;
     for (const auto& l : some) inner.push_back(l->launch);
-    return e->owner->inner->execute(e->inner, inner.data(), static_cast<uint32_t>(inner.size()), run_id, problem);
+    for (const auto& l : some) l->make_dense();
+    const collet_status code =
+        e->owner->inner->execute(e->inner, inner.data(), static_cast<uint32_t>(inner.size()), run_id, problem);
+    for (const auto& l : some) l->make_placed(code == COLLET_OK);
+    return code;
   };
   if (!launches[0].sync) {
     ++i->control->blocking;
@@ -547,9 +625,79 @@ const collet_queue_table kQueues = {
     sizeof(collet_queue_table), 0, create_queue, destroy_queue, wait, nullptr, nullptr, abort_queue,
 };
 
+const char* pattern_name(collet_backend_instance* p, uint32_t, uint32_t index) {
+  const char* const* names = of(p)->control->patterns;
+  for (uint32_t i = 0; i < index && *names; ++i) ++names;
+  return *names;
+}
+
+collet_status layout_of(collet_backend_executable* p, uint32_t is_result, uint32_t index, collet_layout* out,
+                        collet_error*) {
+  const Matrix m = (is_result ? of(p)->results : of(p)->arguments)[index];
+  if (!m.rows) return COLLET_OK;
+  out->rank = 2;
+  out->order[0] = 1;
+  out->order[1] = 0;
+  out->bytes = static_cast<uint64_t>(m.rows * m.columns) * sizeof(float);
+  return COLLET_OK;
+}
+
+collet_status convert(collet_backend_instance* p, uint32_t, uint32_t, uint32_t, const int64_t* dims,
+                      const collet_place* from, const collet_layout* from_layout, const collet_place* to,
+                      const collet_layout* to_layout, const collet_sync* sync, collet_error* error) {
+  Instance* i = of(p);
+  if (!i->control->converts) return fail(error, COLLET_UNIMPLEMENTED, "the host converts");
+  ++i->control->conversions;
+  Buffer *source = of(from->buffer), *target = of(to->buffer);
+  const Matrix shape = {dims[0], dims[1]};
+  const bool changes = (from_layout->rank == 0) != (to_layout->rank == 0);
+  const Matrix m = from_layout->rank ? transposed(shape) : shape;
+  auto run = [source, target, m, changes,
+              bytes = static_cast<size_t>(dims[0] * dims[1]) * sizeof(float)](collet_error*) {
+    std::memcpy(target->host, source->host, bytes);
+    if (changes) transpose(m, target->host);
+    return COLLET_OK;
+  };
+  const Access access = {{source}, {target}};
+  const std::lock_guard lock(i->mutex);
+  if (sync) return put(*i, *sync, access, nullptr, "a conversion", run);
+  check_access(*i, access, i->known, nullptr, "a conversion");
+  return run(error);
+}
+
+uint32_t wants_prepared(collet_backend_executable*, uint32_t index) {
+  return index == 0;
+}
+
+collet_status prepare(collet_backend_executable* p, uint32_t device, uint32_t, const collet_argument* value,
+                      collet_backend_buffer** out, collet_error* error) {
+  Instance* i = of(p)->owner;
+  Buffer* from = of(value->buffer);
+  {
+    const std::lock_guard lock(i->mutex);
+    check_access(*i, {{from}, {}}, i->known, nullptr, "a preparation");
+  }
+  void* host_pointer = nullptr;
+  const collet_status code = alloc(reinterpret_cast<collet_backend_instance*>(i), device, i->default_space,
+                                   value->bytes, 64, out, &host_pointer, error);
+  if (code != COLLET_OK) return code;
+  std::memcpy(of(*out)->host, static_cast<char*>(from->host) + value->offset, value->bytes);
+  ++i->control->prepared;
+  return COLLET_OK;
+}
+
+constexpr collet_patterns_table kPatterns = {sizeof(collet_patterns_table), 0, pattern_name};
+constexpr collet_layout_table kLayouts = {sizeof(collet_layout_table), 0, layout_of, convert};
+constexpr collet_residency_table kResidency = {sizeof(collet_residency_table), 0, wants_prepared, prepare};
+
 const void* query(collet_backend_instance* p, const char* name, uint32_t version) {
-  if (of(p)->control->without_queues || std::strcmp(name, "queue") != 0 || version != 1) return nullptr;
-  return &kQueues;
+  const QueueControl& control = *of(p)->control;
+  const auto is = [&](const char* wanted) { return version == 1 && std::strcmp(name, wanted) == 0; };
+  if (is("queue")) return control.without_queues ? nullptr : &kQueues;
+  if (is("patterns")) return control.patterns ? &kPatterns : nullptr;
+  if (is("layout")) return control.column_major ? &kLayouts : nullptr;
+  if (is("residency")) return control.residency ? &kResidency : nullptr;
+  return nullptr;
 }
 
 const collet_backend kBackend = {

@@ -36,7 +36,21 @@ struct QueueControl {
   /// Memory that the host sees.
   bool host_visible = false;
 
+  /// Names of patterns that it wants to be asked for, zero-ended; null: the table "patterns" is not there.
+  const char* const* patterns = nullptr;
+  /// Matrices of f32 that come to or from a program of add or subtract lie column by column; the table "layout" is there.
+  bool column_major = false;
+  /// It does what the table "layout" may do: convert.
+  bool converts = false;
+  /// Argument 0 of each program wants to be prepared; the table "residency" is there.
+  bool residency = false;
+
   // What it saw.
+  std::atomic<int64_t> by_value{0};      ///< arguments
+  std::atomic<int64_t> placed{0};        ///< arguments and results in a layout of their own
+  std::atomic<int64_t> conversions{0};   ///< by the table
+  std::atomic<int64_t> prepared{0};      ///< forms of arguments that were made
+  std::atomic<int64_t> as_prepared{0};   ///< arguments that came in such a form
   std::atomic<int64_t> pieces{0};        ///< of work, put on queues
   std::atomic<int64_t> blocking{0};      ///< copies and executions without a sync
   std::atomic<int64_t> busy_ns[3] = {};  ///< time from begin to end of the work on queues, by kind

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/program.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "hlo/ops/rules.h"
+#include "hlo/passes/fuse_groups.h"
+#include "hlo/passes/passes.h"
+#include "hlo/passes/rewriter.h"
+
+/// \file
+/// Groups of ops that some devices take as one: docs/patterns.md says what each computes. A match is a root and its operands;
+/// what lies between them is the body of the call that takes its place.
+
+namespace collet::hlo {
+namespace {
+
+constexpr size_t kLargestBody = 64;
+
+struct Match {
+  std::string_view name;
+  std::vector<InstrId> operands;
+  std::string attributes;
+};
+
+/// A computation as matchers look at it.
+class Graph {
+ public:
+  Graph(const Module& module, CompId computation) : m_(module), uses_(module.instruction_limit()) {
+    for (InstrId id : module[computation].order)
+      for (InstrId o : module[id].operands) ++uses_[index_of(o)];
+    ++uses_[index_of(module[computation].root)];
+  }
+
+  const Module& module() const { return m_; }
+  const Instruction& operator[](InstrId id) const { return m_[id]; }
+  bool is(InstrId id, Op op) const { return m_[id].op == op; }
+  uint32_t uses(InstrId id) const { return uses_[index_of(id)]; }
+  const Shape& shape(InstrId id) const { return m_[id].shape; }
+
+  /// The value of all elements of a constant.
+  std::optional<double> splat(InstrId id) const {
+    const Literal* value = splat_value(m_, id);
+    if (!value || !is_float(value->shape().type())) return std::nullopt;
+    return value->as_double(0);
+  }
+
+  /// A broadcast of an array that has the dimensions of `like` but for `dim`: that array.
+  std::optional<InstrId> broadcast_along(InstrId id, int64_t dim) const {
+    if (!is(id, Op::BROADCAST)) return std::nullopt;
+    const Dims mapping = m_[id].as<BroadcastAttrs>().dimensions;
+    const int rank = shape(id).rank();
+    if (mapping.size() != static_cast<size_t>(rank) - 1) return std::nullopt;
+    for (int64_t d = 0, i = 0; d < rank; ++d) {
+      if (d == dim) continue;
+      if (mapping[static_cast<size_t>(i++)] != d) return std::nullopt;
+    }
+    return m_[id].operand(0);
+  }
+
+  /// A broadcast of a vector along dimension `dim` alone: the vector.
+  std::optional<InstrId> broadcast_of_vector(InstrId id, int64_t dim) const {
+    if (!is(id, Op::BROADCAST)) return std::nullopt;
+    const Dims mapping = m_[id].as<BroadcastAttrs>().dimensions;
+    if (mapping.size() != 1 || mapping[0] != dim) return std::nullopt;
+    return m_[id].operand(0);
+  }
+
+  /// A reduction over the last dimension of one array by `combine` (COLLET_COMBINE_*), from its identity: the array.
+  std::optional<InstrId> row_reduction(InstrId id, uint32_t combine) const {
+    if (!is(id, Op::REDUCE) || m_[id].operands.size() != 2) return std::nullopt;
+    if (combine_kind(m_, m_[id].called[0]) != combine) return std::nullopt;
+    const InstrId x = m_[id].operand(0);
+    const Dims dims = m_[id].as<DimensionsAttrs>().dimensions;
+    if (dims.size() != 1 || dims[0] != shape(x).rank() - 1) return std::nullopt;
+    const std::optional<double> init = splat(m_[id].operand(1));
+    if (!init) return std::nullopt;
+    const bool identity = combine == COLLET_COMBINE_ADD ? *init == 0 : std::isinf(*init) && *init < 0;
+    return identity ? std::optional(x) : std::nullopt;
+  }
+
+  /// A product of two, in either order, of which `first` matches one: calls `then(first's, other)` until it is true.
+  template <typename First>
+  bool either(InstrId id, Op op, const First& matches) const {
+    if (!is(id, op)) return false;
+    const InstrId a = m_[id].operand(0), b = m_[id].operand(1);
+    return matches(a, b) || matches(b, a);
+  }
+
+ private:
+  const Module& m_;
+  std::vector<uint32_t> uses_;
+};
+
+// The shortest text of a number that was an f32 or less, most often.
+std::string number(double value) {
+  char text[40];
+  const auto narrow = static_cast<float>(value);
+  const auto end = static_cast<double>(narrow) == value ? std::to_chars(text, text + sizeof text, narrow)
+                                                        : std::to_chars(text, text + sizeof text, value);
+  return std::string(text, end.ptr);
+}
+
+int64_t last_dim(const Graph& g, InstrId id) {
+  return g.shape(id).rank() - 1;
+}
+
+// exp(x - max(x)) / sum(exp(x - max(x))) along the last dimension.
+std::optional<InstrId> softmax_of(const Graph& g, InstrId root) {
+  if (!g.is(root, Op::DIVIDE) || g.shape(root).rank() == 0) return std::nullopt;
+  const int64_t dim = last_dim(g, root);
+  const InstrId e = g[root].operand(0);
+  const auto sum = g.broadcast_along(g[root].operand(1), dim);
+  if (!sum || g.row_reduction(*sum, COLLET_COMBINE_ADD) != e || !g.is(e, Op::EXPONENTIAL)) return std::nullopt;
+  const InstrId shifted = g[e].operand(0);
+  if (!g.is(shifted, Op::SUBTRACT)) return std::nullopt;
+  const InstrId x = g[shifted].operand(0);
+  const auto most = g.broadcast_along(g[shifted].operand(1), dim);
+  if (!most) return std::nullopt;
+  if (g.row_reduction(*most, COLLET_COMBINE_MAXIMUM) == x) return x;
+  // jax.nn.softmax also takes the maximum with -inf.
+  InstrId reduced = InstrId::None;
+  g.either(*most, Op::MAXIMUM, [&](InstrId a, InstrId b) {
+    const auto bound = g.splat(a);
+    if (bound && std::isinf(*bound) && *bound < 0) reduced = b;
+    return reduced != InstrId::None;
+  });
+  if (reduced != InstrId::None && g.row_reduction(reduced, COLLET_COMBINE_MAXIMUM) == x) return x;
+  return std::nullopt;
+}
+
+std::optional<Match> softmax(const Graph& g, InstrId root) {
+  const auto x = softmax_of(g, root);
+  if (!x) return std::nullopt;
+  return Match{"softmax", {*x}, ""};
+}
+
+// The mean of the last dimension of an array: that array.
+std::optional<InstrId> row_mean(const Graph& g, InstrId id) {
+  const auto sum_of = [&](InstrId sum, double divisor) -> std::optional<InstrId> {
+    const auto x = g.row_reduction(sum, COLLET_COMBINE_ADD);
+    if (!x) return std::nullopt;
+    const auto n = static_cast<double>(g.shape(*x).dim(static_cast<int>(last_dim(g, *x))));
+    return std::abs(divisor / n - 1) < 1e-5 ? x : std::nullopt;
+  };
+  if (g.is(id, Op::DIVIDE))
+    if (const auto n = g.splat(g[id].operand(1))) return sum_of(g[id].operand(0), *n);
+  std::optional<InstrId> out;
+  g.either(id, Op::MULTIPLY, [&](InstrId a, InstrId b) {
+    const auto factor = g.splat(a);
+    if (factor && *factor != 0) out = sum_of(b, 1 / *factor);
+    return out.has_value();
+  });
+  return out;
+}
+
+bool is_square_of(const Graph& g, InstrId id, InstrId x) {
+  return g.is(id, Op::MULTIPLY) && g[id].operand(0) == x && g[id].operand(1) == x;
+}
+
+// rsqrt(v + eps): v, and eps.
+std::optional<InstrId> rsqrt_of(const Graph& g, InstrId id, double& eps) {
+  if (!g.is(id, Op::RSQRT)) return std::nullopt;
+  std::optional<InstrId> out;
+  g.either(g[id].operand(0), Op::ADD, [&](InstrId a, InstrId b) {
+    if (const auto value = g.splat(a)) {
+      eps = *value;
+      out = b;
+    }
+    return out.has_value();
+  });
+  return out;
+}
+
+// x times a value of each row: x, where `row` takes that value.
+template <typename Row>
+std::optional<InstrId> scaled_rows(const Graph& g, InstrId id, const Row& row) {
+  std::optional<InstrId> out;
+  if (g.shape(id).rank() == 0) return out;
+  g.either(id, Op::MULTIPLY, [&](InstrId a, InstrId b) {
+    const auto r = g.broadcast_along(a, last_dim(g, id));
+    if (r && row(*r, b)) out = b;
+    return out.has_value();
+  });
+  return out;
+}
+
+// What a norm is without and with scale and shift; `core` matches the first.
+template <typename Core>
+std::optional<Match> norm(const Graph& g, InstrId root, std::string_view name, bool shifted, const Core& core) {
+  if (g.shape(root).rank() == 0) return std::nullopt;
+  const int64_t dim = last_dim(g, root);
+  double eps = 0;
+  const auto with_scale = [&](InstrId id, std::vector<InstrId> more) -> std::optional<Match> {
+    std::optional<Match> out;
+    g.either(id, Op::MULTIPLY, [&](InstrId a, InstrId b) {
+      const auto scale = g.broadcast_of_vector(a, dim);
+      const auto x = scale ? core(b, eps) : std::nullopt;
+      if (x) {
+        more.insert(more.begin(), {*x, *scale});
+        out = Match{name, more, "{epsilon = " + number(eps) + " : f64}"};
+      }
+      return out.has_value();
+    });
+    return out;
+  };
+  if (shifted) {
+    std::optional<Match> out;
+    g.either(root, Op::ADD, [&](InstrId a, InstrId b) {
+      if (const auto shift = g.broadcast_of_vector(a, dim)) out = with_scale(b, {*shift});
+      return out.has_value();
+    });
+    return out;
+  }
+  return with_scale(root, {});
+}
+
+std::optional<InstrId> rms_core(const Graph& g, InstrId id, double& eps) {
+  return scaled_rows(g, id, [&](InstrId r, InstrId x) {
+    const auto mean = rsqrt_of(g, r, eps);
+    const auto squares = mean ? row_mean(g, *mean) : std::nullopt;
+    return squares && is_square_of(g, *squares, x);
+  });
+}
+
+// (x - mean) * rsqrt(variance + eps), the variance as the mean of the squared differences.
+std::optional<InstrId> layer_core(const Graph& g, InstrId id, double& eps) {
+  const auto centred = scaled_rows(g, id, [&](InstrId r, InstrId d) {
+    const auto variance = rsqrt_of(g, r, eps);
+    const auto squares = variance ? row_mean(g, *variance) : std::nullopt;
+    return squares && is_square_of(g, *squares, d);
+  });
+  if (!centred || !g.is(*centred, Op::SUBTRACT)) return std::nullopt;
+  const InstrId x = g[*centred].operand(0);
+  const auto mean = g.broadcast_along(g[*centred].operand(1), last_dim(g, id));
+  return mean && row_mean(g, *mean) == x ? std::optional(x) : std::nullopt;
+}
+
+std::optional<Match> rms_norm(const Graph& g, InstrId root) {
+  return norm(g, root, "rms_norm", false, [&](InstrId id, double& eps) { return rms_core(g, id, eps); });
+}
+std::optional<Match> layer_norm(const Graph& g, InstrId root) {
+  return norm(g, root, "layer_norm", true, [&](InstrId id, double& eps) { return layer_core(g, id, eps); });
+}
+
+// The value at `x` of what elementwise ops between `input` and `id` compute.
+std::optional<double> value_at(const Graph& g, InstrId id, InstrId input, double x, int& steps) {
+  if (id == input) return x;
+  if (++steps > 64) return std::nullopt;
+  if (const auto constant = g.splat(id)) return constant;
+  const Instruction& instr = g[id];
+  const auto of = [&](uint32_t i) { return value_at(g, instr.operand(i), input, x, steps); };
+  if (instr.operands.empty() || instr.operands.size() > 2) return std::nullopt;
+  const auto a = of(0);
+  const auto b = instr.operands.size() == 2 ? of(1) : std::optional(0.0);
+  if (!a || !b) return std::nullopt;
+  switch (instr.op) {
+    case Op::ADD:
+      return *a + *b;
+    case Op::SUBTRACT:
+      return *a - *b;
+    case Op::MULTIPLY:
+      return *a * *b;
+    case Op::DIVIDE:
+      return *a / *b;
+    case Op::POWER:
+      return std::pow(*a, *b);
+    case Op::NEGATE:
+      return -*a;
+    case Op::EXPONENTIAL:
+      return std::exp(*a);
+    case Op::TANH:
+      return std::tanh(*a);
+    case Op::ERF:
+      return std::erf(*a);
+    case Op::LOGISTIC:
+      return 1 / (1 + std::exp(-*a));
+    default:
+      return std::nullopt;
+  }
+}
+
+double gelu_tanh(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+double gelu_erf(double x) {
+  return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+}
+double silu(double x) {
+  return x / (1 + std::exp(-x));
+}
+
+// Whether `root` is `f` of `input`, whatever the ops and their order: by its values.
+bool is_function(const Graph& g, InstrId root, InstrId input, double (*f)(double)) {
+  const double bits = type_info(g.shape(root).type()).bits;
+  const double tolerance = bits >= 32 ? 1e-5 : 2e-2;
+  for (const double x : {-6.0, -3.1, -1.7, -0.9, -0.31, 0.0, 0.17, 0.8, 1.3, 2.9, 5.5}) {
+    int steps = 0;
+    const auto y = value_at(g, root, input, x, steps);
+    if (!y || !(std::abs(*y - f(x)) <= tolerance * std::max(1.0, std::abs(x)))) return false;
+  }
+  return true;
+}
+
+// What a function of one array may be a function of: what `root` reaches by few elementwise ops.
+void inputs_near(const Graph& g, InstrId root, int depth, std::vector<InstrId>& out) {
+  for (InstrId o : g[root].operands) {
+    if (g.splat(o) || std::find(out.begin(), out.end(), o) != out.end()) continue;
+    if (g.shape(o) == g.shape(root)) out.push_back(o);
+    if (depth > 0 && is_elementwise(g[o].op)) inputs_near(g, o, depth - 1, out);
+  }
+}
+
+std::optional<InstrId> input_of_function(const Graph& g, InstrId root, double (*f)(double)) {
+  if (!g.is(root, Op::MULTIPLY) && !g.is(root, Op::DIVIDE)) return std::nullopt;
+  if (!is_float(g.shape(root).type())) return std::nullopt;
+  std::vector<InstrId> inputs;
+  inputs_near(g, root, 2, inputs);
+  for (InstrId x : inputs)
+    if (is_function(g, root, x, f)) return x;
+  return std::nullopt;
+}
+
+bool reaches_op(const Graph& g, InstrId id, InstrId input, Op op, int depth) {
+  if (id == input || depth == 0) return false;
+  if (g.is(id, op)) return true;
+  return std::any_of(g[id].operands.begin(), g[id].operands.end(),
+                     [&](InstrId o) { return reaches_op(g, o, input, op, depth - 1); });
+}
+
+std::optional<Match> gelu(const Graph& g, InstrId root) {
+  for (const auto& [f, op, form] : {std::tuple(&gelu_tanh, Op::TANH, "tanh"), std::tuple(&gelu_erf, Op::ERF, "erf")}) {
+    const auto x = input_of_function(g, root, f);
+    if (x && reaches_op(g, root, *x, op, 12)) return Match{"gelu", {*x}, std::string("{form = \"") + form + "\"}"};
+  }
+  return std::nullopt;
+}
+
+// silu(x) * y.
+std::optional<Match> silu_gate(const Graph& g, InstrId root) {
+  std::optional<Match> out;
+  g.either(root, Op::MULTIPLY, [&](InstrId a, InstrId b) {
+    if (g.splat(b) || g.uses(a) != 1) return false;
+    const auto x = input_of_function(g, a, silu);
+    if (x) out = Match{"silu_gate", {*x, b}, ""};
+    return out.has_value();
+  });
+  return out;
+}
+
+// softmax(q k * scale + mask) v. Of which dimensions the products are stands in the body.
+std::optional<Match> attention(const Graph& g, InstrId root) {
+  if (!g.is(root, Op::DOT)) return std::nullopt;
+  for (int side = 0; side < 2; ++side) {
+    const InstrId weights = g[root].operand(static_cast<uint32_t>(side)),
+                  v = g[root].operand(static_cast<uint32_t>(1 - side));
+    const auto softmax = softmax_of(g, weights);
+    if (!softmax) continue;
+    // Only along the keys: the last dimension of the weights.
+    const DotAttrs& dims = g[root].as<DotAttrs>();
+    const Dims contracting = side == 0 ? dims.lhs_contracting : dims.rhs_contracting;
+    if (contracting.size() != 1 || contracting[0] != last_dim(g, weights)) continue;
+    InstrId scores = *softmax, mask = InstrId::None;
+    std::string form = "none";
+    if (g.is(scores, Op::ADD)) {
+      g.either(scores, Op::ADD, [&](InstrId a, InstrId b) {
+        const bool product = g.is(a, Op::DOT) || g.is(a, Op::MULTIPLY) || g.is(a, Op::DIVIDE);
+        if (product) scores = a, mask = b, form = "add";
+        return product;
+      });
+    } else if (g.is(scores, Op::SELECT) && g.splat(g[scores].operand(2))) {
+      mask = g[scores].operand(0);
+      scores = g[scores].operand(1);
+      form = "select";
+    }
+    double scale = 1;
+    if (g.is(scores, Op::DIVIDE)) {
+      if (const auto by = g.splat(g[scores].operand(1))) {
+        scale = 1 / *by;
+        scores = g[scores].operand(0);
+      }
+    } else {
+      g.either(scores, Op::MULTIPLY, [&](InstrId a, InstrId b) {
+        const auto by = g.splat(a);
+        if (by) scale = *by, scores = b;
+        return by.has_value();
+      });
+    }
+    if (!g.is(scores, Op::DOT)) continue;
+    Match out{"attention", {g[scores].operand(0), g[scores].operand(1), v}, ""};
+    if (mask != InstrId::None) out.operands.push_back(mask);
+    out.attributes = "{mask = \"" + form + "\", scale = " + number(scale) + " : f64}";
+    return out;
+  }
+  return std::nullopt;
+}
+
+// dot(x, convert(w)) * scale, w of integers: weights that were quantised by column.
+std::optional<Match> quantized_dot(const Graph& g, InstrId root) {
+  std::optional<Match> out;
+  g.either(root, Op::MULTIPLY, [&](InstrId a, InstrId b) {
+    if (!g.is(b, Op::DOT) || g.uses(b) != 1) return false;
+    const auto scale = g.broadcast_of_vector(a, last_dim(g, root));
+    const InstrId w = g[b].operand(1);
+    if (!scale || !g.is(w, Op::CONVERT) || !is_integer(g.shape(g[w].operand(0)).type())) return false;
+    out = Match{"quantized_dot", {g[b].operand(0), g[w].operand(0), *scale}, ""};
+    return true;
+  });
+  return out;
+}
+
+using Matcher = std::optional<Match> (*)(const Graph&, InstrId);
+// Those that hold others come first.
+constexpr std::pair<std::string_view, Matcher> kMatchers[] = {
+    {"attention", attention}, {"softmax", softmax}, {"layer_norm", layer_norm},       {"rms_norm", rms_norm},
+    {"silu_gate", silu_gate}, {"gelu", gelu},       {"quantized_dot", quantized_dot},
+};
+
+/// What lies between a root and the operands of its match, operands before users; nullopt where something in it has other
+/// users, or where it would be too much.
+std::optional<std::vector<InstrId>> body_of(const Graph& g, InstrId root, const Match& match) {
+  std::vector<InstrId> body;
+  std::unordered_map<uint32_t, uint32_t> used;  // by the body
+  std::unordered_set<uint32_t> seen;
+  for (InstrId o : match.operands) seen.insert(index_of(o));
+  const std::function<bool(InstrId)> visit = [&](InstrId id) {
+    if (!seen.insert(index_of(id)).second) return true;
+    if (g.is(id, Op::PARAMETER) || body.size() > kLargestBody) return false;
+    for (InstrId o : g[id].operands) {
+      ++used[index_of(o)];
+      if (!visit(o)) return false;
+    }
+    body.push_back(id);
+    return true;
+  };
+  if (!visit(root)) return std::nullopt;
+  for (InstrId id : body) {
+    if (id == root || is_repeatable(g.module(), id)) continue;
+    if (g.uses(id) != used[index_of(id)]) return std::nullopt;
+  }
+  return body;
+}
+
+/// A call of a new computation that computes `body` from the operands of the match.
+InstrId make_call(Builder& builder, InstrId root, const Match& match, std::span<const InstrId> body) {
+  Module& m = builder.module();
+  const CompId callee = m.add_computation(fresh_computation_name(m, match.name));
+  std::unordered_map<uint32_t, InstrId> inside;
+  for (size_t i = 0; i < match.operands.size(); ++i) {
+    const InstrId o = match.operands[i];
+    const InstrId p = m.append_parameter(callee, static_cast<int64_t>(i), m[o].shape);
+    inside.try_emplace(index_of(o), p);
+  }
+  for (InstrId id : body) {
+    std::vector<InstrId> operands;
+    for (InstrId o : m[id].operands) operands.push_back(inside.at(index_of(o)));
+    const InstrId copy = m.append(callee, m[id].op, m[id].shape, operands, m[id].attrs, m[id].called);
+    m[copy].extras = without_predecessors(m, m[id].extras);
+    inside[index_of(id)] = copy;
+  }
+  m[callee].root = inside.at(index_of(root));
+  Arena& arena = m.arena();
+  auto* attrs = m.make<CallAttrs>();
+  attrs->is_composite = true;
+  attrs->name = arena.string(std::string(match.name));
+  attrs->attributes = arena.string(match.attributes.empty() ? "{}" : match.attributes);
+  const CompId called[] = {callee};
+  const InstrId call = builder.op(Op::CALL, m[root].shape, match.operands, attrs, called);
+  if (call == InstrId::None) return call;
+  // As HLO text has the name and attributes of a composite.
+  std::vector<FrontendAttribute> frontend{{"composite.attributes", attrs->attributes, true},
+                                          {"composite.name", attrs->name, false},
+                                          {"composite.version", "0", false}};
+  Extras extras;
+  extras.frontend_attributes = arena.list(frontend);
+  m[call].extras = arena.make<Extras>(extras);
+  return call;
+}
+
+}  // namespace
+
+Expected<bool> find_patterns(Module& module, PassContext& context) {
+  bool changed = false;
+  for (CompId c : flow_computations(module)) {
+    const Graph graph(module, c);
+    std::unordered_map<uint32_t, std::pair<Match, std::vector<InstrId>>> found;  // by root
+    std::unordered_set<uint32_t> taken;
+    for (const auto& [name, matcher] : kMatchers) {
+      if (context.wants_pattern && !context.wants_pattern(name)) continue;
+      for (InstrId id : module[c].order) {
+        if (taken.contains(index_of(id)) || !module[id].shape.is_array()) continue;
+        const auto match = matcher(graph, id);
+        const auto body = match ? body_of(graph, id, *match) : std::nullopt;
+        if (!body) continue;
+        const bool overlaps =
+            std::any_of(body->begin(), body->end(), [&](InstrId member) { return taken.contains(index_of(member)); });
+        if (overlaps) continue;
+        for (InstrId member : *body)
+          if (!is_repeatable(module, member)) taken.insert(index_of(member));
+        found.try_emplace(index_of(id), *match, *body);
+      }
+    }
+    if (found.empty()) continue;
+    Rewriter rewriter(module, c);
+    for (InstrId id : rewriter.instructions()) {
+      rewriter.enter(id);
+      const auto it = found.find(index_of(id));
+      if (it == found.end()) {
+        rewriter.keep(id);
+        continue;
+      }
+      for (InstrId& o : it->second.first.operands) o = rewriter.now(o);
+      rewriter.replace(id, make_call(rewriter.builder(), id, it->second.first, it->second.second));
+    }
+    changed |= rewriter.finish();
+    COLLET_TRY(rewriter.builder().status());
+  }
+  if (changed) order_computations(module);
+  return changed;
+}
+
+}  // namespace collet::hlo
