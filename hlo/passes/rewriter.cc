@@ -164,7 +164,11 @@ InstrId copy_into(Module& module, CompId to, const Instruction& instr,
 }  // namespace
 
 CompId clone_computation(Module& module, CompId from, std::string_view stem) {
-  const CompId to = module.add_computation(fresh_computation_name(module, stem.empty() ? module[from].name : stem));
+  return clone_computation_as(module, from, fresh_computation_name(module, stem.empty() ? module[from].name : stem));
+}
+
+CompId clone_computation_as(Module& module, CompId from, const std::string& name) {
+  const CompId to = module.add_computation(name);
   module[to].execution_thread = module[from].execution_thread;
   std::unordered_map<uint32_t, InstrId> map;
   for (InstrId id : module[from].order) map[index_of(id)] = copy_into(module, to, module[id], map);

@@ -71,6 +71,8 @@ void order_computations(Module& module);
 std::string fresh_computation_name(const Module& module, std::string_view stem);
 /// A copy of a computation in the same module; computations that it calls are shared.
 CompId clone_computation(Module& module, CompId from, std::string_view stem = {});
+/// The same, under a name that no computation has yet.
+CompId clone_computation_as(Module& module, CompId from, const std::string& name);
 /// Calls of calls multiply: a text of a hundred lines can ask for more than any machine has. So many instructions may be
 /// made by writing out what is called.
 constexpr size_t kMostInlined = size_t{1} << 22;

@@ -89,6 +89,22 @@ Status partition(Module& module) {
   return verify_module(module);
 }
 
+// Propagation by itself makes a module that verifies, and that a second run leaves as it is; else what is wrong.
+std::string propagated_twice(const Module& whole) {
+  const auto module = whole.clone();
+  PassContext context = context_of(*module);
+  PassObserver observer;
+  observer.verify = [](const Module& m) { return verify_module(m); };
+  const auto first = spmd_propagate(*module, context, observer);
+  if (!first.ok()) return first.status().to_string();
+  const std::string text = print_module(*module, {});
+  auto again = parse_module(text);
+  if (!again.ok()) return again.status().to_string();
+  const auto second = spmd_propagate(**again, context, observer);
+  if (!second.ok()) return second.status().to_string();
+  return print_module(**again, {}) == text ? "" : "a second run changes the shardings of\n" + text;
+}
+
 // The bytes of the partitioned module once it is simplified, which is what runs.
 Expected<double> bytes_of(const Module& partitioned) {
   const auto module = partitioned.clone();
@@ -113,6 +129,7 @@ TEST(Programs, PartitionsComputeTheWholeAndSendNoMoreThanRecorded) {
     const Status status = partition(*partitioned);
     ASSERT_TRUE(status.ok()) << status.to_string();
     if (only) std::cout << print_module(*partitioned, {});
+    EXPECT_EQ(propagated_twice(**whole), "");
 
     const std::string reference = kFolder + "programs/" + name + ".reference.hlo";
     if (std::filesystem::exists(reference)) {

@@ -2,6 +2,7 @@
 #include "hlo/passes/spmd/regions.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "hlo/passes/rewriter.h"
 #include "hlo/passes/spmd/traffic.h"
@@ -11,7 +12,7 @@ namespace {
 
 // Of computations in computations: each takes some stack in several passes.
 constexpr int kDeepest = 200;
-constexpr size_t kMostRegions = size_t{1} << 13;
+constexpr size_t kMostRegions = size_t{1} << 16;
 constexpr double kMostWeight = 1e12;
 
 std::string quoted(const Instruction& instr) {
@@ -75,7 +76,9 @@ std::vector<DimensionSharding> ManualSplit::outer(const std::vector<DimensionSha
 class RegionBuilder {
  public:
   RegionBuilder(Module& module, ProgramRegions& out)
-      : m_(module), out_(out), most_(16 * module.instruction_limit() + kMostInlined / 16) {}
+      : m_(module), out_(out), most_(16 * module.instruction_limit() + kMostInlined / 16) {
+    for (CompId c : module.computations()) names_.insert(std::string(module[c].name));
+  }
 
   Status visit(CompId c, const DeviceGroups& groups, double weight, int depth, std::vector<bool> parameters) {
     if (depth > kDeepest)
@@ -189,7 +192,11 @@ class RegionBuilder {
   CompId own_computation(InstrId id, size_t k) {
     const CompId c = m_[id].called[k];
     if (!out_.region_of_.contains(index_of(c))) return c;
-    const CompId copy = clone_computation(m_, c);
+    std::string name;
+    do {
+      name = std::string(m_[c].name) + "." + std::to_string(++copies_);
+    } while (!names_.insert(name).second);
+    const CompId copy = clone_computation_as(m_, c, name);
     if (out_.markers_.size() <= index_of(copy)) out_.markers_.resize(index_of(copy) + 1);
     out_.markers_[index_of(copy)] = out_.markers_[index_of(c)];
     m_[id].called[k] = copy;
@@ -199,6 +206,8 @@ class RegionBuilder {
   Module& m_;
   ProgramRegions& out_;
   const size_t most_;
+  std::unordered_set<std::string> names_;  // of computations
+  size_t copies_ = 0;
 };
 
 Expected<ProgramRegions> ProgramRegions::build(Module& module, size_t partitions) {
