@@ -84,6 +84,7 @@ constexpr std::string_view kExpand[] = {
 
 constexpr Pipeline kPipelines[] = {
     {"prepare", "target-independent: one computation of arrays, row-major, simplified", &prepare},
+    {"patterns", "prepare, then groups ops that some devices take as one", &prepare_patterns},
     {"legalize", "expands what the device does not take, until nothing is left to expand", &legalize},
     {"fuse", "proposes fusions and keeps those that the device takes", &propose_fusions},
     {"optimize", "simplify, fold, share and drop until nothing changes", &optimize},
@@ -131,6 +132,14 @@ Expected<bool> prepare(Module& module, PassContext& context, const PassObserver&
   COLLET_ASSIGN(const bool counted,
                 run_list(module, context, std::array{std::string_view("count_trips")}, observer, number));
   return first || second || loops || counted;
+}
+
+Expected<bool> prepare_patterns(Module& module, PassContext& context, const PassObserver& observer) {
+  COLLET_ASSIGN(const bool prepared, prepare(module, context, observer));
+  int number = 0;
+  COLLET_ASSIGN(const bool found,
+                run_list(module, context, std::array{std::string_view("find_patterns")}, observer, number));
+  return prepared || found;
 }
 
 Expected<bool> legalize(Module& module, PassContext& context, const PassObserver& observer) {

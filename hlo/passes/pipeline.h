@@ -52,6 +52,8 @@ const Pipeline* find_pipeline(std::string_view name);
 /// Target-independent: one computation of arrays, row-major, simplified. What is asked about afterwards is what a device
 /// will see, but for expansion.
 Expected<bool> prepare(Module& module, PassContext& context, const PassObserver& observer = {});
+/// prepare, and then calls for what some devices take as one: what such a device is asked about.
+Expected<bool> prepare_patterns(Module& module, PassContext& context, const PassObserver& observer = {});
 /// Asks context.claim and expands what it says, round by round until nothing is left to expand; then cleans up. The
 /// second run changes nothing, unless claims change.
 Expected<bool> legalize(Module& module, PassContext& context, const PassObserver& observer = {});
