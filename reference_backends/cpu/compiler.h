@@ -100,6 +100,8 @@ class Compiler {
 
   // Kernels and products of matrices.
   void add_kernel(KernelPlan& k, Drafts& drafts);
+  /// Whether a kernel may write its result over an operand: a pair of k.in_place, and no other buffer is that memory.
+  bool reads_in_place(const KernelPlan& k, const std::pair<ValueId, ValueId>& pair);
   /// A reduction that threads share: parts of it, and then, in the same step, what they come to.
   void add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts);
   void describe(const Kernel& kernel, Step& step) const;

@@ -127,9 +127,15 @@ class Planner {
       const Node& node = graph_.nodes[n];
       if (is_guarded(node)) continue;
       for (size_t i = 0; i < node.operands.size(); ++i) {
-        if (may_overwrite(graph_, plan_, n, i)) writers_[node.operands[i]].push_back(n);
+        if (may_overwrite(graph_, plan_, n, i)) writers_[array_of(node.operands[i])].push_back(n);
       }
     }
+  }
+
+  /// The array that `v` has the elements of, whatever its shape.
+  ValueId array_of(ValueId v) const {
+    while (graph_.def(v) && is_reshape(*graph_.def(v))) v = graph_.def(v)->operands[0];
+    return v;
   }
 
   bool is_guarded(const Node& node) const {
@@ -179,8 +185,9 @@ class Planner {
   /// is another one, a copy is as good unless the node is small.
   bool is_read_first(const Node& node) {
     const ValueId result = node.results[0];
+    if (is_reshape(node)) return false;
     for (ValueId v : node.operands) {
-      const auto writers = writers_.find(v);
+      const auto writers = writers_.find(array_of(v));
       if (writers == writers_.end()) continue;
       const bool small = graph_.type(result).elements * 8 <= graph_.type(v).elements;
       for (NodeId reader : final_readers(result)) {

@@ -146,11 +146,18 @@ void Compiler::add_product(codegen::Product& p, Drafts& drafts) {
   }
 }
 
+bool Compiler::reads_in_place(const KernelPlan& k, const std::pair<ValueId, ValueId>& pair) {
+  if (std::find(k.in_place.begin(), k.in_place.end(), pair) == k.in_place.end()) return false;
+  // Under another name it may be read anywhere.
+  return std::none_of(k.buffers.begin(), k.buffers.end(), [&](ValueId v) {
+    return v != pair.first && v != pair.second && web_[v] != kNone && web_[v] == web_[pair.first];
+  });
+}
+
 void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
   // At one time with the kernel, where that may read what it writes over.
-  const bool at_once = !k.copies.empty() && std::all_of(k.copies.begin(), k.copies.end(), [&](const auto& c) {
-    return std::find(k.in_place.begin(), k.in_place.end(), c) != k.in_place.end();
-  });
+  const bool at_once = !k.copies.empty() && std::all_of(k.copies.begin(), k.copies.end(),
+                                                        [&](const auto& c) { return reads_in_place(k, c); });
   if (!k.copies.empty()) ++time_;
   for (auto [from, to] : k.copies) copy_webs(web(from), write(to), bytes_of(to), drafts);
   Kernel& kernel = k.kernel;
@@ -173,7 +180,9 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
   d.function = function_of(kernel);
   add_buffers(k, d);
   for (ValueId v : k.buffers) plan_->traffic_bytes += bytes_of(v);
-  for (auto [from, to] : k.in_place) storages_.allow(web(from), web(to), time_);
+  for (const auto& pair : k.in_place) {
+    if (reads_in_place(k, pair)) storages_.allow(web(pair.first), web(pair.second), time_);
+  }
   describe(kernel, d.step);
   ++plan_->kernels;
   drafts.push_back(std::move(d));

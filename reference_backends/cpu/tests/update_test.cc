@@ -279,5 +279,50 @@ TEST(UpdateTest, WhatIsReadLaterIsKept) {
   EXPECT_TRUE(elements_of<int32_t>(got[2]) == in);
 }
 
+/// An array that is also read as one of another shape: what is written over must not be read under that name.
+TEST(UpdateTest, OtherShapesOfAnArrayAreTheSameMemory) {
+  constexpr int64_t kRows = 1 << 10;
+  constexpr int64_t kColumns = kLength / kRows;
+  Plugin plugin;
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  Handle turns = e.argument(kS32);
+  Handle x = e.argument(kS32, {kLength});
+  Handle sums = e.argument(kS32, {kRows});
+  const Handles out = loop(b, e, turns, {x, sums}, [&](RegionBuilder& r, const Handle& i, const Handles& s) -> Handles {
+    Handle square = r.reshape(s[0], {kRows, kColumns});
+    Handle row = r.op(COLLET_OP_DYNAMIC_SLICE, kS32, {1, kColumns}, {square, i, r.scalar(kS32, 0)},
+                      collet_dynamic_slice_attrs{b.list({1, kColumns})});
+    Handle back = r.op(COLLET_OP_REVERSE, kS32, {1, kColumns}, {row}, collet_dimensions_attrs{b.list({1})});
+    Handle at = r.binary(COLLET_OP_MULTIPLY, i, r.scalar(kS32, static_cast<int32_t>(kColumns)));
+    Handle next = update(r, s[0], add(r, r.reshape(back, {kColumns}), 1), add(r, at, 3));
+    // A product reads the other shape from memory.
+    collet_dot_attrs a{};
+    a.lhs_contracting = b.list({1});
+    a.rhs_contracting = b.list({0});
+    Handle ones = r.broadcast(r.scalar(kS32, 1), {kColumns});
+    return {next, r.op(COLLET_OP_DOT, kS32, {kRows}, {square, ones}, a)};
+  });
+  e.results(out);
+  Compiled c(plugin, b.finish());
+  ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+  Numbers want(kLength);
+  for (size_t i = 0; i < want.size(); ++i) want[i] = static_cast<int32_t>(i * 37 % 101);
+  const Bytes in = bytes_of(want);
+  Numbers rows(kRows);
+  for (size_t i = 8; i < 20; ++i) {
+    for (size_t k = 0; k < rows.size(); ++k) {
+      rows[k] = 0;
+      for (size_t j = 0; j < kColumns; ++j) rows[k] += want[k * kColumns + j];
+    }
+    const Numbers old(want.begin() + static_cast<int64_t>(i * kColumns),
+                      want.begin() + static_cast<int64_t>((i + 1) * kColumns));
+    for (size_t j = 0; j < kColumns; ++j) want[i * kColumns + 3 + j] = old[kColumns - 1 - j] + 1;
+  }
+  const std::vector<Bytes> got = c.run({bytes_of(Numbers{20}), in, bytes_of(Numbers(kRows))});
+  EXPECT_TRUE(elements_of<int32_t>(got[0]) == want);
+  EXPECT_TRUE(elements_of<int32_t>(got[1]) == rows);
+}
+
 }  // namespace
 }  // namespace collet::cpu::testing
