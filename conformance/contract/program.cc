@@ -79,7 +79,8 @@ bool takes_constants(Instance& instance, const collet_program* p, uint32_t devic
 }  // namespace
 
 Expected<std::unique_ptr<TestProgram>> TestProgram::make(std::string_view body, std::string_view aliases,
-                                                         bool constants_as_arguments, size_t name_bytes) {
+                                                         bool constants_as_arguments, size_t name_bytes,
+                                                         bool scalars_by_value) {
   std::string text = "HloModule contract" + std::string(name_bytes, 'x');
   if (!aliases.empty()) text += fmt::format(", input_output_alias={{ {} }}", aliases);
   text += "\n\n" + std::string(body);
@@ -88,6 +89,7 @@ Expected<std::unique_ptr<TestProgram>> TestProgram::make(std::string_view body, 
   COLLET_TRY(hlo::verify_module(*out->module_));
   hlo::ProgramOptions options;
   options.constants_as_arguments = constants_as_arguments;
+  options.scalars_by_value = scalars_by_value;
   COLLET_ASSIGN(out->program_, hlo::write_program(*out->module_, options));
   const hlo::Computation& entry = out->module_->entry_computation();
   for (const hlo::InstrId id : entry.parameters) hlo::append_leaf_shapes((*out->module_)[id].shape, out->inputs_);

@@ -23,7 +23,8 @@ class TestProgram {
   /// `aliases`: what input_output_alias of the header says, "{}: (0, {}, may-alias)"; empty for none. The name of the module
   /// makes the block larger where `name_bytes` says so.
   static Expected<std::unique_ptr<TestProgram>> make(std::string_view body, std::string_view aliases = {},
-                                                     bool constants_as_arguments = false, size_t name_bytes = 0);
+                                                     bool constants_as_arguments = false, size_t name_bytes = 0,
+                                                     bool scalars_by_value = false);
 
   const collet_program* get() const { return program_.get(); }
   std::span<const char> bytes() const { return program_.block.bytes(); }

@@ -27,7 +27,10 @@ Rig::Rig(Instance& instance, const TestProgram& program, const Executable& execu
   for (const hlo::Shape& shape : program.inputs()) bytes.push_back(static_cast<uint64_t>(shape.byte_size()));
   for (const Literal& constant : program.constants()) bytes.push_back(static_cast<uint64_t>(constant.byte_size()));
   absorbed_.assign(bytes.size(), false);
-  for (const uint32_t constant : executable.absorbed) absorbed_[program.inputs().size() + constant] = true;
+  for (const uint32_t constant : executable.absorbed) {
+    const uint32_t number = collet_constant_at(program.get(), constant)->argument;
+    if (number < absorbed_.size()) absorbed_[number] = true;
+  }
   donated_.assign(bytes.size(), false);
   if (placement_.donate_all) std::fill_n(donated_.begin(), program.inputs().size(), true);
   for (size_t i = 0; i < bytes.size(); ++i) {

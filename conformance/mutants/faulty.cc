@@ -117,6 +117,7 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
   std::memcpy(reinterpret_cast<char*>(info) + sizeof size, reinterpret_cast<const char*>(&inner) + sizeof size,
               std::min<size_t>(size, sizeof inner) - sizeof size);
   static collet_memory_space spaces[1];
+  info->traits |= COLLET_TRAIT_SCALARS;
   ++self->answers;
   if (is(Fault::device_answer_changes)) info->compute_units = self->answers;
   if (is(Fault::device_speed_changes)) info->flops_per_ns = self->answers;
@@ -261,6 +262,7 @@ collet_status copy_by_shared_memory(Instance* self, const collet_copy_region& r,
 collet_status copy(collet_backend_instance* p, const collet_copy_region* regions, uint32_t count,
                    const collet_sync* sync, collet_error* error) {
   Instance* self = of(p);
+  note_copy();
   if (sync) return copy_on_queue(self, regions, count, sync, error);
   if (is(Fault::copy_refuses_many) && count > 256) return fail(error, COLLET_RESOURCE_EXHAUSTED, "too many regions");
   bool bad = false;

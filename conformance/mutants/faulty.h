@@ -11,6 +11,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "conformance/mutants/faults.h"
@@ -98,6 +99,11 @@ void describe(Executable& made);
 const void* queue_table(Instance* self);
 collet_status copy_on_queue(Instance* self, const collet_copy_region* regions, uint32_t count, const collet_sync* sync,
                             collet_error* error);
+
+/// The tables "patterns", "host_memory", "links", "profile" and "residency"; null for another name.
+const void* further_table(std::string_view name);
+/// Records a copy in the profile.
+void note_copy();
 
 /// Functions of the table.
 collet_status supports(collet_backend_instance* p, uint32_t device, const collet_program* program, const uint32_t* ops,

@@ -40,7 +40,9 @@ void overwrite_donated(const Executable& self, const collet_launch& launch) {
 }
 
 collet_argument translated(collet_argument a, bool ignore_offset) {
+  if (is(Fault::immediate_ignored) && (a.flags & COLLET_ARG_IMMEDIATE)) std::memset(a.immediate, 0, sizeof a.immediate);
   if (!a.buffer) return a;
+  a.flags &= ~uint32_t{COLLET_ARG_PREPARED};
   if (ignore_offset) a.offset = 0;
   a.offset += of(a.buffer)->shift;
   a.buffer = of(a.buffer)->inner;

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "conformance/contract/program.h"
+
+namespace collet::conformance {
+namespace {
+
+template <typename Table>
+const Table* table_of(Contract& c, const Instance& instance, const char* name) {
+  const auto* table = instance.query<Table>(name);
+  if (!table) c.skip(fmt::format("the backend has no table \"{}\"", name));
+  return table;
+}
+
+void patterns(Contract& c) {
+  constexpr uint32_t kMost = 1000;
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  const auto* table = table_of<collet_patterns_table>(c, *instance, "patterns");
+  if (!table) return;
+  for (uint32_t d = 0; d < instance->devices().size(); ++d) {
+    std::vector<const char*> names;
+    std::vector<std::string> texts;
+    while (names.size() < kMost) {
+      const char* name = table->name(instance->handle(), d, static_cast<uint32_t>(names.size()));
+      if (!name) break;
+      names.push_back(name);
+      texts.emplace_back(name);
+      c.check(!texts.back().empty(), Promise::PATTERNS_NAME, "pattern {} of device {} has no name", names.size() - 1,
+              d);
+    }
+    if (!c.check(names.size() < kMost, Promise::PATTERNS_NAME, "the patterns of device {} have no end", d)) return;
+    for (const uint32_t beyond : {static_cast<uint32_t>(names.size()) + 1, UINT32_MAX})
+      c.check(table->name(instance->handle(), d, beyond) == nullptr, Promise::PATTERNS_NAME,
+              "pattern {} of {} has a name", beyond, names.size());
+    for (size_t i = 0; i < names.size(); ++i) {
+      const char* again = table->name(instance->handle(), d, static_cast<uint32_t>(i));
+      c.check(again && again == texts[i] && names[i] == texts[i], Promise::PATTERNS_NAME,
+              "the name of pattern {} of device {} did not stay '{}'", i, d, texts[i]);
+    }
+  }
+}
+
+void host_memory(Contract& c) {
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  const auto* table = table_of<collet_host_memory_table>(c, *instance, "host_memory");
+  if (!table) return;
+  constexpr size_t kBytes = 4 * 4096;
+  std::vector<uint8_t> storage(kBytes + 4096);
+  uint8_t* host = storage.data() + (4096 - reinterpret_cast<uintptr_t>(storage.data()) % 4096) % 4096;
+  const auto add = [&](void* at, uint64_t bytes) {
+    return checked_call(c, "add of host memory",
+                        [&](collet_error* error) { return table->add(instance->handle(), at, bytes, error); });
+  };
+  const auto remove = [&](void* at) {
+    return checked_call(c, "remove of host memory",
+                        [&](collet_error* error) { return table->remove(instance->handle(), at, error); });
+  };
+  c.check(remove(host) == COLLET_NOT_FOUND, Promise::HOST_MEMORY_NOT_THERE,
+          "remove of memory that nobody added did not fail");
+  collet_status status = add(host, kBytes);
+  if (status == COLLET_RESOURCE_EXHAUSTED || status == COLLET_PERMISSION_DENIED)
+    return c.skip("the system lets no host memory be prepared");
+  if (!c.check(status == COLLET_OK, Promise::HOST_MEMORY_ADD, "add gave status {}", status)) return;
+  status = add(host + 4096, 4096);
+  c.check(status == COLLET_ALREADY_EXISTS, Promise::HOST_MEMORY_TWICE,
+          "add of a part that is registered gave status {}", status);
+  Buffer buffer = instance->alloc(kBytes);
+  const Bytes data = pattern(kBytes, 1);
+  std::copy(data.begin(), data.end(), host);
+  if (buffer && instance->write(buffer, 5, host + 5, kBytes - 9)) {
+    std::fill_n(host, kBytes, uint8_t{0});
+    if (instance->read(buffer, 5, host + 5, kBytes - 9))
+      c.check(std::equal(host + 5, host + kBytes - 4, data.begin() + 5) && host[4] == 0 && host[kBytes - 4] == 0,
+              Promise::HOST_MEMORY_ADD, "copies of registered memory went wrong");
+  }
+  status = remove(host);
+  c.check(status == COLLET_OK, Promise::HOST_MEMORY_REMOVE, "remove gave status {}", status);
+  c.check(remove(host) == COLLET_NOT_FOUND, Promise::HOST_MEMORY_NOT_THERE, "a second remove did not fail");
+  if (c.check(add(host, kBytes) == COLLET_OK, Promise::HOST_MEMORY_REMOVE, "after remove the memory cannot be added"))
+    remove(host);
+}
+
+void links(Contract& c) {
+  const auto instance = Instance::open(c, 2);
+  if (!instance) return;
+  const auto* table = table_of<collet_links_table>(c, *instance, "links");
+  if (!table) return;
+  const auto count = static_cast<uint32_t>(instance->devices().size());
+  if (count < 2) return c.skip("there is one device");
+  const auto ask = [&](uint32_t from, uint32_t to, collet_link& link) {
+    alignas(8) uint8_t bytes[sizeof(collet_link) + 32];
+    std::memset(bytes, 0xa5, sizeof bytes);
+    std::memset(bytes, 0, sizeof(collet_link));
+    auto* asked = reinterpret_cast<collet_link*>(bytes);
+    asked->struct_size = sizeof *asked;
+    const collet_status status = checked_call(
+        c, "between", [&](collet_error* error) { return table->between(instance->handle(), from, to, asked, error); });
+    link = *asked;
+    return c.check(status == COLLET_OK, Promise::LINKS_BETWEEN, "between {} and {} gave status {}", from, to, status) &&
+           c.check(std::all_of(bytes + sizeof link, std::end(bytes), [](uint8_t b) { return b == 0xa5; }),
+                   Promise::GROWING, "between wrote beyond struct_size");
+  };
+  for (uint32_t from = 0; from < std::min(count, 4u); ++from) {
+    for (uint32_t to = 0; to < std::min(count, 4u); ++to) {
+      collet_link link, again;
+      if (from == to) continue;
+      if (!ask(from, to, link) || !ask(from, to, again)) return;
+      c.check(std::memcmp(&link, &again, sizeof link) == 0, Promise::LINKS_BETWEEN,
+              "the link from {} to {} is another one the second time", from, to);
+      c.check(std::isfinite(link.latency_ns) && link.latency_ns >= 0 && std::isfinite(link.bytes_per_ns) &&
+                  link.bytes_per_ns >= 0,
+              Promise::LINKS_BETWEEN, "the link from {} to {} has a latency of {} and a bandwidth of {}", from, to,
+              link.latency_ns, link.bytes_per_ns);
+    }
+  }
+}
+
+void profile(Contract& c) {
+  constexpr uint32_t kRoom = 3;
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  const auto* table = table_of<collet_profile_table>(c, *instance, "profile");
+  if (!table) return;
+  const auto enable = [&](uint32_t on) {
+    const collet_status status = checked_call(
+        c, "enable of profiling", [&](collet_error* error) { return table->enable(instance->handle(), 0, on, error); });
+    return c.check(status == COLLET_OK, Promise::PROFILE_ENABLE, "enable {} gave status {}", on, status);
+  };
+  // All records, a few at a time.
+  const auto read = [&](std::vector<collet_profile_record>& all) {
+    for (uint32_t got = 1; got > 0 && all.size() < 10000;) {
+      std::vector<collet_profile_record> records(kRoom + 1);
+      std::memset(static_cast<void*>(&records[kRoom]), 0x3c, sizeof records[0]);
+      const collet_profile_record guard = records[kRoom];
+      got = 77;
+      const collet_status status = checked_call(c, "read of a profile", [&](collet_error* error) {
+        return table->read(instance->handle(), 0, records.data(), kRoom, &got, error);
+      });
+      if (!c.check(status == COLLET_OK, Promise::PROFILE_READ, "read gave status {}", status) ||
+          !c.check(got <= kRoom, Promise::PROFILE_READ, "read handed out {} records where there was room for {}", got,
+                   kRoom) ||
+          !c.check(std::memcmp(&records[kRoom], &guard, sizeof guard) == 0, Promise::PROFILE_READ,
+                   "read wrote beyond its capacity"))
+        return false;
+      all.insert(all.end(), records.begin(), records.begin() + got);
+    }
+    return c.check(all.size() < 10000, Promise::PROFILE_COUNT, "the records have no end");
+  };
+  std::vector<collet_profile_record> before, recorded, after;
+  if (!enable(1)) return;
+  Buffer a = instance->alloc(4096), b = instance->alloc(4096);
+  for (uint64_t i = 0; a && b && i < 10; ++i) {
+    const collet_copy_region one = region(at(a), at(b), 4096);
+    if (!instance->write(a, pattern(4096, i)) || !instance->copy({&one, 1})) return;
+  }
+  if (!enable(0) || !read(recorded) || !read(after)) return;
+  c.check(after.empty(), Promise::PROFILE_READ, "{} records were handed out twice", after.size());
+  for (size_t i = 0; i < recorded.size(); ++i) {
+    const collet_profile_record& one = recorded[i];
+    c.check(strnlen(one.name, sizeof one.name) < sizeof one.name &&
+                strnlen(one.engine, sizeof one.engine) < sizeof one.engine,
+            Promise::PROFILE_TEXT, "the name or engine of a record has no end");
+    c.check(one.reserved[0] == 0 && one.reserved[1] == 0, Promise::SPACE_RESERVED,
+            "a reserved field of a record is not zero");
+  }
+}
+
+void layouts(Contract& c) {
+  if (!c.plugin().computes()) return c.skip("the backend runs no ops");
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  const auto* table = table_of<collet_layout_table>(c, *instance, "layout");
+  if (!table) return;
+  const std::string body = accepted_sum(*instance);
+  if (body.empty()) return;
+  const auto program = TestProgram::make(body);
+  const CompileResult made = compile(*instance, (*program)->get());
+  if (made.status != COLLET_OK) return c.skip("compile names ops at which to cut");
+  const auto ask = [&](uint32_t is_result, uint32_t index, collet_layout& layout) {
+    layout = {};
+    const collet_status status = checked_call(c, "of", [&](collet_error* error) {
+      return table->of(made.executable.handle(), is_result, index, &layout, error);
+    });
+    return c.check(status == COLLET_OK, Promise::LAYOUT_OF, "the layout of {} {} gave status {}",
+                   is_result ? "result" : "argument", index, status);
+  };
+  const collet_layout none{};
+  for (uint32_t is_result = 0; is_result < 2; ++is_result) {
+    const auto& shapes = is_result ? (*program)->results() : (*program)->inputs();
+    for (uint32_t i = 0; i < shapes.size(); ++i) {
+      collet_layout layout, again;
+      if (!ask(is_result, i, layout) || !ask(is_result, i, again)) return;
+      c.check(std::memcmp(&layout, &again, sizeof layout) == 0, Promise::LAYOUT_OF,
+              "a layout is another one the second time");
+      c.check(layout.reserved[0] == 0 && layout.reserved[1] == 0, Promise::SPACE_RESERVED,
+              "a reserved field of a layout is not zero");
+      if (std::memcmp(&layout, &none, sizeof none) == 0) continue;
+      c.check(layout.rank == static_cast<uint32_t>(shapes[i].rank()), Promise::LAYOUT_OF,
+              "the layout of an array of rank {} has rank {}", shapes[i].rank(), layout.rank);
+      c.check(layout.element_bits != 0 || layout.bytes >= static_cast<uint64_t>(shapes[i].byte_size()),
+              Promise::LAYOUT_BYTES, "the layout of {} bytes has {}", shapes[i].byte_size(), layout.bytes);
+    }
+  }
+}
+
+void residency(Contract& c) {
+  if (!c.plugin().computes()) return c.skip("the backend runs no ops");
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  const auto* table = table_of<collet_residency_table>(c, *instance, "residency");
+  if (!table || !instance->executes()) return;
+  bool any = false;
+  const std::string sum = accepted_sum(*instance);
+  const std::string product =
+      "ENTRY main {\n  x = f32[24,24] parameter(0)\n  w = f32[24,24] parameter(1)\n  ROOT r = f32[24,24] dot(x, w), "
+      "lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n";
+  for (const std::string& body : {sum, product}) {
+    if (body.empty()) continue;
+    const Ready ready = prepare(*instance, body, {}, {}, false);
+    if (!ready) continue;
+    for (uint32_t i = 0; i < ready.program->inputs().size(); ++i) {
+      const uint32_t wants = table->wants(ready.executable.handle(), i);
+      c.check(wants <= 1 && wants == table->wants(ready.executable.handle(), i), Promise::RESIDENCY_WANTS,
+              "wants of argument {} answered {}, then something else", i, wants);
+      if (!wants) continue;
+      Rig rig(*instance, *ready.program, ready.executable, {});
+      const std::vector<hlo::Literal> inputs = ready.program->draw(i + 1);
+      if (!rig.fill(inputs, 1)) return;
+      collet_backend_buffer* handle = nullptr;
+      const collet_status status = checked_call(c, "prepare", [&](collet_error* error) {
+        return table->prepare(ready.executable.handle(), 0, i, &rig.arguments()[i], &handle, error);
+      });
+      if (status == COLLET_RESOURCE_EXHAUSTED) continue;
+      if (!c.check(status == COLLET_OK && handle, Promise::RESIDENCY_PREPARED, "prepare gave status {}", status))
+        return;
+      any = true;
+      const Buffer owner(instance.get(), handle, nullptr, 0, 0);
+      rig.arguments()[i].buffer = handle;
+      rig.arguments()[i].offset = 0;
+      rig.arguments()[i].flags |= COLLET_ARG_PREPARED;
+      for (int run = 0; run < 2; ++run) {
+        const collet_status ran = rig.execute();
+        if (!c.check(ran == COLLET_OK, Promise::RESIDENCY_PREPARED, "execute with a prepared argument gave status {}",
+                     ran) ||
+            !rig.judge(inputs, "with a prepared argument"))
+          return;
+      }
+    }
+  }
+  if (!any) c.skip("no executable wants an argument prepared");
+}
+
+void immediates(Contract& c) {
+  if (!c.plugin().computes()) return c.skip("the backend runs no ops");
+  const auto instance = Instance::open(c);
+  if (!instance || !instance->executes()) return;
+  if (!instance->device().has(COLLET_TRAIT_SCALARS)) return c.skip("the device does not have COLLET_TRAIT_SCALARS");
+  bool any = false;
+  for (const char* type : {"f32", "s32", "bf16", "f64", "pred", "s8", "c64", "u16"}) {
+    const auto program = TestProgram::make(
+        fmt::format(
+            "ENTRY main {{\n  x = {0}[] parameter(0)\n  w = {0}[] parameter(1)\n  ROOT r = {0}[] {1}(x, w)\n}}\n", type,
+            std::string_view(type) == "pred" ? "and" : "add"),
+        {}, false, 0, true);
+    if (!program.ok()) return c.fault(program.status());
+    if (!accepts(*instance, (*program)->get())) continue;
+    const CompileResult made = compile(*instance, (*program)->get());
+    if (!c.check(made.status == COLLET_OK, Promise::SCALARS,
+                 "a program with scalars by value gave status {} from compile", made.status))
+      return;
+    any = true;
+    // Each by value or in a buffer, in all ways.
+    for (uint64_t by_value = 0; by_value < 4; ++by_value) {
+      Rig rig(*instance, **program, made.executable, {});
+      const std::vector<hlo::Literal> inputs = (*program)->draw(by_value + 1);
+      if (!rig.fill(inputs, by_value)) return;
+      for (size_t i = 0; i < 2; ++i) {
+        if (!(by_value >> i & 1)) continue;
+        collet_argument& argument = rig.arguments()[i];
+        const uint64_t bytes = argument.bytes;
+        argument = {};
+        argument.flags = COLLET_ARG_IMMEDIATE;
+        argument.bytes = bytes;
+        std::copy_n(inputs[i].bytes(), bytes, argument.immediate);
+      }
+      const collet_status status = rig.execute();
+      if (!c.check(status == COLLET_OK, Promise::IMMEDIATE, "execute with {} by value gave status {}", type, status) ||
+          !rig.judge(inputs, fmt::format("scalars of {} by value, choice {}", type, by_value)))
+        return;
+    }
+  }
+  if (!any) c.skip("the backend takes none of the programs");
+}
+
+}  // namespace
+
+void add_more_tables_contracts(std::vector<ContractCase>& list) {
+  list.push_back({"tables/patterns", patterns});
+  list.push_back({"tables/host_memory", host_memory});
+  list.push_back({"tables/links", links});
+  list.push_back({"tables/profile", profile});
+  list.push_back({"tables/layout", layouts});
+  list.push_back({"tables/residency", residency});
+  list.push_back({"execute/immediates", immediates});
+}
+
+}  // namespace collet::conformance

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/mutants/faulty.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+namespace collet::mutants {
+namespace {
+
+const char* pattern_name(collet_backend_instance*, uint32_t, uint32_t index) {
+  static char changing[16];
+  static std::atomic<int> questions{0};
+  if (is(Fault::patterns_without_end)) return "softmax";
+  if (index > 1) return nullptr;
+  if (!is(Fault::pattern_names_change)) return index ? "softmax" : "layer_norm";
+  std::snprintf(changing, sizeof changing, "pattern%d", questions++);
+  return changing;
+}
+
+struct Registered {
+  std::mutex mutex;
+  std::map<char*, uint64_t> ranges;
+};
+Registered& registered() {
+  static auto* all = new Registered;
+  return *all;
+}
+
+collet_status add_host_memory(collet_backend_instance*, void* host, uint64_t bytes, collet_error* error) {
+  Registered& all = registered();
+  const std::lock_guard lock(all.mutex);
+  auto* begin = static_cast<char*>(host);
+  for (const auto& [at, size] : all.ranges)
+    if (begin < at + size && at < begin + bytes && !is(Fault::host_memory_taken_twice))
+      return fail(error, COLLET_ALREADY_EXISTS, "it is registered");
+  all.ranges[begin] = bytes;
+  return COLLET_OK;
+}
+
+collet_status remove_host_memory(collet_backend_instance*, void* host, collet_error* error) {
+  Registered& all = registered();
+  const std::lock_guard lock(all.mutex);
+  if (is(Fault::host_memory_stays))
+    return all.ranges.count(static_cast<char*>(host)) ? COLLET_OK : fail(error, COLLET_NOT_FOUND, "no");
+  if (all.ranges.erase(static_cast<char*>(host)) > 0 || is(Fault::host_memory_never_missing)) return COLLET_OK;
+  return fail(error, COLLET_NOT_FOUND, "it is not registered");
+}
+
+collet_status between(collet_backend_instance*, uint32_t from, uint32_t to, collet_link* link, collet_error*) {
+  static std::atomic<int> questions{0};
+  const uint32_t size = link->struct_size;
+  link->hops = 1;
+  link->latency_ns = is(Fault::link_changes) ? ++questions : 100.0 * (from + to + 1);
+  link->bytes_per_ns = is(Fault::link_is_negative) ? -1 : 10;
+  if (is(Fault::link_overrun)) std::memset(reinterpret_cast<char*>(link) + size, 0, 8);
+  return COLLET_OK;
+}
+
+std::atomic<uint64_t> recorded{0};
+std::atomic<bool> recording{false};
+
+collet_status enable_profile(collet_backend_instance*, uint32_t, uint32_t on, collet_error*) {
+  recording = on != 0;
+  return COLLET_OK;
+}
+
+collet_status read_profile(collet_backend_instance*, uint32_t, collet_profile_record* records, uint32_t capacity,
+                           uint32_t* out_count, collet_error*) {
+  const uint64_t left = recorded;
+  const auto count = static_cast<uint32_t>(std::min<uint64_t>(left, capacity + (is(Fault::profile_overflows) ? 1 : 0)));
+  for (uint32_t i = 0; i < count; ++i) {
+    records[i] = {};
+    std::snprintf(records[i].name, sizeof records[i].name, "copy");
+    if (is(Fault::profile_name_endless)) std::memset(records[i].name, 'x', sizeof records[i].name);
+    std::snprintf(records[i].engine, sizeof records[i].engine, "dma");
+  }
+  if (!is(Fault::profile_repeats)) recorded -= count;
+  *out_count = count;
+  return COLLET_OK;
+}
+
+uint32_t wants(collet_backend_executable*, uint32_t index) {
+  static std::atomic<uint32_t> questions{0};
+  return is(Fault::residency_wavers) ? questions++ % 2 : index == 1;
+}
+
+collet_status prepare(collet_backend_executable* p, uint32_t device, uint32_t index, const collet_argument* value,
+                      collet_backend_buffer** out, collet_error* error) {
+  auto* self = reinterpret_cast<Executable*>(p);
+  const uint64_t bytes = self->argument_bytes[index];
+  Bytes data(bytes);
+  get(self->owner, value->buffer, value->offset, data.data(), bytes);
+  auto buffer = std::make_unique<Buffer>();
+  void* ignored = nullptr;
+  if (const collet_status code =
+          behind->alloc(self->owner->inner, device, 0, bytes, self->owner->alignment, &buffer->inner, &ignored, error))
+    return code;
+  buffer->bytes = bytes;
+  auto* handle = reinterpret_cast<collet_backend_buffer*>(buffer.release());
+  if (is(Fault::prepared_is_empty)) std::fill(data.begin(), data.end(), 0);
+  put(self->owner, handle, 0, data.data(), bytes);
+  *out = handle;
+  return COLLET_OK;
+}
+
+}  // namespace
+
+void note_copy() {
+  if (recording) ++recorded;
+}
+
+const void* further_table(std::string_view name) {
+  static const collet_patterns_table patterns = {sizeof(collet_patterns_table), 0, pattern_name};
+  static const collet_host_memory_table host_memory = {sizeof(collet_host_memory_table), 0, add_host_memory,
+                                                       remove_host_memory};
+  static const collet_links_table links = {sizeof(collet_links_table), 0, between, nullptr};
+  static const collet_profile_table profile = {sizeof(collet_profile_table), 0, enable_profile, read_profile};
+  static const collet_residency_table residency = {sizeof(collet_residency_table), 0, wants, prepare};
+  if (name == "patterns") return &patterns;
+  if (name == "host_memory") return &host_memory;
+  if (name == "links") return &links;
+  if (name == "profile") return &profile;
+  return name == "residency" ? &residency : nullptr;
+}
+
+}  // namespace collet::mutants
