@@ -342,9 +342,12 @@ void newer_ops(Contract& c) {
   auto* changed = reinterpret_cast<collet_program*>(block.data());
   element<collet_op>(changed, changed->ops, 0)->since = instance->opset() + 1;
   changed->opset = instance->opset() + 1;
-  std::vector<collet_verdict> verdicts;
-  if (!ask(*instance, changed, entry_ops(changed), verdicts)) return;
-  c.check(verdicts[0].answer != COLLET_ACCEPT, Promise::NEWER_DECLINED,
+  collet_verdict verdict{};
+  const uint32_t op = 0;
+  const collet_status status = checked_call(c, "supports", [&](collet_error* error) {
+    return instance->table().supports(instance->handle(), 0, changed, &op, 1, &verdict, error);
+  });
+  c.check(status != COLLET_OK || verdict.answer != COLLET_ACCEPT, Promise::NEWER_DECLINED,
           "supports accepts an op of opset {}, and open stated opset {}", instance->opset() + 1, instance->opset());
 }
 

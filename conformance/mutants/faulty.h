@@ -19,7 +19,7 @@
 /// \file
 /// A backend that breaks one sentence of the headers, and computes right otherwise. It stands in front of another one. Option
 /// `backend` of open names the library behind; `fault` is one of faults.def, or "none": then it keeps every promise, also
-/// those that are only proposed.
+/// those that are only proposed. Its table "aot" knows the bytes of the interpreter alone.
 
 namespace collet::mutants {
 
