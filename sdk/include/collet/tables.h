@@ -53,8 +53,10 @@ struct collet_queue_table {
   /** Blocks until the counter is at least `value` or `timeout_ns` have passed (0: only looks; UINT64_MAX: for ever): then
    * COLLET_DEADLINE_EXCEEDED. COLLET_OK where the point was reached, also if the queue failed later; else the failure. */
   collet_status (*wait)(collet_backend_queue* queue, uint64_t value, uint64_t timeout_ns, struct collet_error* error);
-  void (*reserved_1)(void); /**< not called; null in new backends */
-  void (*reserved_2)(void); /**< not called; null in new backends */
+  /** Not called; null in new backends. */
+  void (*reserved_1)(void);
+  /** Not called; null in new backends. */
+  void (*reserved_2)(void);
   /** Fails the queue with `status` and `message`, unless it has failed already: work that has not begun does not begin,
    * and running work ends as soon as it can. Does not wait for that. */
   void (*abort)(collet_backend_queue* queue, collet_status status, const char* message);
