@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "hlo/ops/flops.h"
+
 namespace collet::runtime {
 namespace {
 
@@ -118,6 +120,32 @@ Work work_of_computation(const Module& m, hlo::CompId c, int depth) {
   return out;
 }
 
+double arithmetic_of(const Module& m, hlo::CompId c, int depth) {
+  constexpr int kDeepest = 64;
+  double flops = 0;
+  if (depth > kDeepest) return flops;
+  for (InstrId id : m[c].order) {
+    const Instruction& instr = m[id];
+    double most = 0, all = 0;
+    switch (instr.op) {
+      case Op::WHILE:
+      case Op::CALL:
+      case Op::FUSION:
+      case Op::CONDITIONAL:
+        for (hlo::CompId called : instr.called) {
+          const double one = arithmetic_of(m, called, depth + 1);
+          all += one;
+          most = std::max(most, one);
+        }
+        flops += instr.op == Op::CONDITIONAL ? most : instr.op == Op::WHILE ? all * trips_of(instr) : all;
+        break;
+      default:
+        flops += hlo::flops_of(m, instr);
+    }
+  }
+  return flops;
+}
+
 }  // namespace
 
 Speed speed_of(const DeviceFacts& facts, const Speed& otherwise) {
@@ -135,6 +163,10 @@ double trips_of(const Instruction& instr) {
 
 Work work_of(const Module& module, const Instruction& instr) {
   return work_of(module, instr, 0);
+}
+
+double arithmetic_of(const Module& module) {
+  return arithmetic_of(module, module.entry(), 0);
 }
 
 double time_ns(const Work& work, const Speed& speed) {

@@ -31,6 +31,8 @@ constexpr double kUnknownTrips = 10;
 
 double trips_of(const hlo::Instruction& instr);
 Work work_of(const hlo::Module& module, const hlo::Instruction& instr);
+/// Arithmetic of one execution of the module, without what only moves data; loops as above.
+double arithmetic_of(const hlo::Module& module);
 double time_ns(const Work& work, const Speed& speed);
 uint64_t leaf_bytes(const hlo::Module& module, hlo::Leaf leaf);
 

@@ -270,8 +270,7 @@ void count_facts(const ExplainInput& input, collet_executable_facts& facts) {
       if (crosses(s, step)) facts.crossing_bytes += s.slots[step.out[0]].bytes;
     }
   facts.workspace_bytes = workspace;
-  double flops = 0;
-  for (hlo::InstrId id : input.module.entry_computation().order) flops += work_of(input.module, input.module[id]).flops;
+  const double flops = arithmetic_of(input.module);
   facts.flops = flops < 1e19 ? static_cast<uint64_t>(flops) : std::numeric_limits<uint64_t>::max();
   std::set<const CompiledProgram*> met;
   for (const Unit& unit : plan.units)

@@ -292,7 +292,7 @@ struct collet_executable_facts {
   uint64_t workspace_bytes; /**< of one execution */
   uint64_t crossing_bytes;  /**< copied between device and fallback in one execution */
   uint64_t compile_ns;
-  uint64_t flops;          /**< of one participant's execution, estimated; unknown loops count ten trips */
+  uint64_t flops;          /**< arithmetic of one participant's execution, estimated; unknown loops count ten trips */
   uint64_t code_bytes;     /**< of all clusters, as far as the backends say */
   uint64_t resident_bytes; /**< device memory that the executable itself holds; as far as the backends say */
 };

@@ -13,7 +13,7 @@ from jax._src import config
 from jax._src import xla_bridge
 from jax._src.interpreters import mlir
 
-from . import callbacks, installed, lowerings, settings
+from . import analysis, callbacks, installed, lowerings, settings
 
 
 def register(name: str, library: pathlib.Path, options: dict | None = None) -> None:
@@ -24,6 +24,7 @@ def register(name: str, library: pathlib.Path, options: dict | None = None) -> N
         mlir._platforms_with_donation.append(name)
     lowerings.register(name)
     callbacks.register(name, library)
+    analysis.register(name)
     _use_compilation_cache(name)
     _keep_cpu(name)
 
