@@ -7,6 +7,11 @@
 #include "hlo/stablehlo/op_schemas.h"
 #include "hlo/stablehlo/write.h"
 
+#include <algorithm>
+#include <vector>
+
+#include "hlo/text/parser.h"
+
 namespace collet::hlo {
 using mlir::Attr;
 using mlir::AttrRef;
@@ -215,6 +220,57 @@ Expected<Literal> literal_of(const mlir::Attr& dense, bool* splat) {
   if (static_cast<int64_t>(dense.bytes.size()) != (dense.splat ? bytes : count * bytes))
     return invalid_argument("a constant's data does not fit " + mlir::to_string(dense.type));
   return Literal::from_bytes(shape, dense.bytes.data());
+}
+
+namespace {
+
+/// Whether a layout is stated that names each dimension once, and no tiles.
+bool is_order_of_dimensions(const Shape& shape) {
+  const Layout* layout = shape.layout();
+  if (!layout || !layout->tiles.empty()) return false;
+  std::vector<int64_t> order = layout->minor_to_major;
+  std::sort(order.begin(), order.end());
+  for (size_t d = 0; d < order.size(); ++d)
+    if (order[d] != static_cast<int64_t>(d)) return false;
+  return order.size() == static_cast<size_t>(shape.rank());
+}
+
+}  // namespace
+
+/// In which order the frontend wants arrays to lie: of parameters and results, as a module states it for its entry.
+Status Importer::read_entry_layouts(const mlir::Op& function) {
+  bool any = false;
+  const auto read = [&](std::string_view field, std::vector<Shape>& shapes) -> Status {
+    const mlir::AttrRef list = function.attr(field);
+    if (!list || list->kind != mlir::Attr::Kind::Array) return {};
+    for (size_t i = 0; i < std::min(list->items.size(), shapes.size()); ++i) {
+      if (!list->items[i]) continue;
+      for (const mlir::NamedAttr& a : list->items[i]->fields) {
+        if (a.name != "mhlo.layout_mode" || !a.value || !a.value->text.starts_with('{')) continue;
+        const auto with = parse_shape(shapes[i].to_string() + std::string(a.value->text));
+        if (!with.ok() || !is_order_of_dimensions(*with))
+          return fail(function, "mhlo.layout_mode is no order of the dimensions of " + shapes[i].to_string() + ": " +
+                                    std::string(a.value->text));
+        shapes[i] = *with;
+        any = true;
+      }
+    }
+    return {};
+  };
+  std::vector<Shape> parameters, results;
+  for (InstrId id : module_.entry_computation().parameters) parameters.push_back(shape_of(id).without_layout());
+  const Shape result = shape_of(module_.entry_computation().root).without_layout();
+  if (result.is_tuple())
+    results = {result.elements().begin(), result.elements().end()};
+  else
+    results.push_back(result);
+  COLLET_TRY(read("arg_attrs", parameters));
+  COLLET_TRY(read("res_attrs", results));
+  if (!any) return {};
+  module_.header().has_entry_layout = true;
+  module_.header().entry_parameters = std::move(parameters);
+  module_.header().entry_result = result.is_tuple() ? Shape::tuple(results) : results[0];
+  return {};
 }
 
 }  // namespace collet::hlo

@@ -316,6 +316,7 @@ Expected<CompId> Importer::function(std::string_view name, const mlir::Op& calle
 
 Status Importer::read_entry_attributes(const mlir::Op& function) {
   COLLET_TRY(add_result_shardings(function));
+  COLLET_TRY(read_entry_layouts(function));
   const mlir::AttrRef list = function.attr("arg_attrs");
   if (!list || list->kind != mlir::Attr::Kind::Array) return {};
   const bool tuple_result = shape_of(module_.entry_computation().root).is_tuple();

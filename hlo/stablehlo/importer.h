@@ -111,6 +111,7 @@ class Importer {
   /// A sharding in HLO's own words.
   Status add_text_sharding(const mlir::Op& op, InstrId id, mlir::AttrRef attr);
   Status add_result_shardings(const mlir::Op& function);
+  Status read_entry_layouts(const mlir::Op& function);
   Status read_aliases(const mlir::Op& root);
   /// Puts markers behind results whose shardings the function states.
   void constrain_results(ImportScope& scope, const mlir::Op& function, std::vector<InstrId>& results);

@@ -185,6 +185,25 @@ func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32> {sdy.sharding = #sdy.shardi
   EXPECT_EQ(root.extras->sharding->to_string(), "{devices=[2]<=[2]}");
 }
 
+TEST(StableHloImport, LayoutModes_AreTheEntrysLayout) {
+  auto module = import_text(R"(
+module @m {
+  func.func @main(%x: tensor<4x2xf32> {mhlo.layout_mode = "{0,1}"}, %y: tensor<4x2xf32> {mhlo.layout_mode = "auto"})
+      -> (tensor<4x2xf32>, tensor<4x2xf32> {mhlo.layout_mode = "{0,1}"}) {
+    return %y, %x : tensor<4x2xf32>, tensor<4x2xf32>
+  }
+})");
+  ASSERT_TRUE(module.ok()) << module.status().to_string();
+  const ModuleHeader& header = (*module)->header();
+  ASSERT_TRUE(header.has_entry_layout);
+  EXPECT_EQ(header.entry_parameters[0].to_string(true), "f32[4,2]{0,1}");
+  EXPECT_EQ(header.entry_parameters[1].to_string(true), "f32[4,2]");
+  EXPECT_EQ(header.entry_result.to_string(true), "(f32[4,2], f32[4,2]{0,1})");
+  EXPECT_FALSE(import_text("func.func @main(%x: tensor<4xf32> {mhlo.layout_mode = \"{1}\"}) -> tensor<4xf32> {\n"
+                           "return %x : tensor<4xf32>\n}")
+                   .ok());
+}
+
 TEST(StableHloImport, ReadsShardingsAliasesAndFrontendAttributesOfHlo) {
   auto module = import_text(R"(
 module @m attributes {mhlo.frontend_attributes = {a = "1"}, mhlo.input_output_alias = [{alias = {kind = "must_alias",

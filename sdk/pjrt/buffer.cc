@@ -16,6 +16,10 @@ PJRT_Error* deleted_error() {
   return failed_precondition("the buffer was deleted or donated");
 }
 
+PJRT_Error* reordered_error() {
+  return unimplemented("raw data of an array in another layout than row-major");
+}
+
 namespace {
 
 PJRT_Error* place_of(PJRT_Device* device, PJRT_Memory* memory, Memory*& out) {
@@ -79,7 +83,7 @@ PJRT_Error* copy_to(PJRT_Buffer& buffer, Memory* memory, PJRT_Buffer*& out) {
   if (buffer.is_deleted()) return deleted_error();
   collet_buffer* copy = nullptr;
   COLLET_PJRT_TRY(collet_buffer_copy(buffer.handle, memory->device->number, memory->space, &copy, &failure));
-  out = new PJRT_Buffer(copy, memory);
+  out = new PJRT_Buffer(copy, memory, buffer.layout);
   return nullptr;
 }
 
@@ -102,7 +106,8 @@ PJRT_Error* call(PJRT_Client_BufferFromHostBuffer_Args& args) {
   array.byte_strides = args.num_byte_strides ? args.byte_strides : nullptr;
   array.data = args.data;
   array.semantics = static_cast<uint32_t>(args.host_buffer_semantics);
-  COLLET_PJRT_CHECK(require_row_major(args.device_layout, {array.element, array.rank, array.dims}));
+  PJRT_Layouts_MemoryLayout* layout = nullptr;
+  COLLET_PJRT_CHECK(to_layout(args.device_layout, {array.element, array.rank, array.dims}, layout));
 
   std::unique_ptr<HostUse> use;
   if (array.semantics != COLLET_HOST_COPIED) {
@@ -115,7 +120,7 @@ PJRT_Error* call(PJRT_Client_BufferFromHostBuffer_Args& args) {
   COLLET_PJRT_TRY(collet_buffer_from_host(memory->device->client->handle, memory->device->number, memory->space, &array,
                                           &handle, &failure));
   (void)use.release();  // host_done has it now
-  args.buffer = new PJRT_Buffer(handle, memory);
+  args.buffer = new PJRT_Buffer(handle, memory, layout);
   args.done_with_host_buffer = signal ? event_of(signal) : ready_event();
   return nullptr;
 }
@@ -149,12 +154,7 @@ PJRT_Error* call(PJRT_Buffer_DynamicDimensionIndices_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Buffer_GetMemoryLayout_Args& args) {
-  args.layout = {};
-  args.layout.struct_size = sizeof args.layout;
-  args.layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
-  args.layout.tiled.struct_size = sizeof args.layout.tiled;
-  args.layout.tiled.minor_to_major = descending(args.buffer->type.rank);
-  args.layout.tiled.minor_to_major_size = args.buffer->type.rank;
+  args.layout = to_struct(*args.buffer->layout);
   return nullptr;
 }
 
@@ -198,12 +198,14 @@ PJRT_Error* call(PJRT_Buffer_CopyToMemory_Args& args) {
 PJRT_Error* call(PJRT_Buffer_ToHostBuffer_Args& args) {
   PJRT_Buffer& buffer = *args.src;
   if (buffer.is_deleted()) return deleted_error();
+  // The array's own layout, where the host asks for none.
+  const PJRT_Buffer_MemoryLayout layout = args.host_layout ? *args.host_layout : to_struct(*buffer.layout);
   bool usual = true;
-  COLLET_PJRT_CHECK(check_layout(args.host_layout, buffer.type, usual));
+  COLLET_PJRT_CHECK(check_layout(&layout, buffer.type, usual));
   std::vector<int64_t> strides;
   uint64_t bytes = collet_buffer_bytes(buffer.handle);
   if (!usual) {
-    strides = strides_of(*args.host_layout, buffer.type);
+    strides = strides_of(layout, buffer.type);
     COLLET_PJRT_CHECK(strided_bytes(buffer.type, strides, bytes));
   }
   if (!args.dst) {
@@ -223,6 +225,7 @@ PJRT_Error* call(PJRT_Buffer_ToHostBuffer_Args& args) {
 PJRT_Error* call(PJRT_Buffer_CopyRawToHost_Args& args) {
   if (args.offset < 0 || args.transfer_size < 0) return invalid_argument("a negative offset or size");
   if (args.buffer->is_deleted()) return deleted_error();
+  if (!args.buffer->is_as_told()) return reordered_error();
   collet_event* event = nullptr;
   COLLET_PJRT_TRY(collet_buffer_to_host_range(args.buffer->handle, static_cast<uint64_t>(args.offset),
                                               static_cast<uint64_t>(args.transfer_size), args.dst, &event, &failure));
@@ -231,7 +234,8 @@ PJRT_Error* call(PJRT_Buffer_CopyRawToHost_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Buffer_IsOnCpu_Args& args) {
-  args.is_on_cpu = collet_buffer_host_pointer(args.buffer->handle) != nullptr;
+  // Who asks means to read there, by the array's layout.
+  args.is_on_cpu = args.buffer->is_as_told() && collet_buffer_host_pointer(args.buffer->handle) != nullptr;
   return nullptr;
 }
 
@@ -251,6 +255,7 @@ PJRT_Error* call(PJRT_Buffer_UnsafePointer_Args& args) {
 
 PJRT_Error* call(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {
   if (args.buffer->is_deleted()) return deleted_error();
+  if (!args.buffer->is_as_told()) return reordered_error();
   const void* pointer = collet_buffer_host_pointer(args.buffer->handle);
   if (!pointer && collet_buffer_bytes(args.buffer->handle)) return unimplemented("the host does not see this memory");
   args.device_memory_ptr = const_cast<void*>(pointer);
@@ -378,6 +383,7 @@ static PJRT_Error* bitcast(PJRT_Buffer& buffer, collet_host_array& array, PJRT_B
 PJRT_Error* call(PJRT_Buffer_Bitcast_Args& args) {
   PJRT_Buffer& buffer = *args.buffer;
   if (buffer.is_deleted()) return deleted_error();
+  if (!buffer.is_as_told()) return reordered_error();
   const uint32_t element = to_collet(args.element_type);
   if (element == COLLET_TYPE_INVALID)
     return unimplemented("element type " + std::to_string(args.element_type) + " is not supported");

@@ -147,11 +147,11 @@ PJRT_Error* describe(Compiled& c) {
     c.output_types.push_back(from_collet(type.element));
     c.output_dims.insert(c.output_dims.end(), type.dims, type.dims + type.rank);
     c.output_ranks.push_back(type.rank);
-    c.output_layouts.push_back(row_major(type.rank));
+    c.output_layouts.push_back(layout_of(collet_executable_result_layout(c.handle, i), type.rank));
   }
   for (uint32_t i = 0; i < facts.argument_count; ++i) {
     const collet_array_type type = collet_executable_argument(c.handle, i);
-    c.parameter_layouts.push_back(row_major(type.rank));
+    c.parameter_layouts.push_back(layout_of(collet_executable_argument_layout(c.handle, i), type.rank));
     if (type.element == COLLET_TYPE_TOKEN) c.token_arguments.push_back(i);
   }
   c.parameter_kinds.assign(facts.argument_count, kind.c_str());

@@ -187,7 +187,8 @@ PJRT_Error* call(PJRT_LoadedExecutable_Execute_Args& args) {
 
   for (size_t d = 0; d < devices; ++d) {
     for (size_t i = 0; i < results; ++i)
-      args.output_lists[d][i] = new PJRT_Buffer(made[d * results + i], c.output_memories[i * devices + d]);
+      args.output_lists[d][i] =
+          new PJRT_Buffer(made[d * results + i], c.output_memories[i * devices + d], c.output_layouts[i]);
     if (!args.device_complete_events) continue;
     if (d) collet_event_retain(done);
     args.device_complete_events[d] = event_of(done);

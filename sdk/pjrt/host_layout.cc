@@ -63,6 +63,18 @@ PJRT_Error* check_layout(const PJRT_Buffer_MemoryLayout* layout, const collet_ar
   return nullptr;
 }
 
+PJRT_Error* to_layout(const PJRT_Buffer_MemoryLayout* asked, const collet_array_type& type,
+                      PJRT_Layouts_MemoryLayout*& out) {
+  bool usual = true;
+  COLLET_PJRT_CHECK(check_layout(asked, type, usual));
+  if (!usual && asked->type == PJRT_Buffer_MemoryLayout_Type_Strides)
+    return unimplemented("arrays on the device are dense; other strides were asked for");
+  out = usual
+            ? row_major(type.rank)
+            : layout_of({asked->tiled.minor_to_major, asked->tiled.minor_to_major + asked->tiled.minor_to_major_size});
+  return nullptr;
+}
+
 PJRT_Error* require_row_major(const PJRT_Buffer_MemoryLayout* layout, const collet_array_type& type) {
   bool usual = true;
   COLLET_PJRT_CHECK(check_layout(layout, type, usual));

@@ -8,6 +8,7 @@
 
 #include "sdk/pjrt/api/base.h"
 #include "sdk/pjrt/error.h"
+#include "sdk/pjrt/layouts.h"
 
 /// \file
 /// Orders in which the host's arrays lie. Those on a device are dense and row-major.
@@ -16,6 +17,10 @@ namespace collet::pjrt {
 
 /// Whether `layout` (null: none is asked for) is dense and row-major for the type; an error where it is no layout of it.
 PJRT_Error* check_layout(const PJRT_Buffer_MemoryLayout* layout, const collet_array_type& type, bool& usual);
+/// The layout that is to be kept with an array; row-major where none is asked for. An error where it is no order of the
+/// type's dimensions.
+PJRT_Error* to_layout(const PJRT_Buffer_MemoryLayout* asked, const collet_array_type& type,
+                      PJRT_Layouts_MemoryLayout*& out);
 /// UNIMPLEMENTED for any other layout than that.
 PJRT_Error* require_row_major(const PJRT_Buffer_MemoryLayout* layout, const collet_array_type& type);
 

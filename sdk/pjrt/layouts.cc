@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/pjrt/layouts.h"
 
+#include <charconv>
+#include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sdk/pjrt/buffer.h"
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/element_types.h"
 #include "sdk/pjrt/executable.h"
-
-struct PJRT_Layouts_MemoryLayout {
-  size_t rank;
-};
 
 struct PJRT_Layouts_SerializedLayout {
   std::string text;
@@ -21,17 +22,8 @@ struct PJRT_Layouts_SerializedLayout {
 namespace collet::pjrt {
 namespace {
 
-PJRT_Layouts_MemoryLayout* shared_layout(size_t rank) {
-  static std::vector<PJRT_Layouts_MemoryLayout>* const all = [] {
-    auto* list = new std::vector<PJRT_Layouts_MemoryLayout>;
-    for (size_t r = 0; r <= kMaxRank; ++r) list->push_back({r});
-    return list;
-  }();
-  return rank < all->size() ? &(*all)[rank] : nullptr;
-}
-
 PJRT_Error* give(size_t rank, PJRT_Layouts_MemoryLayout*& out) {
-  out = shared_layout(rank);
+  out = row_major(rank);
   return out ? nullptr : invalid_argument("an array of rank " + std::to_string(rank));
 }
 
@@ -47,7 +39,8 @@ PJRT_Error* destroy(PJRT_Layouts_MemoryLayout_Destroy_Args*) {
 PJRT_Error* serialize(PJRT_Layouts_MemoryLayout_Serialize_Args* caller) {
   return run(caller, sizeof *caller, [](PJRT_Layouts_MemoryLayout_Serialize_Args& args) -> PJRT_Error* {
     auto* out = new PJRT_Layouts_SerializedLayout{"{"};
-    for (size_t d = args.layout->rank; d-- > 0;) out->text += std::to_string(d) + (d ? "," : "");
+    for (const int64_t d : args.layout->minor_to_major)
+      out->text += (out->text.size() > 1 ? "," : "") + std::to_string(d);
     out->text += "}";
     args.serialized_bytes = out->text.data();
     args.serialized_bytes_size = out->text.size();
@@ -62,7 +55,10 @@ PJRT_Error* client_default(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args* calle
 }
 
 PJRT_Error* of_buffer(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args* caller) {
-  return run(caller, sizeof *caller, [](auto& args) { return give(args.buffer->type.rank, args.layout); });
+  return run(caller, sizeof *caller, [](auto& args) -> PJRT_Error* {
+    args.layout = args.buffer->layout;
+    return nullptr;
+  });
 }
 
 PJRT_Error* topology_default(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args* caller) {
@@ -90,7 +86,48 @@ PJRT_Error* of_parameters(PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args*
 }  // namespace
 
 PJRT_Layouts_MemoryLayout* row_major(size_t rank) {
-  return shared_layout(rank);
+  static const std::vector<PJRT_Layouts_MemoryLayout*>* const all = [] {
+    auto* list = new std::vector<PJRT_Layouts_MemoryLayout*>;
+    for (size_t r = 0; r <= kMaxRank; ++r)
+      list->push_back(new PJRT_Layouts_MemoryLayout{{descending(r), descending(r) + r}});
+    return list;
+  }();
+  return rank < all->size() ? (*all)[rank] : nullptr;
+}
+
+bool is_row_major(const PJRT_Layouts_MemoryLayout* layout) {
+  return layout == row_major(layout->minor_to_major.size());
+}
+
+PJRT_Layouts_MemoryLayout* layout_of(std::vector<int64_t> minor_to_major) {
+  PJRT_Layouts_MemoryLayout* usual = row_major(minor_to_major.size());
+  if (usual && usual->minor_to_major == minor_to_major) return usual;
+  static std::mutex mutex;
+  static auto* const others = new std::map<std::vector<int64_t>, PJRT_Layouts_MemoryLayout>;
+  const std::lock_guard lock(mutex);
+  return &others->try_emplace(minor_to_major, PJRT_Layouts_MemoryLayout{minor_to_major}).first->second;
+}
+
+PJRT_Layouts_MemoryLayout* layout_of(const char* text, size_t rank) {
+  std::vector<int64_t> order;
+  while (text && *text++) {
+    int64_t d = 0;
+    const auto [end, error] = std::from_chars(text, text + std::strlen(text), d);
+    if (error != std::errc()) break;
+    order.push_back(d);
+    text = end;
+  }
+  return order.size() == rank ? layout_of(std::move(order)) : row_major(rank);
+}
+
+PJRT_Buffer_MemoryLayout to_struct(const PJRT_Layouts_MemoryLayout& layout) {
+  PJRT_Buffer_MemoryLayout out{};
+  out.struct_size = sizeof out;
+  out.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+  out.tiled.struct_size = sizeof out.tiled;
+  out.tiled.minor_to_major = layout.minor_to_major.data();
+  out.tiled.minor_to_major_size = layout.minor_to_major.size();
+  return out;
 }
 
 PJRT_Extension_Base* layouts_extension(PJRT_Extension_Base* next) {

@@ -297,6 +297,7 @@ void donate(PJRT_Buffer_DonateWithControlDependency_Callback_Args* args) {
 PJRT_Error* call(PJRT_Buffer_CopyRawToHostFuture_Args& args) {
   if (args.offset < 0 || args.transfer_size < 0) return invalid_argument("a negative offset or size");
   if (args.buffer->is_deleted()) return deleted_error();
+  if (!args.buffer->is_as_told()) return reordered_error();
   auto signal = std::make_shared<Signal>();
   collet_buffer_retain(args.buffer->handle);
   args.callback_data = new Read{args.buffer->handle, static_cast<uint64_t>(args.offset),
@@ -318,7 +319,7 @@ PJRT_Error* call(PJRT_Buffer_DonateWithControlDependency_Args& args) {
   collet_buffer_retain(later);
   args.callback_data = new Donation{buffer.handle, later};
   args.dependency_ready_callback = donate;
-  args.out_buffer = new PJRT_Buffer(later, buffer.memory);
+  args.out_buffer = new PJRT_Buffer(later, buffer.memory, buffer.layout);
   buffer.deleted = true;
   return nullptr;
 }

@@ -304,6 +304,12 @@ const char* collet_executable_argument_sharding(const collet_executable* executa
 const char* collet_executable_result_sharding(const collet_executable* executable, uint32_t index) {
   return text_at(of(executable)->core().result_shardings, index);
 }
+const char* collet_executable_argument_layout(const collet_executable* executable, uint32_t index) {
+  return text_at(of(executable)->source().parameter_layouts(), index);
+}
+const char* collet_executable_result_layout(const collet_executable* executable, uint32_t index) {
+  return text_at(of(executable)->source().result_layouts(), index);
+}
 const char* collet_executable_host_function(const collet_executable* executable, uint32_t index) {
   const auto& functions = of(executable)->core().host_functions;
   return index < functions.size() ? functions[index].target.c_str() : nullptr;

@@ -39,6 +39,19 @@ void leaf_shardings(const hlo::Shape& shape, const hlo::Sharding* sharding, std:
   }
 }
 
+// The order of the dimensions of each leaf of `shape`, where that is said and is not row-major.
+void leaf_layouts(const hlo::Shape& shape, std::vector<std::string>& out) {
+  std::vector<hlo::Shape> leaves;
+  hlo::append_leaf_shapes(shape, leaves);
+  for (const hlo::Shape& leaf : leaves) {
+    const hlo::Layout* layout = leaf.is_array() ? leaf.layout() : nullptr;
+    std::string& text = out.emplace_back();
+    if (!layout || std::is_sorted(layout->minor_to_major.rbegin(), layout->minor_to_major.rend())) continue;
+    for (int64_t d : layout->minor_to_major) text += (text.empty() ? "{" : ",") + std::to_string(d);
+    text += "}";
+  }
+}
+
 Expected<std::optional<hlo::Format>> format_of(uint32_t id) {
   switch (id) {
     case COLLET_FORMAT_AUTO:
@@ -83,6 +96,10 @@ Expected<Signature> signature_of(const hlo::Module& module) {
   const hlo::Instruction& root = module[entry.root];
   COLLET_TRY(leaf_types(root.shape, out.results));
   leaf_shardings(root.shape, sharding_of(root), out.result_shardings);
+  const hlo::ModuleHeader& header = module.header();
+  if (!header.has_entry_layout) return out;
+  for (const hlo::Shape& shape : header.entry_parameters) leaf_layouts(shape, out.parameter_layouts);
+  leaf_layouts(header.entry_result, out.result_layouts);
   return out;
 }
 

@@ -15,10 +15,11 @@
 
 namespace collet::runtime {
 
-/// Types and shardings of an entry, per leaf; empty texts where it says nothing of them.
+/// Types, shardings and layouts of an entry, per leaf; empty texts where it says nothing of them.
 struct Signature {
   std::vector<const ArrayType*> parameters, results;
   std::vector<std::string> parameter_shardings, result_shardings;
+  std::vector<std::string> parameter_layouts, result_layouts;  ///< "{0,1}"; empty for row-major ones, too
 };
 Expected<Signature> signature_of(const hlo::Module& module);
 
@@ -40,6 +41,8 @@ class ProgramModule {
   /// Per leaf; empty where the program says nothing.
   const std::vector<std::string>& parameter_shardings() const { return signature_.parameter_shardings; }
   const std::vector<std::string>& result_shardings() const { return signature_.result_shardings; }
+  const std::vector<std::string>& parameter_layouts() const { return signature_.parameter_layouts; }
+  const std::vector<std::string>& result_layouts() const { return signature_.result_layouts; }
 
  private:
   ProgramModule() = default;

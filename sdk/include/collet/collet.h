@@ -314,6 +314,12 @@ COLLET_API uint32_t collet_executable_donates(const collet_executable* executabl
 COLLET_API const char* collet_executable_argument_sharding(const collet_executable* executable, uint32_t index);
 /** Likewise for a flattened result. */
 COLLET_API const char* collet_executable_result_sharding(const collet_executable* executable, uint32_t index);
+/** The order that the program's source states for a flattened argument, dimensions from the fastest on: "{0,1}". Null for
+ * row-major, where nothing is stated, and past the last. Arrays that this library takes and gives are row-major whatever it
+ * is; a frontend that promises the order to its caller has it from here. */
+COLLET_API const char* collet_executable_argument_layout(const collet_executable* executable, uint32_t index);
+/** Likewise for a flattened result. */
+COLLET_API const char* collet_executable_result_layout(const collet_executable* executable, uint32_t index);
 /** Target of the index-th function of the embedder's that the program calls; null past the last. */
 COLLET_API const char* collet_executable_host_function(const collet_executable* executable, uint32_t index);
 /** The program that each participant runs, written in a format as collet_module_write does it: as it was read, or, where
