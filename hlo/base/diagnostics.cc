@@ -2,6 +2,7 @@
 #include "hlo/base/diagnostics.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace collet {
 namespace {
@@ -11,6 +12,11 @@ constexpr size_t kLongestShownLine = 160;
 // The second and later bytes of a character in UTF-8.
 bool continues_character(char c) {
   return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+}
+
+// What a terminal would obey, or what would end a C string.
+bool is_unprintable(char c) {
+  return (static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') || c == 0x7F;
 }
 
 void append_caret(std::string& out, const Diagnostic& d) {
@@ -24,7 +30,7 @@ void append_caret(std::string& out, const Diagnostic& d) {
     column -= begin;
   }
   out += "\n  ";
-  out += source;
+  std::replace_copy_if(source.begin(), source.end(), std::back_inserter(out), is_unprintable, '?');
   out += "\n  ";
   for (size_t i = 0; i < column; ++i) {
     const char c = i < source.size() ? source[i] : ' ';
@@ -62,6 +68,7 @@ size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
 }  // namespace
 
 void Diagnostics::add(Diagnostic diagnostic) {
+  std::replace_if(diagnostic.message.begin(), diagnostic.message.end(), is_unprintable, '?');
   if (!full()) list_.push_back(std::move(diagnostic));
 }
 
@@ -107,6 +114,16 @@ std::string_view nearest_spelling(std::string_view name, const std::vector<std::
     }
   }
   return best;
+}
+
+std::string stray_byte(char c) {
+  if (c > ' ' && c < 0x7F) return std::string("unexpected '") + c + "'";
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(c);
+  std::string out = c == 0 ? "NUL byte 0x" : byte < 0x80 ? "control byte 0x" : "unexpected byte 0x";
+  out += kDigits[byte / 16];
+  out += kDigits[byte % 16];
+  return out + " in the text";
 }
 
 }  // namespace collet

@@ -46,4 +46,7 @@ class Diagnostics {
 /// The candidate nearest to `name` in edit distance, or empty when none is near (at most a third of its length away).
 std::string_view nearest_spelling(std::string_view name, const std::vector<std::string_view>& candidates);
 
+/// What to say of a character that no token begins with: "unexpected '@'", "control byte 0x01 in the text", ...
+std::string stray_byte(char c);
+
 }  // namespace collet

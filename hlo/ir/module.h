@@ -110,16 +110,20 @@ struct InputOutputAlias {
   int64_t parameter = 0;
   Dims parameter_index;
   bool must = false;
+  uint32_t line = 0;  ///< of the text that says so; 0 where there is none
 };
 
 /// buffer_donor={ (param, {index}) }.
 struct BufferDonor {
   int64_t parameter = 0;
   Dims parameter_index;
+  uint32_t line = 0;
 };
 
 /// What stands after the module's name.
 struct ModuleHeader {
+  uint32_t line = 0;         ///< of its beginning in the text
+  uint32_t layout_line = 0;  ///< of entry_computation_layout
   bool is_scheduled = false;
   bool has_entry_layout = false;
   std::vector<Shape> entry_parameters;  ///< with layouts; when has_entry_layout

@@ -43,7 +43,8 @@ bool TextReader::error(const Token& at, std::string message) {
   const size_t line_end = text.find('\n', offset);
   d.source =
       std::string(text.substr(line_begin, line_end == std::string_view::npos ? line_end : line_end - line_begin));
-  d.message = std::move(message);
+  const bool stray = at.kind == Tok::Punct && (at.punct <= ' ' || at.punct >= 0x7F);
+  d.message = stray ? stray_byte(at.punct) : std::move(message);
   diagnostics_.add(std::move(d));
   return false;
 }

@@ -220,5 +220,48 @@ TEST(Errors, AsyncChainsHoldTogether) {
   EXPECT_EQ(error("s = ((f32[4]), f32[4], u32[]) parameter-start(p)"), "3:31 parameter cannot be made asynchronous\n");
 }
 
+TEST(Errors, OfWordsThatAreNoNames) {
+  EXPECT_EQ(error("z=f32[] constant(1)"), "3:1 a blank must stand between the name 'z' and its '='\n");
+  EXPECT_EQ(error("ROOT z=f32[] constant(1)"), "3:6 a blank must stand between the name 'z' and its '='\n");
+  EXPECT_EQ(error("%z=f32[] constant(1)"), "");
+  EXPECT_EQ(error("z = f32[4] negate(p) metadata={}"), "3:22 a comma must stand before the attribute 'metadata='\n");
+  EXPECT_EQ(error("z = f32[4] negate(p), metadata ={}"),
+            "3:23 the '=' must stand right behind the attribute's name: metadata=\n");
+  EXPECT_EQ(error("z = f32[4] negate(p), metadata={op_name = \"a\"}"),
+            "3:33 the '=' must stand right behind the attribute's name: op_name=\n");
+  EXPECT_EQ(error("z = f32[4] negate(p), control-predecessors={p=}"), "3:45 expects a name but finds 'p='\n");
+  EXPECT_EQ(error("f32 = f32[] constant(1)"), "3:1 expects a name, which 'f32' is not: it is an element type\n");
+  EXPECT_EQ(error("inf = f32[] constant(1)"), "3:1 expects a name, which 'inf' is not: the word is reserved\n");
+  EXPECT_EQ(error("%5 = f32[] constant(1)"), "3:1 a name that begins with a letter or '_' must follow '%'\n");
+  EXPECT_EQ(errors("HloModule m, is_scheduled = true\nENTRY e { x = f32[] constant(1) }"),
+            "1:14 the '=' must stand right behind the attribute's name: is_scheduled=\n");
+}
+
+TEST(Errors, OfBytesThatAreNoText) {
+  using namespace std::string_view_literals;
+  EXPECT_EQ(errors(""), "1:1 the text is empty: there is no module in it\n");
+  EXPECT_EQ(errors(" // only this\n"), "2:1 the text is empty: there is no module in it\n");
+  EXPECT_EQ(errors("HloModule m\nENTRY e { x = f32[]\0 constant(1) }"sv), "2:20 NUL byte 0x00 in the text\n");
+  EXPECT_EQ(errors("HloModule m\n// a\0b\nENTRY e { x = f32[] constant(1) }"sv), "2:5 NUL byte 0x00 in the text\n");
+  EXPECT_EQ(errors("HloModule m\nENTRY e { x = f32[] \x1b constant(1) }"), "2:21 control byte 0x1b in the text\n");
+  EXPECT_EQ(errors("\xef\xbb\xbfHloModule m\nENTRY e { x = f32[] constant(1) }"),
+            "1:1 unexpected byte 0xef in the text\n");
+  EXPECT_EQ(errors("HloModule m\nENTRY e { x = f32[] constant(1); }"), "2:32 unexpected ';'\n");
+  EXPECT_EQ(errors("{\"inputs\": []}"),
+            "1:1 expects 'HloModule name', a computation or an instruction but finds '{'\n");
+  // A terminal is not to obey what is shown.
+  const auto module = parse_module("HloModule m\nENTRY e { x = f32[] \x1b[2Jconstant(1) }", "f", {});
+  EXPECT_EQ(module.status().message().find('\x1b'), std::string::npos);
+  EXPECT_NE(module.status().message().find("x = f32[] ?[2Jconstant(1) }"), std::string::npos);
+}
+
+TEST(Errors, OfAliasesNameTheirLines) {
+  const std::string entry = "ENTRY e { ROOT x = f32[4] parameter(0) }";
+  EXPECT_EQ(errors("HloModule m,\n input_output_alias={\n  {}: (0, {}),\n  {1}: (0, {}) }\n" + entry),
+            "4:3 an alias names an output that the result f32[4] does not have\n");
+  EXPECT_EQ(errors("HloModule m,\n input_output_alias={ {}: (-1, {}) }\n" + entry),
+            "2:23 an alias names a negative parameter number\n");
+}
+
 }  // namespace
 }  // namespace collet::hlo

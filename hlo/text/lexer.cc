@@ -3,6 +3,9 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
+
+#include "hlo/base/diagnostics.h"
 
 namespace collet::hlo::text {
 namespace {
@@ -138,9 +141,9 @@ bool is_reserved_name(std::string_view name) {
   return reserved && reserved->type != Type::Invalid;
 }
 
-void Lexer::fail(Token& out, std::string_view reason) {
+void Lexer::fail(Token& out, std::string reason) {
   out.kind = Tok::Error;
-  reason_ = reason;
+  reason_ = std::move(reason);
 }
 
 // False after an error.
@@ -166,9 +169,9 @@ bool Lexer::skip_blanks(Token& out) {
       } else {
         return true;
       }
-      if (std::memchr(at_, 0, close)) {
-        out.begin = at_;
-        fail(out, "NUL byte in the text");
+      if (const void* nul = std::memchr(at_, 0, close)) {
+        out.begin = static_cast<const char*>(nul);
+        fail(out, stray_byte(0));
         return false;
       }
       at_ += close;
@@ -245,7 +248,7 @@ void Lexer::next(Token& out) {
         if (at_ < end_ && is(*at_, kWordStart))
           while (at_ < end_ && is(*at_, kWordPart)) ++at_;
         if (at_ == start) {
-          fail(out, "a name must follow '%'");
+          fail(out, "a name that begins with a letter or '_' must follow '%'");
         } else {
           out.kind = Tok::Name;
           out.text = {start, static_cast<size_t>(at_ - start)};
@@ -282,7 +285,7 @@ void Lexer::next(Token& out) {
         }
         break;
       default:
-        fail(out, c == 0 ? "NUL byte in the text" : "unexpected character");
+        fail(out, stray_byte(c));
     }
   }
   out.end = at_;

@@ -104,12 +104,12 @@ class Lexer {
   void integer(Token& out, const char* digits_end);
   void string(Token& out);
   void nan(Token& out, bool negative);
-  void fail(Token& out, std::string_view reason);
+  void fail(Token& out, std::string reason);
 
   const char* begin_;
   const char* at_;
   const char* end_;
-  std::string_view reason_;
+  std::string reason_;
 };
 
 /// May stand in a name; may begin one.

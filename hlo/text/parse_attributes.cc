@@ -116,7 +116,7 @@ int Parser::region_index(const Draft& draft, std::string_view name, bool& list) 
 }
 
 bool Parser::attribute(Draft& draft) {
-  if (!is(Tok::AttrName)) return expected("an attribute's name");
+  if (!is(Tok::AttrName)) return expected_attribute("an attribute's name");
   const std::string_view text = tok_.text;
   const char* begin = tok_.begin;
   const auto twice = [&] { return complain(begin, "attribute '" + std::string(text) + "' is given twice"); };
@@ -467,7 +467,7 @@ bool Parser::domain(std::string_view& out) {
   bool kind = false, entry = false, exit = false;
   while (!is(Tok::RightBrace)) {
     eat(Tok::Comma);
-    if (!is(Tok::AttrName)) return expected("kind=, entry= or exit=");
+    if (!is(Tok::AttrName)) return expected_attribute("kind=, entry= or exit=");
     const std::string_view text = tok_.text;
     bool* seen = text == "kind" ? &kind : text == "entry" ? &entry : text == "exit" ? &exit : nullptr;
     if (!seen) return expected("kind=, entry= or exit=");

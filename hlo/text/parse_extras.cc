@@ -246,7 +246,7 @@ bool Parser::json(std::string_view& out) {
 bool Parser::frontend_attributes(std::vector<FrontendAttribute>& out) {
   if (!expect(Tok::LeftBrace, " before the frontend attributes")) return false;
   if (!is(Tok::RightBrace)) do {
-      if (!is(Tok::AttrName)) return expected("an attribute's name");
+      if (!is(Tok::AttrName)) return expected_attribute("an attribute's name");
       FrontendAttribute attribute;
       attribute.name = module_.arena().string(tok_.text);
       next();
@@ -299,7 +299,7 @@ bool Parser::statistics(std::string_view& out) {
   if (!expect(Tok::LeftBrace, " before the statistics")) return false;
   for (bool first = true; !is(Tok::RightBrace); first = false) {
     if (!first && !expect(Tok::Comma, " between statistics")) return false;
-    if (!is(Tok::AttrName)) return expected("the name of a statistic");
+    if (!is(Tok::AttrName)) return expected_attribute("the name of a statistic");
     next();
     if (!is(Tok::Int) && (first || !is(Tok::Decimal))) return expected("a number");
     next();
@@ -374,7 +374,7 @@ bool Parser::metadata_item(Metadata& out, uint32_t& seen) {
                                                            {"source_column", &out.source_column},
                                                            {"source_end_column", &out.source_end_column},
                                                            {"stack_frame_id", &out.stack_frame_id}};
-  if (!is(Tok::AttrName)) return expected("an item of metadata");
+  if (!is(Tok::AttrName)) return expected_attribute("an item of metadata");
   const std::string_view text = tok_.text;
   const auto once = [&](size_t bit) {
     if (seen >> bit & 1) return complain("'" + std::string(text) + "' is given twice");
@@ -425,7 +425,7 @@ bool Parser::result_accuracy(const ResultAccuracy*& out) {
 bool Parser::tolerance(ResultAccuracy& out) {
   if (!expect(Tok::LeftBrace, " before the tolerance")) return false;
   if (!is(Tok::RightBrace)) do {
-      if (!is(Tok::AttrName)) return expected("atol=, rtol= or ulps=");
+      if (!is(Tok::AttrName)) return expected_attribute("atol=, rtol= or ulps=");
       const std::string_view text = tok_.text;
       if (text != "atol" && text != "rtol" && text != "ulps") return expected("atol=, rtol= or ulps=");
       next();

@@ -7,13 +7,14 @@
 namespace collet::hlo::text {
 
 bool Parser::header() {
+  module_.header().line = line_at(tok_.begin);
   next();
   std::string_view text;
   if (!name(text)) return false;
   module_.set_name(text);
   std::vector<std::string_view> seen;
   while (eat(Tok::Comma)) {
-    if (!is(Tok::AttrName)) return expected("an attribute's name");
+    if (!is(Tok::AttrName)) return expected_attribute("an attribute's name");
     const std::string_view attribute = tok_.text;
     if (std::find(seen.begin(), seen.end(), attribute) != seen.end())
       return complain("attribute '" + std::string(attribute) + "' is given twice");
@@ -30,13 +31,13 @@ bool Parser::header_attribute(std::string_view attribute) {
   if (attribute == "is_scheduled") return boolean(header.is_scheduled);
   if (attribute == "replica_count") return integer(header.replica_count);
   if (attribute == "num_partitions") return integer(header.num_partitions);
-  if (attribute == "input_output_alias") {
-    aliases_at_ = at;
-    return aliases();
-  }
+  if (attribute == "input_output_alias") return aliases();
   if (attribute == "buffer_donor") return donors();
   if (attribute == "alias_passthrough_params") return boolean(header.alias_passthrough_params);
-  if (attribute == "entry_computation_layout") return entry_layout();
+  if (attribute == "entry_computation_layout") {
+    header.layout_line = line_at(at);
+    return entry_layout();
+  }
   if (attribute == "frontend_attributes") return frontend_attributes(header.frontend_attributes);
   if (attribute == "allow_spmd_sharding_propagation_to_parameters") return bool_list(header.spmd_to_parameters);
   if (attribute == "allow_spmd_sharding_propagation_to_output") return bool_list(header.spmd_to_output);
@@ -113,6 +114,8 @@ bool Parser::aliases() {
   if (!expect(Tok::LeftBrace, " before the aliases")) return false;
   while (!is(Tok::RightBrace)) {
     InputOutputAlias alias;
+    alias.line = line_at(tok_.begin);
+    alias_places_.push_back(tok_.begin);
     if (!shape_index(alias.output_index) || !expect(Tok::Colon, " in {output}: (parameter, {index})") ||
         !alias_target(alias.parameter, alias.parameter_index))
       return false;
@@ -138,6 +141,7 @@ bool Parser::donors() {
     if (!alias_target(donor.parameter, donor.parameter_index) || !expect(Tok::RightParen, " in (parameter, {index})"))
       return false;
     if (donor.parameter < 0) return complain(at, "parameter number is negative");
+    donor.line = line_at(at);
     module_.header().donors.push_back(donor);
     if (!eat(Tok::Comma)) break;
   }
@@ -198,10 +202,11 @@ bool Parser::check_aliases() {
   // Of two aliases of one output the first counts.
   std::set<std::vector<int64_t>> seen;
   std::vector<InputOutputAlias>& aliases = module_.header().aliases;
-  for (const InputOutputAlias& alias : aliases) {
-    if (!shape_at_index(&result, alias.output_index))
-      return complain(aliases_at_, "an alias names an output that the result " + result.to_string() + " does not have");
-    if (alias.parameter < 0) return complain(aliases_at_, "an alias names a negative parameter number");
+  for (size_t i = 0; i < aliases.size(); ++i) {
+    const char* at = alias_places_[i];
+    if (!shape_at_index(&result, aliases[i].output_index))
+      return complain(at, "an alias names an output that the result " + result.to_string() + " does not have");
+    if (aliases[i].parameter < 0) return complain(at, "an alias names a negative parameter number");
   }
   std::erase_if(aliases, [&](const InputOutputAlias& alias) {
     return !seen.emplace(alias.output_index.begin(), alias.output_index.end()).second;

@@ -65,7 +65,8 @@ bool Parser::window(Window& out) {
                                                       {"rhs_reversal", &out.reversal}};
   uint32_t seen = 0;
   while (!is(Tok::RightBrace)) {
-    if (!is(Tok::AttrName)) return expected("size=, stride=, pad=, lhs_dilate=, rhs_dilate= or rhs_reversal=");
+    if (!is(Tok::AttrName))
+      return expected_attribute("size=, stride=, pad=, lhs_dilate=, rhs_dilate= or rhs_reversal=");
     const auto* part =
         std::find_if(std::begin(parts), std::end(parts), [&](const auto& p) { return p.first == tok_.text; });
     if (part == std::end(parts)) {

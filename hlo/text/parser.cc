@@ -45,10 +45,33 @@ bool Parser::expected(std::string_view what) {
   message += " but finds ";
   const bool worded = is(Tok::Ident) || is(Tok::Name) || is(Tok::AttrName) || is(Tok::Keyword) || is(Tok::Type);
   if (worded && tok_.text.size() < 80)
-    message += "'" + std::string(tok_.text) + "'";
+    message += "'" + std::string(tok_.text) + (is(Tok::AttrName) ? "='" : "'");
   else
     message += token_text(tok_.kind);
   return complain(std::move(message));
+}
+
+bool Parser::expected_attribute(std::string_view what) {
+  if (is(Tok::Ident) && tok_.text.size() < 80 && peek() == Tok::Equal)
+    return complain("the '=' must stand right behind the attribute's name: " + std::string(tok_.text) + "=");
+  return expected(what);
+}
+
+bool Parser::expected_name() {
+  if (tok_.text.size() >= 80) return expected("a name");
+  const std::string text(tok_.text);
+  if (is(Tok::Type)) return complain("expects a name, which '" + text + "' is not: it is an element type");
+  if (is(Tok::Keyword)) return complain("expects a name, which '" + text + "' is not: the word is reserved");
+  if (!is(Tok::AttrName)) return expected("a name");
+  // A word that touches its '=' is an attribute's name. What was meant shows in what stands before it in its line.
+  std::string_view before(lexer_.begin(), static_cast<size_t>(tok_.begin - lexer_.begin()));
+  while (before.ends_with(' ') || before.ends_with('\t')) before.remove_suffix(1);
+  if (before.ends_with(')') || before.ends_with('}'))
+    return complain("a comma must stand before the attribute '" + text + "='");
+  const bool opens = before.ends_with('{') && !before.ends_with("={");
+  if (before.empty() || before.ends_with('\n') || opens || before.ends_with("ROOT"))
+    return complain("a blank must stand between the name '" + text + "' and its '='");
+  return expected("a name");
 }
 
 bool Parser::expect(Tok kind, std::string_view what) {
@@ -74,7 +97,7 @@ bool Parser::boolean(bool& out) {
 }
 
 bool Parser::name(std::string_view& out) {
-  if (!is(Tok::Ident) && !is(Tok::Name)) return expected("a name");
+  if (!is(Tok::Ident) && !is(Tok::Name)) return expected_name();
   out = tok_.text;
   next();
   return true;
@@ -94,6 +117,7 @@ bool Parser::string(std::string_view& out) {
 }
 
 Tok Parser::peek() {
+  if (is(Tok::Error)) return Tok::Error;  // whose reason is kept
   Token token;
   lexer_.next(token);
   lexer_.rewind(tok_.end);
@@ -120,6 +144,15 @@ bool Parser::enter() {
 
 std::unique_ptr<Module> Parser::run() {
   next();
+  if (is(Tok::End)) {
+    complain("the text is empty: there is no module in it");
+    return nullptr;
+  }
+  const bool begins = is(Tok::Ident) || is(Tok::Name) || is(Tok::AttrName) || is(Tok::Keyword) || at_shape();
+  if (!begins) {
+    expected("'HloModule name', a computation or an instruction");
+    return nullptr;
+  }
   bool ok;
   if (is_word(Word::HloModule) || is_word(Word::Entry) || peek() == Tok::LeftBrace)
     ok = module_text();
@@ -188,7 +221,7 @@ bool Parser::computation() {
                                 module_[module_[id].root].shape.to_string());
   while (ok && eat(Tok::Comma)) {
     if (!is(Tok::AttrName) || tok_.text != "execution_thread") {
-      ok = expected("execution_thread=");
+      ok = expected_attribute("execution_thread=");
       break;
     }
     next();

@@ -244,6 +244,8 @@ class Parser {
   bool complain(std::string message) { return complain(tok_.begin, std::move(message)); }
   bool complain(const char* at, std::string message);
   bool expected(std::string_view what);
+  bool expected_attribute(std::string_view what);
+  bool expected_name();
   uint32_t line_at(const char* at);
   bool enter();
   void leave() { --depth_; }
@@ -271,7 +273,7 @@ class Parser {
   size_t made_up_ = 0;
   std::unordered_map<uint32_t, InstrId> async_start_;  // of updates and dones
   std::unordered_map<uint32_t, InstrId> async_caller_;
-  const char* aliases_at_ = nullptr;
+  std::vector<const char*> alias_places_;
 
   std::vector<std::unique_ptr<Draft>> drafts_;
   size_t draft_depth_ = 0;
