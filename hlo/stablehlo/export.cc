@@ -84,7 +84,9 @@ Expected<ExportNode> Exporter::translate(ExportScope& scope, InstrId id) {
 }
 
 Status Exporter::translate_all(ExportScope& scope, CompId computation) {
-  if (depth_ > kDeepestComputations) return invalid_argument("computations are nested too deeply");
+  if (depth_ > kDeepestComputations)
+    return fail(module_[module_[computation].root],
+                "computations call each other deeper than " + std::to_string(kDeepestComputations));
   for (InstrId id : module_[computation].order) {
     if (module_[id].op == Op::PARAMETER) {
       if (!scope.nodes.contains(id)) return fail(module_[id], "it is no parameter of its computation");

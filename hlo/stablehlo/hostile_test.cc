@@ -86,6 +86,18 @@ TEST(Hostile, CallsAndRegionsByTurns) {
   expect_refused(text, "nested too deeply");
 }
 
+TEST(Hostile, CallsThatAreNestedTooDeeplyHaveALine) {
+  const auto function = [](const std::string& name, const std::string& body) {
+    return "func.func @" + name + "(%x: tensor<f32>) -> tensor<f32> {\n" + body + "\nreturn %x : tensor<f32>\n}\n";
+  };
+  const auto call = [](int f) {
+    return "%r = func.call @f" + std::to_string(f) + "(%x) : (tensor<f32>) -> tensor<f32>";
+  };
+  std::string text = function("main", call(300)) + function("f0", "");
+  for (int f = 1; f <= 300; ++f) text += function("f" + std::to_string(f), call(f - 1));
+  expect_refused(text, "line 206: func.call: regions and calls are nested too deeply, more than 250");
+}
+
 TEST(Hostile, MoreResultsThanAnOpComputes) {
   constexpr std::string_view kNumber = "another number of results";
   expect_refused(in_main("%a:2 = \"stablehlo.constant\"() <{value = dense<1.0> : tensor<f32>}> : () -> "

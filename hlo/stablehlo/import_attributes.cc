@@ -186,6 +186,7 @@ Status Importer::read_aliases(const mlir::Op& root) {
     if (!lists || !kind || !number || number->kind != Attr::Kind::Int)
       return fail(root, "mhlo.input_output_alias is not understood");
     InputOutputAlias alias;
+    alias.line = root.line;
     alias.output_index = module_.dims(output->ints);
     alias.parameter = number->integer;
     alias.parameter_index = module_.dims(index->ints);

@@ -46,6 +46,12 @@ Status Importer::fail(const mlir::Op& op, std::string_view message) const {
   return invalid_argument(out + std::string(op.name) + ": " + std::string(message));
 }
 
+Status Importer::placed(const mlir::Op& op, Status status) {
+  if (status.ok() || !op.line || status.message().starts_with("line ")) return status;
+  const bool named = status.message().starts_with(op.name);
+  return status.with_prefix("line " + std::to_string(op.line) + ": " + (named ? "" : std::string(op.name) + ": "));
+}
+
 Expected<Shape> Importer::shape(mlir::TypeRef type) const {
   using TypeKind = mlir::Type::Kind;
   if (!type) return invalid_argument("a value has no type");
@@ -167,7 +173,8 @@ InstrId Importer::make_root(ImportScope& scope, std::span<const InstrId> returne
 }
 
 Status Importer::translate_block(ImportScope& scope, const mlir::Block& block, std::vector<InstrId>* returned) {
-  if (depth_ > kDeepest) return invalid_argument("regions and calls are nested too deeply");
+  if (depth_ > kDeepest && !block.ops.empty())
+    return fail(*block.ops[0], "regions and calls are nested too deeply, more than " + std::to_string(kDeepest));
   ++depth_;
   const uint32_t line = line_;
   for (const mlir::Op* op : block.ops) {
@@ -176,7 +183,7 @@ Status Importer::translate_block(ImportScope& scope, const mlir::Block& block, s
       COLLET_ASSIGN(*returned, all_values(scope, *op));
       break;
     }
-    COLLET_TRY(translate(scope, *op));
+    COLLET_TRY(placed(*op, translate(scope, *op)));
     if (!too_large_.ok()) return fail(*op, too_large_.message());
   }
   line_ = line;
@@ -333,11 +340,12 @@ Status Importer::read_entry_attributes(const mlir::Op& function) {
         add_sharding(parameters[i], a.value);
       } else if (a.name == "tf.aliasing_output") {
         InputOutputAlias alias;
+        alias.line = function.line;
         if (tuple_result) alias.output_index = module_.dims({a.value->integer});
         alias.parameter = static_cast<int64_t>(i);
         module_.header().aliases.push_back(alias);
       } else if (a.name == "jax.buffer_donor") {
-        module_.header().donors.push_back({static_cast<int64_t>(i), {}});
+        module_.header().donors.push_back({static_cast<int64_t>(i), {}, function.line});
       }
     }
   }
@@ -363,6 +371,7 @@ Status Importer::run(std::string_view entry) {
   }
   const std::string_view module_name = text(root, "sym_name");
   module_.set_name(module_name.empty() ? "module" : module_name);
+  module_.header().line = root.line;
   module_.header().replica_count = std::max<int64_t>(1, integer_or(root, "mhlo.num_replicas", 1));
   module_.header().num_partitions = std::max<int64_t>(1, integer_or(root, "mhlo.num_partitions", 1));
   COLLET_ASSIGN(CompId id, function(entry, root));

@@ -95,6 +95,8 @@ class Importer {
 
   Status translate(ImportScope& scope, const mlir::Op& op);
   Status fail(const mlir::Op& op, std::string_view message) const;
+  /// The same status with the op's line and name before it, unless a line stands there already.
+  static Status placed(const mlir::Op& op, Status status);
 
  private:
   friend struct ImportTable;

@@ -24,7 +24,9 @@ struct Context {
   void complain(const Computation& computation, std::string_view text) {
     diagnostics.add({computation.line, 0, concat("computation ", computation.name, ": ", text), {}});
   }
-  void complain(std::string_view text) { diagnostics.add({0, 0, std::string(text), {}}); }
+  /// What stands at a line of the header; 0 where there is no text.
+  void complain(uint32_t line, std::string_view text) { diagnostics.add({line, 0, std::string(text), {}}); }
+  void complain(std::string_view text) { complain(0, text); }
   /// Complains if `status` is an error; true if it is none.
   bool check(const Instruction& instr, const Status& status) {
     if (status.ok()) return true;

@@ -425,5 +425,24 @@ TEST(VerifyHeader, BuiltAliases) {
   EXPECT_THAT(error(), HasSubstr("replica_count 0 is not positive"));
 }
 
+TEST(VerifyHeader, ComplaintsHaveTheirLines) {
+  Expected<std::unique_ptr<Module>> module = parse_module(R"(
+HloModule m, replica_count=0,
+  input_output_alias={ {}: (0, {}),
+    {}: (1, {}) }, buffer_donor={ (0, {1}),
+    (2, {}) },
+  entry_computation_layout={(f32[2])->f32[3]}
+ENTRY e { p = f32[4] parameter(0)
+  ROOT z = f32[2] slice(p), slice={[0:2]} })");
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  Diagnostics diagnostics("m.hlo");
+  verify_module(**module, {}, diagnostics);
+  std::string lines;
+  for (const Diagnostic& d : diagnostics.list()) lines += std::to_string(d.line) + " " + d.message.substr(0, 19) + "\n";
+  EXPECT_EQ(lines,
+            "2 replica_count 0 is \n6 entry_computation_l\n6 entry_computation_l\n3 input_output_alias \n"
+            "4 buffer_donor names \n5 buffer_donor names \n");
+}
+
 }  // namespace
 }  // namespace collet::hlo
