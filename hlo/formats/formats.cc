@@ -17,10 +17,55 @@ namespace {
 
 constexpr size_t kHead = 4096;
 
+// Only white space of what lies below ' '; the tags and lengths of binary messages do.
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < ' ' && !std::isspace(static_cast<unsigned char>(c));
+}
+
 bool is_text(std::string_view bytes) {
-  // Only white space of what lies below ' '; the tags and lengths of binary messages do.
-  for (char c : bytes)
-    if (static_cast<unsigned char>(c) < ' ' && !std::isspace(static_cast<unsigned char>(c))) return false;
+  return std::none_of(bytes.begin(), bytes.end(), is_control);
+}
+
+// Of the head of a message every sixth byte or more is a tag or a length; in text one may have slipped in.
+bool is_mostly_text(std::string_view head) {
+  return static_cast<size_t>(std::count_if(head.begin(), head.end(), is_control)) * 16 <= head.size();
+}
+
+// Reads as the fields of a message from the first byte to the last.
+bool is_message(std::string_view bytes) {
+  const auto varint = [&](uint64_t& out) {
+    out = 0;
+    for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(bytes.front());
+      bytes.remove_prefix(1);
+      out |= uint64_t{byte & 0x7FU} << shift;
+      if (byte < 0x80) return true;
+    }
+    return false;
+  };
+  while (!bytes.empty()) {
+    uint64_t tag = 0, size = 0;
+    if (!varint(tag) || tag >> 3 == 0 || tag >> 32 != 0) return false;
+    switch (tag & 7) {
+      case 0:
+        if (!varint(size)) return false;
+        size = 0;
+        break;
+      case 1:
+        size = 8;
+        break;
+      case 2:
+        if (!varint(size)) return false;
+        break;
+      case 5:
+        size = 4;
+        break;
+      default:
+        return false;
+    }
+    if (size > bytes.size()) return false;
+    bytes.remove_prefix(size);
+  }
   return true;
 }
 
@@ -69,12 +114,11 @@ std::string_view format_name(Format format) {
 Format format_of(std::string_view bytes) {
   if (mlir::is_bytecode(bytes)) return Format::Artifact;
   const std::string_view head = bytes.substr(0, kHead);
-  if (!is_text(head)) return Format::HloProto;
-  if (begins_as_hlo(bytes)) return Format::HloText;
-  if (mlir::looks_like_text(head)) return Format::StablehloText;
-  // A message may begin with a name that is longer than the head.
-  if (!is_text(bytes.substr(head.size()))) return Format::HloProto;
-  return mlir::looks_like_text(bytes) ? Format::StablehloText : Format::HloText;
+  const bool hlo = begins_as_hlo(bytes);
+  const bool begins = is_text(head) && (hlo || mlir::looks_like_text(head));
+  // A message may begin with a name that is longer than the head; a text's reader names the place of a stray byte.
+  if (!begins && !is_text(bytes) && (is_message(bytes) || !(hlo || is_mostly_text(head)))) return Format::HloProto;
+  return !hlo && mlir::looks_like_text(bytes) ? Format::StablehloText : Format::HloText;
 }
 
 Expected<std::unique_ptr<Module>> read_module(std::string_view bytes, const ParseOptions& options,

@@ -81,5 +81,25 @@ TEST(Formats, WhatIsNoProgramIsRefused) {
   }
 }
 
+// Of a text with a byte that none may hold the text's reader has a place to name.
+TEST(Formats, AStrayByteMakesNoBinaryMessageOfAText) {
+  using namespace std::string_view_literals;
+  EXPECT_THAT(again("HloModule m\nENTRY e {\n  a = f32[] \0parameter(0)\n}\n"sv),
+              HasSubstr("input:3:13: NUL byte 0x00 in the text"));
+  EXPECT_THAT(again("HloModule m\0\nENTRY e {\n  a = f32[] parameter(0)\n}\n"sv), HasSubstr("input:1:12: NUL"));
+  EXPECT_THAT(again("\0HloModule m\nENTRY e {\n  a = f32[] parameter(0)\n}\n"sv), HasSubstr("input:1:1: NUL"));
+  EXPECT_THAT(again("ENTRY e {\n  a = f32[]\x07 parameter(0)\n}\n"), HasSubstr("input:2:12: control byte 0x07"));
+  EXPECT_THAT(again("func.func @main(%a: tensor<f32>) -> tensor<f32> {\n  return %a\x01 : tensor<f32>\n}\n"),
+              HasSubstr("input:2:12: control byte 0x01"));
+  EXPECT_THAT(again("HloModule m // \x01\nENTRY e {\n  a = f32[] parameter(0)\n}\n"), HasSubstr("parameter(0)"));
+  // What looks like no text stays a message.
+  EXPECT_THAT(again("\1\2\3\4\5\6\7"), HasSubstr("these bytes are no HloModuleProto"));
+  const auto bytes = [] {
+    Diagnostics diagnostics("input");
+    return *write_module(**read_verified_module(kText, {}, diagnostics), Format::HloProto);
+  }();
+  EXPECT_THAT(again(bytes.substr(0, bytes.size() / 2)), HasSubstr("these bytes are no HloModuleProto"));
+}
+
 }  // namespace
 }  // namespace collet::hlo
