@@ -168,7 +168,9 @@ class Checker {
       if (parent >= r || r < mine.first || r - mine.first >= mine.count)
         return fail(number("region", r) + " is not below the op that it names");
       depth_[r] = depth_[parent] + 1;
-      if (depth_[r] > kDeepestRegion) return fail("regions are nested too deep");
+      if (depth_[r] > kDeepestRegion)
+        return fail("region '" + std::string(collet_string(p_, region.name), region.name.count) +
+                    "' is nested too deeply, in more than " + std::to_string(kDeepestRegion) + " others");
     }
     return ok_status();
   }

@@ -9,6 +9,7 @@
 #include "hlo/program/print.h"
 #include "hlo/program/read.h"
 #include "hlo/program/write.h"
+#include "hlo/text/parser.h"
 
 namespace collet::hlo {
 namespace {
@@ -182,6 +183,21 @@ TEST(Program, SurvivesDamage) {
     EXPECT_TRUE(text.ok() || !module.ok());
   }
   EXPECT_GT(refused, 5000);
+}
+
+TEST(Program, NamesTheRegionThatLiesTooDeep) {
+  std::string text =
+      "HloModule m\nc { s = s32[] parameter(0)\n ROOT y = pred[] constant(false) }\n"
+      "b0 { ROOT s = s32[] parameter(0) }\n";
+  const auto loop = [](int callee) {
+    return "{ s = s32[] parameter(0)\n ROOT w = s32[] while(s), condition=c, body=b" + std::to_string(callee) + " }\n";
+  };
+  for (int i = 1; i < 210; ++i) text += "b" + std::to_string(i) + " " + loop(i - 1);
+  const auto module = parse_module(text + "ENTRY e " + loop(209));
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  const Program program = write(**module);
+  const Status status = check_program(program.get(), program.get()->total_bytes);
+  EXPECT_EQ(status.message(), "program: region 'c' is nested too deeply, in more than 200 others");
 }
 
 }  // namespace

@@ -401,6 +401,15 @@ TEST_F(CollectiveFailure, ADeviceIsNoTwoParticipants) {
   EXPECT_THAT(failure.message, ::testing::HasSubstr("names a device twice"));
 }
 
+TEST_F(CollectiveFailure, TooManyParticipantsNameTheirLine) {
+  const ClientPtr client = open("interpreter", "none", nullptr, 2);
+  const ModulePtr module = read("\nHloModule m, replica_count=5000\nENTRY e {\n  ROOT r = u32[] replica-id()\n}\n");
+  EXPECT_FALSE(compile(client.get(), module.get(), {}));
+  EXPECT_EQ(failure.code, COLLET_INVALID_ARGUMENT);
+  EXPECT_THAT(failure.message,
+              ::testing::HasSubstr("line 2: 5000 replicas of 1 partitions are more than 4096 participants"));
+}
+
 // Each device holds the constants itself that its own program does not.
 TEST_F(CollectiveFailure, EachDeviceAbsorbsForItself) {
   std::string numbers;

@@ -93,7 +93,12 @@ class Compiler {
     header.num_partitions = std::max<int64_t>(header.num_partitions, 1);
     if (header.replica_count > kMostParticipants || header.num_partitions > kMostParticipants ||
         header.replica_count * header.num_partitions > kMostParticipants)
-      return invalid_argument("more than " + std::to_string(kMostParticipants) + " participants");
+      return invalid_argument((header.line && !request_.replica_count && !request_.partition_count
+                                   ? "line " + std::to_string(header.line) + ": "
+                                   : std::string()) +
+                              std::to_string(header.replica_count) + " replicas of " +
+                              std::to_string(header.num_partitions) + " partitions are more than " +
+                              std::to_string(kMostParticipants) + " participants");
     core_->replicas = static_cast<uint32_t>(header.replica_count);
     core_->partitions = static_cast<uint32_t>(header.num_partitions);
     const uint32_t n = core_->participants();
