@@ -11,6 +11,7 @@
 #include "hlo/base/no_memory.h"
 #include "hlo/eval/dynamic.h"
 #include "hlo/eval/group.h"
+#include "hlo/ops/eval/strided.h"
 #include "hlo/ops/evaluate.h"
 
 namespace collet::hlo {
@@ -235,7 +236,7 @@ Status Run::check_limits(const Instruction& instr) {
   if (limits.value_bytes && !makes_nothing && static_cast<uint64_t>(instr.shape.byte_size()) > limits.value_bytes)
     return resource_exhausted(instr.shape.to_string() + " needs " + std::to_string(instr.shape.byte_size()) +
                               " bytes; the limit for one value is " + std::to_string(limits.value_bytes));
-  return ok_status();
+  return makes_nothing ? ok_status() : eval::check_size(instr.shape);
 }
 
 Expected<Literal> Run::step(const CompPlan::Step& step, std::vector<Literal>& values, std::span<Literal> arguments) {
@@ -262,7 +263,11 @@ Expected<Literal> Run::step(const CompPlan::Step& step, std::vector<Literal>& va
     else
       operands.push_back(value);
   }
-  return evaluate_with_sizes({module_, instr, operands, *this});
+  try {
+    return evaluate_with_sizes({module_, instr, operands, *this});
+  } catch (const std::bad_alloc& error) {
+    return resource_exhausted(memory_message(error));
+  }
 }
 
 Expected<Literal> Run::call(CompId computation, std::span<Literal> arguments) {

@@ -103,6 +103,18 @@ TEST(EvalLimits, ALoopWithoutEndStopsAtTheDeadline) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
+TEST(EvalLimits, WhatNoMemoryHoldsIsNamed) {
+  const Status status = failure(R"(
+HloModule m
+f { ROOT big = f32[<=1099511627776] custom-call(), custom_call_target="AllocateBuffer" }
+ENTRY e { c = f32[<=1099511627776] call(), to_apply=f ROOT n = s32[] get-dimension-size(c), dimensions={0} })",
+                                {});
+  EXPECT_EQ(status.code(), Code::ResourceExhausted);
+  EXPECT_NE(status.message().find("f32[<=1099511627776] takes more memory than there is"), std::string::npos)
+      << status.message();
+  EXPECT_NE(status.message().find("'c'"), std::string::npos) << status.message();
+}
+
 TEST(EvalLimits, ALoopWithoutEndStopsAfterItsSteps) {
   const Status status = failure(kEndless, {.steps = 5000});
   EXPECT_EQ(status.code(), Code::ResourceExhausted);
