@@ -18,6 +18,11 @@ constexpr int kDeepest = 128;
 constexpr uint8_t kHasAttributes = 0x01, kHasResults = 0x02, kHasOperands = 0x04, kHasSuccessors = 0x08,
                   kHasRegions = 0x10, kHasUseOrders = 0x20, kHasProperties = 0x40;
 
+bool is_empty(AttrRef value) {
+  return value && ((value->kind == Attr::Kind::String && value->text.empty()) ||
+                   (value->kind == Attr::Kind::Dict && value->fields.empty()));
+}
+
 /// Reads the IR section: a tree of blocks.
 class IrReader {
  public:
@@ -105,6 +110,8 @@ class IrReader {
       if (p.failed()) return damaged(r, "the properties of an op are cut short");
       if (!present) continue;
       COLLET_ASSIGN(AttrRef value, read_attr(attr, r));
+      // VHLO has no absent one: an empty text or dictionary stands for it, whatever the version of the call.
+      if (property.name == "backend_config" && is_empty(value)) continue;
       if (property.name == "ragged_dot_dimension_numbers" && value->kind == Attr::Kind::Dict)
         op->attrs.insert(op->attrs.end(), value->fields.begin(), value->fields.end());
       else

@@ -532,6 +532,28 @@ TEST(Hostile, RegionsThatClaimWhatFollows) {
   expect_artifact_refused(file, "claims too many values");
 }
 
+// VHLO has no absent backend_config: a dictionary of nothing for an untyped call, an empty text for a typed one.
+TEST(Hostile, EmptyConfigsOfArtifactsAreNone) {
+  for (const char* hex :
+       {"4d4cef520d4d4c495232332e302e306769740001190501050901030b03070f131703331d07010d0b131313131303110b0b0b"
+        "0b0b0b0b0b03070f1707025f050d17010303170105071701052d170107151701090b030123031d0f1d110b030d011d130501"
+        "290105110301030109044d050150030107043d0301050350050307042903050b03030700054609050301030107040b030306"
+        "0301050100951505030b05151f110f0b116275696c74696e0076686c6f006d6f64756c650066756e635f763100637573746f"
+        "6d5f63616c6c5f76310072657475726e5f7631002d006d61696e000078000827070501010b0d0f0d1113111517190d1b0d0d"
+        "0d",
+        "4d4cef520d4d4c495232332e302e306769740001190501050901030b03070f131703311b07010d0b1313131313030f0b0b0b"
+        "0b0b0b0b03070f1707025b050d17010303170105071701052d170107151701090b03011d0f23031d110b091d130501290105"
+        "110301030109044d050150030107043d0301050350050307042903050b03030700054609050301030107040b030306030105"
+        "01009515050b0305151f110f0b116275696c74696e0076686c6f006d6f64756c650066756e635f763100637573746f6d5f63"
+        "616c6c5f76310072657475726e5f7631002d00006d61696e0078000827070501010b0d110d130f11150f170d190d0d0d"}) {
+    const auto program = mlir::read_bytecode(bytes_of(hex));
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    const auto module = import_program(**program);
+    ASSERT_TRUE(module.ok()) << module.status().message();
+    EXPECT_EQ(print_module(**module).find("backend_config"), std::string::npos);
+  }
+}
+
 TEST(Hostile, NamesWithEscapesStayThemselves) {
   const std::string text =
       "module @\"m\\22n\" {\nfunc.func public @main(%x: tensor<f32>) -> tensor<f32> {\n"
