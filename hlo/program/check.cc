@@ -11,8 +11,6 @@
 namespace collet::hlo {
 namespace {
 
-constexpr uint32_t kDeepestRegion = 200;
-
 class Checker {
  public:
   Checker(const void* bytes, size_t size) : p_(static_cast<const collet_program*>(bytes)), size_(size) {}

@@ -8,6 +8,7 @@
 
 #include "hlo/ops/rules.h"
 #include "hlo/program/attributes.h"
+#include "hlo/program/check.h"
 #include "hlo/program/records.h"
 
 namespace collet::hlo {
@@ -36,6 +37,7 @@ class Writer {
   struct Pending {
     uint32_t region;
     CompId computation;
+    uint32_t depth;
   };
 
   collet_range name(std::string_view text) { return options_.without_names ? collet_range{0, 0} : pools_.add(text); }
@@ -144,8 +146,16 @@ class Writer {
     return ok_status();
   }
 
+  Status too_deep(const Instruction& instr) const {
+    std::string out = instr.line ? "line " + std::to_string(instr.line) + ": " : std::string();
+    out += std::string(op_info(instr.op).text) + " '" + std::string(instr.name) + "': its computation '";
+    out += std::string(m_[instr.called[0]].name) + "' is nested too deeply, in more than ";
+    return invalid_argument(out + std::to_string(kDeepestRegion) + " others");
+  }
+
   Status called(const Pending& pending) {
     const Computation& computation = m_[pending.computation];
+    depth_ = pending.depth;
     collet_region region{};
     region.op = regions_[pending.region].op;
     region.name = name(computation.name);
@@ -219,8 +229,9 @@ class Writer {
     out.results.count = static_cast<uint32_t>(shapes.size());
 
     out.regions = {static_cast<uint32_t>(regions_.size()), static_cast<uint32_t>(instr.called.size())};
+    if (!instr.called.empty() && depth_ >= kDeepestRegion) return too_deep(instr);
     for (CompId c : instr.called) {
-      pending_.push_back({static_cast<uint32_t>(regions_.size()), c});
+      pending_.push_back({static_cast<uint32_t>(regions_.size()), c, depth_ + 1});
       regions_.emplace_back();
       regions_.back().op = number;
     }
@@ -268,6 +279,7 @@ class Writer {
   std::vector<uint32_t> first_value_;
   std::unordered_map<Leaf, uint32_t, LeafHash> inputs_;
   std::deque<Pending> pending_;
+  uint32_t depth_ = 0;  // of the region that is being written
   std::map<std::vector<int64_t>, uint32_t> type_ids_;
   std::vector<collet_type> types_;
   std::vector<collet_value> values_;
