@@ -17,12 +17,13 @@
  *     }
  *     COLLET_KERNEL_BACKEND(describe)
  *
- * What needs no kernel: constants, copies, reshape. What it leaves to the SDK: control flow, collectives, queues.
+ * What needs no kernel: constants, copies, reshape. What it leaves to the SDK: control flow, collectives.
+ * More than one device, queues, prepared weights, layouts, patterns, options: see the fields of Backend and Kernel.
  */
 
 #include <new>
 
-#include "kernel_executable.hpp"
+#include "kernel_tables.hpp"
 
 namespace collet {
 namespace kernel {
@@ -46,53 +47,6 @@ inline void add_moves(std::vector<Kernel>* kernels, TypeSet types, const MoveFun
 
 namespace detail {
 
-inline void set_error(collet_error* error, collet_status code, const char* message) noexcept {
-  error->code = code;
-  error->reserved = 0;
-  size_t size = std::strlen(message);
-  if (size >= sizeof error->message) {
-    size = sizeof error->message - 1;
-    while (size > 0 && (static_cast<unsigned char>(message[size]) & 0xC0) == 0x80) --size;
-  }
-  std::memcpy(error->message, message, size);
-  error->message[size] = 0;
-}
-
-/** Runs `body`; an exception becomes a status. */
-template <class Body>
-collet_status guarded(collet_error* error, const Body& body) noexcept {
-  try {
-    body();
-    return COLLET_OK;
-  } catch (const Error& failure) {
-    set_error(error, failure.code(), failure.what());
-  } catch (const std::bad_alloc&) {
-    set_error(error, COLLET_RESOURCE_EXHAUSTED, "out of memory");
-  } catch (const std::exception& failure) {
-    set_error(error, COLLET_INTERNAL, failure.what());
-  } catch (...) {
-    set_error(error, COLLET_INTERNAL, "an exception of unknown type");
-  }
-  return error->code;
-}
-
-/** A struct of the SDK's as this header knows it; what the SDK's lacks is zero. */
-template <class T>
-T read_sized(const T* from) {
-  T out;
-  std::memset(static_cast<void*>(&out), 0, sizeof out);
-  std::memcpy(static_cast<void*>(&out), from, std::min<size_t>(from->struct_size, sizeof out));
-  return out;
-}
-
-/** The other way: no more than the SDK has room for; its struct_size stays. */
-template <class T>
-void write_sized(T* to, T from) {
-  const uint32_t size = to->struct_size;
-  from.struct_size = size;
-  std::memcpy(static_cast<void*>(to), &from, std::min<size_t>(size, sizeof from));
-}
-
 /** The functions of the core table. `describe` is the vendor's. */
 template <Backend (*describe)()>
 struct Table {
@@ -104,23 +58,17 @@ struct Table {
   static collet_status open(const collet_open_options* options, collet_backend_instance** out,
                             collet_instance_info* info, collet_error* error) {
     return guarded(error, [&] {
-      const collet_open_options wanted = read_sized(options);
-      if (wanted.target) throw Error(COLLET_NOT_FOUND, backend().name + " has no target '" + wanted.target + "'");
-      if (wanted.pairs)
-        throw Error(COLLET_INVALID_ARGUMENT, backend().name + " has no option '" + wanted.keys[0] + "'");
+      const Options wanted = read_options(read_sized(options));
       auto instance = std::make_unique<Instance>();
-      instance->backend = &backend();
-      for (const collet_type_support& type : backend().types) instance->known = instance->known | TypeSet{type.type};
-      instance->space.bytes = backend().memory_bytes;
-      instance->space.alignment = backend().alignment;
-      instance->space.flags = COLLET_SPACE_DEFAULT;
-      std::memcpy(instance->space.kind, "device", sizeof "device");
-      for (uint32_t i = 0; i < backend().device_count; ++i) instance->devices.push_back(backend().open_device(i));
+      instance->backend = backend();
+      if (instance->backend.configure) instance->backend.configure(wanted, &instance->backend);
+      fill(instance.get());
+      const Backend& mine = instance->backend;
       collet_instance_info said{};
-      said.opset = COLLET_OPSET;
-      said.device_count = backend().device_count;
-      said.name = backend().name.c_str();
-      said.version = backend().version.c_str();
+      said.opset = opset_of(mine);
+      said.device_count = mine.device_count;
+      said.name = mine.name.c_str();
+      said.version = mine.version.c_str();
       write_sized(info, said);
       *out = reinterpret_cast<collet_backend_instance*>(instance.release());
     });
@@ -132,22 +80,25 @@ struct Table {
                                    collet_error* error) {
     return guarded(error, [&] {
       const Instance* instance = unwrap(handle);
-      if (device >= instance->devices.size()) throw Error(COLLET_OUT_OF_RANGE, "no such device");
+      const Backend& mine = instance->backend;
+      instance->device(device);
       collet_device_info said{};
-      said.traits = backend().traits;
-      said.kind = backend().device_kind.c_str();
-      said.fingerprint = backend().fingerprint.c_str();
+      said.traits = mine.traits | COLLET_TRAIT_SCALARS;
+      said.kind = mine.device_kind.c_str();
+      said.fingerprint = mine.fingerprint.c_str();
       said.coordinates[0] = static_cast<int32_t>(device);
-      said.spaces = &instance->space;
-      said.space_count = 1;
-      said.types = backend().types.data();
-      said.type_count = static_cast<uint32_t>(backend().types.size());
-      said.link_latency_ns = backend().link_latency_ns;
-      said.link_bytes_per_ns = backend().link_bytes_per_ns;
-      said.launch_ns = backend().launch_ns;
-      said.memory_bytes_per_ns = backend().memory_bytes_per_ns;
-      said.flops_per_ns = backend().flops_per_ns;
-      said.smallest_cluster = backend().smallest_cluster;
+      said.spaces = instance->spaces.data();
+      said.space_count = static_cast<uint32_t>(instance->spaces.size());
+      said.types = mine.types.data();
+      said.type_count = static_cast<uint32_t>(mine.types.size());
+      said.peers = instance->peers[device].data();
+      said.peer_count = static_cast<uint32_t>(instance->peers[device].size());
+      said.link_latency_ns = mine.link_latency_ns;
+      said.link_bytes_per_ns = mine.link_bytes_per_ns;
+      said.launch_ns = mine.launch_ns;
+      said.memory_bytes_per_ns = mine.memory_bytes_per_ns;
+      said.flops_per_ns = mine.flops_per_ns;
+      said.smallest_cluster = mine.smallest_cluster;
       write_sized(info, said);
     });
   }
@@ -157,49 +108,71 @@ struct Table {
                              collet_error* error) {
     return guarded(error, [&] {
       Instance* instance = unwrap(handle);
-      if (device >= instance->devices.size() || space != 0) throw Error(COLLET_OUT_OF_RANGE, "no such device or space");
-      if (alignment & (alignment - 1)) throw Error(COLLET_INVALID_ARGUMENT, "an alignment that is no power of two");
       auto buffer = std::make_unique<Buffer>();
-      buffer->instance = instance;
-      buffer->device = instance->devices[device].get();
-      buffer->bytes = std::max<uint64_t>(bytes, 1);
-      buffer->memory = buffer->device->allocate(buffer->bytes, std::max<uint64_t>(alignment, backend().alignment));
-      if (out_host_pointer) *out_host_pointer = nullptr;
+      *buffer = {instance, device, space, instance->device(device), no_memory, std::max<uint64_t>(bytes, 1)};
+      if (space >= instance->spaces.size()) {
+        throw Error(COLLET_OUT_OF_RANGE, "there is no memory space " + std::to_string(space));
+      }
+      if ((alignment & (alignment - 1)) != 0) {
+        throw Error(COLLET_INVALID_ARGUMENT, "an alignment of " + std::to_string(alignment) + ", no power of two");
+      }
+      const uint64_t aligned_to = std::max<uint64_t>(alignment, instance->spaces[space].alignment);
+      const auto turn = instance->turn();
+      buffer->memory = space == 0 ? buffer->device->allocate(buffer->bytes, aligned_to)
+                                  : buffer->device->allocate_in(space, buffer->bytes, aligned_to);
+      const bool visible = (instance->spaces[space].flags & COLLET_SPACE_HOST_VISIBLE) != 0;
+      void* const host = visible ? buffer->device->host_pointer(buffer->memory) : nullptr;
+      if (out_host_pointer) *out_host_pointer = host;
+      instance->add_usage(device, space, buffer->bytes, true);
       *out = reinterpret_cast<collet_backend_buffer*>(buffer.release());
     });
   }
 
   static void free(collet_backend_instance*, collet_backend_buffer* handle) {
     const std::unique_ptr<Buffer> buffer(unwrap(handle));
-    if (buffer) buffer->device->free(buffer->memory);
+    if (!buffer) return;
+    const auto turn = buffer->instance->turn();
+    buffer->device->free(buffer->memory);
+    buffer->instance->add_usage(buffer->number, buffer->space, buffer->bytes, false);
   }
 
-  static collet_status copy(collet_backend_instance*, const collet_copy_region* regions, uint32_t count,
+  static collet_status copy(collet_backend_instance* handle, const collet_copy_region* regions, uint32_t count,
                             const collet_sync* sync, collet_error* error) {
     return guarded(error, [&] {
-      if (sync) throw Error(COLLET_UNIMPLEMENTED, "this backend has no queues");
-      for (uint32_t i = 0; i < count; ++i) {
-        check_end(regions[i].from, regions[i].bytes);
-        check_end(regions[i].to, regions[i].bytes);
+      Instance* instance = unwrap(handle);
+      check_regions(instance, regions, count);
+      std::vector<collet_copy_region> mine(regions, regions + count);
+      if (!sync) {
+        const auto turn = instance->turn();
+        return copy_now(mine);
       }
-      for (uint32_t i = 0; i < count; ++i) copy_region(regions[i]);
-      for (uint32_t i = 0; i < count; ++i) {
-        if (regions[i].to.buffer) unwrap(regions[i].to.buffer)->device->finish();
-      }
+      Queue* queue = Queue::from(sync->queue);
+      if (!instance->backend.queues || !queue) throw Error(COLLET_UNIMPLEMENTED, "this backend has no queues");
+      if (queue->instance() != instance) throw Error(COLLET_INVALID_ARGUMENT, "a queue of another instance");
+      queue->check(*sync);
+      const uint32_t device = queue->device();
+      const bool compute = queue->kind() == COLLET_QUEUE_COMPUTE;
+      queue->put(*sync, [instance, device, compute, mine](const std::atomic<bool>& stop) {
+        return begin_copies(instance, device, compute, mine, stop);
+      });
     });
   }
 
-  static collet_status supports(collet_backend_instance* handle, uint32_t, const collet_program* program,
+  static collet_status supports(collet_backend_instance* handle, uint32_t device, const collet_program* program,
                                 const uint32_t* ops, uint32_t count, collet_verdict* verdicts, collet_error* error) {
     return guarded(error, [&] {
+      const Instance* instance = unwrap(handle);
+      instance->device(device);
       const std::string complaint = program_complaint(program);
       if (!complaint.empty()) throw Error(COLLET_INVALID_ARGUMENT, complaint);
-      const Chooser chooser(backend().kernels, unwrap(handle)->known, backend().fusions);
       for (uint32_t i = 0; i < count; ++i) {
-        if (ops[i] >= program->ops.count) throw Error(COLLET_OUT_OF_RANGE, "no such op");
+        if (ops[i] >= program->ops.count) throw Error(COLLET_OUT_OF_RANGE, "there is no op " + std::to_string(ops[i]));
+      }
+      const Chooser chooser(instance->backend, instance->known);
+      for (uint32_t i = 0; i < count; ++i) {
         const Answer answer = chooser.ask(program, ops[i]);
         verdicts[i].answer = answer.taken ? COLLET_ACCEPT : COLLET_DECLINE;
-        std::strncpy(verdicts[i].reason, answer.reason, sizeof verdicts[i].reason - 1);
+        copy_text(verdicts[i].reason, sizeof verdicts[i].reason, answer.reason.c_str());
         if (answer.kernel && answer.kernel->cost_ns) {
           const collet_op* op = collet_op_at(program, ops[i]);
           const std::vector<Array> arrays = arrays_of(program, op);
@@ -209,7 +182,7 @@ struct Table {
     });
   }
 
-  static collet_status compile(collet_backend_instance* instance, const collet_program* program,
+  static collet_status compile(collet_backend_instance* handle, const collet_program* program,
                                const collet_compile_options* options, collet_backend_executable** out,
                                collet_executable_info* info, collet_rejection* rejection, collet_error* error) {
     return guarded(error, [&] {
@@ -218,31 +191,36 @@ struct Table {
       const collet_compile_options wanted = read_sized(options);
       if (wanted.progress && wanted.progress(wanted.user, 0, "plan") != 0) throw Error(COLLET_CANCELLED, "cancelled");
       std::vector<uint32_t> rejected;
-      auto executable = std::make_unique<Executable>(unwrap(instance), program, wanted, &rejected);
+      const auto turn = unwrap(handle)->turn();
+      auto executable = std::make_unique<Executable>(unwrap(handle), program, wanted, &rejected);
       if (!rejected.empty()) {
         reject(rejection, rejected);
         const collet_op* op = collet_op_at(program, rejected[0]);
         throw Error(COLLET_UNIMPLEMENTED, std::string("no kernel for ") + collet_op_name(op->opcode) + " '" +
                                               std::string(collet_string(program, op->name), op->name.count) + "'");
       }
-      collet_executable_info said = read_sized(info);
-      said.absorbed_count = 0;
-      said.workspace_bytes = executable->plan().workspace_bytes;
-      said.workspace_alignment = backend().alignment;
-      said.resident_bytes = executable->plan().resident_bytes;
-      said.kernels = executable->plan().kernels;
-      said.traffic_bytes = executable->plan().traffic_bytes;
-      write_sized(info, said);
+      write_info(*executable, info);
       *out = reinterpret_cast<collet_backend_executable*>(executable.release());
     });
   }
 
   static collet_status execute(collet_backend_executable* handle, const collet_launch* launches, uint32_t count,
-                               uint64_t, collet_error* error) {
-    return guarded(error, [&] { reinterpret_cast<const Executable*>(handle)->execute(launches, count); });
+                               uint64_t run_id, collet_error* error) {
+    return guarded(error, [&] {
+      const bool queued = count != 0 && launches[0].sync;
+      const auto turn = queued ? std::unique_lock<std::mutex>() : unwrap(handle)->instance()->turn();
+      unwrap(handle)->execute(launches, count, run_id);
+    });
   }
 
-  static void release(collet_backend_executable* handle) { delete reinterpret_cast<Executable*>(handle); }
+  static void release(collet_backend_executable* handle) {
+    const auto turn = unwrap(handle)->instance()->turn();
+    delete unwrap(handle);
+  }
+
+  static const void* query(collet_backend_instance* handle, const char* name, uint32_t version) {
+    return name ? find_table(unwrap(handle)->backend, name, version) : nullptr;
+  }
 
   static const collet_backend* table() {
     static const collet_backend functions = {sizeof(collet_backend),
@@ -259,36 +237,54 @@ struct Table {
                                              compile,
                                              execute,
                                              release,
-                                             nullptr};
+                                             query};
     return &functions;
   }
 
  private:
-  static void check_end(const collet_place& place, uint64_t bytes) {
-    if (!place.buffer) return;
-    const Buffer* buffer = unwrap(place.buffer);
-    if (place.offset > buffer->bytes || bytes > buffer->bytes - place.offset) {
-      throw Error(COLLET_OUT_OF_RANGE, "a copy beyond the end of a buffer");
+  static Options read_options(const collet_open_options& from) {
+    Options out;
+    const std::vector<std::string>&keys = backend().options, &targets = backend().targets;
+    out.device_count = from.device_count;
+    if (from.target) out.target = from.target;
+    if (!out.target.empty() && std::find(targets.begin(), targets.end(), out.target) == targets.end()) {
+      throw Error(COLLET_NOT_FOUND, backend().name + " has no target '" + out.target + "'");
     }
+    for (uint32_t i = 0; i < from.pairs; ++i) {
+      if (std::find(keys.begin(), keys.end(), from.keys[i]) == keys.end()) {
+        throw Error(COLLET_INVALID_ARGUMENT, backend().name + " has no option '" + from.keys[i] + "'");
+      }
+      out.values[from.keys[i]] = from.values[i];
+    }
+    return out;
   }
 
-  static void copy_region(const collet_copy_region& region) {
-    if (region.bytes == 0) return;
-    const Buffer *from = unwrap(region.from.buffer), *to = unwrap(region.to.buffer);
-    char* from_host = static_cast<char*>(region.from.host) + (from ? 0 : region.from.offset);
-    char* to_host = static_cast<char*>(region.to.host) + (to ? 0 : region.to.offset);
-    if (!from && !to) {
-      std::memcpy(to_host, from_host, region.bytes);
-    } else if (!from) {
-      to->device->write(to->memory, region.to.offset, from_host, region.bytes);
-    } else if (!to) {
-      from->device->read(from->memory, region.from.offset, to_host, region.bytes);
-    } else if (from->device == to->device) {
-      from->device->copy(to->memory, region.to.offset, from->memory, region.from.offset, region.bytes);
-    } else {
-      std::vector<char> between(region.bytes);
-      from->device->read(from->memory, region.from.offset, between.data(), region.bytes);
-      to->device->write(to->memory, region.to.offset, between.data(), region.bytes);
+  /** Opens the devices of an instance that has its description. */
+  static void fill(Instance* instance) {
+    const Backend& mine = instance->backend;
+    for (const collet_type_support& type : mine.types) instance->known = instance->known | TypeSet{type.type};
+    const auto add_space = [&](const std::string& kind, uint64_t bytes, uint32_t alignment, uint32_t flags) {
+      collet_memory_space space{};
+      space.bytes = bytes;
+      space.alignment = alignment;
+      space.flags = flags;
+      copy_text(space.kind, sizeof space.kind, kind.c_str());
+      instance->spaces.push_back(space);
+    };
+    add_space("device", mine.memory_bytes, mine.alignment,
+              COLLET_SPACE_DEFAULT | (mine.host_visible ? uint32_t{COLLET_SPACE_HOST_VISIBLE} : 0));
+    for (const Space& one : mine.more_spaces) add_space(one.kind, one.bytes, one.alignment, one.flags);
+    for (uint32_t i = 0; i < mine.device_count; ++i) {
+      instance->records.push_back(std::make_unique<Records>());
+      instance->devices.push_back(mine.open_device(i));
+      instance->devices.back()->set_recorder(instance->records.back().get());
+      instance->usage.emplace_back(instance->spaces.size());
+      instance->peers.emplace_back();
+      for (uint32_t other = 0; mine.link && other < mine.device_count; ++other) {
+        collet_link link{};
+        if (other != i) mine.link(i, other, &link);
+        if (link.hops != 0) instance->peers.back().push_back(other);
+      }
     }
   }
 

@@ -12,25 +12,11 @@
 #include <map>
 #include <utility>
 
+#include "kernel_describe.hpp"
 #include "kernel_shapes.hpp"
 
 namespace collet {
 namespace kernel {
-
-/** A row of the kernel table. The first row that takes an op runs it. */
-struct Kernel {
-  uint32_t opcode;  /**< COLLET_OP_* */
-  TypeSet operands; /**< the type of every operand is in this set */
-  TypeSet results;  /**< the type of every result is in this one */
-  /** Runs the op. It need not wait: what comes later runs behind it. */
-  std::function<void(Device& device, const Op& op)> run;
-  /** Looks at attributes, shapes and regions. Empty: any, but an op with regions needs one that looked at them. */
-  std::function<bool(const Op& op)> takes = nullptr;
-  /** Bytes of scratch memory that run wants. Empty: none. */
-  std::function<uint64_t(const Op& op)> scratch = nullptr;
-  /** Estimate of its time in nanoseconds. Empty: unknown. */
-  std::function<double(const Op& op)> cost_ns = nullptr;
-};
 
 namespace detail {
 
@@ -66,6 +52,13 @@ struct Resident {
   const void* data; /**< in the program block */
 };
 
+/** An operand of a step that is kept in a form of its own. */
+struct Packed {
+  size_t step;
+  uint32_t argument; /**< the entry argument that it is; COLLET_NONE: a constant of the program */
+  uint64_t bytes;    /**< of the packed form */
+};
+
 /** What compile works out and execute follows. */
 struct Plan {
   std::vector<Step> steps;
@@ -74,6 +67,9 @@ struct Plan {
   std::vector<Resident> residents;
   std::vector<std::pair<uint32_t, uint64_t>>
       immediates; /**< argument, and its place in the workspace if it comes by value */
+  std::vector<Packed> packed;
+  /** Of entry arguments and results; `bytes` 0: dense. Empty where all are. */
+  std::vector<collet_layout> argument_layouts, result_layouts;
   uint64_t workspace_bytes = 0;
   uint64_t resident_bytes = 0;
   uint64_t scratch_offset = 0;
@@ -158,35 +154,46 @@ inline std::string program_complaint(const collet_program* p) {
 struct Answer {
   const Kernel* kernel = nullptr;
   bool taken = false;
-  const char* reason = "";
+  std::string reason = {};
 };
 
-/** Asks the table. `known`: the device's types. `fusions`: a fusion whose ops all have kernels is run op by op. */
+/** The opset of a backend: what both the vendor and this header know. */
+inline uint32_t opset_of(const Backend& backend) {
+  return std::min(backend.opset, header_opset);
+}
+
+/** Asks the table. `known`: the device's types. A fusion whose ops all have kernels is run op by op where the backend wants
+ * that. */
 class Chooser {
  public:
-  Chooser(const std::vector<Kernel>& kernels, TypeSet known, bool fusions)
-      : kernels_(kernels), known_(known), fusions_(fusions) {}
+  Chooser(const Backend& backend, TypeSet known)
+      : kernels_(backend.kernels), known_(known), fusions_(backend.fusions), opset_(opset_of(backend)) {}
 
   Answer ask(const collet_program* program, uint32_t id) const {
     const collet_op* op = collet_op_at(program, id);
-    if (op->flags != 0 || op->reserved != 0 || op->since > COLLET_OPSET) {
+    if (op->flags != 0 || op->reserved != 0 || op->since > opset_) {
       return {nullptr, false, "newer than this backend"};
     }
     const std::vector<Array> arrays = arrays_of(program, op);
     if (const char* complaint = array_complaint(program, op, arrays)) return {nullptr, false, complaint};
     const Op view(program, op, arrays.data());
-    const char* reason = "no kernel";
+    std::string reason = "no kernel";
+    const std::string pattern = view.pattern();
     for (const Kernel& kernel : kernels_) {
-      if (kernel.opcode != op->opcode) continue;
-      const char* complaint = kernel_complaint(kernel, view);
-      if (!complaint) return {&kernel, true, ""};
-      reason = complaint;
+      if (kernel.opcode != op->opcode || !is_pattern(kernel, view, pattern)) continue;
+      if (!have_types(kernel, view)) {
+        if (reason == "no kernel") reason = "no kernel for these element types";
+        continue;
+      }
+      const Taken answer = kernel.takes ? kernel.takes(view) : op->regions.count == 0 || !pattern.empty();
+      if (answer) return {&kernel, true, {}};
+      reason = answer.reason().empty() ? "no kernel for these attributes or shapes" : answer.reason();
     }
     if (keeps_bytes(op->opcode) && op->operands.count == 1 && op->results.count == 1 &&
         arrays[0].type == arrays[1].type && arrays[0].bytes == arrays[1].bytes) {
-      return {nullptr, true, ""};
+      return {nullptr, true, {}};
     }
-    if (op->opcode == COLLET_OP_CONSTANT) return {nullptr, true, ""};
+    if (op->opcode == COLLET_OP_CONSTANT) return {nullptr, true, {}};
     if (op->opcode == COLLET_OP_FUSION && fusions_) return ask_region(program, op->regions.first);
     return {nullptr, false, reason};
   }
@@ -206,29 +213,41 @@ class Chooser {
     return nullptr;
   }
 
-  static const char* kernel_complaint(const Kernel& kernel, const Op& op) {
+  /** A row for a call is one for a pattern, by its name, or its name, "@" and its version. */
+  static bool is_pattern(const Kernel& kernel, const Op& op, const std::string& name) {
+    if (op.opcode() != COLLET_OP_CALL) return true;
+    if (name.empty()) return kernel.pattern.empty();
+    if (kernel.pattern == name) return true;
+    return kernel.pattern == name + "@" + std::to_string(op.attributes<collet_call_attrs>().version);
+  }
+
+  static bool have_types(const Kernel& kernel, const Op& op) {
     for (uint32_t i = 0; i < op.operand_count(); ++i) {
-      if (!kernel.operands.has(op.operand(i).type)) return "no kernel for these element types";
+      if (!kernel.operands.has(op.operand(i).type)) return false;
     }
     for (uint32_t i = 0; i < op.result_count(); ++i) {
-      if (!kernel.results.has(op.result(i).type)) return "no kernel for these element types";
+      if (!kernel.results.has(op.result(i).type)) return false;
     }
-    if (kernel.takes ? !kernel.takes(op) : op.region_count() != 0) return "no kernel for these attributes or shapes";
-    return nullptr;
+    return true;
   }
 
   Answer ask_region(const collet_program* program, uint32_t id) const {
     const collet_region* region = collet_region_at(program, id);
     for (uint32_t i = 0; i < region->ops.count; ++i) {
       const Answer answer = ask(program, region->ops.first + i);
-      if (!answer.taken) return {nullptr, false, "an op of the fusion has no kernel"};
+      if (!answer.taken) {
+        return {nullptr, false,
+                std::string(collet_op_name(collet_op_at(program, region->ops.first + i)->opcode)) +
+                    " of the fusion: " + answer.reason};
+      }
     }
-    return {nullptr, true, ""};
+    return {nullptr, true, {}};
   }
 
   const std::vector<Kernel>& kernels_;
   TypeSet known_;
   bool fusions_;
+  uint32_t opset_;
 };
 
 /** Makes a Plan. One use. */
@@ -252,6 +271,7 @@ class Planner {
     place_results(entry);
     place_intermediates();
     place_immediates(entry);
+    choose_forms(entry);
     for (FinalCopy& copy : plan_.final_copies) {
       if (copy.staged) copy.stage = take(collet_value_type(p_, copy.value)->bytes);
     }
@@ -470,6 +490,74 @@ class Planner {
       const uint32_t value = entry->arguments.first + i;
       if ((collet_value_at(p_, value)->flags & COLLET_VALUE_SCALAR) == 0) continue;
       plan_.immediates.emplace_back(i, take(collet_value_type(p_, value)->bytes));
+    }
+  }
+
+  bool is_aliased(uint32_t argument) const {
+    for (uint32_t i = 0; i < p_->aliases.count; ++i) {
+      if (collet_alias_at(p_, i)->argument == argument) return true;
+    }
+    return false;
+  }
+  bool is_result_aliased(uint32_t result) const {
+    for (uint32_t i = 0; i < p_->aliases.count; ++i) {
+      if (collet_alias_at(p_, i)->result == result) return true;
+    }
+    return false;
+  }
+
+  /** Arguments and results that one kernel alone reads or writes may have the form that it likes. */
+  void choose_forms(const collet_region* entry) {
+    std::vector<uint32_t> uses(p_->values.count, 0);
+    for (const Step& step : plan_.steps) {
+      for (uint32_t value : step.operands) ++uses[value];
+    }
+    for (uint32_t r = 0; r < entry->results.count; ++r) ++uses[same_[collet_ref_at(p_, entry->results.first + r)]];
+    for (size_t s = 0; s < plan_.steps.size(); ++s) {
+      const Step& step = plan_.steps[s];
+      if (!step.kernel || (!step.kernel->packing.bytes && !step.kernel->layout)) continue;
+      const collet_op* op = collet_op_at(p_, step.op);
+      const std::vector<Array> arrays = arrays_of(p_, op);
+      const Op view(p_, op, arrays.data());
+      if (step.kernel->packing.bytes) choose_packing(s, view, uses);
+      if (step.kernel->layout) choose_layouts(entry, step, view, uses);
+    }
+  }
+
+  void choose_packing(size_t s, const Op& view, const std::vector<uint32_t>& uses) {
+    const Step& step = plan_.steps[s];
+    if (step.kernel->packing.operand >= step.operands.size()) return;
+    const uint32_t value = step.operands[step.kernel->packing.operand];
+    const Place& place = plan_.places[value];
+    const bool argument = place.kind == Place::kArgument && uses[value] == 1 && !is_aliased(place.index) &&
+                          (collet_value_at(p_, value)->flags & COLLET_VALUE_SCALAR) == 0;
+    if (!argument && place.kind != Place::kConstant) return;
+    const uint64_t bytes = step.kernel->packing.bytes(view);
+    if (bytes != 0) plan_.packed.push_back({s, argument ? place.index : COLLET_NONE, bytes});
+  }
+
+  void choose_layouts(const collet_region* entry, const Step& step, const Op& view, const std::vector<uint32_t>& uses) {
+    const auto set = [&](std::vector<collet_layout>* layouts, uint32_t count, uint32_t at, uint32_t index) {
+      collet_layout layout{};
+      step.kernel->layout(view, index, &layout);
+      if (layout.bytes == 0) return;
+      layouts->resize(count);
+      (*layouts)[at] = layout;
+    };
+    for (uint32_t i = 0; i < step.operands.size(); ++i) {
+      const uint32_t value = step.operands[i];
+      const Place& place = plan_.places[value];
+      if (place.kind != Place::kArgument || uses[value] != 1 || is_aliased(place.index) || view.operand(i).bytes == 0)
+        continue;
+      if ((collet_value_at(p_, value)->flags & (COLLET_VALUE_SCALAR | COLLET_VALUE_CONSTANT)) != 0) continue;
+      set(&plan_.argument_layouts, entry->arguments.count, place.index, i);
+    }
+    for (uint32_t i = 0; i < step.results.size(); ++i) {
+      const Place& place = plan_.places[step.results[i]];
+      if (place.kind != Place::kResult || uses[step.results[i]] != 1 || is_result_aliased(place.index) ||
+          view.result(i).bytes == 0)
+        continue;
+      set(&plan_.result_layouts, entry->results.count, place.index, view.operand_count() + i);
     }
   }
 

@@ -8,6 +8,7 @@
  */
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "kernel_call.hpp"
@@ -53,10 +54,14 @@ inline std::vector<Loop> merged(const std::vector<Loop>& loops) {
   return out;
 }
 
-/** Reads one index from the device, saturated to what 64 signed bits hold. */
+/** One index, saturated to what 64 signed bits hold. Waits for the device where the host does not know it. */
 inline int64_t read_index(Device& device, const Array& scalar) {
   uint64_t bits = 0;
-  device.read(scalar.memory, scalar.offset, &bits, scalar.bytes);
+  if (scalar.host) {
+    std::memcpy(&bits, scalar.host, static_cast<size_t>(scalar.bytes));
+  } else {
+    device.read(scalar.memory, scalar.offset, &bits, scalar.bytes);
+  }
   if (scalar.type == COLLET_TYPE_U64 && bits > static_cast<uint64_t>(INT64_MAX)) return INT64_MAX;
   if (collet_type_kind(scalar.type) != COLLET_KIND_SIGNED || scalar.bytes == 8) return static_cast<int64_t>(bits);
   const uint64_t sign = UINT64_C(1) << (scalar.bytes * 8 - 1);
@@ -197,7 +202,8 @@ inline bool is_move(uint32_t opcode) {
   }
 }
 
-/** What `op`, one of the above, has to move, in this order. Starts of dynamic slices are read from the device. */
+/** What `op`, one of the above, has to move, in this order. Starts of dynamic slices that the host does not know are read from
+ * the device. */
 inline std::vector<Move> moves_of(Device& device, const Op& op) {
   std::vector<Move> moves;
   switch (op.opcode()) {

@@ -111,6 +111,8 @@ TEST_F(KernelBackend, ScalarsMayComeByValue) {
   launch.argument_count = launch.result_count = 1;
   ASSERT_GT(facts.workspace_bytes, 0u);
   launch.workspace.buffer = buffer(facts.workspace_bytes);
+  launch.workspace.bytes = facts.workspace_bytes;
+  argument.bytes = result.bytes = 4;
   EXPECT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_OK) << error.message;
   float out = 0;
   transfer(result.buffer, &out, 4, false);
@@ -250,6 +252,136 @@ TEST_F(KernelBackend, ExceptionsStayInside) {
   EXPECT_EQ(status, COLLET_INTERNAL);
 }
 
+TEST_F(KernelBackend, FailureAfterADonatedArgumentWasOverwrittenIsDataLoss) {
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t), y = w.argument(t);
+  const uint32_t r = w.op(COLLET_OP_ADD, t, {x, y});
+  const uint32_t s = w.op(COLLET_OP_NEGATE, t, {y});
+  w.alias(0, 0);
+  const std::vector<uint64_t> block = w.finish(2, {r, s});
+  run(block, {{1, 2}, {3, 4}}, {0, -1});
+  EXPECT_EQ(status, COLLET_DATA_LOSS);
+  EXPECT_STREQ(error.message, "lost: ; donated arguments were overwritten before that");
+  run(block, {{1, 2}, {3, 4}});  // the same program, and nothing is shared
+  EXPECT_EQ(status, COLLET_UNAVAILABLE);
+}
+
+TEST_F(KernelBackend, FailureWaitsForWhatWasStarted) {
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t);
+  const uint32_t r = w.op(COLLET_OP_NEGATE, t, {w.op(COLLET_OP_ADD, t, {x, x})});
+  const int finished = TestDevice::finished;
+  run(w.finish(1, {r}), {{1, 2}});
+  EXPECT_EQ(status, COLLET_UNAVAILABLE);
+  EXPECT_GT(TestDevice::finished, finished);
+}
+
+TEST_F(KernelBackend, CopyThatFailsWaitsForWhatWasStarted) {
+  collet_backend_buffer* one = buffer(8);
+  char host[8] = {};
+  TestDevice::writes_until_failure = 0;
+  const int finished = TestDevice::finished;
+  const collet_copy_region region{{nullptr, host, 0}, {one, nullptr, 0}, 8};
+  EXPECT_EQ(table->copy(instance, &region, 1, nullptr, &error), COLLET_INTERNAL);
+  EXPECT_GT(TestDevice::finished, finished);
+  table->free(instance, one);
+}
+
+TEST_F(KernelBackend, IndicesThatTheHostKnowsAreNotReadFromTheDevice) {
+  const uint32_t v = w.type(COLLET_TYPE_F32, {4}), two = w.type(COLLET_TYPE_F32, {2}), i = w.type(COLLET_TYPE_S32, {});
+  const uint32_t x = w.argument(v), at = w.argument(i, COLLET_VALUE_SCALAR);
+  const uint32_t fixed = w.constant<int32_t>(i, {2});
+  const uint32_t a = w.op(COLLET_OP_DYNAMIC_SLICE, two, {x, fixed}, collet_dynamic_slice_attrs{w.list({2})});
+  const uint32_t b = w.op(COLLET_OP_DYNAMIC_SLICE, two, {x, at}, collet_dynamic_slice_attrs{w.list({2})});
+  by_value = {{1, 1}};
+  const auto out = run(w.finish(2, {a, b}), {{1, 2, 3, 4}, {0}});
+  ASSERT_EQ(status, COLLET_OK) << error.message;
+  EXPECT_EQ(out[0], (Floats{3, 4}));
+  EXPECT_EQ(out[1], (Floats{2, 3}));
+  EXPECT_EQ(reads_of_execution, 0);
+}
+
+TEST_F(KernelBackend, RefusesWhatIsNotThere) {
+  collet_backend_instance* other = nullptr;
+  collet_open_options options{};
+  options.struct_size = sizeof options;
+  options.target = "nowhere";
+  collet_instance_info info{};
+  info.struct_size = sizeof info;
+  EXPECT_EQ(table->open(&options, &other, &info, &error), COLLET_NOT_FOUND);
+  options.target = nullptr;
+  const char *key = "speed", *value = "high";
+  options.keys = &key;
+  options.values = &value;
+  options.pairs = 1;
+  EXPECT_EQ(table->open(&options, &other, &info, &error), COLLET_INVALID_ARGUMENT);
+  EXPECT_EQ(other, nullptr);
+  collet_backend_buffer* one = nullptr;
+  void* host = nullptr;
+  EXPECT_EQ(table->alloc(instance, 1, 0, 8, 64, &one, &host, &error), COLLET_OUT_OF_RANGE);
+  EXPECT_EQ(table->alloc(instance, 0, 1, 8, 64, &one, &host, &error), COLLET_OUT_OF_RANGE);
+  EXPECT_EQ(table->alloc(instance, 0, 0, 8, 48, &one, &host, &error), COLLET_INVALID_ARGUMENT);
+  EXPECT_EQ(one, nullptr);
+}
+
+TEST_F(KernelBackend, CopyBeyondTheEndCopiesNothing) {
+  collet_backend_buffer* one = buffer(8);
+  float data[2] = {1, 2}, more[4] = {5, 6, 7, 8}, out[2] = {};
+  transfer(one, data, 8, true);
+  const collet_copy_region regions[] = {{{nullptr, more, 0}, {one, nullptr, 0}, 8},
+                                        {{nullptr, more, 0}, {one, nullptr, UINT64_MAX - 3}, 8}};
+  EXPECT_EQ(table->copy(instance, regions, 2, nullptr, &error), COLLET_OUT_OF_RANGE);
+  const collet_copy_region nowhere{{nullptr, nullptr, 0}, {one, nullptr, 0}, 8};
+  EXPECT_EQ(table->copy(instance, &nowhere, 1, nullptr, &error), COLLET_INVALID_ARGUMENT);
+  transfer(one, out, 8, false);
+  EXPECT_EQ(out[0], 1);
+  table->free(instance, one);
+}
+
+TEST_F(KernelBackend, MemoryStatistics) {
+  const auto* stats = static_cast<const collet_memory_stats_table*>(table->query(instance, "memory_stats", 1));
+  ASSERT_NE(stats, nullptr);
+  EXPECT_EQ(table->query(instance, "memory_stats", 2), nullptr);
+  EXPECT_EQ(table->query(instance, "queue", 1), nullptr);
+  collet_backend_buffer *one = buffer(100), *two = buffer(50);
+  table->free(instance, one);
+  collet_memory_stats said{};
+  said.struct_size = sizeof said;
+  ASSERT_EQ(stats->get(instance, 0, 0, &said, &error), COLLET_OK);
+  EXPECT_EQ(said.bytes_in_use, 50u);
+  EXPECT_EQ(said.peak_bytes_in_use, 150u);
+  EXPECT_EQ(said.allocations, 1u);
+  EXPECT_EQ(stats->get(instance, 0, 1, &said, &error), COLLET_OUT_OF_RANGE);
+  table->free(instance, two);
+}
+
+TEST_F(KernelBackend, ExecutablesAsBytes) {
+  const auto* aot = static_cast<const collet_aot_table*>(table->query(instance, "aot", 1));
+  ASSERT_NE(aot, nullptr);
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t);
+  const std::vector<uint64_t> program = w.finish(1, {w.op(COLLET_OP_ADD, t, {x, x})});
+  collet_backend_executable *made = compile(program), *loaded = nullptr;
+  ASSERT_NE(made, nullptr);
+  uint64_t bytes = 0;
+  ASSERT_EQ(aot->serialize(made, nullptr, 0, &bytes, &error), COLLET_OK);
+  std::string text(bytes, '\0');
+  ASSERT_EQ(aot->serialize(made, &text[0], bytes, &bytes, &error), COLLET_OK);
+  collet_compile_options options{};
+  options.struct_size = sizeof options;
+  ASSERT_EQ(aot->load(instance, text.data(), text.size(), &options, &loaded, &facts, &error), COLLET_OK);
+  table->release(loaded);
+  loaded = nullptr;
+  for (size_t broken : {size_t{0}, size_t{20}, text.size() / 2, text.size() - 1}) {
+    std::string other = text;
+    other[broken] = static_cast<char>(other[broken] ^ 1);
+    EXPECT_EQ(aot->load(instance, other.data(), other.size(), &options, &loaded, &facts, &error), COLLET_DATA_LOSS);
+    EXPECT_EQ(aot->load(instance, text.data(), broken, &options, &loaded, &facts, &error), COLLET_DATA_LOSS);
+  }
+  EXPECT_EQ(loaded, nullptr);
+  table->release(made);
+}
+
 TEST_F(KernelBackend, RefusesWhatItCannotRead) {
   const uint32_t t = w.type(COLLET_TYPE_F32, {2});
   const uint32_t x = w.argument(t);
@@ -295,9 +427,15 @@ TEST_F(KernelBackend, WrongLaunchesAreRefused) {
   launch.arguments = &argument;
   launch.results = &result;
   launch.argument_count = launch.result_count = 1;
+  argument.bytes = result.bytes = 8;
   EXPECT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_INVALID_ARGUMENT) << "no buffer";
   argument.buffer = result.buffer = buffer(4);
-  EXPECT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_INVALID_ARGUMENT) << "too small";
+  EXPECT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_INVALID_ARGUMENT) << "too small a buffer";
+  table->free(instance, argument.buffer);
+  argument.buffer = result.buffer = buffer(8);
+  result.bytes = 4;
+  EXPECT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_INVALID_ARGUMENT) << "too few bytes";
+  result.bytes = 8;
   launch.device = 5;
   EXPECT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_OUT_OF_RANGE);
   table->free(instance, argument.buffer);

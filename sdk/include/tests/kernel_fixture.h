@@ -30,9 +30,11 @@ class TestDevice final : public Device {
   }
   void free(Memory memory) noexcept override { alive -= static_cast<int>(pieces_.erase(memory)); }
   void write(Memory to, uint64_t offset, const void* from, uint64_t bytes) override {
+    if (writes_until_failure >= 0 && writes_until_failure-- == 0) throw std::runtime_error("a write failed");
     std::memcpy(find(to, offset, bytes), from, bytes);
   }
   void read(Memory from, uint64_t offset, void* to, uint64_t bytes) override {
+    ++reads;
     std::memcpy(to, find(from, offset, bytes), bytes);
   }
   void copy(Memory to, uint64_t to_offset, Memory from, uint64_t from_offset, uint64_t bytes) override {
@@ -47,7 +49,8 @@ class TestDevice final : public Device {
   float* floats(const Array& array) {
     return array.bytes ? reinterpret_cast<float*>(find(array.memory, array.offset, array.bytes)) : nullptr;
   }
-  static inline int copies = 0;
+  void finish() override { ++finished; }
+  static inline int copies = 0, reads = 0, finished = 0, writes_until_failure = -1;
 
  private:
   std::map<Memory, std::vector<char>> pieces_;
@@ -114,7 +117,7 @@ class KernelBackend : public ::testing::Test {
     info.struct_size = sizeof info;
     ASSERT_EQ(table->open(&options, &instance, &info, &error), COLLET_OK) << error.message;
     EXPECT_STREQ(info.name, "test");
-    EXPECT_EQ(info.opset, COLLET_OPSET);
+    EXPECT_EQ(info.opset, 1u) << "the opset that the description states, whatever the SDK's is";
   }
   void TearDown() override {
     table->close(instance);
@@ -162,6 +165,11 @@ class KernelBackend : public ::testing::Test {
     std::vector<collet_backend_buffer*> buffers;
     for (size_t i = 0; i < arguments.size(); ++i) {
       arguments[i].bytes = inputs[i].size() * sizeof(float);
+      if (by_value.count(i)) {
+        arguments[i].flags = COLLET_ARG_IMMEDIATE;
+        std::memcpy(arguments[i].immediate, &by_value[i], sizeof(int32_t));
+        continue;
+      }
       if (arguments[i].bytes == 0) continue;
       buffers.push_back(arguments[i].buffer = buffer(arguments[i].bytes));
       transfer(arguments[i].buffer, inputs[i].data(), arguments[i].bytes, true);
@@ -181,7 +189,9 @@ class KernelBackend : public ::testing::Test {
     launch.result_count = static_cast<uint32_t>(results.size());
     if (facts.workspace_bytes) buffers.push_back(launch.workspace.buffer = buffer(facts.workspace_bytes));
     launch.workspace.bytes = facts.workspace_bytes;
+    const int reads = TestDevice::reads;
     status = table->execute(executable, &launch, 1, 1, &error);
+    reads_of_execution = TestDevice::reads - reads;
     std::vector<std::vector<float>> out;
     for (const collet_argument& result : results) {
       out.emplace_back(result.bytes / sizeof(float));
@@ -199,6 +209,8 @@ class KernelBackend : public ::testing::Test {
   collet_executable_info facts{};
   collet_rejection rejection{};
   uint32_t rejected[8] = {};
+  std::map<size_t, int32_t> by_value;  // arguments
+  int reads_of_execution = 0;
   ProgramWriter w;
 };
 

@@ -28,6 +28,12 @@ class ProgramWriter {
     integers.insert(integers.end(), elements.begin(), elements.end());
     return {first, static_cast<uint32_t>(elements.size())};
   }
+  /// Characters, for attributes that are strings.
+  collet_range text(const std::string& characters) {
+    const auto first = static_cast<uint32_t>(bytes.size());
+    bytes.insert(bytes.end(), characters.begin(), characters.end());
+    return {first, static_cast<uint32_t>(characters.size())};
+  }
   uint32_t value(uint32_t type, uint32_t flags = 0) {
     collet_value value{};
     value.type = type;
@@ -104,6 +110,7 @@ class ProgramWriter {
     head.refs = append(&block, refs);
     head.integers = append(&block, integers);
     head.records = append(&block, records);
+    head.bytes = append(&block, bytes);
     head.data = append(&block, data);
     head.total_bytes = block.size();
     std::memcpy(&block[0], &head, sizeof head);
@@ -120,7 +127,7 @@ class ProgramWriter {
   std::vector<collet_alias> aliases;
   std::vector<uint32_t> refs;
   std::vector<int64_t> integers;
-  std::vector<uint8_t> records, data;
+  std::vector<uint8_t> records, bytes, data;
   uint64_t arena_bytes = 0;
 
  private:

@@ -25,7 +25,7 @@ static collet_status acme_open(const struct collet_open_options* options, collet
                                struct collet_instance_info* info, struct collet_error* error) {
   if (options->target) return acme_fail(error, COLLET_NOT_FOUND, "acme has no targets");
   if (options->pairs) return acme_fail(error, COLLET_INVALID_ARGUMENT, "acme has no options");
-  info->opset = COLLET_OPSET;
+  info->opset = ACME_OPSET;
   info->device_count = 1;
   info->name = "acme";
   info->version = "0.1.0";

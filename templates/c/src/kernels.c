@@ -17,7 +17,7 @@ struct executable {
 };
 
 static int is_ours(const struct collet_program* p, const struct collet_op* op) {
-  if (op->flags || op->reserved || op->since > COLLET_OPSET) return 0; /* newer than this file */
+  if (op->flags || op->reserved || op->since > ACME_OPSET) return 0;
   if (op->opcode != COLLET_OP_ADD && op->opcode != COLLET_OP_MULTIPLY && op->opcode != COLLET_OP_MAXIMUM) return 0;
   const struct collet_type* type = collet_value_type(p, op->results.first);
   return type->element == COLLET_TYPE_F32 && type->layout == 0;
@@ -135,6 +135,7 @@ collet_status acme_execute(collet_backend_executable* executable, const struct c
   const struct executable* made = (const struct executable*)executable;
   for (uint32_t i = 0; i < count; ++i) {
     if (launches[i].sync) return acme_fail(error, COLLET_UNIMPLEMENTED, "acme has no queues");
+    if (launches[i].device != 0) return acme_fail(error, COLLET_INVALID_ARGUMENT, "acme has one device");
     if (!check_launch(made, &launches[i])) {
       return acme_fail(error, COLLET_INVALID_ARGUMENT, "an argument that does not lie inside its buffer");
     }

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <thread>
+
+#include "sdk/include/tests/kernel_fixture.h"
+
+namespace collet::kernel {
+namespace {
+
+using Floats = std::vector<float>;
+
+/// A device that runs kernels later, on a thread, in order; each takes a millisecond.
+class LateDevice final : public Device {
+ public:
+  explicit LateDevice(int64_t fail_at) : fail_at_(fail_at), thread_([this] { work(); }) {}
+  ~LateDevice() override {
+    submit(nullptr);
+    thread_.join();
+  }
+  Memory allocate(uint64_t bytes, uint64_t) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++alive;
+    pieces_[++last_].assign(bytes, '\xee');
+    return last_;
+  }
+  Memory allocate_in(uint32_t, uint64_t bytes, uint64_t alignment) override { return allocate(bytes, alignment); }
+  void* host_pointer(Memory memory) override { return find(memory, 0); }
+  void free(Memory memory) noexcept override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    alive -= static_cast<int>(pieces_.erase(memory));
+  }
+  void write(Memory to, uint64_t offset, const void* from, uint64_t bytes) override {
+    finish();
+    upload(to, offset, from, bytes);
+  }
+  void read(Memory from, uint64_t offset, void* to, uint64_t bytes) override {
+    finish();
+    download(from, offset, to, bytes);
+  }
+  void copy(Memory to, uint64_t to_offset, Memory from, uint64_t from_offset, uint64_t bytes) override {
+    submit([this, to, to_offset, from, from_offset, bytes] {
+      std::memcpy(find(to, to_offset), find(from, from_offset), bytes);
+    });
+  }
+  void finish() override { wait(mark()); }
+  uint64_t mark() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return submitted_ + 1;
+  }
+  void wait(uint64_t mark) override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return done_ + 1 >= mark; });
+    if (failed_at_ == 0 || failed_at_ >= mark) return;
+    failed_at_ = 0;
+    throw Error(COLLET_INTERNAL, "a command failed");
+  }
+  void upload(Memory to, uint64_t offset, const void* from, uint64_t bytes) override {
+    std::memcpy(find(to, offset), from, bytes);
+  }
+  void download(Memory from, uint64_t offset, void* to, uint64_t bytes) override {
+    std::memcpy(to, find(from, offset), bytes);
+  }
+  bool copy_to(Device& other, Memory to, uint64_t to_offset, Memory from, uint64_t from_offset,
+               uint64_t bytes) override {
+    finish();
+    ++linked;
+    other.upload(to, to_offset, find(from, from_offset), bytes);
+    return true;
+  }
+  void submit(std::function<void()> command) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    commands_.push_back(std::move(command));
+    ++submitted_;
+    changed_.notify_all();
+  }
+  char* find(Memory memory, uint64_t offset) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return pieces_.at(memory).data() + offset;
+  }
+  float* floats(const Array& array) {
+    return array.bytes ? reinterpret_cast<float*>(find(array.memory, array.offset)) : nullptr;
+  }
+  static inline std::atomic<int> linked{0}, most_ahead{0};
+
+ private:
+  void work() {
+    for (;;) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait(lock, [&] { return !commands_.empty(); });
+      most_ahead = std::max<int>(most_ahead, static_cast<int>(commands_.size()));
+      const std::function<void()> command = std::move(commands_.front());
+      commands_.pop_front();
+      if (!command) return;
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      command();
+      lock.lock();
+      ++done_;
+      if (static_cast<int64_t>(done_) == fail_at_) failed_at_ = done_;
+      changed_.notify_all();
+    }
+  }
+
+  const int64_t fail_at_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Memory, std::vector<char>> pieces_;
+  Memory last_ = 0;
+  std::deque<std::function<void()>> commands_;
+  uint64_t submitted_ = 0, done_ = 0, failed_at_ = 0;
+  std::thread thread_;
+};
+
+LateDevice& late(Device& device) {
+  return static_cast<LateDevice&>(device);
+}
+
+int prepared = 0;
+
+Backend describe_late() {
+  Backend backend;
+  backend.name = "late";
+  backend.types = {{COLLET_TYPE_F32, COLLET_MAY_COMPUTE}};
+  backend.queues = true;
+  backend.profile = true;
+  backend.host_memory = true;
+  backend.more_spaces = {{"pinned_host", 0, 64, COLLET_SPACE_HOST_VISIBLE}};
+  backend.options = {"fail_at"};
+  backend.configure = [](const Options& options, Backend* mine) {
+    mine->device_count = options.device_count ? options.device_count : 2;
+    const int64_t fail_at = options.values.count("fail_at") ? std::stoll(options.values.at("fail_at")) : -1;
+    mine->open_device = [fail_at](uint32_t) { return std::make_unique<LateDevice>(fail_at); };
+  };
+  backend.link = [](uint32_t, uint32_t, collet_link* link) {
+    link->hops = 1;
+    link->bytes_per_ns = 4;
+  };
+  Kernel add{COLLET_OP_ADD, f32, f32, [](Device& device, const Op& op) {
+               EXPECT_EQ(op.state<uint64_t>(), op.result().elements);
+               const Array x = op.operand(0), y = op.operand(1), out = op.result();
+               LateDevice& d = late(device);
+               d.submit([=, &d] {
+                 loop_binary(out.elements, d.floats(x), d.floats(y), d.floats(out),
+                             [](float a, float b) { return a + b; });
+               });
+             }};
+  add.prepare = [](Device&, const Op& op) -> std::any {
+    ++prepared;
+    return op.result().elements;
+  };
+  // x - y, where y is kept negated: the packed form. Dense, or with the elements of x reversed: the layout.
+  Kernel subtract{COLLET_OP_SUBTRACT, f32, f32, [](Device& device, const Op& op) {
+                    const Array x = op.operand(0), y = op.operand(1), out = op.result();
+                    LateDevice& d = late(device);
+                    d.submit([=, &d] {
+                      for (uint64_t i = 0; i < out.elements; ++i) {
+                        const float from = d.floats(x)[x.layout ? 2 * i : i];
+                        d.floats(out)[i] = y.packed ? from + d.floats(y)[i] : from - d.floats(y)[i];
+                      }
+                    });
+                  }};
+  subtract.packing.operand = 1;
+  subtract.packing.bytes = [](const Op& op) { return op.operand(1).bytes; };
+  subtract.packing.make = [](Device& device, const Op& op, const Array& packed) {
+    const Array from = op.operand(1);
+    LateDevice& d = late(device);
+    d.submit([=, &d] {
+      for (uint64_t i = 0; i < from.elements; ++i) d.floats(packed)[i] = -d.floats(from)[i];
+    });
+  };
+  subtract.layout = [](const Op& op, uint32_t index, collet_layout* layout) {
+    if (index != 0 || op.operand(0).rank != 1) return;
+    layout->rank = 1;  // tiles of two, of which every second element is padding
+    layout->bytes = 2 * op.operand(0).bytes;
+    layout->tile_rank[0] = 1;
+  };
+  Kernel gelu{COLLET_OP_CALL, f32, f32, [](Device&, const Op&) {}};
+  gelu.pattern = "gelu";
+  gelu.takes = [](const Op& op) -> Taken {
+    if (op.pattern_attribute("form") != "tanh") return "only the form of tanh";
+    return op.pattern_number("scale", 1) == 0.5;
+  };
+  backend.kernels = {add, subtract, gelu};
+  return backend;
+}
+
+class KernelTables : public ::testing::Test {
+ protected:
+  void open(const char* fail_at = nullptr) {
+    collet_host host{};
+    host.struct_size = sizeof host;
+    host.abi_major = COLLET_ABI_MAJOR;
+    ASSERT_EQ(detail::enter<describe_late>(&host, &table, &error), COLLET_OK);
+    collet_open_options options{};
+    options.struct_size = sizeof options;
+    const char* key = "fail_at";
+    if (fail_at) options.keys = &key, options.values = &fail_at, options.pairs = 1;
+    collet_instance_info info{};
+    info.struct_size = sizeof info;
+    ASSERT_EQ(table->open(&options, &instance, &info, &error), COLLET_OK) << error.message;
+    EXPECT_EQ(info.device_count, 2u);
+    queues = static_cast<const collet_queue_table*>(table->query(instance, "queue", 1));
+    ASSERT_NE(queues, nullptr);
+  }
+  void TearDown() override {
+    table->close(instance);
+    EXPECT_EQ(alive, 0);
+  }
+  collet_backend_queue* queue(uint32_t kind, uint32_t device = 0) {
+    collet_backend_queue* out = nullptr;
+    EXPECT_EQ(queues->create(instance, device, kind, &out, &error), COLLET_OK) << error.message;
+    return out;
+  }
+  collet_backend_buffer* buffer(uint64_t bytes, uint32_t device = 0, uint32_t space = 0) {
+    collet_backend_buffer* out = nullptr;
+    EXPECT_EQ(table->alloc(instance, device, space, bytes, 64, &out, &pointer, &error), COLLET_OK) << error.message;
+    return out;
+  }
+  collet_status copy(collet_place from, collet_place to, uint64_t bytes, const collet_sync* sync = nullptr) {
+    const collet_copy_region region{from, to, bytes};
+    return table->copy(instance, &region, 1, sync, &error);
+  }
+  collet_backend_executable* compile(const std::vector<uint64_t>& block) {
+    collet_compile_options options{};
+    options.struct_size = sizeof options;
+    const uint32_t assignment[] = {0};
+    options.assignment = assignment;
+    options.participants = 1;
+    facts = {};
+    facts.struct_size = sizeof facts;
+    collet_rejection rejection{};
+    collet_backend_executable* out = nullptr;
+    EXPECT_EQ(table->compile(instance, program_of(block), &options, &out, &facts, &rejection, &error), COLLET_OK)
+        << error.message;
+    return out;
+  }
+
+  const collet_backend* table = nullptr;
+  const collet_queue_table* queues = nullptr;
+  collet_backend_instance* instance = nullptr;
+  collet_executable_info facts{};
+  collet_error error{};
+  void* pointer = nullptr;
+  testing::ProgramWriter w;
+};
+
+collet_place at(collet_backend_buffer* buffer) {
+  return {buffer, nullptr, 0};
+}
+collet_place at(void* host) {
+  return {nullptr, host, 0};
+}
+
+TEST_F(KernelTables, ProgramsRunAheadOfTheHost) {
+  open();
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t), y = w.argument(t);
+  prepared = 0;
+  collet_backend_executable* executable = compile(w.finish(2, {w.op(COLLET_OP_ADD, t, {x, y})}));
+  EXPECT_EQ(prepared, 1);
+  collet_backend_queue *up = queue(COLLET_QUEUE_UPLOAD), *compute = queue(COLLET_QUEUE_COMPUTE),
+                       *down = queue(COLLET_QUEUE_DOWNLOAD);
+  collet_backend_buffer *a = buffer(8), *b = buffer(8);
+  float data[2] = {1, 2}, zeros[2] = {0, 0}, out[2] = {};
+  collet_point uploaded{up, 2};
+  const collet_point first{up, 1};
+  collet_sync sync{up, nullptr, &first, 0, 1};
+  EXPECT_EQ(copy(at(data), at(a), 8, &sync), COLLET_OK);
+  sync.signals = &uploaded;
+  EXPECT_EQ(copy(at(zeros), at(b), 8, &sync), COLLET_OK);
+  LateDevice::most_ahead = 0;
+  constexpr uint64_t kRuns = 50;
+  for (uint64_t i = 1; i <= kRuns; ++i) {  // b = b + a, in place
+    collet_argument arguments[2] = {}, result{};
+    arguments[0].buffer = b, arguments[1].buffer = a, result.buffer = b;
+    arguments[0].bytes = arguments[1].bytes = result.bytes = 8;
+    collet_point done{compute, i};
+    collet_sync go{compute, &uploaded, &done, i == 1 ? 1u : 0u, 1};
+    collet_launch launch{};
+    launch.arguments = arguments, launch.argument_count = 2;
+    launch.results = &result, launch.result_count = 1;
+    launch.sync = &go;
+    ASSERT_EQ(table->execute(executable, &launch, 1, i, &error), COLLET_OK) << error.message;
+    std::memset(static_cast<void*>(arguments), 0xff, sizeof arguments);  // the caller's again
+  }
+  const collet_point computed{compute, kRuns}, loaded{down, 1};
+  sync = {down, &computed, &loaded, 1, 1};
+  EXPECT_EQ(copy(at(b), at(out), 8, &sync), COLLET_OK);
+  EXPECT_EQ(queues->wait(down, 1, 0, &error), COLLET_DEADLINE_EXCEEDED);
+  EXPECT_EQ(queues->wait(down, 1, UINT64_MAX, &error), COLLET_OK) << error.message;
+  EXPECT_EQ(out[0], 50);
+  EXPECT_EQ(out[1], 100);
+  EXPECT_GT(LateDevice::most_ahead, 1) << "the device always had the next program";
+  EXPECT_EQ(prepared, 1);
+  for (collet_backend_queue* one : {up, compute, down}) queues->destroy(one);
+  table->free(instance, a);
+  table->free(instance, b);
+  table->release(executable);
+}
+
+TEST_F(KernelTables, FailureReachesWhatWaits) {
+  open("2");
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t);
+  collet_backend_executable* executable = compile(w.finish(1, {w.op(COLLET_OP_ADD, t, {x, x})}));
+  collet_backend_queue *compute = queue(COLLET_QUEUE_COMPUTE), *down = queue(COLLET_QUEUE_DOWNLOAD);
+  collet_backend_buffer *a = buffer(8), *b = buffer(8);
+  float data[2] = {1, 2}, out[2] = {7, 7};
+  EXPECT_EQ(copy(at(data), at(a), 8), COLLET_OK);
+  for (uint64_t i = 1; i <= 5; ++i) {
+    collet_argument argument{}, result{};
+    argument.buffer = a, result.buffer = b;
+    argument.bytes = result.bytes = 8;
+    const collet_point done{compute, i};
+    const collet_sync go{compute, nullptr, &done, 0, 1};
+    collet_launch launch{};
+    launch.arguments = &argument, launch.argument_count = 1;
+    launch.results = &result, launch.result_count = 1;
+    launch.sync = &go;
+    ASSERT_EQ(table->execute(executable, &launch, 1, i, &error), COLLET_OK) << error.message;
+  }
+  const collet_point computed{compute, 5}, loaded{down, 1};
+  const collet_sync sync{down, &computed, &loaded, 1, 1};
+  EXPECT_EQ(copy(at(b), at(out), 8, &sync), COLLET_OK);
+  EXPECT_EQ(queues->wait(down, 1, UINT64_MAX, &error), COLLET_INTERNAL);
+  EXPECT_STREQ(error.message, "a command failed");
+  EXPECT_EQ(queues->wait(compute, 1, UINT64_MAX, &error), COLLET_OK) << "reached before the failure";
+  EXPECT_EQ(queues->wait(compute, 2, UINT64_MAX, &error), COLLET_INTERNAL);
+  EXPECT_EQ(out[0], 7) << "a copy that never began";
+  queues->destroy(compute);
+  queues->destroy(down);
+  table->free(instance, a);
+  table->free(instance, b);
+  table->release(executable);
+}
+
+TEST_F(KernelTables, WrongSyncsAreRefused) {
+  open();
+  collet_backend_queue *one = queue(COLLET_QUEUE_UPLOAD), *other = queue(COLLET_QUEUE_UPLOAD);
+  collet_backend_buffer* a = buffer(8);
+  float data[2] = {};
+  collet_point point{other, 1};
+  collet_sync sync{one, nullptr, &point, 0, 1};
+  EXPECT_EQ(copy(at(data), at(a), 8, &sync), COLLET_INVALID_ARGUMENT) << "another queue's point";
+  point = {one, 0};
+  EXPECT_EQ(copy(at(data), at(a), 8, &sync), COLLET_INVALID_ARGUMENT) << "reached from the start";
+  point.value = 1;
+  EXPECT_EQ(copy(at(data), at(a), 9, &sync), COLLET_OUT_OF_RANGE);
+  EXPECT_EQ(copy(at(data), at(a), 8, &sync), COLLET_OK) << "none of the above was queued";
+  EXPECT_EQ(copy(at(data), at(a), 8, &sync), COLLET_INVALID_ARGUMENT) << "the same point twice";
+  EXPECT_EQ(queues->wait(one, 1, UINT64_MAX, &error), COLLET_OK);
+  collet_backend_queue* none = nullptr;
+  EXPECT_EQ(queues->create(instance, 2, 0, &none, &error), COLLET_OUT_OF_RANGE);
+  EXPECT_EQ(queues->create(instance, 0, 3, &none, &error), COLLET_INVALID_ARGUMENT);
+  EXPECT_EQ(none, nullptr);
+  queues->destroy(one);
+  queues->destroy(other);
+  table->free(instance, a);
+}
+
+TEST_F(KernelTables, AbortEndsWhatWaits) {
+  open();
+  collet_backend_queue *up = queue(COLLET_QUEUE_UPLOAD), *down = queue(COLLET_QUEUE_DOWNLOAD);
+  collet_backend_buffer* a = buffer(8);
+  float data[2] = {};
+  const collet_point far{up, 7}, loaded{down, 1};
+  const collet_sync sync{down, &far, &loaded, 1, 1};
+  EXPECT_EQ(copy(at(a), at(data), 8, &sync), COLLET_OK);
+  queues->abort(up, COLLET_CANCELLED, "no more");
+  EXPECT_EQ(queues->wait(down, 1, UINT64_MAX, &error), COLLET_CANCELLED);
+  EXPECT_STREQ(error.message, "no more");
+  queues->destroy(up);
+  queues->destroy(down);
+  table->free(instance, a);
+}
+
+TEST_F(KernelTables, PreparedArgumentsAndLayouts) {
+  open();
+  const auto* residency = static_cast<const collet_residency_table*>(table->query(instance, "residency", 1));
+  const auto* layouts = static_cast<const collet_layout_table*>(table->query(instance, "layout", 1));
+  ASSERT_NE(residency, nullptr);
+  ASSERT_NE(layouts, nullptr);
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t), y = w.argument(t);
+  const uint32_t c = w.constant<float>(t, {100, 200});
+  const uint32_t d = w.op(COLLET_OP_SUBTRACT, t, {x, y});
+  const uint32_t e = w.op(COLLET_OP_SUBTRACT, t, {d, c});  // a constant is packed at once
+  collet_backend_executable* executable = compile(w.finish(2, {e}));
+  EXPECT_EQ(residency->wants(executable, 0), 0u);
+  EXPECT_EQ(residency->wants(executable, 1), 1u);
+  EXPECT_EQ(residency->wants(executable, 9), 0u);
+  collet_layout layout{};
+  ASSERT_EQ(layouts->of(executable, 0, 0, &layout, &error), COLLET_OK);
+  EXPECT_EQ(layout.bytes, 16u);
+  collet_layout other{};
+  ASSERT_EQ(layouts->of(executable, 0, 1, &other, &error), COLLET_OK);
+  EXPECT_EQ(other.bytes, 0u);
+  float xs[4] = {1, 0, 2, 0}, dense[2] = {1, 2}, ys[2] = {10, 20}, out[2] = {};
+  collet_backend_buffer *bx = buffer(16), *by = buffer(8), *br = buffer(8), *bw = buffer(facts.workspace_bytes);
+  EXPECT_EQ(copy(at(ys), at(by), 8), COLLET_OK);
+  collet_argument arguments[2] = {}, result{};
+  arguments[0].buffer = bx, arguments[1].buffer = by, result.buffer = br;
+  arguments[0].bytes = arguments[1].bytes = result.bytes = 8;
+  collet_backend_buffer* packed = nullptr;
+  ASSERT_EQ(residency->prepare(executable, 0, 1, &arguments[1], &packed, &error), COLLET_OK) << error.message;
+  EXPECT_EQ(residency->prepare(executable, 0, 0, &arguments[0], &packed, &error), COLLET_INVALID_ARGUMENT);
+  collet_launch launch{};
+  launch.arguments = arguments, launch.argument_count = 2;
+  launch.results = &result, launch.result_count = 1;
+  launch.workspace.buffer = bw, launch.workspace.bytes = facts.workspace_bytes;
+  for (const bool prepared_too : {false, true}) {
+    for (const bool placed : {false, true}) {
+      EXPECT_EQ(copy(placed ? at(xs) : at(dense), at(bx), placed ? 16 : 8), COLLET_OK);
+      arguments[0].layout = placed;
+      arguments[0].bytes = placed ? 16 : 8;
+      arguments[1].flags = prepared_too ? COLLET_ARG_PREPARED : 0;
+      arguments[1].buffer = prepared_too ? packed : by;
+      ASSERT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_OK) << error.message;
+      EXPECT_EQ(copy(at(br), at(out), 8), COLLET_OK);
+      EXPECT_EQ(out[0], -109);
+      EXPECT_EQ(out[1], -218);
+    }
+  }
+  result.layout = 1;
+  EXPECT_EQ(table->execute(executable, &launch, 1, 1, &error), COLLET_INVALID_ARGUMENT) << "nobody asked for that";
+  for (collet_backend_buffer* one : {bx, by, br, bw, packed}) table->free(instance, one);
+  table->release(executable);
+}
+
+TEST_F(KernelTables, PatternsByNameWithReasons) {
+  open();
+  const auto* patterns = static_cast<const collet_patterns_table*>(table->query(instance, "patterns", 1));
+  ASSERT_NE(patterns, nullptr);
+  EXPECT_STREQ(patterns->name(instance, 0, 0), "gelu");
+  EXPECT_EQ(patterns->name(instance, 0, 1), nullptr);
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t);
+  const auto call = [&](const std::string& name, const std::string& attributes) {
+    collet_call_attrs attrs{};
+    attrs.name = w.text(name);
+    attrs.attributes = w.text(attributes);
+    w.op(COLLET_OP_CALL, t, {x}, attrs);
+    w.region(0);
+  };
+  call("gelu", "{form = \"tanh\", scale = 5.0e-01 : f64}");
+  call("gelu", "{form = \"erf\"}");
+  call("gelu", "{other_scale = 0.5 : f64, form = \"tanh\"}");
+  call("softmax", "{}");
+  call("", "");
+  const std::vector<uint64_t> block = w.finish(1, {});
+  const uint32_t ids[] = {0, 1, 2, 3, 4};
+  collet_verdict verdicts[5] = {};
+  ASSERT_EQ(table->supports(instance, 0, program_of(block), ids, 5, verdicts, &error), COLLET_OK) << error.message;
+  EXPECT_EQ(verdicts[0].answer, COLLET_ACCEPT);
+  EXPECT_STREQ(verdicts[1].reason, "only the form of tanh");
+  EXPECT_STREQ(verdicts[2].reason, "no kernel for these attributes or shapes");
+  EXPECT_STREQ(verdicts[3].reason, "no kernel");
+  EXPECT_STREQ(verdicts[4].reason, "no kernel");
+}
+
+TEST_F(KernelTables, DevicesSpacesAndRecords) {
+  open();
+  const auto* links = static_cast<const collet_links_table*>(table->query(instance, "links", 1));
+  const auto* profile = static_cast<const collet_profile_table*>(table->query(instance, "profile", 1));
+  const auto* host_memory = static_cast<const collet_host_memory_table*>(table->query(instance, "host_memory", 1));
+  ASSERT_TRUE(links && profile && host_memory);
+  collet_link link{};
+  link.struct_size = sizeof link;
+  ASSERT_EQ(links->between(instance, 0, 1, &link, &error), COLLET_OK);
+  EXPECT_EQ(link.hops, 1u);
+  EXPECT_EQ(links->between(instance, 0, 2, &link, &error), COLLET_OUT_OF_RANGE);
+  ASSERT_EQ(profile->enable(instance, 0, 1, &error), COLLET_OK);
+  collet_backend_buffer *here = buffer(8), *there = buffer(8, 1), *pinned = buffer(8, 0, 1);
+  ASSERT_NE(pointer, nullptr);
+  float data[2] = {3, 4}, out[2] = {};
+  std::memcpy(pointer, data, 8);
+  const int before = LateDevice::linked;
+  EXPECT_EQ(copy(at(pinned), at(here), 8), COLLET_OK);
+  EXPECT_EQ(copy(at(here), at(there), 8), COLLET_OK);
+  EXPECT_EQ(copy(at(there), at(out), 8), COLLET_OK);
+  EXPECT_EQ(out[1], 4);
+  EXPECT_EQ(LateDevice::linked, before + 1);
+  collet_profile_record records[4];
+  uint32_t count = 0;
+  ASSERT_EQ(profile->read(instance, 0, records, 1, &count, &error), COLLET_OK);
+  EXPECT_EQ(count, 1u);
+  EXPECT_STREQ(records[0].name, "copy within device");
+  ASSERT_EQ(profile->read(instance, 0, records, 4, &count, &error), COLLET_OK);
+  ASSERT_EQ(count, 1u);
+  EXPECT_STREQ(records[0].name, "copy to another device");
+  EXPECT_EQ(records[0].bytes, 8u);
+  EXPECT_EQ(host_memory->add(instance, data, 8, &error), COLLET_OK);
+  EXPECT_EQ(host_memory->add(instance, data + 1, 4, &error), COLLET_ALREADY_EXISTS);
+  EXPECT_EQ(host_memory->remove(instance, data + 1, &error), COLLET_NOT_FOUND);
+  EXPECT_EQ(host_memory->remove(instance, data, &error), COLLET_OK);
+  for (collet_backend_buffer* one : {here, there, pinned}) table->free(instance, one);
+}
+
+}  // namespace
+}  // namespace collet::kernel
