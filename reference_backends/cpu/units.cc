@@ -22,6 +22,9 @@ constexpr size_t kMostNodes = 32;
 constexpr size_t kMostBuffers = 48;
 constexpr size_t kMostInstructions = 500;
 constexpr size_t kMostCandidates = 6;
+// Room beyond these for sums of products that are there: together they are rounded once.
+constexpr size_t kSumNodes = 8;
+constexpr size_t kSumInstructions = 32;
 constexpr int64_t kLongRow = 32768;  ///< elements; few rows as long as this are better walked by several threads
 
 using UnitId = uint32_t;
@@ -169,7 +172,9 @@ class Former {
     const Node& node = graph_.nodes[n];
     const bool fusible = fuse_ && (is_loop(node) || is_reduce(node));
     if (fusible) {
-      for (UnitId u : candidates(n)) {
+      std::vector<UnitId> list = candidates(n);
+      std::stable_partition(list.begin(), list.end(), [&](UnitId u) { return sums_product_of(u, node); });
+      for (UnitId u : list) {
         if (join(u, n)) return;
       }
     }
@@ -234,11 +239,21 @@ class Former {
     return list;
   }
 
+  bool sums_product_of(UnitId u, const Node& node) const {
+    if (node.opcode != COLLET_OP_ADD && node.opcode != COLLET_OP_SUBTRACT) return false;
+    return std::any_of(node.operands.begin(), node.operands.end(), [&](ValueId v) {
+      const NodeId def = graph_.values[v].def;
+      return def != kNone && unit_of_[def] == u && graph_.nodes[def].opcode == COLLET_OP_MULTIPLY;
+    });
+  }
+
   bool join(UnitId u, NodeId n) {
     Unit& unit = units_[u];
     const Node& node = graph_.nodes[n];
+    const bool sum = sums_product_of(u, node);
     FusedValues values;
-    if (!unit.fused || unit.nodes.size() >= kMostNodes || !joined(unit, node, values)) return false;
+    if (!unit.fused || unit.nodes.size() >= kMostNodes + (sum ? kSumNodes : 0) || !joined(unit, node, values))
+      return false;
     if (detour(u, n)) return false;
     values.own.insert(values.own.end(), node.results.begin(), node.results.end());
     std::vector<NodeId> nodes = unit.nodes;
@@ -247,7 +262,9 @@ class Former {
     KernelPlan plan;
     auto leaf = [&](ValueId v) { return plan_.in_memory[v] || graph_.value(v).constant != nullptr; };
     if (!codegen::fused_kernel(graph_, values, leaf, plan)) return false;
-    if (plan.buffers.size() > kMostBuffers || plan.kernel.tape.size() > kMostInstructions) return false;
+    if (plan.buffers.size() > kMostBuffers ||
+        plan.kernel.tape.size() > kMostInstructions + (sum ? kSumInstructions : 0))
+      return false;
     unit.values = std::move(values);
     unit.nodes = std::move(nodes);
     settle(n, u);

@@ -81,6 +81,28 @@ TEST_P(FusionTest, SoftmaxIsOneKernelThatReadsAndWritesOnce) {
   }
 }
 
+/// A product and the sum that reads it share one rounding wherever the limits of a kernel fall: what a value is does not
+/// depend on how much is computed before it.
+TEST_P(FusionTest, SumsStayWithTheirProducts) {
+  constexpr int64_t n = 16;
+  const std::vector<float> x = numbers(n, 1), y = numbers(n, 2), z{1.7f};
+  std::vector<float> first;
+  for (int before : {1, 2, 50, 99, 100, 101, 102, 110, 129, 130, 131, 132, 133, 134, 135, 163, 164, 165, 166, 167}) {
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    Handle value = e.argument(kF32, {n}), factor = e.argument(kF32, {n}), scalar = e.argument(kF32, {});
+    for (int i = 0; i < before; ++i) value = e.unary(COLLET_OP_ABS, value);
+    const Handle product = e.binary(COLLET_OP_MULTIPLY, value, factor);
+    const Handle term = e.broadcast(e.unary(COLLET_OP_LOG, scalar), {n}, {});
+    e.results({e.binary(COLLET_OP_MAXIMUM, e.binary(COLLET_OP_ADD, product, term), term)});
+    Compiled c(plugin_, b.finish());
+    ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+    const std::vector<float> out = elements_of<float>(c.run({bytes_of(x), bytes_of(y), bytes_of(z)})[0]);
+    if (first.empty()) first = out;
+    EXPECT_EQ(out, first) << before << " ops before the product";
+  }
+}
+
 /// Forty costly values of a row, all of which two passes need, on a thread with little room.
 TEST_P(FusionTest, LongRowsOfManyCostlyValuesNeedLittleStack) {
   constexpr int64_t rows = 2;
