@@ -127,11 +127,12 @@ static std::string with_config(std::string_view module) {
   return out;
 }
 
-// The program as it runs, where that is not as it came: of each partition, where whole arrays were partitioned; and HLO
-// with its configuration.
+// The program as it runs, where that is not as it came: of each partition, where whole arrays were partitioned; HLO with
+// its configuration; and HLO in place of MLIR that names Shardy, whose ops clients do not translate.
 static void write_optimized(Compiled& c) {
   bool is_hlo = c.format == "hlo";
-  if (c.options.partition && c.options.partitions > 1) {
+  const bool names_shardy = !is_hlo && c.code.find("sdy") != std::string::npos;
+  if (names_shardy || (c.options.partition && c.options.partitions > 1)) {
     collet_blob* program = nullptr;
     if (collet_executable_program(c.handle, COLLET_FORMAT_HLO_PROTO, &program, nullptr) == COLLET_OK) {
       c.optimized.assign(collet_blob_data(program), collet_blob_size(program));

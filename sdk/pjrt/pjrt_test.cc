@@ -357,6 +357,37 @@ TEST_F(Plugin, ExecutablesTellTheirCostAndComeBackFromBytes) {
   expect_ok(api()->PJRT_Executable_Destroy(&free));
 }
 
+// Clients translate MLIR to HLO themselves, but know none of Shardy's ops.
+TEST_F(Plugin, ProgramsWithShardingConstraintsAreShownAsHlo) {
+  const std::string constrained =
+      "module @twice {\n  sdy.mesh @m = <[\"a\"=1]>\n  func.func public @main(%x: tensor<6xf32>) -> tensor<6xf32> {\n"
+      "    %0 = sdy.sharding_constraint %x <@m, [{}]> : tensor<6xf32>\n"
+      "    %1 = stablehlo.add %0, %0 : tensor<6xf32>\n    return %1 : tensor<6xf32>\n  }\n}\n";
+  for (const auto& [code, format] :
+       {std::pair{std::string(kDouble), "mlir"}, std::pair{constrained, "hlo_with_config"}}) {
+    PJRT_LoadedExecutable* loaded = nullptr;
+    expect_ok(compile(code, "mlir", "", &loaded));
+    auto get = args_of<PJRT_LoadedExecutable_GetExecutable_Args>();
+    get.loaded_executable = loaded;
+    expect_ok(api()->PJRT_LoadedExecutable_GetExecutable(&get));
+    PJRT_Program program{};
+    program.struct_size = sizeof program;
+    auto args = args_of<PJRT_Executable_OptimizedProgram_Args>();
+    args.executable = get.executable;
+    args.program = &program;
+    expect_ok(api()->PJRT_Executable_OptimizedProgram(&args));
+    EXPECT_EQ(std::string(program.format, program.format_size), format);
+    std::string text(program.code_size, '\0');
+    program.code = text.data();
+    expect_ok(api()->PJRT_Executable_OptimizedProgram(&args));
+    EXPECT_EQ(text.find("sharding_constraint"), std::string::npos);
+    auto free = args_of<PJRT_Executable_Destroy_Args>();
+    free.executable = get.executable;
+    expect_ok(api()->PJRT_Executable_Destroy(&free));
+    destroy_executable(loaded);
+  }
+}
+
 TEST_F(Plugin, CallersEventsCallBackAfterTheirEnd) {
   auto create = args_of<PJRT_Event_Create_Args>();
   expect_ok(api()->PJRT_Event_Create(&create));
