@@ -210,6 +210,7 @@ TEST_F(Queues, RunsBehindAPromiseDoNotBlock) {
 
 TEST_F(Queues, ControlFlowOfTheRuntimeWaitsForItsDecisionsAlone) {
   control_.jitter_ns = 50000;
+  control_.without_traits = COLLET_TRAIT_CONTROL_FLOW;
   const ExecutablePtr e = compile(start(0, "interpreter"), kLoop);
   ASSERT_TRUE(e) << failure.message;
   const int32_t zero = 0;
@@ -222,6 +223,28 @@ TEST_F(Queues, ControlFlowOfTheRuntimeWaitsForItsDecisionsAlone) {
     EXPECT_THAT(download<int32_t>(out[0]), ElementsAre(5));
     EXPECT_THAT(download<float>(out[1]), ElementsAre(32, 64, 96, 128));
   }
+}
+
+// A loop that the host runs, begun on the caller's thread since nothing is to be waited for.
+TEST_F(Queues, ASynchronousRunHasEndedWhenTheCallReturns) {
+  control_.without_traits = COLLET_TRAIT_CONTROL_FLOW;
+  const ExecutablePtr e = compile(start(), kLoop);
+  ASSERT_TRUE(e) << failure.message;
+  const int32_t zero = 0;
+  const BufferPtr i = upload(client_.get(), {COLLET_TYPE_S32, 0, nullptr}, &zero), x = vector({1, 2, 3, 4});
+  ASSERT_EQ(outcome(i), COLLET_OK);
+  ASSERT_EQ(outcome(x), COLLET_OK);
+  control_.duration_ns = 1000000;
+  collet_execute_options options{};
+  options.struct_size = sizeof options;
+  options.synchronous = 1;
+  options.keep_donated = 1;
+  collet_buffer *in[] = {i.get(), x.get()}, *out[] = {nullptr, nullptr};
+  collet_error error{};
+  ASSERT_EQ(collet_execute(e.get(), &options, in, out, &error), COLLET_OK) << error.message;
+  EXPECT_EQ(control_.pending.load(), 0);
+  const BufferPtr count(out[0]), y(out[1]);
+  EXPECT_THAT(download<float>(y), ElementsAre(32, 64, 96, 128));
 }
 
 TEST_F(Queues, CopiesBetweenDevicesAndPromisesAreOrdered) {

@@ -316,7 +316,7 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
   Instance* i = of(p);
   const collet_status code = i->inner->device_info(i->instance, device, info, error);
   if (code != COLLET_OK) return code;
-  info->traits |= i->control->traits;
+  info->traits = (info->traits & ~i->control->without_traits) | i->control->traits;
   if (i->spaces.empty()) {
     i->spaces.assign(info->spaces, info->spaces + info->space_count);
     for (collet_memory_space& s : i->spaces)

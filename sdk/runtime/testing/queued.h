@@ -33,6 +33,8 @@ struct QueueControl {
   bool without_queues = false;
   /// COLLET_TRAIT_* that the device has besides.
   uint32_t traits = 0;
+  /// COLLET_TRAIT_* of the backend behind that it does not have.
+  uint32_t without_traits = 0;
   /// Memory that the host sees.
   bool host_visible = false;
 
