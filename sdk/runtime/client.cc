@@ -189,6 +189,7 @@ Client::~Client() {
   stop_decay();
   executables_.clear();
   constants_.clear();
+  for (auto& device : devices_) device->trim();  // memory of one device may have been used by queues of another
   devices_.clear();
   fallback_device_.reset();
   if (log_) reset_log(log_, log_user_);

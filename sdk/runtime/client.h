@@ -66,11 +66,11 @@ class Device {
   std::shared_ptr<Backend> backend_;
   uint32_t index_;
   InFlight runs_;
-  std::vector<std::unique_ptr<Pool>> pools_;
   std::mutex queues_mutex_;  // of what follows
   std::vector<std::unique_ptr<Queue>> all_queues_;
   std::atomic<Queue*> queues_[3] = {};
-  Worker compute_, upload_, download_;  // after the pools: tasks hold memory
+  std::vector<std::unique_ptr<Pool>> pools_;  // after the queues: memory notes those that used it
+  Worker compute_, upload_, download_;        // after the pools: tasks hold memory
 };
 
 /// A backend, opened, with its fallback. Counted by what was made from it, so that a careless order of release is safe.
