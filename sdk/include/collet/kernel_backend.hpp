@@ -23,27 +23,11 @@
 
 #include <new>
 
+#include "kernel_moves.hpp"
 #include "kernel_tables.hpp"
 
 namespace collet {
 namespace kernel {
-
-/** Makes one Move between two arrays of a device. */
-using MoveFunction = std::function<void(Device& device, const Move& move, const Array& from, const Array& to)>;
-
-/** Rows for broadcast, concatenate, dynamic-slice, dynamic-update-slice, pad, reverse, slice and transpose on `types`: all of
- * them from one kernel that makes a Move. */
-inline void add_moves(std::vector<Kernel>* kernels, TypeSet types, const MoveFunction& run_move) {
-  for (uint32_t opcode :
-       {COLLET_OP_BROADCAST, COLLET_OP_CONCATENATE, COLLET_OP_DYNAMIC_SLICE, COLLET_OP_DYNAMIC_UPDATE_SLICE,
-        COLLET_OP_PAD, COLLET_OP_REVERSE, COLLET_OP_SLICE, COLLET_OP_TRANSPOSE}) {
-    const bool dynamic = opcode == COLLET_OP_DYNAMIC_SLICE || opcode == COLLET_OP_DYNAMIC_UPDATE_SLICE;
-    const auto run = [run_move](Device& device, const Op& op) {
-      for (const Move& move : moves_of(device, op)) run_move(device, move, op.operand(move.operand), op.result());
-    };
-    kernels->push_back({opcode, dynamic ? types | index_types : types, types, run});
-  }
-}
 
 namespace detail {
 

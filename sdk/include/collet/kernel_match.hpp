@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef COLLET_KERNEL_MATCH_HPP
+#define COLLET_KERNEL_MATCH_HPP
+
+/** \file
+ * Looking at programs: which op makes a value and who uses it, and whether a region computes something that a kernel knows.
+ * A shape to look for is an expression; it is found by structure, whatever the order of ops and of commutative operands:
+ *
+ *     using namespace collet::kernel::shape;
+ *     const Shape gate = multiply(input(0), logistic(input(1)));
+ *     if (Matched found = match(op, gate)) use(op.operand(found.operand(0)), op.operand(found.operand(1)));
+ */
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernel_floats.hpp"
+#include "kernel_shapes.hpp"
+
+namespace collet {
+namespace kernel {
+
+/** Who makes and who uses each value of a region. For matchers, and for compilers that build a graph of their own. */
+class Walker {
+ public:
+  /** Walks region number `region` of a program; 0 is the entry. Both must outlive this. */
+  explicit Walker(const collet_program* program, uint32_t region = 0)
+      : program_(program), region_(collet_region_at(program, region)), users_(program->values.count) {
+    for (uint32_t i = 0; i < region_->ops.count; ++i) {
+      const collet_op* one = op(i);
+      for (uint32_t k = 0; k < one->operands.count; ++k) {
+        users_[collet_operand(program_, one, k)].push_back(region_->ops.first + i);
+      }
+    }
+  }
+
+  /** The program. */
+  const collet_program* program() const { return program_; }
+  /** How many ops the region has. */
+  uint32_t op_count() const { return region_->ops.count; }
+  /** Op number `i` of the region, in the order of its schedule. */
+  const collet_op* op(uint32_t i) const { return collet_op_at(program_, region_->ops.first + i); }
+  /** How many arguments. */
+  uint32_t argument_count() const { return region_->arguments.count; }
+  /** How many results. */
+  uint32_t result_count() const { return region_->results.count; }
+  /** The value that is result number `i`. */
+  uint32_t result(uint32_t i = 0) const { return collet_ref_at(program_, region_->results.first + i); }
+  /** The number of the argument that `value` is; COLLET_NONE where an op makes it. */
+  uint32_t argument(uint32_t value) const {
+    const uint32_t first = region_->arguments.first;
+    return value >= first && value - first < region_->arguments.count ? value - first : COLLET_NONE;
+  }
+  /** The op that makes `value`; null for an argument. */
+  const collet_op* producer(uint32_t value) const {
+    return argument(value) != COLLET_NONE ? nullptr
+                                          : collet_op_at(program_, collet_value_at(program_, value)->definition);
+  }
+  /** The ops that read `value`, by id; one that reads it twice is there twice. */
+  const std::vector<uint32_t>& users(uint32_t value) const { return users_[value]; }
+  /** The arrays of an op, operands first, then results; without memory. With them, Op looks at an op inside a region. */
+  std::vector<Array> arrays(const collet_op* op) const {
+    std::vector<Array> out;
+    for (uint32_t i = 0; i < op->operands.count; ++i) out.push_back(array(collet_operand(program_, op, i)));
+    for (uint32_t i = 0; i < op->results.count; ++i) out.push_back(array(op->results.first + i));
+    return out;
+  }
+  /** Type and dimensions of a value. */
+  Array array(uint32_t value) const {
+    const collet_type* type = collet_value_type(program_, value);
+    Array out;
+    out.type = type->element;
+    out.rank = type->dims.count;
+    out.dims = collet_integers(program_, type->dims);
+    out.elements = type->elements;
+    out.bytes = type->bytes;
+    return out;
+  }
+  /** visit(op) for each op, and for all in the regions of each, before the op itself. */
+  template <class Visit>
+  static void for_each_op(const collet_program* program, const Visit& visit, uint32_t region = 0) {
+    const collet_region* here = collet_region_at(program, region);
+    for (uint32_t i = 0; i < here->ops.count; ++i) {
+      const collet_op* op = collet_op_at(program, here->ops.first + i);
+      for (uint32_t r = 0; r < op->regions.count; ++r) for_each_op(program, visit, op->regions.first + r);
+      visit(op);
+    }
+  }
+
+ private:
+  const collet_program* program_;
+  const collet_region* region_;
+  std::vector<std::vector<uint32_t>> users_;
+};
+
+/** What a match found. True where it matched. */
+class Matched {
+ public:
+  /** Did it match? */
+  explicit operator bool() const { return matched_; }
+  /** The operand of the op that stands for input number `i` of the shape. */
+  uint32_t operand(uint32_t i) const { return i < operands_.size() ? operands_[i] : COLLET_NONE; }
+  /** The number that stands for number `i` of the shape. */
+  double number(uint32_t i) const { return i < numbers_.size() ? numbers_[i] : std::nan(""); }
+
+ private:
+  friend class Matcher;
+  bool matched_ = false;
+  std::vector<uint32_t> operands_;
+  std::vector<double> numbers_;
+};
+
+/** Expressions to look for. */
+namespace shape {
+
+/** An expression. Cheap to copy. */
+struct Shape {
+  /** What it stands for. */
+  enum Kind { kInput, kOp, kNumber, kAnyNumber, kReduce, kSpread };
+  Kind kind = kInput;
+  uint32_t index = 0; /**< of an input or a number; the opcode of an op; the combination of a reduction */
+  double number = 0;  /**< that it must be */
+  std::vector<std::shared_ptr<const Shape>> parts;
+};
+
+/** Operand number that Matched::operand(i) tells; the same i twice: the same value. */
+inline Shape input(uint32_t i) {
+  return {Shape::kInput, i, 0, {}};
+}
+/** A constant whose elements are all this, perhaps broadcast, to the precision of its type. */
+inline Shape number(double value) {
+  return {Shape::kNumber, 0, value, {}};
+}
+/** A constant whose elements are all equal; Matched::number(i) tells what. */
+inline Shape any_number(uint32_t i) {
+  return {Shape::kAnyNumber, i, 0, {}};
+}
+/** An op with these operands; commutative ones in any order. Attributes are not looked at: not for ops whose attributes
+ * change what they compute. */
+template <class... Parts>
+Shape op(uint32_t opcode, const Parts&... parts) {
+  return {Shape::kOp, opcode, 0, {std::make_shared<const Shape>(parts)...}};
+}
+/** A reduce of the last dimension by COLLET_COMBINE_*, beginning with the neutral element. */
+inline Shape reduce_last(uint32_t combine, const Shape& what) {
+  return {Shape::kReduce, combine, 0, {std::make_shared<const Shape>(what)}};
+}
+/** `what` repeated along the last dimension, or along all but the last with `last` false. A reshape may come before. */
+inline Shape spread(const Shape& what, bool last = true) {
+  return {Shape::kSpread, last ? 1u : 0u, 0, {std::make_shared<const Shape>(what)}};
+}
+/** x + y. */
+inline Shape add(const Shape& x, const Shape& y) {
+  return op(COLLET_OP_ADD, x, y);
+}
+/** x - y. */
+inline Shape subtract(const Shape& x, const Shape& y) {
+  return op(COLLET_OP_SUBTRACT, x, y);
+}
+/** x * y. */
+inline Shape multiply(const Shape& x, const Shape& y) {
+  return op(COLLET_OP_MULTIPLY, x, y);
+}
+/** x / y. */
+inline Shape divide(const Shape& x, const Shape& y) {
+  return op(COLLET_OP_DIVIDE, x, y);
+}
+/** exp(x). */
+inline Shape exponential(const Shape& x) {
+  return op(COLLET_OP_EXPONENTIAL, x);
+}
+/** tanh(x). */
+inline Shape tanh(const Shape& x) {
+  return op(COLLET_OP_TANH, x);
+}
+/** 1 / (1 + exp(-x)). */
+inline Shape logistic(const Shape& x) {
+  return op(COLLET_OP_LOGISTIC, x);
+}
+/** 1 / sqrt(x). */
+inline Shape rsqrt(const Shape& x) {
+  return op(COLLET_OP_RSQRT, x);
+}
+
+}  // namespace shape
+
+/** Looks for shapes in a region. */
+class Matcher {
+ public:
+  /** `region`: its number in the program. */
+  Matcher(const collet_program* program, uint32_t region) : walker_(program, region) {}
+
+  /** Does the region's only result have this shape? All ops of the region need to be part of it. */
+  Matched match(const shape::Shape& what) const {
+    Matched out;
+    if (walker_.result_count() != 1) return out;
+    State state;
+    const bool found = visit(what, walker_.result(), &state, [&](State* last) {
+      std::vector<uint32_t> ops = last->ops;
+      std::sort(ops.begin(), ops.end());
+      ops.erase(std::unique(ops.begin(), ops.end()), ops.end());
+      if (ops.size() != walker_.op_count()) return false;
+      out.operands_ = last->operands;
+      out.numbers_ = last->numbers;
+      return true;
+    });
+    out.matched_ = found;
+    return out;
+  }
+
+ private:
+  struct State {
+    std::vector<uint32_t> operands;
+    std::vector<double> numbers;
+    std::vector<uint32_t> ops;  // that are part of the match
+  };
+  using Next = std::function<bool(State*)>;
+
+  const collet_program* program() const { return walker_.program(); }
+  Array array(uint32_t value) const { return walker_.array(value); }
+  void take(State* state, uint32_t value) const { state->ops.push_back(collet_value_at(program(), value)->definition); }
+  uint32_t operand(const collet_op* op, uint32_t i) const { return collet_operand(program(), op, i); }
+
+  /** Matches `value`, then all that `next` looks for. */
+  bool visit(const shape::Shape& what, uint32_t value, State* state, const Next& next) const {
+    using shape::Shape;
+    if (what.kind == Shape::kInput) return visit_input(what, value, state, next);
+    if (what.kind == Shape::kNumber || what.kind == Shape::kAnyNumber) return visit_number(what, value, state, next);
+    const collet_op* op = walker_.producer(value);
+    if (!op || op->results.count != 1) return false;
+    State now = *state;
+    take(&now, value);
+    if (what.kind == Shape::kReduce) {
+      return is_last_reduce(op, what.index, &now) && visit(*what.parts[0], operand(op, 0), &now, next);
+    }
+    if (what.kind == Shape::kSpread) return visit_spread(what, op, &now, next);
+    if (op->opcode != what.index || op->operands.count != what.parts.size()) return false;
+    std::vector<uint32_t> values;
+    for (uint32_t i = 0; i < op->operands.count; ++i) values.push_back(operand(op, i));
+    if (visit_parts(what, values, 0, &now, next)) return true;
+    if (values.size() != 2 || !commutes(op->opcode)) return false;
+    std::swap(values[0], values[1]);
+    return visit_parts(what, values, 0, &now, next);
+  }
+
+  bool visit_parts(const shape::Shape& what, const std::vector<uint32_t>& values, size_t i, State* state,
+                   const Next& next) const {
+    if (i == values.size()) return next(state);
+    return visit(*what.parts[i], values[i], state,
+                 [&](State* after) { return visit_parts(what, values, i + 1, after, next); });
+  }
+
+  bool visit_input(const shape::Shape& what, uint32_t value, State* state, const Next& next) const {
+    const uint32_t argument = walker_.argument(value);
+    if (argument == COLLET_NONE) return false;
+    State now = *state;
+    if (now.operands.size() <= what.index) now.operands.resize(what.index + 1, COLLET_NONE);
+    uint32_t& bound = now.operands[what.index];
+    if (bound != COLLET_NONE && bound != argument) return false;
+    bound = argument;
+    return next(&now);
+  }
+
+  bool visit_number(const shape::Shape& what, uint32_t value, State* state, const Next& next) const {
+    State now = *state;
+    double found = 0;
+    if (!is_number(value, &found, &now)) return false;
+    if (what.kind == shape::Shape::kNumber) {
+      // To the precision of bf16, which has the fewest digits of those that constants come in.
+      const bool same = found == what.number || std::fabs(found - what.number) <= std::fabs(what.number) / 200;
+      return same && !(std::isinf(what.number) && found != what.number) && next(&now);
+    }
+    if (now.numbers.size() <= what.index) now.numbers.resize(what.index + 1, std::nan(""));
+    double& bound = now.numbers[what.index];
+    if (!std::isnan(bound) && bound != found) return false;
+    bound = found;
+    return next(&now);
+  }
+
+  /** A broadcast along the last dimension, or along all but the last. */
+  bool visit_spread(const shape::Shape& what, const collet_op* op, State* state, const Next& next) const {
+    if (op->opcode != COLLET_OP_BROADCAST) return false;
+    collet_broadcast_attrs attributes;
+    collet_read_attributes(program(), op, &attributes, sizeof attributes);
+    const int64_t* dims = collet_integers(program(), attributes.dimensions);
+    const Array whole = array(op->results.first);
+    if (whole.rank == 0) return false;
+    uint32_t from = operand(op, 0);
+    if (what.index == 0) {
+      if (attributes.dimensions.count != 1 || dims[0] != whole.rank - 1) return false;
+    } else {
+      if (attributes.dimensions.count != whole.rank - 1) return false;
+      for (uint32_t d = 0; d + 1 < whole.rank; ++d) {
+        if (dims[d] != d) return false;
+      }
+    }
+    const collet_op* maker = walker_.producer(from);
+    if (maker && maker->opcode == COLLET_OP_RESHAPE) {
+      take(state, from);
+      from = operand(maker, 0);
+    }
+    return visit(*what.parts[0], from, state, next);
+  }
+
+  bool is_last_reduce(const collet_op* op, uint32_t combine, State* state) const {
+    if (op->opcode != COLLET_OP_REDUCE || op->operands.count != 2) return false;
+    collet_dimensions_attrs attributes;
+    collet_read_attributes(program(), op, &attributes, sizeof attributes);
+    const Array from = array(operand(op, 0));
+    if (attributes.dimensions.count != 1 || collet_integers(program(), attributes.dimensions)[0] != from.rank - 1)
+      return false;
+    if (collet_region_at(program(), op->regions.first)->combine != combine) return false;
+    double init = 0;
+    if (!is_number(operand(op, 1), &init, state)) return false;
+    const double least = -std::numeric_limits<double>::infinity();
+    const double neutral = combine == COLLET_COMBINE_ADD        ? 0
+                           : combine == COLLET_COMBINE_MULTIPLY ? 1
+                           : combine == COLLET_COMBINE_MAXIMUM  ? least
+                                                                : -least;
+    return init == neutral;
+  }
+
+  /** Is `value` a constant with equal elements, perhaps broadcast? */
+  bool is_number(uint32_t value, double* out, State* state) const {
+    const collet_op* op = walker_.producer(value);
+    if (!op) return false;
+    take(state, value);
+    if (op->opcode == COLLET_OP_BROADCAST || op->opcode == COLLET_OP_RESHAPE || op->opcode == COLLET_OP_CONVERT) {
+      return is_number(operand(op, 0), out, state);
+    }
+    if (op->opcode != COLLET_OP_CONSTANT) return false;
+    collet_constant_attrs attributes;
+    collet_read_attributes(program(), op, &attributes, sizeof attributes);
+    const collet_constant* constant = collet_constant_at(program(), attributes.constant);
+    const auto* data = static_cast<const char*>(collet_constant_data(program(), constant));
+    const Array whole = array(value);
+    const size_t size = collet_type_bytes(whole.type);
+    if (!data || whole.elements == 0) return false;
+    for (uint64_t i = 1; i < whole.elements; ++i) {
+      if (std::memcmp(data, data + i * size, size) != 0) return false;
+    }
+    return load(whole.type, data, out);
+  }
+
+  static bool load(uint32_t type, const char* data, double* out) {
+    const auto as = [&](auto zero) {
+      std::memcpy(static_cast<void*>(&zero), data, sizeof zero);
+      *out = static_cast<double>(zero);
+      return true;
+    };
+    switch (type) {
+      case COLLET_TYPE_F32:
+        return as(float{});
+      case COLLET_TYPE_F64:
+        return as(double{});
+      case COLLET_TYPE_BF16:
+        return as(bfloat16{});
+      case COLLET_TYPE_F16:
+        return as(half{});
+      case COLLET_TYPE_S32:
+        return as(int32_t{});
+      default:
+        return false;
+    }
+  }
+
+  static bool commutes(uint32_t opcode) {
+    switch (opcode) {
+#define COLLET_OP(id, NAME, text, CLASS, family, min, max, Record, REGIONS, TYPES, traits, ulp, since) \
+  case id:                                                                                             \
+    return ((traits) & COLLET_OP_COMMUTES) != 0;
+#include "ops.def"
+      default:
+        return false;
+    }
+  }
+
+  Walker walker_;
+};
+
+/** Does the first region of `op` (a fusion, or a call that stands for a pattern) compute `what`? */
+inline Matched match(const Op& op, const shape::Shape& what) {
+  if (op.region_count() == 0) return {};
+  return Matcher(op.program(), op.raw().regions.first).match(what);
+}
+
+/** x * y + z: operands 0, 1 and 2, all of the result's shape. */
+inline Matched match_multiply_add(const Op& op) {
+  using namespace shape;
+  return match(op, add(multiply(input(0), input(1)), input(2)));
+}
+
+/** exp(x - max(x)) / sum(exp(x - max(x))) along the last dimension: operand 0. */
+inline Matched match_softmax(const Op& op) {
+  using namespace shape;
+  const Shape shifted = exponential(subtract(input(0), spread(reduce_last(COLLET_COMBINE_MAXIMUM, input(0)))));
+  return match(op, divide(shifted, spread(reduce_last(COLLET_COMBINE_ADD, shifted))));
+}
+
+/** x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))): operand 0, with the products in any of the usual orders. */
+inline Matched match_gelu(const Op& op) {
+  using namespace shape;
+  const Shape x = input(0);
+  const Shape cubes[] = {multiply(x, multiply(x, x)), shape::op(COLLET_OP_POWER, x, number(3))};
+  for (const Shape& cube : cubes) {
+    const Shape inner = multiply(number(0.7978845608), add(x, multiply(number(0.044715), cube)));
+    const Shape rest = add(number(1), shape::tanh(inner));
+    for (const Shape& whole : {multiply(x, multiply(number(0.5), rest)), multiply(multiply(number(0.5), x), rest),
+                               multiply(number(0.5), multiply(x, rest))}) {
+      if (Matched found = match(op, whole)) return found;
+    }
+  }
+  return {};
+}
+
+/** (x - mean) * rsqrt(mean((x - mean)^2) + epsilon) * scale + shift along the last dimension: operands 0, 1 and 2; number 0 is
+ * the count by which sums are divided or multiplied, number 1 epsilon. */
+inline Matched match_layer_norm(const Op& op) {
+  using namespace shape;
+  for (const bool by_product : {false, true}) {
+    const auto mean = [&](const Shape& what) {
+      const Shape sum = reduce_last(COLLET_COMBINE_ADD, what);
+      return by_product ? multiply(sum, any_number(0)) : divide(sum, any_number(0));
+    };
+    const Shape centred = subtract(input(0), spread(mean(input(0))));
+    const Shape variance = mean(multiply(centred, centred));
+    const Shape normal = multiply(centred, spread(rsqrt(add(variance, any_number(1)))));
+    const Shape whole = add(multiply(normal, spread(input(1), false)), spread(input(2), false));
+    if (Matched found = match(op, whole)) return found;
+  }
+  return {};
+}
+
+/** (x w) * scale, with w converted from integers: operands 0, 1 and 2; scale for each column. The dot's dimensions are the
+ * caller's to look at: its op is the only one of its opcode in the region. */
+inline Matched match_quantized_dot(const Op& op) {
+  using namespace shape;
+  const Shape product = shape::op(COLLET_OP_DOT, input(0), shape::op(COLLET_OP_CONVERT, input(1)));
+  return match(op, multiply(product, spread(input(2), false)));
+}
+
+}  // namespace kernel
+}  // namespace collet
+
+#endif

@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef COLLET_KERNEL_ROWS_HPP
+#define COLLET_KERNEL_ROWS_HPP
+
+/** \file
+ * Makers of kernel rows for memory that the caller can address: a simulated device, a device that is a processor, a first
+ * version. Each row is right in every case that it takes, and short; replace those that pay by rows of your own.
+ *
+ *     collet::kernel::Rows rows([](Device& device, const Array& array) { return static_cast<Mine&>(device).at(array); });
+ *     rows.arithmetic<float>().arithmetic<bfloat16>().arithmetic<int32_t>();
+ *     rows.functions<float>().compare<float>().select(all).convert<float, bfloat16, int32_t>();
+ *     rows.product<bfloat16, float, float>();  // bf16 x bf16 -> f32
+ *     rows.binary<float>(COLLET_OP_ATAN2, [](float x, float y) { return std::atan2(x, y); });
+ *     backend.kernels = rows.take();
+ */
+
+#include <utility>
+
+#include "kernel_floats.hpp"
+#include "kernel_index.hpp"
+#include "kernel_loops.hpp"
+#include "kernel_moves.hpp"
+
+namespace collet {
+namespace kernel {
+
+/** A set of element types, by their C++ types: types_of<float, int32_t>(). */
+template <class... T>
+constexpr TypeSet types_of() {
+  return TypeSet{Element<T>::type...};
+}
+
+namespace detail {
+
+/** Integer arithmetic that wraps around. */
+template <class T, class F>
+T wrapped(T x, T y, const F& f) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return f(static_cast<unsigned>(x), static_cast<unsigned>(y)) != 0;
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(f(static_cast<uint64_t>(x), static_cast<uint64_t>(y)));
+  } else {
+    return f(x, y);
+  }
+}
+
+/** NaN wins, and +0 is greater than -0. */
+template <class T>
+T maximum(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (x != x || y != y) return x + y;
+    if (x == y) return std::signbit(x) ? y : x;
+  }
+  return x > y ? x : y;
+}
+template <class T>
+T minimum(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (x != x || y != y) return x + y;
+    if (x == y) return std::signbit(x) ? x : y;
+  }
+  return x < y ? x : y;
+}
+
+/** Division by zero gives all ones, and its remainder is the dividend; the least number by -1 is itself. */
+template <class T>
+T divide(T x, T y) {
+  if constexpr (std::is_integral_v<T>) {
+    if (y == 0) return static_cast<T>(-1);
+    if (std::is_signed_v<T> && y == static_cast<T>(-1)) return static_cast<T>(UINT64_C(0) - static_cast<uint64_t>(x));
+  }
+  return static_cast<T>(x / y);
+}
+template <class T>
+T remainder(T x, T y) {
+  if constexpr (std::is_integral_v<T>) {
+    if (y == 0) return x;
+    if (std::is_signed_v<T> && y == static_cast<T>(-1)) return 0;
+    return static_cast<T>(x % y);
+  } else {
+    return std::fmod(x, y);
+  }
+}
+
+/** One of COLLET_COMBINE_ADD to COLLET_COMBINE_SECOND. */
+template <class T>
+T combined(uint32_t combine, T x, T y) {
+  switch (combine) {
+    case COLLET_COMBINE_ADD:
+      return wrapped(x, y, [](auto a, auto b) { return a + b; });
+    case COLLET_COMBINE_MULTIPLY:
+      return wrapped(x, y, [](auto a, auto b) { return a * b; });
+    case COLLET_COMBINE_MINIMUM:
+      return minimum(x, y);
+    case COLLET_COMBINE_MAXIMUM:
+      return maximum(x, y);
+    case COLLET_COMBINE_FIRST:
+      return x;
+    case COLLET_COMBINE_SECOND:
+      return y;
+    default:
+      break;
+  }
+  if constexpr (std::is_integral_v<T>) {
+    if (combine == COLLET_COMBINE_AND) return static_cast<T>(x & y);
+    if (combine == COLLET_COMBINE_OR) return static_cast<T>(x | y);
+    if (combine == COLLET_COMBINE_XOR) return static_cast<T>(x ^ y);
+  }
+  throw Error(COLLET_INTERNAL, "a combination that this type has not");
+}
+
+/** Can elements of type T be combined so? */
+template <class T>
+bool has_combination(uint32_t combine) {
+  const bool bitwise = combine == COLLET_COMBINE_AND || combine == COLLET_COMBINE_OR || combine == COLLET_COMBINE_XOR;
+  return combine >= COLLET_COMBINE_ADD && combine <= COLLET_COMBINE_SECOND && (!bitwise || std::is_integral_v<Wide<T>>);
+}
+
+/** Six directions. */
+template <class T>
+bool holds(uint32_t direction, T x, T y) {
+  switch (direction) {
+    case COLLET_DIRECTION_EQ:
+      return x == y;
+    case COLLET_DIRECTION_NE:
+      return x != y;
+    case COLLET_DIRECTION_LT:
+      return x < y;
+    case COLLET_DIRECTION_LE:
+      return x <= y;
+    case COLLET_DIRECTION_GT:
+      return x > y;
+    default:
+      return x >= y;
+  }
+}
+
+/** A number that is ordered as IEEE 754's total order: -NaN < -Inf < ... < -0 < +0 < ... < NaN. */
+template <class T>
+int64_t total_order(T x) {
+  using Bits = std::conditional_t<sizeof(T) == 8, int64_t, std::conditional_t<sizeof(T) == 4, int32_t, int16_t>>;
+  Bits bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return bits < 0 ? static_cast<int64_t>(static_cast<Bits>(bits ^ std::numeric_limits<Bits>::max())) : bits;
+}
+
+/** The index at `at` of an array of indices, saturated to 64 signed bits. */
+inline int64_t index_at(uint32_t type, const void* indices, int64_t at) {
+  const auto load = [&](auto zero) {
+    std::memcpy(&zero, static_cast<const char*>(indices) + at * static_cast<int64_t>(sizeof zero), sizeof zero);
+    return zero;
+  };
+  switch (type) {
+    case COLLET_TYPE_S8:
+      return load(int8_t{});
+    case COLLET_TYPE_S16:
+      return load(int16_t{});
+    case COLLET_TYPE_S32:
+      return load(int32_t{});
+    case COLLET_TYPE_U8:
+      return load(uint8_t{});
+    case COLLET_TYPE_U16:
+      return load(uint16_t{});
+    case COLLET_TYPE_U32:
+      return load(uint32_t{});
+    case COLLET_TYPE_U64:
+      return static_cast<int64_t>(std::min<uint64_t>(load(uint64_t{}), INT64_MAX));
+    default:
+      return load(int64_t{});
+  }
+}
+
+/** visit(starts, indices, slices, array) for each vector of indices: offsets of the batch, with all loops of it. */
+template <class Visit>
+void for_each_window(const IndexedWindows& windows, const Visit& visit) {
+  std::vector<Loop> indices, array;
+  for (const IndexedWindows::Batch& one : windows.batch) {
+    indices.push_back({one.extent, one.indices, one.slices});
+    array.push_back({one.extent, one.array, 0});
+  }
+  std::vector<int64_t> array_offsets;
+  for_each_index(array, [&](int64_t from, int64_t) { array_offsets.push_back(from); });
+  size_t next = 0;
+  for_each_index(indices, [&](int64_t from, int64_t to) { visit(from, to, array_offsets[next++]); });
+}
+
+}  // namespace detail
+
+/** Collects rows. Every maker returns the collector. */
+class Rows {
+ public:
+  /** Where an array lies on the host; null for one without elements. */
+  using Address = std::function<void*(Device& device, const Array& array)>;
+
+  /** `address` finds arrays. */
+  explicit Rows(Address address) : address_(std::move(address)) {}
+
+  /** The rows. */
+  std::vector<Kernel> take() { return std::move(rows_); }
+  /** A row of the caller's. */
+  Rows& add(Kernel row) {
+    rows_.push_back(std::move(row));
+    return *this;
+  }
+
+  /** An element-wise op of one operand: out = f(x), computed as Wide<T>. */
+  template <class T, class F>
+  Rows& unary(uint32_t opcode, F f) {
+    return add({opcode, types_of<T>(), types_of<T>(), [f, at = address_](Device& device, const Op& op) {
+                  loop_unary(op.result().elements, in<T>(at, device, op, 0), out<T>(at, device, op),
+                             [&](Wide<T> x) { return narrow<T>(f(x)); });
+                }});
+  }
+  /** An element-wise op of two operands: out = f(x, y), computed as Wide<T>. */
+  template <class T, class F>
+  Rows& binary(uint32_t opcode, F f) {
+    return add({opcode, types_of<T>(), types_of<T>(), [f, at = address_](Device& device, const Op& op) {
+                  loop_binary(op.result().elements, in<T>(at, device, op, 0), in<T>(at, device, op, 1),
+                              out<T>(at, device, op), [&](Wide<T> x, Wide<T> y) { return narrow<T>(f(x, y)); });
+                }});
+  }
+
+  /** add, subtract, multiply, divide, remainder, maximum, minimum, negate, abs, sign and clamp; for integers and, or, xor,
+   * not, too. For pred what there is of them. */
+  template <class T>
+  Rows& arithmetic() {
+    using W = Wide<T>;
+    binary<T>(COLLET_OP_ADD, [](W x, W y) { return detail::combined(COLLET_COMBINE_ADD, x, y); });
+    binary<T>(COLLET_OP_MULTIPLY, [](W x, W y) { return detail::combined(COLLET_COMBINE_MULTIPLY, x, y); });
+    binary<T>(COLLET_OP_MAXIMUM, [](W x, W y) { return detail::maximum(x, y); });
+    binary<T>(COLLET_OP_MINIMUM, [](W x, W y) { return detail::minimum(x, y); });
+    if constexpr (std::is_integral_v<W>) {
+      binary<T>(COLLET_OP_AND, [](W x, W y) { return detail::combined(COLLET_COMBINE_AND, x, y); });
+      binary<T>(COLLET_OP_OR, [](W x, W y) { return detail::combined(COLLET_COMBINE_OR, x, y); });
+      binary<T>(COLLET_OP_XOR, [](W x, W y) { return detail::combined(COLLET_COMBINE_XOR, x, y); });
+      unary<T>(COLLET_OP_NOT, [](W x) {
+        if constexpr (std::is_same_v<W, bool>) return !x;
+        return static_cast<W>(~x);
+      });
+    }
+    if constexpr (!std::is_same_v<T, bool>) {
+      binary<T>(COLLET_OP_SUBTRACT,
+                [](W x, W y) { return detail::wrapped(x, y, [](auto a, auto b) { return a - b; }); });
+      binary<T>(COLLET_OP_DIVIDE, [](W x, W y) { return detail::divide(x, y); });
+      binary<T>(COLLET_OP_REMAINDER, [](W x, W y) { return detail::remainder(x, y); });
+      unary<T>(COLLET_OP_NEGATE, [](W x) {
+        if constexpr (is_float<T>) return -x;
+        return detail::wrapped(W(0), x, [](auto a, auto b) { return a - b; });
+      });
+      unary<T>(COLLET_OP_SIGN, [](W x) {
+        if constexpr (is_float<T>) return x != x || x == 0 ? x : std::copysign(W(1), x);
+        return static_cast<W>((x > 0) - (std::is_signed_v<W> && x < 0));
+      });
+      unary<T>(COLLET_OP_ABS, [](W x) {
+        if constexpr (is_float<T>) return std::fabs(x);
+        if constexpr (std::is_signed_v<W>) {
+          if (x < 0) return detail::wrapped(W(0), x, [](auto a, auto b) { return a - b; });
+        }
+        return x;
+      });
+      clamp<T>();
+    }
+    return *this;
+  }
+
+  /** exponential, log and their like, roots, rounding, tanh, sine, cosine, power: on floats. */
+  template <class T>
+  Rows& functions() {
+    using W = Wide<T>;
+    static_assert(is_float<T>, "functions of floats");
+    unary<T>(COLLET_OP_EXPONENTIAL, [](W x) { return std::exp(x); });
+    unary<T>(COLLET_OP_EXPONENTIAL_MINUS_ONE, [](W x) { return std::expm1(x); });
+    unary<T>(COLLET_OP_LOG, [](W x) { return std::log(x); });
+    unary<T>(COLLET_OP_LOG_PLUS_ONE, [](W x) { return std::log1p(x); });
+    unary<T>(COLLET_OP_SQRT, [](W x) { return std::sqrt(x); });
+    unary<T>(COLLET_OP_RSQRT, [](W x) { return W(1) / std::sqrt(x); });
+    unary<T>(COLLET_OP_CBRT, [](W x) { return std::cbrt(x); });
+    unary<T>(COLLET_OP_TANH, [](W x) { return std::tanh(x); });
+    unary<T>(COLLET_OP_LOGISTIC, [](W x) { return W(1) / (W(1) + std::exp(-x)); });
+    unary<T>(COLLET_OP_SINE, [](W x) { return std::sin(x); });
+    unary<T>(COLLET_OP_COSINE, [](W x) { return std::cos(x); });
+    unary<T>(COLLET_OP_FLOOR, [](W x) { return std::floor(x); });
+    unary<T>(COLLET_OP_CEIL, [](W x) { return std::ceil(x); });
+    unary<T>(COLLET_OP_ROUND_NEAREST_AFZ, [](W x) { return std::round(x); });
+    unary<T>(COLLET_OP_ROUND_NEAREST_EVEN, [](W x) { return std::nearbyint(x); });
+    binary<T>(COLLET_OP_POWER, [](W x, W y) { return std::pow(x, y); });
+    return add({COLLET_OP_IS_FINITE, types_of<T>(), types_of<bool>(), [at = address_](Device& device, const Op& op) {
+                  loop_unary(op.result().elements, in<T>(at, device, op, 0), out<bool>(at, device, op),
+                             [](W x) { return std::isfinite(x); });
+                }});
+  }
+
+  /** clamp; the bounds may be scalars. */
+  template <class T>
+  Rows& clamp() {
+    return add({COLLET_OP_CLAMP, types_of<T>(), types_of<T>(), [at = address_](Device& device, const Op& op) {
+                  const T *low = in<T>(at, device, op, 0), *x = in<T>(at, device, op, 1),
+                          *high = in<T>(at, device, op, 2);
+                  const uint64_t low_step = step_of(op, 0), high_step = step_of(op, 2);
+                  T* to = out<T>(at, device, op);
+                  for (uint64_t i = 0; i < op.result().elements; ++i) {
+                    const Wide<T> least = low[i * low_step], most = high[i * high_step];
+                    to[i] = narrow<T>(detail::minimum(detail::maximum<Wide<T>>(least, x[i]), most));
+                  }
+                }});
+  }
+
+  /** compare; of floats also by the total order. */
+  template <class T>
+  Rows& compare() {
+    return add({COLLET_OP_COMPARE, types_of<T>(), types_of<bool>(), [at = address_](Device& device, const Op& op) {
+                  const auto how = op.attributes<collet_compare_attrs>();
+                  const T *x = in<T>(at, device, op, 0), *y = in<T>(at, device, op, 1);
+                  bool* to = out<bool>(at, device, op);
+                  for (uint64_t i = 0; i < op.result().elements; ++i) {
+                    if constexpr (is_float<T>) {
+                      if (how.type == COLLET_COMPARE_TOTALORDER) {
+                        to[i] = detail::holds(how.direction, detail::total_order(x[i]), detail::total_order(y[i]));
+                        continue;
+                      }
+                    }
+                    to[i] = detail::holds<Wide<T>>(how.direction, x[i], y[i]);
+                  }
+                }});
+  }
+
+  /** select among elements of any of `types`; the predicate may be a scalar. */
+  Rows& select(TypeSet types) {
+    return add({COLLET_OP_SELECT, types | types_of<bool>(), types, [at = address_](Device& device, const Op& op) {
+                  const bool* choice = in<bool>(at, device, op, 0);
+                  const char *yes = in<char>(at, device, op, 1), *no = in<char>(at, device, op, 2);
+                  char* to = out<char>(at, device, op);
+                  const uint64_t size = collet_type_bytes(op.result().type), step = step_of(op, 0);
+                  for (uint64_t i = 0; i < op.result().elements; ++i) {
+                    std::memcpy(to + i * size, (choice[i * step] ? yes : no) + i * size, size);
+                  }
+                }});
+  }
+
+  /** convert between all pairs of the types. */
+  template <class... T>
+  Rows& convert() {
+    (convert_from<T, T...>(), ...);
+    return *this;
+  }
+
+  /** iota. */
+  template <class T>
+  Rows& iota() {
+    return add({COLLET_OP_IOTA, TypeSet{}, types_of<T>(), [at = address_](Device& device, const Op& op) {
+                  const auto d = static_cast<size_t>(op.attributes<collet_iota_attrs>().dimension);
+                  const Array& result = op.result();
+                  T* to = out<T>(at, device, op);
+                  if (result.elements == 0) return;
+                  const auto inner = static_cast<uint64_t>(strides_of(result)[d]);
+                  const auto extent = static_cast<uint64_t>(result.dims[d]);
+                  for (uint64_t i = 0; i < result.elements; ++i) {
+                    to[i] = converted<T>(static_cast<int64_t>(i / inner % extent));
+                  }
+                }});
+  }
+
+  /** The ops that only move elements, on `types`: see add_moves. */
+  Rows& moves(TypeSet types) {
+    add_moves(&rows_, types, [at = address_](Device& device, const Move& move, const Array& from, const Array& to) {
+      loop_move(move, at(device, from), at(device, to));
+    });
+    return *this;
+  }
+
+  /** reduce of one array by a simple combination, accumulated as Sum. */
+  template <class T, class Sum = Wide<T>>
+  Rows& reduce() {
+    Kernel row{COLLET_OP_REDUCE, types_of<T>(), types_of<T>(), [at = address_](Device& device, const Op& op) {
+                 const Reduction reduction = reduction_of(op);
+                 const T *x = in<T>(at, device, op, 0), init = *in<T>(at, device, op, 1);
+                 T* to = out<T>(at, device, op);
+                 for_each_index(reduction.kept, [&](int64_t from, int64_t target) {
+                   Sum sum = static_cast<Sum>(static_cast<Wide<T>>(init));
+                   for_each_index(reduction.reduced, [&](int64_t offset, int64_t) {
+                     sum = detail::combined<Sum>(reduction.combine, sum,
+                                                 static_cast<Sum>(static_cast<Wide<T>>(x[from + offset])));
+                   });
+                   to[target] = narrow<T>(sum);
+                 });
+               }};
+    row.takes = [](const Op& op) -> Taken {
+      if (!is_simple_reduction(op)) return "only sums, products, extremes and bitwise reductions of one array";
+      return detail::has_combination<T>(op.combine());
+    };
+    return add(std::move(row));
+  }
+
+  /** dot of two arrays of In to one of Out, accumulated as Sum: product<bfloat16, float, float>(),
+   * product<int8_t, int32_t, int32_t>(). */
+  template <class In, class Out, class Sum>
+  Rows& product() {
+    Kernel row{COLLET_OP_DOT, types_of<In>(), types_of<Out>(), [at = address_](Device& device, const Op& op) {
+                 MatrixProduct p;
+                 matrix_product_of(op, &p);
+                 const In *x = in<In>(at, device, op, 0), *y = in<In>(at, device, op, 1);
+                 Out* to = out<Out>(at, device, op);
+                 for (int64_t b = 0; b < p.batch; ++b) {
+                   for (int64_t m = 0; m < p.m; ++m) {
+                     for (int64_t n = 0; n < p.n; ++n) {
+                       Sum sum = 0;
+                       for (int64_t k = 0; k < p.k; ++k) {
+                         sum = added<Sum, In>(sum, x[b * p.lhs_b + m * p.lhs_m + k * p.lhs_k],
+                                              y[b * p.rhs_b + k * p.rhs_k + n * p.rhs_n]);
+                       }
+                       to[b * p.out_b + m * p.out_m + n * p.out_n] = narrow<Out>(sum);
+                     }
+                   }
+                 }
+               }};
+    row.takes = [](const Op& op) -> Taken {
+      MatrixProduct product;
+      if (op.attributes<collet_dot_attrs>().algorithm != COLLET_ALGORITHM_UNSET) return "an algorithm that is named";
+      if (!matrix_product_of(op, &product)) return "dimensions that do not come down to batch, m, n and k";
+      return true;
+    };
+    return add(std::move(row));
+  }
+
+  /** convolution of two arrays of In to one of Out, accumulated as Sum. */
+  template <class In, class Out, class Sum>
+  Rows& convolution() {
+    return add({COLLET_OP_CONVOLUTION, types_of<In>(), types_of<Out>(), [at = address_](Device& device, const Op& op) {
+                  convolve<In, Out, Sum>(convolution_of(op), in<In>(at, device, op, 0), in<In>(at, device, op, 1),
+                                         out<Out>(at, device, op));
+                }});
+  }
+
+  /** gather from arrays of any of `types`. */
+  Rows& gather(TypeSet types) {
+    return add({COLLET_OP_GATHER, types | index_types, types, [at = address_](Device& device, const Op& op) {
+                  const IndexedWindows windows = gather_of(op);
+                  const char *array = in<char>(at, device, op, 0), *indices = in<char>(at, device, op, 1);
+                  char* to = out<char>(at, device, op);
+                  const auto size = static_cast<int64_t>(collet_type_bytes(op.result().type));
+                  if (op.result().elements == 0) return;
+                  detail::for_each_window(windows, [&](int64_t vector, int64_t slice, int64_t base) {
+                    for (const IndexedWindows::Start& start : windows.starts) {
+                      const int64_t index = detail::index_at(op.operand(1).type, indices, vector);
+                      base += start.stride * std::max<int64_t>(0, std::min(index, start.extent - start.window));
+                      vector += windows.vector_stride;
+                    }
+                    for_each_index(windows.window, [&](int64_t from, int64_t target) {
+                      std::memcpy(to + (slice + target) * size, array + (base + from) * size,
+                                  static_cast<size_t>(size));
+                    });
+                  });
+                }});
+  }
+
+  /** scatter into one array by a simple combination. */
+  template <class T>
+  Rows& scatter() {
+    Kernel row{COLLET_OP_SCATTER, types_of<T>() | index_types, types_of<T>(),
+               [at = address_](Device& device, const Op& op) {
+                 const IndexedWindows windows = scatter_of(op);
+                 const T *from = in<T>(at, device, op, 0), *updates = in<T>(at, device, op, 2);
+                 const char* indices = in<char>(at, device, op, 1);
+                 T* to = out<T>(at, device, op);
+                 if (to != from && op.result().bytes != 0) std::memcpy(to, from, op.result().bytes);
+                 if (op.operand(2).elements == 0) return;
+                 detail::for_each_window(windows, [&](int64_t vector, int64_t slice, int64_t base) {
+                   for (const IndexedWindows::Start& start : windows.starts) {
+                     const int64_t index = detail::index_at(op.operand(1).type, indices, vector);
+                     if (index < 0 || index > start.extent - start.window) return;
+                     base += start.stride * index;
+                     vector += windows.vector_stride;
+                   }
+                   for_each_index(windows.window, [&](int64_t target, int64_t update) {
+                     to[base + target] =
+                         narrow<T>(detail::combined<Wide<T>>(op.combine(), to[base + target], updates[slice + update]));
+                   });
+                 });
+               }};
+    row.takes = [](const Op& op) -> Taken {
+      if (!is_simple_scatter(op)) return "only scatters into one array by a simple combination";
+      return op.operand(0).type == Element<T>::type && op.operand(2).type == Element<T>::type &&
+             detail::has_combination<T>(op.combine());
+    };
+    return add(std::move(row));
+  }
+
+  /** sort by keys of type T, ascending or descending; what else is sorted with them is of any of `types`. */
+  template <class T>
+  Rows& sort(TypeSet types) {
+    Kernel row{COLLET_OP_SORT, types | types_of<T>(), types | types_of<T>(),
+               [at = address_](Device& device, const Op& op) { sort_by<T>(at, device, op); }};
+    row.takes = [](const Op& op) -> Taken {
+      if (op.operand(0).type != Element<T>::type) return false;
+      if (op.combine() != COLLET_COMBINE_LESS && op.combine() != COLLET_COMBINE_GREATER) {
+        return "only comparators that compare the first pair";
+      }
+      return comparison_of(op) != COLLET_COMPARE_DEFAULT;
+    };
+    return add(std::move(row));
+  }
+
+ private:
+  template <class T>
+  static const T* in(const Address& at, Device& device, const Op& op, uint32_t i) {
+    return static_cast<const T*>(at(device, op.operand(i)));
+  }
+  template <class T>
+  static T* out(const Address& at, Device& device, const Op& op, uint32_t i = 0) {
+    return static_cast<T*>(at(device, op.result(i)));
+  }
+  /** 0 where operand `i` is a scalar for all elements of the result. */
+  static uint64_t step_of(const Op& op, uint32_t i) { return op.operand(i).rank == op.result().rank ? 1 : 0; }
+
+  /** sum + x * y; integers wrap around. */
+  template <class Sum, class In>
+  static Sum added(Sum sum, In x, In y) {
+    if constexpr (std::is_same_v<Sum, bool>) {
+      return sum || (x && y);
+    } else {
+      const Sum a = static_cast<Sum>(static_cast<Wide<In>>(x)), b = static_cast<Sum>(static_cast<Wide<In>>(y));
+      const Sum both = detail::wrapped(a, b, [](auto p, auto q) { return p * q; });
+      return detail::wrapped(sum, both, [](auto p, auto q) { return p + q; });
+    }
+  }
+
+  template <class From, class... To>
+  void convert_from() {
+    (add({COLLET_OP_CONVERT, types_of<From>(), types_of<To>(),
+          [at = address_](Device& device, const Op& op) {
+            loop_unary(op.result().elements, in<From>(at, device, op, 0), out<To>(at, device, op),
+                       [](From x) { return converted<To>(x); });
+          }}),
+     ...);
+  }
+
+  template <class In, class Out, class Sum>
+  static void convolve(const Convolution& c, const In* input, const In* kernel, Out* out) {
+    std::vector<Loop> places, window;  // spatial indices alone; steps are worked out below
+    for (const Convolution::Dimension& d : c.dimensions) {
+      places.push_back({d.output, 0, 0});
+      window.push_back({d.kernel, 0, 0});
+    }
+    std::vector<int64_t> p(places.size(), 0), k(window.size(), 0);
+    const auto advance = [](const std::vector<Loop>& loops, std::vector<int64_t>* index) {
+      for (size_t d = loops.size(); d-- > 0; (*index)[d] = 0) {
+        if (++(*index)[d] < loops[d].extent) return true;
+      }
+      return false;
+    };
+    const auto none = [](const std::vector<Loop>& loops) {
+      return std::any_of(loops.begin(), loops.end(), [](const Loop& loop) { return loop.extent == 0; });
+    };
+    if (none(places)) return;
+    for (int64_t n = 0; n < c.batch; ++n) {
+      for (int64_t o = 0; o < c.outputs; ++o) {
+        std::fill(p.begin(), p.end(), 0);
+        do {
+          Sum sum = 0;
+          std::fill(k.begin(), k.end(), 0);
+          do {
+            int64_t from = c.input_batch(n, o) * c.input_batch_step + c.first_input(o) * c.input_feature_step;
+            int64_t weight = o * c.kernel_output_step;
+            bool inside = !none(window);
+            for (size_t d = 0; d < k.size(); ++d) {
+              const int64_t at = c.dimensions[d].meets(p[d], k[d]);
+              inside &= at >= 0;
+              from += at * c.dimensions[d].input_step;
+              weight += c.dimensions[d].kernel_index(k[d]) * c.dimensions[d].kernel_step;
+            }
+            for (int64_t i = 0; inside && i < c.inputs; ++i) {
+              sum =
+                  added<Sum, In>(sum, input[from + i * c.input_feature_step], kernel[weight + i * c.kernel_input_step]);
+            }
+          } while (advance(window, &k));
+          int64_t to = n * c.output_batch_step + o * c.output_feature_step;
+          for (size_t d = 0; d < p.size(); ++d) to += p[d] * c.dimensions[d].output_step;
+          out[to] = narrow<Out>(sum);
+        } while (advance(places, &p));
+      }
+    }
+  }
+
+  /** How the comparator of a sort compares its first pair; COLLET_COMPARE_DEFAULT: not found. */
+  static uint32_t comparison_of(const Op& op) {
+    const collet_region* region = collet_region_at(op.program(), op.raw().regions.first);
+    for (uint32_t i = 0; i < region->ops.count; ++i) {
+      const collet_op* one = collet_op_at(op.program(), region->ops.first + i);
+      if (one->opcode != COLLET_OP_COMPARE) continue;
+      collet_compare_attrs how;
+      collet_read_attributes(op.program(), one, &how, sizeof how);
+      return how.type;
+    }
+    return COLLET_COMPARE_DEFAULT;
+  }
+
+  template <class T>
+  static void sort_by(const Address& at, Device& device, const Op& op) {
+    if (op.result().elements == 0) return;
+    const auto d = static_cast<size_t>(op.attributes<collet_sort_attrs>().dimension);
+    const bool descending = op.combine() == COLLET_COMBINE_GREATER;
+    const bool total = is_float<T> && comparison_of(op) == COLLET_COMPARE_TOTALORDER;
+    const int64_t extent = op.result().dims[d], step = strides_of(op.result())[d];
+    const T* keys = in<T>(at, device, op, 0);
+    std::vector<Loop> rows;
+    for (uint32_t i = 0; i < op.result().rank; ++i) {
+      if (i != d) rows.push_back({op.result().dims[i], strides_of(op.result())[i], 0});
+    }
+    std::vector<int64_t> order(static_cast<size_t>(extent));
+    std::vector<char> line;
+    for_each_index(rows, [&](int64_t base, int64_t) {
+      for (size_t i = 0; i < order.size(); ++i) order[i] = base + static_cast<int64_t>(i) * step;
+      std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) {
+        if (descending) std::swap(x, y);
+        if constexpr (is_float<T>) {
+          if (total) return detail::total_order(keys[x]) < detail::total_order(keys[y]);
+        }
+        return static_cast<Wide<T>>(keys[x]) < static_cast<Wide<T>>(keys[y]);
+      });
+      for (uint32_t i = op.operand_count(); i-- > 0;) {  // the keys last: a result may lie over its operand
+        const size_t size = collet_type_bytes(op.operand(i).type);
+        const char* from = in<char>(at, device, op, i);
+        char* to = out<char>(at, device, op, i);
+        line.resize(order.size() * size);
+        for (size_t e = 0; e < order.size(); ++e) {
+          std::memcpy(&line[e * size], from + static_cast<size_t>(order[e]) * size, size);
+        }
+        for (size_t e = 0; e < order.size(); ++e) {
+          std::memcpy(to + (static_cast<size_t>(base) + e * static_cast<size_t>(step)) * size, &line[e * size], size);
+        }
+      }
+    });
+  }
+
+  Address address_;
+  std::vector<Kernel> rows_;
+};
+
+}  // namespace kernel
+}  // namespace collet
+
+#endif
