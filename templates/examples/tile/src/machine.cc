@@ -2,8 +2,11 @@
 #include "machine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <stdexcept>
 #include <utility>
 
 namespace tile {
@@ -18,10 +21,16 @@ float maximum(float x, float y) {
   return x > y ? x : y;
 }
 
+uint64_t now_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
 }  // namespace
 
 // The memory is not touched here: the system maps its pages when they are first used.
-Machine::Machine() : memory_(new float[kMemoryWords]), scratch_(kScratchWords), thread_([this] { work(); }) {}
+Machine::Machine(uint64_t fail_at)
+    : fail_at_(fail_at), memory_(new float[kMemoryWords]), scratch_(kScratchWords), thread_([this] { work(); }) {}
 
 Machine::~Machine() {
   {
@@ -51,34 +60,53 @@ void Machine::free(uint64_t address) {
   pieces_.erase(address);
 }
 
+char* Machine::bytes_at(uint64_t byte_address, uint64_t bytes) {
+  constexpr uint64_t kBytes = kMemoryWords * 4;
+  if (byte_address > kBytes || bytes > kBytes - byte_address) throw std::runtime_error("a copy outside of memory");
+  return reinterpret_cast<char*>(memory_.get()) + byte_address;
+}
+
 void Machine::write(uint64_t byte_address, const void* from, uint64_t bytes) {
-  finish();
-  std::memcpy(reinterpret_cast<char*>(memory_.get()) + byte_address, from, bytes);
+  const uint64_t start = now_ns();
+  std::memcpy(bytes_at(byte_address, bytes), from, bytes);
+  observe("copy to device", "dma", start, 0, bytes);
 }
 
 void Machine::read(uint64_t byte_address, void* to, uint64_t bytes) {
-  finish();
-  std::memcpy(to, reinterpret_cast<const char*>(memory_.get()) + byte_address, bytes);
+  const uint64_t start = now_ns();
+  std::memcpy(to, bytes_at(byte_address, bytes), bytes);
+  observe("copy from device", "dma", start, 0, bytes);
 }
 
-void Machine::copy(uint64_t to_byte_address, uint64_t from_byte_address, uint64_t bytes) {
-  finish();
-  char* memory = reinterpret_cast<char*>(memory_.get());
-  std::memcpy(memory + to_byte_address, memory + from_byte_address, bytes);
+void Machine::send(Machine& other, uint64_t to_byte_address, uint64_t from_byte_address, uint64_t bytes) {
+  const uint64_t start = now_ns();
+  std::memcpy(other.bytes_at(to_byte_address, bytes), bytes_at(from_byte_address, bytes), bytes);
+  observe("copy to another device", "link", start, 0, bytes);
 }
 
-void Machine::submit(Commands commands) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    queue_.push_back(std::move(commands));
-  }
+void Machine::observe(std::string name, const char* engine, uint64_t start_ns, uint64_t run_id, uint64_t bytes) const {
+  if (observer) observer({std::move(name), engine, start_ns, now_ns() - start_ns, run_id, bytes});
+}
+
+uint64_t Machine::submit(Commands commands, std::string name, uint64_t run_id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  queue_.push_back({std::move(commands), std::move(name), run_id});
   changed_.notify_all();
+  return ++queued_;
 }
 
-void Machine::finish() {
+uint64_t Machine::last() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return queued_;
+}
+
+void Machine::wait(uint64_t number) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [&] { return queue_.empty() && !busy_; });
-  if (!failure_.empty()) throw std::runtime_error(failure_);
+  changed_.wait(lock, [&] { return done_ >= number; });
+  if (failures_.empty() || failures_.begin()->first > number) return;
+  const std::string message = failures_.begin()->second;
+  failures_.erase(failures_.begin(), failures_.upper_bound(number));
+  throw std::runtime_error(message);
 }
 
 void Machine::work() {
@@ -86,74 +114,111 @@ void Machine::work() {
   for (;;) {
     changed_.wait(lock, [&] { return stop_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    const Commands commands = std::move(queue_.front());
+    List list = std::move(queue_.front());
     queue_.pop_front();
-    busy_ = true;
-    const bool dead = !failure_.empty();
+    const bool fails = done_ + 1 == fail_at_;
     lock.unlock();
+    const uint64_t start = now_ns();
     std::string failure;
     try {
-      for (size_t i = 0; i < commands.size() && !dead; ++i) run(commands[i]);
+      if (fails) throw std::runtime_error("the machine stopped at '" + list.name + "', as it was told to");
+      for (const Instruction& one : list.commands) run(one);
     } catch (const std::exception& error) {
       failure = error.what();
     }
+    observe(std::move(list.name), "compute", start, list.run_id, 0);
     lock.lock();
-    busy_ = false;
-    if (!failure.empty()) failure_ = failure;
+    ++done_;
+    if (!failure.empty()) failures_[done_] = failure;
     changed_.notify_all();
   }
 }
 
 void Machine::move(const Instruction& in, bool load) {
   const uint64_t words = static_cast<uint64_t>(in.rows) * in.columns;
-  const int64_t last = static_cast<int64_t>(in.memory) + (in.rows - 1) * std::min<int64_t>(in.row_step, 0) +
-                       (in.columns - 1) * std::min<int64_t>(in.column_step, 0);
-  const int64_t end = static_cast<int64_t>(in.memory) + (in.rows - 1) * std::max<int64_t>(in.row_step, 0) +
-                      (in.columns - 1) * std::max<int64_t>(in.column_step, 0);
   if (words == 0) return;
-  if (in.a > kScratchWords || words > kScratchWords - in.a || last < 0 || end >= static_cast<int64_t>(kMemoryWords)) {
+  const int64_t per_word = 32 / in.bits, base = static_cast<int64_t>(in.memory) * per_word + in.first;
+  const int64_t last_row = (in.rows - 1) * in.row_step, last_column = (in.columns - 1) * in.column_step;
+  const int64_t lowest = base + std::min<int64_t>(last_row, 0) + std::min<int64_t>(last_column, 0);
+  const int64_t highest = base + std::max<int64_t>(last_row, 0) + std::max<int64_t>(last_column, 0);
+  const bool inside = lowest >= 0 && highest < static_cast<int64_t>(kMemoryWords) * per_word;
+  const uint32_t at = load ? in.c : in.a;
+  if (at > kScratchWords || words > kScratchWords - at || !inside || (in.bits != 32 && !load)) {
     throw std::runtime_error("a transfer outside of memory");
   }
-  float* scratch = &scratch_[in.a];
+  float* scratch = &scratch_[at];
   for (int64_t r = 0; r < in.rows; ++r) {
-    float* memory = memory_.get() + static_cast<int64_t>(in.memory) + r * in.row_step;
     for (int64_t c = 0; c < in.columns; ++c, ++scratch) {
-      float* word = memory + c * in.column_step;
-      std::memcpy(load ? scratch : word, load ? word : scratch, sizeof(float));  // bits: not all words are floats
+      const int64_t element = base + r * in.row_step + c * in.column_step;
+      if (in.bits == 32) {
+        float* word = memory_.get() + element;
+        std::memcpy(load ? scratch : word, load ? word : scratch, sizeof(float));  // bits: not all words are floats
+        continue;
+      }
+      const auto* bytes = reinterpret_cast<const unsigned char*>(memory_.get());
+      const int64_t first_bit = element * in.bits;
+      const auto shifted = static_cast<unsigned>(bytes[first_bit / 8]) >> (first_bit % 8) << (32 - in.bits);
+      *scratch = static_cast<float>(static_cast<int32_t>(shifted) >> (32 - in.bits));
     }
   }
 }
 
 void Machine::run(const Instruction& in) {
   if (in.code == Code::kLoad || in.code == Code::kStore) return move(in, in.code == Code::kLoad);
-  const uint32_t extent = in.code == Code::kMultiplyAdd ? in.rows * in.columns : in.n;
-  if (std::max({in.a, in.b, in.c}) > kScratchWords || extent > kScratchWords - std::max({in.a, in.b, in.c})) {
+  // Words that it reads and writes at a, b and c.
+  const uint64_t matrix = uint64_t{in.rows} * in.columns;
+  uint64_t at_a = in.n, at_b = in.n, at_c = in.n;
+  if (in.code == Code::kFill) at_a = at_b = 0;
+  if (in.code == Code::kExponential || in.code == Code::kScale) at_b = 0;
+  if (in.code == Code::kMultiplyAdd) at_a = uint64_t{in.rows} * in.n, at_b = uint64_t{in.columns} * in.n, at_c = matrix;
+  if (in.code == Code::kRowMaximum || in.code == Code::kRowSum) at_a = matrix, at_b = 0, at_c = in.rows;
+  if (in.code == Code::kRowSubtract || in.code == Code::kRowDivide) at_a = at_c = matrix, at_b = in.rows;
+  if (in.a + at_a > kScratchWords || in.b + at_b > kScratchWords || in.c + at_c > kScratchWords) {
     throw std::runtime_error("arithmetic outside of the scratchpad");
   }
-  const float *a = &scratch_[in.a], *b = &scratch_[in.b];
-  float* c = &scratch_[in.c];
+  const float *a = scratch_.data() + in.a, *b = scratch_.data() + in.b;
+  float* c = scratch_.data() + in.c;
+  const auto each = [&](const auto& f) {
+    for (uint32_t i = 0; i < in.n; ++i) c[i] = f(a[i], b[i]);
+  };
+  const auto by_row = [&](float first, const auto& f) {
+    for (uint32_t r = 0; r < in.rows; ++r) {
+      float all = first;
+      for (uint32_t i = 0; i < in.columns; ++i) all = f(all, a[r * in.columns + i]);
+      c[r] = all;
+    }
+  };
+  const auto with_row = [&](const auto& f) {
+    for (uint32_t r = 0; r < in.rows; ++r) {
+      const float one = b[r];
+      for (uint32_t i = 0; i < in.columns; ++i) c[r * in.columns + i] = f(a[r * in.columns + i], one);
+    }
+  };
   switch (in.code) {
     case Code::kFill:
-      std::fill_n(&scratch_[in.a], in.n, in.value);
-      break;
+      return void(std::fill_n(c, in.n, in.value));
     case Code::kAdd:
-      for (uint32_t i = 0; i < in.n; ++i) c[i] = a[i] + b[i];
-      break;
+      return each([](float x, float y) { return x + y; });
     case Code::kSubtract:
-      for (uint32_t i = 0; i < in.n; ++i) c[i] = a[i] - b[i];
-      break;
+      return each([](float x, float y) { return x - y; });
     case Code::kMultiply:
-      for (uint32_t i = 0; i < in.n; ++i) c[i] = a[i] * b[i];
-      break;
+      return each([](float x, float y) { return x * y; });
     case Code::kDivide:
-      for (uint32_t i = 0; i < in.n; ++i) c[i] = a[i] / b[i];
-      break;
+      return each([](float x, float y) { return x / y; });
     case Code::kMaximum:
-      for (uint32_t i = 0; i < in.n; ++i) c[i] = maximum(a[i], b[i]);
-      break;
+      return each(maximum);
     case Code::kExponential:
-      for (uint32_t i = 0; i < in.n; ++i) c[i] = std::exp(a[i]);
-      break;
+      return each([](float x, float) { return std::exp(x); });
+    case Code::kScale:
+      return each([&](float x, float) { return x * in.value; });
+    case Code::kRowMaximum:
+      return by_row(-std::numeric_limits<float>::infinity(), maximum);
+    case Code::kRowSum:
+      return by_row(0, [](float x, float y) { return x + y; });
+    case Code::kRowSubtract:
+      return with_row([](float x, float y) { return x - y; });
+    case Code::kRowDivide:
+      return with_row([](float x, float y) { return x / y; });
     case Code::kMultiplyAdd:
       for (uint32_t m = 0; m < in.rows; ++m) {
         for (uint32_t k = 0; k < in.n; ++k) {
@@ -161,7 +226,7 @@ void Machine::run(const Instruction& in) {
           for (uint32_t n = 0; n < in.columns; ++n) c[m * in.columns + n] += left * b[k * in.columns + n];
         }
       }
-      break;
+      return;
     default:
       throw std::runtime_error("an instruction that does not exist");
   }
