@@ -44,14 +44,17 @@ void set_contraction(Exporter& e, mlir::Op* op, const Attrs& attrs) {
   e.set_ints(op, "rhs_batching_dimensions", attrs.rhs_batch);
   e.set_ints(op, "lhs_contracting_dimensions", attrs.lhs_contracting);
   e.set_ints(op, "rhs_contracting_dimensions", attrs.rhs_contracting);
-  e.set_precisions(op, attrs.precision);
 }
 
 Expected<ExportNode> dot(Exporter& e, ExportScope& scope, const Instruction& instr) {
   COLLET_ASSIGN(mlir::Op * op, emit_product(e, scope, "stablehlo.dot_general", instr));
   const auto& attrs = instr.as<DotAttrs>();
   set_contraction(e, op, attrs);
-  if (attrs.algorithm != Algorithm::UNSET) set_algorithm(e, op, attrs.algorithm);
+  // An algorithm says all; StableHLO wants no other precision beside it.
+  if (attrs.algorithm != Algorithm::UNSET)
+    set_algorithm(e, op, attrs.algorithm);
+  else
+    e.set_precisions(op, attrs.precision);
   return Exporter::from_results(*op);
 }
 
@@ -60,6 +63,7 @@ Expected<ExportNode> ragged_dot(Exporter& e, ExportScope& scope, const Instructi
   if (attrs.algorithm != Algorithm::UNSET) return e.fail(instr, "its op has no algorithm");
   COLLET_ASSIGN(mlir::Op * op, emit_product(e, scope, "chlo.ragged_dot", instr));
   set_contraction(e, op, attrs);
+  e.set_precisions(op, attrs.precision);
   e.set_ints(op, "lhs_ragged_dimensions", attrs.lhs_ragged);
   e.set_ints(op, "rhs_group_dimensions", attrs.rhs_group);
   return Exporter::from_results(*op);

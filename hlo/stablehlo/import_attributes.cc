@@ -18,14 +18,35 @@ using mlir::AttrRef;
 
 namespace {
 
-/// Whether an attribute of kind `kind` can be read in the form of `rule`: numbers, truths and lists of them. Words say
-/// themselves what they are.
-bool fits_form(const mlir::AttrRule& rule, Attr::Kind kind) {
+/// A number of that type; the fields of records have none.
+bool is_number(const Attr& value, Type type) {
+  return value.kind == Attr::Kind::Int && (!value.type || mlir::element_type(value.type) == type);
+}
+
+/// By @name in text, by a string in artifacts.
+bool names_function(const Attr& value) {
+  return value.kind == Attr::Kind::Symbol || value.kind == Attr::Kind::String;
+}
+
+/// Whether `value` can be read in the form of `rule`: numbers, truths, texts and lists of them. Words say themselves what
+/// they are.
+bool fits_form(const mlir::AttrRule& rule, const Attr& value) {
   using F = mlir::AttrForm;
+  const Attr::Kind kind = value.kind;
   switch (rule.form) {
     case F::I64:
+      return is_number(value, Type::S64);
     case F::I32:
-      return kind == Attr::Kind::Int;
+      return is_number(value, Type::S32);
+    case F::ApiVersion:
+      return kind == Attr::Kind::Enum || is_number(value, Type::S32);
+    case F::Text:
+      return kind == Attr::Kind::String;
+    case F::Symbol:
+      return names_function(value);
+    case F::Symbols:
+      return kind == Attr::Kind::Array && std::all_of(value.items.begin(), value.items.end(),
+                                                      [](AttrRef item) { return item && names_function(*item); });
     case F::Bool:
       return kind == Attr::Kind::Bool;
     case F::Flag:
@@ -51,7 +72,7 @@ bool fits_form(const mlir::AttrRule& rule, Attr::Kind kind) {
 Status Importer::check_attributes(const mlir::Op& op) const {
   for (const mlir::NamedAttr& a : op.attrs) {
     const mlir::AttrRule* rule = mlir::find_attr_rule(a.name);
-    if (!rule || !a.value || !mlir::is_own_attribute(op.name, a.name) || fits_form(*rule, a.value->kind)) continue;
+    if (!rule || !a.value || !mlir::is_own_attribute(op.name, a.name) || fits_form(*rule, *a.value)) continue;
     return fail(
         op, "attribute " + std::string(a.name) + " is " + mlir::attr_to_string(a.value) + ", which is of another kind");
   }

@@ -115,6 +115,8 @@ Status composite(Importer& m, ImportScope& scope, const mlir::Op& op) {
   attrs->name = m.module().arena().string(m.text(op, "name"));
   attrs->version = m.integer_or(op, "version", 0);
   if (const mlir::AttrRef a = op.attr("composite_attributes")) {
+    if (a->kind != Attr::Kind::Dict)
+      return m.fail(op, "composite_attributes must be a dictionary, but is " + mlir::attr_to_string(a));
     attrs->attributes = m.module().arena().string(mlir::attr_to_string(a));
   }
   const InstrId id = m.emit(scope, Op::CALL, shape, operands, attrs, std::span(&computation, 1));
@@ -256,6 +258,7 @@ Status check_config(Importer& m, const mlir::Op& op, ApiVersion version) {
 }
 
 Status custom_call(Importer& m, ImportScope& scope, const mlir::Op& op) {
+  if (!op.attr("call_target_name")) return m.fail(op, "lacks its attribute call_target_name");
   COLLET_TRY(check_layouts(m, op));
   COLLET_ASSIGN(const ApiVersion version, api_version(m, op));
   COLLET_TRY(check_config(m, op, version));

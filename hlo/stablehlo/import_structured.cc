@@ -182,6 +182,10 @@ Status dot_general(Importer& m, ImportScope& scope, const mlir::Op& op) {
   attrs->rhs_contracting = m.ints_or_empty(op, "rhs_contracting_dimensions");
   COLLET_ASSIGN(attrs->precision, m.precisions(op));
   COLLET_ASSIGN(attrs->algorithm, dot_algorithm(m, op));
+  const auto is_default = [](int64_t p) { return p == static_cast<int64_t>(Precision::DEFAULT); };
+  if (attrs->algorithm != Algorithm::UNSET &&
+      !std::all_of(attrs->precision.begin(), attrs->precision.end(), is_default))
+    return m.fail(op, "has an algorithm, so that its precision must be DEFAULT");
   return m.define(scope, op, m.emit(scope, Op::DOT, shape, operands, attrs));
 }
 

@@ -18,10 +18,10 @@ AttrRef TextReader::make_ints(const std::vector<int64_t>& values) {
   return out;
 }
 
-AttrRef TextReader::make_int(int64_t value) {
+AttrRef TextReader::make_int(int64_t value, hlo::Type type) {
   Attr* out = program_.make_attr(Attr::Kind::Int);
   out->integer = value;
-  out->type = program_.scalar(hlo::Type::S64);
+  out->type = program_.scalar(type);
   return out;
 }
 

@@ -226,8 +226,8 @@ bool TextReader::read_keyword(Op* op, std::string_view keyword) {
       mantissa = std::strtoll(std::string(token.text.substr(m + 1)).c_str(), nullptr, 10);
     }
     if (exponent < 0 || mantissa < 0) return error(token, "expected a format such as e5m10");
-    op->attrs.push_back({"exponent_bits", make_int(exponent)});
-    op->attrs.push_back({"mantissa_bits", make_int(mantissa)});
+    op->attrs.push_back({"exponent_bits", make_int(exponent, hlo::Type::S32)});
+    op->attrs.push_back({"mantissa_bits", make_int(mantissa, hlo::Type::S32)});
     return true;
   }
   if (token.is('[')) {
@@ -298,7 +298,7 @@ bool TextReader::read_items(Op* op) {
           int64_t index;
           expect('[');
           if (!read_int(&index) || !expect(']')) return false;
-          op->attrs.push_back({"index", make_int(index)});
+          op->attrs.push_back({"index", make_int(index, hlo::Type::S32)});
         } else if (!read_slice_ranges(op)) {
           return false;
         }

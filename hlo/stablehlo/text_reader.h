@@ -109,7 +109,7 @@ class TextReader {
   bool read_functional(std::vector<TypeRef>* inputs, std::vector<TypeRef>* outputs);
   void flatten_attributes(Op* op);
   AttrRef make_ints(const std::vector<int64_t>& values);
-  AttrRef make_int(int64_t value);
+  AttrRef make_int(int64_t value, hlo::Type type = hlo::Type::S64);
   AttrRef make_enum(std::string_view text);
   std::string_view keep(std::string_view text) { return program_.arena().string(text); }
 

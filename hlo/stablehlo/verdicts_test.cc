@@ -64,6 +64,10 @@ TEST(Verdicts, Attributes) {
        "attribute lower is 1"},
       {R"(%r = "stablehlo.broadcast_in_dim"(%n) <{broadcast_dimensions = array<i1>}> : (tensor<f32>) -> tensor<4xf32>)",
        "attribute broadcast_dimensions is"},
+      {R"(%r = "stablehlo.iota"() <{iota_dimension = 0 : i32}> : () -> tensor<4xi32>)",
+       "attribute iota_dimension is 0 : i32, which is of another kind"},
+      {R"(%r = "stablehlo.custom_call"(%x) <{call_target_name = 3 : i32}> : (tensor<4xf32>) -> tensor<4xf32>)",
+       "attribute call_target_name is 3 : i32"},
   };
   check(cases);
 }
@@ -98,6 +102,21 @@ TEST(Verdicts, Precisions) {
     const Verdict one[] = {{op.c_str(), error}};
     check(one);
   }
+  // An algorithm says it all.
+  const std::string algorithm =
+      "], algorithm = <lhs_precision_type = tf32, rhs_precision_type = tf32, accumulation_type = f32, "
+      "lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 1, "
+      "allow_imprecise_accumulation = false>";
+  const std::pair<const char*, const char*> beside[] = {
+      {"", nullptr},
+      {"DEFAULT, DEFAULT", nullptr},
+      {"HIGH, HIGH", "has an algorithm, so that its precision must be DEFAULT"},
+  };
+  for (const auto& [list, error] : beside) {
+    const std::string op = begin + list + algorithm + end.substr(1);
+    const Verdict one[] = {{op.c_str(), error}};
+    check(one);
+  }
 }
 
 TEST(Verdicts, CustomCalls) {
@@ -127,6 +146,11 @@ TEST(Verdicts, CustomCalls) {
       {call(", api_version = 1 : i32, backend_config = {}"), "backend_config must be a string"},
       {call(", api_version = 2 : i32, backend_config = 3 : i32"), "backend_config must be a string"},
       {call(", api_version = 5 : i32"), "there is no api_version 5"},
+      {call(", api_version = 3 : i64"), "attribute api_version is 3"},
+      {call(", called_computations = [@f]"), nullptr},
+      {call(", called_computations = @f"), "attribute called_computations is @f"},
+      {"%r = \"stablehlo.custom_call\"(%m) : (tensor<4x4xf32>) -> tensor<4x4xf32>",
+       "lacks its attribute call_target_name"},
   };
   for (const auto& [op, error] : cases) {
     const Verdict one[] = {{op.c_str(), error}};
@@ -151,6 +175,18 @@ TEST(Verdicts, NamesOfComposites) {
                            "\" %x {decomposition = @f} : (tensor<4xf32>) -> tensor<4xf32>";
     const Verdict one[] = {
         {op.c_str(), "line 3: stablehlo.composite: its name must be one such as my_namespace.my_op"}};
+    check(one);
+  }
+  const std::string begin = "%r = stablehlo.composite \"a.b\" %x {decomposition = @f, ";
+  const std::string end = "} : (tensor<4xf32>) -> tensor<4xf32>";
+  const std::pair<const char*, const char*> attributes[] = {
+      {"version = 1 : i32", nullptr},
+      {"version = 1 : i64", "attribute version is 1"},
+      {"composite_attributes = {a = 1 : i32}", nullptr},
+      {"composite_attributes = 3 : i32", "composite_attributes must be a dictionary, but is 3 : i32"}};
+  for (const auto& [attribute, error] : attributes) {
+    const std::string op = begin + attribute + end;
+    const Verdict one[] = {{op.c_str(), error}};
     check(one);
   }
 }
