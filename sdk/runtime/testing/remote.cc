@@ -1,26 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/backend.h>
+#include <collet/tables.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "sdk/runtime/testing/remote_protocol.h"
 
 /// \file
 /// A backend whose memory lies in another process: its handles are numbers, no addresses. It runs add and dot itself.
+///
+/// A thread sends requests one behind another, without waiting for answers, which another thread takes in. The other process
+/// works in the order in which it is asked, and what a queue's work waits for was put on its queue earlier: so all queues
+/// of an instance are that one stream. Work that waits for another queue is held back until that has come so far: it may
+/// fail, and host memory is not there before.
 
 namespace collet::remote {
 namespace {
 
+// What a queue has come to. Shared with the work of other queues that waits for it. Under Instance::mutex.
+struct Progress {
+  uint64_t counter = 0, unanswered = 0;
+  collet_status status = COLLET_OK;
+  std::string message;
+
+  void fail(collet_status code, const char* text) {
+    if (status != COLLET_OK) return;
+    status = code;
+    message = text;
+  }
+  bool has_failed() const { return status != COLLET_OK && unanswered == 0; }
+};
+
+using Points = std::vector<std::pair<std::shared_ptr<const Progress>, uint64_t>>;
+
+// A request, and what goes with it and with its answer.
+struct Message {
+  Request request{Verb::Nothing};
+  std::vector<Slot> slots;
+  const void* out = nullptr;
+  uint64_t out_bytes = 0;
+  void* in = nullptr;
+  uint64_t in_bytes = 0;
+  Points waits;
+  std::shared_ptr<Progress> queue;  // null where a caller waits
+  uint64_t value = 0;               // that the queue reaches; 0: the work has more messages
+  // Told whether the answer came, under Instance::mutex.
+  std::function<void(bool answered, const Answer& answer)> done;
+};
+
 struct Instance {
   int socket = -1;
   pid_t child = -1;
-  std::mutex mutex;  // of the conversation
+  std::mutex mutex;  // of what follows
+  std::condition_variable changed;
+  std::deque<Message> outbox, sent;
+  bool is_lost = false, is_closing = false;
+  std::thread sender, receiver;
+};
+
+struct Queue {
+  Instance* instance;
+  std::shared_ptr<Progress> progress = std::make_shared<Progress>();
 };
 
 struct Executable {
@@ -41,12 +96,88 @@ collet_status fail(collet_error* error, collet_status code, const char* message)
   return code;
 }
 
-// Sends a request with what follows it and takes the answer with what follows that.
-bool converse(Instance* i, const Request& r, const void* out, uint64_t out_bytes, Answer& answer, void* in = nullptr,
-              uint64_t in_bytes = 0) {
+// Sends what is in the outbox.
+void send(Instance* i) {
+  std::unique_lock lock(i->mutex);
+  for (;;) {
+    i->changed.wait(lock, [&] { return i->is_closing || !i->outbox.empty(); });
+    if (i->outbox.empty()) return;
+    Message m = std::move(i->outbox.front());
+    i->outbox.pop_front();
+    const Progress* broken = nullptr;
+    i->changed.wait(lock, [&] {
+      if (i->is_lost || (m.queue && m.queue->status != COLLET_OK)) return true;
+      for (const auto& [queue, point] : m.waits) {
+        if (queue->counter >= point) continue;
+        if (!queue->has_failed()) return false;
+        broken = queue.get();
+      }
+      return true;
+    });
+    if (broken) m.queue->fail(broken->status, broken->message.c_str());
+    if (i->is_lost || (m.queue && m.queue->status != COLLET_OK)) {
+      m.done(!i->is_lost, {});
+      i->changed.notify_all();
+      continue;
+    }
+    const Request request = m.request;
+    const std::vector<Slot> slots = std::move(m.slots);
+    const void* const out = m.out;
+    const uint64_t out_bytes = m.out_bytes;
+    i->sent.push_back(std::move(m));
+    lock.unlock();
+    const bool went = send_all(i->socket, &request, sizeof request) &&
+                      send_all(i->socket, slots.data(), slots.size() * sizeof(Slot)) &&
+                      send_all(i->socket, out, out_bytes);
+    if (!went) shutdown(i->socket, SHUT_RDWR);  // the receiver sees the end of the answers
+    lock.lock();
+  }
+}
+
+// Takes in answers until the other process is gone.
+void receive(Instance* i) {
+  Answer answer;
+  for (;;) {
+    const bool came = receive_all(i->socket, &answer, sizeof answer);
+    std::unique_lock lock(i->mutex);
+    if (!came || i->sent.empty()) break;
+    const Message one = std::move(i->sent.front());
+    i->sent.pop_front();
+    lock.unlock();
+    const bool whole = receive_all(i->socket, one.in, one.in_bytes);
+    lock.lock();
+    one.done(whole, answer);
+    i->changed.notify_all();
+    if (!whole) break;
+  }
   const std::lock_guard lock(i->mutex);
-  return send_all(i->socket, &r, sizeof r) && send_all(i->socket, out, out_bytes) &&
-         receive_all(i->socket, &answer, sizeof answer) && receive_all(i->socket, in, in_bytes);
+  i->is_lost = true;
+  for (const Message& one : i->sent) one.done(false, {});
+  i->sent.clear();
+  i->changed.notify_all();
+}
+
+// Sends a message and waits for its answer.
+bool converse(Instance* i, Message m, Answer& answer) {
+  bool ended = false, came = false;
+  m.done = [&](bool answered, const Answer& a) {
+    ended = true;
+    came = answered;
+    answer = a;
+  };
+  std::unique_lock lock(i->mutex);
+  if (i->is_lost) return false;
+  i->outbox.push_back(std::move(m));
+  i->changed.notify_all();
+  i->changed.wait(lock, [&] { return ended; });
+  return came;
+}
+bool converse(Instance* i, const Request& r, const void* out, uint64_t out_bytes, Answer& answer) {
+  Message m;
+  m.request = r;
+  m.out = out;
+  m.out_bytes = out_bytes;
+  return converse(i, std::move(m), answer);
 }
 
 collet_status lost(collet_error* error) {
@@ -74,6 +205,8 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
   auto* instance = new Instance;
   instance->socket = sockets[0];
   instance->child = child;
+  instance->sender = std::thread([instance] { send(instance); });
+  instance->receiver = std::thread([instance] { receive(instance); });
   info->opset = COLLET_OPSET;
   info->device_count = 1;
   info->name = "remote";
@@ -83,7 +216,14 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
 }
 
 void close(collet_backend_instance* p) {
+  {
+    const std::lock_guard lock(of(p)->mutex);
+    of(p)->is_closing = true;
+    of(p)->changed.notify_all();
+  }
+  of(p)->sender.join();
   shutdown(of(p)->socket, SHUT_RDWR);  // the processes of later instances have inherited it
+  of(p)->receiver.join();
   ::close(of(p)->socket);
   waitpid(of(p)->child, nullptr, 0);
   delete of(p);
@@ -122,34 +262,68 @@ void free(collet_backend_instance* p, collet_backend_buffer* buffer) {
   converse(of(p), r, nullptr, 0, answer);
 }
 
-bool copy_one(Instance* i, const collet_copy_region& region) {
-  Request r{};
+Message message_of(const collet_copy_region& region) {
+  Message m;
+  Request& r = m.request;
   r.bytes = region.bytes;
-  Answer answer;
   if (region.from.buffer && region.to.buffer) {
     r.verb = Verb::Copy;
     r.buffer = number_of(region.from.buffer);
     r.offset = region.from.offset;
     r.other = number_of(region.to.buffer);
     r.other_offset = region.to.offset;
-    return converse(i, r, nullptr, 0, answer);
-  }
-  if (region.to.buffer) {
+  } else if (region.to.buffer) {
     r.verb = Verb::Write;
     r.buffer = number_of(region.to.buffer);
     r.offset = region.to.offset;
-    return converse(i, r, static_cast<const char*>(region.from.host) + region.from.offset, region.bytes, answer);
+    m.out = static_cast<const char*>(region.from.host) + region.from.offset;
+    m.out_bytes = region.bytes;
+  } else {
+    r.verb = Verb::Read;
+    r.buffer = number_of(region.from.buffer);
+    r.offset = region.from.offset;
+    m.in = static_cast<char*>(region.to.host) + region.to.offset;
+    m.in_bytes = region.bytes;
   }
-  r.verb = Verb::Read;
-  r.buffer = number_of(region.from.buffer);
-  r.offset = region.from.offset;
-  return converse(i, r, nullptr, 0, answer, static_cast<char*>(region.to.host) + region.to.offset, region.bytes);
+  return m;
 }
 
-collet_status copy(collet_backend_instance* p, const collet_copy_region* regions, uint32_t count, const collet_sync*,
-                   collet_error* error) {
-  for (uint32_t i = 0; i < count; ++i)
-    if (!copy_one(of(p), regions[i])) return lost(error);
+// Puts messages whose work is one piece of work on a queue.
+collet_status put(Instance* i, std::vector<Message> messages, const collet_sync& sync, collet_error* error) {
+  const std::shared_ptr<Progress> progress = reinterpret_cast<Queue*>(sync.queue)->progress;
+  const std::lock_guard lock(i->mutex);
+  if (i->is_lost) return lost(error);
+  if (progress->status != COLLET_OK) return COLLET_OK;  // it fails with the queue
+  for (uint32_t w = 0; w < sync.wait_count; ++w) {
+    const auto* other = reinterpret_cast<Queue*>(sync.waits[w].queue);
+    if (other->progress != progress) messages.front().waits.emplace_back(other->progress, sync.waits[w].value);
+  }
+  progress->unanswered += messages.size();
+  messages.back().value = sync.signals[0].value;
+  for (Message& m : messages) {
+    m.queue = progress;
+    m.done = [progress, value = m.value](bool answered, const Answer&) {
+      --progress->unanswered;
+      if (!answered) return progress->fail(COLLET_UNAVAILABLE, "the process with the memory is gone");
+      if (value != 0 && progress->status == COLLET_OK) progress->counter = value;
+    };
+    i->outbox.push_back(std::move(m));
+  }
+  i->changed.notify_all();
+  return COLLET_OK;
+}
+
+collet_status copy(collet_backend_instance* p, const collet_copy_region* regions, uint32_t count,
+                   const collet_sync* sync, collet_error* error) {
+  std::vector<Message> messages;
+  for (uint32_t k = 0; k < count; ++k) messages.push_back(message_of(regions[k]));
+  if (sync) {
+    if (messages.empty()) messages.emplace_back();
+    return put(of(p), std::move(messages), *sync, error);
+  }
+  Answer answer;
+  for (Message& m : messages)
+    if (!converse(of(p), std::move(m), answer)) return lost(error);
   return COLLET_OK;
 }
 
@@ -199,11 +373,19 @@ collet_status execute(collet_backend_executable* p, const collet_launch* launche
       slots.push_back({number_of(launches[l].arguments[i].buffer), launches[l].arguments[i].offset});
     for (uint32_t i = 0; i < launches[l].result_count; ++i)
       slots.push_back({number_of(launches[l].results[i].buffer), launches[l].results[i].offset});
-    Request r{Verb::Run};
-    r.buffer = e->number;
-    r.count = static_cast<uint32_t>(slots.size());
+    std::vector<Message> messages(1);
+    Message& m = messages[0];
+    m.request.verb = Verb::Run;
+    m.request.buffer = e->number;
+    m.request.count = static_cast<uint32_t>(slots.size());
+    m.slots = std::move(slots);
+    if (launches[l].sync) {
+      const collet_status status = put(e->instance, std::move(messages), *launches[l].sync, error);
+      if (status != COLLET_OK) return status;
+      continue;
+    }
     Answer answer;
-    if (!converse(e->instance, r, slots.data(), slots.size() * sizeof(Slot), answer)) return lost(error);
+    if (!converse(e->instance, std::move(m), answer)) return lost(error);
   }
   return COLLET_OK;
 }
@@ -215,6 +397,46 @@ void release(collet_backend_executable* p) {
   Answer answer;
   converse(e->instance, r, nullptr, 0, answer);
   delete e;
+}
+
+collet_status create_queue(collet_backend_instance* p, uint32_t device, uint32_t kind, collet_backend_queue** out,
+                           collet_error* error) {
+  if (device != 0) return fail(error, COLLET_NOT_FOUND, "there is one device");
+  if (kind > COLLET_QUEUE_DOWNLOAD) return fail(error, COLLET_INVALID_ARGUMENT, "there is no such kind of queue");
+  *out = reinterpret_cast<collet_backend_queue*>(new Queue{of(p)});
+  return COLLET_OK;
+}
+
+void destroy_queue(collet_backend_queue* p) {
+  delete reinterpret_cast<Queue*>(p);
+}
+
+collet_status wait(collet_backend_queue* p, uint64_t value, uint64_t timeout_ns, collet_error* error) {
+  const auto* queue = reinterpret_cast<Queue*>(p);
+  const Progress& progress = *queue->progress;
+  std::unique_lock lock(queue->instance->mutex);
+  const auto over = [&] { return progress.counter >= value || progress.has_failed(); };
+  constexpr uint64_t kForEver = uint64_t{1} << 60;
+  if (timeout_ns >= kForEver)
+    queue->instance->changed.wait(lock, over);
+  else if (!queue->instance->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns), over))
+    return fail(error, COLLET_DEADLINE_EXCEEDED, "not yet");
+  return progress.counter >= value ? COLLET_OK : fail(error, progress.status, progress.message.c_str());
+}
+
+void abort_queue(collet_backend_queue* p, collet_status status, const char* message) {
+  const auto* queue = reinterpret_cast<Queue*>(p);
+  const std::lock_guard lock(queue->instance->mutex);
+  queue->progress->fail(status, message);
+  queue->instance->changed.notify_all();
+}
+
+constexpr collet_queue_table kQueues = {
+    sizeof(collet_queue_table), 0, create_queue, destroy_queue, wait, nullptr, nullptr, abort_queue,
+};
+
+const void* query(collet_backend_instance*, const char* name, uint32_t version) {
+  return version == 1 && std::strcmp(name, "queue") == 0 ? &kQueues : nullptr;
 }
 
 const collet_backend kBackend = {
@@ -232,7 +454,7 @@ const collet_backend kBackend = {
     compile,
     execute,
     release,
-    nullptr,
+    query,
 };
 
 }  // namespace

@@ -167,6 +167,8 @@ bool serve_one(Device& device, int socket) {
     case Verb::Release:
       device.programs.erase(r.buffer);
       break;
+    case Verb::Nothing:
+      break;
   }
   return send_all(socket, &answer, sizeof answer) && (!payload || send_all(socket, payload, r.bytes));
 }

@@ -5,9 +5,9 @@
 
 namespace collet::remote {
 
-/// What the backend asks of the process that owns the memory. Payload follows the request, the answer's follows the
-/// answer.
-enum class Verb : uint32_t { Alloc, Free, Write, Read, Copy, Compile, Run, Release };
+/// What the backend asks of the process that owns the memory, which does it and answers in the order of the requests.
+/// Payload follows the request, the answer's follows the answer.
+enum class Verb : uint32_t { Alloc, Free, Write, Read, Copy, Compile, Run, Release, Nothing };
 
 struct Request {
   Verb verb;
