@@ -266,6 +266,7 @@ AttrRef as_list(AttrRef dense, Program& program) {
   Attr* out = program.make_attr(element == hlo::Type::PRED ? Attr::Kind::Bools : Attr::Kind::Ints);
   out->ints = program.arena().list(values);
   out->dims = program.arena().list<const int64_t>(std::span<const int64_t>(dense->type->dims));
+  out->type = list_type(dense->type->element);
   return out;
 }
 

@@ -20,7 +20,8 @@ namespace {
 
 /// A number of that type; the fields of records have none.
 bool is_number(const Attr& value, Type type) {
-  return value.kind == Attr::Kind::Int && (!value.type || mlir::element_type(value.type) == type);
+  return value.kind == Attr::Kind::Int &&
+         (!value.type || (value.type->kind == mlir::Type::Kind::Scalar && value.type->scalar == type));
 }
 
 /// By @name in text, by a string in artifacts.
@@ -28,14 +29,25 @@ bool names_function(const Attr& value) {
   return value.kind == Attr::Kind::Symbol || value.kind == Attr::Kind::String;
 }
 
+/// What is wrong with a result_accuracy; null for nothing.
+const char* wrong_accuracy(const Attr& value) {
+  const auto is_negative = [](double x) { return x < 0; };
+  const auto is_zero = [](double x) { return x == 0; };
+  if (value.integer < 0 || std::any_of(value.floats.begin(), value.floats.end(), is_negative))
+    return "has a negative tolerance";
+  const bool none = value.integer == 0 && std::all_of(value.floats.begin(), value.floats.end(), is_zero);
+  if (!none && value.text != "TOLERANCE") return "has a tolerance, but a mode other than TOLERANCE";
+  return nullptr;
+}
+
 /// Whether `value` can be read in the form of `rule`: numbers, truths, texts and lists of them. Words say themselves what
 /// they are.
-bool fits_form(const mlir::AttrRule& rule, const Attr& value) {
+bool fits_form(const mlir::AttrRule& rule, const Attr& value, bool of_record) {
   using F = mlir::AttrForm;
   const Attr::Kind kind = value.kind;
   switch (rule.form) {
     case F::I64:
-      return is_number(value, Type::S64);
+      return is_number(value, Type::S64) || (of_record && kind == Attr::Kind::Int);
     case F::I32:
       return is_number(value, Type::S32);
     case F::ApiVersion:
@@ -52,10 +64,11 @@ bool fits_form(const mlir::AttrRule& rule, const Attr& value) {
     case F::Flag:
       return kind == Attr::Kind::Bool || kind == Attr::Kind::Unit;
     case F::Table:
-      if (rule.name == "replica_groups") return true;  // by the axes of a mesh, which is said where they are read
+      // By the axes of a mesh, too, which is said where they are read.
+      if (rule.name == "replica_groups") return kind != Attr::Kind::Ints || !value.type;
       [[fallthrough]];
     case F::Ints:
-      return kind == Attr::Kind::Ints || kind == Attr::Kind::Array;
+      return (kind == Attr::Kind::Ints && !value.type) || kind == Attr::Kind::Array;
     case F::Bools:
       return kind == Attr::Kind::Bools || kind == Attr::Kind::Ints || kind == Attr::Kind::Array;
     case F::Precisions:
@@ -71,8 +84,12 @@ bool fits_form(const mlir::AttrRule& rule, const Attr& value) {
 
 Status Importer::check_attributes(const mlir::Op& op) const {
   for (const mlir::NamedAttr& a : op.attrs) {
+    if (a.name == "result_accuracy" && a.value && a.value->kind == Attr::Kind::Accuracy)
+      if (const char* wrong = wrong_accuracy(*a.value)) return fail(op, std::string("result_accuracy ") + wrong);
     const mlir::AttrRule* rule = mlir::find_attr_rule(a.name);
-    if (!rule || !a.value || !mlir::is_own_attribute(op.name, a.name) || fits_form(*rule, *a.value)) continue;
+    if (!rule || !a.value || !mlir::is_own_attribute(op.name, a.name) ||
+        fits_form(*rule, *a.value, mlir::find_attr_record(op.name, a.name)))
+      continue;
     return fail(
         op, "attribute " + std::string(a.name) + " is " + mlir::attr_to_string(a.value) + ", which is of another kind");
   }

@@ -220,6 +220,12 @@ std::string to_string(TypeRef type) {
   return "?";
 }
 
+TypeRef list_type(TypeRef element) {
+  const bool usual = element && element->kind == Type::Kind::Scalar &&
+                     (element->scalar == hlo::Type::S64 || element->scalar == hlo::Type::PRED);
+  return usual ? nullptr : element;
+}
+
 hlo::Type element_type(TypeRef element) {
   if (!element) return hlo::Type::Invalid;
   switch (element->kind) {

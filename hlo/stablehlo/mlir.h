@@ -100,7 +100,7 @@ struct Attr {
   Kind kind = Kind::Unit;
   int64_t integer = 0;           ///< Int, Bool
   double number = 0;             ///< Float
-  TypeRef type = nullptr;        ///< of Int, Float, Dense; the type of Type
+  TypeRef type = nullptr;        ///< of Int, Float, Dense, the elements of Ints other than i64; the type of Type
   std::string_view text;         ///< String, Symbol, Enum, Raw
   List<const AttrRef> items;     ///< Array
   List<const NamedAttr> fields;  ///< Dict
@@ -233,6 +233,8 @@ std::string to_string(TypeRef type);
 int element_bytes(TypeRef element);
 /// The HLO element type: a scalar's own, a quantized type's storage type, S64 for index; Invalid otherwise.
 hlo::Type element_type(TypeRef element);
+/// What a list of integers keeps of their type: nothing where they are i64, as lists are meant to be, or booleans.
+TypeRef list_type(TypeRef element);
 /// The number that the lowest `width` bits are.
 int64_t sign_extend(uint64_t bits, int width);
 /// Elements as MLIR keeps them, of fewer than eight bits without their sign, into those of ours.

@@ -203,7 +203,9 @@ std::string attr_to_string(AttrRef attr) {
       if (attr->dims.size() > 1) {
         // A table: its rows.
         const auto rows = static_cast<size_t>(attr->dims[0]), columns = static_cast<size_t>(attr->dims[1]);
-        const std::string type = " : tensor<" + std::to_string(rows) + "x" + std::to_string(columns) + "xi64>";
+        const std::string element = attr->type ? to_string(attr->type) : "i64";
+        const std::string type =
+            " : tensor<" + std::to_string(rows) + "x" + std::to_string(columns) + "x" + element + ">";
         if (attr->ints.empty() || rows * columns != attr->ints.size()) return "dense<>" + type;
         std::string out = "dense<[";
         for (size_t i = 0; i < rows; ++i) {
@@ -214,7 +216,8 @@ std::string attr_to_string(AttrRef attr) {
         return out + "]>" + type;
       }
       const std::string list = ints_text(attr->ints);
-      return "array<i64" + (attr->ints.empty() ? "" : ": " + list.substr(1, list.size() - 2)) + ">";
+      return "array<" + (attr->type ? to_string(attr->type) : std::string("i64")) +
+             (attr->ints.empty() ? "" : ": " + list.substr(1, list.size() - 2)) + ">";
     }
     case Attr::Kind::Bools: {
       std::string out = "array<i1";

@@ -101,6 +101,7 @@ bool TextReader::read_dense_array(AttrRef* out) {
   }
   Attr* attr = program_.make_attr(type == hlo::Type::PRED ? Attr::Kind::Bools : Attr::Kind::Ints);
   attr->ints = program_.arena().list(values);
+  if (type != hlo::Type::S64) attr->type = program_.scalar(type);
   *out = attr;
   return expect('>');
 }

@@ -100,6 +100,7 @@ void TextReader::flatten_attributes(Op* op) {
       Attr* list = program_.make_attr(element == hlo::Type::PRED ? Attr::Kind::Bools : Attr::Kind::Ints);
       list->ints = program_.arena().list(values);
       list->dims = program_.arena().list<const int64_t>(std::span<const int64_t>(a.value->type->dims));
+      list->type = list_type(a.value->type->element);
       out.push_back({a.name, list});
       continue;
     }

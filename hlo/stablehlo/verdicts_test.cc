@@ -64,12 +64,37 @@ TEST(Verdicts, Attributes) {
        "attribute lower is 1"},
       {R"(%r = "stablehlo.broadcast_in_dim"(%n) <{broadcast_dimensions = array<i1>}> : (tensor<f32>) -> tensor<4xf32>)",
        "attribute broadcast_dimensions is"},
+      {R"(%r = "stablehlo.transpose"(%x) <{permutation = array<i32: 0>}> : (tensor<4xf32>) -> tensor<4xf32>)",
+       "attribute permutation is array<i32: 0>, which is of another kind"},
+      {R"(%r = "stablehlo.broadcast_in_dim"(%n) <{broadcast_dimensions = array<i32>}> : (tensor<f32>) -> tensor<4xf32>)",
+       "attribute broadcast_dimensions is array<i32>"},
+      {R"(%r = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<0> : tensor<1x2xi32>}> : (tensor<4xf32>) -> tensor<4xf32>)",
+       "attribute source_target_pairs is"},
       {R"(%r = "stablehlo.iota"() <{iota_dimension = 0 : i32}> : () -> tensor<4xi32>)",
        "attribute iota_dimension is 0 : i32, which is of another kind"},
       {R"(%r = "stablehlo.custom_call"(%x) <{call_target_name = 3 : i32}> : (tensor<4xf32>) -> tensor<4xf32>)",
        "attribute call_target_name is 3 : i32"},
   };
   check(cases);
+}
+
+TEST(Verdicts, Accuracies) {
+  const auto sine = [](const std::string& tolerance, const std::string& mode) {
+    return "%r = \"stablehlo.sine\"(%x) <{result_accuracy = #stablehlo.result_accuracy<" + tolerance +
+           "mode = #stablehlo.result_accuracy_mode<" + mode + ">>}> : (tensor<4xf32>) -> tensor<4xf32>";
+  };
+  const std::pair<std::string, const char*> cases[] = {
+      {sine("", "HIGHEST"), nullptr},
+      {sine("atol = 1.0e-3, ulps = 2, ", "TOLERANCE"), nullptr},
+      {sine("ulps = 3, ", "DEFAULT"), "result_accuracy has a tolerance, but a mode other than TOLERANCE"},
+      {sine("rtol = 0.1, ", "HIGHEST"), "but a mode other than TOLERANCE"},
+      {sine("ulps = -1, ", "TOLERANCE"), "result_accuracy has a negative tolerance"},
+      {sine("atol = -1.0, ", "DEFAULT"), "has a negative tolerance"},
+  };
+  for (const auto& [op, error] : cases) {
+    const Verdict one[] = {{op.c_str(), error}};
+    check(one);
+  }
 }
 
 TEST(Verdicts, TypesOfPrettyOps) {
