@@ -119,13 +119,14 @@ class Device {
   /** \name Queues
    * Used where Backend::queues is set. Right as they are; a device overrides them to do several things at once.
    * @{ */
-  /** Puts a mark behind all kernels and copies that were started, and returns its number, not 0. Or waits for them itself and
-   * returns 0. */
+  /** Puts a mark behind all kernels and copies that were started, and returns its number, not 0. Or waits for them itself,
+   * throws what went wrong with them, and returns 0. The helper ends calls that block in this way, too. */
   virtual uint64_t mark() {
     finish();
     return 0;
   }
-  /** Returns when all that was started before the mark has ended; throws what went wrong with it. */
+  /** Returns when all that was started before the mark has ended; throws what went wrong with what was started between the
+   * mark before and this one, each time that it is asked: several threads may have got the same mark. */
   virtual void wait(uint64_t mark) { static_cast<void>(mark); }
   /** Like write, but beside kernels and other copies: none of them uses this memory. Returns when the data are there. */
   virtual void upload(Memory to, uint64_t offset, const void* from, uint64_t bytes) { write(to, offset, from, bytes); }

@@ -77,7 +77,7 @@ class Executable {
     bool spoilt = false;
     try {
       for (uint32_t i = 0; i < count; ++i) run(launches[i], run_id, nullptr, &spoilt);
-      for (uint32_t i = 0; i < count; ++i) instance_->devices[launches[i].device]->finish();
+      for (uint32_t i = 0; i < count; ++i) complete(instance_->devices[launches[i].device].get());
     } catch (...) {
       collet_error error{};
       describe_exception(&error);
@@ -206,7 +206,7 @@ class Executable {
     to.bytes = one.bytes;
     to.packed = true;
     step.kernel->packing.make(*device, Op(program(), op_of(step), arrays.data()), to);
-    device->finish();
+    complete(device);
     return out;
   }
 

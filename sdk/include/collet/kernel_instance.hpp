@@ -119,7 +119,8 @@ struct Instance {
   std::vector<std::vector<Usage>> usage;  // by device and space
   std::mutex host_mutex;
   std::map<uintptr_t, uint64_t> host_memory;  // that is registered: address and bytes
-  std::mutex queue_mutex;                     // of the state of all queues
+  std::mutex queue_mutex;                     // of what follows, and of the state of all queues
+  std::vector<class Queue*> queues;
   std::condition_variable queue_changed;
 
   /** To be held while devices are called. */
@@ -264,6 +265,12 @@ inline void copy_region(const collet_copy_region& region, const Device* ordered,
   }
 }
 
+/** Waits for what was started on a device; throws what went wrong with it. */
+inline void complete(Device* device) {
+  const uint64_t mark = device->mark();
+  if (mark != 0) device->wait(mark);
+}
+
 /** Waits for a device, whatever went wrong on it. */
 inline void settle(Device* device) noexcept {
   try {
@@ -281,7 +288,7 @@ inline void copy_now(const std::vector<collet_copy_region>& regions) {
         if (quietly) {
           settle(unwrap(place->buffer)->device);
         } else if (place == &region.to) {
-          unwrap(place->buffer)->device->finish();
+          complete(unwrap(place->buffer)->device);
         }
       }
     }

@@ -35,6 +35,8 @@ class Queue {
   Queue(Instance* instance, uint32_t number, uint32_t kind)
       : instance_(instance), number_(number), kind_(kind), progress_(std::make_shared<Progress>()) {
     issuer_ = std::thread([this] { issue(); });
+    const std::lock_guard<std::mutex> lock(instance->queue_mutex);
+    instance->queues.push_back(this);
   }
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
@@ -43,6 +45,8 @@ class Queue {
       const std::lock_guard<std::mutex> lock(instance_->queue_mutex);
       ended_ = true;
       stop_ = true;
+      std::vector<Queue*>& all = instance_->queues;
+      all.erase(std::find(all.begin(), all.end(), this));
       instance_->queue_changed.notify_all();
     }
     issuer_.join();
@@ -128,6 +132,14 @@ class Queue {
     work_.clear();
     look_busy();
   }
+  /** Its own work failed. A device that is lost takes its other queues with it. */
+  void fail_by_work(const collet_error& error) {
+    fail(error.code, error.message);
+    if (error.code != COLLET_UNAVAILABLE) return;
+    for (Queue* other : instance_->queues) {
+      if (other->number_ == number_) other->fail(error.code, error.message);
+    }
+  }
   void look_busy() { progress_->busy = issuing_ || !started_.empty(); }
 
   /** Starts pieces of work, one after another. */
@@ -169,7 +181,7 @@ class Queue {
       if (code != COLLET_OK) settle(instance_->devices[number_].get());
     }
     lock.lock();
-    if (error.code != COLLET_OK) return fail(error.code, error.message);
+    if (error.code != COLLET_OK) return fail_by_work(error);
     if (mark == 0 && started_.empty()) {
       if (progress_->status == COLLET_OK) progress_->counter = piece.value;
       return;
@@ -192,7 +204,7 @@ class Queue {
         guarded(&error, [&] { instance_->devices[number_]->wait(one.mark); });
       }
       lock.lock();
-      if (error.code != COLLET_OK) fail(error.code, error.message);
+      if (error.code != COLLET_OK) fail_by_work(error);
       if (progress_->status == COLLET_OK) progress_->counter = one.value;
       started_.pop_front();
       look_busy();
@@ -224,7 +236,7 @@ inline uint64_t begin_copies(Instance* instance, uint32_t number, bool compute,
     const Buffer *from = unwrap(region.from.buffer), *to = unwrap(region.to.buffer);
     if (!from || !to || from->device != to->device) continue;
     within |= to->device == device;
-    if (to->device != device) to->device->finish();
+    if (to->device != device) complete(to->device);
   }
   if (!within) return 0;
   const uint64_t mark = device->mark();

@@ -12,7 +12,7 @@ using Floats = std::vector<float>;
 /// A device that runs kernels later, on a thread, in order; each takes a millisecond.
 class LateDevice final : public Device {
  public:
-  explicit LateDevice(int64_t fail_at) : fail_at_(fail_at), thread_([this] { work(); }) {}
+  LateDevice(int64_t fail_at, bool is_lost) : fail_at_(fail_at), is_lost_(is_lost), thread_([this] { work(); }) {}
   ~LateDevice() override {
     submit(nullptr);
     thread_.join();
@@ -42,7 +42,10 @@ class LateDevice final : public Device {
       std::memcpy(find(to, to_offset), find(from, from_offset), bytes);
     });
   }
-  void finish() override { wait(mark()); }
+  void finish() override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return done_ >= submitted_; });
+  }
   uint64_t mark() override {
     const std::lock_guard<std::mutex> lock(mutex_);
     return submitted_ + 1;
@@ -52,7 +55,7 @@ class LateDevice final : public Device {
     changed_.wait(lock, [&] { return done_ + 1 >= mark; });
     if (failed_at_ == 0 || failed_at_ >= mark) return;
     failed_at_ = 0;
-    throw Error(COLLET_INTERNAL, "a command failed");
+    throw Error(is_lost_ ? COLLET_UNAVAILABLE : COLLET_INTERNAL, "a command failed");
   }
   void upload(Memory to, uint64_t offset, const void* from, uint64_t bytes) override {
     std::memcpy(find(to, offset), from, bytes);
@@ -102,6 +105,7 @@ class LateDevice final : public Device {
   }
 
   const int64_t fail_at_;
+  const bool is_lost_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<Memory, std::vector<char>> pieces_;
@@ -125,11 +129,12 @@ Backend describe_late() {
   backend.profile = true;
   backend.host_memory = true;
   backend.more_spaces = {{"pinned_host", 0, 64, COLLET_SPACE_HOST_VISIBLE}};
-  backend.options = {"fail_at"};
+  backend.options = {"fail_at", "lost"};
   backend.configure = [](const Options& options, Backend* mine) {
     mine->device_count = options.device_count ? options.device_count : 2;
     const int64_t fail_at = options.values.count("fail_at") ? std::stoll(options.values.at("fail_at")) : -1;
-    mine->open_device = [fail_at](uint32_t) { return std::make_unique<LateDevice>(fail_at); };
+    const bool is_lost = options.values.count("lost") != 0;
+    mine->open_device = [=](uint32_t) { return std::make_unique<LateDevice>(fail_at, is_lost); };
   };
   backend.link = [](uint32_t, uint32_t, collet_link* link) {
     link->hops = 1;
@@ -186,15 +191,17 @@ Backend describe_late() {
 
 class KernelTables : public ::testing::Test {
  protected:
-  void open(const char* fail_at = nullptr) {
+  void open(const char* fail_at = nullptr, const char* lost = nullptr) {
     collet_host host{};
     host.struct_size = sizeof host;
     host.abi_major = COLLET_ABI_MAJOR;
     ASSERT_EQ(detail::enter<describe_late>(&host, &table, &error), COLLET_OK);
     collet_open_options options{};
     options.struct_size = sizeof options;
-    const char* key = "fail_at";
-    if (fail_at) options.keys = &key, options.values = &fail_at, options.pairs = 1;
+    const char* const keys[] = {"fail_at", "lost"};
+    const char* const values[] = {fail_at, lost};
+    options.keys = keys, options.values = values;
+    options.pairs = (fail_at ? 1 : 0) + (lost ? 1 : 0);
     collet_instance_info info{};
     info.struct_size = sizeof info;
     ASSERT_EQ(table->open(&options, &instance, &info, &error), COLLET_OK) << error.message;
@@ -332,6 +339,22 @@ TEST_F(KernelTables, FailureReachesWhatWaits) {
   table->free(instance, a);
   table->free(instance, b);
   table->release(executable);
+}
+
+TEST_F(KernelTables, ALostDeviceFailsAllItsQueues) {
+  open("1", "lost");
+  collet_backend_queue *compute = queue(COLLET_QUEUE_COMPUTE), *up = queue(COLLET_QUEUE_UPLOAD),
+                       *other = queue(COLLET_QUEUE_UPLOAD, 1);
+  collet_backend_buffer *a = buffer(8), *b = buffer(8);
+  const collet_point done{compute, 1};
+  const collet_sync sync{compute, nullptr, &done, 0, 1};
+  EXPECT_EQ(copy(at(a), at(b), 8, &sync), COLLET_OK);
+  EXPECT_EQ(queues->wait(compute, 1, UINT64_MAX, &error), COLLET_UNAVAILABLE);
+  EXPECT_EQ(queues->wait(up, 1, 0, &error), COLLET_UNAVAILABLE);
+  EXPECT_EQ(queues->wait(other, 1, 0, &error), COLLET_DEADLINE_EXCEEDED) << "another device";
+  for (collet_backend_queue* one : {compute, up, other}) queues->destroy(one);
+  table->free(instance, a);
+  table->free(instance, b);
 }
 
 TEST_F(KernelTables, WrongSyncsAreRefused) {

@@ -22,9 +22,9 @@ class Device final : public collet::kernel::Device {
   void write(Memory to, uint64_t offset, const void* from, uint64_t bytes) override;
   void read(Memory from, uint64_t offset, void* to, uint64_t bytes) override;
   void copy(Memory to, uint64_t to_offset, Memory from, uint64_t from_offset, uint64_t bytes) override;
-  void finish() override { machine_.wait(machine_.last()); }
+  void finish() override { machine_.drain(); }
 
-  uint64_t mark() override { return machine_.last(); }
+  uint64_t mark() override { return machine_.mark(); }
   void wait(uint64_t mark) override { machine_.wait(mark); }
   void upload(Memory to, uint64_t offset, const void* from, uint64_t bytes) override;
   void download(Memory from, uint64_t offset, void* to, uint64_t bytes) override;

@@ -95,18 +95,25 @@ uint64_t Machine::submit(Commands commands, std::string name, uint64_t run_id) {
   return ++queued_;
 }
 
-uint64_t Machine::last() const {
+uint64_t Machine::mark() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (failures_.empty()) marks_.erase(marks_.begin(), marks_.lower_bound(done_));
+  marks_.insert(queued_);
   return queued_;
 }
 
-void Machine::wait(uint64_t number) {
+void Machine::wait(uint64_t mark) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [&] { return done_ >= number; });
-  if (failures_.empty() || failures_.begin()->first > number) return;
-  const std::string message = failures_.begin()->second;
-  failures_.erase(failures_.begin(), failures_.upper_bound(number));
-  throw std::runtime_error(message);
+  changed_.wait(lock, [&] { return done_ >= mark; });
+  for (const auto& failure : failures_) {
+    if (failure.first <= mark && *marks_.lower_bound(failure.first) == mark) throw std::runtime_error(failure.second);
+  }
+}
+
+void Machine::drain() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const uint64_t all = queued_;
+  changed_.wait(lock, [&] { return done_ >= all; });
 }
 
 void Machine::work() {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -79,10 +80,12 @@ class Machine {
 
   // Queues a list and returns its number, from 1.
   uint64_t submit(Commands commands, std::string name, uint64_t run_id);
-  // The list that was queued last.
-  uint64_t last() const;
-  // Waits for all lists up to a number. Throws what went wrong with them, once.
-  void wait(uint64_t number);
+  // The number of the list that was queued last.
+  uint64_t mark();
+  // Waits for all lists up to a mark. Throws what went wrong with those behind the mark before it.
+  void wait(uint64_t mark);
+  // Waits for all lists.
+  void drain();
 
   // Called with what engines did while it is set.
   std::function<void(const Activity&)> observer;
@@ -105,12 +108,13 @@ class Machine {
   std::mutex allocation_;
   std::map<uint64_t, uint64_t> pieces_;  // address -> end
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<List> queue_;
   uint64_t queued_ = 0, done_ = 0;
   bool stop_ = false;
-  std::map<uint64_t, std::string> failures_;  // by number of the list; those that nobody was told of
+  std::set<uint64_t> marks_;                  // that were given out
+  std::map<uint64_t, std::string> failures_;  // by number of the list
   std::thread thread_;
 };
 
