@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "kernel_queue.hpp"
+#include "kernel_scalars.hpp"
 
 namespace collet {
 namespace kernel {
@@ -42,6 +43,7 @@ class Executable {
     plan_ = Planner(this->program(), chooser, instance->backend.alignment).make(rejected);
     if (!rejected->empty()) return;
     make_arrays();
+    scalars_ = HostScalars(this->program(), plan_);
     if (options.intermediate_check != 0) write_text();
     // Shared code may come to any device.
     const bool everywhere = (backend().traits & COLLET_TRAIT_SHARED_CODE) != 0 || !options.assignment;
@@ -349,12 +351,18 @@ class Executable {
       around.scratch.bytes = plan_.scratch_bytes;
     }
     std::vector<Array> arrays = arrays_;
+    KnownScalars known;
+    if (!scalars_.is_empty()) known = scalars_.evaluate(launch.arguments);
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
       if (stop && *stop) return;
       const Step& step = plan_.steps[s];
       Array* const first = &arrays[first_array_[s]];
       Array* next = first;
-      for (uint32_t value : step.operands) place(next++, value, launch);
+      for (uint32_t value : step.operands) {
+        place(next, value, launch);
+        if (!scalars_.is_empty() && !next->host) next->host = scalars_.find(value, known);
+        ++next;
+      }
       for (uint32_t value : step.results) {
         const Place& at = plan_.places[value];
         if (at.kind == Place::kResult) *spoilt |= overwrites_argument(launch, at.index);
@@ -439,6 +447,7 @@ class Executable {
   Plan plan_;
   std::vector<Array> arrays_;  // of all steps, operands then results, without memory
   std::vector<size_t> first_array_;
+  HostScalars scalars_;
   std::string text_;
   std::vector<std::unique_ptr<OnDevice>> on_devices_;  // null where it was not compiled for the device
 };

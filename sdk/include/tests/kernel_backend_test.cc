@@ -301,6 +301,27 @@ TEST_F(KernelBackend, IndicesThatTheHostKnowsAreNotReadFromTheDevice) {
   EXPECT_EQ(reads_of_execution, 0);
 }
 
+// As JAX indexes: below zero counts from the end.
+TEST_F(KernelBackend, IndicesThatFollowFromScalarsAreWorkedOutOnTheHost) {
+  const uint32_t v = w.type(COLLET_TYPE_F32, {4}), two = w.type(COLLET_TYPE_F32, {2}), i = w.type(COLLET_TYPE_S32, {}),
+                 p = w.type(COLLET_TYPE_PRED, {});
+  const uint32_t x = w.argument(v), at = w.argument(i, COLLET_VALUE_SCALAR);
+  const uint32_t zero = w.constant<int32_t>(i, {0}), four = w.constant<int32_t>(i, {4});
+  const uint32_t below =
+      w.op(COLLET_OP_COMPARE, p, {at, zero}, collet_compare_attrs{COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED});
+  const uint32_t from_end = w.op(COLLET_OP_ADD, i, {at, four});
+  const uint32_t start = w.op(COLLET_OP_SELECT, i, {below, from_end, at});
+  const uint32_t a = w.op(COLLET_OP_DYNAMIC_SLICE, two, {x, start}, collet_dynamic_slice_attrs{w.list({2})});
+  const std::vector<uint64_t> block = w.finish(2, {a});
+  for (const auto& [index, first] : std::vector<std::pair<int32_t, float>>{{-3, 2}, {1, 2}, {-4, 1}, {9, 3}, {-9, 1}}) {
+    by_value = {{1, index}};
+    const auto out = run(block, {{1, 2, 3, 4}, {0}});
+    ASSERT_EQ(status, COLLET_OK) << error.message;
+    EXPECT_EQ(out[0][0], first) << index;
+    EXPECT_EQ(reads_of_execution, 0);
+  }
+}
+
 TEST_F(KernelBackend, RefusesWhatIsNotThere) {
   collet_backend_instance* other = nullptr;
   collet_open_options options{};

@@ -60,6 +60,11 @@ inline float* floats(Device& device, const Array& array) {
   return static_cast<TestDevice&>(device).floats(array);
 }
 
+constexpr TypeSet s32_of_scalars{COLLET_TYPE_S32};
+inline Taken is_scalar(const Op& op) {
+  return op.result().rank == 0 ? Taken(true) : "no kernel for these element types";
+}
+
 inline Kernel add_kernel() {
   return {COLLET_OP_ADD, f32, f32, [](Device& device, const Op& op) {
             loop_binary(op.result().elements, floats(device, op.operand(0)), floats(device, op.operand(1)),
@@ -70,7 +75,8 @@ inline Kernel add_kernel() {
 inline Backend describe() {
   Backend backend;
   backend.name = "test";
-  backend.types = {{COLLET_TYPE_F32, COLLET_MAY_COMPUTE}, {COLLET_TYPE_S32, COLLET_MAY_MOVE}};
+  backend.types = {
+      {COLLET_TYPE_F32, COLLET_MAY_COMPUTE}, {COLLET_TYPE_S32, COLLET_MAY_MOVE}, {COLLET_TYPE_PRED, COLLET_MAY_MOVE}};
   backend.fusions = true;
   backend.kernels = {
       add_kernel(),
@@ -93,6 +99,12 @@ inline Backend describe() {
        [](const Op& op) { return is_simple_reduction(op) && op.combine() == COLLET_COMBINE_ADD; },
        [](const Op&) { return uint64_t{1000}; }, [](const Op&) { return 42.0; }},
   };
+  // What they compute is of no use: the host works out what they are for.
+  const auto nothing = [](Device&, const Op&) {};
+  constexpr TypeSet pred{COLLET_TYPE_PRED};
+  backend.kernels.push_back({COLLET_OP_COMPARE, index_types, pred, nothing});
+  backend.kernels.push_back({COLLET_OP_ADD, s32_of_scalars, s32_of_scalars, nothing, is_scalar});
+  backend.kernels.push_back({COLLET_OP_SELECT, pred | s32_of_scalars, s32_of_scalars, nothing});
   add_moves(&backend.kernels, TypeSet{COLLET_TYPE_F32, COLLET_TYPE_S32},
             [](Device& device, const Move& move, const Array& from, const Array& to) {
               auto& test = static_cast<TestDevice&>(device);
