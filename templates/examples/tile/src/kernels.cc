@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels.h"
 
+#include <cmath>
 #include <collet/kernel_match.hpp>
 
 #include "device.h"
@@ -184,21 +185,28 @@ kernel::Taken takes_reduction(const Op& op) {
   return known ? kernel::Taken(true) : "only sums, maxima and products";
 }
 
-// Every reduced index adds one piece to the piece of results in the scratchpad.
+// Every reduced index brings one piece of operands. The pieces of a block are combined first, and then blocks with each other:
+// of n numbers that are added one after another the error grows with n, of blocks with its root.
 List write_reduction(const Op& op) {
-  constexpr uint32_t kPiece = kScratchWords / 4;
+  constexpr uint32_t kPiece = kScratchWords / 4, kBlock = kPiece, kNext = 2 * kPiece;
   const kernel::Reduction reduction = kernel::reduction_of(op);
   const Code code = reduction.combine == COLLET_COMBINE_ADD       ? Code::kAdd
                     : reduction.combine == COLLET_COMBINE_MAXIMUM ? Code::kMaximum
                                                                   : Code::kMultiply;
+  std::vector<int64_t> offsets;
+  if (op.operand(0).elements != 0) {
+    for_each_piece(reduction.reduced, 1, [&](int64_t offset, int64_t, Loop, Loop) { offsets.push_back(offset); });
+  }
+  const auto block = static_cast<size_t>(std::sqrt(static_cast<double>(offsets.size()))) + 1;
   List list;
   for_each_piece(reduction.kept, kPiece, [&](int64_t from, int64_t to, Loop rows, Loop columns) {
+    const int64_t count = rows.extent * columns.extent;
     list.load(1, 0, 0, {rows.extent, 0, 0}, {columns.extent, 0, 0});
-    if (op.operand(0).elements != 0) {
-      for_each_piece(reduction.reduced, 1, [&](int64_t offset, int64_t, Loop, Loop) {
-        list.load(0, kPiece, from + offset, rows, columns);
-        list.compute(code, 0, kPiece, 0, rows.extent * columns.extent);
-      });
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      const bool begins = i % block == 0, ends = i + 1 == offsets.size() || (i + 1) % block == 0;
+      list.load(0, begins ? kBlock : kNext, from + offsets[i], rows, columns);
+      if (!begins) list.compute(code, kBlock, kNext, kBlock, count);
+      if (ends) list.compute(code, 0, kBlock, 0, count);
     }
     list.store(2, 0, to, rows, columns);
   });

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -221,17 +222,22 @@ void Machine::run(const Instruction& in) {
     case Code::kRowMaximum:
       return by_row(-std::numeric_limits<float>::infinity(), maximum);
     case Code::kRowSum:
-      return by_row(0, [](float x, float y) { return x + y; });
+      for (uint32_t r = 0; r < in.rows; ++r) {
+        c[r] = static_cast<float>(std::accumulate(a + r * in.columns, a + (r + 1) * in.columns, 0.0));
+      }
+      return;
     case Code::kRowSubtract:
       return with_row([](float x, float y) { return x - y; });
     case Code::kRowDivide:
       return with_row([](float x, float y) { return x / y; });
     case Code::kMultiplyAdd:
       for (uint32_t m = 0; m < in.rows; ++m) {
+        sums_.assign(c + m * in.columns, c + (m + 1) * in.columns);
         for (uint32_t k = 0; k < in.n; ++k) {
-          const float left = a[m * in.n + k];
-          for (uint32_t n = 0; n < in.columns; ++n) c[m * in.columns + n] += left * b[k * in.columns + n];
+          const double left = a[m * in.n + k];
+          for (uint32_t n = 0; n < in.columns; ++n) sums_[n] += left * b[k * in.columns + n];
         }
+        for (uint32_t n = 0; n < in.columns; ++n) c[m * in.columns + n] = static_cast<float>(sums_[n]);
       }
       return;
     default:

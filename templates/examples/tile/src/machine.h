@@ -32,9 +32,9 @@ enum class Code : uint32_t {
   kMaximum,
   kExponential,  // scratch[c ..] = exp(scratch[a ..])
   kScale,        // scratch[c ..] = scratch[a ..] * value
-  kMultiplyAdd,  // matrices: c[rows x columns] += a[rows x n] * b[n x columns]
+  kMultiplyAdd,  // matrices: c[rows x columns] += a[rows x n] * b[n x columns], with wide sums that are rounded at the end
   kRowMaximum,   // c[r] = the maximum of row r of a[rows x columns]
-  kRowSum,
+  kRowSum,       // with a wide sum
   kRowSubtract,  // c[rows x columns] = a[rows x columns], less b[r] in row r
   kRowDivide
 };
@@ -105,6 +105,7 @@ class Machine {
   const uint64_t fail_at_;
   std::unique_ptr<float[]> memory_;
   std::vector<float> scratch_;
+  std::vector<double> sums_;
   std::mutex allocation_;
   std::map<uint64_t, uint64_t> pieces_;  // address -> end
 
