@@ -274,10 +274,38 @@ bool is_order_of_dimensions(const Shape& shape) {
   return order.size() == static_cast<size_t>(shape.rank());
 }
 
+/// The layout that the program itself asks for a value, where it goes through a call that says so; empty for none.
+std::string constrained_layout(const mlir::Value* value) {
+  while (value && value->op) {
+    const mlir::Op& op = *value->op;
+    const mlir::AttrRef target = op.name == "stablehlo.custom_call" ? op.attr("call_target_name") : nullptr;
+    const bool passes_on = op.name == "sdy.sharding_constraint" || (target && target->text == "Sharding");
+    if (target && target->text == "LayoutConstraint") {
+      const mlir::AttrRef list = op.attr("result_layouts");
+      bool splat = false;
+      if (!list || list->items.size() != 1 || !list->items[0]) return {};
+      const auto order = literal_of(*list->items[0], &splat);
+      if (!order.ok()) return {};
+      std::string text;
+      for (int64_t i = 0; i < element_count(list->items[0]->type); ++i)
+        text += (text.empty() ? "{" : ",") + std::to_string(order->as_int(splat ? 0 : i));
+      return text.empty() ? text : text + "}";
+    }
+    if (!passes_on || op.operands.empty()) return {};
+    value = op.operands[0];
+  }
+  return {};
+}
+
 }  // namespace
 
 /// In which order the frontend wants arrays to lie: of parameters and results, as a module states it for its entry.
 Status Importer::read_entry_layouts(const mlir::Op& function) {
+  std::vector<Shape> parameters, results;
+  const mlir::Block* body = function.body();
+  const std::span<mlir::Value* const> returned = body && !body->ops.empty()
+                                                     ? std::span<mlir::Value* const>(body->ops.back()->operands)
+                                                     : std::span<mlir::Value* const>();
   bool any = false;
   const auto read = [&](std::string_view field, std::vector<Shape>& shapes) -> Status {
     const mlir::AttrRef list = function.attr(field);
@@ -285,18 +313,20 @@ Status Importer::read_entry_layouts(const mlir::Op& function) {
     for (size_t i = 0; i < std::min(list->items.size(), shapes.size()); ++i) {
       if (!list->items[i]) continue;
       for (const mlir::NamedAttr& a : list->items[i]->fields) {
-        if (a.name != "mhlo.layout_mode" || !a.value || !a.value->text.starts_with('{')) continue;
-        const auto with = parse_shape(shapes[i].to_string() + std::string(a.value->text));
+        if (a.name != "mhlo.layout_mode" || !a.value) continue;
+        std::string text(a.value->text);
+        if (text == "auto" && &shapes == &results && i < returned.size()) text = constrained_layout(returned[i]);
+        if (!text.starts_with('{')) continue;
+        const auto with = parse_shape(shapes[i].to_string() + text);
         if (!with.ok() || !is_order_of_dimensions(*with))
-          return fail(function, "mhlo.layout_mode is no order of the dimensions of " + shapes[i].to_string() + ": " +
-                                    std::string(a.value->text));
+          return fail(function,
+                      "mhlo.layout_mode is no order of the dimensions of " + shapes[i].to_string() + ": " + text);
         shapes[i] = *with;
         any = true;
       }
     }
     return {};
   };
-  std::vector<Shape> parameters, results;
   for (InstrId id : module_.entry_computation().parameters) parameters.push_back(shape_of(id).without_layout());
   const Shape result = shape_of(module_.entry_computation().root).without_layout();
   if (result.is_tuple())

@@ -204,6 +204,20 @@ module @m {
                    .ok());
 }
 
+// A result of which the caller leaves the layout open has the one that the program asks for it.
+TEST(StableHloImport, LayoutConstraintsOfResults_HoldWhereTheLayoutIsOpen) {
+  auto module = import_text(R"(
+module @m {
+  func.func @main(%x: tensor<4x2xf32>) -> (tensor<4x2xf32> {mhlo.layout_mode = "auto"}, tensor<4x2xf32>) {
+    %0 = stablehlo.custom_call @LayoutConstraint(%x) {operand_layouts = [dense<[0, 1]> : tensor<2xindex>],
+        result_layouts = [dense<[0, 1]> : tensor<2xindex>]} : (tensor<4x2xf32>) -> tensor<4x2xf32>
+    return %0, %0 : tensor<4x2xf32>, tensor<4x2xf32>
+  }
+})");
+  ASSERT_TRUE(module.ok()) << module.status().to_string();
+  EXPECT_EQ((*module)->header().entry_result.to_string(true), "(f32[4,2]{0,1}, f32[4,2])");
+}
+
 TEST(StableHloImport, ReadsShardingsAliasesAndFrontendAttributesOfHlo) {
   auto module = import_text(R"(
 module @m attributes {mhlo.frontend_attributes = {a = "1"}, mhlo.input_output_alias = [{alias = {kind = "must_alias",
