@@ -10,7 +10,6 @@
 namespace collet::runtime {
 namespace {
 
-constexpr size_t kMostExecutables = 256;  // kept in the cache
 constexpr std::chrono::seconds kDecayTime(1);
 
 bool is_reference(const std::string& name) {
@@ -187,7 +186,10 @@ void Client::stop_decay() {
 
 Client::~Client() {
   stop_decay();
-  executables_.clear();
+  {
+    std::vector<std::shared_ptr<ExecutableCore>> dropped;
+    executables_.clear(dropped);
+  }
   constants_.clear();
   for (auto& device : devices_) device->trim();  // memory of one device may have been used by queues of another
   devices_.clear();
@@ -204,12 +206,11 @@ void Client::release() {
 }
 
 void Client::close() {
-  std::unordered_map<hlo::ContentId, std::shared_ptr<ExecutableCore>, hlo::ContentIdHash> executables;
   {
+    std::vector<std::shared_ptr<ExecutableCore>> dropped;  // destroyed outside of the lock
     const std::lock_guard lock(mutex_);
-    executables.swap(executables_);
+    executables_.clear(dropped);
   }
-  executables.clear();
   for (auto& device : devices_) {
     for (Worker* worker : {&device->compute(), &device->upload(), &device->download()}) {
       if (worker->idle()) continue;
@@ -267,11 +268,7 @@ void Client::drop_constants() {
 void Client::drop_executables() {
   std::vector<std::shared_ptr<ExecutableCore>> dropped;  // destroyed outside of the lock
   const std::lock_guard lock(mutex_);
-  std::erase_if(executables_, [&](auto& entry) {
-    if (entry.second.use_count() != 1) return false;
-    dropped.push_back(std::move(entry.second));
-    return true;
-  });
+  executables_.drop_unused(dropped);
 }
 
 void Client::trim() {
@@ -313,19 +310,20 @@ void Client::keep_compiled(const hlo::ContentId& key, const std::shared_ptr<Comp
 
 std::shared_ptr<ExecutableCore> Client::find_executable(const hlo::ContentId& key) {
   const std::lock_guard lock(mutex_);
-  const auto it = executables_.find(key);
-  return it == executables_.end() ? nullptr : it->second;
+  return executables_.find(key);
 }
 
 void Client::keep_executable(const hlo::ContentId& key, std::shared_ptr<ExecutableCore> core) {
-  std::shared_ptr<ExecutableCore> dropped;  // destroyed outside of the lock
+  const uint64_t bytes = core->held_bytes();
+  std::vector<std::shared_ptr<ExecutableCore>> dropped;  // destroyed outside of the lock
   const std::lock_guard lock(mutex_);
-  if (executables_.size() >= kMostExecutables) {
-    const auto victim = executables_.begin();
-    dropped = std::move(victim->second);
-    executables_.erase(victim);
-  }
-  executables_[key].swap(core);  // what it replaces goes outside of the lock
+  executables_.keep(key, std::move(core), bytes, dropped);
+}
+
+void Client::executable_released() {
+  std::vector<std::shared_ptr<ExecutableCore>> dropped;  // destroyed outside of the lock
+  const std::lock_guard lock(mutex_);
+  executables_.shrink(dropped);
 }
 
 }  // namespace collet::runtime

@@ -17,6 +17,7 @@
 #include "hlo/program/block.h"
 #include "sdk/runtime/backend.h"
 #include "sdk/runtime/event.h"
+#include "sdk/runtime/executable_cache.h"
 #include "sdk/runtime/in_flight.h"
 #include "sdk/runtime/memory.h"
 #include "sdk/runtime/queue.h"
@@ -106,6 +107,8 @@ class Client {
   /// Whole executables.
   std::shared_ptr<ExecutableCore> find_executable(const hlo::ContentId& key);
   void keep_executable(const hlo::ContentId& key, std::shared_ptr<ExecutableCore> core);
+  /// Somebody has let go of an executable: what is kept of it may be too much.
+  void executable_released();
 
   /// Gives `task` to a worker of a device of this client once none of `events` is late; the client lives until it is
   /// done. Takes no reference to the events: the task holds them.
@@ -159,7 +162,7 @@ class Client {
   std::mutex mutex_;  // of what follows
   std::unordered_map<ConstantKey, MemoryRef, ConstantKeyHash> constants_;
   std::unordered_map<hlo::ContentId, std::weak_ptr<CompiledProgram>, hlo::ContentIdHash> compiled_;
-  std::unordered_map<hlo::ContentId, std::shared_ptr<ExecutableCore>, hlo::ContentIdHash> executables_;
+  ExecutableCache executables_;
 };
 
 }  // namespace collet::runtime

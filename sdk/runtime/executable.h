@@ -47,6 +47,8 @@ struct ExecutableCore {
   mutable std::atomic<uint32_t> runs{0};
 
   uint32_t participants() const { return replicas * partitions; }
+  /// Bytes of memory that it holds, about: code, constants, texts.
+  uint64_t held_bytes() const;
 };
 
 /// A program compiled for some devices of a client. Reference-counted; begins with one reference.
@@ -79,6 +81,7 @@ class Executable {
  private:
   ~Executable() {
     core_.reset();
+    client_->executable_released();
     source_->release();
     client_->release();
   }

@@ -201,6 +201,49 @@ TEST_F(Runtime, CachesExecutables) {
   EXPECT_EQ(facts(compile(client.get(), module.get(), request).get()).from_cache, 0u);
 }
 
+// A program with a constant of so many elements; another one for each number.
+std::string with_constant(int number, int64_t elements) {
+  const std::string shape = "f32[" + std::to_string(elements) + "]";
+  return "HloModule m\nENTRY e {\n  x = " + shape + " parameter(0)\n  c = " + shape +
+         " constant({...})\n  n = f32[] constant(" + std::to_string(number) + ")\n  b = " + shape +
+         " broadcast(n), dimensions={}\n  p = " + shape + " add(x, b)\n  ROOT r = " + shape + " multiply(p, c)\n}\n";
+}
+
+// What nobody uses is kept in case that it is compiled again, the last used first, until it is too much.
+TEST_F(Runtime, ReleasedExecutables_AreKeptUpToALimit) {
+  constexpr int64_t kElements = 1 << 20;  // 4 MiB of constants
+  constexpr uint64_t kLimit = 64 << 20;
+  const ClientPtr client = open("interpreter");
+  const auto in_use = [&] {
+    collet_client_device_info info{};
+    info.struct_size = sizeof info;
+    EXPECT_EQ(collet_client_device_info_get(client.get(), 0, &info, nullptr), COLLET_OK);
+    return info.bytes_in_use;
+  };
+  const auto compile_one = [&](int number, int64_t elements, uint64_t seed) {
+    collet_read_options options{};
+    options.struct_size = sizeof options;
+    options.elided = COLLET_ELIDED_RANDOM;
+    options.seed = seed;
+    const std::string text = with_constant(number, elements);
+    collet_module* module = nullptr;
+    EXPECT_EQ(collet_module_read(text.data(), text.size(), &options, &module, nullptr, nullptr), COLLET_OK);
+    ExecutablePtr e = compile(client.get(), module);
+    collet_module_release(module);
+    EXPECT_TRUE(e) << failure.message;
+    return facts(e.get()).from_cache;
+  };
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(compile_one(i, kElements, static_cast<uint64_t>(i)), 0u);
+  EXPECT_GT(in_use(), kLimit / 2);
+  EXPECT_LE(in_use(), kLimit);
+  EXPECT_EQ(compile_one(29, kElements, 29), 1u);
+  EXPECT_EQ(compile_one(0, kElements, 0), 0u);
+  // What is too much by itself goes with its last user, and takes nothing else with it.
+  EXPECT_EQ(compile_one(1000, 20 * kElements, 1000), 0u);
+  EXPECT_LE(in_use(), kLimit);
+  EXPECT_EQ(compile_one(0, kElements, 0), 1u);
+}
+
 TEST_F(Runtime, CachesCompiledProgramsOnDisk) {
   const std::string folder = ::testing::TempDir() + "collet_cache_" + std::to_string(getpid());
   setenv("COLLET_CACHE_DIR", folder.c_str(), 1);
