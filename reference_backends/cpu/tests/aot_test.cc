@@ -12,6 +12,7 @@ namespace {
 
 using codegen::testing::Handle;
 using codegen::testing::ProgramBuilder;
+using codegen::testing::RegionBuilder;
 
 constexpr uint32_t kF32 = COLLET_TYPE_F32;
 
@@ -28,7 +29,16 @@ class AotTest : public ::testing::Test {
     options_.participants = 1;
     ProgramBuilder b;
     const Handle x = b.entry().argument(kF32, {1000});
-    b.entry().results({b.entry().binary(COLLET_OP_ADD, x, b.entry().unary(COLLET_OP_TANH, x))});
+    // A body with a table, which is data of the code's own.
+    RegionBuilder& body = b.region();
+    const Handle at = body.op(COLLET_OP_CONVERT, COLLET_TYPE_S32, {}, {body.argument(kF32)});
+    const float table[] = {3, 1, 4, 1, 5};
+    const Handle found =
+        body.op(COLLET_OP_DYNAMIC_SLICE, kF32, {1}, {body.constant(kF32, {5}, std::span<const float>(table)), at},
+                collet_dynamic_slice_attrs{b.list({1})});
+    body.results({body.reshape(found, {})});
+    const Handle y = b.entry().op(COLLET_OP_MAP, kF32, {1000}, {x}, {&body});
+    b.entry().results({b.entry().binary(COLLET_OP_ADD, y, b.entry().unary(COLLET_OP_TANH, x))});
     const collet_program* program = b.finish();
     Plugin plugin;
     collet_backend_executable* executable = nullptr;
