@@ -116,7 +116,7 @@ class Folder {
     if (window_.stride[d] == 1 && window_.base_dilation[d] == 1 && window_.dilation[d] == 1 &&
         cost > kScanCost * static_cast<double>(n + m)) {
       if (window_.low[d] >= m - 1) return Mode::kForward;
-      if (window_.size[d] - 1 - window_.low[d] >= n - 1) return Mode::kBackward;
+      if (window_.size[d] - n >= window_.low[d]) return Mode::kBackward;
     }
     if (!known()) return Mode::kDirect;
     const Reach reach = reach_of(window_, d, n, m);
