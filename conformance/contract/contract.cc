@@ -13,7 +13,7 @@ constexpr size_t kMostComplaints = 4;
 const std::vector<PromiseInfo>& promises() {
   static const std::vector<PromiseInfo> all = {
 #define COLLET_PROMISE(id, header, text) {#id, header, text, 0},
-#define COLLET_PROPOSED(id, minor, text) {#id, {}, text, minor},
+#define COLLET_PROMISE_SINCE(id, minor, header, text) {#id, header, text, minor},
 #include "conformance/contract/promises.def"
   };
   return all;
@@ -29,10 +29,9 @@ bool Contract::holds(Promise promise) const {
 
 void Contract::note(Promise promise, std::string what) {
   const PromiseInfo& info = promise_info(promise);
-  const std::string_view where = info.proposed() ? "proposed" : info.header;
   const std::lock_guard lock(mutex_);
   if (complaints_.size() < kMostComplaints)
-    complaints_.push_back(fmt::format("{}; {}: \"{}\"", what, where, info.text));
+    complaints_.push_back(fmt::format("{}; {}: \"{}\"", what, info.header, info.text));
 }
 
 void Contract::skip(std::string why) {

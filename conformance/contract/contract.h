@@ -21,14 +21,13 @@ namespace collet::conformance {
 /// The sentences of promises.def.
 enum class Promise : uint16_t {
 #define COLLET_PROMISE(id, header, text) id,
-#define COLLET_PROPOSED(id, minor, text) id,
+#define COLLET_PROMISE_SINCE(id, minor, header, text) id,
 #include "conformance/contract/promises.def"
 };
 
 struct PromiseInfo {
   std::string_view id, header, text;
   uint32_t minor = 0;  ///< smallest minor version of the ABI that a backend states which is held to it
-  bool proposed() const { return header.empty(); }
 };
 const PromiseInfo& promise_info(Promise promise);
 /// All of them.

@@ -148,6 +148,8 @@ collet_status alloc(collet_backend_instance* instance, uint32_t device, uint32_t
                     collet_error* error) {
   return guarded(error, [&]() -> collet_status {
     if (device >= instance->devices || space != 0) return fail(error, COLLET_NOT_FOUND, "cpu: no such memory space");
+    if (alignment & (alignment - 1))
+      return fail(error, COLLET_INVALID_ARGUMENT, "cpu: an alignment that is no power of two");
     auto buffer = std::make_unique<collet_backend_buffer>();
     buffer->bytes = bytes;
     buffer->data = static_cast<char*>(instance->memory.allocate(bytes, alignment));
@@ -170,9 +172,20 @@ char* address(const collet_place& place) {
   return (place.buffer ? place.buffer->data : static_cast<char*>(place.host)) + place.offset;
 }
 
+/// Whether a buffer has `bytes` bytes from `offset` on.
+bool has_range(const collet_backend_buffer* buffer, uint64_t offset, uint64_t bytes) {
+  return offset <= buffer->bytes && bytes <= buffer->bytes - offset;
+}
+
 collet_status copy(collet_backend_instance*, const collet_copy_region* regions, uint32_t count, const collet_sync* sync,
                    collet_error* error) {
   if (sync) return fail(error, COLLET_UNIMPLEMENTED, "cpu: has no queues");
+  for (uint32_t i = 0; i < count; ++i) {
+    for (const collet_place& place : {regions[i].from, regions[i].to}) {
+      if (place.buffer && !has_range(place.buffer, place.offset, regions[i].bytes))
+        return fail(error, COLLET_OUT_OF_RANGE, "cpu: region " + std::to_string(i) + " of a copy is not inside its buffer");
+    }
+  }
   for (uint32_t i = 0; i < count; ++i) {
     const collet_copy_region& r = regions[i];
     if (r.bytes == 0) continue;
@@ -194,7 +207,8 @@ class Answers {
 
   void answer(uint32_t id, collet_verdict& verdict) const {
     bool expand = false;
-    std::string why = check(collet_op_at(program_, id), expand);
+    const collet_op* op = collet_op_at(program_, id);
+    std::string why = op->since > COLLET_OPSET ? "an op of a newer opset" : check(op, expand);
     verdict.answer = why.empty() ? COLLET_ACCEPT : expand ? COLLET_EXPAND : COLLET_DECLINE;
     const size_t n = std::min(why.size(), sizeof verdict.reason - 1);
     std::memcpy(verdict.reason, why.data(), n);
@@ -230,7 +244,10 @@ collet_status supports(collet_backend_instance* instance, uint32_t device, const
     if (device >= instance->devices) return no_device(error, device);
     Answers answers(program);
     if (Status s = answers.prepare(); !s.ok()) return fail(error, s);
-    for (uint32_t i = 0; i < count; ++i) answers.answer(ops[i], verdicts[i]);
+    for (uint32_t i = 0; i < count; ++i) {
+      if (ops[i] >= program->ops.count) return fail(error, COLLET_OUT_OF_RANGE, "cpu: no such op");
+      answers.answer(ops[i], verdicts[i]);
+    }
     return COLLET_OK;
   });
 }
@@ -338,26 +355,36 @@ char* base_of(const collet_argument& a) {
   return a.buffer ? a.buffer->data + a.offset : nullptr;
 }
 
+/// Whether the first `bytes` bytes of an argument are there.
+bool has_bytes(const collet_argument& a, uint64_t bytes) {
+  if (bytes == 0) return true;
+  if (a.flags & COLLET_ARG_IMMEDIATE) return bytes <= sizeof a.immediate;
+  return a.buffer && has_range(a.buffer, a.offset, bytes);
+}
+
 constexpr size_t kStackSlots = 128;
 
-collet_status check_launch(const Plan& plan, const collet_launch& launch, collet_error* error) {
+collet_status check_launch(const collet_backend_executable& executable, const collet_launch& launch,
+                           collet_error* error) {
+  const Plan& plan = *executable.plan;
   if (launch.sync) return fail(error, COLLET_UNIMPLEMENTED, "cpu: has no queues");
+  if (launch.device >= executable.instance->devices) return no_device(error, launch.device);
   if (launch.argument_count != plan.arguments || launch.result_count != plan.results) {
     return fail(error, COLLET_INVALID_ARGUMENT, "cpu: wrong number of arguments or results");
   }
   for (uint32_t i = 0; i < plan.arguments; ++i) {
     const collet_argument& a = launch.arguments[i];
-    if (a.bytes != plan.argument_bytes[i] || (!base_of(a) && a.bytes != 0)) {
+    if (a.bytes != plan.argument_bytes[i] || !has_bytes(a, a.bytes)) {
       return fail(error, COLLET_INVALID_ARGUMENT, "cpu: argument " + std::to_string(i) + " has no buffer of its size");
     }
   }
   for (uint32_t i = 0; i < plan.results; ++i) {
     const collet_argument& r = launch.results[i];
-    if (r.bytes != plan.result_bytes[i] || (!r.buffer && r.bytes != 0)) {
+    if (r.bytes != plan.result_bytes[i] || (r.flags & COLLET_ARG_IMMEDIATE) || !has_bytes(r, r.bytes)) {
       return fail(error, COLLET_INVALID_ARGUMENT, "cpu: result " + std::to_string(i) + " has no buffer of its size");
     }
   }
-  if (plan.workspace_bytes > 0 && (!launch.workspace.buffer || launch.workspace.bytes < plan.workspace_bytes)) {
+  if (launch.workspace.bytes < plan.workspace_bytes || !has_bytes(launch.workspace, plan.workspace_bytes)) {
     return fail(error, COLLET_INVALID_ARGUMENT, "cpu: the workspace is too small");
   }
   return COLLET_OK;
@@ -368,7 +395,7 @@ collet_status execute(collet_backend_executable* executable, const collet_launch
   return guarded(error, [&]() -> collet_status {
     const Plan& plan = *executable->plan;
     for (uint32_t l = 0; l < count; ++l) {
-      if (collet_status s = check_launch(plan, launches[l], error); s != COLLET_OK) return s;
+      if (collet_status s = check_launch(*executable, launches[l], error); s != COLLET_OK) return s;
     }
     const size_t slots = plan.arguments + plan.results + 2;
     char* few[kStackSlots];

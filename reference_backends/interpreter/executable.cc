@@ -14,13 +14,19 @@ uint8_t* address(const collet_argument& a) {
   return reinterpret_cast<uint8_t*>(reinterpret_cast<Buffer*>(a.buffer)->data + a.offset);
 }
 
+bool has_bytes(const collet_argument& a, uint64_t bytes) {
+  return a.buffer && a.bytes == bytes && reinterpret_cast<Buffer*>(a.buffer)->has_range(a.offset, bytes);
+}
+
 }  // namespace
 
-Expected<std::unique_ptr<Executable>> Executable::make(const collet_program* program, const hlo::EvalLimits& limits) {
+Expected<std::unique_ptr<Executable>> Executable::make(const collet_program* program, const hlo::EvalLimits& limits,
+                                                       uint32_t devices) {
   COLLET_ASSIGN(hlo::ReadProgram read, hlo::read_program(program, program->total_bytes));
   std::unique_ptr<Executable> out(new Executable);
   out->program_ = hlo::Block(program, program->total_bytes);
   out->module_ = std::move(read.module);
+  out->devices_ = devices;
   const hlo::Module& m = *out->module_;
   for (hlo::InstrId p : m.entry_computation().parameters) out->arguments_.push_back(m[p].shape);
   hlo::append_leaf_shapes(m[m.entry_computation().root].shape, out->results_);
@@ -47,11 +53,17 @@ Expected<std::vector<hlo::Literal>> Executable::arguments(const collet_launch& l
     } else if (a.flags & COLLET_ARG_IMMEDIATE && bytes <= sizeof a.immediate) {
       out.push_back(hlo::Literal::from_bytes(arguments_[i], a.immediate));
     } else {
-      if (!a.buffer || a.bytes != bytes)
-        return invalid_argument("argument " + std::to_string(i) + " has " + std::to_string(a.bytes) + " bytes, not " +
-                                std::to_string(bytes));
+      if (!has_bytes(a, bytes))
+        return invalid_argument("argument " + std::to_string(i) + " is not inside its buffer with the " +
+                                std::to_string(bytes) + " bytes of its type");
       out.push_back(hlo::Literal::borrow(arguments_[i], address(a)));
     }
+  }
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const auto bytes = static_cast<uint64_t>(results_[i].byte_size());
+    if (bytes != 0 && !has_bytes(launch.results[i], bytes))
+      return invalid_argument("result " + std::to_string(i) + " is not inside its buffer with the " +
+                              std::to_string(bytes) + " bytes of its type");
   }
   return out;
 }
@@ -70,7 +82,7 @@ Status Executable::store(const hlo::Literal& result, const collet_launch& launch
     const auto bytes = static_cast<uint64_t>(results_[i].byte_size());
     if (bytes == 0) continue;
     const collet_argument& r = launch.results[i];
-    if (!r.buffer || r.bytes != bytes || static_cast<uint64_t>(leaves[i].byte_size()) != bytes)
+    if (static_cast<uint64_t>(leaves[i].byte_size()) != bytes)
       return internal_error("result " + std::to_string(i) + " has not the size that was announced");
     std::memmove(address(r), leaves[i].bytes(), bytes);
   }
@@ -81,6 +93,8 @@ Status Executable::run(std::span<const collet_launch> launches) const {
   if (launches.size() != participants_)
     return invalid_argument(std::to_string(launches.size()) + " launches for " + std::to_string(participants_) +
                             " participants");
+  for (const collet_launch& launch : launches)
+    if (launch.device >= devices_) return not_found("there is no device " + std::to_string(launch.device));
   if (participants_ == 1) {
     COLLET_ASSIGN(std::vector<hlo::Literal> in, arguments(launches[0]));
     COLLET_ASSIGN(const hlo::Literal result, evaluator_->run(std::move(in)));

@@ -17,12 +17,16 @@ namespace collet::interpreter {
 /// Memory of the interpreter: the host's.
 struct Buffer {
   char* data = nullptr;
+  uint64_t bytes = 0;
+
+  bool has_range(uint64_t offset, uint64_t size) const { return offset <= bytes && size <= bytes - offset; }
 };
 
 /// A program read back into a module, and run by the evaluator.
 class Executable {
  public:
-  static Expected<std::unique_ptr<Executable>> make(const collet_program* program, const hlo::EvalLimits& limits);
+  static Expected<std::unique_ptr<Executable>> make(const collet_program* program, const hlo::EvalLimits& limits,
+                                                    uint32_t devices);
   Status run(std::span<const collet_launch> launches) const;
   const hlo::Block& program() const { return program_; }
 
@@ -36,6 +40,7 @@ class Executable {
   std::unique_ptr<hlo::Evaluator> evaluator_;
   std::vector<hlo::Shape> arguments_, results_;
   uint32_t participants_ = 1;
+  uint32_t devices_ = 1;  ///< of the instance
 };
 
 }  // namespace collet::interpreter

@@ -116,8 +116,10 @@ collet_status device_info(collet_backend_instance* instance, uint32_t device, co
   return COLLET_OK;
 }
 
-collet_status alloc(collet_backend_instance*, uint32_t, uint32_t, uint64_t bytes, uint64_t alignment,
-                    collet_backend_buffer** out, void** out_host, collet_error* error) {
+collet_status alloc(collet_backend_instance* instance, uint32_t device, uint32_t space, uint64_t bytes,
+                    uint64_t alignment, collet_backend_buffer** out, void** out_host, collet_error* error) {
+  if (device >= of(instance)->devices || space != 0) return to_c(not_found("no such device or memory space"), error);
+  if (alignment & (alignment - 1)) return to_c(invalid_argument("an alignment that is no power of two"), error);
   auto* buffer = new (std::nothrow) Buffer;
   const uint64_t wanted = std::max<uint64_t>(alignment, kAlignment);
   const uint64_t rounded = (bytes + wanted - 1) / wanted * wanted;
@@ -128,6 +130,7 @@ collet_status alloc(collet_backend_instance*, uint32_t, uint32_t, uint64_t bytes
     return to_c(resource_exhausted("no memory for " + std::to_string(bytes) + " bytes"), error);
   }
   buffer->data = static_cast<char*>(data);
+  buffer->bytes = bytes;
   *out = reinterpret_cast<collet_backend_buffer*>(buffer);
   *out_host = data;
   return COLLET_OK;
@@ -146,6 +149,10 @@ collet_status copy(collet_backend_instance*, const collet_copy_region* regions, 
                    collet_error* error) {
   if (sync) return to_c(unimplemented("the interpreter has no queues"), error);
   for (uint32_t i = 0; i < count; ++i)
+    for (const collet_place& place : {regions[i].from, regions[i].to})
+      if (place.buffer && !of(place.buffer)->has_range(place.offset, regions[i].bytes))
+        return to_c(Status(Code::OutOfRange, "region " + std::to_string(i) + " of a copy is not inside its buffer"), error);
+  for (uint32_t i = 0; i < count; ++i)
     if (regions[i].bytes) std::memcpy(address(regions[i].to), address(regions[i].from), regions[i].bytes);
   return COLLET_OK;
 }
@@ -155,13 +162,17 @@ bool runs(uint32_t opcode) {
   return opcode != COLLET_OP_INFEED && opcode != COLLET_OP_OUTFEED;
 }
 
-collet_status supports(collet_backend_instance*, uint32_t, const collet_program* program, const uint32_t* ops,
-                       uint32_t count, collet_verdict* verdicts, collet_error*) {
+collet_status supports(collet_backend_instance* instance, uint32_t device, const collet_program* program,
+                       const uint32_t* ops, uint32_t count, collet_verdict* verdicts, collet_error* error) {
+  if (device >= of(instance)->devices) return to_c(not_found("no such device"), error);
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t opcode = collet_op_at(program, ops[i])->opcode;
-    verdicts[i].answer = runs(opcode) ? COLLET_ACCEPT : COLLET_DECLINE;
-    if (!runs(opcode))
-      std::snprintf(verdicts[i].reason, sizeof verdicts[i].reason, "host queues do not cross the joint");
+    if (ops[i] >= program->ops.count) return to_c(Status(Code::OutOfRange, "no such op"), error);
+    const collet_op* op = collet_op_at(program, ops[i]);
+    const char* reason = op->since > COLLET_OPSET ? "an op of a newer opset"
+                         : !runs(op->opcode)      ? "the interface has no queues for infeed and outfeed"
+                                                  : nullptr;
+    verdicts[i].answer = reason ? COLLET_DECLINE : COLLET_ACCEPT;
+    if (reason) std::snprintf(verdicts[i].reason, sizeof verdicts[i].reason, "%s", reason);
   }
   return COLLET_OK;
 }
@@ -170,7 +181,7 @@ collet_status compile(collet_backend_instance* instance, const collet_program* p
                       collet_backend_executable** out, collet_executable_info* info, collet_rejection* rejection,
                       collet_error* error) {
   rejection->count = 0;
-  auto made = Executable::make(program, of(instance)->limits);
+  auto made = Executable::make(program, of(instance)->limits, of(instance)->devices);
   if (!made.ok()) return to_c(made.status(), error);
   info->absorbed_count = 0;
   info->kernels = program->ops.count;
@@ -203,7 +214,7 @@ collet_status load(collet_backend_instance* instance, const void* bytes, uint64_
   const hlo::Block program(bytes, size);
   const Status status = hlo::check_program(program.data(), program.size());
   if (!status.ok()) return to_c(Status(Code::DataLoss, status.message()), error);
-  auto made = Executable::make(program.program(), of(instance)->limits);
+  auto made = Executable::make(program.program(), of(instance)->limits, of(instance)->devices);
   if (!made.ok()) return to_c(made.status(), error);
   info->absorbed_count = 0;
   info->kernels = program.program()->ops.count;

@@ -97,6 +97,27 @@ TEST_F(Donation, WhatWasOverwrittenIsNotGivenBack) {
   }
 }
 
+// A launch that failed when it had begun has overwritten what it was given.
+TEST_F(Donation, WhatALaunchLostIsNotGivenBack) {
+  const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control_);
+  std::string program = kDonates;
+  program.erase(program.find(", replica_count=2"), strlen(", replica_count=2"));
+  const ExecutablePtr e = compile(client.get(), program.c_str());
+  ASSERT_TRUE(e) << failure.message;
+  control_.broken_device = 0;
+  for (const collet_status code : {COLLET_DATA_LOSS, COLLET_UNAVAILABLE}) {
+    control_.failure = code;
+    std::vector<BufferPtr> in;
+    for (int i = 0; i < 2; ++i) in.push_back(vector(client.get(), {1, 2, 3, 4}));
+    collet_execute_options options{};
+    options.synchronous = 1;
+    EXPECT_TRUE(run(e.get(), in, options).empty());
+    EXPECT_EQ(failure.code, code);
+    EXPECT_EQ(collet_buffer_is_deleted(in[0].get()), code == COLLET_DATA_LOSS ? 1u : 0u);
+    EXPECT_THAT(download<float>(in[1]), ElementsAre(1, 2, 3, 4));
+  }
+}
+
 // Of a plan of several steps nothing has run yet.
 TEST_F(Donation, WhatWasNotOverwrittenIsGivenBack) {
   control_.only = kTaken;

@@ -98,7 +98,7 @@ class Executable {
 struct RunMemory {
   std::span<MemoryRef> arguments;  ///< taken out by the run as it goes
   std::span<MemoryRef> results;    ///< as they were, afterwards
-  bool* overwritten = nullptr;     ///< set once a launch has been given a donated argument, and went well
+  bool* overwritten = nullptr;     ///< set once a launch has begun that was given a donated argument
 };
 /// What a run on queues waits for and where it ends.
 struct RunOrder {

@@ -198,8 +198,10 @@ class Launcher {
 
   Status execute(size_t first, size_t count) {
     const CompiledProgram& program = *local(first).program;
-    COLLET_TRY(program.backend().execute(program.handle(), {launches_.data() + first, count}, run_.run_id));
-    if (gives_away_ && run_.overwritten) *run_.overwritten = true;
+    Status status = program.backend().execute(program.handle(), {launches_.data() + first, count}, run_.run_id);
+    const bool began = status.ok() || status.code() == Code::DataLoss;
+    if (began && gives_away_ && run_.overwritten) *run_.overwritten = true;
+    COLLET_TRY(std::move(status));
     for (size_t k = first; k < first + count; ++k) note_contents(k);
     return ok_status();
   }

@@ -13,7 +13,8 @@
  * - Threads: any function may be called from any thread at any time, several at once, unless the device's traits say
  *   COLLET_TRAIT_SERIAL_COMPILE (no two of supports and compile at once) or COLLET_TRAIT_SERIAL (no two calls at once).
  * - Errors: a function that can fail returns COLLET_OK or a code, and then fills `error`, which is never null. It has then
- *   changed nothing that the caller can see. close, free and release cannot fail.
+ *   changed nothing that the caller can see. close, free and release cannot fail. Since minor version 1: after an error an
+ *   out argument of a handle is untouched or null.
  * - Ownership: handles belong to the backend; the SDK only hands them back. Pointers passed in are valid for the call
  *   alone; pointers handed out live as long as the comment says. Nothing allocated on one side is freed on the other.
  * - No C++ exception, signal or longjmp may leave a function. No callback may call back into the backend.
@@ -61,7 +62,8 @@ struct collet_host {
 struct collet_open_options {
   uint32_t struct_size;
   uint32_t device_count;   /**< virtual devices wanted where the backend can make them; 0: its own choice */
-  const char* target;      /**< a named target to compile for without hardware; null: the machine's own devices */
+  const char* target;      /**< a named target to compile for without hardware, by virtual devices; null: the machine's own
+                                devices. Since minor version 1: an unknown one is refused with COLLET_NOT_FOUND. */
   const char* const* keys; /**< further options of the backend's own, `pairs` of them; unknown ones are refused */
   const char* const* values;
   uint32_t pairs;
@@ -278,7 +280,9 @@ struct collet_backend {
 
   /** Allocates `bytes` (at least 1) in memory space number `space` of a device, at a multiple of `alignment`. Required.
    * Contents are undefined. In a host-visible space *out_host_pointer is where the host may read and write while no
-   * launch or copy uses the buffer; otherwise null. COLLET_RESOURCE_EXHAUSTED when there is no room. */
+   * launch or copy uses the buffer; otherwise null. COLLET_RESOURCE_EXHAUSTED when there is no room. Since minor version 1:
+   * a device or memory space that is not there is refused with COLLET_INVALID_ARGUMENT, COLLET_NOT_FOUND or
+   * COLLET_OUT_OF_RANGE. */
   collet_status (*alloc)(collet_backend_instance* instance, uint32_t device, uint32_t space, uint64_t bytes,
                          uint64_t alignment, collet_backend_buffer** out_buffer, void** out_host_pointer,
                          struct collet_error* error);
@@ -287,14 +291,15 @@ struct collet_backend {
   void (*free)(collet_backend_instance* instance, collet_backend_buffer* buffer);
 
   /** Copies `count` regions, in any order: host to device, device to host, within and between devices. Required.
-   * Null `sync`: returns when all is copied. */
+   * Null `sync`: returns when all is copied. Since minor version 1: a place that is not wholly inside its buffer is refused
+   * with COLLET_OUT_OF_RANGE or COLLET_INVALID_ARGUMENT, and then no region has been copied. */
   collet_status (*copy)(collet_backend_instance* instance, const struct collet_copy_region* regions, uint32_t count,
                         const struct collet_sync* sync, struct collet_error* error);
 
   /** Asks for `count` ops of a program, by id, what device `device` makes of them. Optional: null declines everything.
    * Pure: the same question has the same answer. An op with regions is asked for as a whole, with what is in them. A
    * yes is a promise for the op; limits of the whole program show in compile. Shape-only questions come with a program of
-   * one op. */
+   * one op. Since minor version 1: an op whose `since` is above the instance's opset is declined, or the question refused. */
   collet_status (*supports)(collet_backend_instance* instance, uint32_t device, const struct collet_program* program,
                             const uint32_t* ops, uint32_t count, struct collet_verdict* verdicts,
                             struct collet_error* error);
@@ -308,8 +313,13 @@ struct collet_backend {
                            struct collet_error* error);
 
   /** Runs an executable: one launch per participant of this process, all at once. Required where compile is there. After
-   * an error nothing was started and donated arguments are intact; once started they are gone. With null sync it returns
-   * when the results are there. `run_id` is the same for all participants of one run, in all processes. */
+   * an error nothing was started and donated arguments are intact; once started they are gone. The one exception, since
+   * minor version 1: COLLET_DATA_LOSS says that work had been started and that all of it has ended; the contents of donated
+   * arguments and of results are lost, and those of other arguments are intact. With null sync it returns when the results
+   * are there. `run_id` is the same for all participants of one run, in all processes. Since minor version 1: a launch with
+   * another number of arguments or results than the program has, or with an argument, result or workspace that is too small
+   * or reaches beyond the end of its buffer, or for a device that is not there, is refused with COLLET_INVALID_ARGUMENT,
+   * COLLET_NOT_FOUND or COLLET_OUT_OF_RANGE. */
   collet_status (*execute)(collet_backend_executable* executable, const struct collet_launch* launches, uint32_t count,
                            uint64_t run_id, struct collet_error* error);
 

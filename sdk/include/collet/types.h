@@ -14,8 +14,9 @@
 
 /** Major version of the ABI: both sides must have the same. */
 #define COLLET_ABI_MAJOR 1u
-/** Minor version: sides may differ; structs have grown at their ends. */
-#define COLLET_ABI_MINOR 0u
+/** Minor version: sides may differ; structs have grown at their ends, and a backend is held to a sentence marked "since minor
+ * version N" only if the minor version that its table states is at least N. */
+#define COLLET_ABI_MINOR 1u
 /** The opset that these headers describe: the newest `since` in ops.def, types.def and attributes.def. */
 #define COLLET_OPSET 1u
 /** "None" for an index, an id or an offset of 32 bits. */

@@ -5,80 +5,73 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <deque>
-#include <functional>
-#include <memory>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
 #include "sdk/runtime/testing/remote_protocol.h"
 
 /// \file
-/// A backend whose memory lies in another process: its handles are numbers, no addresses. It runs add and dot itself.
-///
-/// A thread sends requests one behind another, without waiting for answers, which another thread takes in. The other process
-/// works in the order in which it is asked, and what a queue's work waits for was put on its queue earlier: so all queues
-/// of an instance are that one stream. Work that waits for another queue is held back until that has come so far: it may
-/// fail, and host memory is not there before.
+/// A backend whose memory lies in another process: its handles are numbers, no addresses. It runs add and dot itself. Its queues
+/// are threads of that process; one thread here hears when their work has ended.
 
 namespace collet::remote {
 namespace {
 
-// What a queue has come to. Shared with the work of other queues that waits for it. Under Instance::mutex.
-struct Progress {
-  uint64_t counter = 0, unanswered = 0;
+// What the other process has said of a queue.
+struct Queue {
+  uint64_t counter = 0;
   collet_status status = COLLET_OK;
   std::string message;
-
-  void fail(collet_status code, const char* text) {
-    if (status != COLLET_OK) return;
-    status = code;
-    message = text;
-  }
-  bool has_failed() const { return status != COLLET_OK && unanswered == 0; }
 };
 
-using Points = std::vector<std::pair<std::shared_ptr<const Progress>, uint64_t>>;
-
-// A request, and what goes with it and with its answer.
-struct Message {
-  Request request{Verb::Nothing};
-  std::vector<Slot> slots;
-  const void* out = nullptr;
-  uint64_t out_bytes = 0;
-  void* in = nullptr;
-  uint64_t in_bytes = 0;
-  Points waits;
-  std::shared_ptr<Progress> queue;  // null where a caller waits
-  uint64_t value = 0;               // that the queue reaches; 0: the work has more messages
-  // Told whether the answer came, under Instance::mutex.
-  std::function<void(bool answered, const Answer& answer)> done;
+// A call that waits for its answer.
+struct Call {
+  Answer answer;
+  void* into = nullptr;  ///< where the data of a Read go
+  bool done = false;
 };
 
 struct Instance {
   int socket = -1;
   pid_t child = -1;
+  std::mutex sending;
+  std::thread receiver;
   std::mutex mutex;  // of what follows
   std::condition_variable changed;
-  std::deque<Message> outbox, sent;
-  bool is_lost = false, is_closing = false;
-  std::thread sender, receiver;
-};
+  bool lost = false;
+  uint64_t next = 1;
+  std::map<uint64_t, Call*> calls;
+  std::map<uint64_t, void*> reads;  ///< of queues: where the data go
+  std::map<uint64_t, Queue> queues;
+  std::unordered_map<uint64_t, uint64_t> sizes;  ///< of buffers, by number
 
-struct Queue {
-  Instance* instance;
-  std::shared_ptr<Progress> progress = std::make_shared<Progress>();
+  bool has_range(const collet_backend_buffer* buffer, uint64_t offset, uint64_t bytes) {
+    const std::lock_guard lock(mutex);
+    const auto it = sizes.find(reinterpret_cast<uintptr_t>(buffer));
+    return it != sizes.end() && offset <= it->second && bytes <= it->second - offset;
+  }
+  void receive();
+  bool receive_one();
 };
 
 struct Executable {
+  Instance* instance;
+  uint64_t number;
+  std::vector<uint64_t> argument_bytes, result_bytes;
+};
+
+// A queue as the SDK holds it.
+struct Handle {
   Instance* instance;
   uint64_t number;
 };
@@ -86,9 +79,14 @@ struct Executable {
 Instance* of(collet_backend_instance* p) {
   return reinterpret_cast<Instance*>(p);
 }
+Handle* of(collet_backend_queue* p) {
+  return reinterpret_cast<Handle*>(p);
+}
 uint64_t number_of(collet_backend_buffer* p) {
   return reinterpret_cast<uintptr_t>(p);
 }
+
+constexpr char kLost[] = "the process with the memory is gone";
 
 collet_status fail(collet_error* error, collet_status code, const char* message) {
   error->code = code;
@@ -96,96 +94,105 @@ collet_status fail(collet_error* error, collet_status code, const char* message)
   return code;
 }
 
-// Sends what is in the outbox.
-void send(Instance* i) {
-  std::unique_lock lock(i->mutex);
-  for (;;) {
-    i->changed.wait(lock, [&] { return i->is_closing || !i->outbox.empty(); });
-    if (i->outbox.empty()) return;
-    Message m = std::move(i->outbox.front());
-    i->outbox.pop_front();
-    const Progress* broken = nullptr;
-    i->changed.wait(lock, [&] {
-      if (i->is_lost || (m.queue && m.queue->status != COLLET_OK)) return true;
-      for (const auto& [queue, point] : m.waits) {
-        if (queue->counter >= point) continue;
-        if (!queue->has_failed()) return false;
-        broken = queue.get();
-      }
-      return true;
-    });
-    if (broken) m.queue->fail(broken->status, broken->message.c_str());
-    if (i->is_lost || (m.queue && m.queue->status != COLLET_OK)) {
-      m.done(!i->is_lost, {});
-      i->changed.notify_all();
-      continue;
-    }
-    const Request request = m.request;
-    const std::vector<Slot> slots = std::move(m.slots);
-    const void* const out = m.out;
-    const uint64_t out_bytes = m.out_bytes;
-    i->sent.push_back(std::move(m));
-    lock.unlock();
-    const bool went = send_all(i->socket, &request, sizeof request) &&
-                      send_all(i->socket, slots.data(), slots.size() * sizeof(Slot)) &&
-                      send_all(i->socket, out, out_bytes);
-    if (!went) shutdown(i->socket, SHUT_RDWR);  // the receiver sees the end of the answers
-    lock.lock();
-  }
-}
-
-// Takes in answers until the other process is gone.
-void receive(Instance* i) {
-  Answer answer;
-  for (;;) {
-    const bool came = receive_all(i->socket, &answer, sizeof answer);
-    std::unique_lock lock(i->mutex);
-    if (!came || i->sent.empty()) break;
-    const Message one = std::move(i->sent.front());
-    i->sent.pop_front();
-    lock.unlock();
-    const bool whole = receive_all(i->socket, one.in, one.in_bytes);
-    lock.lock();
-    one.done(whole, answer);
-    i->changed.notify_all();
-    if (!whole) break;
-  }
-  const std::lock_guard lock(i->mutex);
-  i->is_lost = true;
-  for (const Message& one : i->sent) one.done(false, {});
-  i->sent.clear();
-  i->changed.notify_all();
-}
-
-// Sends a message and waits for its answer.
-bool converse(Instance* i, Message m, Answer& answer) {
-  bool ended = false, came = false;
-  m.done = [&](bool answered, const Answer& a) {
-    ended = true;
-    came = answered;
-    answer = a;
-  };
-  std::unique_lock lock(i->mutex);
-  if (i->is_lost) return false;
-  i->outbox.push_back(std::move(m));
-  i->changed.notify_all();
-  i->changed.wait(lock, [&] { return ended; });
-  return came;
-}
-bool converse(Instance* i, const Request& r, const void* out, uint64_t out_bytes, Answer& answer) {
-  Message m;
-  m.request = r;
-  m.out = out;
-  m.out_bytes = out_bytes;
-  return converse(i, std::move(m), answer);
-}
-
 collet_status lost(collet_error* error) {
-  return fail(error, COLLET_UNAVAILABLE, "the process with the memory is gone");
+  return fail(error, COLLET_UNAVAILABLE, kLost);
+}
+
+bool Instance::receive_one() {
+  Answer answer;
+  if (!receive_all(socket, &answer, sizeof answer)) return false;
+  std::string message;
+  void* into = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto it = reads.find(answer.id); it != reads.end()) {
+      into = it->second;
+      reads.erase(it);
+    } else if (const auto call = calls.find(answer.id); call != calls.end()) {
+      into = call->second->into;
+    }
+  }
+  if (!into) {
+    message.resize(answer.bytes);
+    into = message.data();
+  }
+  if (!receive_all(socket, into, answer.bytes)) return false;
+  const std::lock_guard lock(mutex);
+  if (const auto it = calls.find(answer.id); answer.id && it != calls.end()) {
+    it->second->answer = answer;
+    it->second->done = true;
+    calls.erase(it);
+  }
+  if (const auto it = queues.find(answer.queue); answer.queue && it != queues.end()) {
+    if (answer.status == COLLET_OK) {
+      it->second.counter = answer.value;
+    } else {
+      it->second.status = answer.status;
+      it->second.message = message;
+    }
+  }
+  changed.notify_all();
+  return true;
+}
+
+// The receiver's thread.
+void Instance::receive() {
+  while (receive_one()) {
+  }
+  const std::lock_guard lock(mutex);
+  lost = true;
+  for (auto& [number, queue] : queues) {
+    if (queue.status != COLLET_OK) continue;
+    queue.status = COLLET_UNAVAILABLE;
+    queue.message = kLost;
+  }
+  changed.notify_all();
+}
+
+bool send(Instance* i, const Request& r, const std::vector<Wait>& waits, const void* payload, uint64_t bytes) {
+  const std::lock_guard lock(i->sending);
+  return send_all(i->socket, &r, sizeof r) && send_all(i->socket, waits.data(), waits.size() * sizeof(Wait)) &&
+         send_all(i->socket, payload, bytes);
+}
+
+// Sends a request and waits for its answer.
+bool converse(Instance* i, Request r, const void* payload, uint64_t bytes, Answer& answer, void* into = nullptr) {
+  Call call;
+  call.into = into;
+  {
+    const std::lock_guard lock(i->mutex);
+    if (i->lost) return false;
+    r.id = i->next++;
+    i->calls[r.id] = &call;
+  }
+  const bool sent = send(i, r, {}, payload, bytes);
+  std::unique_lock lock(i->mutex);
+  if (sent) i->changed.wait(lock, [&] { return call.done || i->lost; });
+  i->calls.erase(r.id);
+  answer = call.answer;
+  return call.done;
+}
+
+// Puts a request on the queue of a sync, behind its waits. The last request of several signals its point.
+bool put(Instance* i, Request r, const collet_sync& sync, bool first, bool last, const void* payload, uint64_t bytes,
+         void* into = nullptr) {
+  r.queue = of(sync.queue)->number;
+  r.signal = last ? sync.signals[0].value : 0;
+  std::vector<Wait> waits;
+  for (uint32_t w = 0; first && w < sync.wait_count; ++w)
+    waits.push_back({of(sync.waits[w].queue)->number, sync.waits[w].value});
+  r.waits = waits.size();
+  if (into) {
+    const std::lock_guard lock(i->mutex);
+    r.id = i->next++;
+    i->reads[r.id] = into;
+  }
+  return send(i, r, waits, payload, bytes);
 }
 
 collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
                    collet_error* error) {
+  if (options->target) return fail(error, COLLET_NOT_FOUND, "remote has no targets");
   if (options->pairs) return fail(error, COLLET_INVALID_ARGUMENT, "remote has no options");
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
@@ -205,8 +212,7 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
   auto* instance = new Instance;
   instance->socket = sockets[0];
   instance->child = child;
-  instance->sender = std::thread([instance] { send(instance); });
-  instance->receiver = std::thread([instance] { receive(instance); });
+  instance->receiver = std::thread([instance] { instance->receive(); });
   info->opset = COLLET_OPSET;
   info->device_count = 1;
   info->name = "remote";
@@ -216,12 +222,6 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
 }
 
 void close(collet_backend_instance* p) {
-  {
-    const std::lock_guard lock(of(p)->mutex);
-    of(p)->is_closing = true;
-    of(p)->changed.notify_all();
-  }
-  of(p)->sender.join();
   shutdown(of(p)->socket, SHUT_RDWR);  // the processes of later instances have inherited it
   of(p)->receiver.join();
   ::close(of(p)->socket);
@@ -243,14 +243,20 @@ collet_status device_info(collet_backend_instance*, uint32_t device, collet_devi
   return COLLET_OK;
 }
 
-collet_status alloc(collet_backend_instance* p, uint32_t, uint32_t, uint64_t bytes, uint64_t,
+collet_status alloc(collet_backend_instance* p, uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment,
                     collet_backend_buffer** out, void** out_host, collet_error* error) {
+  if (device != 0 || space != 0) return fail(error, COLLET_NOT_FOUND, "no such device or memory space");
+  if (alignment & (alignment - 1)) return fail(error, COLLET_INVALID_ARGUMENT, "an alignment that is no power of two");
   Request r{Verb::Alloc};
   r.bytes = bytes;
   Answer answer;
   if (!converse(of(p), r, nullptr, 0, answer)) return lost(error);
   if (answer.status != COLLET_OK) return fail(error, answer.status, "there is no room");
   *out_host = nullptr;
+  {
+    const std::lock_guard lock(of(p)->mutex);
+    of(p)->sizes[answer.number] = bytes;
+  }
   *out = reinterpret_cast<collet_backend_buffer*>(answer.number);
   return COLLET_OK;
 }
@@ -258,14 +264,21 @@ collet_status alloc(collet_backend_instance* p, uint32_t, uint32_t, uint64_t byt
 void free(collet_backend_instance* p, collet_backend_buffer* buffer) {
   Request r{Verb::Free};
   r.buffer = number_of(buffer);
+  {
+    const std::lock_guard lock(of(p)->mutex);
+    of(p)->sizes.erase(r.buffer);
+  }
   Answer answer;
   converse(of(p), r, nullptr, 0, answer);
 }
 
-Message message_of(const collet_copy_region& region) {
-  Message m;
-  Request& r = m.request;
+// One region; at once where `sync` is null.
+bool copy_one(Instance* i, const collet_copy_region& region, const collet_sync* sync, bool first, bool last) {
+  Request r{};
   r.bytes = region.bytes;
+  const void* payload = nullptr;
+  uint64_t bytes = 0;
+  void* into = nullptr;
   if (region.from.buffer && region.to.buffer) {
     r.verb = Verb::Copy;
     r.buffer = number_of(region.from.buffer);
@@ -276,64 +289,41 @@ Message message_of(const collet_copy_region& region) {
     r.verb = Verb::Write;
     r.buffer = number_of(region.to.buffer);
     r.offset = region.to.offset;
-    m.out = static_cast<const char*>(region.from.host) + region.from.offset;
-    m.out_bytes = region.bytes;
+    payload = static_cast<const char*>(region.from.host) + region.from.offset;
+    bytes = region.bytes;
   } else {
     r.verb = Verb::Read;
     r.buffer = number_of(region.from.buffer);
     r.offset = region.from.offset;
-    m.in = static_cast<char*>(region.to.host) + region.to.offset;
-    m.in_bytes = region.bytes;
+    into = static_cast<char*>(region.to.host) + region.to.offset;
   }
-  return m;
-}
-
-// Puts messages whose work is one piece of work on a queue.
-collet_status put(Instance* i, std::vector<Message> messages, const collet_sync& sync, collet_error* error) {
-  const std::shared_ptr<Progress> progress = reinterpret_cast<Queue*>(sync.queue)->progress;
-  const std::lock_guard lock(i->mutex);
-  if (i->is_lost) return lost(error);
-  if (progress->status != COLLET_OK) return COLLET_OK;  // it fails with the queue
-  for (uint32_t w = 0; w < sync.wait_count; ++w) {
-    const auto* other = reinterpret_cast<Queue*>(sync.waits[w].queue);
-    if (other->progress != progress) messages.front().waits.emplace_back(other->progress, sync.waits[w].value);
-  }
-  progress->unanswered += messages.size();
-  messages.back().value = sync.signals[0].value;
-  for (Message& m : messages) {
-    m.queue = progress;
-    m.done = [progress, value = m.value](bool answered, const Answer&) {
-      --progress->unanswered;
-      if (!answered) return progress->fail(COLLET_UNAVAILABLE, "the process with the memory is gone");
-      if (value != 0 && progress->status == COLLET_OK) progress->counter = value;
-    };
-    i->outbox.push_back(std::move(m));
-  }
-  i->changed.notify_all();
-  return COLLET_OK;
+  if (sync) return put(i, r, *sync, first, last, payload, bytes, into);
+  Answer answer;
+  return converse(i, r, payload, bytes, answer, into);
 }
 
 collet_status copy(collet_backend_instance* p, const collet_copy_region* regions, uint32_t count,
                    const collet_sync* sync, collet_error* error) {
-  std::vector<Message> messages;
-  for (uint32_t k = 0; k < count; ++k) messages.push_back(message_of(regions[k]));
-  if (sync) {
-    if (messages.empty()) messages.emplace_back();
-    return put(of(p), std::move(messages), *sync, error);
-  }
-  Answer answer;
-  for (Message& m : messages)
-    if (!converse(of(p), std::move(m), answer)) return lost(error);
-  return COLLET_OK;
+  for (uint32_t i = 0; i < count; ++i)
+    for (const collet_place& place : {regions[i].from, regions[i].to})
+      if (place.buffer && !of(p)->has_range(place.buffer, place.offset, regions[i].bytes))
+        return fail(error, COLLET_OUT_OF_RANGE, "a copy that is not inside its buffer");
+  for (uint32_t i = 0; i < count; ++i)
+    if (!copy_one(of(p), regions[i], sync, i == 0, i + 1 == count) && !sync) return lost(error);
+  return COLLET_OK;  // a queue fails when the process is gone
 }
 
-collet_status supports(collet_backend_instance*, uint32_t, const collet_program* p, const uint32_t* ops, uint32_t count,
-                       collet_verdict* verdicts, collet_error*) {
+collet_status supports(collet_backend_instance*, uint32_t device, const collet_program* p, const uint32_t* ops,
+                       uint32_t count, collet_verdict* verdicts, collet_error* error) {
+  if (device != 0) return fail(error, COLLET_NOT_FOUND, "there is one device");
   for (uint32_t i = 0; i < count; ++i) {
+    if (ops[i] >= p->ops.count) return fail(error, COLLET_OUT_OF_RANGE, "no such op");
     const collet_op* op = collet_op_at(p, ops[i]);
     const uint32_t element = op->results.count ? collet_value_type(p, op->results.first)->element : 0;
-    const bool is_add = op->opcode == COLLET_OP_ADD && (element == COLLET_TYPE_F32 || element == COLLET_TYPE_S32);
-    const bool is_dot = op->opcode == COLLET_OP_DOT && element == COLLET_TYPE_F32 &&
+    const bool is_known = op->since <= COLLET_OPSET;
+    const bool is_add =
+        is_known && op->opcode == COLLET_OP_ADD && (element == COLLET_TYPE_F32 || element == COLLET_TYPE_S32);
+    const bool is_dot = is_known && op->opcode == COLLET_OP_DOT && element == COLLET_TYPE_F32 &&
                         collet_value_type(p, collet_operand(p, op, 0))->element == COLLET_TYPE_F32 &&
                         collet_value_type(p, collet_operand(p, op, 1))->element == COLLET_TYPE_F32;
     verdicts[i].answer = is_add || is_dot ? COLLET_ACCEPT : COLLET_DECLINE;
@@ -360,32 +350,51 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
   r.bytes = program->total_bytes;
   Answer answer;
   if (!converse(of(p), r, program, program->total_bytes, answer)) return lost(error);
-  *out = reinterpret_cast<collet_backend_executable*>(new Executable{of(p), answer.number});
+  auto* executable = new Executable{of(p), answer.number, {}, {}};
+  const collet_region* entry = collet_region_at(program, 0);
+  for (uint32_t i = 0; i < entry->arguments.count; ++i)
+    executable->argument_bytes.push_back(collet_value_type(program, entry->arguments.first + i)->bytes);
+  for (uint32_t i = 0; i < entry->results.count; ++i)
+    executable->result_bytes.push_back(
+        collet_value_type(program, collet_ref_at(program, entry->results.first + i))->bytes);
+  *out = reinterpret_cast<collet_backend_executable*>(executable);
   return COLLET_OK;
+}
+
+bool are_there(Instance* i, const collet_argument* given, uint32_t count, const std::vector<uint64_t>& bytes) {
+  if (count != bytes.size()) return false;
+  for (uint32_t k = 0; k < count; ++k)
+    if (bytes[k] && (given[k].bytes != bytes[k] || !i->has_range(given[k].buffer, given[k].offset, bytes[k])))
+      return false;
+  return true;
 }
 
 collet_status execute(collet_backend_executable* p, const collet_launch* launches, uint32_t count, uint64_t,
                       collet_error* error) {
   const auto* e = reinterpret_cast<Executable*>(p);
   for (uint32_t l = 0; l < count; ++l) {
+    const collet_launch& launch = launches[l];
+    if (launch.device != 0) return fail(error, COLLET_NOT_FOUND, "there is one device");
+    if (!are_there(e->instance, launch.arguments, launch.argument_count, e->argument_bytes) ||
+        !are_there(e->instance, launch.results, launch.result_count, e->result_bytes))
+      return fail(error, COLLET_INVALID_ARGUMENT, "an argument or result is not inside its buffer with its bytes");
+  }
+  for (uint32_t l = 0; l < count; ++l) {
     std::vector<Slot> slots;
     for (uint32_t i = 0; i < launches[l].argument_count; ++i)
       slots.push_back({number_of(launches[l].arguments[i].buffer), launches[l].arguments[i].offset});
     for (uint32_t i = 0; i < launches[l].result_count; ++i)
       slots.push_back({number_of(launches[l].results[i].buffer), launches[l].results[i].offset});
-    std::vector<Message> messages(1);
-    Message& m = messages[0];
-    m.request.verb = Verb::Run;
-    m.request.buffer = e->number;
-    m.request.count = static_cast<uint32_t>(slots.size());
-    m.slots = std::move(slots);
+    Request r{Verb::Run};
+    r.buffer = e->number;
+    r.count = static_cast<uint32_t>(slots.size());
+    const uint64_t bytes = slots.size() * sizeof(Slot);
     if (launches[l].sync) {
-      const collet_status status = put(e->instance, std::move(messages), *launches[l].sync, error);
-      if (status != COLLET_OK) return status;
+      (void)put(e->instance, r, *launches[l].sync, true, true, slots.data(), bytes);
       continue;
     }
     Answer answer;
-    if (!converse(e->instance, std::move(m), answer)) return lost(error);
+    if (!converse(e->instance, r, slots.data(), bytes, answer)) return lost(error);
   }
   return COLLET_OK;
 }
@@ -403,40 +412,53 @@ collet_status create_queue(collet_backend_instance* p, uint32_t device, uint32_t
                            collet_error* error) {
   if (device != 0) return fail(error, COLLET_NOT_FOUND, "there is one device");
   if (kind > COLLET_QUEUE_DOWNLOAD) return fail(error, COLLET_INVALID_ARGUMENT, "there is no such kind of queue");
-  *out = reinterpret_cast<collet_backend_queue*>(new Queue{of(p)});
+  Answer answer;
+  if (!converse(of(p), {Verb::MakeQueue}, nullptr, 0, answer)) return lost(error);
+  const std::lock_guard lock(of(p)->mutex);
+  of(p)->queues[answer.number] = {};
+  *out = reinterpret_cast<collet_backend_queue*>(new Handle{of(p), answer.number});
   return COLLET_OK;
 }
 
 void destroy_queue(collet_backend_queue* p) {
-  delete reinterpret_cast<Queue*>(p);
+  Request r{Verb::EndQueue};
+  r.queue = of(p)->number;
+  Answer answer;
+  (void)converse(of(p)->instance, r, nullptr, 0, answer);
+  {
+    const std::lock_guard lock(of(p)->instance->mutex);
+    of(p)->instance->queues.erase(of(p)->number);
+  }
+  delete of(p);
 }
 
 collet_status wait(collet_backend_queue* p, uint64_t value, uint64_t timeout_ns, collet_error* error) {
-  const auto* queue = reinterpret_cast<Queue*>(p);
-  const Progress& progress = *queue->progress;
-  std::unique_lock lock(queue->instance->mutex);
-  const auto over = [&] { return progress.counter >= value || progress.has_failed(); };
-  constexpr uint64_t kForEver = uint64_t{1} << 60;
-  if (timeout_ns >= kForEver)
-    queue->instance->changed.wait(lock, over);
-  else if (!queue->instance->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns), over))
+  Instance* i = of(p)->instance;
+  std::unique_lock lock(i->mutex);
+  const Queue& queue = i->queues.at(of(p)->number);
+  const auto has_ended = [&] { return queue.counter >= value || queue.status != COLLET_OK; };
+  constexpr uint64_t kLongest = uint64_t{1} << 60;
+  if (timeout_ns == UINT64_MAX) {
+    i->changed.wait(lock, has_ended);
+  } else if (!i->changed.wait_for(lock, std::chrono::nanoseconds(std::min(timeout_ns, kLongest)), has_ended)) {
     return fail(error, COLLET_DEADLINE_EXCEEDED, "not yet");
-  return progress.counter >= value ? COLLET_OK : fail(error, progress.status, progress.message.c_str());
+  }
+  return queue.counter >= value ? COLLET_OK : fail(error, queue.status, queue.message.c_str());
 }
 
 void abort_queue(collet_backend_queue* p, collet_status status, const char* message) {
-  const auto* queue = reinterpret_cast<Queue*>(p);
-  const std::lock_guard lock(queue->instance->mutex);
-  queue->progress->fail(status, message);
-  queue->instance->changed.notify_all();
+  Request r{Verb::Abort};
+  r.queue = of(p)->number;
+  r.other = static_cast<uint64_t>(status);
+  r.bytes = std::strlen(message);
+  (void)send(of(p)->instance, r, {}, message, r.bytes);
 }
 
-constexpr collet_queue_table kQueues = {
-    sizeof(collet_queue_table), 0, create_queue, destroy_queue, wait, nullptr, nullptr, abort_queue,
-};
-
 const void* query(collet_backend_instance*, const char* name, uint32_t version) {
-  return version == 1 && std::strcmp(name, "queue") == 0 ? &kQueues : nullptr;
+  static const collet_queue_table queues = {
+      sizeof(collet_queue_table), 0, create_queue, destroy_queue, wait, nullptr, nullptr, abort_queue,
+  };
+  return version == 1 && std::strcmp(name, "queue") == 0 ? &queues : nullptr;
 }
 
 const collet_backend kBackend = {

@@ -253,7 +253,7 @@ collet_status execute(collet_backend_executable* p, const collet_launch* launche
   Instance* i = of(p)->owner;
   Control* c = i->control;
   if (fails_now(c, kExecute) || launches[0].device == c->broken_device)
-    return fail(error, COLLET_INTERNAL, "injected: execute failed");
+    return fail(error, c->failure, "injected: execute failed");
   ++c->executes;
   take_longer(c->delay_ns);
   if (of(p)->absorbs) return COLLET_OK;

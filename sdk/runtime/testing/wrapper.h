@@ -42,6 +42,8 @@ struct Control {
   std::atomic<int64_t> donated{0};  ///< arguments that were
   /// Launches on this device fail.
   std::atomic<uint32_t> broken_device{COLLET_NONE};
+  /// What a launch that fails gives; COLLET_DATA_LOSS: it had begun.
+  std::atomic<collet_status> failure{COLLET_INTERNAL};
   /// Nanoseconds that each copy takes longer.
   std::atomic<int64_t> copy_delay_ns{0};
   /// Bytes that may be allocated at a time; and those that are.
