@@ -20,14 +20,15 @@ namespace {
 /// Features without which LLVM makes no code for x86-64.
 constexpr std::string_view kNeeded[] = {"64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2"};
 
-/// The kind of processor that this process runs on, with these features; null where LLVM cannot make code for it.
-std::unique_ptr<llvm::MCSubtargetInfo> native_subtarget(const std::string& features) {
+/// A processor of the architecture that this process runs on, by LLVM's name (empty: the architecture's least one), with these
+/// features; null where LLVM cannot make code for it.
+std::unique_ptr<llvm::MCSubtargetInfo> native_subtarget(const std::string& cpu, const std::string& features) {
   llvm::InitializeNativeTarget();
   std::string ignored;
   const std::string triple = llvm::sys::getProcessTriple();
   const llvm::Target* native = llvm::TargetRegistry::lookupTarget(triple, ignored);
   if (!native) return nullptr;
-  return std::unique_ptr<llvm::MCSubtargetInfo>(native->createMCSubtargetInfo(triple, "", features));
+  return std::unique_ptr<llvm::MCSubtargetInfo>(native->createMCSubtargetInfo(triple, cpu, features));
 }
 
 Status check_change(const std::string& item, const llvm::StringMap<bool>& features) {
@@ -61,20 +62,13 @@ Status check_features(const std::string& changes) {
   return {};
 }
 
-Target host_target(const std::string& changes) {
-  std::map<std::string, bool> on;
-  std::string list;
-  for (const auto& entry : llvm::sys::getHostCPUFeatures()) on[entry.getKey().str()] = entry.getValue();
-  for (const auto& [feature, value] : on) list += (value ? ",+" : ",-") + feature;
-  // LLVM knows what goes with what: without AVX there is no AVX2.
-  if (const auto processor = native_subtarget(list)) {
-    std::stringstream items(changes);
-    for (std::string item; std::getline(items, item, ',');) processor->ApplyFeatureFlag(item);
-    for (auto& [feature, value] : on) value = processor->checkFeatures("+" + feature);
-  }
+namespace {
+
+/// What follows from a list of features.
+Target make_target(std::string cpu, std::map<std::string, bool> on) {
   Target target;
   target.triple = llvm::sys::getProcessTriple();
-  target.cpu = llvm::sys::getHostCPUName().str();
+  target.cpu = std::move(cpu);
   for (const auto& [feature, value] : on) {
     if (!target.features.empty()) target.features += ',';
     target.features += (value ? "+" : "-") + feature;
@@ -90,6 +84,48 @@ Target host_target(const std::string& changes) {
   target.bf16_dot = wide && on["avx512bf16"];
   target.int8_dot = wide && on["avx512vnni"];
   return target;
+}
+
+}  // namespace
+
+Target host_target(const std::string& changes) {
+  std::map<std::string, bool> on;
+  std::string list;
+  for (const auto& entry : llvm::sys::getHostCPUFeatures()) on[entry.getKey().str()] = entry.getValue();
+  for (const auto& [feature, value] : on) list += (value ? ",+" : ",-") + feature;
+  // LLVM knows what goes with what: without AVX there is no AVX2.
+  if (const auto processor = native_subtarget("", list)) {
+    std::stringstream items(changes);
+    for (std::string item; std::getline(items, item, ',');) processor->ApplyFeatureFlag(item);
+    for (auto& [feature, value] : on) value = processor->checkFeatures("+" + feature);
+  }
+  return make_target(llvm::sys::getHostCPUName().str(), std::move(on));
+}
+
+Status named_target(const std::string& name, Target& out) {
+  const auto generic = native_subtarget("", "");
+  if (!generic || name.empty() || !generic->isCPUStringValid(name)) {
+    return {COLLET_NOT_FOUND, "there is no processor '" + name + "' of this architecture"};
+  }
+  const auto processor = native_subtarget(name, "");
+  std::map<std::string, bool> on;
+  for (const auto& entry : llvm::sys::getHostCPUFeatures())
+    on[entry.getKey().str()] = processor->checkFeatures("+" + entry.getKey().str());
+  out = make_target(name, std::move(on));
+  return {};
+}
+
+Status check_runs_here(const Target& target) {
+  const llvm::StringMap<bool> here = llvm::sys::getHostCPUFeatures();
+  std::stringstream items(target.features);
+  for (std::string item; std::getline(items, item, ',');) {
+    if (item[0] != '+') continue;
+    const auto found = here.find(item.substr(1));
+    if (found == here.end() || !found->getValue()) {
+      return {COLLET_FAILED_PRECONDITION, "this processor has no " + item.substr(1) + ", which " + target.cpu + " has"};
+    }
+  }
+  return {};
 }
 
 }  // namespace collet::codegen

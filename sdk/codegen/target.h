@@ -29,6 +29,13 @@ struct Target {
 /// be switched off.
 Status check_features(const std::string& changes);
 
+/// A processor by LLVM's name ("x86-64-v3", "znver4"), of the architecture that this runs on, perhaps not this machine's own.
+/// NOT_FOUND for a name that LLVM does not know.
+Status named_target(const std::string& name, Target& out);
+
+/// FAILED_PRECONDITION unless code for `target` runs on this machine: it names a feature that is missing.
+Status check_runs_here(const Target& target);
+
 /// The machine that this runs on. `changes` is a comma-separated list such as "-avx512f"; switching a feature off
 /// also switches off what needs it: "-avx512f" leaves AVX2, "-sse3" leaves SSE2.
 Target host_target(const std::string& changes);
