@@ -37,6 +37,7 @@ struct collet_backend_instance {
   std::vector<collet_type_support> types;
   collet_memory_space space{};
   bool fuse = true;
+  bool is_virtual = false;  ///< its processor need not be there
   uint32_t devices = 1;
   std::vector<uint32_t> peers;
 };
@@ -87,7 +88,12 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     OpenOptions chosen;
     if (Status s = read_options(options, chosen); !s.ok()) return fail(error, s);
     auto instance = std::make_unique<collet_backend_instance>();
-    instance->target = codegen::host_target(chosen.features);
+    if (chosen.cpu.empty()) {
+      instance->target = codegen::host_target(chosen.features);
+    } else if (Status s = codegen::named_target(chosen.cpu, instance->target); !s.ok()) {
+      return fail(error, s);
+    }
+    instance->is_virtual = chosen.is_virtual;
     if (Status s = codegen::Jit::create(instance->target, instance->jit); !s.ok()) return fail(error, s);
     instance->threads = std::make_unique<Threads>(chosen.threads);
     instance->fuse = chosen.fuse;
@@ -127,6 +133,7 @@ collet_status device_info(collet_backend_instance* instance, uint32_t device, co
                           collet_error* error) {
   if (device >= instance->devices) return no_device(error, device);
   info->traits = COLLET_TRAIT_CONTROL_FLOW | COLLET_TRAIT_SHARED_CODE;
+  if (instance->is_virtual) info->traits |= COLLET_TRAIT_VIRTUAL;
   info->kind = instance->kind.c_str();
   info->fingerprint = instance->fingerprint.c_str();
   info->spaces = &instance->space;
@@ -392,6 +399,8 @@ collet_status check_launch(const collet_backend_executable& executable, const co
 
 collet_status execute(collet_backend_executable* executable, const collet_launch* launches, uint32_t count, uint64_t,
                       collet_error* error) {
+  if (executable->instance->is_virtual)
+    return fail(error, COLLET_FAILED_PRECONDITION, "cpu: a virtual device runs nothing");
   return guarded(error, [&]() -> collet_status {
     const Plan& plan = *executable->plan;
     for (uint32_t l = 0; l < count; ++l) {

@@ -38,6 +38,13 @@ Status read_fuse(const std::string& value, OpenOptions& out) {
   return value == "0" || value == "1" ? Status{} : Status{COLLET_INVALID_ARGUMENT, "'" + value + "' is not 0 or 1"};
 }
 
+Status read_cpu(const std::string& value, OpenOptions& out) {
+  codegen::Target target;
+  COLLET_CODEGEN_TRY(codegen::named_target(value, target));
+  out.cpu = value;
+  return codegen::check_runs_here(target);
+}
+
 /// An option of open, and the variable of the environment that says the same where the option is not given.
 struct KnownOption {
   const char* key;
@@ -48,6 +55,7 @@ constexpr KnownOption kOptions[] = {
     {"features", "COLLET_CPU_FEATURES", read_features},
     {"threads", "COLLET_CPU_THREADS", read_threads},
     {"fuse", "COLLET_CPU_FUSE", read_fuse},
+    {"cpu", "COLLET_CPU_NAME", read_cpu},
 };
 
 }  // namespace
@@ -64,18 +72,24 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
   }
   if (!given) return {};
   if (given->target && std::strcmp(given->target, "host") != 0) {
-    return {COLLET_NOT_FOUND, std::string("cpu: no target '") + given->target + "'; there is only the host"};
+    codegen::Target target;
+    const Status s = codegen::named_target(given->target, target);
+    if (!s.ok()) return {s.code(), "cpu: target: " + s.message() + "; \"host\" is this machine's own"};
+    out.cpu = given->target;
+    out.is_virtual = true;
   }
   for (uint32_t i = 0; i < given->pairs; ++i) {
     const std::string key = given->keys[i];
     const auto* known = std::find_if(std::begin(kOptions), std::end(kOptions),
                                      [&](const KnownOption& option) { return key == option.key; });
     if (known == std::end(kOptions)) {
-      return {COLLET_INVALID_ARGUMENT, "cpu: no option '" + key + "'; there are features, threads and fuse"};
+      return {COLLET_INVALID_ARGUMENT, "cpu: no option '" + key + "'; there are features, threads, fuse and cpu"};
     }
     const Status s = known->read(given->values[i], out);
     if (!s.ok()) return {s.code(), "cpu: option '" + key + "': " + s.message()};
   }
+  if (!out.cpu.empty() && !out.features.empty())
+    return {COLLET_INVALID_ARGUMENT, "cpu: features are changed of this machine's own processor alone, not of '" + out.cpu + "'"};
   return {};
 }
 
