@@ -19,8 +19,8 @@
  *       for (uint32_t j = 0; j < op->results.count; ++j) define(op->results.first + j);
  *     }
  *
- * What a program at the joint promises: no tuples, static shapes, dense row-major arrays, regions that see nothing but
- * their own arguments, operands defined before their use, and a schedule: the order of a region's ops.
+ * What holds for every program: no tuples, static shapes, dense row-major arrays (but see "layout" of tables.h), regions that
+ * see nothing but their own arguments, operands defined before their use, and a schedule: the order of a region's ops.
  *
  * A bounded dynamic dimension (f32[<=8]) never comes here. The SDK makes a padded array of the bound's size of it and,
  * for each such dimension, a scalar of s32 that says how much is in use; ops that would see the padding get it masked
