@@ -83,6 +83,7 @@ PJRT_Error* look_around(PJRT_Client& client) {
                    info.backend_version + (*info.fallback ? std::string(", fallback ") + info.fallback : "");
   for (uint32_t d = 0; d < info.device_count; ++d) COLLET_PJRT_CHECK(add_device(client, d));
   PJRT_TopologyDescription& topology = client.topology;
+  topology.client = &client;
   topology.platform = client.settings.platform;
   topology.version = client.version;
   for (PJRT_Device* d : client.devices) topology.descriptions.push_back(&d->description);
@@ -91,11 +92,15 @@ PJRT_Error* look_around(PJRT_Client& client) {
 
 }  // namespace
 
+PJRT_Error* open_client(PJRT_Client& client) {
+  COLLET_PJRT_CHECK(open(client));
+  return look_around(client);
+}
+
 PJRT_Error* call(PJRT_Client_Create_Args& args) {
   auto client = std::make_unique<PJRT_Client>();
   COLLET_PJRT_CHECK(read_settings(args.create_options, args.num_options, client->settings));
-  COLLET_PJRT_CHECK(open(*client));
-  COLLET_PJRT_CHECK(look_around(*client));
+  COLLET_PJRT_CHECK(open_client(*client));
   args.client = client.release();
   return nullptr;
 }

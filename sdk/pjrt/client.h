@@ -34,6 +34,9 @@ struct Settings {
   std::map<std::string, std::string> others;  ///< for the backend
 };
 
+/// Opens what `client.settings` say and describes it.
+PJRT_Error* open_client(PJRT_Client& client);
+
 /// Reads options and environment.
 PJRT_Error* read_settings(const PJRT_NamedValue* options, size_t count, Settings& out);
 
@@ -90,11 +93,12 @@ struct PJRT_Device {
 };
 
 struct PJRT_TopologyDescription {
+  /// Of a topology that was made by its name: what compiles for it. Null of a client's own.
+  std::shared_ptr<PJRT_Client> compiler;
+  PJRT_Client* client = nullptr;  ///< whose devices it has
   std::string platform;
   std::string version;
-  std::string serialized;
   std::vector<PJRT_DeviceDescription*> descriptions;
-  std::vector<std::unique_ptr<PJRT_DeviceDescription>> owned;
 };
 
 struct PJRT_Client {

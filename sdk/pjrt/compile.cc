@@ -222,10 +222,13 @@ PJRT_Error* call(PJRT_Client_Compile_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Compile_Args& args) {
-  if (!args.client) return unimplemented("compiling for a topology without a client");
+  const std::shared_ptr<PJRT_Client> compiler = args.topology ? args.topology->compiler : nullptr;
+  PJRT_Client* client = compiler ? compiler.get() : args.client;
+  if (!client) return invalid_argument("a program is compiled for a client or for a topology that was made by name");
   const PJRT_Program program = copy_of(*args.program);
   std::shared_ptr<Compiled> compiled;
-  COLLET_PJRT_CHECK(compile(*args.client, source_of(program, args), compiled));
+  COLLET_PJRT_CHECK(compile(*client, source_of(program, args), compiled));
+  compiled->compiler = compiler;
   args.executable = new PJRT_Executable{std::move(compiled)};
   return nullptr;
 }

@@ -18,6 +18,7 @@ namespace collet::pjrt {
 
 /// A compiled program, shared by the handles that callers hold.
 struct Compiled {
+  std::shared_ptr<PJRT_Client> compiler;  ///< of a program compiled for a topology: the client, which lives as long
   PJRT_Client* client = nullptr;
   collet_executable* handle = nullptr;
   CompileOptions options;

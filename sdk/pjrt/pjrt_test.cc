@@ -58,10 +58,10 @@ TEST(PjrtTable, StructsOfOlderAndNewerCallers) {
 }
 
 TEST(PjrtTable, WhatIsNotThereSaysSo) {
-  auto args = args_of<PJRT_Client_DmaMap_Args>();
-  const auto [code, message] = outcome(api()->PJRT_Client_DmaMap(&args));
+  auto args = args_of<PJRT_ExecuteContext_Create_Args>();
+  const auto [code, message] = outcome(api()->PJRT_ExecuteContext_Create(&args));
   EXPECT_EQ(code, PJRT_Error_Code_UNIMPLEMENTED);
-  EXPECT_NE(message.find("PJRT_Client_DmaMap"), std::string::npos);
+  EXPECT_NE(message.find("PJRT_ExecuteContext_Create"), std::string::npos);
 }
 
 TEST(PjrtTable, ExtensionChainEnds) {

@@ -25,7 +25,7 @@ namespace collet::pjrt {
 namespace {
 
 struct Record {
-  std::string name;
+  std::string name, engine;
   uint64_t start_ns, duration_ns, run_id, bytes, thread;
   uint32_t kind, device;
   bool on_fallback;
@@ -55,7 +55,7 @@ void listen(void* user, const collet_span* span) {
   auto* session = static_cast<Session*>(user);
   const std::lock_guard lock(session->mutex);
   if (session->records.size() >= kMostRecords) return;
-  session->records.push_back({span->name, span->start_ns, span->duration_ns, span->run_id, span->bytes, span->thread,
+  session->records.push_back({span->name, span->engine ? span->engine : "", span->start_ns, span->duration_ns, span->run_id, span->bytes, span->thread,
                               span->kind, span->device, span->on_fallback != 0});
 }
 
@@ -76,6 +76,8 @@ std::string line_name(const Record& r) {
       return "Copies, thread " + std::to_string(r.thread);
     case COLLET_SPAN_COLLECTIVE:
       return "Collectives on the host";
+    case COLLET_SPAN_DEVICE:
+      return "Engine " + r.engine;
     default:
       return "Host functions";
   }

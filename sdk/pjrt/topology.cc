@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string_view>
+#include <utility>
+
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/client.h"
+#include "sdk/pjrt/wire.h"
 
 namespace collet::pjrt {
 
@@ -9,8 +13,107 @@ PJRT_Error* call(PJRT_Client_TopologyDescription_Args& args) {
   return nullptr;
 }
 
-PJRT_Error* call(PJRT_TopologyDescription_Destroy_Args&) {
-  return nullptr;  // the only ones there are belong to clients
+namespace {
+
+// The message that a topology is serialized as.
+enum Field : uint32_t { kPlatform = 1, kBackend = 2, kFallback = 3, kTarget = 4, kDeviceCount = 5, kOther = 6 };
+enum OtherField : uint32_t { kKey = 1, kValue = 2 };
+
+std::string write_settings(const Settings& settings) {
+  std::string out;
+  put_bytes(out, kPlatform, settings.platform);
+  put_bytes(out, kBackend, settings.backend);
+  put_bytes(out, kFallback, settings.fallback);
+  put_bytes(out, kTarget, settings.target);
+  put_number(out, kDeviceCount, settings.device_count);
+  for (const auto& [key, value] : settings.others) {
+    std::string other;
+    put_bytes(other, kKey, key);
+    put_bytes(other, kValue, value);
+    put_bytes(out, kOther, other);
+  }
+  return out;
+}
+
+bool read_other(std::string_view bytes, Settings& out) {
+  WireReader reader(bytes);
+  std::string key, value;
+  while (reader.next()) {
+    if (reader.field() == kKey) key = reader.bytes();
+    if (reader.field() == kValue) value = reader.bytes();
+  }
+  out.others[key] = value;
+  return reader.ok() && !key.empty();
+}
+
+PJRT_Error* read_settings(std::string_view bytes, Settings& out) {
+  WireReader reader(bytes);
+  bool good = !bytes.empty();
+  while (good && reader.next()) {
+    switch (reader.field()) {
+      case kPlatform:
+        out.platform = reader.bytes();
+        break;
+      case kBackend:
+        out.backend = reader.bytes();
+        break;
+      case kFallback:
+        out.fallback = reader.bytes();
+        break;
+      case kTarget:
+        out.target = reader.bytes();
+        break;
+      case kDeviceCount:
+        out.device_count = static_cast<uint32_t>(reader.number());
+        break;
+      case kOther:
+        good = read_other(reader.bytes(), out);
+        break;
+      default:
+        good = false;
+    }
+  }
+  return good && reader.ok() ? nullptr : invalid_argument("these bytes are no serialized topology");
+}
+
+// Opens what compiles for a topology.
+PJRT_Error* make(Settings settings, PJRT_TopologyDescription*& out) {
+  auto compiler = std::make_shared<PJRT_Client>();
+  compiler->settings = std::move(settings);
+  COLLET_PJRT_CHECK(open_client(*compiler));
+  auto* topology = new PJRT_TopologyDescription(compiler->topology);
+  topology->compiler = std::move(compiler);
+  out = topology;
+  return nullptr;
+}
+
+}  // namespace
+
+PJRT_Error* call(PJRT_TopologyDescription_Create_Args& args) {
+  Settings settings;
+  COLLET_PJRT_CHECK(read_settings(args.create_options, args.num_options, settings));
+  if (args.topology_name_size > 0) settings.target.assign(args.topology_name, args.topology_name_size);
+  return make(std::move(settings), args.topology);
+}
+
+PJRT_Error* call(PJRT_TopologyDescription_Serialize_Args& args) {
+  auto* text = new std::string(write_settings(args.topology->client->settings));
+  args.serialized_bytes = text->data();
+  args.serialized_bytes_size = text->size();
+  args.serialized_topology = reinterpret_cast<PJRT_SerializedTopology*>(text);
+  args.serialized_topology_deleter = [](PJRT_SerializedTopology* made) { delete reinterpret_cast<std::string*>(made); };
+  return nullptr;
+}
+
+PJRT_Error* call(PJRT_TopologyDescription_Deserialize_Args& args) {
+  Settings settings;
+  COLLET_PJRT_CHECK(read_settings({args.serialized_topology, args.serialized_topology_size}, settings));
+  return make(std::move(settings), args.topology);
+}
+
+PJRT_Error* call(PJRT_TopologyDescription_Destroy_Args& args) {
+  if (args.topology && args.topology->compiler) delete args.topology;  // others belong to clients
+  return nullptr;
 }
 
 PJRT_Error* call(PJRT_TopologyDescription_PlatformName_Args& args) {

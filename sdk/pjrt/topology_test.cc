@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compilation for a target by its name, without hardware, and host memory that devices reach without a detour.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sdk/pjrt/testing/plugin.h"
+#include "sdk/runtime/testing/queued.h"
+#include "sdk/runtime/testing/session.h"
+
+namespace collet::pjrt {
+namespace {
+
+using namespace collet::pjrt::testing;
+
+// Options of a client, as a frontend passes them.
+class NamedOptions {
+ public:
+  explicit NamedOptions(std::vector<std::pair<std::string, std::string>> options) : options_(std::move(options)) {
+    for (const auto& [name, value] : options_) {
+      PJRT_NamedValue option{};
+      option.struct_size = sizeof option;
+      option.name = name.c_str();
+      option.name_size = name.size();
+      option.type = PJRT_NamedValue_kString;
+      option.string_value = value.c_str();
+      option.value_size = value.size();
+      values_.push_back(option);
+    }
+  }
+  const std::vector<PJRT_NamedValue>& values() const { return values_; }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> options_;
+  std::vector<PJRT_NamedValue> values_;
+};
+
+// A client of the test device "queued".
+class TopologyTest : public Plugin {
+ protected:
+  TopologyTest() {
+    backend_name = collet::testing::test_backend("queued");
+    control_.host_memory = true;
+    more_options = {{"control", std::to_string(reinterpret_cast<uintptr_t>(&control_))}};
+  }
+
+  PJRT_Error* create(const std::string& name, PJRT_TopologyDescription** out) {
+    NamedOptions options({{"backend", backend_name}, more_options[0]});
+    auto args = args_of<PJRT_TopologyDescription_Create_Args>();
+    args.topology_name = name.data();
+    args.topology_name_size = name.size();
+    args.create_options = options.values().data();
+    args.num_options = options.values().size();
+    PJRT_Error* error = api()->PJRT_TopologyDescription_Create(&args);
+    *out = args.topology;
+    return error;
+  }
+
+  size_t device_count(PJRT_TopologyDescription* topology) {
+    auto args = args_of<PJRT_TopologyDescription_GetDeviceDescriptions_Args>();
+    args.topology = topology;
+    expect_ok(api()->PJRT_TopologyDescription_GetDeviceDescriptions(&args));
+    return args.num_descriptions;
+  }
+
+  void destroy_topology(PJRT_TopologyDescription* topology) {
+    auto args = args_of<PJRT_TopologyDescription_Destroy_Args>();
+    args.topology = topology;
+    expect_ok(api()->PJRT_TopologyDescription_Destroy(&args));
+  }
+
+  // The bytes of an executable that was compiled for a topology.
+  std::string compile_for(PJRT_TopologyDescription* topology) {
+    const std::string code = kDouble, format = "mlir";
+    PJRT_Program program{};
+    program.struct_size = sizeof program;
+    program.code = const_cast<char*>(code.data());
+    program.code_size = code.size();
+    program.format = format.data();
+    program.format_size = format.size();
+    auto args = args_of<PJRT_Compile_Args>();
+    args.topology = topology;
+    args.program = &program;
+    expect_ok(api()->PJRT_Compile(&args));
+    destroy_topology(topology);  // the executable keeps what it needs
+    auto serialize = args_of<PJRT_Executable_Serialize_Args>();
+    serialize.executable = args.executable;
+    expect_ok(api()->PJRT_Executable_Serialize(&serialize));
+    std::string bytes(serialize.serialized_bytes, serialize.serialized_bytes_size);
+    serialize.serialized_executable_deleter(serialize.serialized_executable);
+    auto free = args_of<PJRT_Executable_Destroy_Args>();
+    free.executable = args.executable;
+    expect_ok(api()->PJRT_Executable_Destroy(&free));
+    return bytes;
+  }
+
+  collet::testing::QueueControl control_;
+};
+
+TEST_F(TopologyTest, WhatIsCompiledForATargetRunsOnTheDevice) {
+  PJRT_TopologyDescription* topology = nullptr;
+  expect_ok(create("queued", &topology));
+  ASSERT_NE(topology, nullptr);
+  EXPECT_EQ(device_count(topology), 1u);
+  std::string bytes = compile_for(topology);
+  EXPECT_EQ(control_.buffers.load(), 0);
+  auto load = args_of<PJRT_Executable_DeserializeAndLoad_Args>();
+  load.client = client;
+  load.serialized_executable = bytes.data();
+  load.serialized_executable_size = bytes.size();
+  expect_ok(api()->PJRT_Executable_DeserializeAndLoad(&load));
+  const float data[6] = {1, 2, 3, 4, 5, 6};
+  PJRT_Buffer* argument = upload(data, {2, 3});
+  PJRT_Buffer* result = nullptr;
+  expect_ok(run(load.loaded_executable, argument, &result));
+  EXPECT_EQ(download(result), (std::vector<float>{2, 4, 6, 8, 10, 12}));
+  destroy(argument);
+  destroy(result);
+  destroy_executable(load.loaded_executable);
+}
+
+TEST_F(TopologyTest, ComesBackFromBytes) {
+  PJRT_TopologyDescription* topology = nullptr;
+  expect_ok(create("queued", &topology));
+  auto serialize = args_of<PJRT_TopologyDescription_Serialize_Args>();
+  serialize.topology = topology;
+  expect_ok(api()->PJRT_TopologyDescription_Serialize(&serialize));
+  std::string bytes(serialize.serialized_bytes, serialize.serialized_bytes_size);
+  serialize.serialized_topology_deleter(serialize.serialized_topology);
+  auto fingerprint = args_of<PJRT_TopologyDescription_Fingerprint_Args>();
+  fingerprint.topology = topology;
+  expect_ok(api()->PJRT_TopologyDescription_Fingerprint(&fingerprint));
+  destroy_topology(topology);
+  auto back = args_of<PJRT_TopologyDescription_Deserialize_Args>();
+  back.serialized_topology = bytes.data();
+  back.serialized_topology_size = bytes.size();
+  expect_ok(api()->PJRT_TopologyDescription_Deserialize(&back));
+  auto again = args_of<PJRT_TopologyDescription_Fingerprint_Args>();
+  again.topology = back.topology;
+  expect_ok(api()->PJRT_TopologyDescription_Fingerprint(&again));
+  EXPECT_EQ(again.fingerprint, fingerprint.fingerprint);
+  EXPECT_FALSE(compile_for(back.topology).empty());
+  bytes.resize(bytes.size() / 2);
+  for (const std::string& wrong : {bytes, std::string(), std::string("\x3a\x01")}) {
+    back.serialized_topology = wrong.data();
+    back.serialized_topology_size = wrong.size();
+    EXPECT_NE(outcome(api()->PJRT_TopologyDescription_Deserialize(&back)).first, PJRT_Error_Code_OK);
+  }
+}
+
+TEST_F(TopologyTest, UnknownTargetsAreNotFound) {
+  PJRT_TopologyDescription* topology = nullptr;
+  EXPECT_EQ(outcome(create("no_such_target", &topology)).first, PJRT_Error_Code_NOT_FOUND);
+}
+
+TEST_F(TopologyTest, HostMemoryIsMapped) {
+  std::vector<char> memory(4096);
+  auto map = args_of<PJRT_Client_DmaMap_Args>();
+  map.client = client;
+  map.data = memory.data();
+  map.size = memory.size();
+  expect_ok(api()->PJRT_Client_DmaMap(&map));
+  EXPECT_EQ(control_.registered.load(), 1);
+  EXPECT_EQ(outcome(api()->PJRT_Client_DmaMap(&map)).first, PJRT_Error_Code_ALREADY_EXISTS);
+  auto unmap = args_of<PJRT_Client_DmaUnmap_Args>();
+  unmap.client = client;
+  unmap.data = memory.data();
+  expect_ok(api()->PJRT_Client_DmaUnmap(&unmap));
+  EXPECT_EQ(control_.registered.load(), 0);
+}
+
+}  // namespace
+}  // namespace collet::pjrt
