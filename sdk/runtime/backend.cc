@@ -21,6 +21,8 @@ constexpr uint64_t kLargestFile = uint64_t{1} << 34;
 constexpr uint32_t kMostRejected = 256;
 constexpr uint32_t kMostArtifacts = 256;
 constexpr uint32_t kMostPatterns = 4096;
+constexpr uint32_t kProfileRecords = 256;       ///< asked for at a time
+constexpr uint32_t kMostProfileTurns = 1 << 16;  ///< of one reading
 
 Status bad_answer(const std::string& where, const std::string& what) {
   return internal_error(where + ": " + what);
@@ -40,6 +42,11 @@ bool sane(double value) {
 }
 
 }  // namespace
+
+Status check_runs(const DeviceFacts& device) {
+  if (!device.has(COLLET_TRAIT_VIRTUAL)) return ok_status();
+  return failed_precondition("'" + device.kind + "' is a virtual device: it compiles, and has no memory and runs nothing");
+}
 
 std::unique_lock<std::mutex> Backend::lock_all() {
   return serial_ ? std::unique_lock(all_) : std::unique_lock<std::mutex>();
@@ -71,10 +78,13 @@ Expected<std::shared_ptr<Backend>> Backend::open(std::string_view name_or_path, 
   if (!instance) return bad_answer(where, "no instance");
   backend->instance_ = instance;  // from here on it is closed when something fails
   COLLET_TRY(backend->describe(info));
+  if (options.group) COLLET_TRY(backend->join(*options.group));
+  if (backend->profiles()) add_profiled(*backend);
   return backend;
 }
 
 Backend::~Backend() {
+  if (instance_ && profiles()) remove_profiled(*this);
   if (instance_) library_->table.close(instance_);
 }
 
@@ -113,6 +123,13 @@ Status Backend::describe_tables() {
   if (memory_stats_ && !memory_stats_->get) return lacks("memory_stats");
   patterns_ = static_cast<const collet_patterns_table*>(query("patterns", 1, sizeof(collet_patterns_table)));
   if (patterns_ && !patterns_->name) return lacks("patterns");
+  profile_ = static_cast<const collet_profile_table*>(query("profile", 1, sizeof(collet_profile_table)));
+  if (profile_ && (!profile_->enable || !profile_->read)) return lacks("profile");
+  host_memory_ =
+      static_cast<const collet_host_memory_table*>(query("host_memory", 1, sizeof(collet_host_memory_table)));
+  if (host_memory_ && (!host_memory_->add || !host_memory_->remove)) return lacks("host_memory");
+  links_ = static_cast<const collet_links_table*>(query("links", 1, sizeof(collet_links_table)));
+  if (links_ && !links_->between) return lacks("links");
   return ok_status();
 }
 
@@ -403,6 +420,75 @@ std::optional<collet_memory_stats> Backend::memory_stats(uint32_t device, uint32
   const auto lock = lock_all();
   if (memory_stats_->get(instance_, device, space, &stats, &error) != COLLET_OK) return std::nullopt;
   return stats;
+}
+
+void Backend::record_profile(bool on) {
+  for (uint32_t device = 0; device < devices_.size(); ++device) {
+    collet_error error{};
+    const auto lock = lock_all();
+    const collet_status code = profile_->enable(instance_, device, on ? 1 : 0, &error);
+    if (code != COLLET_OK) log_message(COLLET_LOG_WARNING, from_c(code, error, where("enable")).to_string());
+  }
+}
+
+void Backend::read_profile(uint32_t device, const std::function<void(const collet_profile_record&)>& each) {
+  std::vector<collet_profile_record> records(kProfileRecords);
+  for (uint32_t turn = 0; turn < kMostProfileTurns; ++turn) {
+    uint32_t count = 0;
+    collet_error error{};
+    {
+      const auto lock = lock_all();
+      const collet_status code = profile_->read(instance_, device, records.data(), kProfileRecords, &count, &error);
+      if (code != COLLET_OK) return log_message(COLLET_LOG_WARNING, from_c(code, error, where("read")).to_string());
+    }
+    if (count > kProfileRecords)
+      return log_message(COLLET_LOG_WARNING, bad_answer(where("read"), "more records than there was room for").to_string());
+    for (uint32_t i = 0; i < count; ++i) {
+      records[i].name[sizeof records[i].name - 1] = 0;
+      records[i].engine[sizeof records[i].engine - 1] = 0;
+      each(records[i]);
+    }
+    if (count == 0) return;
+  }
+}
+
+Status Backend::add_host_memory(void* host, uint64_t bytes) {
+  if (!host_memory_) return unimplemented("backend '" + name_ + "' has no table \"host_memory\"");
+  collet_error error{};
+  const auto lock = lock_all();
+  const collet_status code = host_memory_->add(instance_, host, bytes, &error);
+  return code == COLLET_OK ? ok_status() : from_c(code, error, where("add"));
+}
+
+Status Backend::remove_host_memory(void* host) {
+  if (!host_memory_) return unimplemented("backend '" + name_ + "' has no table \"host_memory\"");
+  collet_error error{};
+  const auto lock = lock_all();
+  const collet_status code = host_memory_->remove(instance_, host, &error);
+  return code == COLLET_OK ? ok_status() : from_c(code, error, where("remove"));
+}
+
+Expected<collet_link> Backend::link(uint32_t from, uint32_t to) {
+  collet_link link{};
+  link.struct_size = sizeof link;
+  if (!links_) return link;
+  collet_error error{};
+  const auto lock = lock_all();
+  const collet_status code = links_->between(instance_, from, to, &link, &error);
+  if (code != COLLET_OK) return from_c(code, error, where("between"));
+  if (!sane(link.latency_ns) || !sane(link.bytes_per_ns)) return bad_answer(where("between"), "a figure that cannot be");
+  return link;
+}
+
+Status Backend::join(const collet_group& group) {
+  if (!links_ || !links_->join)
+    return unimplemented("backend '" + name_ + "' cannot work together with other processes");
+  if (group.size == 0 || group.rank >= group.size || !group.exchange)
+    return invalid_argument("rank " + std::to_string(group.rank) + " of a group of " + std::to_string(group.size));
+  collet_error error{};
+  const auto lock = lock_all();
+  const collet_status code = links_->join(instance_, &group, &error);
+  return code == COLLET_OK ? ok_status() : from_c(code, error, where("join"));
 }
 
 Status Backend::execute(collet_backend_executable* executable, std::span<const collet_launch> launches,

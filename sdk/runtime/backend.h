@@ -4,6 +4,7 @@
 #include <collet/backend.h>
 #include <collet/tables.h>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,6 +34,9 @@ struct DeviceFacts {
   bool has(uint32_t trait) const { return traits & trait; }
 };
 
+/// FAILED_PRECONDITION of a device without hardware, which compiles and does nothing else.
+Status check_runs(const DeviceFacts& device);
+
 /// How to open.
 struct BackendOptions {
   uint32_t device_count = 0;
@@ -40,6 +44,7 @@ struct BackendOptions {
   const char* const* keys = nullptr;
   const char* const* values = nullptr;
   uint32_t pairs = 0;
+  const collet_group* group = nullptr;
 };
 
 /// What compile said, checked.
@@ -119,6 +124,17 @@ class Backend {
   std::vector<std::string> patterns(uint32_t device);
   /// What the backend says of a device's memory; nullopt where it says nothing.
   std::optional<collet_memory_stats> memory_stats(uint32_t device, uint32_t space);
+  /// Whether devices can record what they do.
+  bool profiles() const { return profile_ != nullptr; }
+  /// Begins or ends recording on all devices.
+  void record_profile(bool on);
+  /// Hands what a device recorded to `each`, oldest first.
+  void read_profile(uint32_t device, const std::function<void(const collet_profile_record&)>& each);
+  /// See "host_memory" of tables.h; UNIMPLEMENTED where the backend has no such table.
+  Status add_host_memory(void* host, uint64_t bytes);
+  Status remove_host_memory(void* host);
+  /// The link between two devices; all zero where the backend says nothing.
+  Expected<collet_link> link(uint32_t from, uint32_t to);
   /// An error that the backend reported, with the name of the backend and of where it was reported.
   Status failure_of(collet_status code, const collet_error& error, const char* function) const {
     return from_c(code, error, where(function));
@@ -140,6 +156,7 @@ class Backend {
                                               collet_executable_info info, std::vector<uint32_t> absorbed,
                                               CompiledFacts& facts, const char* function);
   Status describe_tables();
+  Status join(const collet_group& group);
   Status ask_layouts(const collet_program* program, collet_backend_executable* executable, CompiledFacts& facts);
   Expected<CompiledFacts> check_compiled(const collet_program* program, const collet_executable_info& info,
                                          std::vector<uint32_t> absorbed) const;
@@ -156,6 +173,9 @@ class Backend {
   const collet_residency_table* residency_ = nullptr;
   const collet_memory_stats_table* memory_stats_ = nullptr;
   const collet_patterns_table* patterns_ = nullptr;
+  const collet_profile_table* profile_ = nullptr;
+  const collet_host_memory_table* host_memory_ = nullptr;
+  const collet_links_table* links_ = nullptr;
   std::mutex all_, compile_;
 };
 

@@ -182,8 +182,41 @@ const char* collet_client_space_kind(collet_client* client, uint32_t device, uin
   return devices[device].spaces[space].kind;
 }
 
+uint32_t collet_client_type_flags(collet_client* client, uint32_t device, uint32_t element) {
+  const auto& devices = of(client)->backend().devices();
+  return device < devices.size() && element < COLLET_TYPE_LIMIT ? devices[device].type_flags[element] : 0;
+}
+
 void collet_client_trim(collet_client* client) {
   of(client)->trim();
+}
+
+collet_status collet_client_register_host_memory(collet_client* client, void* host, uint64_t bytes,
+                                                 collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (!host) return missing("host");
+    if (bytes == 0) return invalid_argument("no bytes to register");
+    return of(client)->backend().add_host_memory(host, bytes);
+  });
+}
+
+collet_status collet_client_unregister_host_memory(collet_client* client, void* host, collet_error* error) {
+  return guarded(error, [&]() -> Status { return of(client)->backend().remove_host_memory(host); });
+}
+
+collet_status collet_client_link_get(collet_client* client, uint32_t from, uint32_t to, collet_client_link* link,
+                                     collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    COLLET_TRY(of(client)->check_device(from));
+    COLLET_TRY(of(client)->check_device(to));
+    if (from == to) return invalid_argument("a link is between two different devices");
+    COLLET_ASSIGN(const collet_link said, of(client)->backend().link(from, to));
+    collet_client_link out{};
+    out.hops = said.hops;
+    out.latency_ns = said.latency_ns;
+    out.bytes_per_ns = said.bytes_per_ns;
+    return write_struct(out, link);
+  });
 }
 
 collet_status collet_module_read(const void* bytes, uint64_t size, const collet_read_options* options,

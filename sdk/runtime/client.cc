@@ -132,7 +132,7 @@ Expected<Client*> Client::open(const collet_client_options& options) {
   }
   COLLET_ASSIGN(client->run_limit_, run_limit(options.runs_in_flight));
   const BackendOptions backend_options = {options.device_count, options.target, options.keys, options.values,
-                                          options.pairs};
+                                          options.pairs, options.group};
   COLLET_ASSIGN(client->backend_, Backend::open(name, backend_options));
   for (uint32_t i = 0; i < client->backend_->devices().size(); ++i)
     client->devices_.push_back(client->make_device(client->backend_, i));
@@ -278,6 +278,7 @@ void Client::trim() {
 }
 
 Expected<MemoryRef> Client::constant(Device& device, const hlo::ContentId& id, const void* bytes, uint64_t size) {
+  if (device.facts().has(COLLET_TRAIT_VIRTUAL)) return MemoryRef();
   {
     const std::lock_guard lock(mutex_);
     if (const auto it = constants_.find({&device, id}); it != constants_.end() && it->second->capacity >= size)

@@ -66,7 +66,7 @@ class Compiler {
     COLLET_TRY(progress(0.4, "compile"));
     COLLET_TRY(partition_and_compile());
     COLLET_TRY(place_constants());
-    describe();
+    COLLET_TRY(describe());
     COLLET_TRY(dump_.status());
     keep_module();
     from_cache = !programs_.any_new();
@@ -448,7 +448,7 @@ class Compiler {
     if (needed) core_->module = std::move(module_);
   }
 
-  void describe() {
+  Status describe() {
     core_->facts.struct_size = sizeof core_->facts;
     core_->facts.argument_count = static_cast<uint32_t>(core_->arguments.size());
     core_->facts.result_count = static_cast<uint32_t>(core_->results.size());
@@ -465,6 +465,7 @@ class Compiler {
     core_->explanation_json = explain_json(input);
     dump_.text("plan.txt", core_->explanation);
     dump_.text("plan.json", core_->explanation_json);
+    return append_explanation(core_->explanation, core_->explanation_json);
   }
 
   Client& client_;
@@ -494,7 +495,7 @@ Expected<Executable*> compile(Client& client, ProgramModule& module, const colle
       return invalid_argument("host function " + std::to_string(i) + " lacks its target or what is to be called");
   const auto start = std::chrono::steady_clock::now();
   const Span span(COLLET_SPAN_COMPILE, module.name());
-  COLLET_ASSIGN(Dump dump, Dump::open(request.dump_to));
+  COLLET_ASSIGN(Dump dump, Dump::open(request.dump_to, module.name()));
   bool from_cache = false;
   COLLET_ASSIGN(std::shared_ptr<ExecutableCore> core, Compiler(client, module, request, parts, dump).run(from_cache));
   const auto took =

@@ -160,6 +160,7 @@ class Call {
 
   Status execute(Buffer** results) {
     Device& device = client_.device(core_.devices[0]);
+    COLLET_TRY(check_runs(device.facts()));
     COLLET_TRY(take_arguments());
     COLLET_TRY(take_results());
     const uint64_t run_id = options_.run_id ? options_.run_id : client_.next_run_id();

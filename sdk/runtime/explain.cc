@@ -48,6 +48,36 @@ bool crosses(const Sequence& s, const Step& step) {
   return step.kind == Step::Kind::Copy && s.slots[step.in[0]].side != s.slots[step.out[0]].side;
 }
 
+// Estimated times of one execution.
+struct Times {
+  double device = 0, all = 0;  ///< ns; `all` is of the device and the fallback
+};
+
+// Bodies of loops count as often as they run, where that is known.
+Times times_of(const ExplainInput& in, uint32_t number) {
+  Times out;
+  for (const Step& step : in.core.plan.sequences[number].steps) {
+    if (step.kind == Step::Kind::Launch) {
+      const Unit& unit = in.core.plan.units[step.unit];
+      out.all += unit.cost_ns;
+      if (unit.side == Side::Device) out.device += unit.cost_ns;
+    }
+    const double turns = step.kind == Step::Kind::While ? trips_of(in.module[step.instr]) : 1;
+    for (uint32_t inner : step.sequence) {
+      const Times one = times_of(in, inner);
+      out.device += turns * one.device;
+      out.all += turns * one.all;
+    }
+  }
+  return out;
+}
+
+// How much of the time the device computes, from 0 to 1, as far as it is estimated; 0 where nothing is.
+double device_time_share(const ExplainInput& in) {
+  const Times times = times_of(in, 0);
+  return times.all > 0 ? times.device / times.all : 0;
+}
+
 // Writes the sequences as an indented list.
 class Text {
  public:
@@ -62,6 +92,9 @@ class Text {
                 " programs, " + (f.kernels ? std::to_string(f.kernels) : std::string("?")) + " kernels, " +
                 bytes_text(f.traffic_bytes) + " traffic, " + bytes_text(f.workspace_bytes) + " workspace, " +
                 bytes_text(f.crossing_bytes) + " cross");
+    char share[80];
+    std::snprintf(share, sizeof share, "%.1f %% of the estimated computing time on the device", 100 * device_time_share(in_));
+    line(0, share);
     if (in_.core.participants() > 1)
       line(0, std::to_string(in_.core.participants()) + " participants, " +
                   (in_.core.together ? "launched together" : "each on its own"));
@@ -243,6 +276,7 @@ std::string explain_json(const ExplainInput& input) {
   json.field("device_ops", f.device_ops).field("fallback_ops", f.fallback_ops).field("host_ops", f.host_ops);
   json.field("clusters", f.clusters).field("kernels", f.kernels).field("traffic_bytes", f.traffic_bytes);
   json.field("workspace_bytes", f.workspace_bytes).field("crossing_bytes", f.crossing_bytes);
+  json.field("device_time_share", device_time_share(input));
   json.field("participants", input.core.participants()).field("cost_ns", input.core.plan.cost_ns);
   json.key("steps");
   json_sequence(input, 0, json);

@@ -75,6 +75,7 @@ void Pool::give_up(Memory* memory) {
 
 Expected<MemoryRef> Pool::take(uint64_t bytes, const Queue* order) {
   if (bytes == 0) return MemoryRef();
+  COLLET_TRY(check_runs(backend_->devices()[device_]));
   const uint32_t size_class = class_of(bytes);
   if (size_class >= kClasses)
     return resource_exhausted("an array of " + std::to_string(bytes) + " bytes is larger than any memory");

@@ -17,6 +17,13 @@ extern std::atomic<bool> tracing;
 /// Whoever listens from now on; null for nobody. Returns when no earlier listener is being called any more.
 void set_trace(collet_trace_fn listener, void* user);
 
+class Backend;
+
+/// Devices of `backend`, which has the table "profile", record what they do while somebody listens, until it is removed. What
+/// they have recorded by then is handed out.
+void add_profiled(Backend& backend);
+void remove_profiled(Backend& backend);
+
 /// From its construction to its end. `name` must live as long.
 class Span {
  public:

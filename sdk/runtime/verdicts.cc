@@ -70,7 +70,9 @@ std::string refusal(const Backend& backend, const DeviceFacts& facts, const coll
     if (element == COLLET_TYPE_TOKEN || element == COLLET_TYPE_OPAQUE) return {};
     // Whoever computes with a type also moves it.
     if (facts.type_flags[element] & (needed | COLLET_MAY_COMPUTE)) return {};
-    return "the device does not declare " + std::string(collet_type_name(element));
+    const std::string name(collet_type_name(element));
+    if (facts.type_flags[element] == 0) return "the device does not hold " + name;
+    return name + " may be stored but not " + (needed == COLLET_MAY_MOVE ? "moved" : "computed");
   };
   for (uint32_t i = 0; i < op.operands.count; ++i)
     if (std::string why = undeclared(collet_operand(p, &op, i)); !why.empty()) return why;

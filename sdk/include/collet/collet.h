@@ -36,6 +36,8 @@ typedef struct collet_executable collet_executable;
 typedef struct collet_buffer collet_buffer;
 /** A moment that comes once, with success or failure. */
 typedef struct collet_event collet_event;
+/** The processes of a group, see tables.h. */
+struct collet_group;
 /** A text or block of bytes that the library made. */
 typedef struct collet_blob collet_blob;
 
@@ -76,6 +78,9 @@ struct collet_client_options {
   /** Null: warnings and errors go to stderr, or those from the severity on that COLLET_LOG names. Any thread; it
    * may call the library. Messages go to the log of the client that was opened last and is not yet gone; once a client is gone, no thread is in its log any more. */
   void (*log)(void* user, int32_t severity, const char* message);
+  /** Null, or how this process reaches the others of a group whose devices work together (tables.h); the backend needs a
+   * function `join` in its table "links". Lives during the call. */
+  const struct collet_group* group;
 };
 
 /** Loads and opens a backend. NOT_FOUND lists the places where it was looked for; FAILED_PRECONDITION for a library that
@@ -124,8 +129,30 @@ COLLET_API collet_status collet_client_device_info_get(collet_client* client, ui
                                                        struct collet_error* error);
 /** Name of a memory space: "device", "pinned_host", ...; null past the last. */
 COLLET_API const char* collet_client_space_kind(collet_client* client, uint32_t device, uint32_t space);
+/** What a device can do with an element type: COLLET_MAY_* of backend.h; 0 past the last device or type. */
+COLLET_API uint32_t collet_client_type_flags(collet_client* client, uint32_t device, uint32_t element);
 /** Gives pooled memory that nothing uses back to the backend. */
 COLLET_API void collet_client_trim(collet_client* client);
+/** Prepares `bytes` bytes of the caller's memory at `host` for copies from and to devices, which are then faster. The memory
+ * stays where it is until collet_client_unregister_host_memory. ALREADY_EXISTS where a part of it is registered; UNIMPLEMENTED
+ * where the backend has no table "host_memory". */
+COLLET_API collet_status collet_client_register_host_memory(collet_client* client, void* host, uint64_t bytes,
+                                                            struct collet_error* error);
+/** Undoes it, by the same address. Every buffer whose data comes from there or goes there is ready. NOT_FOUND where it is not
+ * registered. */
+COLLET_API collet_status collet_client_unregister_host_memory(collet_client* client, void* host,
+                                                              struct collet_error* error);
+
+/** How one device reaches another. */
+struct collet_client_link {
+  uint32_t struct_size;
+  uint32_t hops;       /**< devices and switches on the way, at least 1; 0: no way but by the host, or unknown */
+  double latency_ns;   /**< of one copy; 0: unknown */
+  double bytes_per_ns; /**< 0: unknown */
+};
+/** Fills `link` for two different devices. All is 0 where the backend has no table "links". */
+COLLET_API collet_status collet_client_link_get(collet_client* client, uint32_t from, uint32_t to,
+                                                struct collet_client_link* link, struct collet_error* error);
 /**@}*/
 
 /** @name Modules */
@@ -462,7 +489,8 @@ enum {
   COLLET_SPAN_LAUNCH = 3,     /**< one call of a backend's execute; the name tells what the launched program holds */
   COLLET_SPAN_COPY = 4,       /**< one call of a backend's copy */
   COLLET_SPAN_COLLECTIVE = 5, /**< a collective that the runtime does itself */
-  COLLET_SPAN_HOST_CALL = 6   /**< a function of the embedder's */
+  COLLET_SPAN_HOST_CALL = 6,  /**< a function of the embedder's */
+  COLLET_SPAN_DEVICE = 7      /**< what a device recorded of itself; handed out when the listener or its client goes */
 };
 
 /** Something that took time. Lives during the call that hands it out. */
@@ -477,11 +505,13 @@ struct collet_span {
   uint64_t bytes;       /**< copied; 0: not a copy */
   uint32_t device;      /**< COLLET_NONE: of no certain one */
   uint32_t on_fallback; /**< 1: the fallback did it */
+  const char* engine;   /**< of COLLET_SPAN_DEVICE: the part of the device that it ran on; else null */
 };
 /** Called at each span's end, on the thread on which it ended; it must not block, nor call the library. */
 typedef void (*collet_trace_fn)(void* user, const struct collet_span* span);
 /** Tells `listener` of all spans of this process that begin from now on; null ends it. Of several calls the last one
- * holds. When it returns, an earlier listener is not called again. */
+ * holds. When it returns, an earlier listener is not called again. While somebody listens, devices of backends with the
+ * table "profile" record what they do; the earlier listener gets what they recorded for it before the call returns. */
 COLLET_API void collet_trace(collet_trace_fn listener, void* user);
 /**@}*/
 

@@ -56,11 +56,27 @@ struct Instance {
   std::vector<collet_memory_space> spaces;
   uint32_t default_space = 0;
   std::mutex mutex;  // of what follows, and of buffers and queues
-  std::condition_variable changed;
+  std::condition_variable ended;  // for the host: work, or a queue
   std::set<Buffer*> buffers;
   std::set<Queue*> queues;
   Clocks known;  // what the host was told has ended
+  bool recording = false;
+  std::deque<collet_profile_record> records;
+  std::map<uintptr_t, uint64_t> host_memory;  // sizes by address
+  uint32_t devices = 0;
+  bool is_virtual = false;
 
+  // Wakes whoever waits for the end of work.
+  void tell_of_change();
+  void record(std::chrono::nanoseconds start, int64_t took, const char* name, uint32_t kind) {
+    collet_profile_record out{};
+    out.start_ns = static_cast<uint64_t>(start.count());
+    out.duration_ns = static_cast<uint64_t>(took);
+    std::snprintf(out.name, sizeof out.name, "%s", name);
+    std::snprintf(out.engine, sizeof out.engine, "%s",
+                  kind == COLLET_QUEUE_COMPUTE ? "compute" : kind == COLLET_QUEUE_UPLOAD ? "upload" : "download");
+    records.push_back(out);
+  }
   void violation(const std::string& what) const {
     const std::lock_guard lock(control->mutex);
     control->violations.push_back(what);
@@ -84,6 +100,7 @@ struct Work {
   int64_t number = 0;
   std::vector<std::pair<Queue*, uint64_t>> waits;
   Clock::time_point put;
+  const char* name = nullptr;
   std::function<collet_status(collet_error*)> run;
 };
 
@@ -95,6 +112,8 @@ struct Queue {
   std::string message;
   bool aborted = false, running = false, stop = false;
   std::deque<Work> work;
+  std::condition_variable changed;  // for its thread
+  bool blocked = false;             // it waits for points of other queues
   std::map<uint64_t, Clocks> before;  // what comes before the end of each piece of work that was put here
   std::thread thread;
 
@@ -110,6 +129,12 @@ struct Queue {
   void loop();
 };
 
+void Instance::tell_of_change() {
+  for (Queue* queue : queues)
+    if (queue->blocked) queue->changed.notify_one();
+  ended.notify_all();
+}
+
 void sleep_until(Clock::time_point time) {
   if (time > Clock::now()) std::this_thread::sleep_until(time);
 }
@@ -120,15 +145,16 @@ void Queue::loop() {
   QueueControl& control = *owner->control;
   std::unique_lock lock(owner->mutex);
   while (true) {
-    owner->changed.wait(lock, [&] { return stop || !work.empty(); });
-    while (control.hold && !stop) owner->changed.wait_for(lock, std::chrono::milliseconds(1));
+    changed.wait(lock, [&] { return stop || !work.empty(); });
+    while (control.hold && !stop) changed.wait_for(lock, std::chrono::milliseconds(1));
     if (stop) return;
     if (work.empty()) continue;  // the queue failed
     Work piece = std::move(work.front());
     work.pop_front();
     running = true;
     const Queue* broken = nullptr;
-    owner->changed.wait(lock, [&] {
+    blocked = true;
+    changed.wait(lock, [&] {
       if (status != COLLET_OK) return true;
       return std::all_of(piece.waits.begin(), piece.waits.end(), [&](const auto& wait) {
         if (wait.first->counter >= wait.second) return true;
@@ -136,6 +162,7 @@ void Queue::loop() {
         return broken != nullptr;
       });
     });
+    blocked = false;
     if (broken) fail_with(broken->status, broken->message);
     collet_error error{};
     if (status == COLLET_OK) {
@@ -144,6 +171,7 @@ void Queue::loop() {
       lock.unlock();
       sleep_until(piece.put + std::chrono::nanoseconds(latency));
       const Clock::time_point begin = Clock::now();
+      const auto start = std::chrono::system_clock::now().time_since_epoch();
       if (duration + extra) sleep_until(Clock::now() + std::chrono::nanoseconds(duration + extra));
       collet_status code = COLLET_OK;
       if (control.lost)
@@ -152,8 +180,10 @@ void Queue::loop() {
         code = fail(&error, COLLET_INTERNAL, "injected: work failed on the device");
       else
         code = piece.run(&error);
-      control.busy_ns[kind] += std::chrono::nanoseconds(Clock::now() - begin).count();
+      const int64_t took = std::chrono::nanoseconds(Clock::now() - begin).count();
+      control.busy_ns[kind] += took;
       lock.lock();
+      if (owner->recording) owner->record(start, took, piece.name, kind);
       if (code != COLLET_OK)
         fail_with(code, error.message);
       else if (status == COLLET_OK)
@@ -161,7 +191,7 @@ void Queue::loop() {
     }
     running = false;
     --control.pending;
-    owner->changed.notify_all();
+    owner->tell_of_change();
   }
 }
 
@@ -245,6 +275,7 @@ collet_status put(Instance& i, const collet_sync& sync, const Access& access, Cl
   work.value = value;
   work.number = control.pieces++;
   work.put = Clock::now();
+  work.name = what;
   work.run = std::move(run);
   if (queue->status != COLLET_OK) return COLLET_OK;  // it fails with the queue
   const int64_t pending = ++control.pending;
@@ -252,7 +283,7 @@ collet_status put(Instance& i, const collet_sync& sync, const Access& access, Cl
   while (most < pending && !control.most_pending.compare_exchange_weak(most, pending)) {
   }
   queue->work.push_back(std::move(work));
-  i.changed.notify_all();
+  queue->changed.notify_one();
   return COLLET_OK;
 }
 
@@ -292,9 +323,12 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
   if (code != COLLET_OK) return code;
   collet_open_options inner = *options;
   inner.pairs = 0;
+  instance->is_virtual = options->target && std::strcmp(options->target, "queued") == 0;
+  if (instance->is_virtual) inner.target = nullptr;
   code = instance->inner->open(&inner, &instance->instance, info, error);
   if (code != COLLET_OK) return code;
   info->name = "queued";
+  instance->devices = info->device_count;
   ++control->instances;
   *out = reinterpret_cast<collet_backend_instance*>(instance.release());
   return COLLET_OK;
@@ -317,6 +351,7 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
   const collet_status code = i->inner->device_info(i->instance, device, info, error);
   if (code != COLLET_OK) return code;
   info->traits = (info->traits & ~i->control->without_traits) | i->control->traits;
+  if (i->is_virtual) info->traits |= COLLET_TRAIT_VIRTUAL;
   if (i->spaces.empty()) {
     i->spaces.assign(info->spaces, info->spaces + info->space_count);
     for (collet_memory_space& s : i->spaces)
@@ -579,7 +614,7 @@ void destroy_queue(collet_backend_queue* p) {
     const std::lock_guard lock(i->mutex);
     if (queue->counter < queue->last && !queue->has_failed()) i->violation("destroy of a queue with pending work");
     queue->stop = true;
-    i->changed.notify_all();
+    queue->changed.notify_one();
   }
   queue->thread.join();
   const std::lock_guard lock(i->mutex);
@@ -602,10 +637,10 @@ collet_status wait(collet_backend_queue* p, uint64_t value, uint64_t timeout_ns,
   if (value > queue->last) i->violation("a wait for work that was not put on its queue");
   const auto ended = [&] { return queue->counter >= value || queue->has_failed(); };
   if (timeout_ns == UINT64_MAX) {
-    i->changed.wait(lock, ended);
+    i->ended.wait(lock, ended);
   } else {
     constexpr uint64_t kLongest = uint64_t{1} << 60;
-    if (!i->changed.wait_for(lock, std::chrono::nanoseconds(std::min(timeout_ns, kLongest)), ended))
+    if (!i->ended.wait_for(lock, std::chrono::nanoseconds(std::min(timeout_ns, kLongest)), ended))
       return fail(error, COLLET_DEADLINE_EXCEEDED, "not yet");
   }
   if (queue->counter < value) return fail(error, queue->status, queue->message);
@@ -618,7 +653,8 @@ void abort_queue(collet_backend_queue* p, collet_status status, const char* mess
   Queue* queue = of(p);
   const std::lock_guard lock(queue->owner->mutex);
   queue->fail_with(status, message);
-  queue->owner->changed.notify_all();
+  queue->changed.notify_one();
+  queue->owner->tell_of_change();
 }
 
 const collet_queue_table kQueues = {
@@ -686,6 +722,65 @@ collet_status prepare(collet_backend_executable* p, uint32_t device, uint32_t, c
   return COLLET_OK;
 }
 
+collet_status enable_profile(collet_backend_instance* p, uint32_t, uint32_t on, collet_error*) {
+  const std::lock_guard lock(of(p)->mutex);
+  of(p)->recording = on != 0;
+  return COLLET_OK;
+}
+
+// The records are those of all devices, and are said to be the first one's.
+collet_status read_profile(collet_backend_instance* p, uint32_t device, collet_profile_record* records,
+                           uint32_t capacity, uint32_t* out_count, collet_error*) {
+  Instance* i = of(p);
+  const std::lock_guard lock(i->mutex);
+  *out_count = device == 0 ? static_cast<uint32_t>(std::min<size_t>(capacity, i->records.size())) : 0;
+  std::copy_n(i->records.begin(), *out_count, records);
+  i->records.erase(i->records.begin(), i->records.begin() + *out_count);
+  return COLLET_OK;
+}
+
+collet_status add_host_memory(collet_backend_instance* p, void* memory, uint64_t bytes, collet_error* error) {
+  Instance* i = of(p);
+  const auto start = reinterpret_cast<uintptr_t>(memory);
+  const std::lock_guard lock(i->mutex);
+  const auto next = i->host_memory.lower_bound(start);
+  const bool before = next != i->host_memory.begin() && std::prev(next)->first + std::prev(next)->second > start;
+  if (before || (next != i->host_memory.end() && next->first < start + bytes))
+    return fail(error, COLLET_ALREADY_EXISTS, "a part of this memory is registered");
+  i->host_memory[start] = bytes;
+  ++i->control->registered;
+  return COLLET_OK;
+}
+
+collet_status remove_host_memory(collet_backend_instance* p, void* memory, collet_error* error) {
+  Instance* i = of(p);
+  const std::lock_guard lock(i->mutex);
+  if (i->host_memory.erase(reinterpret_cast<uintptr_t>(memory)) == 0)
+    return fail(error, COLLET_NOT_FOUND, "no registered memory begins there");
+  --i->control->registered;
+  return COLLET_OK;
+}
+
+collet_status between(collet_backend_instance* p, uint32_t from, uint32_t to, collet_link* link, collet_error* error) {
+  if (from >= of(p)->devices || to >= of(p)->devices || from == to)
+    return fail(error, COLLET_NOT_FOUND, "there is no such link");
+  link->hops = from < to ? to - from : from - to;
+  link->latency_ns = 500.0 * link->hops;
+  link->bytes_per_ns = 10;
+  return COLLET_OK;
+}
+
+collet_status join_group(collet_backend_instance* p, const collet_group* group, collet_error* error) {
+  std::vector<uint32_t> ranks(group->size);
+  const collet_status code = group->exchange(group->user, &group->rank, sizeof group->rank, ranks.data(), error);
+  if (code == COLLET_OK) of(p)->control->group = ranks;
+  return code;
+}
+
+constexpr collet_profile_table kProfile = {sizeof(collet_profile_table), 0, enable_profile, read_profile};
+constexpr collet_host_memory_table kHostMemory = {sizeof(collet_host_memory_table), 0, add_host_memory,
+                                                  remove_host_memory};
+constexpr collet_links_table kLinks = {sizeof(collet_links_table), 0, between, join_group};
 constexpr collet_patterns_table kPatterns = {sizeof(collet_patterns_table), 0, pattern_name};
 constexpr collet_layout_table kLayouts = {sizeof(collet_layout_table), 0, layout_of, convert};
 constexpr collet_residency_table kResidency = {sizeof(collet_residency_table), 0, wants_prepared, prepare};
@@ -697,6 +792,9 @@ const void* query(collet_backend_instance* p, const char* name, uint32_t version
   if (is("patterns")) return control.patterns ? &kPatterns : nullptr;
   if (is("layout")) return control.column_major ? &kLayouts : nullptr;
   if (is("residency")) return control.residency ? &kResidency : nullptr;
+  if (is("profile")) return control.profile ? &kProfile : nullptr;
+  if (is("host_memory")) return control.host_memory ? &kHostMemory : nullptr;
+  if (is("links")) return control.links ? &kLinks : nullptr;
   return nullptr;
 }
 

@@ -11,7 +11,7 @@
 /// For tests: a backend with queues. It stands before a backend without them, whose device it runs asynchronously: each
 /// queue is a thread that waits, takes some time, and then does its work on the backend behind. It checks what the SDK does
 /// with it. Options of open: "control", the address of a QueueControl in decimal, and "inner", the path of the backend
-/// behind it (the interpreter unless told).
+/// behind it (the interpreter unless told). The target "queued" has virtual devices.
 
 namespace collet::testing {
 
@@ -47,7 +47,16 @@ struct QueueControl {
   /// Argument 0 of each program wants to be prepared; the table "residency" is there.
   bool residency = false;
 
+  /// The table "profile" is there: it records the work of its queues.
+  bool profile = false;
+  /// The table "host_memory" is there.
+  bool host_memory = false;
+  /// The table "links" is there: its devices stand in a row. It can join a group.
+  bool links = false;
+
   // What it saw.
+  std::atomic<int64_t> registered{0};    ///< pieces of host memory that are
+  std::vector<uint32_t> group;           ///< ranks of the group that it joined, as they came
   std::atomic<int64_t> by_value{0};      ///< arguments
   std::atomic<int64_t> placed{0};        ///< arguments and results in a layout of their own
   std::atomic<int64_t> conversions{0};   ///< by the table

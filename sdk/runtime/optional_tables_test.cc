@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/collet.h>
+#include <collet/tables.h>
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "sdk/runtime/testing/queued.h"
+#include "sdk/runtime/testing/session.h"
+
+// The tables "profile", "host_memory" and "links", and virtual devices, from the embedder's side.
+
+namespace collet::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kSum[] = R"(HloModule sum
+ENTRY e {
+  x = f32[4] parameter(0)
+  c = f32[4] constant({1, 2, 3, 4})
+  ROOT s = f32[4] add(x, c)
+})";
+
+constexpr int64_t kFour[] = {4};
+constexpr collet_array_type kVector = {COLLET_TYPE_F32, 1, kFour};
+
+class OptionalTables : public ::testing::Test, public Session {
+ protected:
+  ClientPtr open_queued(uint32_t devices = 1, const collet_group* group = nullptr) {
+    return open(test_backend("queued"), "interpreter", &control_, devices, 0, group);
+  }
+  QueueControl control_;
+};
+
+struct Heard {
+  std::vector<std::string> names, engines;
+  bool good = true;
+  static void listen(void* user, const collet_span* span) {
+    if (span->kind != COLLET_SPAN_DEVICE) return;
+    auto* self = static_cast<Heard*>(user);
+    self->names.emplace_back(span->name);
+    self->engines.emplace_back(span->engine);
+    self->good &= span->device == 0 && span->start_ns != 0;
+  }
+};
+
+TEST_F(OptionalTables, WhatDevicesRecordReachesTheListener) {
+  control_.profile = true;
+  const ClientPtr client = open_queued();
+  ASSERT_TRUE(client) << failure.message;
+  const ExecutablePtr e = compile(client.get(), kSum);
+  ASSERT_TRUE(e) << failure.message;
+  const auto run_once = [&] {
+    std::vector<BufferPtr> in;
+    const float values[] = {1, 1, 1, 1};
+    in.push_back(upload(client.get(), kVector, values));
+    const auto out = run(e.get(), in);
+    ASSERT_EQ(out.size(), 1u) << failure.message;
+    EXPECT_THAT(download<float>(out[0]), ElementsAre(2, 3, 4, 5));
+  };
+  run_once();  // nobody listens
+  Heard heard;
+  collet_trace(Heard::listen, &heard);
+  run_once();
+  EXPECT_TRUE(heard.names.empty());
+  collet_trace(nullptr, nullptr);
+  EXPECT_EQ(heard.names.size(), 3u);
+  EXPECT_TRUE(heard.good);
+  for (const char* engine : {"upload", "compute", "download"}) EXPECT_THAT(heard.engines, Contains(engine));
+  EXPECT_THAT(heard.names, Contains("an execution"));
+  run_once();
+  EXPECT_EQ(heard.names.size(), 3u);
+}
+
+// A backend that goes while somebody listens leaves its records; one that comes begins to record.
+TEST_F(OptionalTables, RecordsAreHandedOutWhenTheClientCloses) {
+  control_.profile = true;
+  Heard heard;
+  collet_trace(Heard::listen, &heard);
+  {
+    const ClientPtr client = open_queued();
+    ASSERT_TRUE(client) << failure.message;
+    const float values[] = {1, 1, 1, 1};
+    EXPECT_EQ(download<float>(upload(client.get(), kVector, values)).size(), 4u);
+  }
+  EXPECT_THAT(heard.engines, ElementsAre("upload", "download"));
+  collet_trace(nullptr, nullptr);
+}
+
+TEST_F(OptionalTables, HostMemoryIsRegistered) {
+  control_.host_memory = true;
+  std::vector<char> memory(4096);
+  {
+    const ClientPtr client = open_queued();
+    ASSERT_TRUE(client) << failure.message;
+    EXPECT_EQ(collet_client_register_host_memory(client.get(), memory.data(), 2048, nullptr), COLLET_OK);
+    EXPECT_EQ(control_.registered.load(), 1);
+    EXPECT_EQ(collet_client_register_host_memory(client.get(), memory.data() + 2047, 2, nullptr),
+              COLLET_ALREADY_EXISTS);
+    EXPECT_EQ(collet_client_register_host_memory(client.get(), memory.data() + 2048, 0, nullptr),
+              COLLET_INVALID_ARGUMENT);
+    EXPECT_EQ(collet_client_unregister_host_memory(client.get(), memory.data() + 1, nullptr), COLLET_NOT_FOUND);
+    EXPECT_EQ(collet_client_unregister_host_memory(client.get(), memory.data(), nullptr), COLLET_OK);
+    EXPECT_EQ(control_.registered.load(), 0);
+  }
+  control_.host_memory = false;
+  const ClientPtr client = open_queued();
+  collet_error error{};
+  EXPECT_EQ(collet_client_register_host_memory(client.get(), memory.data(), 2048, &error), COLLET_UNIMPLEMENTED);
+  EXPECT_THAT(error.message, HasSubstr("host_memory"));
+}
+
+TEST_F(OptionalTables, LinksAreDescribed) {
+  for (const bool there : {true, false}) {
+    control_.links = there;
+    const ClientPtr client = open_queued(3);
+    ASSERT_TRUE(client) << failure.message;
+    collet_client_link link{};
+    link.struct_size = sizeof link;
+    EXPECT_EQ(collet_client_link_get(client.get(), 2, 0, &link, nullptr), COLLET_OK);
+    EXPECT_EQ(link.hops, there ? 2u : 0u);
+    EXPECT_EQ(link.latency_ns, there ? 1000 : 0);
+    EXPECT_EQ(link.bytes_per_ns, there ? 10 : 0);
+    EXPECT_EQ(collet_client_link_get(client.get(), 1, 1, &link, nullptr), COLLET_INVALID_ARGUMENT);
+    EXPECT_NE(collet_client_link_get(client.get(), 0, 3, &link, nullptr), COLLET_OK);
+  }
+}
+
+// Each of two processes tells the other its rank, through a pair of sockets.
+collet_status exchange(void* user, const void* mine, uint64_t bytes, void* out, collet_error*) {
+  const int socket = static_cast<int*>(user)[0], rank = static_cast<int*>(user)[1];
+  char* to = static_cast<char*>(out);
+  std::copy_n(static_cast<const char*>(mine), bytes, to + static_cast<uint64_t>(rank) * bytes);
+  const auto size = static_cast<ssize_t>(bytes);
+  if (write(socket, mine, bytes) != size || read(socket, to + static_cast<uint64_t>(1 - rank) * bytes, bytes) != size)
+    return COLLET_UNAVAILABLE;
+  return COLLET_OK;
+}
+
+TEST_F(OptionalTables, ProcessesJoinAGroup) {
+  control_.links = true;
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+  const auto joins = [&](int rank) {
+    int link[] = {sockets[rank], rank};
+    const collet_group group = {sizeof(collet_group), static_cast<uint32_t>(rank), 2, 0, link, exchange};
+    const ClientPtr client = open_queued(1, &group);
+    return client && control_.group == std::vector<uint32_t>{0, 1};
+  };
+  const pid_t child = fork();
+  if (child == 0) _exit(joins(1) ? 0 : 1);
+  EXPECT_TRUE(joins(0)) << failure.message;
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  close(sockets[0]);
+  close(sockets[1]);
+
+  const collet_group wrong = {sizeof(collet_group), 2, 2, 0, nullptr, exchange};
+  EXPECT_FALSE(open_queued(1, &wrong));
+  EXPECT_EQ(failure.code, COLLET_INVALID_ARGUMENT);
+  control_.links = false;
+  const collet_group alone = {sizeof(collet_group), 0, 1, 0, nullptr, exchange};
+  EXPECT_FALSE(open_queued(1, &alone));
+  EXPECT_EQ(failure.code, COLLET_UNIMPLEMENTED);
+}
+
+// A program with a constant, an argument, a result, perhaps a fallback.
+TEST_F(OptionalTables, VirtualDevicesCompileAndRunNothing) {
+  control_.traits = COLLET_TRAIT_VIRTUAL;
+  const ClientPtr client = open_queued();
+  ASSERT_TRUE(client) << failure.message;
+  const ExecutablePtr e = compile(client.get(), kSum);
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_EQ(control_.buffers.load(), 0);
+  const float values[] = {1, 1, 1, 1};
+  EXPECT_FALSE(upload(client.get(), kVector, values));
+  EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION);
+  EXPECT_THAT(failure.message, HasSubstr("virtual"));
+  collet_execute_options options{};
+  options.struct_size = sizeof options;
+  collet_buffer *argument = nullptr, *result = nullptr;
+  EXPECT_EQ(collet_execute(e.get(), &options, &argument, &result, nullptr), COLLET_FAILED_PRECONDITION);
+}
+
+}  // namespace
+}  // namespace collet::testing
