@@ -59,10 +59,11 @@ std::string names_of(const std::vector<hlo::Type>& types, size_t most) {
   return out + (types.size() > most ? " ..." : "");
 }
 
-void add_case(OpSummary& summary, const CaseResult& one) {
+void add_case(OpSummary& summary, const CaseResult& one, bool is_declared) {
   const bool on_device = one.outcome == Outcome::Pass && one.fallback_ops == 0 && one.device_ops > 0;
   keep_type(on_device ? summary.types_on_device : summary.types_elsewhere, one.type);
   ++summary.cases;
+  summary.declared += is_declared;
   if (one.outcome == Outcome::Unsupported) {
     ++summary.unsupported;
     return;
@@ -72,7 +73,7 @@ void add_case(OpSummary& summary, const CaseResult& one) {
     return;
   }
   ++summary.passed;
-  if (one.fallback_ops == 0) ++summary.on_device;
+  summary.on_device += on_device && is_declared;
   if (one.ulp > summary.worst_ulp) {
     summary.worst_ulp = one.ulp;
     summary.worst_case = one.name;
@@ -112,8 +113,9 @@ std::string errors_text(const std::vector<OpSummary>& ops) {
 std::string road_text(const ConformReport& report, const std::vector<OpSummary>& ops) {
   const std::vector<OpSummary> missing = road_map(ops);
   const size_t whole = static_cast<size_t>(
-      std::count_if(ops.begin(), ops.end(), [](const OpSummary& s) { return s.passed > 0 && s.on_device == s.cases; }));
-  std::string out = fmt::format("{} of {} ops ran on {} in all their cases\n", whole, ops.size(), report.backend);
+      std::count_if(ops.begin(), ops.end(), [](const OpSummary& s) { return s.declared > 0 && s.on_device == s.declared; }));
+  std::string out = fmt::format("{} of {} ops ran on {} in all their cases of the element types that it declares\n", whole,
+                                ops.size(), report.backend);
   if (missing.empty()) return out;
   out += report.fallback.empty()
              ? "not taken, the most useful to implement first:\n"
@@ -141,7 +143,7 @@ std::string_view class_name(Op op) {
 
 std::vector<OpSummary> summarize(const ConformReport& report) {
   std::array<OpSummary, hlo::kLastOp + 1> rows{};
-  for (const CaseResult& one : report.cases) add_case(rows[static_cast<size_t>(one.op)], one);
+  for (const CaseResult& one : report.cases) add_case(rows[static_cast<size_t>(one.op)], one, report.declares(one.type));
   std::vector<OpSummary> ops;
   for (int op = 1; op <= hlo::kLastOp; ++op) {
     OpSummary& row = rows[static_cast<size_t>(op)];

@@ -80,10 +80,13 @@ Fields describe_failure(const Status& status) {
 Fields describe_backend(const Session& session) {
   const Expected<collet_client_info> info = session.info();
   if (!info.ok()) return describe_failure(info.status());
+  std::string declared;  // a character for each element type
+  for (uint32_t type = 0; type < COLLET_TYPE_LIMIT; ++type) declared += session.declares(type) ? '1' : '0';
   return {{"name", info->backend},
           {"version", info->backend_version},
           {"path", info->backend_path},
-          {"fallback", info->fallback}};
+          {"fallback", info->fallback},
+          {"declared", declared}};
 }
 
 // Opens the backend in a worker, so that even a crash there is only reported.
@@ -103,6 +106,7 @@ Status probe(PoolOptions& pool, ConformReport& report) {
   report.version = find_field(answer.reply, "version");
   report.path = find_field(answer.reply, "path");
   report.fallback = find_field(answer.reply, "fallback");
+  report.declared = find_field(answer.reply, "declared");
   return ok_status();
 }
 
@@ -162,6 +166,16 @@ std::vector<std::string> worker_arguments(const BackendChoice& backend) {
     arguments.push_back(key + "=" + value);
   }
   return arguments;
+}
+
+std::vector<std::string> idle_filters(const ConformOptions& options) {
+  const std::vector<Case> cases = every_case(options.full);
+  std::vector<std::string> idle;
+  for (const std::string& filter : options.filters) {
+    const auto is_matched = [&](const Case& one) { return matches({filter}, one.name); };
+    if (std::none_of(cases.begin(), cases.end(), is_matched)) idle.push_back(filter);
+  }
+  return idle;
 }
 
 Expected<ConformReport> run_conformance(const ConformOptions& options) {

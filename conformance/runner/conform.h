@@ -54,18 +54,26 @@ struct CaseResult {
 
 struct ConformReport {
   std::string backend, version, path, fallback;
+  std::string declared;  ///< per element type, by its number: '1' where the device declares it
   uint64_t seed = 0;
   bool full = false;
   double seconds = 0;
   std::vector<CaseResult> cases;
 
   size_t count(Outcome outcome) const;
+  /// Whether the device declares the element type.
+  bool declares(Type type) const {
+    const auto number = static_cast<size_t>(type);
+    return number < declared.size() && declared[number] == '1';
+  }
   /// No case failed, crashed or hung, and at least one passed.
   bool conforms() const;
 };
 
 /// The cases that the options choose.
 std::vector<Case> chosen_cases(const ConformOptions& options);
+/// Those of the options' filters that no case matches.
+std::vector<std::string> idle_filters(const ConformOptions& options);
 /// Runs them. The error means that the backend could not be opened or no worker started.
 Expected<ConformReport> run_conformance(const ConformOptions& options);
 /// The worker's side of run_conformance; an exit code.

@@ -132,6 +132,7 @@ Expected<std::unique_ptr<Session>> Session::open(const BackendChoice& choice) {
   options.keys = keys.data();
   options.values = values.data();
   options.pairs = static_cast<uint32_t>(keys.size());
+  options.target = choice.target.empty() ? nullptr : choice.target.c_str();
   collet_client* client = nullptr;
   collet_error error{};
   const collet_status code = collet_client_open(&options, &client, &error);
@@ -148,6 +149,10 @@ Expected<collet_client_info> Session::info() const {
   const collet_status code = collet_client_info_get(client_.get(), &info, &error);
   if (code != COLLET_OK) return from_c(code, error, "client info");
   return info;
+}
+
+bool Session::declares(uint32_t element) const {
+  return collet_client_type_flags(client_.get(), 0, element) != 0;
 }
 
 uint32_t Session::traits() const {

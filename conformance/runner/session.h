@@ -38,6 +38,7 @@ struct BackendChoice {
   std::string name = "cpu";
   bool no_fallback = false;
   std::vector<std::pair<std::string, std::string>> options = {};  ///< of the backend's own
+  std::string target = {};  ///< hardware to compile for without it; empty: what is there
 };
 
 /// How a program is read and compiled.
@@ -87,6 +88,8 @@ class Session {
   Expected<collet_client_info> info() const;
   /// COLLET_TRAIT_* of device 0.
   uint32_t traits() const;
+  /// Whether device 0 declares an element type.
+  bool declares(uint32_t element) const;
   /// Reads and compiles. A program that cannot be read is INVALID_ARGUMENT, with all complaints in the message.
   Expected<Program> compile(std::string_view bytes, const ProgramOptions& options) const;
 
