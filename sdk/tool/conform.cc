@@ -13,6 +13,7 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/report/report.h"
 #include "conformance/runner/conform.h"
+#include "hlo/base/shell.h"
 #include "sdk/tool/backend_choice.h"
 #include "sdk/tool/files.h"
 #include "sdk/tool/option_types.h"
@@ -132,6 +133,8 @@ int run_cases(const Options& options) {
       fmt::print("{}{}\n", one.name, options.show ? "\n" + one.text : "");
     return kDone;
   }
+  for (const std::string& filter : suite::idle_filters(run))
+    fmt::print(stderr, "collet: no case matches --filter {}; see --list\n", shell_word(filter));
   std::unique_ptr<Progress> bar;
   run.progress = progress_on(bar, "conform");
   const Expected<suite::ConformReport> result = suite::run_conformance(run);

@@ -103,9 +103,15 @@ std::vector<std::string_view> trait_names(uint32_t traits) {
   return names;
 }
 
+struct Link {
+  uint32_t to;
+  collet_client_link facts;
+};
+
 struct Device {
   collet_client_device_info info{};
   std::vector<std::string> spaces;
+  std::vector<Link> links;
 };
 
 struct Described {
@@ -115,6 +121,8 @@ struct Described {
   collet_client_info info{};
   std::vector<Device> devices;
 };
+
+constexpr uint32_t kMostLinked = 64;  ///< devices whose links are shown
 
 Status describe_opened(Described& backend) {
   collet_error error{};
@@ -132,6 +140,15 @@ Status describe_opened(Described& backend) {
     for (uint32_t s = 0; s < device.info.space_count; ++s) {
       const char* kind = collet_client_space_kind(client, i, s);
       device.spaces.emplace_back(kind == nullptr ? "?" : kind);
+    }
+    for (uint32_t to = 0; to < std::min(backend.info.device_count, kMostLinked); ++to) {
+      Link link{to, {}};
+      link.facts.struct_size = sizeof link.facts;
+      if (to == i) continue;
+      if (const collet_status code = collet_client_link_get(client, i, to, &link.facts, &error)) {
+        return from_c(code, error, "link");
+      }
+      if (link.facts.hops > 0) device.links.push_back(link);
     }
     backend.devices.push_back(std::move(device));
   }
@@ -165,6 +182,11 @@ std::string text_of(const Described& backend) {
     out += fmt::format("  device {}: {}{}; memory: {}{}\n", i, device.info.kind, traits, spaces,
                        device.info.capacity > 0 ? ", " + human(static_cast<double>(device.info.capacity), "B") : "");
     out += fmt::format("    fingerprint {}\n", device.info.fingerprint);
+    for (const Link& link : device.links) {
+      out += fmt::format("    link to device {}: {} {}{}{}\n", link.to, link.facts.hops, link.facts.hops == 1 ? "hop" : "hops",
+                         link.facts.latency_ns > 0 ? fmt::format(", {} ns", link.facts.latency_ns) : "",
+                         link.facts.bytes_per_ns > 0 ? fmt::format(", {} GB/s", link.facts.bytes_per_ns) : "");
+    }
   }
   return out;
 }
@@ -184,6 +206,11 @@ void json_of(const Described& backend, JsonWriter& json) {
     for (const auto name : trait_names(device.info.traits)) json.value(name);
     json.end_array().key("spaces").begin_array();
     for (const auto& space : device.spaces) json.value(space);
+    json.end_array().key("links").begin_array();
+    for (const Link& link : device.links) {
+      json.begin_object().field("to", link.to).field("hops", link.facts.hops);
+      json.field("latency_ns", link.facts.latency_ns).field("bytes_per_ns", link.facts.bytes_per_ns).end_object();
+    }
     json.end_array().end_object();
   }
   json.end_array().end_object();

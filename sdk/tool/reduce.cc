@@ -5,8 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -118,7 +121,16 @@ class Tester {
 
   Expected<CommandOutcome> run(const hlo::Module& module) {
     COLLET_TRY(write_file(path_, hlo::print_module(module)));
-    return try_command(arguments(), options_.timeout, [] { return interrupted != 0; });
+    // What runs a program through Collet leaves its plan there.
+    std::error_code ignored;
+    std::filesystem::remove(plan_path(), ignored);
+    return try_command(arguments(), options_.timeout, [] { return interrupted != 0; }, {"COLLET_EXPLAIN=" + plan_path()});
+  }
+
+  /// The plan of the last run, as `collet run --explain` shows it; empty where there is none.
+  std::string last_plan() const {
+    std::ifstream file(plan_path());
+    return {std::istreambuf_iterator<char>(file), {}};
   }
 
   bool is_fault(const CommandOutcome& outcome) {
@@ -151,6 +163,8 @@ class Tester {
     if (!named) out.push_back(path_);
     return out;
   }
+
+  std::string plan_path() const { return folder_.path() + "/plan.txt"; }
 
   std::string with_path(std::string text, bool append) const {
     bool named = false;
@@ -189,21 +203,52 @@ Status check_result(const std::string& path, const hlo::Module& module, Tester& 
   return ok_status();
 }
 
+// The ops that a plan launches on the device, a line each as the plan has them: "add 's' f32[4]".
+std::vector<std::string> device_ops_of(const std::string& plan) {
+  std::vector<std::string> out;
+  std::istringstream lines(plan);
+  std::string line, device;
+  size_t launch = std::string::npos;  // indentation of the launch whose ops follow
+  while (std::getline(lines, line)) {
+    const size_t indent = line.find_first_not_of(' ');
+    if (indent == std::string::npos) continue;
+    const std::string text = line.substr(indent);
+    if (const size_t on = text.rfind("' on "); text.starts_with("plan for '") && on != std::string::npos) {
+      device = text.substr(on + 5, text.find(" (", on) - on - 5);
+      out.clear();  // of several programs the last one
+    }
+    if (text.starts_with("launch ")) {
+      const size_t on = text.find(" on ");
+      launch = on != std::string::npos && text.compare(on + 4, device.size() + 1, device + ":") == 0 ? indent : text.npos;
+    } else if (launch != std::string::npos && indent > launch) {
+      out.push_back(text);
+    } else {
+      launch = std::string::npos;
+    }
+  }
+  return out;
+}
+
 struct Told {
   size_t before = 0, after = 0, tried = 0, kept = 0;
   bool stopped = false;
+  std::vector<std::string> device_ops = {};  ///< of the last failing run
 };
 
 Status tell(const Options& options, const std::string& output, const Told& told, const Tester& tester) {
   fmt::print(stderr, "{} instructions of {} are left, in {}; the command {} ({} tries, {} of them smaller{})\n",
              told.after, told.before, output == "-" ? "stdout" : output, tester.how(), told.tried, told.kept,
              told.stopped ? "; interrupted" : "");
+  if (!told.device_ops.empty()) fmt::print(stderr, "on the device in the last failing run:\n");
+  for (const std::string& op : told.device_ops) fmt::print(stderr, "  {}\n", op);
   if (options.json.empty()) return ok_status();
   std::string out;
   JsonWriter json(out);
   json.begin_object().field("file", options.file).field("output", output).field("before", told.before);
   json.field("after", told.after).field("tried", told.tried).field("kept", told.kept);
-  json.field("interrupted", told.stopped).end_object();
+  json.field("interrupted", told.stopped).key("device_ops").begin_array();
+  for (const std::string& op : told.device_ops) json.value(op);
+  json.end_array().end_object();
   return write_file(options.json, out + "\n");
 }
 
@@ -245,7 +290,8 @@ int reduce(const Options& options) {
   if (const Status status = write_file(output, hlo::print_module(*result->module)); !status.ok()) return report(status);
   if (const Status status = check_result(output, *result->module, tester); !status.ok())
     return report(kRuntime, status.message());
-  const Told told{before, result->module->instruction_count(), result->tried, result->kept, result->stopped};
+  const Told told{before, result->module->instruction_count(), result->tried, result->kept, result->stopped,
+                  device_ops_of(tester.last_plan())};
   const Status status = tell(options, output, told, tester);
   return status.ok() ? kDone : report(status);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <collet/backend.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -59,6 +60,7 @@ struct Outcome {
   std::string explanation;  // for people, or JSON
   std::string backend;
   conformance::Agreement agreement;
+  bool only_compiled = false;  ///< for hardware that is not there
 
   double median() const {
     std::vector<double> sorted = seconds;
@@ -158,6 +160,8 @@ Expected<Outcome> execute(const Options& options, const std::string& text, Sessi
   if (options.explain) {
     COLLET_ASSIGN(outcome.explanation, program.explain(!options.json.empty()));
   }
+  outcome.only_compiled = (session.traits() & COLLET_TRAIT_VIRTUAL) != 0;
+  if (outcome.only_compiled) return outcome;
   begin_task(fmt::format("making the inputs of '{}'", options.file));
   COLLET_ASSIGN(const std::vector<Literal> inputs, make_inputs(options.inputs, options.file, program.arguments()));
   begin_task("running " + where);
@@ -223,7 +227,9 @@ void print_outcome(const Options& options, const Outcome& outcome) {
   fmt::print("{}{}{}: {} ops on the device, {} on the fallback, {} on the host; compiled in {}\n", style.bold,
              outcome.backend, style.reset, facts.device_ops, facts.fallback_ops, facts.host_ops,
              human_seconds(static_cast<double>(facts.compile_ns) * 1e-9));
-  if (outcome.seconds.size() > 1) {
+  if (outcome.only_compiled) {
+    fmt::print("nothing was run: {} is a virtual device\n", options.backend.target);
+  } else if (outcome.seconds.size() > 1) {
     const auto [least, most] = std::minmax_element(outcome.seconds.begin(), outcome.seconds.end());
     fmt::print("median of {} runs: {} (from {} to {})\n", outcome.seconds.size(), human_seconds(outcome.median()),
                human_seconds(*least), human_seconds(*most));
@@ -256,6 +262,8 @@ int run(Options options) {
     options.inputs.pop_back();
   }
   if (options.file.empty()) return report(kUsage, "run: FILE is required\nSee: collet run --help");
+  if (!options.backend.target.empty() && !(options.output.empty() && options.compare.empty()))
+    return report(kUsage, "run: with --target nothing runs, so there is nothing for --output or --compare");
   if (const Status status = prepare_outputs(options); !status.ok()) return report(status);
   const auto trace = options.trace.empty() ? nullptr : std::make_unique<Trace>();
   begin_task(fmt::format("reading '{}'", options.file));
@@ -290,6 +298,9 @@ Action add_run(CLI::App& verb) {
       verb,
       {"Where it runs: a backend by name or path", "Do without the fallback: what the backend declines is an error"},
       options->backend);
+  verb.add_option("--target", options->backend.target,
+                  "Compile for this target of the backend's, which need not be there, and run nothing")
+      ->type_name("NAME");
   verb.add_option(
           "--inputs", options->inputs,
           "rule (that of case.json beside FILE, else by element type), random:SEED, zeros, or a raw file for each "

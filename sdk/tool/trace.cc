@@ -4,6 +4,7 @@
 #include <collet/collet.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace {
 
 struct Record {
   collet_span span;
-  std::string name;
+  std::string name, engine;
 };
 
 const char* category(uint32_t kind) {
@@ -32,8 +33,16 @@ const char* category(uint32_t kind) {
       return "collective";
     case COLLET_SPAN_HOST_CALL:
       return "host call";
+    case COLLET_SPAN_DEVICE:
+      return "device";
   }
   return "other";
+}
+
+// What viewers call a process or a thread.
+void write_name(JsonWriter& json, const char* what, uint64_t process, uint64_t thread, const std::string& name) {
+  json.begin_object().field("name", what).field("ph", "M").field("pid", process).field("tid", thread);
+  json.key("args").begin_object().field("name", name).end_object().end_object();
 }
 
 }  // namespace
@@ -45,7 +54,7 @@ struct Trace::Heard {
   static void listen(void* user, const collet_span* span) {
     auto* self = static_cast<Heard*>(user);
     const std::lock_guard lock(self->mutex);
-    self->records.push_back({*span, span->name});
+    self->records.push_back({*span, span->name, span->engine ? span->engine : ""});
   }
 };
 
@@ -66,17 +75,28 @@ Status Trace::write(const std::string& file) {
   std::string text;
   JsonWriter json(text, 0);
   json.begin_object().field("displayTimeUnit", "ns").key("traceEvents").begin_array();
-  for (const auto& [span, name] : records) {
+  // A process for each device, in it a thread for each of its engines; the host is process 1.
+  std::map<std::pair<uint32_t, std::string>, uint64_t> engines;
+  for (const auto& [span, name, engine] : records) {
     json.begin_object().field("name", name).field("cat", category(span.kind)).field("ph", "X");
     json.field("ts", static_cast<double>(span.start_ns - origin) / 1000);
     json.field("dur", static_cast<double>(span.duration_ns) / 1000);
-    json.field("pid", 1).field("tid", span.thread);
+    if (span.kind == COLLET_SPAN_DEVICE) {
+      const uint64_t thread = engines.try_emplace({span.device, engine}, engines.size() + 1).first->second;
+      json.field("pid", uint64_t{2} + span.device).field("tid", thread);
+    } else {
+      json.field("pid", 1).field("tid", span.thread);
+    }
     json.key("args").begin_object();
     if (span.device != COLLET_NONE)
       json.field("on", span.on_fallback ? std::string("fallback") : "device " + std::to_string(span.device));
     if (span.run_id) json.field("run_id", span.run_id);
     if (span.bytes) json.field("bytes", span.bytes);
     json.end_object().end_object();
+  }
+  for (const auto& [place, thread] : engines) {
+    write_name(json, "process_name", 2 + place.first, thread, "device " + std::to_string(place.first));
+    write_name(json, "thread_name", 2 + place.first, thread, place.second);
   }
   json.end_array().end_object();
   return write_file(file, text + "\n");

@@ -29,7 +29,12 @@ struct Pipe {
   }
 };
 
-Expected<pid_t> start(const std::vector<std::string>& arguments, const Pipe& pipe) {
+Expected<pid_t> start(const std::vector<std::string>& arguments, const Pipe& pipe,
+                      const std::vector<std::string>& environment) {
+  std::vector<char*> envp;
+  for (const std::string& variable : environment) envp.push_back(const_cast<char*>(variable.c_str()));
+  for (char** variable = environ; *variable; ++variable) envp.push_back(*variable);  // of two the first one holds
+  envp.push_back(nullptr);
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -47,7 +52,7 @@ Expected<pid_t> start(const std::vector<std::string>& arguments, const Pipe& pip
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
   pid_t pid = 0;
-  const int error = posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), environ);
+  const int error = posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), envp.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return not_found(arguments[0] + " cannot be run: " + std::strerror(error));
@@ -67,13 +72,14 @@ bool drain(int fd, std::string& out) {
 }  // namespace
 
 Expected<CommandOutcome> try_command(const std::vector<std::string>& arguments, double seconds,
-                                     const std::function<bool()>& stop) {
+                                     const std::function<bool()>& stop,
+                                     const std::vector<std::string>& environment) {
   Pipe pipe;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return resource_exhausted(std::string("pipe: ") + std::strerror(errno));
   pipe.read = ends[0];
   pipe.write = ends[1];
-  COLLET_ASSIGN(const pid_t pid, start(arguments, pipe));
+  COLLET_ASSIGN(const pid_t pid, start(arguments, pipe, environment));
   close(pipe.write);
   pipe.write = -1;
   CommandOutcome out;

@@ -17,8 +17,9 @@ struct CommandOutcome {
   std::string output;      ///< stdout and stderr together, the first megabyte
 };
 
-/// Runs a command with its own process group, no stdin and a time limit.
+/// Runs a command with its own process group, no stdin and a time limit. `environment`: "NAME=value" besides this process's.
 Expected<CommandOutcome> try_command(const std::vector<std::string>& arguments, double seconds,
-                                     const std::function<bool()>& stop);
+                                     const std::function<bool()>& stop,
+                                     const std::vector<std::string>& environment = {});
 
 }  // namespace collet::tool

@@ -56,6 +56,8 @@ TEST(ReduceCommand, ACrashInABackend) {
   EXPECT_TRUE(contains(result, "tanh(")) << result;
   for (const char* gone : {"dot(", "negate(", "transpose(", "add("}) EXPECT_FALSE(contains(result, gone)) << result;
   EXPECT_TRUE(contains(contents(folder.path() + "/report.json"), "\"after\": 2"));
+  EXPECT_TRUE(contains(ran.err, "on the device in the last failing run:\n  tanh '")) << ran.err;
+  EXPECT_TRUE(contains(contents(folder.path() + "/report.json"), "\"device_ops\": [\n    \"tanh '"));
 }
 
 TEST(ReduceCommand, APatternInTheOutput) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include <cstring>
 #include <sstream>
 #include <vector>
@@ -19,6 +21,35 @@ void expect_golden(const std::string& name, const std::string& text) {
     return;
   }
   EXPECT_EQ(text, contents(path)) << path << " (COLLET_UPDATE_GOLDENS=1 writes it anew)";
+}
+
+TEST(Run, CompilesForATargetThatIsNotThere) {
+  const Folder folder;
+  const std::string file = folder / "a.hlo";
+  write(file, "HloModule m\nENTRY e {\n  x = f32[8] parameter(0)\n  ROOT r = f32[8] add(x, x)\n}\n");
+  const std::string queued = build_dir() + "/lib/collet/test_backends/libcollet_backend_queued.so";
+  const Ran ran = collet("run " + file + " --backend " + queued + " --target queued --explain");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "100.0 % of the estimated computing time on the device")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "nothing was run: queued is a virtual device")) << ran.out;
+  EXPECT_EQ(collet("run " + file + " --backend " + queued + " --target other").code, 4);
+  EXPECT_EQ(collet("run " + file + " --backend " + queued + " --target queued --compare interpreter").code, 2);
+}
+
+// The plan and the stages of every program that a process compiles.
+TEST(Run, ExplainsAndDumpsWhereTheEnvironmentSaysSo) {
+  const Folder folder;
+  const std::string file = folder / "a.hlo", plan = folder / "plan.txt";
+  write(file, "HloModule m\nENTRY e {\n  x = f32[8] parameter(0)\n  ROOT r = f32[8] add(x, x)\n}\n");
+  const std::string environment = "COLLET_EXPLAIN=" + plan + " COLLET_DUMP=" + folder.path() + "/dump";
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(collet("run " + file + " --backend interpreter", environment).code, 0);
+  const std::string text = contents(plan);
+  EXPECT_NE(text.find("plan for 'm' on interpreter"), text.rfind("plan for 'm' on interpreter"));
+  size_t dumps = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path() + "/dump"))
+    dumps += std::filesystem::exists(entry.path() / "000.read.hlo");
+  EXPECT_EQ(dumps, 2u);
+  EXPECT_NE(collet("run " + file + " --backend interpreter", "COLLET_EXPLAIN=/none/plan.txt").code, 0);
 }
 
 TEST(Command, HelpSaysWhatThereIs) {
