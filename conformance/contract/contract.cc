@@ -27,6 +27,11 @@ bool Contract::holds(Promise promise) const {
   return plugin_.table().abi_minor >= promise_info(promise).minor;
 }
 
+std::optional<Promise> Contract::judged_by(Promise promise, bool refuses) const {
+  if (holds(promise)) return promise;
+  return refuses ? std::optional(Promise::ERRORS) : std::nullopt;
+}
+
 void Contract::note(Promise promise, std::string what) {
   const PromiseInfo& info = promise_info(promise);
   const std::lock_guard lock(mutex_);

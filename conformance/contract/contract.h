@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,10 @@ class Contract {
   }
   /// Whether the backend is held to the promise.
   bool holds(Promise promise) const;
+  /// What a backend is held to that says by `refuses` that it looks at such mistakes: `promise` where its version of the ABI has
+  /// it, else ERRORS, since a call that reports success for one mistake and refuses its like has not done what it reports.
+  /// Nullopt for a backend of an older version that looks at none of them.
+  std::optional<Promise> judged_by(Promise promise, bool refuses) const;
   /// The case does not concern this backend.
   void skip(std::string why);
   /// The case itself is at fault.
