@@ -56,7 +56,6 @@ struct Instance {
   std::vector<collet_memory_space> spaces;
   uint32_t default_space = 0;
   std::mutex mutex;  // of what follows, and of buffers and queues
-  std::condition_variable ended;  // for the host: work, or a queue
   std::set<Buffer*> buffers;
   std::set<Queue*> queues;
   Clocks known;  // what the host was told has ended
@@ -66,15 +65,17 @@ struct Instance {
   uint32_t devices = 0;
   bool is_virtual = false;
 
-  // Wakes whoever waits for the end of work.
-  void tell_of_change();
+  // Wakes whoever waits for work of a queue.
+  void tell_of_change(Queue& queue);
   void record(std::chrono::nanoseconds start, int64_t took, const char* name, uint32_t kind) {
     collet_profile_record out{};
     out.start_ns = static_cast<uint64_t>(start.count());
     out.duration_ns = static_cast<uint64_t>(took);
     std::snprintf(out.name, sizeof out.name, "%s", name);
     std::snprintf(out.engine, sizeof out.engine, "%s",
-                  kind == COLLET_QUEUE_COMPUTE ? "compute" : kind == COLLET_QUEUE_UPLOAD ? "upload" : "download");
+                  kind == COLLET_QUEUE_COMPUTE  ? "compute"
+                  : kind == COLLET_QUEUE_UPLOAD ? "upload"
+                                                : "download");
     records.push_back(out);
   }
   void violation(const std::string& what) const {
@@ -112,8 +113,9 @@ struct Queue {
   std::string message;
   bool aborted = false, running = false, stop = false;
   std::deque<Work> work;
-  std::condition_variable changed;  // for its thread
-  bool blocked = false;             // it waits for points of other queues
+  std::condition_variable changed;    // for its thread
+  std::condition_variable ended;      // for the host
+  bool blocked = false;               // it waits for points of other queues
   std::map<uint64_t, Clocks> before;  // what comes before the end of each piece of work that was put here
   std::thread thread;
 
@@ -129,10 +131,10 @@ struct Queue {
   void loop();
 };
 
-void Instance::tell_of_change() {
-  for (Queue* queue : queues)
-    if (queue->blocked) queue->changed.notify_one();
-  ended.notify_all();
+void Instance::tell_of_change(Queue& queue) {
+  for (Queue* other : queues)
+    if (other->blocked) other->changed.notify_one();
+  queue.ended.notify_all();
 }
 
 void sleep_until(Clock::time_point time) {
@@ -191,7 +193,7 @@ void Queue::loop() {
     }
     running = false;
     --control.pending;
-    owner->tell_of_change();
+    owner->tell_of_change(*this);
   }
 }
 
@@ -637,10 +639,10 @@ collet_status wait(collet_backend_queue* p, uint64_t value, uint64_t timeout_ns,
   if (value > queue->last) i->violation("a wait for work that was not put on its queue");
   const auto ended = [&] { return queue->counter >= value || queue->has_failed(); };
   if (timeout_ns == UINT64_MAX) {
-    i->ended.wait(lock, ended);
+    queue->ended.wait(lock, ended);
   } else {
     constexpr uint64_t kLongest = uint64_t{1} << 60;
-    if (!i->ended.wait_for(lock, std::chrono::nanoseconds(std::min(timeout_ns, kLongest)), ended))
+    if (!queue->ended.wait_for(lock, std::chrono::nanoseconds(std::min(timeout_ns, kLongest)), ended))
       return fail(error, COLLET_DEADLINE_EXCEEDED, "not yet");
   }
   if (queue->counter < value) return fail(error, queue->status, queue->message);
@@ -654,7 +656,7 @@ void abort_queue(collet_backend_queue* p, collet_status status, const char* mess
   const std::lock_guard lock(queue->owner->mutex);
   queue->fail_with(status, message);
   queue->changed.notify_one();
-  queue->owner->tell_of_change();
+  queue->owner->tell_of_change(*queue);
 }
 
 const collet_queue_table kQueues = {
