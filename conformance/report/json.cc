@@ -20,7 +20,10 @@ void write_case(JsonWriter& json, const ConformReport& report, const BackendChoi
 void write_summary(JsonWriter& json, const OpSummary& s) {
   json.begin_object().field("op", op_info(s.op).text).field("class", class_name(s.op)).field("cases", s.cases);
   json.field("passed", s.passed).field("failed", s.failed).field("unsupported", s.unsupported);
-  json.field("declared", s.declared).field("on_device", s.on_device).field("worst_ulp", s.worst_ulp).field("worst_share", s.worst_share);
+  json.field("declared", s.declared)
+      .field("on_device", s.on_device)
+      .field("worst_ulp", s.worst_ulp)
+      .field("worst_share", s.worst_share);
   if (!s.worst_case.empty()) json.field("worst_case", s.worst_case);
   json.end_object();
 }

@@ -112,10 +112,10 @@ std::string errors_text(const std::vector<OpSummary>& ops) {
 
 std::string road_text(const ConformReport& report, const std::vector<OpSummary>& ops) {
   const std::vector<OpSummary> missing = road_map(ops);
-  const size_t whole = static_cast<size_t>(
-      std::count_if(ops.begin(), ops.end(), [](const OpSummary& s) { return s.declared > 0 && s.on_device == s.declared; }));
-  std::string out = fmt::format("{} of {} ops ran on {} in all their cases of the element types that it declares\n", whole,
-                                ops.size(), report.backend);
+  const size_t whole = static_cast<size_t>(std::count_if(
+      ops.begin(), ops.end(), [](const OpSummary& s) { return s.declared > 0 && s.on_device == s.declared; }));
+  std::string out = fmt::format("{} of {} ops ran on {} in all their cases of the element types that it declares\n",
+                                whole, ops.size(), report.backend);
   if (missing.empty()) return out;
   out += report.fallback.empty()
              ? "not taken, the most useful to implement first:\n"
@@ -143,7 +143,8 @@ std::string_view class_name(Op op) {
 
 std::vector<OpSummary> summarize(const ConformReport& report) {
   std::array<OpSummary, hlo::kLastOp + 1> rows{};
-  for (const CaseResult& one : report.cases) add_case(rows[static_cast<size_t>(one.op)], one, report.declares(one.type));
+  for (const CaseResult& one : report.cases)
+    add_case(rows[static_cast<size_t>(one.op)], one, report.declares(one.type));
   std::vector<OpSummary> ops;
   for (int op = 1; op <= hlo::kLastOp; ++op) {
     OpSummary& row = rows[static_cast<size_t>(op)];

@@ -190,7 +190,8 @@ collet_status copy(collet_backend_instance*, const collet_copy_region* regions, 
   for (uint32_t i = 0; i < count; ++i) {
     for (const collet_place& place : {regions[i].from, regions[i].to}) {
       if (place.buffer && !has_range(place.buffer, place.offset, regions[i].bytes))
-        return fail(error, COLLET_OUT_OF_RANGE, "cpu: region " + std::to_string(i) + " of a copy is not inside its buffer");
+        return fail(error, COLLET_OUT_OF_RANGE,
+                    "cpu: region " + std::to_string(i) + " of a copy is not inside its buffer");
     }
   }
   for (uint32_t i = 0; i < count; ++i) {

@@ -89,7 +89,8 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
     if (!s.ok()) return {s.code(), "cpu: option '" + key + "': " + s.message()};
   }
   if (!out.cpu.empty() && !out.features.empty())
-    return {COLLET_INVALID_ARGUMENT, "cpu: features are changed of this machine's own processor alone, not of '" + out.cpu + "'"};
+    return {COLLET_INVALID_ARGUMENT,
+            "cpu: features are changed of this machine's own processor alone, not of '" + out.cpu + "'"};
   return {};
 }
 

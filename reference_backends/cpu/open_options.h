@@ -14,9 +14,10 @@ struct OpenOptions {
   OpenOptions();
 
   std::string features;  ///< changes to the processor's features, for codegen::host_target
-  std::string cpu;       ///< make code for this processor, by LLVM's name, and not for the one that is there; empty: that one
+  std::string
+      cpu;  ///< make code for this processor, by LLVM's name, and not for the one that is there; empty: that one
   bool is_virtual = false;  ///< only compile, for the processor `cpu`, which need not be there
-  int threads;           ///< as many as the machine has, unless told
+  int threads;              ///< as many as the machine has, unless told
   bool fuse = true;
 };
 

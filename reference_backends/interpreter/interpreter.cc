@@ -151,7 +151,8 @@ collet_status copy(collet_backend_instance*, const collet_copy_region* regions, 
   for (uint32_t i = 0; i < count; ++i)
     for (const collet_place& place : {regions[i].from, regions[i].to})
       if (place.buffer && !of(place.buffer)->has_range(place.offset, regions[i].bytes))
-        return to_c(Status(Code::OutOfRange, "region " + std::to_string(i) + " of a copy is not inside its buffer"), error);
+        return to_c(Status(Code::OutOfRange, "region " + std::to_string(i) + " of a copy is not inside its buffer"),
+                    error);
   for (uint32_t i = 0; i < count; ++i)
     if (regions[i].bytes) std::memcpy(address(regions[i].to), address(regions[i].from), regions[i].bytes);
   return COLLET_OK;

@@ -55,8 +55,9 @@ void listen(void* user, const collet_span* span) {
   auto* session = static_cast<Session*>(user);
   const std::lock_guard lock(session->mutex);
   if (session->records.size() >= kMostRecords) return;
-  session->records.push_back({span->name, span->engine ? span->engine : "", span->start_ns, span->duration_ns, span->run_id, span->bytes, span->thread,
-                              span->kind, span->device, span->on_fallback != 0});
+  session->records.push_back({span->name, span->engine ? span->engine : "", span->start_ns, span->duration_ns,
+                              span->run_id, span->bytes, span->thread, span->kind, span->device,
+                              span->on_fallback != 0});
 }
 
 PLUGIN_Profiler_Error* failure(PJRT_Error_Code code, const char* message) {

@@ -21,7 +21,7 @@ constexpr uint64_t kLargestFile = uint64_t{1} << 34;
 constexpr uint32_t kMostRejected = 256;
 constexpr uint32_t kMostArtifacts = 256;
 constexpr uint32_t kMostPatterns = 4096;
-constexpr uint32_t kProfileRecords = 256;       ///< asked for at a time
+constexpr uint32_t kProfileRecords = 256;        ///< asked for at a time
 constexpr uint32_t kMostProfileTurns = 1 << 16;  ///< of one reading
 
 Status bad_answer(const std::string& where, const std::string& what) {
@@ -45,7 +45,8 @@ bool sane(double value) {
 
 Status check_runs(const DeviceFacts& device) {
   if (!device.has(COLLET_TRAIT_VIRTUAL)) return ok_status();
-  return failed_precondition("'" + device.kind + "' is a virtual device: it compiles, and has no memory and runs nothing");
+  return failed_precondition("'" + device.kind +
+                             "' is a virtual device: it compiles, and has no memory and runs nothing");
 }
 
 std::unique_lock<std::mutex> Backend::lock_all() {
@@ -442,7 +443,8 @@ void Backend::read_profile(uint32_t device, const std::function<void(const colle
       if (code != COLLET_OK) return log_message(COLLET_LOG_WARNING, from_c(code, error, where("read")).to_string());
     }
     if (count > kProfileRecords)
-      return log_message(COLLET_LOG_WARNING, bad_answer(where("read"), "more records than there was room for").to_string());
+      return log_message(COLLET_LOG_WARNING,
+                         bad_answer(where("read"), "more records than there was room for").to_string());
     for (uint32_t i = 0; i < count; ++i) {
       records[i].name[sizeof records[i].name - 1] = 0;
       records[i].engine[sizeof records[i].engine - 1] = 0;
@@ -476,7 +478,8 @@ Expected<collet_link> Backend::link(uint32_t from, uint32_t to) {
   const auto lock = lock_all();
   const collet_status code = links_->between(instance_, from, to, &link, &error);
   if (code != COLLET_OK) return from_c(code, error, where("between"));
-  if (!sane(link.latency_ns) || !sane(link.bytes_per_ns)) return bad_answer(where("between"), "a figure that cannot be");
+  if (!sane(link.latency_ns) || !sane(link.bytes_per_ns))
+    return bad_answer(where("between"), "a figure that cannot be");
   return link;
 }
 

@@ -131,8 +131,8 @@ Expected<Client*> Client::open(const collet_client_options& options) {
     set_log(options.log, options.log_user);
   }
   COLLET_ASSIGN(client->run_limit_, run_limit(options.runs_in_flight));
-  const BackendOptions backend_options = {options.device_count, options.target, options.keys, options.values,
-                                          options.pairs, options.group};
+  const BackendOptions backend_options = {options.device_count, options.target, options.keys,
+                                          options.values,       options.pairs,  options.group};
   COLLET_ASSIGN(client->backend_, Backend::open(name, backend_options));
   for (uint32_t i = 0; i < client->backend_->devices().size(); ++i)
     client->devices_.push_back(client->make_device(client->backend_, i));

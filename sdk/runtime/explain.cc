@@ -93,7 +93,8 @@ class Text {
                 bytes_text(f.traffic_bytes) + " traffic, " + bytes_text(f.workspace_bytes) + " workspace, " +
                 bytes_text(f.crossing_bytes) + " cross");
     char share[80];
-    std::snprintf(share, sizeof share, "%.1f %% of the estimated computing time on the device", 100 * device_time_share(in_));
+    std::snprintf(share, sizeof share, "%.1f %% of the estimated computing time on the device",
+                  100 * device_time_share(in_));
     line(0, share);
     if (in_.core.participants() > 1)
       line(0, std::to_string(in_.core.participants()) + " participants, " +

@@ -183,7 +183,8 @@ std::string text_of(const Described& backend) {
                        device.info.capacity > 0 ? ", " + human(static_cast<double>(device.info.capacity), "B") : "");
     out += fmt::format("    fingerprint {}\n", device.info.fingerprint);
     for (const Link& link : device.links) {
-      out += fmt::format("    link to device {}: {} {}{}{}\n", link.to, link.facts.hops, link.facts.hops == 1 ? "hop" : "hops",
+      out += fmt::format("    link to device {}: {} {}{}{}\n", link.to, link.facts.hops,
+                         link.facts.hops == 1 ? "hop" : "hops",
                          link.facts.latency_ns > 0 ? fmt::format(", {} ns", link.facts.latency_ns) : "",
                          link.facts.bytes_per_ns > 0 ? fmt::format(", {} GB/s", link.facts.bytes_per_ns) : "");
     }

@@ -124,7 +124,8 @@ class Tester {
     // What runs a program through Collet leaves its plan there.
     std::error_code ignored;
     std::filesystem::remove(plan_path(), ignored);
-    return try_command(arguments(), options_.timeout, [] { return interrupted != 0; }, {"COLLET_EXPLAIN=" + plan_path()});
+    return try_command(arguments(), options_.timeout, [] { return interrupted != 0; },
+                       {"COLLET_EXPLAIN=" + plan_path()});
   }
 
   /// The plan of the last run, as `collet run --explain` shows it; empty where there is none.
@@ -219,7 +220,8 @@ std::vector<std::string> device_ops_of(const std::string& plan) {
     }
     if (text.starts_with("launch ")) {
       const size_t on = text.find(" on ");
-      launch = on != std::string::npos && text.compare(on + 4, device.size() + 1, device + ":") == 0 ? indent : text.npos;
+      launch =
+          on != std::string::npos && text.compare(on + 4, device.size() + 1, device + ":") == 0 ? indent : text.npos;
     } else if (launch != std::string::npos && indent > launch) {
       out.push_back(text);
     } else {
@@ -290,8 +292,8 @@ int reduce(const Options& options) {
   if (const Status status = write_file(output, hlo::print_module(*result->module)); !status.ok()) return report(status);
   if (const Status status = check_result(output, *result->module, tester); !status.ok())
     return report(kRuntime, status.message());
-  const Told told{before, result->module->instruction_count(), result->tried, result->kept, result->stopped,
-                  device_ops_of(tester.last_plan())};
+  const Told told{before,          result->module->instruction_count(), result->tried, result->kept,
+                  result->stopped, device_ops_of(tester.last_plan())};
   const Status status = tell(options, output, told, tester);
   return status.ok() ? kDone : report(status);
 }

@@ -72,8 +72,7 @@ bool drain(int fd, std::string& out) {
 }  // namespace
 
 Expected<CommandOutcome> try_command(const std::vector<std::string>& arguments, double seconds,
-                                     const std::function<bool()>& stop,
-                                     const std::vector<std::string>& environment) {
+                                     const std::function<bool()>& stop, const std::vector<std::string>& environment) {
   Pipe pipe;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return resource_exhausted(std::string("pipe: ") + std::strerror(errno));

@@ -60,7 +60,7 @@ static collet_status device_info(collet_backend_instance* instance, uint32_t dev
     types[i].type = i;
     types[i].flags = COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE;
   }
-  info->traits = mode("traits") ? UINT32_MAX : 0;
+  info->traits = mode("traits") ? ~(uint32_t)COLLET_TRAIT_VIRTUAL : 0;
   info->kind = mode("no_kind") ? NULL : "Hostile";
   info->fingerprint = "hostile";
   info->spaces = mode("no_spaces") ? NULL : spaces;

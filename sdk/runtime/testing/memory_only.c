@@ -56,7 +56,8 @@ static collet_status alloc(collet_backend_instance* instance, uint32_t device, u
   if (alignment & (alignment - 1)) return fail(error, COLLET_INVALID_ARGUMENT, "an alignment that is no power of two");
   if (alignment < 64) alignment = 64;
   collet_backend_buffer* buffer = malloc(sizeof *buffer);
-  char* data = bytes < UINT64_MAX - alignment ? aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment) : NULL;
+  char* data =
+      bytes < UINT64_MAX - alignment ? aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment) : NULL;
   if (!buffer || !data) {
     free(buffer);
     free(data);

@@ -28,7 +28,7 @@ TEST(Run, CompilesForATargetThatIsNotThere) {
   const std::string file = folder / "a.hlo";
   write(file, "HloModule m\nENTRY e {\n  x = f32[8] parameter(0)\n  ROOT r = f32[8] add(x, x)\n}\n");
   const std::string queued = build_dir() + "/lib/collet/test_backends/libcollet_backend_queued.so";
-  const Ran ran = collet("run " + file + " --backend " + queued + " --target queued --explain");
+  const Ran ran = collet("run " + file + " --backend " + queued + " --no-fallback --target queued --explain");
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_TRUE(contains(ran.out, "100.0 % of the estimated computing time on the device")) << ran.out;
   EXPECT_TRUE(contains(ran.out, "nothing was run: queued is a virtual device")) << ran.out;
