@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "sdk/runtime/executable.h"
+#include "sdk/runtime/trace.h"
 
 namespace collet::runtime {
 namespace {
@@ -233,6 +234,7 @@ void Client::close() {
   if (left > 0)
     log_message(COLLET_LOG_INFO, "client closed while " + std::to_string(left) +
                                      " of its buffers and executables are in use; it goes with the last of them");
+  flush_profile(*backend_);
   release();
 }
 

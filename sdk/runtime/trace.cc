@@ -88,6 +88,12 @@ void remove_profiled(Backend& backend) {
   if (tracing.load(std::memory_order_relaxed)) read_records(backend);
 }
 
+void flush_profile(Backend& backend) {
+  Profiled& p = profiled();
+  const std::lock_guard lock(p.mutex);
+  if (backend.profiles() && tracing.load(std::memory_order_relaxed)) read_records(backend);
+}
+
 void set_trace(collet_trace_fn call, void* user) {
   Profiled& p = profiled();
   const std::lock_guard profiled_lock(p.mutex);

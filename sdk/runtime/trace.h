@@ -23,6 +23,8 @@ class Backend;
 /// they have recorded by then is handed out.
 void add_profiled(Backend& backend);
 void remove_profiled(Backend& backend);
+/// Hands out what the devices of `backend` have recorded by now; nothing while nobody listens.
+void flush_profile(Backend& backend);
 
 /// From its construction to its end. `name` must live as long.
 class Span {

@@ -549,6 +549,9 @@ collet_status execute(collet_backend_executable* p, const collet_launch* launche
   Executable* e = of(p);
   Instance* i = e->owner;
   if (i->control->lost) return fail(error, COLLET_UNAVAILABLE, "injected: the device is lost");
+  for (uint32_t k = 0; k < count; ++k)
+    if (launches[k].argument_count != e->arguments.size() || launches[k].result_count != e->results.size())
+      return fail(error, COLLET_INVALID_ARGUMENT, "a launch with another number of arguments or results");
   std::vector<std::shared_ptr<Launch>> all;
   for (uint32_t k = 0; k < count; ++k) all.push_back(std::make_shared<Launch>(launches[k], *e));
   const auto run_all = [e, run_id](const std::vector<std::shared_ptr<Launch>>& some, collet_error* problem) {

@@ -5,63 +5,85 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <map>
+#include <deque>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sdk/runtime/testing/remote_protocol.h"
 
 /// \file
-/// A backend whose memory lies in another process: its handles are numbers, no addresses. It runs add and dot itself. Its queues
-/// are threads of that process; one thread here hears when their work has ended.
+/// A backend whose memory lies in another process: its handles are numbers, no addresses. It runs add and dot itself.
+///
+/// A thread sends requests one behind another, without waiting for answers, which another thread takes in. The other process
+/// works in the order in which it is asked, and what a queue's work waits for was put on its queue earlier: so all queues
+/// of an instance are that one stream. Work that waits for another queue is held back until that has come so far: it may
+/// fail, and host memory is not there before.
 
 namespace collet::remote {
 namespace {
 
-// What the other process has said of a queue.
-struct Queue {
-  uint64_t counter = 0;
+// What a queue has come to. Shared with the work of other queues that waits for it. Under Instance::mutex.
+struct Progress {
+  uint64_t counter = 0, unanswered = 0;
   collet_status status = COLLET_OK;
   std::string message;
+
+  void fail(collet_status code, const char* text) {
+    if (status != COLLET_OK) return;
+    status = code;
+    message = text;
+  }
+  bool has_failed() const { return status != COLLET_OK && unanswered == 0; }
 };
 
-// A call that waits for its answer.
-struct Call {
-  Answer answer;
-  void* into = nullptr;  ///< where the data of a Read go
-  bool done = false;
+using Points = std::vector<std::pair<std::shared_ptr<const Progress>, uint64_t>>;
+
+// A request, and what goes with it and with its answer.
+struct Message {
+  Request request{Verb::Nothing};
+  std::vector<Slot> slots;
+  const void* out = nullptr;
+  uint64_t out_bytes = 0;
+  void* in = nullptr;
+  uint64_t in_bytes = 0;
+  Points waits;
+  std::shared_ptr<Progress> queue;  // null where a caller waits
+  uint64_t value = 0;               // that the queue reaches; 0: the work has more messages
+  // Told whether the answer came, under Instance::mutex.
+  std::function<void(bool answered, const Answer& answer)> done;
 };
 
 struct Instance {
   int socket = -1;
   pid_t child = -1;
-  std::mutex sending;
-  std::thread receiver;
   std::mutex mutex;  // of what follows
   std::condition_variable changed;
-  bool lost = false;
-  uint64_t next = 1;
-  std::map<uint64_t, Call*> calls;
-  std::map<uint64_t, void*> reads;  ///< of queues: where the data go
-  std::map<uint64_t, Queue> queues;
+  std::deque<Message> outbox, sent;
+  bool is_lost = false, is_closing = false;
   std::unordered_map<uint64_t, uint64_t> sizes;  ///< of buffers, by number
+  std::thread sender, receiver;
 
   bool has_range(const collet_backend_buffer* buffer, uint64_t offset, uint64_t bytes) {
     const std::lock_guard lock(mutex);
     const auto it = sizes.find(reinterpret_cast<uintptr_t>(buffer));
     return it != sizes.end() && offset <= it->second && bytes <= it->second - offset;
   }
-  void receive();
-  bool receive_one();
+};
+
+struct Queue {
+  Instance* instance;
+  std::shared_ptr<Progress> progress = std::make_shared<Progress>();
 };
 
 struct Executable {
@@ -70,23 +92,12 @@ struct Executable {
   std::vector<uint64_t> argument_bytes, result_bytes;
 };
 
-// A queue as the SDK holds it.
-struct Handle {
-  Instance* instance;
-  uint64_t number;
-};
-
 Instance* of(collet_backend_instance* p) {
   return reinterpret_cast<Instance*>(p);
-}
-Handle* of(collet_backend_queue* p) {
-  return reinterpret_cast<Handle*>(p);
 }
 uint64_t number_of(collet_backend_buffer* p) {
   return reinterpret_cast<uintptr_t>(p);
 }
-
-constexpr char kLost[] = "the process with the memory is gone";
 
 collet_status fail(collet_error* error, collet_status code, const char* message) {
   error->code = code;
@@ -94,100 +105,92 @@ collet_status fail(collet_error* error, collet_status code, const char* message)
   return code;
 }
 
-collet_status lost(collet_error* error) {
-  return fail(error, COLLET_UNAVAILABLE, kLost);
-}
-
-bool Instance::receive_one() {
-  Answer answer;
-  if (!receive_all(socket, &answer, sizeof answer)) return false;
-  std::string message;
-  void* into = nullptr;
-  {
-    const std::lock_guard lock(mutex);
-    if (const auto it = reads.find(answer.id); it != reads.end()) {
-      into = it->second;
-      reads.erase(it);
-    } else if (const auto call = calls.find(answer.id); call != calls.end()) {
-      into = call->second->into;
-    }
-  }
-  if (!into) {
-    message.resize(answer.bytes);
-    into = message.data();
-  }
-  if (!receive_all(socket, into, answer.bytes)) return false;
-  const std::lock_guard lock(mutex);
-  if (const auto it = calls.find(answer.id); answer.id && it != calls.end()) {
-    it->second->answer = answer;
-    it->second->done = true;
-    calls.erase(it);
-  }
-  if (const auto it = queues.find(answer.queue); answer.queue && it != queues.end()) {
-    if (answer.status == COLLET_OK) {
-      it->second.counter = answer.value;
-    } else {
-      it->second.status = answer.status;
-      it->second.message = message;
-    }
-  }
-  changed.notify_all();
-  return true;
-}
-
-// The receiver's thread.
-void Instance::receive() {
-  while (receive_one()) {
-  }
-  const std::lock_guard lock(mutex);
-  lost = true;
-  for (auto& [number, queue] : queues) {
-    if (queue.status != COLLET_OK) continue;
-    queue.status = COLLET_UNAVAILABLE;
-    queue.message = kLost;
-  }
-  changed.notify_all();
-}
-
-bool send(Instance* i, const Request& r, const std::vector<Wait>& waits, const void* payload, uint64_t bytes) {
-  const std::lock_guard lock(i->sending);
-  return send_all(i->socket, &r, sizeof r) && send_all(i->socket, waits.data(), waits.size() * sizeof(Wait)) &&
-         send_all(i->socket, payload, bytes);
-}
-
-// Sends a request and waits for its answer.
-bool converse(Instance* i, Request r, const void* payload, uint64_t bytes, Answer& answer, void* into = nullptr) {
-  Call call;
-  call.into = into;
-  {
-    const std::lock_guard lock(i->mutex);
-    if (i->lost) return false;
-    r.id = i->next++;
-    i->calls[r.id] = &call;
-  }
-  const bool sent = send(i, r, {}, payload, bytes);
+// Sends what is in the outbox.
+void send(Instance* i) {
   std::unique_lock lock(i->mutex);
-  if (sent) i->changed.wait(lock, [&] { return call.done || i->lost; });
-  i->calls.erase(r.id);
-  answer = call.answer;
-  return call.done;
+  for (;;) {
+    i->changed.wait(lock, [&] { return i->is_closing || !i->outbox.empty(); });
+    if (i->outbox.empty()) return;
+    Message m = std::move(i->outbox.front());
+    i->outbox.pop_front();
+    const Progress* broken = nullptr;
+    i->changed.wait(lock, [&] {
+      if (i->is_lost || (m.queue && m.queue->status != COLLET_OK)) return true;
+      for (const auto& [queue, point] : m.waits) {
+        if (queue->counter >= point) continue;
+        if (!queue->has_failed()) return false;
+        broken = queue.get();
+      }
+      return true;
+    });
+    if (broken) m.queue->fail(broken->status, broken->message.c_str());
+    if (i->is_lost || (m.queue && m.queue->status != COLLET_OK)) {
+      m.done(!i->is_lost, {});
+      i->changed.notify_all();
+      continue;
+    }
+    const Request request = m.request;
+    const std::vector<Slot> slots = std::move(m.slots);
+    const void* const out = m.out;
+    const uint64_t out_bytes = m.out_bytes;
+    i->sent.push_back(std::move(m));
+    lock.unlock();
+    const bool went = send_all(i->socket, &request, sizeof request) &&
+                      send_all(i->socket, slots.data(), slots.size() * sizeof(Slot)) &&
+                      send_all(i->socket, out, out_bytes);
+    if (!went) shutdown(i->socket, SHUT_RDWR);  // the receiver sees the end of the answers
+    lock.lock();
+  }
 }
 
-// Puts a request on the queue of a sync, behind its waits. The last request of several signals its point.
-bool put(Instance* i, Request r, const collet_sync& sync, bool first, bool last, const void* payload, uint64_t bytes,
-         void* into = nullptr) {
-  r.queue = of(sync.queue)->number;
-  r.signal = last ? sync.signals[0].value : 0;
-  std::vector<Wait> waits;
-  for (uint32_t w = 0; first && w < sync.wait_count; ++w)
-    waits.push_back({of(sync.waits[w].queue)->number, sync.waits[w].value});
-  r.waits = waits.size();
-  if (into) {
-    const std::lock_guard lock(i->mutex);
-    r.id = i->next++;
-    i->reads[r.id] = into;
+// Takes in answers until the other process is gone.
+void receive(Instance* i) {
+  Answer answer;
+  for (;;) {
+    const bool came = receive_all(i->socket, &answer, sizeof answer);
+    std::unique_lock lock(i->mutex);
+    if (!came || i->sent.empty()) break;
+    const Message one = std::move(i->sent.front());
+    i->sent.pop_front();
+    lock.unlock();
+    const bool whole = receive_all(i->socket, one.in, one.in_bytes);
+    lock.lock();
+    one.done(whole, answer);
+    i->changed.notify_all();
+    if (!whole) break;
   }
-  return send(i, r, waits, payload, bytes);
+  const std::lock_guard lock(i->mutex);
+  i->is_lost = true;
+  for (const Message& one : i->sent) one.done(false, {});
+  i->sent.clear();
+  i->changed.notify_all();
+}
+
+// Sends a message and waits for its answer.
+bool converse(Instance* i, Message m, Answer& answer) {
+  bool ended = false, came = false;
+  m.done = [&](bool answered, const Answer& a) {
+    ended = true;
+    came = answered;
+    answer = a;
+  };
+  std::unique_lock lock(i->mutex);
+  if (i->is_lost) return false;
+  i->outbox.push_back(std::move(m));
+  i->changed.notify_all();
+  i->changed.wait(lock, [&] { return ended; });
+  return came;
+}
+bool converse(Instance* i, const Request& r, const void* out, uint64_t out_bytes, Answer& answer) {
+  Message m;
+  m.request = r;
+  m.out = out;
+  m.out_bytes = out_bytes;
+  return converse(i, std::move(m), answer);
+}
+
+collet_status lost(collet_error* error) {
+  return fail(error, COLLET_UNAVAILABLE, "the process with the memory is gone");
 }
 
 collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
@@ -212,7 +215,8 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
   auto* instance = new Instance;
   instance->socket = sockets[0];
   instance->child = child;
-  instance->receiver = std::thread([instance] { instance->receive(); });
+  instance->sender = std::thread([instance] { send(instance); });
+  instance->receiver = std::thread([instance] { receive(instance); });
   info->opset = COLLET_OPSET;
   info->device_count = 1;
   info->name = "remote";
@@ -222,6 +226,12 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
 }
 
 void close(collet_backend_instance* p) {
+  {
+    const std::lock_guard lock(of(p)->mutex);
+    of(p)->is_closing = true;
+    of(p)->changed.notify_all();
+  }
+  of(p)->sender.join();
   shutdown(of(p)->socket, SHUT_RDWR);  // the processes of later instances have inherited it
   of(p)->receiver.join();
   ::close(of(p)->socket);
@@ -272,13 +282,10 @@ void free(collet_backend_instance* p, collet_backend_buffer* buffer) {
   converse(of(p), r, nullptr, 0, answer);
 }
 
-// One region; at once where `sync` is null.
-bool copy_one(Instance* i, const collet_copy_region& region, const collet_sync* sync, bool first, bool last) {
-  Request r{};
+Message message_of(const collet_copy_region& region) {
+  Message m;
+  Request& r = m.request;
   r.bytes = region.bytes;
-  const void* payload = nullptr;
-  uint64_t bytes = 0;
-  void* into = nullptr;
   if (region.from.buffer && region.to.buffer) {
     r.verb = Verb::Copy;
     r.buffer = number_of(region.from.buffer);
@@ -289,28 +296,59 @@ bool copy_one(Instance* i, const collet_copy_region& region, const collet_sync* 
     r.verb = Verb::Write;
     r.buffer = number_of(region.to.buffer);
     r.offset = region.to.offset;
-    payload = static_cast<const char*>(region.from.host) + region.from.offset;
-    bytes = region.bytes;
+    m.out = static_cast<const char*>(region.from.host) + region.from.offset;
+    m.out_bytes = region.bytes;
   } else {
     r.verb = Verb::Read;
     r.buffer = number_of(region.from.buffer);
     r.offset = region.from.offset;
-    into = static_cast<char*>(region.to.host) + region.to.offset;
+    m.in = static_cast<char*>(region.to.host) + region.to.offset;
+    m.in_bytes = region.bytes;
   }
-  if (sync) return put(i, r, *sync, first, last, payload, bytes, into);
-  Answer answer;
-  return converse(i, r, payload, bytes, answer, into);
+  return m;
+}
+
+// Puts messages whose work is one piece of work on a queue.
+collet_status put(Instance* i, std::vector<Message> messages, const collet_sync& sync, collet_error* error) {
+  const std::shared_ptr<Progress> progress = reinterpret_cast<Queue*>(sync.queue)->progress;
+  const std::lock_guard lock(i->mutex);
+  if (i->is_lost) return lost(error);
+  if (progress->status != COLLET_OK) return COLLET_OK;  // it fails with the queue
+  for (uint32_t w = 0; w < sync.wait_count; ++w) {
+    const auto* other = reinterpret_cast<Queue*>(sync.waits[w].queue);
+    if (other->progress != progress) messages.front().waits.emplace_back(other->progress, sync.waits[w].value);
+  }
+  progress->unanswered += messages.size();
+  messages.back().value = sync.signals[0].value;
+  for (Message& m : messages) {
+    m.queue = progress;
+    m.done = [progress, value = m.value](bool answered, const Answer&) {
+      --progress->unanswered;
+      if (!answered) return progress->fail(COLLET_UNAVAILABLE, "the process with the memory is gone");
+      if (value != 0 && progress->status == COLLET_OK) progress->counter = value;
+    };
+    i->outbox.push_back(std::move(m));
+  }
+  i->changed.notify_all();
+  return COLLET_OK;
 }
 
 collet_status copy(collet_backend_instance* p, const collet_copy_region* regions, uint32_t count,
                    const collet_sync* sync, collet_error* error) {
-  for (uint32_t i = 0; i < count; ++i)
-    for (const collet_place& place : {regions[i].from, regions[i].to})
-      if (place.buffer && !of(p)->has_range(place.buffer, place.offset, regions[i].bytes))
+  for (uint32_t k = 0; k < count; ++k)
+    for (const collet_place& place : {regions[k].from, regions[k].to})
+      if (place.buffer && !of(p)->has_range(place.buffer, place.offset, regions[k].bytes))
         return fail(error, COLLET_OUT_OF_RANGE, "a copy that is not inside its buffer");
-  for (uint32_t i = 0; i < count; ++i)
-    if (!copy_one(of(p), regions[i], sync, i == 0, i + 1 == count) && !sync) return lost(error);
-  return COLLET_OK;  // a queue fails when the process is gone
+  std::vector<Message> messages;
+  for (uint32_t k = 0; k < count; ++k) messages.push_back(message_of(regions[k]));
+  if (sync) {
+    if (messages.empty()) messages.emplace_back();
+    return put(of(p), std::move(messages), *sync, error);
+  }
+  Answer answer;
+  for (Message& m : messages)
+    if (!converse(of(p), std::move(m), answer)) return lost(error);
+  return COLLET_OK;
 }
 
 collet_status supports(collet_backend_instance*, uint32_t device, const collet_program* p, const uint32_t* ops,
@@ -385,16 +423,19 @@ collet_status execute(collet_backend_executable* p, const collet_launch* launche
       slots.push_back({number_of(launches[l].arguments[i].buffer), launches[l].arguments[i].offset});
     for (uint32_t i = 0; i < launches[l].result_count; ++i)
       slots.push_back({number_of(launches[l].results[i].buffer), launches[l].results[i].offset});
-    Request r{Verb::Run};
-    r.buffer = e->number;
-    r.count = static_cast<uint32_t>(slots.size());
-    const uint64_t bytes = slots.size() * sizeof(Slot);
+    std::vector<Message> messages(1);
+    Message& m = messages[0];
+    m.request.verb = Verb::Run;
+    m.request.buffer = e->number;
+    m.request.count = static_cast<uint32_t>(slots.size());
+    m.slots = std::move(slots);
     if (launches[l].sync) {
-      (void)put(e->instance, r, *launches[l].sync, true, true, slots.data(), bytes);
+      const collet_status status = put(e->instance, std::move(messages), *launches[l].sync, error);
+      if (status != COLLET_OK) return status;
       continue;
     }
     Answer answer;
-    if (!converse(e->instance, r, slots.data(), bytes, answer)) return lost(error);
+    if (!converse(e->instance, std::move(m), answer)) return lost(error);
   }
   return COLLET_OK;
 }
@@ -412,53 +453,40 @@ collet_status create_queue(collet_backend_instance* p, uint32_t device, uint32_t
                            collet_error* error) {
   if (device != 0) return fail(error, COLLET_NOT_FOUND, "there is one device");
   if (kind > COLLET_QUEUE_DOWNLOAD) return fail(error, COLLET_INVALID_ARGUMENT, "there is no such kind of queue");
-  Answer answer;
-  if (!converse(of(p), {Verb::MakeQueue}, nullptr, 0, answer)) return lost(error);
-  const std::lock_guard lock(of(p)->mutex);
-  of(p)->queues[answer.number] = {};
-  *out = reinterpret_cast<collet_backend_queue*>(new Handle{of(p), answer.number});
+  *out = reinterpret_cast<collet_backend_queue*>(new Queue{of(p)});
   return COLLET_OK;
 }
 
 void destroy_queue(collet_backend_queue* p) {
-  Request r{Verb::EndQueue};
-  r.queue = of(p)->number;
-  Answer answer;
-  (void)converse(of(p)->instance, r, nullptr, 0, answer);
-  {
-    const std::lock_guard lock(of(p)->instance->mutex);
-    of(p)->instance->queues.erase(of(p)->number);
-  }
-  delete of(p);
+  delete reinterpret_cast<Queue*>(p);
 }
 
 collet_status wait(collet_backend_queue* p, uint64_t value, uint64_t timeout_ns, collet_error* error) {
-  Instance* i = of(p)->instance;
-  std::unique_lock lock(i->mutex);
-  const Queue& queue = i->queues.at(of(p)->number);
-  const auto has_ended = [&] { return queue.counter >= value || queue.status != COLLET_OK; };
-  constexpr uint64_t kLongest = uint64_t{1} << 60;
-  if (timeout_ns == UINT64_MAX) {
-    i->changed.wait(lock, has_ended);
-  } else if (!i->changed.wait_for(lock, std::chrono::nanoseconds(std::min(timeout_ns, kLongest)), has_ended)) {
+  const auto* queue = reinterpret_cast<Queue*>(p);
+  const Progress& progress = *queue->progress;
+  std::unique_lock lock(queue->instance->mutex);
+  const auto over = [&] { return progress.counter >= value || progress.has_failed(); };
+  constexpr uint64_t kForEver = uint64_t{1} << 60;
+  if (timeout_ns >= kForEver)
+    queue->instance->changed.wait(lock, over);
+  else if (!queue->instance->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns), over))
     return fail(error, COLLET_DEADLINE_EXCEEDED, "not yet");
-  }
-  return queue.counter >= value ? COLLET_OK : fail(error, queue.status, queue.message.c_str());
+  return progress.counter >= value ? COLLET_OK : fail(error, progress.status, progress.message.c_str());
 }
 
 void abort_queue(collet_backend_queue* p, collet_status status, const char* message) {
-  Request r{Verb::Abort};
-  r.queue = of(p)->number;
-  r.other = static_cast<uint64_t>(status);
-  r.bytes = std::strlen(message);
-  (void)send(of(p)->instance, r, {}, message, r.bytes);
+  const auto* queue = reinterpret_cast<Queue*>(p);
+  const std::lock_guard lock(queue->instance->mutex);
+  queue->progress->fail(status, message);
+  queue->instance->changed.notify_all();
 }
 
+constexpr collet_queue_table kQueues = {
+    sizeof(collet_queue_table), 0, create_queue, destroy_queue, wait, nullptr, nullptr, abort_queue,
+};
+
 const void* query(collet_backend_instance*, const char* name, uint32_t version) {
-  static const collet_queue_table queues = {
-      sizeof(collet_queue_table), 0, create_queue, destroy_queue, wait, nullptr, nullptr, abort_queue,
-  };
-  return version == 1 && std::strcmp(name, "queue") == 0 ? &queues : nullptr;
+  return version == 1 && std::strcmp(name, "queue") == 0 ? &kQueues : nullptr;
 }
 
 const collet_backend kBackend = {

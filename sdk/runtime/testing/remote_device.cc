@@ -2,25 +2,24 @@
 #include <collet/program.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <exception>
 #include <map>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <string_view>
-#include <thread>
 #include <vector>
 
 #include "sdk/runtime/testing/remote_protocol.h"
 
 /// \file
-/// The process that owns the remote backend's memory and runs its two kernels, at once or on queues.
+/// The process that owns the remote backend's memory and runs its two kernels.
 
 namespace collet::remote {
 namespace {
+
+struct Device {
+  std::map<uint64_t, std::vector<char>> buffers;
+  std::map<uint64_t, std::vector<uint64_t>> programs;  // blocks, 8-byte aligned
+  uint64_t next = 1;
+};
 
 template <typename T>
 void add(const void* a, const void* b, void* out, uint64_t n) {
@@ -115,275 +114,64 @@ void run(const collet_program* p, const std::vector<char*>& arguments, const std
   }
 }
 
-using Program = std::vector<uint64_t>;  // a block, 8-byte aligned
+bool run_request(Device& device, int socket, const Request& r, Answer& answer) {
+  std::vector<Slot> slots(r.count);
+  if (!receive_all(socket, slots.data(), slots.size() * sizeof(Slot))) return false;
+  const auto* p = reinterpret_cast<const collet_program*>(device.programs.at(r.buffer).data());
+  const uint32_t n = collet_region_at(p, 0)->arguments.count;
+  std::vector<char*> places;
+  for (const Slot& s : slots) places.push_back(s.buffer ? device.buffers.at(s.buffer).data() + s.offset : nullptr);
+  run(p, {places.begin(), places.begin() + n}, {places.begin() + n, places.end()});
+  answer.number = 0;
+  return true;
+}
 
-// A request with what followed it.
-struct Work {
-  Request request;
-  std::vector<Wait> waits;
-  std::vector<char> payload;
-};
-
-// A queue: a thread that does its work in order.
-struct Queue {
-  uint64_t number;
-  uint64_t counter = 0;
-  int32_t status = COLLET_OK;
-  std::string message;
-  bool running = false, told = false, stop = false;
-  std::deque<Work> work;
-  std::thread thread;
-};
-
-// What the process owns. The reader's thread and those of queues share it.
-class Device {
- public:
-  explicit Device(int socket) : socket_(socket) {}
-  ~Device() {
-    std::vector<std::shared_ptr<Queue>> all;
-    {
-      const std::lock_guard lock(mutex_);
-      for (auto& [number, queue] : queues_) {
-        queue->stop = true;
-        all.push_back(queue);
+bool serve_one(Device& device, int socket) {
+  Request r;
+  if (!receive_all(socket, &r, sizeof r)) return false;
+  Answer answer;
+  const void* payload = nullptr;
+  switch (r.verb) {
+    case Verb::Alloc:
+      answer.number = device.next++;
+      try {
+        device.buffers[answer.number].resize(r.bytes);
+      } catch (const std::exception&) {  // more than there is, or than a vector counts
+        device.buffers.erase(answer.number);
+        answer.status = COLLET_RESOURCE_EXHAUSTED;
       }
+      break;
+    case Verb::Free:
+      device.buffers.erase(r.buffer);
+      break;
+    case Verb::Write:
+      if (!receive_all(socket, device.buffers.at(r.buffer).data() + r.offset, r.bytes)) return false;
+      break;
+    case Verb::Read:
+      payload = device.buffers.at(r.buffer).data() + r.offset;
+      break;
+    case Verb::Copy:
+      std::memcpy(device.buffers.at(r.other).data() + r.other_offset, device.buffers.at(r.buffer).data() + r.offset,
+                  r.bytes);
+      break;
+    case Verb::Compile: {
+      answer.number = device.next++;
+      auto& block = device.programs[answer.number];
+      block.resize(r.bytes / 8 + 1);
+      if (!receive_all(socket, block.data(), r.bytes)) return false;
+      break;
     }
-    changed_.notify_all();
-    for (const auto& queue : all) queue->thread.join();
+    case Verb::Run:
+      if (!run_request(device, socket, r, answer)) return false;
+      break;
+    case Verb::Release:
+      device.programs.erase(r.buffer);
+      break;
+    case Verb::Nothing:
+      break;
   }
-
-  bool serve_one() {
-    Work w;
-    if (!receive_all(socket_, &w.request, sizeof w.request)) return false;
-    const Request& r = w.request;
-    w.waits.resize(r.waits);
-    w.payload.resize(r.verb == Verb::Run ? r.count * sizeof(Slot)
-                     : r.verb == Verb::Write || r.verb == Verb::Compile || r.verb == Verb::Abort ? r.bytes
-                                                                                                 : 0);
-    if (!receive_all(socket_, w.waits.data(), w.waits.size() * sizeof(Wait)) ||
-        !receive_all(socket_, w.payload.data(), w.payload.size()))
-      return false;
-    if (r.queue != 0 && is_work(r.verb)) return put(std::move(w));
-    Answer answer;
-    answer.id = r.id;
-    std::string data;
-    answer.status = do_now(w, answer, data);
-    return r.id == 0 || tell(answer, data);
-  }
-
- private:
-  static bool is_work(Verb verb) {
-    return verb == Verb::Write || verb == Verb::Read || verb == Verb::Copy || verb == Verb::Run;
-  }
-
-  bool tell(Answer answer, std::string_view data) {
-    answer.bytes = data.size();
-    const std::lock_guard lock(sending_);
-    return send_all(socket_, &answer, sizeof answer) && send_all(socket_, data.data(), data.size());
-  }
-
-  char* memory(uint64_t buffer, uint64_t offset) {
-    const std::lock_guard lock(mutex_);
-    return buffers_.at(buffer).data() + offset;  // stays where it is while the buffer lives
-  }
-
-  int32_t do_now(const Work& w, Answer& answer, std::string& data) {
-    const Request& r = w.request;
-    switch (r.verb) {
-      case Verb::Alloc: {
-        std::vector<char> made;
-        try {
-          made.resize(r.bytes);
-        } catch (const std::exception&) {  // more than there is, or than a vector counts
-          return COLLET_RESOURCE_EXHAUSTED;
-        }
-        const std::lock_guard lock(mutex_);
-        answer.number = next_++;
-        buffers_[answer.number] = std::move(made);
-        return COLLET_OK;
-      }
-      case Verb::Free: {
-        const std::lock_guard lock(mutex_);
-        buffers_.erase(r.buffer);
-        return COLLET_OK;
-      }
-      case Verb::Compile: {
-        auto block = std::make_shared<Program>(r.bytes / 8 + 1);
-        std::memcpy(block->data(), w.payload.data(), r.bytes);
-        const std::lock_guard lock(mutex_);
-        answer.number = next_++;
-        programs_[answer.number] = std::move(block);
-        return COLLET_OK;
-      }
-      case Verb::Release: {
-        const std::lock_guard lock(mutex_);
-        programs_.erase(r.buffer);
-        return COLLET_OK;
-      }
-      case Verb::MakeQueue:
-        return make_queue(answer);
-      case Verb::EndQueue:
-        return end_queue(r.queue);
-      case Verb::Abort: {
-        const std::shared_ptr<Queue> queue = find(r.queue);
-        if (queue) fail(*queue, static_cast<int32_t>(r.other), std::string(w.payload.begin(), w.payload.end()));
-        return COLLET_OK;
-      }
-      default:
-        return do_work(w, data);
-    }
-  }
-
-  int32_t do_work(const Work& w, std::string& data) {
-    const Request& r = w.request;
-    if (r.verb == Verb::Write) {
-      std::memcpy(memory(r.buffer, r.offset), w.payload.data(), r.bytes);
-    } else if (r.verb == Verb::Read) {
-      data.assign(memory(r.buffer, r.offset), r.bytes);
-    } else if (r.verb == Verb::Copy) {
-      std::memcpy(memory(r.other, r.other_offset), memory(r.buffer, r.offset), r.bytes);
-    } else {
-      std::shared_ptr<Program> block;
-      {
-        const std::lock_guard lock(mutex_);
-        block = programs_.at(r.buffer);
-      }
-      std::vector<Slot> slots(r.count);
-      std::memcpy(slots.data(), w.payload.data(), w.payload.size());
-      const auto* p = reinterpret_cast<const collet_program*>(block->data());
-      const uint32_t n = collet_region_at(p, 0)->arguments.count;
-      std::vector<char*> places;
-      for (const Slot& s : slots) places.push_back(s.buffer ? memory(s.buffer, s.offset) : nullptr);
-      run(p, {places.begin(), places.begin() + n}, {places.begin() + n, places.end()});
-    }
-    return COLLET_OK;
-  }
-
-  std::shared_ptr<Queue> find(uint64_t number) {
-    const std::lock_guard lock(mutex_);
-    const auto it = queues_.find(number);
-    return it == queues_.end() ? nullptr : it->second;
-  }
-
-  int32_t make_queue(Answer& answer) {
-    auto queue = std::make_shared<Queue>();
-    const std::lock_guard lock(mutex_);
-    answer.number = queue->number = next_++;
-    queues_[queue->number] = queue;
-    queue->thread = std::thread([this, queue] { loop(*queue); });
-    return COLLET_OK;
-  }
-
-  int32_t end_queue(uint64_t number) {
-    const std::shared_ptr<Queue> queue = find(number);
-    if (!queue) return COLLET_NOT_FOUND;
-    {
-      const std::lock_guard lock(mutex_);
-      queue->stop = true;
-    }
-    changed_.notify_all();
-    queue->thread.join();
-    const std::lock_guard lock(mutex_);
-    queues_.erase(number);
-    return COLLET_OK;
-  }
-
-  bool put(Work w) {
-    const std::shared_ptr<Queue> queue = find(w.request.queue);
-    if (!queue) return true;
-    {
-      const std::lock_guard lock(mutex_);
-      if (queue->status == COLLET_OK) queue->work.push_back(std::move(w));  // else it fails with the queue
-    }
-    changed_.notify_all();
-    return true;
-  }
-
-  // Under no lock. The news goes out when nothing of the queue runs any more.
-  void fail(Queue& queue, int32_t status, std::string message) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (queue.status != COLLET_OK) return;
-      queue.status = status;
-      queue.message = std::move(message);
-      queue.work.clear();
-      if (queue.running || queue.told) return;
-      queue.told = true;
-    }
-    tell_failure(queue);
-  }
-
-  void tell_failure(const Queue& queue) {
-    Answer news;
-    news.queue = queue.number;
-    news.status = queue.status;
-    (void)tell(news, queue.message);
-    changed_.notify_all();
-  }
-
-  // 0: the points are reached; else the failed queue that one of them is of.
-  bool is_ready(const Work& w, std::shared_ptr<Queue>& broken) {
-    for (const Wait& wait : w.waits) {
-      const auto it = queues_.find(wait.queue);
-      if (it == queues_.end() || it->second->counter >= wait.value) continue;
-      if (it->second->status == COLLET_OK || it->second->running) return false;
-      broken = it->second;
-      return true;
-    }
-    return true;
-  }
-
-  void loop(Queue& queue) {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [&] { return queue.stop || !queue.work.empty(); });
-      if (queue.stop) return;
-      std::shared_ptr<Queue> broken;
-      changed_.wait(lock, [&] { return queue.stop || queue.work.empty() || is_ready(queue.work.front(), broken); });
-      if (queue.stop) return;
-      if (queue.work.empty()) continue;  // the queue was aborted
-      if (broken) {
-        const int32_t status = broken->status;
-        const std::string message = broken->message;
-        lock.unlock();
-        fail(queue, status, message);
-        lock.lock();
-        continue;
-      }
-      const Work w = std::move(queue.work.front());
-      queue.work.pop_front();
-      queue.running = true;
-      lock.unlock();
-      Answer news;
-      std::string data;
-      const int32_t status = do_work(w, data);
-      lock.lock();
-      queue.running = false;
-      const bool failed = queue.status != COLLET_OK || status != COLLET_OK;
-      if (!failed && w.request.signal) queue.counter = w.request.signal;
-      news.id = w.request.id;
-      news.queue = w.request.signal ? queue.number : 0;
-      news.value = queue.counter;
-      lock.unlock();
-      if (failed) {
-        tell_failure(queue);
-      } else if (news.id || news.queue) {
-        (void)tell(news, data);
-      }
-      changed_.notify_all();
-      lock.lock();
-    }
-  }
-
-  const int socket_;
-  std::mutex sending_;
-  std::mutex mutex_;  // of what follows, and of queues
-  std::condition_variable changed_;
-  std::map<uint64_t, std::vector<char>> buffers_;
-  std::map<uint64_t, std::shared_ptr<Program>> programs_;
-  std::map<uint64_t, std::shared_ptr<Queue>> queues_;
-  uint64_t next_ = 1;
-};
+  return send_all(socket, &answer, sizeof answer) && (!payload || send_all(socket, payload, r.bytes));
+}
 
 }  // namespace
 
@@ -410,8 +198,8 @@ bool receive_all(int socket, void* data, uint64_t bytes) {
 }
 
 void serve(int socket) {
-  Device device(socket);
-  while (device.serve_one()) {
+  Device device;
+  while (serve_one(device, socket)) {
   }
 }
 
