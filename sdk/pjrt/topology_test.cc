@@ -47,6 +47,13 @@ class TopologyTest : public Plugin {
     more_options = {{"control", std::to_string(reinterpret_cast<uintptr_t>(&control_))}};
   }
 
+  // A client is gone once the last thread is done with it.
+  void TearDown() override {
+    Plugin::TearDown();
+    control_.wait_until_closed();
+    EXPECT_EQ(control_.instances.load(), 0);
+  }
+
   PJRT_Error* create(const std::string& name, PJRT_TopologyDescription** out) {
     NamedOptions options({{"backend", backend_name}, more_options[0]});
     auto args = args_of<PJRT_TopologyDescription_Create_Args>();

@@ -37,6 +37,11 @@ class OptionalTables : public ::testing::Test, public Session {
   ClientPtr open_queued(uint32_t devices = 1, const collet_group* group = nullptr) {
     return open(test_backend("queued"), "interpreter", &control_, devices, 0, group);
   }
+  // A client is gone once the last thread is done with it.
+  void TearDown() override {
+    control_.wait_until_closed();
+    EXPECT_EQ(control_.instances.load(), 0);
+  }
   QueueControl control_;
 };
 

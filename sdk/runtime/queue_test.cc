@@ -70,7 +70,7 @@ class Queues : public ::testing::Test, public Session {
  protected:
   void TearDown() override {
     client_.reset();
-    for (int i = 0; i < 5000 && control_.instances; ++i) std::this_thread::sleep_for(milliseconds(1));
+    control_.wait_until_closed();
     EXPECT_EQ(control_.instances.load(), 0);
     EXPECT_EQ(control_.buffers.load(), 0);
     EXPECT_EQ(control_.executables.load(), 0);
@@ -311,7 +311,7 @@ TEST_F(Queues, CloseCancelsWhatNobodyCanObserve) {
   const_cast<ExecutablePtr&>(e).reset();
   const auto start = Clock::now();
   client_.reset();
-  for (int i = 0; i < 5000 && control_.instances; ++i) std::this_thread::sleep_for(milliseconds(1));
+  control_.wait_until_closed();
   EXPECT_LT(ms(Clock::now() - start), 400);
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 /// \file
@@ -70,6 +72,11 @@ struct QueueControl {
   std::atomic<int64_t> bytes{0}, most_bytes{0};
   std::mutex mutex;
   std::vector<std::string> violations;  ///< under mutex: rules of the interface that the SDK broke
+
+  /// Until no instance is open, five seconds at most.
+  void wait_until_closed() const {
+    for (int i = 0; i < 5000 && instances; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 
   std::vector<std::string> broken_rules() {
     const std::lock_guard lock(mutex);
