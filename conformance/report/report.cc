@@ -61,8 +61,14 @@ std::string names_of(const std::vector<hlo::Type>& types, size_t most) {
 
 void add_case(OpSummary& summary, const CaseResult& one, bool is_declared) {
   const bool on_device = one.outcome == Outcome::Pass && one.fallback_ops == 0 && one.device_ops > 0;
-  keep_type(on_device ? summary.types_on_device : summary.types_elsewhere, one.type);
+  if (one.device_ops > 0 || one.fallback_ops > 0 || one.outcome != Outcome::Pass)
+    keep_type(on_device ? summary.types_on_device : summary.types_elsewhere, one.type);
   ++summary.cases;
+  if (one.outcome == Outcome::Pass && one.device_ops == 0 && one.fallback_ops == 0) {
+    ++summary.passed;
+    ++summary.nothing_to_run;
+    return;
+  }
   summary.declared += is_declared;
   if (one.outcome == Outcome::Unsupported) {
     ++summary.unsupported;
@@ -162,7 +168,7 @@ std::vector<OpSummary> road_map(const std::vector<OpSummary>& ops) {
   std::vector<OpSummary> missing;
   for (const OpSummary& s : ops) {
     const bool executor = op_info(s.op).op_class == hlo::OpClass::EXECUTOR;
-    if (!executor && s.on_device + s.failed < s.cases) missing.push_back(s);
+    if (!executor && s.on_device + s.failed + s.nothing_to_run < s.cases) missing.push_back(s);
   }
   std::stable_sort(missing.begin(), missing.end(), [](const OpSummary& a, const OpSummary& b) {
     const auto rank = [](const OpSummary& s) {
@@ -174,9 +180,9 @@ std::vector<OpSummary> road_map(const std::vector<OpSummary>& ops) {
 }
 
 std::string device_text(const OpSummary& s) {
-  if (s.types_on_device.empty()) return fmt::format("none of {} cases on the device", s.cases);
-  std::string out =
-      fmt::format("{} of {} cases on the device: {}", s.on_device, s.cases, names_of(s.types_on_device, 4));
+  const size_t cases = s.cases - s.nothing_to_run;
+  if (s.types_on_device.empty()) return fmt::format("none of {} cases on the device", cases);
+  std::string out = fmt::format("{} of {} cases on the device: {}", s.on_device, cases, names_of(s.types_on_device, 4));
   if (!s.types_elsewhere.empty()) out += "; not " + names_of(s.types_elsewhere, 4);
   return out;
 }

@@ -12,8 +12,9 @@ namespace collet::conformance {
 struct OpSummary {
   Op op = Op::INVALID;
   size_t cases = 0, passed = 0, failed = 0, unsupported = 0;
-  size_t declared = 0;   ///< cases of element types that the device declares
-  size_t on_device = 0;  ///< passed cases among these that ran on the device, and nothing of them on the fallback
+  size_t nothing_to_run = 0;  ///< passed cases of which the SDK left nothing: of arrays without elements, for example
+  size_t declared = 0;        ///< other cases, of element types that the device declares
+  size_t on_device = 0;       ///< passed cases among these that ran on the device, and nothing of them on the fallback
   double worst_ulp = 0;
   double worst_share = 0;
   std::string worst_case;  ///< where the worst error was seen
