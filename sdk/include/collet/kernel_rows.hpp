@@ -234,8 +234,11 @@ class Rows {
       binary<T>(COLLET_OP_OR, [](W x, W y) { return detail::combined(COLLET_COMBINE_OR, x, y); });
       binary<T>(COLLET_OP_XOR, [](W x, W y) { return detail::combined(COLLET_COMBINE_XOR, x, y); });
       unary<T>(COLLET_OP_NOT, [](W x) {
-        if constexpr (std::is_same_v<W, bool>) return !x;
-        return static_cast<W>(~x);
+        if constexpr (std::is_same_v<W, bool>) {
+          return !x;
+        } else {
+          return static_cast<W>(~x);
+        }
       });
     }
     if constexpr (!std::is_same_v<T, bool>) {
@@ -610,12 +613,18 @@ class Rows {
     std::vector<char> line;
     for_each_index(rows, [&](int64_t base, int64_t) {
       for (size_t i = 0; i < order.size(); ++i) order[i] = base + static_cast<int64_t>(i) * step;
-      std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) {
-        if (descending) std::swap(x, y);
+      // NaN comes last where the order is not total: whatever the program says of it, sorting needs an order.
+      const auto less = [&](int64_t x, int64_t y) {
         if constexpr (is_float<T>) {
           if (total) return detail::total_order(keys[x]) < detail::total_order(keys[y]);
+          if (keys[y] != keys[y]) return keys[x] == keys[x];
         }
         return static_cast<Wide<T>>(keys[x]) < static_cast<Wide<T>>(keys[y]);
+      };
+      std::sort(order.begin(), order.end(), [&](int64_t x, int64_t y) {
+        const int64_t first = descending ? y : x, second = descending ? x : y;
+        if (less(first, second)) return true;
+        return !less(second, first) && x < y;  // equal elements keep their order
       });
       for (uint32_t i = op.operand_count(); i-- > 0;) {  // the keys last: a result may lie over its operand
         const size_t size = collet_type_bytes(op.operand(i).type);

@@ -207,7 +207,7 @@ class HostScalars {
   }
   static uint64_t load(uint32_t type, const void* data) {
     uint64_t bits = 0;
-    std::memcpy(&bits, data, collet_type_bytes(type));
+    std::memcpy(&bits, data, std::min<size_t>(collet_type_bytes(type), sizeof bits));
     return wrapped(type, bits);
   }
 

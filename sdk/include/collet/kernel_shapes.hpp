@@ -58,7 +58,7 @@ inline std::vector<Loop> merged(const std::vector<Loop>& loops) {
 inline int64_t read_index(Device& device, const Array& scalar) {
   uint64_t bits = 0;
   if (scalar.host) {
-    std::memcpy(&bits, scalar.host, static_cast<size_t>(scalar.bytes));
+    std::memcpy(&bits, scalar.host, std::min<size_t>(static_cast<size_t>(scalar.bytes), sizeof bits));
   } else {
     device.read(scalar.memory, scalar.offset, &bits, scalar.bytes);
   }
