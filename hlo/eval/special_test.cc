@@ -203,6 +203,7 @@ TEST(CustomCalls, KnownAndUnknown) {
        "'Qr' of f64[3,2] gives (f64[3,2], f64[2]), not"},
       {"(f64[3,2], f32[2]) custom-call(a), custom_call_target=\"Qr\"", "gives (f64[3,2], f64[2])"},
       {"f64[9] custom-call(a), custom_call_target=\"Qr\"", "gives (f64[3,2], f64[2])"},
+      {"f64[3] custom-call(a), custom_call_target=\"AllocateBuffer\"", "takes no operands, but has 1"},
       {"(f64[3,2], f64[2]) custom-call(a, a), custom_call_target=\"Qr\"", "takes 1 operand, but has 2"},
       {"(f64[3,2], f64[2]) custom-call(i), custom_call_target=\"Qr\"", "takes matrices of float or complex numbers"},
       {"(f64[3,2], f64[3]) custom-call(a), custom_call_target=\"Eigh\"", "takes square matrices"},

@@ -24,6 +24,8 @@ Expected<Literal> identity(const EvalInput& in) {
 }
 
 Expected<Literal> buffer(const EvalInput& in) {
+  if (!in.instr.operands.empty())
+    return invalid_argument("'AllocateBuffer' takes no operands, but has " + std::to_string(in.instr.operands.size()));
   return Literal::zeros(in.instr.shape);
 }
 
