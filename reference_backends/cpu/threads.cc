@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 
 namespace collet::cpu {
 namespace {
@@ -18,7 +19,12 @@ inline void pause() {
 }  // namespace
 
 Threads::Threads(int count) : spans_(std::make_unique<Span[]>(static_cast<size_t>(std::max(count, 1)))) {
-  for (int i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
+  workers_.reserve(static_cast<size_t>(std::max(count, 1)));
+  try {
+    for (int i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
+  } catch (const std::system_error&) {
+    // The system has no more of them to give: those that are there do the work.
+  }
 }
 
 Threads::~Threads() {

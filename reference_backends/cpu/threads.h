@@ -19,6 +19,7 @@ class Threads {
   static constexpr double kWorthwhileNs = 20000;
   static constexpr double kAwakeNs = 6000;  ///< while the workers wait for work and need not be woken
 
+  /// `count` with the caller of loop(); fewer where the system has not so many to give.
   explicit Threads(int count);
   ~Threads();
   Threads(const Threads&) = delete;

@@ -236,6 +236,16 @@ TEST(Command, WithoutMemory_SaysWhatNeededIt) {
   }
 }
 
+// Where the system gives fewer threads than were asked for, those do the work.
+TEST(Command, WithFewerThreadsThanAskedFor_Runs) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need an address space of their own";
+#endif
+  const std::string line = "run sdk/tool/tests/data/add.hlo --backend cpu --timeout 60 --option threads=256";
+  const Ran ran = collet(line, "ulimit -v 800000;");
+  EXPECT_TRUE(ran.code == 0 || ran.code == 4) << ran.code << ran.err;
+}
+
 // What is declined says which call, and what of a sort.
 TEST(Run, RefusalsOfTheCpuBackend_NameTheReason) {
   if (!has_backend("cpu")) GTEST_SKIP() << "there is no cpu backend in this build";
