@@ -40,7 +40,8 @@ Status read_fuse(const std::string& value, OpenOptions& out) {
 
 Status read_cpu(const std::string& value, OpenOptions& out) {
   codegen::Target target;
-  COLLET_CODEGEN_TRY(codegen::named_target(value, target));
+  // As of every option, a value that means nothing is wrong usage.
+  if (const Status s = codegen::named_target(value, target); !s.ok()) return {COLLET_INVALID_ARGUMENT, s.message()};
   out.cpu = value;
   return codegen::check_runs_here(target);
 }

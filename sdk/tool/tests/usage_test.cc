@@ -198,8 +198,9 @@ TEST(Run, OptionsThatTheCpuBackendRefuses_AreWrongUsage) {
     EXPECT_EQ(ran.code, 2) << verb;
     EXPECT_TRUE(contains(ran.err, "option 'threads': 'banana'")) << verb << ran.err;
   }
-  for (const char* option : {"threads=-5", "threads=0", "threads=1000000000", "threads=2x", "threads=", "fuse=banana",
-                             "fuse=", "features=banana", "features=+banana", "features=-avx2,", "features=-sse2"})
+  for (const char* option :
+       {"threads=-5", "threads=0", "threads=1000000000", "threads=2x", "threads=", "fuse=banana",
+        "fuse=", "features=banana", "features=+banana", "features=-avx2,", "features=-sse2", "cpu=banana"})
     EXPECT_EQ(collet(verbs[0] + option).code, 2) << option;
   for (const char* option : {"threads=1", "threads=256", "fuse=0", "features=", "features=-sse4.1"})
     EXPECT_EQ(collet(verbs[0] + option).code, 0) << option;
