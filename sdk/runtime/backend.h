@@ -117,6 +117,8 @@ class Backend {
   /// See tables.h. UNIMPLEMENTED where the host is to do it.
   Status convert(uint32_t device, const ArrayType& type, const collet_place& from, const Layout* from_layout,
                  const collet_place& to, const Layout* to_layout, const collet_sync* sync);
+  /// Whether executables may want arguments to be prepared.
+  bool has_residency() const { return residency_ != nullptr; }
   /// The prepared form of an argument, whose value is there.
   Expected<collet_backend_buffer*> prepare(collet_backend_executable* executable, uint32_t device, uint32_t index,
                                            const collet_argument& value);

@@ -255,14 +255,20 @@ class Call {
           if (donated_[a] && arguments_[a]->layout == core_.plan.result_layout(d.result))
             results_[p * result_count_ + d.result] = arguments_[a];
         }
-    for (size_t k = 0; k < results_.size(); ++k) {
-      if (results_[k]) continue;
-      const size_t r = k % result_count_;
-      const uint64_t bytes = layout_bytes(*core_.results[r], core_.plan.result_layout(r));
-      if (bytes == 0) continue;
-      Device& device = client_.device(core_.devices[k / result_count_]);
-      COLLET_ASSIGN(const Queue* order, device.queue(COLLET_QUEUE_COMPUTE));
-      COLLET_ASSIGN(results_[k], device.default_pool().take(bytes, order));
+    for (uint32_t p = 0; p < total_; ++p) {
+      Device& device = client_.device(core_.devices[p]);
+      Pool& pool = device.default_pool();
+      const Queue* order = nullptr;
+      if (device.has_queues()) {
+        COLLET_ASSIGN(order, device.queue(COLLET_QUEUE_COMPUTE));
+      }
+      for (size_t r = 0; r < result_count_; ++r) {
+        MemoryRef& result = results_[p * result_count_ + r];
+        if (result) continue;
+        const uint64_t bytes = layout_bytes(*core_.results[r], core_.plan.result_layout(r));
+        if (bytes == 0) continue;
+        COLLET_ASSIGN(result, pool.take(bytes, order));
+      }
     }
     return ok_status();
   }
@@ -320,13 +326,15 @@ class Call {
 
   // `started` is null where the results are there.
   void hand_out(Buffer** results, const StartedRun* started) {
-    for (size_t k = 0; k < results_.size(); ++k) {
-      const auto p = static_cast<uint32_t>(k / result_count_);
+    for (uint32_t p = 0; p < total_; ++p) {
       const uint32_t device = core_.devices[p];
+      const uint32_t space = client_.device(device).facts().default_space;
       Event* const ready = started ? started->of(p) : nullptr;
-      if (ready) ready->retain();
-      results[k] = Buffer::make(client_, device, client_.device(device).facts().default_space,
-                                core_.results[k % result_count_], std::move(results_[k]), ready);
+      for (size_t r = 0; r < result_count_; ++r) {
+        const size_t k = p * result_count_ + r;
+        if (ready) ready->retain();
+        results[k] = Buffer::make(client_, device, space, core_.results[r], std::move(results_[k]), ready);
+      }
     }
     for (MemoryRef& memory : given_) memory = {};
   }

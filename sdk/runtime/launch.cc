@@ -65,7 +65,15 @@ class Launcher {
     const CompiledFacts& facts = local.program->facts();
     collet_argument* a = all_.data() + k * (arguments_ + results_);
     collet_argument* r = a + arguments_;
-    for (size_t i = 0; i < step_.in.size(); ++i) COLLET_TRY(argument(k, i, a[i]));
+    // Almost always all arguments are dense buffers.
+    const bool plain = unit_.by_value.empty() && facts.argument_layouts.empty() && facts.wants_prepared.empty();
+    for (size_t i = 0; i < step_.in.size(); ++i) {
+      const MemoryRef& memory = frame_.at(p, step_.in[i]);
+      if (plain && (!memory || !memory->layout))
+        fill(a[i], memory, unit_.argument_bytes[i]);
+      else
+        COLLET_TRY(argument(k, i, a[i]));
+    }
     for (size_t i = 0; i < local.constants.size(); ++i) {
       collet_argument& c = a[step_.in.size() + i];
       if (local.absorbed[i])
@@ -231,7 +239,7 @@ class Launcher {
       if (!memory) continue;
       memory->layout = facts.result_layout(i);
       memory->is_known = false;
-      memory->contents = memory->pool->new_contents();
+      memory->pool->change_contents(*memory.get());
     }
   }
 

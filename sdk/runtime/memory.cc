@@ -42,7 +42,8 @@ Pool::Pool(std::shared_ptr<Backend> backend, uint32_t device, uint32_t space, Ma
       make_room_(std::move(make_room)),
       keeps_much_(std::move(keeps_much)),
       free_(kClasses),
-      number_(next_pool.fetch_add(1, std::memory_order_relaxed)) {}
+      number_(next_pool.fetch_add(1, std::memory_order_relaxed)),
+      counts_contents_(backend_->has_residency()) {}
 
 Pool::~Pool() {
   trim();
@@ -86,7 +87,7 @@ Expected<MemoryRef> Pool::take(uint64_t bytes, const Queue* order) {
       memory->refs.store(1, std::memory_order_relaxed);
       memory->layout = nullptr;
       memory->is_known = false;
-      memory->contents = new_contents();
+      change_contents(*memory);
       count(memory->capacity, 0);
       return MemoryRef(memory);
     }
@@ -105,7 +106,7 @@ Expected<MemoryRef> Pool::take(uint64_t bytes, const Queue* order) {
   memory->handle = made->buffer;
   memory->host = made->host;
   memory->capacity = capacity;
-  memory->contents = new_contents();
+  change_contents(*memory);
   const std::lock_guard lock(mutex_);
   count(capacity, 0);
   return MemoryRef(memory);

@@ -87,8 +87,11 @@ class Pool {
   /// still kept.
   uint64_t decay();
 
-  /// A number for new contents of memory of this pool.
-  uint64_t new_contents() { return (number_ << 40) | (contents_.fetch_add(1, std::memory_order_relaxed) + 1); }
+  /// Gives memory of this pool the number of new contents, where anybody asks for it: a backend with the table "residency".
+  void change_contents(Memory& memory) {
+    if (!counts_contents_) return;
+    memory.contents = (number_ << 40) | (contents_.fetch_add(1, std::memory_order_relaxed) + 1);
+  }
 
   Backend& backend() const { return *backend_; }
   uint32_t device() const { return device_; }
@@ -114,6 +117,7 @@ class Pool {
   std::vector<std::vector<Memory*>> free_;  // by size class
   uint64_t kept_ = 0, decays_ = 0;
   const uint64_t number_;  // of the pool, in the process
+  const bool counts_contents_;
   std::atomic<uint64_t> contents_{0};
   std::atomic<uint64_t> in_use_{0}, peak_{0};  // written under the lock
 };

@@ -7,6 +7,7 @@
 namespace collet::runtime {
 
 Status RunState::begin() {
+  if (!client.backend().queue_table()) return ok_status();
   for (uint32_t p = 0; p < count; ++p) {
     COLLET_ASSIGN(queues[p], client.device(core.devices[p]).queue(COLLET_QUEUE_COMPUTE));
   }
