@@ -233,7 +233,7 @@ enum {
   COLLET_ARG_DONATED = 1,   /**< the executable may overwrite it */
   COLLET_ARG_IMMEDIATE = 2, /**< the value stands in `immediate`, buffer is null; for values flagged SCALAR alone */
   COLLET_ARG_ABSENT = 4,    /**< an absorbed constant: there is no buffer */
-  COLLET_ARG_PREPARED = 8   /**< `buffer` is what "residency" of tables.h prepared of the argument; `offset` is 0 */
+  COLLET_ARG_PREPARED = 8   /**< a form that "residency" of tables.h made; `offset` is 0, `bytes` that of the value */
 };
 
 /** A buffer of one launch. Never changes size. */

@@ -29,9 +29,9 @@ enum {
  * - Points: `sync->signals` is one point of `sync->queue` itself, greater than all signalled there before. The counter
  *   takes that value when the work has ended. `sync->waits` are points of queues of the same instance, signalled by work
  *   that has already been put there; the work begins when all of them are reached.
- * - Memory: what the call points to (launches, arguments, regions, the sync) is the SDK's again when the call returns.
- *   The SDK keeps the buffers, the executable, the workspace and the host memory of regions alive and undisturbed until
- *   the signalled point is reached or the queue has failed.
+ * - Memory: what the call points to (launches, arguments, regions, the sync) is the SDK's again when the call returns. Buffers,
+ *   executable, workspace and host memory of regions stay alive and undisturbed until the signalled point is reached or the
+ *   queue has failed. Work reads and writes memory, that of the host among it, only once it has begun.
  * - Failure: work that fails after the call returned fails its queue. A failed queue runs nothing more: its counter keeps
  *   its value, points up to that value stay reached, and all others end with the failure. Work on another queue that waits
  *   for a point of a failed queue which is not reached fails its own queue with the same status and message. A queue
