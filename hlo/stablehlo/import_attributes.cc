@@ -316,7 +316,7 @@ Status Importer::read_entry_layouts(const mlir::Op& function) {
         if (a.name != "mhlo.layout_mode" || !a.value) continue;
         std::string text(a.value->text);
         if (text == "auto" && &shapes == &results && i < returned.size()) text = constrained_layout(returned[i]);
-        if (!text.starts_with('{')) continue;
+        if (!text.starts_with('{') || (text == "{}" && shapes[i].rank() == 0)) continue;
         const auto with = parse_shape(shapes[i].to_string() + text);
         if (!with.ok() || !is_order_of_dimensions(*with))
           return fail(function,

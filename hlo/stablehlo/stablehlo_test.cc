@@ -204,6 +204,14 @@ module @m {
                    .ok());
 }
 
+// A scalar has one order of its dimensions.
+TEST(StableHloImport, LayoutsOfScalars_SayNothing) {
+  auto module = import_text(
+      "func.func @main(%x: tensor<i32> {mhlo.layout_mode = \"{}\"}) -> tensor<i32> {\n"
+      "  return %x : tensor<i32>\n}\n");
+  ASSERT_TRUE(module.ok()) << module.status().to_string();
+}
+
 // A result of which the caller leaves the layout open has the one that the program asks for it.
 TEST(StableHloImport, LayoutConstraintsOfResults_HoldWhereTheLayoutIsOpen) {
   auto module = import_text(R"(
