@@ -57,7 +57,7 @@ std::string_view why_not(Op op) {
   switch (op) {
     case Op::SET_DIMENSION_SIZE:
     case Op::DYNAMIC_RESHAPE:
-      return "sizes known at run time alone do not cross the joint: the fallback keeps them";
+      return "sizes known at run time alone do not cross the ABI boundary: the fallback keeps them";
     case Op::RNG:
       return "its numbers are not specified";
     default:

@@ -211,7 +211,7 @@ void append_family(std::string& out, const FamilyText& family, std::set<Record>&
 
 void append_record(std::string& out, Record record) {
   out += concat("\n### ", record_name(record), " {#", record_id(record),
-                "}\n\n| field | in HLO text | kind | presence | crosses the joint | since |\n",
+                "}\n\n| field | in HLO text | kind | presence | crosses the ABI boundary | since |\n",
                 "|---|---|---|---|---|---|\n");
   for (const FieldInfo& field : record_fields(record)) {
     std::string kind(kind_text(field.kind));

@@ -10,7 +10,7 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// Attribute records of the IR to those of the joint and back, both driven by joint_fields().
+/// Attribute records of the IR to those of the ABI boundary and back, both driven by abi_fields().
 
 namespace collet::hlo {
 

@@ -97,7 +97,7 @@ class Printer {
     collet_read_attributes(p_, &op, bytes.data(), joint_record_size(record));
     const char* at = reinterpret_cast<const char*>(bytes.data());
     if (record == Record::Constant) return constant(*reinterpret_cast<const uint32_t*>(at));
-    for (const JointField& f : joint_fields(record)) out_ += " " + std::string(f.name) + "=" + field(f, at + f.offset);
+    for (const JointField& f : abi_fields(record)) out_ += " " + std::string(f.name) + "=" + field(f, at + f.offset);
   }
 
   void constant(uint32_t index) {

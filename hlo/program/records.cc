@@ -60,7 +60,7 @@ const Table& table(Record record) {
 
 }  // namespace
 
-std::span<const JointField> joint_fields(Record record) {
+std::span<const JointField> abi_fields(Record record) {
   return table(record).fields;
 }
 

@@ -46,7 +46,7 @@ class Writer {
     if (!shape.is_array() && !shape.is_token() && !shape.is_opaque())
       return unimplemented("a value of type " + shape.to_string() + " cannot stand in a program");
     if (shape.has_dynamic())
-      return unimplemented("dynamic dimensions (" + shape.to_string() + ") are not supported at the joint");
+      return unimplemented("dynamic dimensions (" + shape.to_string() + ") are not supported at the ABI boundary");
     std::vector<int64_t> key(shape.dims().begin(), shape.dims().end());
     key.push_back(static_cast<int64_t>(shape.type()));
     const auto [it, fresh] = type_ids_.try_emplace(std::move(key), static_cast<uint32_t>(types_.size()));

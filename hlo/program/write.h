@@ -61,7 +61,7 @@ struct Program {
 };
 
 /// The whole module: entry parameters are the arguments, the root's leaves the results, tuples flattened; aliases as the
-/// header says. The module has been verified. UNIMPLEMENTED for what cannot stand at the joint (dynamic dimensions).
+/// header says. The module has been verified. UNIMPLEMENTED for what cannot stand at the ABI boundary (dynamic dimensions).
 Expected<Program> write_program(const Module& module, const ProgramOptions& options = {});
 /// A cluster. Operands of members are inputs or other members.
 Expected<Program> write_cluster(const Module& module, const Cluster& cluster, const ProgramOptions& options = {});

@@ -3,7 +3,7 @@
 #define COLLET_ATTRIBUTES_H
 
 /** \file
- * The attribute records at the joint: one struct per family of ops, in the order and with the names of attributes.def.
+ * The attribute records at the ABI boundary: one struct per family of ops, ordered and named as in attributes.def.
  * ops.def says which op has which record. Meanings are those of XLA's HLO operation semantics.
  *
  * A record in a program may be shorter or longer than the struct here (its size is stored with the op); read it with
@@ -334,7 +334,7 @@ struct collet_domain_attrs {
   uint64_t reserved; /**< zero */
 };
 
-/** parameter: arguments of regions at the joint, so never an op there. */
+/** parameter: arguments of regions at the ABI boundary, so never an op there. */
 struct collet_parameter_attrs {
   uint64_t reserved; /**< zero */
 };

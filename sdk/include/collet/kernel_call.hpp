@@ -20,7 +20,7 @@ namespace collet {
 /** Backends that are a table of kernels. */
 namespace kernel {
 
-/** What a backend's own code throws. At the joint it becomes a status and a message. */
+/** What a backend's own code throws. At the ABI boundary it becomes a status and a message. */
 class Error : public std::runtime_error {
  public:
   /** `code` is one of COLLET_*, not COLLET_OK. */

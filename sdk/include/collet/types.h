@@ -3,7 +3,7 @@
 #define COLLET_TYPES_H
 
 /** \file
- * Values, enumerations and errors that both sides of the joint share. C11, no dependency.
+ * Values, enumerations and errors that both sides of the ABI boundary share. C11, no dependency.
  *
  * Every enumeration is stored in fixed-width integers and only grows at its end. `struct_size` stands first in each struct
  * that may grow; whoever fills such a struct writes the size it was compiled with, and a reader uses no more than that.
@@ -101,7 +101,7 @@ enum {
   COLLET_OP_SHAPED = 32
 };
 
-/** Bytes that one element of `type` takes at the joint (sub-byte types: 1; token and opaque: 0). Unknown types: 0. */
+/** Bytes of one element of `type` at the ABI boundary (sub-byte types: 1; token and opaque: 0). Unknown types: 0. */
 static inline uint32_t collet_type_bytes(uint32_t type) {
   switch (type) {
 #define COLLET_TYPE(NAME, text, value, bits, kind, since) \
