@@ -29,7 +29,7 @@ struct Target {
 /// be switched off.
 Status check_features(const std::string& changes);
 
-/// A processor by LLVM's name ("x86-64-v3", "znver4"), of the architecture that this runs on, perhaps not this machine's own.
+/// Describes a processor by LLVM's name ("x86-64-v3", "znver4"). It has this machine's architecture, but need not be its own.
 /// NOT_FOUND for a name that LLVM does not know.
 Status named_target(const std::string& name, Target& out);
 

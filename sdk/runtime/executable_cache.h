@@ -20,7 +20,7 @@ class ExecutableCache {
   using Core = std::shared_ptr<ExecutableCore>;
 
   static constexpr size_t kMostExecutables = 256;
-  /// Of executables that nobody but the cache holds.
+  /// Limits the bytes of all executables that nobody but the cache holds.
   static constexpr uint64_t kMostBytes = uint64_t{64} << 20;
 
   /// Null where it is not there.

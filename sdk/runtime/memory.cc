@@ -76,7 +76,6 @@ void Pool::give_up(Memory* memory) {
 
 Expected<MemoryRef> Pool::take(uint64_t bytes, const Queue* order) {
   if (bytes == 0) return MemoryRef();
-  COLLET_TRY(check_runs(backend_->devices()[device_]));
   const uint32_t size_class = class_of(bytes);
   if (size_class >= kClasses)
     return resource_exhausted("an array of " + std::to_string(bytes) + " bytes is larger than any memory");
@@ -92,6 +91,7 @@ Expected<MemoryRef> Pool::take(uint64_t bytes, const Queue* order) {
       return MemoryRef(memory);
     }
   }
+  COLLET_TRY(check_runs(backend_->devices()[device_]));
   const uint64_t capacity = class_bytes(size_class);
   const uint64_t alignment = backend_->devices()[device_].spaces[space_].alignment;
   auto made = backend_->alloc(device_, space_, capacity, alignment);

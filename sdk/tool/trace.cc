@@ -75,7 +75,7 @@ Status Trace::write(const std::string& file) {
   std::string text;
   JsonWriter json(text, 0);
   json.begin_object().field("displayTimeUnit", "ns").key("traceEvents").begin_array();
-  // A process for each device, in it a thread for each of its engines; the host is process 1.
+  // The trace shows each device as a process and each of its engines as a thread; the host is process 1.
   std::map<std::pair<uint32_t, std::string>, uint64_t> engines;
   for (const auto& [span, name, engine] : records) {
     json.begin_object().field("name", name).field("cat", category(span.kind)).field("ph", "X");
