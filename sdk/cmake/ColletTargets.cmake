@@ -138,8 +138,10 @@ function(collet_test)
   collet_check(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGS} LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
+# Any other ctest entry. EXPECT: a regular expression that its output must match, whatever the exit status. AFTER: entries
+# that run before it. FAILS: its command must fail.
 function(collet_check)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "COMMAND;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "FAILS" "NAME;TIMEOUT;EXPECT" "COMMAND;LABELS;AFTER")
   if(NOT COLLET_WITH_TESTS)
     return()
   endif()
@@ -160,6 +162,15 @@ function(collet_check)
   add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT
     "COLLET_BACKEND_PATH=${COLLET_BACKENDS_OUTPUT_DIR};COLLET_BUILD_DIR=${PROJECT_BINARY_DIR};UBSAN_OPTIONS=print_stacktrace=1")
+  if(arg_EXPECT)
+    set_tests_properties(${arg_NAME} PROPERTIES PASS_REGULAR_EXPRESSION "${arg_EXPECT}")
+  endif()
+  if(arg_AFTER)
+    set_tests_properties(${arg_NAME} PROPERTIES DEPENDS "${arg_AFTER}")
+  endif()
+  if(arg_FAILS)
+    set_tests_properties(${arg_NAME} PROPERTIES WILL_FAIL TRUE)
+  endif()
 endfunction()
 
 # SOURCES define LLVMFuzzerTestOneInput. Under the fuzz preset libFuzzer drives it; elsewhere fuzz_main.cc does, with
