@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <span>
 #include <unordered_map>
 
 #include "sdk/runtime/collective.h"
@@ -157,7 +158,7 @@ class Lowerer {
     }
   }
 
-  static void find_last_uses(Sequence& s) {
+  void find_last_uses(Sequence& s) const {
     constexpr size_t kNever = SIZE_MAX;
     std::vector<size_t> last(s.slots.size(), kNever);
     for (size_t i = 0; i < s.steps.size(); ++i) {
@@ -167,6 +168,25 @@ class Lowerer {
     for (uint32_t slot : s.results) last[slot] = kNever;
     for (uint32_t slot = 0; slot < last.size(); ++slot)
       if (last[slot] != kNever) s.steps[last[slot]].dead.push_back(slot);
+    std::vector<uint32_t> uses(s.slots.size());
+    for (size_t i = 0; i < s.steps.size(); ++i) {
+      Step& step = s.steps[i];
+      step.is_last_use.resize(step.in.size());
+      size_t first = 0;
+      const auto group = [&](size_t count) {  // inputs that are passed together
+        const std::span<const uint32_t> in = std::span(step.in).subspan(first, count);
+        for (uint32_t slot : in) ++uses[slot];
+        for (size_t k = 0; k < count; ++k) step.is_last_use[first + k] = last[in[k]] == i && uses[in[k]] == 1;
+        for (uint32_t slot : in) uses[slot] = 0;
+        first += count;
+      };
+      if (step.kind == Step::Kind::Conditional) {
+        group(1);
+        for (uint32_t branch : step.sequence) group(out_.plan.sequences[branch].arguments.size());
+      } else {
+        group(step.in.size());
+      }
+    }
   }
 
   // For people who look at a trace: the costliest instruction, and how many there are besides.

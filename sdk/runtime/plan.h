@@ -85,7 +85,9 @@ struct Step {
   std::vector<uint32_t> in, out;   ///< slots; Conditional: in[0] is the choice
   std::vector<uint32_t> sequence;  ///< While: condition, body; Conditional: branches; Call: one
   std::vector<uint32_t> dead;      ///< slots that nothing needs after this step
-  uint32_t choice_bytes = 0;       ///< Conditional: 1 for pred, 4 for s32
+  /// Per input: nothing else needs its slot, neither later nor as another input (of the same branch): it may be taken over.
+  std::vector<uint8_t> is_last_use;
+  uint32_t choice_bytes = 0;  ///< Conditional: 1 for pred, 4 for s32
   hlo::InstrId instr = hlo::InstrId::None;
 };
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
+#include <vector>
 
 #include "hlo/program/leaves.h"
 
@@ -18,60 +20,75 @@ using hlo::Op;
 /// Follows a value to the array that it is with some elements changed.
 class Origin {
  public:
-  Origin(const Module& module, const std::vector<Leaf>& inputs) : m_(module), inputs_(inputs) {}
+  Origin(const Module& module, const std::vector<Leaf>& inputs) : m_(module) {
+    for (uint32_t i = 0; i < inputs.size(); ++i) inputs_.emplace(inputs[i], i);
+  }
 
   /// The number of the input that `leaf` changes a part of.
-  std::optional<uint32_t> of(Leaf leaf) const {
-    bool changed = false;
-    const std::optional<Leaf> from = follow(leaf, changed, 0);
-    const auto at = from ? std::find(inputs_.begin(), inputs_.end(), *from) : inputs_.end();
-    if (!changed || at == inputs_.end()) return std::nullopt;
-    return static_cast<uint32_t>(at - inputs_.begin());
+  std::optional<uint32_t> of(Leaf leaf) {
+    const Found found = follow(leaf, 0);
+    if (!found.from || !found.changed) return std::nullopt;
+    const auto at = inputs_.find(*found.from);
+    return at == inputs_.end() ? std::nullopt : std::optional(at->second);
   }
 
  private:
-  static constexpr int kMostSteps = 64;
+  static constexpr int kMostSteps = 1000;
 
-  /// An input, or a parameter where a called computation begins.
-  std::optional<Leaf> follow(Leaf leaf, bool& changed, int steps) const {
+  struct Found {
+    std::optional<Leaf> from;  ///< an input, or a parameter where a called computation begins
+    bool changed = false;      ///< in some elements
+  };
+
+  // Each value is looked at once: the operands of a select often come from the same one.
+  Found follow(Leaf leaf, int steps) {
     leaf = hlo::resolve_leaf(m_, leaf);
-    if (++steps > kMostSteps) return std::nullopt;
-    if (std::find(inputs_.begin(), inputs_.end(), leaf) != inputs_.end()) return leaf;
+    if (inputs_.contains(leaf)) return {leaf, false};
+    if (const auto known = known_.find(leaf); known != known_.end()) return known->second;
+    if (++steps > kMostSteps) return {};
+    const Found found = through(leaf, steps);
+    known_.emplace(leaf, found);
+    return found;
+  }
+
+  Found through(Leaf leaf, int steps) {
     const Instruction& instr = m_[leaf.instr];
     switch (instr.op) {
       case Op::PARAMETER:
-        return leaf;
+        return {leaf, false};
       case Op::DYNAMIC_UPDATE_SLICE:
       case Op::SCATTER:
-        changed = true;
-        return follow({instr.operand(leaf.index), 0}, changed, steps);
+        return {follow({instr.operand(leaf.index), 0}, steps).from, true};
       case Op::SELECT: {  // an update, or all as it was
-        const std::optional<Leaf> one = follow({instr.operand(1), 0}, changed, steps);
-        const std::optional<Leaf> other = follow({instr.operand(2), 0}, changed, steps);
-        return one == other ? one : std::nullopt;
+        const Found one = follow({instr.operand(1), 0}, steps);
+        const Found other = follow({instr.operand(2), 0}, steps);
+        return one.from == other.from ? Found{one.from, one.changed || other.changed} : Found{};
       }
       case Op::RESHAPE:
       case Op::BITCAST:
       case Op::COPY:
       case Op::OPT_BARRIER:
-        return follow({instr.operand(0), leaf.index}, changed, steps);
+        return follow({instr.operand(0), leaf.index}, steps);
       case Op::FUSION:
       case Op::CALL: {
         const std::vector<Leaf> results = hlo::leaves_of(m_, m_[instr.called[0]].root);
-        const std::optional<Leaf> inner = follow(results[leaf.index], changed, steps);
-        if (!inner || m_[inner->instr].op != Op::PARAMETER) return std::nullopt;
+        const Found inner = follow(results[leaf.index], steps);
+        if (!inner.from || m_[inner.from->instr].op != Op::PARAMETER) return {};
         const auto& parameters = m_[instr.called[0]].parameters;
-        const auto p = std::find(parameters.begin(), parameters.end(), inner->instr);
+        const auto p = std::find(parameters.begin(), parameters.end(), inner.from->instr);
         if (p == parameters.end()) return inner;
-        return follow({instr.operand(static_cast<size_t>(p - parameters.begin())), inner->index}, changed, steps);
+        const Found outer =
+            follow({instr.operand(static_cast<size_t>(p - parameters.begin())), inner.from->index}, steps);
+        return {outer.from, inner.changed || outer.changed};
       }
       default:
-        return std::nullopt;
+        return {};
     }
   }
 
   const Module& m_;
-  const std::vector<Leaf>& inputs_;
+  std::unordered_map<Leaf, uint32_t, hlo::LeafHash> inputs_;
+  std::unordered_map<Leaf, Found, hlo::LeafHash> known_;
 };
 
 void find_updates(const Module& module, const Sequence& sequence, Lowered& lowered) {
@@ -79,18 +96,15 @@ void find_updates(const Module& module, const Sequence& sequence, Lowered& lower
     if (step.kind != Step::Kind::Launch) continue;
     const ClusterPlan& cluster = *lowered.sources[step.unit].cluster;
     Unit& unit = lowered.plan.units[step.unit];
-    const Origin origin(module, cluster.inputs);
-    const auto taken = [&](uint32_t result, uint32_t argument) {
-      const auto meets = [&](const hlo::ProgramAlias& a) { return a.result == result || a.argument == argument; };
-      return std::any_of(unit.aliases.begin(), unit.aliases.end(), meets) ||
-             std::any_of(unit.updates.begin(), unit.updates.end(), meets);
-    };
+    Origin origin(module, cluster.inputs);
+    std::vector<bool> has_alias(cluster.outputs.size()), is_taken(cluster.inputs.size());
+    for (const hlo::ProgramAlias& alias : unit.aliases) has_alias[alias.result] = is_taken[alias.argument] = true;
     for (uint32_t r = 0; r < cluster.outputs.size(); ++r) {
+      if (has_alias[r]) continue;
       const std::optional<uint32_t> a = origin.of(cluster.outputs[r]);
-      if (!a || taken(r, *a) || unit.argument_bytes[*a] != unit.result_bytes[r]) continue;
-      const uint32_t slot = step.in[*a];
-      const bool last = std::find(step.dead.begin(), step.dead.end(), slot) != step.dead.end();
-      if (last && std::count(step.in.begin(), step.in.end(), slot) == 1) unit.updates.push_back({r, *a, false});
+      if (!a || is_taken[*a] || unit.argument_bytes[*a] != unit.result_bytes[r] || !step.is_last_use[*a]) continue;
+      is_taken[*a] = true;
+      unit.updates.push_back({r, *a, false});
     }
   }
 }

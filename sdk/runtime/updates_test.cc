@@ -141,5 +141,33 @@ TEST_F(Updates, ABranchWritesOverWhatItIsGiven) {
         "  ROOT r = (f32[1000], f32[]) tuple(y, u)", {want, {0}}, 2);
 }
 
+// Both operands of each select come from the one before: each value must be looked at once.
+TEST_F(Updates, ChainOfMaskedUpdates_Compiles) {
+  std::string text =
+      "HloModule m\nENTRY e {\n  x0 = f32[64] parameter(0)\n  p = pred[64] parameter(1)\n"
+      "  v = f32[1] parameter(2)\n";
+  constexpr int kLevels = 300;
+  for (int i = 0; i < kLevels; ++i) {
+    const std::string n = std::to_string(i), next = std::to_string(i + 1);
+    text += "  i" + n + " = s32[] constant(" + std::to_string(i % 64) + ")\n  d" + n +
+            " = f32[64] dynamic-update-slice(x" + n + ", v, i" + n + ")\n  " + (i + 1 == kLevels ? "ROOT " : "") + "x" +
+            next + " = f32[64] select(p, d" + n + ", x" + n + ")\n";
+  }
+  const ExecutablePtr e = compile(client_.get(), text + "}");
+  ASSERT_TRUE(e) << failure.message;
+  constexpr int64_t kDims[] = {64}, kOne[] = {1};
+  std::vector<float> x(64, 1), v(1, 7);
+  std::vector<uint8_t> mask(64);
+  for (size_t i = 0; i < mask.size(); i += 2) mask[i] = 1;
+  std::vector<BufferPtr> arguments;
+  arguments.push_back(upload(client_.get(), {COLLET_TYPE_F32, 1, kDims}, x.data()));
+  arguments.push_back(upload(client_.get(), {COLLET_TYPE_PRED, 1, kDims}, mask.data()));
+  arguments.push_back(upload(client_.get(), {COLLET_TYPE_F32, 1, kOne}, v.data()));
+  const auto out = run(e.get(), arguments);
+  ASSERT_EQ(out.size(), 1u) << failure.message;
+  for (size_t i = 0; i < x.size(); i += 2) x[i] = 7;
+  EXPECT_EQ(download<float>(out[0]), x);
+}
+
 }  // namespace
 }  // namespace collet::testing
