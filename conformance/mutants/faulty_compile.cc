@@ -30,7 +30,7 @@ collet_status supports(collet_backend_instance* p, uint32_t device, const collet
   const int question = questions++;
   for (uint32_t i = 0; i < count; ++i) {
     const collet_op* op = collet_op_at(program, ops[i]);
-    if (op->since > COLLET_OPSET && !is(Fault::newer_op_accepted)) verdicts[i].answer = COLLET_DECLINE;
+    if (op->since > COLLET_OPSET) verdicts[i].answer = is(Fault::newer_op_accepted) ? COLLET_ACCEPT : COLLET_DECLINE;
     if (is(Fault::supports_changes_answer) && question % 5 == 4) verdicts[i].answer = COLLET_DECLINE;
     if (is(Fault::supports_depends_on_count) && count == 1 && op->opcode == COLLET_OP_MULTIPLY)
       verdicts[i].answer = COLLET_DECLINE;
