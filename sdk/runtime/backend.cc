@@ -43,8 +43,7 @@ bool sane(double value) {
 
 }  // namespace
 
-Status check_runs(const DeviceFacts& device) {
-  if (!device.has(COLLET_TRAIT_VIRTUAL)) return ok_status();
+Status virtual_device_error(const DeviceFacts& device) {
   return failed_precondition("'" + device.kind +
                              "' is a virtual device: it compiles, and has no memory and runs nothing");
 }

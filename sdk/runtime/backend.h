@@ -34,8 +34,12 @@ struct DeviceFacts {
   bool has(uint32_t trait) const { return traits & trait; }
 };
 
+/// The error of what a device without hardware cannot do.
+Status virtual_device_error(const DeviceFacts& device);
 /// FAILED_PRECONDITION of a device without hardware, which compiles and does nothing else.
-Status check_runs(const DeviceFacts& device);
+inline Status check_runs(const DeviceFacts& device) {
+  return device.has(COLLET_TRAIT_VIRTUAL) ? virtual_device_error(device) : ok_status();
+}
 
 /// How to open.
 struct BackendOptions {

@@ -45,6 +45,7 @@ struct ExecutableCore {
   /// Nanoseconds that runs were seen to take, smoothed; 0 before the first.
   mutable std::atomic<uint64_t> seen_ns{0};
   mutable std::atomic<uint32_t> runs{0};
+  mutable std::atomic<bool> time_again{false};  ///< the last that was timed took unusually long: time the next, too
 
   uint32_t participants() const { return replicas * partitions; }
   /// Bytes of memory that it holds, about: code, constants, texts.

@@ -11,11 +11,25 @@ namespace collet::runtime {
 namespace {
 
 constexpr double kInlineNs = 50000;  // longer runs go to the device's worker
+constexpr uint32_t kKnownRuns = 64;  // so many runs tell how long one takes
 
 uint64_t now_ns() {
   return static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
           .count());
+}
+
+// Smooths what runs take. After some runs, one that takes far longer than those before may have been interrupted: the
+// next is timed as well, and decides.
+void note_time(const ExecutableCore& core, uint32_t runs, uint64_t took) {
+  const uint64_t before = core.seen_ns.load(std::memory_order_relaxed);
+  const bool unusual = runs >= kKnownRuns && took > 4 * before;
+  if (unusual && !core.time_again.load(std::memory_order_relaxed)) {
+    core.time_again.store(true, std::memory_order_relaxed);
+    return;
+  }
+  core.time_again.store(false, std::memory_order_relaxed);
+  core.seen_ns.store(before && before < 8 * took ? (3 * before + took) / 4 : took, std::memory_order_relaxed);
 }
 
 // Runs, and now and then looks at the clock.
@@ -24,13 +38,13 @@ Status run_timed(Client& client, const ExecutableCore& core, uint64_t run_id, co
   Span span(COLLET_SPAN_RUN, core.name);
   span.facts().run_id = run_id;
   span.facts().device = core.devices[0];
-  const uint32_t n = core.runs.fetch_add(1, std::memory_order_relaxed);
-  if (n >= 4 && n % 64 != 0) return run_plan(client, core, run_id, memory, order);
+  const uint32_t n = core.runs.load(std::memory_order_relaxed);
+  core.runs.store(n + 1, std::memory_order_relaxed);  // runs at the same time may count as one
+  if (n >= 4 && n % 64 != 0 && !core.time_again.load(std::memory_order_relaxed))
+    return run_plan(client, core, run_id, memory, order);
   const uint64_t start = now_ns();
   Status status = run_plan(client, core, run_id, memory, order);
-  const uint64_t took = now_ns() - start;
-  const uint64_t before = core.seen_ns.load(std::memory_order_relaxed);
-  core.seen_ns.store(before && before < 8 * took ? (3 * before + took) / 4 : took, std::memory_order_relaxed);
+  note_time(core, n, now_ns() - start);
   return status;
 }
 

@@ -35,9 +35,9 @@ class Launcher {
         arguments_(unit_.argument_bytes.size()),
         results_(unit_.result_bytes.size()),
         all_(who.size() * (arguments_ + results_)),
-        launches_(who.size()),
-        workspaces_(who.size()),
-        waits_(who.size()) {}
+        launches_(who.size()) {
+    if (run.has_queues()) waits_.resize(who.size());
+  }
 
   Status launch() {
     for (size_t k = 0; k < who_.size(); ++k) COLLET_TRY(prepare(k));
@@ -91,6 +91,7 @@ class Launcher {
     COLLET_TRY(honour_aliases(p, a, r));
     collet_launch& l = launches_[k];
     if (const uint64_t bytes = facts.workspace_bytes) {
+      workspaces_.resize(who_.size());
       COLLET_ASSIGN(workspaces_[k], run_.device(p, unit_.side).default_pool().take(bytes, run_.queue(p, unit_.side)));
       fill(l.workspace, workspaces_[k], bytes);
     }
@@ -104,7 +105,7 @@ class Launcher {
       COLLET_TRY(run_.of_participant(add_waits(run_.before_next(p), *q, waits_[k]), p));
       for (const uint32_t slot : step_.out)
         if (const MemoryRef& memory = frame_.at(p, slot)) memory->uses.add_waits(*q, waits_[k]);
-      if (workspaces_[k]) workspaces_[k]->uses.add_waits(*q, waits_[k]);
+      if (k < workspaces_.size() && workspaces_[k]) workspaces_[k]->uses.add_waits(*q, waits_[k]);
     }
     return ok_status();
   }
@@ -204,7 +205,7 @@ class Launcher {
     return ok_status();
   }
 
-  Status execute(size_t first, size_t count) {
+  [[gnu::always_inline]] inline Status execute(size_t first, size_t count) {
     const CompiledProgram& program = *local(first).program;
     Status status = program.backend().execute(program.handle(), {launches_.data() + first, count}, run_.run_id);
     const bool began = status.ok() || status.code() == Code::DataLoss;
@@ -253,7 +254,7 @@ class Launcher {
     for (const uint32_t slot : step_.in) note(frame_.at(p, slot));
     for (const uint32_t slot : step_.out) note(frame_.at(p, slot));
     for (const MemoryRef& memory : local(k).constants) note(memory);
-    note(workspaces_[k]);
+    if (k < workspaces_.size()) note(workspaces_[k]);
     for (const auto& [launch, argument] : prepared_)
       if (launch == k) argument->uses.add(point);
   }
@@ -266,8 +267,8 @@ class Launcher {
   const size_t arguments_, results_;
   Small<collet_argument, 24> all_;  // arguments, then results, launch after launch
   Small<collet_launch, 2> launches_;
-  Small<MemoryRef, 2> workspaces_;
-  Small<Points, 1> waits_;
+  Small<MemoryRef, 2> workspaces_;                                           // empty where no launch wants any
+  Small<Points, 1> waits_;                                                   // empty without queues
   Small<std::pair<size_t, std::shared_ptr<PreparedArgument>>, 1> prepared_;  // with the launch that uses it
   bool gives_away_ = false;                                                  // it has donated arguments
 };

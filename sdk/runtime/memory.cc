@@ -31,8 +31,9 @@ uint64_t class_bytes(uint32_t size_class) {
 
 }  // namespace
 
-MemoryRef::~MemoryRef() {
-  if (memory_ && memory_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) memory_->pool->put(memory_);
+void MemoryRef::drop() {
+  Memory* const memory = std::exchange(memory_, nullptr);
+  if (memory->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) memory->pool->put(memory);
 }
 
 Pool::Pool(std::shared_ptr<Backend> backend, uint32_t device, uint32_t space, MakeRoom make_room, KeepsMuch keeps_much)

@@ -53,7 +53,11 @@ class MemoryRef {
     std::swap(memory_, other.memory_);
     return *this;
   }
-  ~MemoryRef();
+  ~MemoryRef() { reset(); }
+  /// Gives the reference up.
+  void reset() {
+    if (memory_) drop();
+  }
 
   Memory* get() const { return memory_; }
   Memory* operator->() const { return memory_; }
@@ -62,6 +66,7 @@ class MemoryRef {
   uint32_t count() const { return memory_ ? memory_->refs.load(std::memory_order_acquire) : 0; }
 
  private:
+  void drop();
   Memory* memory_ = nullptr;
 };
 

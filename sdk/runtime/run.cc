@@ -42,8 +42,8 @@ class Runner {
     Status status = steps(entry, frame, {all.data(), all.size()});
     for (uint32_t p = 0; p < count_ && status.ok(); ++p) {
       // A caller who does not ask for the ends has results that are there when the call returns.
-      if (!run_.last[p] || run_.order.ends.empty()) status = run_.settle(p);
-      if (!run_.order.ends.empty()) run_.order.ends[p] = run_.last[p];
+      if (!run_.end(p) || run_.order.ends.empty()) status = run_.settle(p);
+      if (!run_.order.ends.empty()) run_.order.ends[p] = run_.end(p);
     }
     for (uint32_t p = 0; p < count_; ++p)
       for (size_t i = 0; i < results; ++i) memory.results[p * results + i] = std::move(frame.at(p, entry.results[i]));
@@ -55,7 +55,7 @@ class Runner {
     for (const Step& step : sequence.steps) {
       COLLET_TRY(one(sequence, step, frame, who));
       for (uint32_t slot : step.dead)
-        for (uint32_t p : who) frame.at(p, slot) = {};
+        for (uint32_t p : who) frame.at(p, slot).reset();
     }
     return ok_status();
   }
@@ -107,14 +107,10 @@ class Runner {
     return ok_status();
   }
 
-  // What a step reads as its input `i`, of `count` from `first` on; taken from the frame where it is the last to need it,
-  // so that it may be written over.
-  static MemoryRef take(const Step& step, Frame& frame, uint32_t p, size_t i, size_t first, size_t count) {
-    const uint32_t slot = step.in[i];
-    const auto begin = step.in.begin() + static_cast<ptrdiff_t>(first);
-    const bool last = std::find(step.dead.begin(), step.dead.end(), slot) != step.dead.end() &&
-                      std::count(begin, begin + static_cast<ptrdiff_t>(count), slot) == 1;
-    return last ? std::move(frame.at(p, slot)) : frame.at(p, slot);
+  // What a step reads as its input `i`; taken from the frame where nothing else needs it, so that it may be written over.
+  static MemoryRef take(const Step& step, Frame& frame, uint32_t p, size_t i) {
+    MemoryRef& memory = frame.at(p, step.in[i]);
+    return step.is_last_use[i] ? std::move(memory) : memory;
   }
 
   // Runs a sequence on the step's inputs from `at` on, and puts its results where the step's go.
@@ -123,7 +119,7 @@ class Runner {
     const size_t n = sequence.arguments.size();
     Frame inner(sequence, count_);
     for (uint32_t p : who)
-      for (size_t i = 0; i < n; ++i) inner.at(p, sequence.arguments[i]) = take(step, frame, p, at + i, at, n);
+      for (size_t i = 0; i < n; ++i) inner.at(p, sequence.arguments[i]) = take(step, frame, p, at + i);
     COLLET_TRY(steps(sequence, inner, who));
     for (uint32_t p : who)
       for (size_t i = 0; i < step.out.size(); ++i) frame.at(p, step.out[i]) = inner.at(p, sequence.results[i]);
@@ -162,7 +158,7 @@ class Runner {
     const size_t n = step.in.size();
     Small<MemoryRef, 16> state(n * count_);
     for (uint32_t p : who)
-      for (size_t i = 0; i < n; ++i) state[p * n + i] = take(step, frame, p, i, 0, n);
+      for (size_t i = 0; i < n; ++i) state[p * n + i] = take(step, frame, p, i);
     Small<uint32_t, 16> still(who.begin(), who.end());
     Choices again;
     while (true) {

@@ -6,8 +6,9 @@
 
 namespace collet::runtime {
 
-Status RunState::begin() {
-  if (!client.backend().queue_table()) return ok_status();
+Status RunState::find_queues() {
+  queues.resize(count);
+  last.resize(count);
   for (uint32_t p = 0; p < count; ++p) {
     COLLET_ASSIGN(queues[p], client.device(core.devices[p]).queue(COLLET_QUEUE_COMPUTE));
   }
@@ -22,13 +23,13 @@ Status RunState::allocate(Frame& frame, uint32_t p, uint32_t slot, Side side, ui
   return ok_status();
 }
 
-Status RunState::settle(uint32_t p) const {
-  if (!queues[p]) return ok_status();
+Status RunState::wait(uint32_t p) const {
   if (last[p]) return wait_for({&last[p], 1});
   return wait_for(order.after);
 }
 
 Status RunState::settle(Who who) const {
+  if (!has_queues()) return ok_status();
   for (uint32_t p : who) COLLET_TRY(of_participant(settle(p), p));
   return ok_status();
 }
@@ -48,7 +49,7 @@ Status RunState::copy_within(uint32_t p, Side side, Memory* from, Memory* to, ui
 Status RunState::change_layout(uint32_t p, Side side, MemoryRef& memory, const Layout* layout) {
   if (!memory || memory->layout == layout) return ok_status();
   Queue* const q = queue(p, side);
-  const std::span<const Point> after = last[p] ? std::span<const Point>(&last[p], 1) : order.after;
+  const std::span<const Point> after = end(p) ? std::span<const Point>(&last[p], 1) : order.after;
   Point end;
   COLLET_ASSIGN(memory, convert(device(p, side), memory, layout, q, after, end));
   if (end) last[p] = end;

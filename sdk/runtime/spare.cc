@@ -18,22 +18,32 @@ struct Place {
   Place* next;
 };
 
-// What outlives the thread's own variables, a buffer that a static holds on to, is given back when this is gone.
-thread_local bool gone = false;
+struct Class {
+  Place* first = nullptr;
+  size_t count = 0;
+};
+
+// The classes of this thread; null before its first use, and after its end: what outlives the thread's own variables, a
+// buffer that a static holds on to, is given back then. A plain pointer, which costs one look on the hot path.
+thread_local constinit Class* classes = nullptr;
 
 struct Spare {
-  struct {
-    Place* first = nullptr;
-    size_t count = 0;
-  } classes[kClasses];
+  Class of_size[kClasses];
 
+  Spare() { classes = of_size; }
   ~Spare() {
-    gone = true;
-    for (const auto& c : classes)
+    classes = nullptr;
+    for (const Class& c : of_size)
       for (Place* p = c.first; p;) ::operator delete(static_cast<void*>(std::exchange(p, p->next)));
   }
 };
-thread_local Spare spare;
+
+// Makes the classes of this thread. Once they are gone, they stay so.
+[[gnu::noinline]] Class* make_classes() {
+  thread_local Spare spare;
+  (void)spare;
+  return classes;
+}
 
 size_t class_of(size_t bytes) {
   return static_cast<size_t>(std::countr_zero(std::bit_ceil(std::max(bytes, kSmallest))) - std::countr_zero(kSmallest));
@@ -44,17 +54,18 @@ size_t class_of(size_t bytes) {
 void* take_spare(size_t bytes) {
   if (bytes > kLargest) return ::operator new(bytes);
   const size_t size = class_of(bytes);
-  if (gone || !spare.classes[size].first) return ::operator new(kSmallest << size);
-  auto& c = spare.classes[size];
+  if (!classes || !classes[size].first) return ::operator new(kSmallest << size);
+  Class& c = classes[size];
   --c.count;
   return std::exchange(c.first, c.first->next);
 }
 
 void give_spare(void* place, size_t bytes) noexcept {
-  if (bytes > kLargest || gone) return ::operator delete(place);
+  if (bytes > kLargest) return ::operator delete(place);
   const size_t size = class_of(bytes);
-  auto& c = spare.classes[size];
-  if ((c.count + 1) * (kSmallest << size) > kKeptBytes) return ::operator delete(place);
+  Class* const mine = classes ? classes : make_classes();
+  if (!mine || (mine[size].count + 1) * (kSmallest << size) > kKeptBytes) return ::operator delete(place);
+  Class& c = mine[size];
   c.first = new (place) Place{c.first};
   ++c.count;
 }
