@@ -4,8 +4,8 @@
   check_includes.py [FILE...]    all tracked files, or these
   check_includes.py --self-test  checks the checker
 
-Our own code is included in quotes, by its path from the root ("hlo/ir/module.h"); <collet/...> crosses the joint and
-is the only way to it; everything else stands in angle brackets. A source file includes its own header first."""
+Our own code is included in quotes, by its path from the root ("hlo/ir/module.h"); <collet/...> crosses the ABI boundary
+and is the only way to it; everything else stands in angle brackets. A source file includes its own header first."""
 import os
 import re
 import subprocess
@@ -18,10 +18,26 @@ OPS = IR + ["hlo/ops"]
 WAYS = ["hlo/program", "hlo/text", "hlo/proto", "hlo/stablehlo", "hlo/verify", "hlo/eval", "hlo/formats"]
 PASSES = OPS + WAYS + ["hlo/passes"]
 HLO = PASSES + ["hlo/testing"]
+# Code generation, from the graph to machine code; each stage sees those before it.
+GEN = "sdk/codegen/"
+CODEGEN = {
+    GEN + "graph": [],
+    GEN + "kernel": [GEN + "graph"],
+    GEN + "lower": [GEN + "graph", GEN + "kernel"],
+    GEN + "schedule": [GEN + "graph", GEN + "kernel", GEN + "lower"],
+    GEN + "fusion": [GEN + "graph", GEN + "kernel", GEN + "lower"],
+    GEN + "launch": [],
+    GEN + "memory": [GEN + "launch"],
+    GEN + "matmul": [GEN + "graph", GEN + "kernel", GEN + "lower", GEN + "schedule", GEN + "launch"],
+    GEN + "routines": [GEN + "graph", GEN + "kernel", GEN + "lower", GEN + "launch"],
+    GEN + "llvm": [GEN + "graph", GEN + "kernel", GEN + "lower", GEN + "schedule", GEN + "matmul", GEN + "launch"],
+    GEN + "compile": ["sdk/codegen"],
+    GEN + "testing": ["sdk/codegen"],
+}
 ARROWS = {
     "sdk/include": [],
     "sdk/cmake": [],
-    "sdk/codegen": [],
+    **CODEGEN,
     "sdk/runtime": PASSES,
     "sdk/pjrt": PASSES + ["sdk/runtime"],
     "sdk/tool": HLO + ["sdk/runtime", "conformance"],
@@ -40,7 +56,7 @@ ARROWS = {
     "conformance": HLO,
     "docs": [],
 }
-# A test stands outside the house it tests: a test of hlo/ may read text, run passes, use hlo/testing; one of the
+# A test may include more than what it tests: a test of hlo/ may read text, run passes, use hlo/testing; one of the
 # runtime may too. Tests of what must not know hlo/ may not.
 TEST_ARROWS = {
     "hlo": HLO,
@@ -50,11 +66,11 @@ TEST_ARROWS = {
 }
 # Folders at the top that hold our code.
 OURS = ("hlo", "sdk", "reference_backends", "conformance", "templates", "docs")
-# Libraries that only some rooms may know.
+# Libraries that only some folders may know.
 GUARDED = {
-    "llvm": ("sdk/codegen", "reference_backends/cpu", "reference_backends/gpu", "templates"),
-    "llvm-c": ("sdk/codegen", "reference_backends/cpu", "reference_backends/gpu", "templates"),
-    "lld": ("sdk/codegen", "reference_backends"),
+    "llvm": ("sdk/codegen/llvm",),
+    "llvm-c": ("sdk/codegen/llvm",),
+    "lld": ("sdk/codegen/llvm",),
     "cuda": ("reference_backends/gpu",),
     "google": ("hlo/proto",),
 }
@@ -64,7 +80,7 @@ EXTENSIONS = (".c", ".cc", ".cpp", ".h", ".hpp", ".inc", ".def")
 INCLUDE = re.compile(r'^\s*#\s*include(?:_next)?\s*([<"])([^>"]*)[>"]')
 
 
-def room(path, table):
+def folder_of(path, table):
     """The longest prefix of path that stands in table, or None."""
     parts = os.path.dirname(path).split("/")
     for n in range(len(parts), 0, -1):
@@ -82,14 +98,14 @@ def is_test(path):
 
 
 def allowed(path):
-    """The folders of ours that the file may include, or None where no room is known."""
-    own = room(path, ARROWS)
+    """The folders of ours that the file may include, or None where there is no row for it."""
+    own = folder_of(path, ARROWS)
     if own is None:
         return None
     folders = [own] + ARROWS[own]
     if is_test(path):
-        test_room = room(path, TEST_ARROWS)
-        folders += TEST_ARROWS.get(test_room, [])
+        test_folder = folder_of(path, TEST_ARROWS)
+        folders += TEST_ARROWS.get(test_folder, [])
     return folders
 
 
@@ -131,13 +147,13 @@ def check(path, text, exists):
                     complaints.append((number, f'"{name}" does not exist'))
                 continue  # installed as they are, the public headers find each other as siblings
             if name.startswith("collet/"):
-                complaints.append((number, f'"{name}" crosses the joint: write <{name}>'))
+                complaints.append((number, f'"{name}" crosses the ABI boundary: write <{name}>'))
             elif name.startswith(".") or not inside(name, OURS):
                 complaints.append((number, f'"{name}" is not a path from the root: ours is written so, the rest in <>'))
             elif name.startswith("sdk/include/") and not name.startswith("sdk/include/tests/"):
-                complaints.append((number, f'"{name}" goes round the joint: write <{name[len("sdk/include/"):]}>'))
+                complaints.append((number, f'"{name}" goes round the ABI boundary: write <{name[len("sdk/include/"):]}>'))
             elif not inside(name, folders):
-                complaints.append((number, f'"{name}": there is no arrow from {room(path, ARROWS)} to {os.path.dirname(name)}'))
+                complaints.append((number, f'"{name}": there is no arrow from {folder_of(path, ARROWS)} to {os.path.dirname(name)}'))
             elif not exists(name) and name.endswith((".h", ".hpp")):
                 complaints.append((number, f'"{name}" does not exist'))
             continue
@@ -162,7 +178,7 @@ def check(path, text, exists):
 
 def self_test():
     files = {"hlo/ir/module.h", "hlo/ir/shape.h", "hlo/base/status.h", "hlo/passes/dce.h", "hlo/text/parser.h",
-             "sdk/runtime/loader.h", "sdk/codegen/emit.h", "sdk/include/collet/types.h", "hlo/testing/golden.h",
+             "sdk/runtime/loader.h", "sdk/codegen/llvm/emit.h", "sdk/include/collet/types.h", "hlo/testing/golden.h",
              "sdk/include/tests/writer.h"}
     cases = [
         ("hlo/ir/module.cc", '#include "hlo/ir/module.h"\n#include <vector>\n#include "hlo/base/status.h"', ""),
@@ -173,13 +189,15 @@ def self_test():
         ("hlo/ir/a.cc", '#include "module.h"', "not a path from the root"),
         ("hlo/ir/a.cc", '#include "../base/status.h"', "not a path from the root"),
         ("hlo/ir/a.cc", "#include <hlo/base/status.h>", "our own code"),
-        ("hlo/ir/a.cc", '#include "collet/types.h"', "crosses the joint"),
-        ("hlo/ir/a.cc", '#include "sdk/include/collet/types.h"', "goes round the joint"),
+        ("hlo/ir/a.cc", '#include "collet/types.h"', "crosses the ABI boundary"),
+        ("hlo/ir/a.cc", '#include "sdk/include/collet/types.h"', "goes round the ABI boundary"),
         ("hlo/ir/a.cc", '#include "hlo/ir/gone.h"', "does not exist"),
         ("hlo/ir/a.cc", "#include <llvm/IR/Module.h>", "may know this library"),
-        ("sdk/codegen/a.cc", '#include <llvm/IR/Module.h>\n#include <collet/types.h>', ""),
-        ("sdk/codegen/tests/a_test.cc", '#include "hlo/ir/module.h"', "no arrow"),
-        ("reference_backends/cpu/a.cc", '#include "sdk/codegen/emit.h"', ""),
+        ("sdk/codegen/llvm/a.cc", '#include <llvm/IR/Module.h>\n#include <collet/types.h>', ""),
+        ("sdk/codegen/lower/a.cc", '#include <llvm/IR/Module.h>', "may know this library"),
+        ("sdk/codegen/lower/a.cc", '#include "sdk/codegen/llvm/emit.h"', "no arrow"),
+        ("sdk/codegen/lower/a_test.cc", '#include "hlo/ir/module.h"', "no arrow"),
+        ("reference_backends/cpu/a.cc", '#include "sdk/codegen/llvm/emit.h"', ""),
         ("reference_backends/cpu/a.cc", '#include "hlo/ir/module.h"', "no arrow"),
         ("reference_backends/interpreter/a.cc", '#include "hlo/ir/module.h"', ""),
         ("conformance/runner/a.cc", '#include "sdk/runtime/loader.h"', "no arrow"),

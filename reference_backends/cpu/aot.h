@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sdk/codegen/status.h"
+#include "sdk/codegen/graph/status.h"
 
 namespace collet::cpu {
 

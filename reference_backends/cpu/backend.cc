@@ -16,11 +16,12 @@
 #include "reference_backends/cpu/aot.h"
 #include "reference_backends/cpu/memory.h"
 #include "reference_backends/cpu/open_options.h"
-#include "reference_backends/cpu/plan.h"
-#include "reference_backends/cpu/planner.h"
-#include "reference_backends/cpu/threads.h"
-#include "sdk/codegen/graph.h"
-#include "sdk/codegen/jit.h"
+#include "sdk/codegen/compile/compile.h"
+#include "sdk/codegen/graph/graph.h"
+#include "sdk/codegen/launch/launch_plan.h"
+#include "sdk/codegen/launch/threads.h"
+#include "sdk/codegen/llvm/host_target.h"
+#include "sdk/codegen/llvm/jit.h"
 
 struct collet_backend_buffer {
   char* data;
@@ -30,7 +31,7 @@ struct collet_backend_buffer {
 struct collet_backend_instance {
   collet::codegen::Target target;
   std::unique_ptr<collet::codegen::Jit> jit;
-  std::unique_ptr<collet::cpu::Threads> threads;
+  std::unique_ptr<collet::codegen::Threads> threads;
   collet::cpu::Memory memory;
   std::string fingerprint;
   std::string kind;
@@ -44,14 +45,18 @@ struct collet_backend_instance {
 
 struct collet_backend_executable {
   collet_backend_instance* instance;
-  std::unique_ptr<collet::cpu::Plan> plan;
+  std::unique_ptr<collet::codegen::LaunchPlan> plan;
   collet::cpu::ProgramBlock program;  ///< what it was made from
 };
 
 namespace collet::cpu {
 namespace {
 
+using codegen::CompileOptions;
+using codegen::LaunchPlan;
+using codegen::LoadedCode;
 using codegen::Status;
+using codegen::Threads;
 
 collet_status fail(collet_error* error, collet_status code, const std::string& message) {
   error->code = code;
@@ -238,7 +243,7 @@ class Answers {
       return {};
     }
     auto found = node_of_.find(op);
-    return found == node_of_.end() ? std::string() : refusal(graph_, graph_.nodes[found->second], expand);
+    return found == node_of_.end() ? std::string() : codegen::refusal(graph_, graph_.nodes[found->second], expand);
   }
 
   const collet_program* program_;
@@ -291,17 +296,18 @@ collet_status make_executable(collet_backend_instance* instance, const collet_pr
                               const collet_compile_options* options, const std::vector<std::string>* objects,
                               collet_backend_executable** out, collet_executable_info* info, collet_error* error) {
   return guarded(error, [&]() -> collet_status {
-    PlanOptions plan_options;
+    CompileOptions plan_options;
     plan_options.fuse = instance->fuse;
     plan_options.threads = instance->threads->count();
     plan_options.keep_artifacts = options && options->intermediate_check != 0;
     plan_options.objects = objects;
     auto executable = std::make_unique<collet_backend_executable>();
     executable->instance = instance;
-    if (Status s = make_plan(program, *instance->jit, plan_options, executable->plan); !s.ok()) return fail(error, s);
+    if (Status s = codegen::compile_program(program, *instance->jit, plan_options, executable->plan); !s.ok())
+      return fail(error, s);
     executable->program.resize((program->total_bytes + 7) / 8);
     std::memcpy(executable->program.data(), program, program->total_bytes);
-    const Plan& plan = *executable->plan;
+    const LaunchPlan& plan = *executable->plan;
     COLLET_SET(info, absorbed_count, 0u);
     COLLET_SET(info, workspace_bytes, plan.workspace_bytes);
     COLLET_SET(info, workspace_alignment, uint64_t{64});
@@ -334,7 +340,7 @@ collet_status serialize(collet_backend_executable* executable, void* out, uint64
                         collet_error* error) {
   return guarded(error, [&]() -> collet_status {
     static const std::vector<std::string> none;
-    const codegen::Code* code = executable->plan->code.get();
+    const LoadedCode* code = executable->plan->code.get();
     const std::string bytes =
         write_executable(target_of(*executable->instance), executable->program, code ? code->objects() : none);
     *out_bytes = bytes.size();
@@ -374,7 +380,7 @@ constexpr size_t kStackSlots = 128;
 
 collet_status check_launch(const collet_backend_executable& executable, const collet_launch& launch,
                            collet_error* error) {
-  const Plan& plan = *executable.plan;
+  const LaunchPlan& plan = *executable.plan;
   if (launch.sync) return fail(error, COLLET_UNIMPLEMENTED, "cpu: has no queues");
   if (launch.device >= executable.instance->devices) return no_device(error, launch.device);
   if (launch.argument_count != plan.arguments || launch.result_count != plan.results) {
@@ -403,7 +409,7 @@ collet_status execute(collet_backend_executable* executable, const collet_launch
   if (executable->instance->is_virtual)
     return fail(error, COLLET_FAILED_PRECONDITION, "cpu: a virtual device runs nothing");
   return guarded(error, [&]() -> collet_status {
-    const Plan& plan = *executable->plan;
+    const LaunchPlan& plan = *executable->plan;
     for (uint32_t l = 0; l < count; ++l) {
       if (collet_status s = check_launch(*executable, launches[l], error); s != COLLET_OK) return s;
     }
@@ -414,10 +420,10 @@ collet_status execute(collet_backend_executable* executable, const collet_launch
     for (uint32_t l = 0; l < count; ++l) {
       const collet_launch& launch = launches[l];
       for (uint32_t i = 0; i < plan.arguments; ++i) bases[i] = base_of(launch.arguments[i]);
-      for (uint32_t i = 0; i < plan.results; ++i) bases[result_slot(plan, i)] = base_of(launch.results[i]);
-      bases[workspace_slot(plan)] = base_of(launch.workspace);
-      bases[constant_slot(plan)] = plan.constants;
-      run_plan(plan, bases, *executable->instance->threads);
+      for (uint32_t i = 0; i < plan.results; ++i) bases[codegen::result_slot(plan, i)] = base_of(launch.results[i]);
+      bases[codegen::workspace_slot(plan)] = base_of(launch.workspace);
+      bases[codegen::constant_slot(plan)] = plan.constants;
+      codegen::run(plan, bases, *executable->instance->threads);
     }
     return COLLET_OK;
   });
@@ -439,7 +445,7 @@ collet_status memory_stats(collet_backend_instance* instance, uint32_t, uint32_t
 
 collet_status artifact(collet_backend_executable* executable, uint32_t index, const char** out_name,
                        const void** out_bytes, uint64_t* out_size, collet_error* error) {
-  const codegen::Code* code = executable->plan->code.get();
+  const LoadedCode* code = executable->plan->code.get();
   if (!code || index >= code->artifacts().size()) return fail(error, COLLET_OUT_OF_RANGE, "cpu: no more artifacts");
   const auto& [name, text] = code->artifacts()[index];
   *out_name = name.c_str();

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <thread>
 
-#include "sdk/codegen/target.h"
+#include "sdk/codegen/llvm/host_target.h"
 
 namespace collet::cpu {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "sdk/codegen/status.h"
+#include "sdk/codegen/graph/status.h"
 
 namespace collet::cpu {
 

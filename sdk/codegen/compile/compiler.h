@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sdk/codegen/compile/compile.h"
+#include "sdk/codegen/fusion/fusion.h"
+#include "sdk/codegen/lower/lower.h"
+#include "sdk/codegen/matmul/matmul.h"
+#include "sdk/codegen/memory/buffer_planner.h"
+#include "sdk/codegen/routines/routines.h"
+
+namespace collet::codegen {
+
+class MatmulCall;
+
+/// Makes a plan of a program: first steps over ranges, then, when the life of each is known, over memory.
+class Compiler {
+ public:
+  Compiler(const collet_program* program, Jit& jit, const CompileOptions& options)
+      : program_(program), jit_(jit), options_(options), plan_(std::make_unique<LaunchPlan>()) {}
+
+  Status run(std::unique_ptr<LaunchPlan>& out);
+
+ private:
+  /// A step before memory is known.
+  struct Draft {
+    Step step;
+    std::vector<RangeId> ranges;  ///< becomes places
+    int function = -1;            ///< of the kernel functions
+    int tail = -1;                ///< of the kernel functions: runs after the other
+    std::vector<std::vector<Draft>> children;
+  };
+  using Drafts = std::vector<Draft>;
+
+  /// The loop whose body is being compiled.
+  struct LoopScope {
+    int begin = 0;               ///< when its variables have their first values
+    Drafts* before = nullptr;    ///< where steps go that run once
+    std::vector<ValueId> fixed;  ///< variables of the body that no turn changes
+    std::vector<RangeId> kept;   ///< what those steps leave for all turns
+  };
+
+  /// A micro-kernel that a product needs.
+  struct Micro {
+    MicroKernel kernel;  ///< no rows: the epilogue alone
+    const Epilogue* epilogue = nullptr;
+    MicroFunction* target = nullptr;
+    int number = 0;  ///< with an epilogue: of those of this program
+  };
+
+  // Values and their ranges.
+  uint64_t bytes_of(ValueId v) const { return static_cast<uint64_t>(graph_.type(v).bytes()); }
+  /// The range of a value in memory; constants get theirs when first used.
+  RangeId range(ValueId v);
+  RangeId read(ValueId v);
+  RangeId write(ValueId v);
+  bool is_input(ValueId v) const { return fusion_.in_memory[v] || graph_.value(v).constant != nullptr; }
+  /// A value of the planner's own, in memory.
+  ValueId temporary(uint32_t element, Dims dims);
+
+  // Blocks, groups and what each becomes.
+  Status block(BlockId id, Drafts& drafts);
+  Status group(const FusionGroup& u, Drafts& drafts);
+  Status node(const Node& n, Drafts& drafts);
+  Status library(const Node& n, Drafts& drafts);
+  RangeId copy(RangeId from, ValueId to, Drafts& drafts);
+  RangeId copy_webs(RangeId from, RangeId to, uint64_t bytes, Drafts& drafts);
+
+  /// Who reads each value of a block, and which group holds each node.
+  struct Readers {
+    std::map<ValueId, std::vector<NodeId>> users;
+    std::map<NodeId, size_t> group_of;
+  };
+  /// The group that alone reads what group `at`, a product, writes, element by element, and could run with it; the number
+  /// of groups where there is none.
+  size_t epilogue_of(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers, size_t at,
+                     KernelPlan& kernel) const;
+  Readers readers_in(const Block& block, const std::vector<FusionGroup>& groups) const;
+  /// Whether all that a group reads is in memory by now.
+  bool is_ready(const FusionGroup& u) const;
+  /// Runs first what `kernel`, the epilogue of group `at`, reads and what would come later; `there` is false, and nothing
+  /// is done, where that depends on more.
+  Status make_ready(const std::vector<FusionGroup>& groups, const Readers& readers, const KernelPlan& kernel, size_t at,
+                    std::vector<bool>& done, Drafts& drafts, bool& there);
+  /// The only group that reads `v`, itself or through what is inlined in it; SIZE_MAX where there is none.
+  size_t only_reader(const Block& block, const Readers& readers, ValueId v) const;
+
+  // Kernels and products of matrices.
+  void add_kernel(KernelPlan& k, Drafts& drafts);
+  /// Whether a kernel may write its result over an operand: a pair of k.in_place, and no other buffer is that memory.
+  bool reads_in_place(const KernelPlan& k, const std::pair<ValueId, ValueId>& pair);
+  /// A reduction that threads share: parts of it, and then, in the same step, what they come to.
+  void add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts);
+  void describe(const Kernel& kernel, Step& step) const;
+  void add_buffers(const KernelPlan& k, Draft& d);
+  /// Whether every turn of the loop would write the same.
+  bool is_fixed(const KernelPlan& k) const;
+  /// Runs once before the loop what its every turn would repeat.
+  void add_before_loop(KernelPlan& k);
+  /// A packing that the call itself runs, part by part: loop 0 must stay what it is.
+  void add_packing(ProductOperand& o, KernelFunction* target, Draft& d);
+  void add_product(Product& p, Drafts& drafts);
+  /// epilogue_ as part of the product, where that is possible; else null.
+  const Epilogue* take_epilogue(const Product& p, Draft& d);
+  void add_micros(const Product& p, const Epilogue* epilogue, MatmulCall& call);
+  int function_of(const Kernel& kernel);
+
+  // Control flow.
+  /// Compiles a block whose arguments have ranges already; leaves its results' ranges in `results`.
+  Status child(BlockId id, Drafts& drafts, std::vector<RangeId>& results);
+  Status while_loop(const Node& n, Drafts& drafts);
+  /// Results that are another variable's old content are saved before any variable is written.
+  void save_permuted(const std::vector<RangeId>& state, std::vector<RangeId>& next, const std::vector<ValueId>& values,
+                     Drafts& drafts);
+  Status conditional(const Node& n, Drafts& drafts);
+  /// Every result gets a copy of its value, which vanishes where the value can be computed in place.
+  void finish_entry(Drafts& drafts);
+
+  // When all steps are known.
+  void coalesce_copies();
+  /// Micro-kernels that all programs share; leaves those that are this program's own, each once.
+  Status shared_micros(std::vector<const Micro*>& own);
+  Status compile_functions();
+  static uint32_t count_places(const Drafts& drafts);
+  void resolve(Drafts& drafts, StepList& out);
+  Status store_constants();
+
+  const collet_program* program_;
+  Jit& jit_;
+  CompileOptions options_;
+  Graph graph_;
+  std::unique_ptr<LaunchPlan> plan_;
+  FusionPlan fusion_;
+  BufferPlanner buffers_;
+  std::vector<RangeId> range_;
+  int time_ = 0;
+  std::vector<std::pair<RangeId, RangeId>> copies_;
+  std::map<Kernel, int> function_numbers_;
+  std::vector<const Kernel*> functions_;
+  std::vector<KernelFunction> addresses_;
+  std::vector<Comparator> comparators_;
+  std::vector<Micro> micros_;
+  std::vector<std::unique_ptr<Epilogue>> epilogues_;
+  std::vector<std::pair<int, KernelFunction*>> pack_functions_;
+  std::vector<ValueId> constants_;
+  uint64_t constant_bytes_ = 0;
+  LoopScope* scope_ = nullptr;
+  KernelPlan* epilogue_ = nullptr;  ///< what the product that is being added may take with it; then null
+};
+
+}  // namespace collet::codegen

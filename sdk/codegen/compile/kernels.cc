@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "sdk/codegen/compile/compiler.h"
+#include "sdk/codegen/kernel/elementwise.h"
+#include "sdk/codegen/matmul/matmul_call.h"
+#include "sdk/codegen/schedule/split_reduction.h"
+
+namespace collet::codegen {
+namespace {
+
+double estimate_ns(const Kernel& kernel) {
+  double points = 1;
+  for (const auto& l : kernel.loops) points *= static_cast<double>(l.size);
+  double ops = 1;
+  for (const auto& i : kernel.exprs) {
+    const bool is_op = i.op == ExprOp::kOp;
+    const bool slow = is_op && (is_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE);
+    ops += slow ? 4 : is_op ? 1.5 : i.op == ExprOp::kLoad ? 1 : 0.2;
+  }
+  return points * ops / (kernel.lanes * 1.5);
+}
+
+}  // namespace
+
+ValueId Compiler::temporary(uint32_t element, Dims dims) {
+  const ValueId v = graph_.add_value(make_type(element, std::move(dims)));
+  range_.resize(graph_.values.size(), kNone);
+  fusion_.in_memory.resize(graph_.values.size(), true);
+  return v;
+}
+
+void Compiler::add_packing(ProductOperand& o, KernelFunction* target, Draft& d) {
+  collapse_loops(o.pack.kernel, 1);
+  choose_lanes(o.pack.kernel, jit_.target().vector_bits, 1);
+  pack_functions_.emplace_back(function_of(o.pack.kernel), target);
+  for (ValueId v : o.pack.buffers) {
+    if (v != kNone) d.ranges.push_back(read(v));
+  }
+}
+
+const Epilogue* Compiler::take_epilogue(const Product& p, Draft& d) {
+  Epilogue e;
+  if (!epilogue_ || p.converts || !make_epilogue(*epilogue_, p, e)) return nullptr;
+  d.ranges.push_back(write(e.target));
+  add_buffers(*epilogue_, d);
+  for (ValueId v : e.buffers) {
+    if (v != p.result && v != e.target) plan_->traffic_bytes += bytes_of(v);
+  }
+  // Computed where it is written, if the target's memory is free by now.
+  buffers_.allow(range(p.result), range(e.target), time_);
+  copies_.emplace_back(range(p.result), range(e.target));
+  epilogue_ = nullptr;
+  epilogues_.push_back(std::make_unique<Epilogue>(std::move(e)));
+  return epilogues_.back().get();
+}
+
+void Compiler::add_micros(const Product& p, const Epilogue* epilogue, MatmulCall& call) {
+  const bool in_registers = epilogue && call.parts_of_depth() == 1 && fits_registers(*epilogue, p);
+  for (bool last_column : {false, true}) {
+    if (!call.has_columns(last_column)) continue;
+    const int64_t columns = last_column ? call.last_columns() : p.panel();
+    for (bool last_row : {false, true}) {
+      if (!call.has_rows(last_row)) continue;
+      MicroKernel m = p.micro(last_row ? call.last_rows() : p.tile_rows, columns);
+      m.accumulates = !in_registers;
+      micros_.push_back({m, in_registers ? epilogue : nullptr, call.micro(last_row, last_column)});
+    }
+    if (!epilogue || in_registers) continue;
+    const MicroKernel shape = p.micro(0, columns);
+    MicroKernel m;  // what else there is does not matter
+    m.type = shape.type;
+    m.rows = 0;
+    m.vectors = shape.vectors;
+    m.masked = shape.masked;
+    micros_.push_back({m, epilogue, call.after(last_column)});
+  }
+}
+
+bool Compiler::is_fixed(const KernelPlan& k) const {
+  if (!scope_) return false;
+  return std::all_of(k.buffers.begin(), k.buffers.end(), [&](ValueId v) {
+    const auto& fixed = scope_->fixed;
+    const bool written = std::find(k.writes.begin(), k.writes.end(), v) != k.writes.end();
+    return written || graph_.value(v).constant || std::find(fixed.begin(), fixed.end(), v) != fixed.end();
+  });
+}
+
+void Compiler::add_before_loop(KernelPlan& k) {
+  const int now = std::exchange(time_, scope_->begin);
+  add_kernel(k, *scope_->before);
+  time_ = std::max(now, time_);
+  for (ValueId v : k.writes) scope_->kept.push_back(range(v));
+}
+
+void Compiler::add_product(Product& p, Drafts& drafts) {
+  const ValueId result = p.converts ? temporary(p.type, graph_.type(p.result).dims) : p.result;
+  auto call = std::make_unique<MatmulCall>(p, options_.threads);
+  ValueId b = p.b.value;
+  if (p.b.packed && !call->packs_b()) {
+    b = temporary(p.type, {p.b.batches * p.b.matrix});
+    p.b.pack.buffers[p.b.pack_output] = b;
+    p.b.pack.writes = {b};
+    if (is_fixed(p.b.pack)) {
+      add_before_loop(p.b.pack);
+    } else {
+      add_kernel(p.b.pack, drafts);
+    }
+  }
+  ++time_;
+  Draft d;
+  d.step.kind = StepKind::kLibrary;
+  if (p.a.packed) {
+    add_packing(p.a, call->pack_a(), d);
+  } else {
+    d.ranges.push_back(read(p.a.value));
+  }
+  if (call->packs_b()) {
+    add_packing(p.b, call->pack_b(), d);
+  } else {
+    d.ranges.push_back(read(b));
+  }
+  d.ranges.push_back(write(result));
+  RangeId scratch = buffers_.add(std::max<uint64_t>(call->scratch_bytes(), 64), time_);
+  d.ranges.push_back(scratch);
+  for (size_t i = 0; i + 1 < d.ranges.size(); ++i) plan_->traffic_bytes += buffers_.bytes(d.ranges[i]);
+  const Epilogue* epilogue = take_epilogue(p, d);
+  if (epilogue) call->add_epilogue();
+  add_micros(p, epilogue, *call);
+  d.step.library = call.get();
+  plan_->library.push_back(std::move(call));
+  ++plan_->kernels;
+  drafts.push_back(std::move(d));
+  if (p.converts) {
+    KernelPlan k = convert_kernel(graph_, result, p.result);
+    add_kernel(k, drafts);
+  }
+}
+
+bool Compiler::reads_in_place(const KernelPlan& k, const std::pair<ValueId, ValueId>& pair) {
+  if (std::find(k.in_place.begin(), k.in_place.end(), pair) == k.in_place.end()) return false;
+  // Under another name it may be read anywhere.
+  return std::none_of(k.buffers.begin(), k.buffers.end(), [&](ValueId v) {
+    return v != pair.first && v != pair.second && range_[v] != kNone && range_[v] == range_[pair.first];
+  });
+}
+
+void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
+  // At one time with the kernel, where that may read what it writes over.
+  const bool at_once = !k.copies.empty() && std::all_of(k.copies.begin(), k.copies.end(),
+                                                        [&](const auto& c) { return reads_in_place(k, c); });
+  if (!k.copies.empty()) ++time_;
+  for (auto [from, to] : k.copies) copy_webs(range(from), write(to), bytes_of(to), drafts);
+  Kernel& kernel = k.kernel;
+  bool empty = false;
+  bool reduces = !kernel.reductions.empty();
+  for (size_t l = 0; l < kernel.loops.size(); ++l)
+    empty = empty || (kernel.loops[l].size == 0 && (l < kernel.outer || !reduces));
+  if (empty) {
+    for (ValueId v : k.writes) write(v);
+    return;
+  }
+  collapse_loops(kernel);
+  KernelPlan parts;
+  KernelPlan rest;
+  auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
+  if (split_reduction(k, jit_.target().vector_bits, make, parts, rest)) return add_parts(parts, rest, drafts);
+  choose_lanes(kernel, jit_.target().vector_bits);
+  if (!at_once) ++time_;
+  Draft d;
+  d.function = function_of(kernel);
+  add_buffers(k, d);
+  for (ValueId v : k.buffers) plan_->traffic_bytes += bytes_of(v);
+  for (const auto& pair : k.in_place) {
+    if (reads_in_place(k, pair)) buffers_.allow(range(pair.first), range(pair.second), time_);
+  }
+  describe(kernel, d.step);
+  ++plan_->kernels;
+  drafts.push_back(std::move(d));
+}
+
+void Compiler::add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts) {
+  ++time_;
+  Draft d;
+  for (KernelPlan* k : {&parts, &rest}) {
+    collapse_loops(k->kernel);
+    choose_lanes(k->kernel, jit_.target().vector_bits);
+    add_buffers(*k, d);
+    for (ValueId v : k->buffers) {
+      const bool between = std::find(parts.writes.begin(), parts.writes.end(), v) != parts.writes.end();
+      if (!between) plan_->traffic_bytes += bytes_of(v);
+    }
+  }
+  d.function = function_of(parts.kernel);
+  d.tail = function_of(rest.kernel);
+  describe(parts.kernel, d.step);
+  d.step.tail_place = static_cast<uint32_t>(parts.buffers.size());
+  d.step.tail_range = rest.kernel.outer > 0 ? rest.kernel.loops[0].size : 1;
+  ++plan_->kernels;
+  drafts.push_back(std::move(d));
+}
+
+void Compiler::add_buffers(const KernelPlan& k, Draft& d) {
+  for (ValueId v : k.buffers) {
+    const bool written = std::find(k.writes.begin(), k.writes.end(), v) != k.writes.end();
+    d.ranges.push_back(written ? write(v) : read(v));
+  }
+}
+
+void Compiler::describe(const Kernel& kernel, Step& step) const {
+  step.kind = StepKind::kKernel;
+  step.range = kernel.outer > 0 ? kernel.loops[0].size : 1;
+  step.grain = kernel.outer > 0 && kernel.lane_loop == 0 ? kernel.lanes : 1;
+  step.cost_ns = estimate_ns(kernel);
+  step.parallel = !kernel.sequential && kernel.outer > 0 && step.range > step.grain && step.cost_ns > Threads::kAwakeNs;
+}
+
+int Compiler::function_of(const Kernel& kernel) {
+  auto [it, fresh] = function_numbers_.try_emplace(kernel, static_cast<int>(functions_.size()));
+  if (fresh) functions_.push_back(&it->first);
+  return it->second;
+}
+
+}  // namespace collet::codegen

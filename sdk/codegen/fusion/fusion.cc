@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/fusion/fusion.h"
+
+#include <algorithm>
+#include <set>
+
+#include "sdk/codegen/fusion/groups.h"
+#include "sdk/codegen/fusion/update_order.h"
+#include "sdk/codegen/kernel/elementwise.h"
+#include "sdk/codegen/lower/lower.h"
+#include "sdk/codegen/lower/scalar_block.h"
+
+namespace collet::codegen {
+namespace {
+
+bool is_reshape(const Node& node) {
+  return node.opcode == COLLET_OP_RESHAPE || node.opcode == COLLET_OP_BITCAST;
+}
+
+bool elementwise(const Graph& graph, const Node& node) {
+  if (node.operands.empty()) return false;
+  if (node.opcode == COLLET_OP_SELECT || node.opcode == COLLET_OP_CLAMP) return true;
+  if (node.opcode == COLLET_OP_BITCAST_CONVERT && collet_type_bytes(graph.type(node.operands[0]).element) !=
+                                                      collet_type_bytes(graph.type(node.results[0]).element)) {
+    return false;
+  }
+  return has_elementwise(node.opcode, graph.type(node.operands[0]).element);
+}
+
+/// Whether operand `i` of `user` may be computed inside the user's kernel.
+bool takes_inlined(const Graph& graph, const Node& user, size_t i) {
+  switch (user.opcode) {
+    case COLLET_OP_REDUCE:
+    case COLLET_OP_CONCATENATE:
+      return true;
+    case COLLET_OP_DYNAMIC_UPDATE_SLICE:
+      return i >= 1;
+    case COLLET_OP_SCATTER:
+      return i >= user.results.size();
+    case COLLET_OP_REDUCE_WINDOW:
+    case COLLET_OP_SELECT_AND_SCATTER:
+    case COLLET_OP_DOT:
+    case COLLET_OP_CONVOLUTION:
+      return false;
+    default:
+      return can_inline(graph, user);
+  }
+}
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const Block& block, bool fuse, FusionPlan& plan)
+      : graph_(graph),
+        block_(block),
+        fuse_(fuse),
+        plan_(plan),
+        users_(graph.values.size()),
+        dependence_(graph),
+        weight_(graph.values.size(), 0),
+        heavy_(graph.values.size(), false) {}
+
+  void run() {
+    plan_.alive.resize(graph_.nodes.size(), false);
+    plan_.in_memory.resize(graph_.values.size(), false);
+    plan_.alias.resize(graph_.values.size(), false);
+    for (ValueId v : block_.arguments) plan_.in_memory[v] = true;
+    plan_.guards.resize(graph_.nodes.size(), kNone);
+    find_users();
+    if (fuse_) find_guards();
+    find_writers();
+    for (NodeId n : block_.nodes) weigh(graph_.nodes[n]);
+    for (auto it = block_.nodes.rbegin(); it != block_.nodes.rend(); ++it) {
+      if (plan_.alive[*it]) decide(graph_.nodes[*it]);
+    }
+    for (NodeId n : block_.nodes) {
+      const Node& node = graph_.nodes[n];
+      if (!plan_.alive[n] || !is_reshape(node) || !plan_.in_memory[node.results[0]]) continue;
+      if (plan_.in_memory[node.operands[0]] && !is_result(node.results[0])) plan_.alias[node.results[0]] = true;
+    }
+    order_updates(graph_, block_, dependence_, plan_);
+  }
+
+ private:
+  NodeId node_id(const Node& node) const { return static_cast<NodeId>(&node - graph_.nodes.data()); }
+
+  bool is_result(ValueId v) const {
+    return std::find(block_.results.begin(), block_.results.end(), v) != block_.results.end();
+  }
+
+  void find_users() {
+    std::vector<bool> wanted(graph_.values.size(), false);
+    for (ValueId v : block_.results) wanted[v] = true;
+    for (auto it = block_.nodes.rbegin(); it != block_.nodes.rend(); ++it) {
+      const Node& node = graph_.nodes[*it];
+      bool alive = std::any_of(node.results.begin(), node.results.end(), [&](ValueId v) { return wanted[v]; });
+      if (!alive) continue;
+      plan_.alive[*it] = true;
+      dependence_.add(*it);
+      for (ValueId v : node.operands) {
+        wanted[v] = true;
+        if (users_[v].empty() || users_[v].back() != *it) users_[v].push_back(*it);
+      }
+    }
+  }
+
+  /// Selects that take an update or leave all as it was: who reads the update itself would miss it.
+  void find_guards() {
+    for (NodeId n : block_.nodes) {
+      if (!plan_.alive[n]) continue;
+      const GuardedUpdate g = guarded_update(graph_, graph_.nodes[n]);
+      if (g.update == kNone) continue;
+      const ValueId v = graph_.nodes[g.update].results[0];
+      if (users_[v].size() == 1 && !is_result(v)) plan_.guards[n] = g.update;
+    }
+  }
+
+  void find_writers() {
+    for (NodeId n : block_.nodes) {
+      if (!plan_.alive[n]) continue;
+      const Node& node = graph_.nodes[n];
+      if (is_guarded(node)) continue;
+      for (size_t i = 0; i < node.operands.size(); ++i) {
+        if (may_overwrite(graph_, plan_, n, i)) writers_[array_of(node.operands[i])].push_back(n);
+      }
+    }
+  }
+
+  /// The array that `v` has the elements of, whatever its shape.
+  ValueId array_of(ValueId v) const {
+    while (graph_.def(v) && is_reshape(*graph_.def(v))) v = graph_.def(v)->operands[0];
+    return v;
+  }
+
+  bool is_guarded(const Node& node) const {
+    if (node.results.empty()) return false;
+    const auto& users = users_[node.results[0]];
+    return users.size() == 1 && plan_.guards[users[0]] == node_id(node);
+  }
+
+  /// Nodes in memory that read `v`, themselves or through what is inlined in them.
+  std::vector<NodeId> final_readers(ValueId v) const {
+    std::vector<NodeId> found;
+    std::set<ValueId> seen{v};
+    std::vector<ValueId> open{v};
+    while (!open.empty()) {
+      const ValueId x = open.back();
+      open.pop_back();
+      for (NodeId u : users_[x]) {
+        if (is_step(graph_, plan_, u)) {
+          found.push_back(u);
+          continue;
+        }
+        for (ValueId r : graph_.nodes[u].results) {
+          if (seen.insert(r).second) open.push_back(r);
+        }
+      }
+    }
+    return found;
+  }
+
+  /// Whether a kernel that writes over `v`, element by element, may compute `node` from it on the way: it writes one
+  /// element, or reads each where it writes it.
+  bool reads_in_step(NodeId writer, const Node& node, ValueId v) const {
+    const NodeId guarded = plan_.guards[writer];
+    const Node& update = graph_.nodes[guarded == kNone ? writer : guarded];
+    const bool slice = update.opcode == COLLET_OP_DYNAMIC_UPDATE_SLICE;
+    if (!slice && update.opcode != COLLET_OP_SCATTER) return true;
+    const size_t first = slice ? 1 : update.results.size() + 1;
+    if (graph_.type(update.operands[first]).elements == 1) return true;
+    if (!slice) return false;
+    if (elementwise(graph_, node)) return graph_.type(node.results[0]).dims == graph_.type(v).dims;
+    return node.opcode == COLLET_OP_DYNAMIC_SLICE &&
+           graph_.type(node.results[0]).dims == graph_.type(update.operands[1]).dims &&
+           std::equal(node.operands.begin() + 1, node.operands.end(), update.operands.begin() + 2);
+  }
+
+  /// Whether others write over what a node reads: computed where it is needed, it might read too late. Where the writer
+  /// is another one, a copy is as good unless the node is small.
+  bool is_read_first(const Node& node) {
+    const ValueId result = node.results[0];
+    if (is_reshape(node)) return false;
+    for (ValueId v : node.operands) {
+      const auto writers = writers_.find(array_of(v));
+      if (writers == writers_.end()) continue;
+      const bool small = graph_.type(result).elements * 8 <= graph_.type(v).elements;
+      for (NodeId reader : final_readers(result)) {
+        for (NodeId writer : writers->second) {
+          if (reader == writer && !reads_in_step(writer, node, v)) return true;
+          if (reader == writer || !small) continue;
+          if (is_writer(reader) || dependence_.reaches(writer, reader)) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  bool is_writer(NodeId n) const {
+    const Node& node = graph_.nodes[n];
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      if (may_overwrite(graph_, plan_, n, i)) return true;
+    }
+    return false;
+  }
+
+  /// Ops that computing one element takes, were all of it inlined.
+  void weigh(const Node& node) {
+    if (!can_inline(graph_, node)) return;
+    const ValueId v = node.results[0];
+    int weight = 1;
+    bool heavy = is_expensive(node.opcode) || node.opcode == COLLET_OP_DIVIDE;
+    for (BlockId b : node.blocks) {
+      heavy = heavy || is_expensive_block(graph_, graph_.blocks[b]);
+      weight += static_cast<int>(std::min<size_t>(graph_.blocks[b].nodes.size(), 1000));
+    }
+    for (ValueId o : node.operands) {
+      weight += users_[o].size() > 1 ? std::min(weight_[o], 4) : weight_[o];
+      heavy = heavy || heavy_[o];
+    }
+    weight_[v] = std::min(weight, 1000);
+    heavy_[v] = heavy;
+  }
+
+  bool grows(const Node& user, ValueId v) const {
+    if (user.opcode == COLLET_OP_BROADCAST || user.opcode == COLLET_OP_GATHER) {
+      return graph_.type(user.results[0]).elements > graph_.type(v).elements;
+    }
+    return false;
+  }
+
+  bool inlined(const Node& node) {
+    const ValueId v = node.results[0];
+    if (is_guarded(node)) return true;  // in the select's kernel
+    if (!can_inline(graph_, node) || is_result(v) || plan_.guards[node_id(node)] != kNone) return false;
+    const bool free = node.opcode == COLLET_OP_IOTA || node.opcode == COLLET_OP_BROADCAST;
+    if (!fuse_ && !free) return false;
+    if (weight_[v] > 100) return false;
+    const auto& users = users_[v];
+    for (NodeId u : users) {
+      const Node& user = graph_.nodes[u];
+      for (size_t i = 0; i < user.operands.size(); ++i) {
+        if (user.operands[i] == v && !takes_inlined(graph_, user, i)) return false;
+      }
+      if (heavy_[v] && grows(user, v)) return false;
+    }
+    if (!writers_.empty() && is_read_first(node)) return false;
+    if (users.size() <= 1) return true;
+    return !heavy_[v] && weight_[v] <= 4;
+  }
+
+  void decide(const Node& node) {
+    if (inlined(node)) return;
+    for (ValueId v : node.results) plan_.in_memory[v] = true;
+    // A reshape of something computed: that is put into memory, and the reshape is another name for it.
+    if (is_reshape(node) && !is_result(node.results[0])) plan_.in_memory[node.operands[0]] = true;
+  }
+
+  const Graph& graph_;
+  const Block& block_;
+  bool fuse_;
+  FusionPlan& plan_;
+  std::vector<std::vector<NodeId>> users_;
+  Dependence dependence_;
+  std::map<ValueId, std::vector<NodeId>> writers_;  ///< nodes that may write over a value
+  std::vector<int> weight_;
+  std::vector<bool> heavy_;
+};
+
+}  // namespace
+
+bool can_inline(const Graph& graph, const Node& node) {
+  switch (node.opcode) {
+    case COLLET_OP_BROADCAST:
+    case COLLET_OP_RESHAPE:
+    case COLLET_OP_BITCAST:
+    case COLLET_OP_TRANSPOSE:
+    case COLLET_OP_REVERSE:
+    case COLLET_OP_SLICE:
+    case COLLET_OP_IOTA:
+    case COLLET_OP_PAD:
+    case COLLET_OP_DYNAMIC_SLICE:
+    case COLLET_OP_GATHER:
+      return true;
+    case COLLET_OP_MAP:
+      return is_scalar_block(graph, graph.blocks[node.blocks[0]]) && graph.blocks[node.blocks[0]].results.size() == 1;
+    default:
+      return elementwise(graph, node);
+  }
+}
+
+bool is_step(const Graph& graph, const FusionPlan& plan, NodeId id) {
+  const Node& node = graph.nodes[id];
+  return plan.alive[id] &&
+         std::any_of(node.results.begin(), node.results.end(), [&](ValueId v) { return plan.in_memory[v]; });
+}
+
+std::vector<ValueId> values_read(const Graph& graph, const FusionPlan& plan, const Node& node) {
+  std::set<ValueId> found;
+  std::vector<ValueId> open(node.operands.begin(), node.operands.end());
+  std::set<ValueId> seen;
+  while (!open.empty()) {
+    const ValueId v = open.back();
+    open.pop_back();
+    if (!seen.insert(v).second) continue;
+    const Node* def = graph.def(v);
+    if (plan.in_memory[v] || !def) {
+      found.insert(v);
+    } else {
+      open.insert(open.end(), def->operands.begin(), def->operands.end());
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
+void fuse_block(const Graph& graph, const Block& block, bool fuse, FusionPlan& plan) {
+  Planner(graph, block, fuse, plan).run();
+  form_groups(graph, block, fuse, plan);
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// A program view as a graph that is easy to rewrite: calls and fusions are inlined, aliases (copy, opt-barrier and
+/// their kind) are gone, users are known.
+
+#include <collet/program.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sdk/codegen/graph/status.h"
+
+namespace collet::codegen {
+
+using Dims = std::vector<int64_t>;
+using ValueId = uint32_t;
+using NodeId = uint32_t;
+using BlockId = uint32_t;
+inline constexpr uint32_t kNone = UINT32_MAX;
+
+/// An array type: dense, row-major, static.
+struct ArrayType {
+  uint32_t element = 0;
+  Dims dims;
+  int64_t elements = 1;
+
+  int64_t bytes() const { return elements * collet_type_bytes(element); }
+  int64_t rank() const { return static_cast<int64_t>(dims.size()); }
+};
+
+/// Makes a type; `elements` is the product of `dims`.
+ArrayType make_type(uint32_t element, Dims dims);
+
+/// Row-major strides, in elements.
+Dims strides_of(const Dims& dims);
+
+struct Value {
+  ArrayType type;
+  NodeId def = kNone;              ///< defining node; kNone for arguments of blocks
+  uint32_t index = 0;              ///< which result or argument
+  const void* constant = nullptr;  ///< data of an inline constant
+  bool splat = false;              ///< a constant whose elements are all the same
+};
+
+struct Node {
+  uint32_t opcode = 0;
+  const collet_op* op = nullptr;  ///< where the attributes are; lives as long as the program
+  std::vector<ValueId> operands;
+  std::vector<ValueId> results;
+  std::vector<BlockId> blocks;
+};
+
+/// A computation: the entry, a body of control flow, or a scalar computation.
+struct Block {
+  std::vector<NodeId> nodes;  ///< in an order in which they can run
+  std::vector<ValueId> arguments;
+  std::vector<ValueId> results;
+  uint32_t combine = COLLET_COMBINE_OTHER;
+  uint32_t region = 0;
+};
+
+struct Graph {
+  const collet_program* program = nullptr;
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<Block> blocks;  ///< number 0 is the entry
+
+  const Value& value(ValueId id) const { return values[id]; }
+  const ArrayType& type(ValueId id) const { return values[id].type; }
+  const Node* def(ValueId id) const { return values[id].def == kNone ? nullptr : &nodes[values[id].def]; }
+  ValueId add_value(ArrayType type);
+};
+
+/// Attributes of a node, missing fields zero.
+template <typename Attributes>
+Attributes attributes(const Graph& graph, const Node& node) {
+  Attributes a;
+  collet_read_attributes(graph.program, node.op, &a, sizeof a);
+  return a;
+}
+
+/// A list of an attribute record.
+Dims integers(const Graph& graph, collet_range range);
+
+/// Reads the program; refuses what it promises not to hold.
+Status build_graph(const collet_program* program, Graph& graph);
+
+/// Checks head, reserved fields, opset, opcodes, types and layouts of a program.
+Status check_program(const collet_program* program);
+
+}  // namespace collet::codegen

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/kernel/elementwise.h"
+
+#include <collet/types.h>
+
+#include <array>
+#include <string_view>
+
+namespace collet::codegen {
+namespace {
+
+struct Row {
+  bool pred = false;
+  bool integer = false;
+  bool real = false;
+  bool complex = false;
+  bool expensive = false;
+};
+
+constexpr bool is_there(std::string_view function) {
+  return function != "none";
+}
+
+constexpr std::array<Row, COLLET_OP_LIMIT> kRows = [] {
+  std::array<Row, COLLET_OP_LIMIT> rows{};
+#define COLLET_ELEMENTWISE(OPCODE, pred, integer, real, complex, rounds, expensive) \
+  rows[COLLET_OP_##OPCODE] = {is_there(#pred), is_there(#integer), is_there(#real), is_there(#complex), expensive};
+#include "sdk/codegen/kernel/elementwise.def"
+#undef COLLET_ELEMENTWISE
+  return rows;
+}();
+
+}  // namespace
+
+bool has_elementwise(uint32_t opcode, uint32_t operand_type) {
+  if (opcode >= COLLET_OP_LIMIT) return false;
+  const Row& row = kRows[opcode];
+  switch (collet_type_kind(operand_type)) {
+    case COLLET_KIND_PRED:
+      return row.pred;
+    case COLLET_KIND_SIGNED:
+    case COLLET_KIND_UNSIGNED:
+      return row.integer;
+    case COLLET_KIND_FLOAT:
+      return row.real;
+    case COLLET_KIND_COMPLEX:
+      return row.complex;
+    default:
+      return false;
+  }
+}
+
+bool is_expensive(uint32_t opcode) {
+  return opcode < COLLET_OP_LIMIT && kRows[opcode].expensive;
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Kernel IR, the form between the graph and machine code: a kernel is a loop nest and a list of expressions in SSA form
+/// that are evaluated at each point of the nest. It knows no machine. Every access to memory is an affine map of the loop
+/// variables, plus terms that are computed (gathered indices, quotients).
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sdk/codegen/graph/graph.h"
+
+namespace collet::codegen {
+
+using ExprId = int32_t;
+inline constexpr ExprId kNoExpr = -1;
+
+/// constant + sum of coefficient * loop variable + sum of coefficient * expression.
+struct Index {
+  std::vector<int64_t> coefficients;  ///< one per loop; missing ones are zero
+  int64_t constant = 0;
+  std::vector<std::pair<ExprId, int64_t>> terms;
+
+  int64_t coefficient(size_t loop) const { return loop < coefficients.size() ? coefficients[loop] : 0; }
+  bool is_constant() const;
+  bool operator==(const Index&) const = default;
+  auto operator<=>(const Index&) const = default;
+};
+
+/// The variable of a loop.
+Index loop_index(size_t loop);
+/// a + scale * b.
+Index add_scaled(const Index& a, const Index& b, int64_t scale);
+
+enum class ExprOp : uint8_t {
+  kConstant,  ///< `bits`
+  kLoad,      ///< buffer[index], zero where `mask` is false
+  kIndex,     ///< value of `index`, as s64
+  kDivide,    ///< floor(index / a), s64
+  kModulo,    ///< index - a * floor(index / a), s64
+  kStart,     ///< args[0], an integer of any type, clamped into [0, a]; s64
+  kInRange,   ///< 0 <= index < a; pred
+  kOp,        ///< an elementwise opcode over args
+  kArgument,  ///< argument `a` of a scalar body
+  kLookup,    ///< table[index], zero where `mask` is false
+  kWhile,     ///< a loop over scalars, not run where `mask` is false: `bodies` are its condition and its body
+  kPart,      ///< final value `a` of a kWhile, args[0]
+  kReduced,   ///< result `a` of reduction `b`
+  kScanned,   ///< result `a` of the scan, at this point
+};
+
+struct ScalarBody;
+
+struct Expr {
+  ExprOp op = ExprOp::kConstant;
+  uint32_t opcode = 0;  ///< of kOp
+  uint32_t type = 0;    ///< element type of the result
+  std::vector<ExprId> args;
+  Index index;
+  int64_t a = 0;  ///< also: comparison direction, bits of reduce-precision
+  int64_t b = 0;
+  uint32_t buffer = 0;    ///< of kLoad
+  ExprId mask = kNoExpr;  ///< a pred
+  std::array<uint64_t, 2> bits{};
+  std::string table;               ///< of kLookup: the elements as they lie in memory
+  std::vector<ScalarBody> bodies;  ///< of kWhile: args are what it carries, then what its body reads besides
+
+  bool operator==(const Expr&) const;
+  std::weak_ordering operator<=>(const Expr&) const;
+};
+
+/// A scalar computation with expressions of its own: body of a reduction, condition or body of a loop.
+struct ScalarBody {
+  uint32_t arguments = 0;
+  std::vector<Expr> exprs;
+  std::vector<ExprId> results;
+  bool operator==(const ScalarBody&) const = default;
+  auto operator<=>(const ScalarBody&) const = default;
+};
+
+inline bool Expr::operator==(const Expr&) const = default;
+inline std::weak_ordering Expr::operator<=>(const Expr&) const = default;
+
+/// Folds `inputs` over the inner loops, beginning with `inits`.
+struct Reduction {
+  uint32_t combine = COLLET_COMBINE_OTHER;
+  std::vector<ExprId> inputs;
+  std::vector<ExprId> inits;  ///< kNoExpr: the identity of `combine`
+  std::vector<uint32_t> types;
+  ScalarBody body;             ///< where combine is OTHER: accumulators, then inputs
+  ExprId condition = kNoExpr;  ///< a point where it is false is skipped
+  bool contract = false;       ///< a product of f64 that is summed need not be rounded
+  bool operator==(const Reduction&) const = default;
+  auto operator<=>(const Reduction&) const = default;
+};
+
+/// Folds along the one inner loop, and keeps what each of its points has come to. A kernel with a scan has no reductions,
+/// and stores nothing but its results.
+struct Scan {
+  Reduction fold;
+  bool reverse = false;  ///< the loop is walked from its end
+  /// The first point that counts begins the fold, and each result is the initial value with what is folded so far: so
+  /// that, walked in reverse, operands keep their order.
+  bool fresh = false;
+  bool operator==(const Scan&) const = default;
+  auto operator<=>(const Scan&) const = default;
+};
+
+/// Writes `value` to buffer[index].
+struct Store {
+  uint32_t buffer = 0;
+  ExprId value = kNoExpr;
+  Index index;
+  ExprId mask = kNoExpr;  ///< a pred; nothing is written where it is false
+  bool operator==(const Store&) const = default;
+  auto operator<=>(const Store&) const = default;
+};
+
+/// Several stores that read and write together: scatter with any body.
+struct Update {
+  std::vector<uint32_t> buffers;
+  std::vector<ExprId> values;
+  std::vector<uint32_t> types;
+  Index index;  ///< one for all
+  ExprId mask = kNoExpr;
+  uint32_t combine = COLLET_COMBINE_OTHER;
+  ScalarBody body;
+  bool operator==(const Update&) const = default;
+  auto operator<=>(const Update&) const = default;
+};
+
+struct Loop {
+  int64_t size = 0;
+  bool operator==(const Loop&) const = default;
+  auto operator<=>(const Loop&) const = default;
+};
+
+/// One compiled function. Loops [0, outer) are those of results; the rest, the inner ones, are folded by reductions or
+/// walked once per stage of a row-wise fusion.
+struct Kernel {
+  std::vector<Loop> loops;
+  size_t outer = 0;
+  std::vector<Expr> exprs;
+  std::vector<Reduction> reductions;
+  std::optional<Scan> scan;
+  std::vector<Store> stores;
+  std::vector<Update> updates;
+  uint32_t buffers = 0;     ///< buffers that the kernel names: 0 .. buffers - 1
+  bool sequential = false;  ///< iterations of the outer loops must keep their order
+  size_t lane_loop = 0;     ///< the loop that is vectorised, chosen by schedule()
+  int lanes = 1;
+
+  bool operator==(const Kernel&) const = default;
+  auto operator<=>(const Kernel&) const = default;
+};
+
+/// Loops that each expression depends on, as a bit set.
+std::vector<uint64_t> loop_dependencies(const Kernel& kernel);
+
+/// Merges adjacent loops that every access walks as one, and drops loops of size 1. Loops before `first` stay.
+void collapse_loops(Kernel& kernel, size_t first = 0);
+
+/// Puts the loops in the order of `groups`, all outer, and makes each group, outermost loop first, one loop; an empty
+/// one becomes a loop of size 1. Loops in no group must be of size 1. False where some access does not walk a group as
+/// one loop; the kernel is lost then.
+bool regroup_loops(Kernel& kernel, const std::vector<std::vector<size_t>>& groups);
+
+/// Chooses the loop to vectorise and its width for registers of `vector_bits`, not among loops before `first`.
+void choose_lanes(Kernel& kernel, int vector_bits, size_t first = 0);
+
+/// Inner loops are unrolled where their points, times the number of expressions, are at most so many.
+inline constexpr int64_t kMostStraight = 400;
+
+/// Turns of all the inner loops.
+int64_t inner_points(const Kernel& kernel);
+
+/// Bytes of one element of `type` while it is computed with.
+int compute_bytes(uint32_t type);
+
+/// True where a float type is computed as f32 and rounded after each op.
+bool is_narrow_float(uint32_t type);
+
+}  // namespace collet::codegen

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/launch/threads.h"
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+
+namespace collet::codegen {
+namespace {
+
+constexpr int kSpins = 4000;
+
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+Threads::Threads(int count) : spans_(std::make_unique<Span[]>(static_cast<size_t>(std::max(count, 1)))) {
+  workers_.reserve(static_cast<size_t>(std::max(count, 1)));
+  try {
+    for (int i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
+  } catch (const std::system_error&) {
+    // The system has no more of them to give: those that are there do the work.
+  }
+}
+
+Threads::~Threads() {
+  {
+    std::lock_guard lock(sleep_);
+    stop_ = true;
+    ++generation_;
+  }
+  wake_.notify_all();
+  for (std::thread& t : workers_) t.join();
+}
+
+void Threads::take(int worker) {
+  const int n = count();
+  for (int k = 0; k < n; ++k) {
+    Span& span = spans_[static_cast<size_t>((worker + k) % n)];
+    for (;;) {
+      if (span.next.load(std::memory_order_relaxed) >= span.end) break;
+      const int64_t begin = span.next.fetch_add(job_.part, std::memory_order_relaxed);
+      if (begin >= span.end) break;
+      job_.body(job_.context, begin, std::min(begin + job_.part, span.end), worker);
+    }
+  }
+}
+
+bool Threads::enter() {
+  int gate = gate_.load(std::memory_order_acquire);
+  while (gate & 1) {
+    if (gate_.compare_exchange_weak(gate, gate + 2, std::memory_order_acq_rel)) return true;
+  }
+  return false;
+}
+
+void Threads::leave() {
+  gate_.fetch_sub(2, std::memory_order_release);
+}
+
+void Threads::loop(int64_t range, int64_t grain, Body body, void* context) {
+  if (workers_.empty() || range <= grain || !busy_.try_lock()) {
+    body(context, 0, range, 0);
+    return;
+  }
+  std::lock_guard lock(busy_, std::adopt_lock);
+  // The same for each thread, in a few parts, so that one that comes late costs little.
+  const int64_t units = (range + grain - 1) / grain;
+  job_.part = std::max<int64_t>(units / (static_cast<int64_t>(count()) * 4), 1) * grain;
+  job_.body = body;
+  job_.context = context;
+  for (int64_t w = 0; w < count(); ++w) {
+    Span& span = spans_[static_cast<size_t>(w)];
+    span.next.store(units * w / count() * grain, std::memory_order_relaxed);
+    span.end = std::min(units * (w + 1) / count() * grain, range);
+  }
+  gate_.store(1, std::memory_order_release);
+  generation_.fetch_add(1);
+  if (sleeping_.load() > 0) {
+    std::lock_guard sleep(sleep_);
+    wake_.notify_all();
+  }
+  take(0);
+  // Who has not come by now need not; who has must be done before the job goes.
+  gate_.fetch_sub(1, std::memory_order_acq_rel);
+  while (gate_.load(std::memory_order_acquire) != 0) pause();
+}
+
+void Threads::work(int worker) {
+  uint64_t seen = 0;
+  for (;;) {
+    int spins = 0;
+    while (generation_.load(std::memory_order_acquire) == seen) {
+      if (++spins < kSpins) {
+        pause();
+        continue;
+      }
+      std::unique_lock lock(sleep_);
+      sleeping_.fetch_add(1);
+      wake_.wait(lock, [&] { return generation_.load() != seen; });
+      sleeping_.fetch_sub(1);
+    }
+    seen = generation_.load();
+    if (stop_) return;
+    if (!enter()) continue;
+    take(worker);
+    leave();
+  }
+}
+
+}  // namespace collet::codegen

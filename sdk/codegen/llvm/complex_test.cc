@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of complex numbers against 60 digits: the error in units in the last place of the result's modulus, above all
+// near zeros, poles and branch points, where formulas cancel.
+#include <gtest/gtest.h>
+
+#include <boost/multiprecision/cpp_bin_float.hpp>
+#include <cmath>
+#include <complex>
+#include <cstdlib>
+#include <numbers>
+#include <random>
+#include <vector>
+
+#include "sdk/codegen/llvm/host_target.h"
+#include "sdk/codegen/llvm/jit.h"
+#include "sdk/codegen/llvm/scalar_ops.h"
+
+namespace collet::codegen {
+namespace {
+
+using Wide = boost::multiprecision::number<boost::multiprecision::cpp_bin_float<60>, boost::multiprecision::et_off>;
+
+/// A complex number in 60 digits; every function below is written as its definition.
+struct Z {
+  Wide re, im;
+};
+
+Z operator+(const Z& a, const Z& b) {
+  return {a.re + b.re, a.im + b.im};
+}
+Z operator-(const Z& a, const Z& b) {
+  return {a.re - b.re, a.im - b.im};
+}
+Z operator*(const Z& a, const Z& b) {
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+Z operator/(const Z& a, const Z& b) {
+  const Wide d = b.re * b.re + b.im * b.im;
+  return {(a.re * b.re + a.im * b.im) / d, (a.im * b.re - a.re * b.im) / d};
+}
+Z times_i(const Z& a) {
+  return {-a.im, a.re};
+}
+Z real(double x) {
+  return {x, 0};
+}
+
+Z exp_of(const Z& z) {
+  const Wide e = exp(z.re);
+  return {e * cos(z.im), e * sin(z.im)};
+}
+Z log_of(const Z& z) {
+  return {log(z.re * z.re + z.im * z.im) / 2, atan2(z.im, z.re)};
+}
+Z sqrt_of(const Z& z) {
+  const Wide m = sqrt(z.re * z.re + z.im * z.im);
+  // The larger part first, the other from the product of both.
+  if (m == 0) return z;
+  const Wide large = sqrt((m + abs(z.re)) / 2);
+  const Wide small = z.im / (2 * large);
+  if (z.re >= 0) return {large, small};
+  return {abs(small), z.im < 0 ? Wide(-large) : large};
+}
+Z expm1_of(const Z& z) {
+  return exp_of(z) - real(1);
+}
+Z log1p_of(const Z& z) {
+  return log_of(z + real(1));
+}
+Z logistic_of(const Z& z) {
+  return real(1) / (real(1) + exp_of({-z.re, -z.im}));
+}
+Z sinh_of(const Z& z) {
+  return (exp_of(z) - exp_of({-z.re, -z.im})) / real(2);
+}
+Z cosh_of(const Z& z) {
+  return (exp_of(z) + exp_of({-z.re, -z.im})) / real(2);
+}
+Z tanh_of(const Z& z) {
+  const Z e = exp_of({-2 * abs(z.re), z.re < 0 ? Wide(2 * z.im) : Wide(-2 * z.im)});
+  const Z y = (real(1) - e) / (real(1) + e);
+  return z.re < 0 ? real(0) - y : y;
+}
+Z turned_back(const Z& z) {
+  return {z.im, -z.re};
+}
+Z sin_of(const Z& z) {
+  return turned_back(sinh_of(times_i(z)));
+}
+Z cos_of(const Z& z) {
+  return cosh_of(times_i(z));
+}
+Z tan_of(const Z& z) {
+  return turned_back(tanh_of(times_i(z)));
+}
+Z rsqrt_of(const Z& z) {
+  return real(1) / sqrt_of(z);
+}
+Z asinh_of(const Z& z) {
+  // Odd: so that nothing cancels.
+  if (z.re < 0) return real(0) - asinh_of(real(0) - z);
+  const Z w = sqrt_of(z * z + real(1));
+  return log_of(z + w);
+}
+Z asin_of(const Z& z) {
+  return turned_back(asinh_of(times_i(z)));
+}
+Z acos_of(const Z& z) {
+  const Z s = asin_of(z);
+  return {acos(Wide(0)) - s.re, -s.im};
+}
+Z acosh_of(const Z& z) {
+  return log_of(z + sqrt_of(z + real(1)) * sqrt_of(z - real(1)));
+}
+Z atanh_of(const Z& z) {
+  return (log_of(real(1) + z) - log_of(real(1) - z)) / real(2);
+}
+
+struct Case {
+  const char* name;
+  uint32_t opcode;
+  Z (*truth)(const Z&);
+  std::vector<std::complex<double>> points;  ///< zeros, poles and branch points
+  int overflow = 0;  ///< 1: in the real part, 2: in the imaginary part the result grows like e^x
+};
+
+constexpr double kPi = std::numbers::pi;
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all{
+      {"exp", COLLET_OP_EXPONENTIAL, exp_of, {{0, 0}, {0, kPi / 2}, {70, kPi / 2}}, 1},
+      {"expm1", COLLET_OP_EXPONENTIAL_MINUS_ONE, expm1_of, {{0, 0}, {0, 2 * kPi}, {0, -40 * kPi}}, 1},
+      {"log", COLLET_OP_LOG, log_of, {{1, 0}, {0, 0}, {0, 1}, {-1, 0}, {0.6, 0.8}}},
+      {"log1p", COLLET_OP_LOG_PLUS_ONE, log1p_of, {{0, 0}, {-1, 0}, {-2, 0}, {-1, 1}, {-0.4, 0.8}}},
+      {"logistic", COLLET_OP_LOGISTIC, logistic_of, {{0, kPi}, {0, -kPi}, {0, 3 * kPi}, {0, 0}, {0, 99 * kPi}}},
+      {"sinh", COLLET_OP_SINH, sinh_of, {{0, 0}, {0, kPi}, {0, 100 * kPi}}, 1},
+      {"cosh", COLLET_OP_COSH, cosh_of, {{0, kPi / 2}, {0, 0}, {0, 99.5 * kPi}}, 1},
+      {"tanh", COLLET_OP_TANH, tanh_of, {{0, 0}, {0, kPi / 2}, {0, -1.5 * kPi}, {0, kPi}, {0, 100.5 * kPi}, {20, 1}}},
+      {"sin", COLLET_OP_SINE, sin_of, {{0, 0}, {kPi, 0}, {100 * kPi, 0}}, 2},
+      {"cos", COLLET_OP_COSINE, cos_of, {{kPi / 2, 0}, {0, 0}, {99.5 * kPi, 0}}, 2},
+      {"tan", COLLET_OP_TAN, tan_of, {{0, 0}, {kPi / 2, 0}, {-1.5 * kPi, 0}, {kPi, 0}, {100.5 * kPi, 0}, {1, 20}}},
+      {"sqrt", COLLET_OP_SQRT, sqrt_of, {{0, 0}, {-1, 0}, {1, 0}}},
+      {"rsqrt", COLLET_OP_RSQRT, rsqrt_of, {{0, 0}, {-1, 0}, {1, 0}}},
+      {"asin", COLLET_OP_ASIN, asin_of, {{0, 0}, {1, 0}, {-1, 0}}},
+      {"acos", COLLET_OP_ACOS, acos_of, {{1, 0}, {-1, 0}, {0, 0}}},
+      {"asinh", COLLET_OP_ASINH, asinh_of, {{0, 0}, {0, 1}, {0, -1}}},
+      {"acosh", COLLET_OP_ACOSH, acosh_of, {{1, 0}, {-1, 0}, {0, 0}}},
+      {"atanh", COLLET_OP_ATANH, atanh_of, {{0, 0}, {1, 0}, {-1, 0}}},
+  };
+  return all;
+}
+
+/// Zeros become tiny numbers of their sign: on a branch cut it tells the side.
+Wide exact(double x) {
+  if (x != 0) return x;
+  static const Wide tiny("1e-2000");
+  return std::signbit(x) ? Wide(-tiny) : tiny;
+}
+
+template <typename T>
+double ulps(const Z& want, T re, T im) {
+  const Wide modulus = sqrt(want.re * want.re + want.im * want.im);
+  if (modulus > Wide(std::numeric_limits<T>::max())) return 0;
+  if (!std::isfinite(re) || !std::isfinite(im)) return INFINITY;
+  int e = 0;
+  frexp(modulus, &e);
+  const int digits = std::numeric_limits<T>::digits;
+  const Wide unit = ldexp(Wide(1), std::max(e, std::numeric_limits<T>::min_exponent) - digits);
+  return static_cast<double>(std::max(abs(Wide(re) - want.re), abs(Wide(im) - want.im)) / unit);
+}
+
+/// Arguments around the points, at all distances, on the axes too; and some anywhere.
+template <typename T>
+void arguments(const Case& c, std::vector<T>& re, std::vector<T>& im) {
+  std::mt19937_64 random(11);
+  auto unit = [&] { return std::ldexp(static_cast<double>(random() >> 11), -52) - 1; };
+  auto add = [&](double x, double y) {
+    re.push_back(static_cast<T>(x));
+    im.push_back(static_cast<T>(y));
+  };
+  const int least = sizeof(T) == 4 ? -40 : -80;
+  for (const std::complex<double>& p : c.points) {
+    add(p.real(), p.imag());
+    add(p.real(), 1e-20);
+    add(-1e-20, p.imag());
+    for (int e = least; e <= 0; ++e) {
+      const double d = std::ldexp(1 + 0.5 * unit(), e);
+      const double t = unit() * kPi;
+      add(p.real() + d * std::cos(t), p.imag() + d * std::sin(t));
+      add(p.real() + std::copysign(d, t), p.imag());
+      add(p.real(), p.imag() + std::copysign(d, t));
+      add(p.real() + std::copysign(d * d, unit()), p.imag() + d);
+      add(p.real() + d, p.imag() + d * d);
+    }
+  }
+  for (int i = 0; i < 200; ++i) add(8 * unit(), 8 * unit());
+  const double largest = std::log(static_cast<double>(std::numeric_limits<T>::max()));
+  for (int i = 0; c.overflow != 0 && i < 100; ++i) {
+    const double x = std::copysign(largest + 2 * unit(), unit());
+    const double y = unit() * kPi;
+    c.overflow == 1 ? add(x, y) : add(y, x);
+  }
+  while (re.size() % 16 != 0) add(unit(), unit());
+}
+
+using Loop = void (*)(const void* re, const void* im, void* out_re, void* out_im, int64_t count);
+
+/// A loop over vectors of `lanes` complex numbers.
+void emit_loop(llvm::Module& module, const Target& target, uint32_t opcode, uint32_t type, int lanes) {
+  Ir ir(module, target);
+  auto& b = ir.b;
+  llvm::Type* p = b.getPtrTy();
+  auto* f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {p, p, p, p, b.getInt64Ty()}, false),
+                                   llvm::Function::ExternalLinkage, "loop", module);
+  f->addFnAttr("target-cpu", target.cpu);
+  f->addFnAttr("target-features", target.features);
+  auto* entry = llvm::BasicBlock::Create(module.getContext(), "entry", f);
+  auto* head = llvm::BasicBlock::Create(module.getContext(), "head", f);
+  auto* done = llvm::BasicBlock::Create(module.getContext(), "done", f);
+  b.SetInsertPoint(entry);
+  b.CreateBr(head);
+  b.SetInsertPoint(head);
+  auto* i = b.CreatePHI(b.getInt64Ty(), 2);
+  i->addIncoming(b.getInt64(0), entry);
+  llvm::Type* t = ir.scalar(type);
+  llvm::Type* v = ir.wide(t, lanes);
+  const llvm::Align align(t->getScalarSizeInBits() / 8);
+  auto at = [&](unsigned k) { return b.CreateGEP(t, f->getArg(k), i); };
+  const Val x{b.CreateAlignedLoad(v, at(0), align), b.CreateAlignedLoad(v, at(1), align)};
+  const Val y = emit_scalar(ir, {opcode, type, {&type, 1}, {&x, 1}});
+  b.CreateAlignedStore(y.v, at(2), align);
+  b.CreateAlignedStore(y.im, at(3), align);
+  auto* next = b.CreateAdd(i, b.getInt64(static_cast<uint64_t>(lanes)));
+  i->addIncoming(next, b.GetInsertBlock());
+  b.CreateCondBr(b.CreateICmpSLT(next, f->getArg(4)), head, done);
+  b.SetInsertPoint(done);
+  b.CreateRetVoid();
+}
+
+class ComplexTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const Status s = Jit::create(host_target(GetParam()), jit_);
+    ASSERT_TRUE(s.ok()) << s.message();
+  }
+
+  template <typename T>
+  void check(const Case& c, double limit) {
+    const uint32_t type = sizeof(T) == 4 ? COLLET_TYPE_C64 : COLLET_TYPE_C128;
+    const int lanes = jit_->target().vector_bits / 8 / static_cast<int>(sizeof(T));
+    std::unique_ptr<LoadedCode> code;
+    const Status s =
+        jit_->compile({[&](llvm::Module& m) { emit_loop(m, jit_->target(), c.opcode, type, lanes); }}, false, code);
+    ASSERT_TRUE(s.ok()) << s.message();
+    std::vector<T> re;
+    std::vector<T> im;
+    arguments(c, re, im);
+    std::vector<T> out_re(re.size());
+    std::vector<T> out_im(re.size());
+    auto loop = reinterpret_cast<Loop>(code->find("loop"));
+    loop(re.data(), im.data(), out_re.data(), out_im.data(), static_cast<int64_t>(re.size()));
+    double worst = 0;
+    size_t where = 0;
+    for (size_t i = 0; i < re.size(); ++i) {
+      const Z want = c.truth({exact(re[i]), exact(im[i])});
+      const bool whole = re[i] == std::rint(re[i]) && im[i] == std::rint(im[i]);
+      if (whole && std::isinf(out_re[i])) continue;  // a pole itself
+      const double e = ulps(want, out_re[i], out_im[i]);
+      if (!(e <= worst)) {
+        worst = e;
+        where = i;
+      }
+    }
+    EXPECT_LE(worst, limit) << c.name << (sizeof(T) == 4 ? " c64" : " c128") << " of (" << re[where] << ", "
+                            << im[where] << ") is (" << out_re[where] << ", " << out_im[where] << ")";
+    if (std::getenv("COLLET_MATH_REPORT")) {
+      std::printf("| %s | %s | %.2f |\n", c.name, sizeof(T) == 4 ? "c64" : "c128", worst);
+    }
+  }
+
+  std::unique_ptr<Jit> jit_;
+};
+
+TEST_P(ComplexTest, StaysWithinItsBoundsNearZerosAndPoles) {
+  for (const Case& c : cases()) {
+    check<float>(c, 4);
+    check<double>(c, 5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, ComplexTest, ::testing::Values("", "-avx512f", "-sse3"));
+
+}  // namespace
+}  // namespace collet::codegen

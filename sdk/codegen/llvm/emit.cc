@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/llvm/emit.h"
+
+#include <algorithm>
+
+#include "sdk/codegen/llvm/emit_memory.h"
+#include "sdk/codegen/llvm/kernel_emitter.h"
+#include "sdk/codegen/llvm/scalar_ops.h"
+
+namespace collet::codegen {
+namespace {
+
+/// Products and sums of the program may share one rounding, as they do in XLA; not those of f64, where a program may
+/// count on each, nor the mathematical functions.
+bool may_contract(const Expr& i) {
+  return !is_wide(i.type) &&
+         (i.opcode == COLLET_OP_ADD || i.opcode == COLLET_OP_SUBTRACT || i.opcode == COLLET_OP_MULTIPLY);
+}
+
+}  // namespace
+
+bool is_wide(uint32_t type) {
+  return type == COLLET_TYPE_F64 || type == COLLET_TYPE_C128;
+}
+
+Val emit_op(Ir& ir, const Expr& i, const std::vector<Val>& args, const std::vector<uint32_t>& types,
+            bool sums_products) {
+  const Contraction contraction(ir, may_contract(i) || (sums_products && i.opcode == COLLET_OP_MULTIPLY));
+  return emit_scalar(ir, {i.opcode, i.type, types, args, i.a, i.b});
+}
+
+void level_lanes(Ir& ir, std::vector<Val>& args) {
+  int lanes = 1;
+  for (const Val& x : args) lanes = std::max(lanes, Ir::lanes_of(x));
+  for (Val& x : args) x = ir.splat(x, lanes);
+}
+
+void set_function_attributes(llvm::Function* f, const Target& target) {
+  f->addFnAttr(llvm::Attribute::NoUnwind);
+  f->addFnAttr("target-cpu", target.cpu);
+  f->addFnAttr("target-features", target.features);
+  f->addFnAttr("prefer-vector-width", std::to_string(target.vector_bits));
+  f->addFnAttr("min-legal-vector-width", std::to_string(target.vector_bits));
+}
+
+llvm::Function* emit_kernel(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name) {
+  return KernelEmitter(kernel, module, target, name).run();
+}
+
+llvm::Function* emit_comparator(const ScalarBody& body, const std::vector<uint32_t>& types, llvm::Module& module,
+                                const Target& target, const std::string& name) {
+  Ir ir(module, target);
+  auto& b = ir.b;
+  llvm::Type* i64 = b.getInt64Ty();
+  auto* f = llvm::Function::Create(llvm::FunctionType::get(b.getInt8Ty(), {b.getPtrTy(), i64, i64}, false),
+                                   llvm::Function::ExternalLinkage, name, module);
+  set_function_attributes(f, target);
+  b.SetInsertPoint(llvm::BasicBlock::Create(ir.context(), "entry", f));
+  std::vector<Val> args;
+  for (size_t k = 0; k < types.size(); ++k) {
+    llvm::Value* base = b.CreateLoad(b.getPtrTy(), b.CreateGEP(b.getPtrTy(), f->getArg(0), b.getInt64(k)));
+    for (unsigned side = 1; side <= 2; ++side) {
+      args.push_back(load_lanes(ir, base, types[k], {f->getArg(side), 0, nullptr, 1}, nullptr));
+    }
+  }
+  b.CreateRet(b.CreateZExt(emit_body(ir, body, args)[0].v, b.getInt8Ty()));
+  return f;
+}
+
+}  // namespace collet::codegen

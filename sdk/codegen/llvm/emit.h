@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <string>
+
+#include "sdk/codegen/kernel/kernel.h"
+#include "sdk/codegen/launch/loaded_code.h"
+#include "sdk/codegen/schedule/target.h"
+
+namespace collet::codegen {
+
+/// Tells LLVM which processor a function is for.
+void set_function_attributes(llvm::Function* function, const Target& target);
+
+/// Adds the kernel to the module as a KernelFunction.
+llvm::Function* emit_kernel(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name);
+
+/// The body of a comparison or another scalar computation, as
+/// uint8_t name(char* const* buffers, int64_t i, int64_t j): argument 2k is buffer k's element i, 2k + 1 its element j.
+llvm::Function* emit_comparator(const ScalarBody& body, const std::vector<uint32_t>& types, llvm::Module& module,
+                                const Target& target, const std::string& name);
+
+}  // namespace collet::codegen

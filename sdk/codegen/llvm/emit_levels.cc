@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/llvm/kernel_emitter.h"
+
+#include <algorithm>
+
+#include "sdk/codegen/kernel/elementwise.h"
+#include "sdk/codegen/llvm/scalar_ops.h"
+
+namespace collet::codegen {
+namespace {
+
+constexpr int64_t kLongestKeptRow = 8192;
+constexpr int64_t kMostKeptBytes = 128 << 10;  ///< of one call's stack, which a host's thread may have little of
+
+bool is_costly(const Expr& i) {
+  return is_expensive(i.opcode) || i.opcode == COLLET_OP_DIVIDE;
+}
+
+int work_of(const Expr& i) {
+  if (i.op == ExprOp::kLoad) return 1;
+  if (i.op != ExprOp::kOp) return 0;
+  if (is_costly(i)) return 12;
+  return i.opcode == COLLET_OP_ADD || i.opcode == COLLET_OP_MULTIPLY ? 1 : 3;
+}
+
+}  // namespace
+
+size_t KernelEmitter::level_of_index(const Index& index) const {
+  size_t level = 0;
+  for (size_t l = 0; l < index.coefficients.size(); ++l) {
+    if (index.coefficients[l] != 0) level = l + 1;
+  }
+  for (auto& t : index.terms) level = std::max(level, level_[static_cast<size_t>(t.first)]);
+  return level;
+}
+
+int KernelEmitter::stage_of_index(const Index& index) const {
+  int stage = 0;
+  for (auto& t : index.terms) stage = std::max(stage, stage_of(t.first));
+  return stage;
+}
+
+void KernelEmitter::analyse() {
+  const std::vector<uint64_t> deps = loop_dependencies(k_);
+  contracts_ = std::any_of(k_.reductions.begin(), k_.reductions.end(), [](const Reduction& r) { return r.contract; });
+  find_stages(deps);
+  needed_.assign(static_cast<size_t>(last_stage_) + 1, std::vector<bool>(k_.exprs.size(), false));
+  first_pass_.assign(k_.exprs.size(), -1);
+  kept_.assign(k_.exprs.size(), false);
+  find_costly(deps);
+  find_straight(deps);
+  for (int pass = 0; pass <= last_stage_; ++pass) need_all(pass);
+  for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(width_of(pass));
+}
+
+void KernelEmitter::find_stages(const std::vector<uint64_t>& deps) {
+  reduction_stage_.assign(k_.reductions.size(), -1);
+  level_.resize(k_.exprs.size());
+  stage_.resize(k_.exprs.size());
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    level_[k] = deps[k] == 0 ? 0 : 64 - static_cast<size_t>(__builtin_clzll(deps[k]));
+    const Expr& i = k_.exprs[k];
+    int stage = std::max(stage_of_index(i.index), stage_of(i.mask));
+    for (ExprId a : i.args) stage = std::max(stage, stage_of(a));
+    if (i.op == ExprOp::kReduced) {
+      auto r = static_cast<size_t>(i.b);
+      if (reduction_stage_[r] < 0) {
+        int s = stage_of(k_.reductions[r].condition);
+        for (ExprId x : k_.reductions[r].inputs) s = std::max(s, stage_of(x));
+        for (ExprId x : k_.reductions[r].inits) s = std::max(s, stage_of(x));
+        reduction_stage_[r] = s;
+      }
+      stage = reduction_stage_[r] + 1;
+      level_[k] = k_.outer;
+    }
+    stage_[k] = stage;
+    last_stage_ = std::max(last_stage_, stage);
+  }
+}
+
+void KernelEmitter::find_costly(const std::vector<uint64_t>& deps) {
+  costly_.assign(k_.exprs.size(), false);
+  if (last_stage_ == 0 || !(k_.lanes == 1 || k_.lane_loop >= k_.outer)) return;
+  int64_t row = 1;
+  for (size_t l = k_.outer; l < k_.loops.size(); ++l) row *= k_.loops[l].size;
+  if (row > kLongestKeptRow) return;
+  row_ = row;
+  uint64_t inner = 0;
+  for (size_t l = k_.outer; l < k_.loops.size(); ++l) inner |= uint64_t{1} << l;
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    const Expr& i = k_.exprs[k];
+    const uint32_t kind = collet_type_kind(i.type);
+    if ((deps[k] & inner) != inner || i.op != ExprOp::kOp || kind != COLLET_KIND_FLOAT) continue;
+    const bool has_costly =
+        std::any_of(i.args.begin(), i.args.end(), [&](ExprId a) { return costly_[static_cast<size_t>(a)]; });
+    costly_[k] = is_costly(i) || has_costly;
+  }
+}
+
+void KernelEmitter::find_straight(const std::vector<uint64_t>& deps) {
+  constexpr int64_t kMostPoints = 32;
+  if (k_.reductions.empty() || k_.outer == k_.loops.size() || k_.lane_loop >= k_.outer || k_.lanes == 1) return;
+  if (k_.sequential || !k_.updates.empty()) return;
+  for (const Reduction& r : k_.reductions) {
+    if (r.combine == COLLET_COMBINE_OTHER || r.condition != kNoExpr) return;
+  }
+  const int64_t points = inner_points(k_);
+  if (points > kMostPoints || points * static_cast<int64_t>(k_.exprs.size()) > kMostStraight) return;
+  straight_ = true;
+  if (last_stage_ > 1) return;
+  if (std::any_of(k_.stores.begin(), k_.stores.end(), [this](const Store& s) { return is_inner(s); })) return;
+  uint64_t inner = 0;
+  for (size_t l = k_.outer; l < k_.loops.size(); ++l) inner |= uint64_t{1} << l;
+  int bytes = 1;
+  for (const Reduction& r : k_.reductions) bytes = std::max(bytes, compute_bytes(r.types[0]));
+  const int registers = std::max(1, k_.lanes * bytes * 8 / ir_.target.vector_bits);
+  const int room = ir_.target.vector_bits >= 512 ? 16 : 8;
+  for (size_t l = k_.outer; l-- > 0;) {
+    if (l == k_.lane_loop || k_.loops[l].size < 4) continue;
+    bool shares = false;
+    for (size_t k = 0; k < k_.exprs.size(); ++k) {
+      shares = shares || (k_.exprs[k].op == ExprOp::kLoad && (deps[k] & inner) != 0 && (deps[k] >> l & 1) == 0);
+    }
+    if (!shares) continue;
+    side_loop_ = l;
+    side_turns_ = std::clamp(room / registers, 1, 4);
+    // As many as leave none over: what is left over needs code of its own.
+    for (int turns = side_turns_; turns > 1; --turns) {
+      if (k_.loops[l].size % turns != 0) continue;
+      side_turns_ = turns;
+      break;
+    }
+    return;
+  }
+}
+
+void KernelEmitter::need_all(int pass) {
+  for (size_t r = 0; r < k_.reductions.size(); ++r) {
+    if (reduction_stage_[r] != pass) continue;
+    for (ExprId x : k_.reductions[r].inputs) need(reduction_stage_[r], x);
+    need(reduction_stage_[r], k_.reductions[r].condition);
+  }
+  for (const Store& s : k_.stores) {
+    if (!is_inner(s)) continue;
+    int stage = store_stage(s);
+    if (stage != pass) continue;
+    need(stage, s.value);
+    need(stage, s.mask);
+    for (auto& t : s.index.terms) need(stage, t.first);
+  }
+}
+
+bool KernelEmitter::is_inner(const Store& s) const {
+  return std::max({level_of(s.value), level_of(s.mask), level_of_index(s.index)}) > k_.outer;
+}
+
+int KernelEmitter::store_stage(const Store& s) const {
+  return std::max({stage_of(s.value), stage_of(s.mask), stage_of_index(s.index)});
+}
+
+void KernelEmitter::need(int pass, ExprId t) {
+  if (t == kNoExpr || level_of(t) <= k_.outer) return;
+  auto k = static_cast<size_t>(t);
+  auto& set = needed_[static_cast<size_t>(pass)];
+  if (set[k]) return;
+  set[k] = true;
+  if (costly_[k] && first_pass_[k] >= 0 && first_pass_[k] < pass && keep(k)) return;
+  if (first_pass_[k] < 0) first_pass_[k] = pass;
+  const Expr& i = k_.exprs[k];
+  for (ExprId a : i.args) need(pass, a);
+  for (auto& term : i.index.terms) need(pass, term.first);
+  need(pass, i.mask);
+}
+
+bool KernelEmitter::keep(size_t k) {
+  if (kept_[k]) return true;
+  const Expr& i = k_.exprs[k];
+  const bool cheap = !is_costly(i) && std::all_of(i.args.begin(), i.args.end(), [&](ExprId a) {
+    return !costly_[static_cast<size_t>(a)] || kept_[static_cast<size_t>(a)];
+  });
+  if (cheap) return false;
+  const int64_t bytes = row_ * compute_bytes(k_.exprs[k].type);
+  if (kept_bytes_ + bytes > kMostKeptBytes) return false;
+  kept_bytes_ += bytes;
+  kept_[k] = true;
+  return true;
+}
+
+int KernelEmitter::width_of(int pass) const {
+  if (!lanes_inside()) return k_.lanes;
+  bool reduces = false;
+  for (size_t r = 0; r < k_.reductions.size(); ++r) {
+    if (reduction_stage_[r] != pass) continue;
+    if (k_.reductions[r].combine == COLLET_COMBINE_OTHER) return k_.lanes;
+    reduces = true;
+  }
+  if (!reduces) return k_.lanes;
+  int work = 0;
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    if (!needed_[static_cast<size_t>(pass)][k]) continue;
+    work += kept_[k] && first_pass_[k] < pass ? 1 : work_of(k_.exprs[k]);
+  }
+  const int64_t size = k_.loops[k_.lane_loop].size;
+  for (int times = 4; times >= 2; times /= 2) {
+    if (work * times <= 32 && size >= static_cast<int64_t>(k_.lanes) * times * 2) return k_.lanes * times;
+  }
+  return k_.lanes;
+}
+
+}  // namespace collet::codegen

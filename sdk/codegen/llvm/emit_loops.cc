@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/llvm/kernel_emitter.h"
+
+#include <algorithm>
+
+#include "sdk/codegen/llvm/emit.h"
+#include "sdk/codegen/llvm/scalar_ops.h"
+
+namespace collet::codegen {
+namespace {
+
+constexpr int64_t kBlockSteps = 128;
+
+}  // namespace
+
+using llvm::BasicBlock;
+
+KernelEmitter::KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name)
+    : k_(kernel), ir_(module, target), b_(ir_.b) {
+  Type* ptr = b_.getPtrTy();
+  Type* i64 = b_.getInt64Ty();
+  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {ptr, i64, i64}, false),
+                                     llvm::Function::ExternalLinkage, name, module);
+  set_function_attributes(function_, target);
+}
+
+KernelEmitter::KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, llvm::Function* within)
+    : k_(kernel), ir_(module, target), b_(ir_.b), function_(within) {}
+
+void KernelEmitter::read_bases(Value* buffers) {
+  for (uint32_t i = 0; i < k_.buffers; ++i) {
+    Value* p = b_.CreateGEP(b_.getPtrTy(), buffers, b_.getInt64(i));
+    bases_.push_back(b_.CreateLoad(b_.getPtrTy(), p));
+  }
+  vals_.resize(k_.exprs.size());
+  iv_plus_.assign(k_.loops.size(), 0);
+}
+
+void KernelEmitter::open(llvm::IRBuilder<>& at, Value* buffers) {
+  b_.SetInsertPoint(at.GetInsertBlock());
+  read_bases(buffers);
+}
+
+llvm::Value* KernelEmitter::point(llvm::IRBuilder<>& at, const std::vector<Value*>& loops, int lanes, Value* mask,
+                                  uint32_t known, Value* value, ExprId wanted) {
+  b_.SetInsertPoint(at.GetInsertBlock());
+  iv_ = loops;
+  lanes_ = lanes;
+  mask_ = mask;
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    const Expr& i = k_.exprs[k];
+    vals_[k] = i.op == ExprOp::kLoad && i.buffer == known ? Val{value} : instruction(i);
+  }
+  at.SetInsertPoint(b_.GetInsertBlock());
+  return ir_.splat(val(wanted), lanes).v;
+}
+
+llvm::Function* KernelEmitter::run() {
+  analyse();
+  b_.SetInsertPoint(BasicBlock::Create(ir_.context(), "entry", function_));
+  read_bases(function_->getArg(0));
+  iv_.resize(k_.loops.size());
+  outer(0);
+  b_.CreateRetVoid();
+  return function_;
+}
+
+void KernelEmitter::loop(Value* begin, Value* end, int64_t step, const std::function<void(Value*)>& body) {
+  auto& context = ir_.context();
+  BasicBlock* before = b_.GetInsertBlock();
+  BasicBlock* head = BasicBlock::Create(context, "loop", function_);
+  BasicBlock* exit = BasicBlock::Create(context, "done", function_);
+  b_.CreateCondBr(b_.CreateICmpSLT(begin, end), head, exit);
+  b_.SetInsertPoint(head);
+  llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
+  i->addIncoming(begin, before);
+  body(i);
+  Value* next = b_.CreateAdd(i, b_.getInt64(static_cast<uint64_t>(step)), "", true, true);
+  i->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpSLT(next, end), head, exit);
+  b_.SetInsertPoint(exit);
+}
+
+void KernelEmitter::branch(Value* condition, const std::function<void()>& body) {
+  auto& context = ir_.context();
+  BasicBlock* then = BasicBlock::Create(context, "then", function_);
+  BasicBlock* exit = BasicBlock::Create(context, "next", function_);
+  b_.CreateCondBr(condition, then, exit);
+  b_.SetInsertPoint(then);
+  body();
+  b_.CreateBr(exit);
+  b_.SetInsertPoint(exit);
+}
+
+void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
+  if (straight_ && l >= k_.outer) {
+    iv_[l] = b_.getInt64(0);
+    for (int64_t i = 0; i < k_.loops[l].size; ++i) {
+      iv_plus_[l] = i;
+      body();
+    }
+    iv_plus_[l] = 0;
+    return;
+  }
+  const bool ranged = l == 0 && k_.outer > 0;
+  Value* begin = ranged ? static_cast<Value*>(function_->getArg(1)) : b_.getInt64(0);
+  Value* end =
+      ranged ? static_cast<Value*>(function_->getArg(2)) : b_.getInt64(static_cast<uint64_t>(k_.loops[l].size));
+  if (side_turns_ > 1 && l == side_loop_) {
+    const Value* none = b_.getInt64(0);
+    Value* whole = b_.CreateSub(end, begin);
+    whole = b_.CreateSub(whole, b_.CreateURem(whole, b_.getInt64(static_cast<uint64_t>(side_turns_))));
+    Value* main_end = begin == none ? whole : b_.CreateAdd(begin, whole);
+    for (int turns : {side_turns_, 1}) {
+      if (turns == 1 && !ranged && k_.loops[l].size % side_turns_ == 0) continue;
+      turns_now_ = turns;
+      loop(turns > 1 ? begin : main_end, turns > 1 ? main_end : end, turns, [&](Value* i) {
+        iv_[l] = i;
+        body();
+      });
+    }
+    turns_now_ = 1;
+    return;
+  }
+  if (l != k_.lane_loop || k_.lanes == 1) {
+    blocks(l, begin, end, 1, [&](Value* i) {
+      iv_[l] = i;
+      body();
+    });
+    return;
+  }
+  const int w = l < k_.outer ? k_.lanes : width_;
+  const bool full = !ranged && k_.loops[l].size % w == 0;
+  if (straight_ && side_turns_ == 1 && !full && ir_.target.masks) {
+    // Much code: once for full vectors and the last.
+    loop(begin, end, w, [&](Value* i) { masked(l, i, end, w, body); });
+    return;
+  }
+  Value* whole = b_.CreateAnd(b_.CreateSub(end, begin), b_.getInt64(~static_cast<uint64_t>(w - 1)));
+  Value* main_end = full ? end : b_.CreateAdd(begin, whole);
+  const int64_t steps = k_.loops[l].size / w;
+  if (!ranged && walk_straight(l, steps, w, body)) {
+    main_end = b_.getInt64(static_cast<uint64_t>(steps * w));
+  } else if (ranged || steps > 0) {
+    blocks(l, begin, main_end, w, [&](Value* i) {
+      iv_[l] = i;
+      lanes_ = w;
+      body();
+      lanes_ = 1;
+    });
+  }
+  if (full) return;
+  if (!ir_.target.masks) {
+    loop(main_end, end, 1, [&](Value* i) {
+      iv_[l] = i;
+      body();
+    });
+    return;
+  }
+  walk_rest(l, main_end, end, w, body);
+}
+
+bool KernelEmitter::walk_straight(size_t l, int64_t steps, int width, const std::function<void()>& body) {
+  constexpr int64_t kMostSteps = 4;
+  constexpr size_t kMostInstructions = 24;
+  if (steps > kMostSteps || l + 1 != k_.loops.size() || k_.exprs.size() > kMostInstructions) return false;
+  lanes_ = width;
+  for (int64_t i = 0; i < steps; ++i) {
+    iv_[l] = b_.getInt64(static_cast<uint64_t>(i * width));
+    body();
+  }
+  lanes_ = 1;
+  return true;
+}
+
+void KernelEmitter::walk_rest(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body) {
+  branch(b_.CreateICmpSLT(begin, end), [&] { masked(l, begin, end, width, body); });
+}
+
+void KernelEmitter::masked(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body) {
+  iv_[l] = begin;
+  lanes_ = width;
+  std::vector<llvm::Constant*> steps;
+  Type* t = b_.getInt64Ty();
+  for (int i = 0; i < width; ++i) steps.push_back(llvm::ConstantInt::get(b_.getInt32Ty(), static_cast<uint64_t>(i)));
+  Value* rest = ir_.binary(llvm::Intrinsic::smin, b_.CreateSub(end, begin), llvm::ConstantInt::get(t, 1 << 30));
+  rest = b_.CreateTrunc(rest, b_.getInt32Ty());
+  mask_ = b_.CreateICmpULT(llvm::ConstantVector::get(steps), ir_.splat(rest, width));
+  body();
+  mask_ = nullptr;
+  lanes_ = 1;
+}
+
+void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int64_t step, const std::function<void(Value*)>& body) {
+  if (!open_ || l + 1 != k_.loops.size() || l < k_.outer || k_.loops[l].size / step <= 2 * kBlockSteps) {
+    loop(begin, end, step, body);
+    return;
+  }
+  const int64_t block = step * kBlockSteps;
+  loop(begin, end, block, [&](Value* first) {
+    Value* last =
+        ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, b_.getInt64(static_cast<uint64_t>(block))), end);
+    loop(first, last, step, body);
+    for (Accumulator& a : *open_) {
+      if (a.sums.empty()) continue;
+      const uint32_t type = k_.reductions[a.reduction].types[0];
+      const int lanes = lanes_inside() ? width_ : lanes_;
+      Val sum = emit_combine(ir_, COLLET_COMBINE_ADD, type, get(a.sums, 0, type, lanes), get(a.slots, 0, type, lanes));
+      put(a.sums, 0, sum);
+      put(a.slots, 0, ir_.splat(combine_identity(ir_, COLLET_COMBINE_ADD, type), lanes));
+    }
+  });
+}
+
+void KernelEmitter::outer(size_t l) {
+  if (l == k_.outer) {
+    k_.scan ? scan() : turns();
+    return;
+  }
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    if (level_[k] == l && k_.exprs[k].op != ExprOp::kReduced) vals_[k] = instruction(k_.exprs[k]);
+  }
+  walk(l, [&] { outer(l + 1); });
+}
+
+void KernelEmitter::turns() {
+  if (turns_now_ == 1) {
+    stages();
+    for (const Store& s : k_.stores) {
+      if (!is_inner(s)) store(s);
+    }
+    for (const Update& u : k_.updates) update(u);
+    return;
+  }
+  // Nothing is stored before all is loaded: loads of the same place become one.
+  std::vector<std::vector<Val>> values;
+  for (int turn = 0; turn < turns_now_; ++turn) {
+    iv_plus_[side_loop_] = turn;
+    for (size_t k = 0; k < k_.exprs.size(); ++k) {
+      const bool moves = level_[k] > side_loop_ && level_[k] < k_.outer;
+      if (moves && k_.exprs[k].op != ExprOp::kReduced) vals_[k] = instruction(k_.exprs[k]);
+    }
+    stages();
+    values.push_back(vals_);
+  }
+  for (int turn = 0; turn < turns_now_; ++turn) {
+    iv_plus_[side_loop_] = turn;
+    vals_ = values[static_cast<size_t>(turn)];
+    for (const Store& s : k_.stores) store(s);
+  }
+  iv_plus_[side_loop_] = 0;
+}
+
+void KernelEmitter::stages() {
+  known_.clear();
+  for (int pass = 0; pass <= last_stage_; ++pass) {
+    for (size_t k = 0; k < k_.exprs.size(); ++k) {
+      if (level_[k] == k_.outer && stage_[k] == pass && k_.exprs[k].op != ExprOp::kReduced) {
+        vals_[k] = instruction(k_.exprs[k]);
+      }
+    }
+    inner_pass(pass);
+  }
+}
+
+void KernelEmitter::inner_pass(int pass) {
+  std::vector<Accumulator> accumulators;
+  const int outer_lanes = lanes_;
+  width_ = widths_[static_cast<size_t>(pass)];
+  for (size_t r = 0; r < k_.reductions.size(); ++r) {
+    if (reduction_stage_[r] == pass) accumulators.push_back(open_accumulator(r, outer_lanes));
+  }
+  bool stores = std::any_of(k_.stores.begin(), k_.stores.end(),
+                            [&](const Store& s) { return is_inner(s) && store_stage(s) == pass; });
+  if (accumulators.empty() && !stores) return;
+  open_ = &accumulators;
+  inner(k_.outer, pass, accumulators);
+  open_ = nullptr;
+  for (const Accumulator& a : accumulators) finish(a, outer_lanes);
+}
+
+Val KernelEmitter::known(size_t k) {
+  std::vector<int64_t> point(iv_plus_.begin() + static_cast<int64_t>(k_.outer), iv_plus_.end());
+  point.resize(level_[k] - k_.outer);
+  const auto [it, fresh] = known_.try_emplace({k, std::move(point)});
+  if (fresh) it->second = instruction(k_.exprs[k]);
+  return it->second;
+}
+
+void KernelEmitter::inner(size_t l, int pass, std::vector<Accumulator>& accumulators) {
+  if (l > k_.outer || l == k_.loops.size()) {
+    for (size_t k = 0; k < k_.exprs.size(); ++k) {
+      if (level_[k] == l && needed_[static_cast<size_t>(pass)][k])
+        vals_[k] = straight_ ? known(k) : inner_value(k, pass);
+    }
+  }
+  if (l < k_.loops.size()) {
+    walk(l, [&] { inner(l + 1, pass, accumulators); });
+    return;
+  }
+  for (Accumulator& a : accumulators) accumulate(a);
+  for (const Store& s : k_.stores) {
+    if (is_inner(s) && store_stage(s) == pass) store(s);
+  }
+}
+
+}  // namespace collet::codegen

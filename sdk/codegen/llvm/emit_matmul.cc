@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/llvm/emit_matmul.h"
+
+#include <cstddef>
+#include <memory>
+
+#include "sdk/codegen/llvm/emit.h"
+#include "sdk/codegen/llvm/ir.h"
+#include "sdk/codegen/llvm/kernel_emitter.h"
+
+namespace collet::codegen {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Type;
+using llvm::Value;
+
+class MicroEmitter {
+ public:
+  MicroEmitter(const MicroKernel& kernel, const Epilogue* epilogue, llvm::Module& module, const Target& target,
+               const std::string& name)
+      : k_(kernel), epilogue_(epilogue), ir_(module, target), b_(ir_.b) {
+    function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false),
+                                       llvm::Function::ExternalLinkage, name, module);
+    set_function_attributes(function_, target);
+    scalar_ = ir_.scalar(k_.type);
+    lanes_ = target.vector_bits / static_cast<int>(scalar_->getScalarSizeInBits());
+    vector_ = ir_.wide(scalar_, lanes_);
+    if (epilogue) points_ = std::make_unique<KernelEmitter>(epilogue->kernel, module, target, function_);
+  }
+
+  llvm::Function* run() {
+    BasicBlock* entry = block("entry");
+    b_.SetInsertPoint(entry);
+    read_tile();
+    make_mask();
+    std::vector<Value*> sums = k_.segmented ? segments() : depth(a_, b_at_, zeros());
+    if (k_.accumulates) add_old(sums);
+    if (epilogue_) {
+      finish(sums);
+    } else {
+      store(sums);
+    }
+    return function_;
+  }
+
+  /// The epilogue alone, of a tile that was stored.
+  llvm::Function* run_epilogue() {
+    b_.SetInsertPoint(block("entry"));
+    make_mask();
+    finish_rows();
+    return function_;
+  }
+
+ private:
+  BasicBlock* block(const char* name) { return BasicBlock::Create(ir_.context(), name, function_); }
+
+  Value* field(Type* type, size_t at) {
+    return b_.CreateLoad(type, b_.CreateGEP(b_.getInt8Ty(), function_->getArg(0), b_.getInt64(at)));
+  }
+  Value* field_i64(size_t at) { return field(b_.getInt64Ty(), at); }
+  Value* field_ptr(size_t at) { return field(b_.getPtrTy(), at); }
+
+  void read_tile() {
+    a_ = field_ptr(offsetof(Tile, a));
+    b_at_ = field_ptr(offsetof(Tile, b));
+    depth_ = field_i64(offsetof(Tile, depth));
+    a_step_ = field_i64(offsetof(Tile, a_step));
+    b_step_ = field_i64(offsetof(Tile, b_step));
+    if (!k_.by_depth) {
+      two_steps_ = b_.CreateMul(a_step_, b_.getInt64(2));
+      three_steps_ = b_.CreateMul(a_step_, b_.getInt64(3));
+    }
+  }
+
+  std::vector<Value*> zeros() {
+    return std::vector<Value*>(static_cast<size_t>(k_.rows * k_.vectors), llvm::Constant::getNullValue(vector_));
+  }
+
+  llvm::PHINode* phi_of(Value* first, BasicBlock* before) {
+    llvm::PHINode* phi = b_.CreatePHI(first->getType(), 2);
+    phi->addIncoming(first, before);
+    return phi;
+  }
+  std::vector<Value*> phis_of(const std::vector<Value*>& first, BasicBlock* before) {
+    std::vector<Value*> phis;
+    for (Value* v : first) phis.push_back(phi_of(v, before));
+    return phis;
+  }
+  static void close(const std::vector<Value*>& phis, const std::vector<Value*>& next, BasicBlock* from) {
+    for (size_t i = 0; i < phis.size(); ++i) llvm::cast<llvm::PHINode>(phis[i])->addIncoming(next[i], from);
+  }
+
+  /// Run after run of the depth.
+  std::vector<Value*> segments() {
+    Value* count = field_i64(offsetof(Tile, segments));
+    Value* offsets = field_ptr(offsetof(Tile, offsets));
+    Value* length = b_.CreateMul(b_step_, depth_);
+    BasicBlock* before = b_.GetInsertBlock();
+    BasicBlock* head = block("segment");
+    BasicBlock* exit = block("segments_done");
+    b_.CreateBr(head);
+    b_.SetInsertPoint(head);
+    llvm::PHINode* s = phi_of(b_.getInt64(0), before);
+    llvm::PHINode* right = phi_of(b_at_, before);
+    std::vector<Value*> phis = phis_of(zeros(), before);
+    Value* at = offset(a_, b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), offsets, s)));
+    std::vector<Value*> sums = depth(at, right, phis);
+    Value* next = b_.CreateAdd(s, b_.getInt64(1), "", true, true);
+    BasicBlock* end = b_.GetInsertBlock();
+    right->addIncoming(offset(right, length), end);
+    s->addIncoming(next, end);
+    close(phis, sums, end);
+    b_.CreateCondBr(b_.CreateICmpSLT(next, count), head, exit);
+    b_.SetInsertPoint(exit);
+    return sums;
+  }
+
+  /// All steps of one run of the depth, of which there is at least one; leaves the sums. One step a turn: more, and the
+  /// compiler moves loads about until it runs out of registers. Pointers into a are kept for every third row, so that an
+  /// address is one of them plus nothing, one or two steps.
+  std::vector<Value*> depth(Value* a, Value* b, const std::vector<Value*>& first_sums) {
+    std::vector<Value*> firsts{b, a};
+    if (!k_.by_depth) {
+      for (int r = 3; r < k_.rows; r += 3) firsts.push_back(offset(firsts.back(), three_steps_));
+    }
+    BasicBlock* before = b_.GetInsertBlock();
+    BasicBlock* body = block("depth");
+    BasicBlock* exit = block("depth_done");
+    b_.CreateBr(body);
+    b_.SetInsertPoint(body);
+    llvm::PHINode* k = phi_of(b_.getInt64(0), before);
+    std::vector<Value*> pointers = phis_of(firsts, before);
+    std::vector<Value*> phis = phis_of(first_sums, before);
+    std::vector<Value*> sums = phis;
+    if (k_.vectors > 1) prefetch(pointers[0]);
+    step(pointers, sums);
+    std::vector<Value*> moved{offset(pointers[0], b_step_)};
+    for (size_t i = 1; i < pointers.size(); ++i) {
+      moved.push_back(k_.by_depth ? offset(pointers[i], a_step_) : offset(pointers[i], int64_t{1}));
+    }
+    close(pointers, moved, body);
+    Value* next = b_.CreateAdd(k, b_.getInt64(1), "", true, true);
+    k->addIncoming(next, body);
+    close(phis, sums, body);
+    b_.CreateCondBr(b_.CreateICmpSLT(next, depth_), body, exit);
+    b_.SetInsertPoint(exit);
+    return sums;
+  }
+
+  /// Asks for what b has in store: its rows may lie far apart.
+  void prefetch(Value* b) {
+    constexpr uint64_t kAhead = 12;
+    Value* far = offset(b, b_.CreateMul(b_step_, b_.getInt64(kAhead)));
+    const int line = 64 / static_cast<int>(scalar_->getScalarSizeInBits() / 8);
+    for (int at = 0; at < k_.vectors * lanes_; at += line) {
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                         {offset(far, at), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+    }
+  }
+
+  Value* offset(Value* p, Value* elements) { return b_.CreateGEP(scalar_, p, elements); }
+  Value* offset(Value* p, int64_t elements) {
+    return b_.CreateGEP(scalar_, p, llvm::ConstantInt::getSigned(b_.getInt64Ty(), elements));
+  }
+
+  void step(const std::vector<Value*>& at, std::vector<Value*>& sums) {
+    std::vector<Value*> right;
+    for (int v = 0; v < k_.vectors; ++v) right.push_back(load(offset(at[0], v * lanes_), v));
+    for (int r = 0; r < k_.rows; ++r) {
+      Value* p = nullptr;
+      if (k_.by_depth) {
+        p = offset(at[1], r);
+      } else {
+        p = at[static_cast<size_t>(1 + r / 3)];
+        if (r % 3 != 0) p = offset(p, r % 3 == 1 ? a_step_ : two_steps_);
+      }
+      Value* left = ir_.splat(b_.CreateAlignedLoad(scalar_, p, align()), lanes_);
+      for (int v = 0; v < k_.vectors; ++v) {
+        auto i = static_cast<size_t>(r * k_.vectors + v);
+        sums[i] = ir_.fma(left, right[static_cast<size_t>(v)], sums[i]);
+      }
+    }
+  }
+
+  bool is_partial(int v) const { return k_.masked && v + 1 == k_.vectors; }
+
+  llvm::Align align() { return llvm::Align(scalar_->getScalarSizeInBits() / 8); }
+
+  void make_mask() {
+    if (!k_.masked) return;
+    std::vector<llvm::Constant*> steps;
+    for (int i = 0; i < lanes_; ++i) steps.push_back(b_.getInt32(static_cast<uint32_t>(i)));
+    Value* tail = b_.CreateTrunc(field_i64(offsetof(Tile, tail)), b_.getInt32Ty());
+    mask_ = b_.CreateICmpULT(llvm::ConstantVector::get(steps), ir_.splat(tail, lanes_));
+  }
+
+  Value* load(Value* p, int v) {
+    if (is_partial(v)) return b_.CreateMaskedLoad(vector_, p, align(), mask_, llvm::Constant::getNullValue(vector_));
+    return b_.CreateAlignedLoad(vector_, p, align());
+  }
+
+  void put(Value* x, Value* p, int v) {
+    if (is_partial(v)) {
+      b_.CreateMaskedStore(x, p, align(), mask_);
+    } else {
+      b_.CreateAlignedStore(x, p, align());
+    }
+  }
+
+  /// A row of c or of what it becomes.
+  Value* row_of(Value* first, Value* c_step, int64_t r) {
+    return offset(first, b_.CreateMul(c_step, b_.getInt64(static_cast<uint64_t>(r))));
+  }
+
+  /// Calls visit(pointer, register, row, vector) for the whole tile.
+  template <typename Visit>
+  void each(Value* first, Value* c_step, const Visit& visit) {
+    for (int r = 0; r < k_.rows; ++r) {
+      Value* row = row_of(first, c_step, r);
+      for (int v = 0; v < k_.vectors; ++v) {
+        visit(offset(row, v * lanes_), static_cast<size_t>(r * k_.vectors + v), r, v);
+      }
+    }
+  }
+
+  void add_old(std::vector<Value*>& sums) {
+    BasicBlock* before = b_.GetInsertBlock();
+    BasicBlock* add = block("add");
+    BasicBlock* exit = block("added");
+    Value* c = field_ptr(offsetof(Tile, c));
+    Value* c_step = field_i64(offsetof(Tile, c_step));
+    b_.CreateCondBr(b_.CreateICmpNE(field_i64(offsetof(Tile, accumulate)), b_.getInt64(0)), add, exit);
+    b_.SetInsertPoint(add);
+    std::vector<Value*> added = sums;
+    each(c, c_step, [&](Value* p, size_t i, int, int v) { added[i] = b_.CreateFAdd(load(p, v), sums[i]); });
+    b_.CreateBr(exit);
+    b_.SetInsertPoint(exit);
+    std::vector<Value*> phis = phis_of(sums, before);
+    close(phis, added, add);
+    sums = phis;
+  }
+
+  void store(const std::vector<Value*>& sums) {
+    Value* c = field_ptr(offsetof(Tile, c));
+    Value* c_step = field_i64(offsetof(Tile, c_step));
+    each(c, c_step, [&](Value* p, size_t i, int, int v) { put(sums[i], p, v); });
+    b_.CreateRetVoid();
+  }
+
+  /// What the epilogue's points have in common.
+  void open_epilogue() {
+    row_ = field_i64(offsetof(Tile, row));
+    column_ = field_i64(offsetof(Tile, column));
+    Value* position = field_ptr(offsetof(Tile, position));
+    for (size_t l = 0; l + 2 < epilogue_->kernel.loops.size(); ++l) {
+      loops_.push_back(b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), position, b_.getInt64(l))));
+    }
+    loops_.resize(loops_.size() + 2);
+    points_->open(b_, field_ptr(offsetof(Tile, buffers)));
+  }
+
+  /// What becomes of a vector of sums.
+  Value* value(Value* r, int v, Value* sum) {
+    loops_[loops_.size() - 2] = b_.CreateAdd(row_, r);
+    loops_.back() = b_.CreateAdd(column_, b_.getInt64(static_cast<uint64_t>(v * lanes_)));
+    return points_->point(b_, loops_, lanes_, is_partial(v) ? mask_ : nullptr, epilogue_->product, sum,
+                          epilogue_->value);
+  }
+
+  /// The epilogue of the registers: all values before the first store, since what they read is the same for all rows
+  /// or columns.
+  void finish(std::vector<Value*> sums) {
+    Value* c_step = field_i64(offsetof(Tile, c_step));
+    Value* d = field_ptr(offsetof(Tile, d));
+    open_epilogue();
+    each(d, c_step,
+         [&](Value*, size_t i, int r, int v) { sums[i] = value(b_.getInt64(static_cast<uint64_t>(r)), v, sums[i]); });
+    each(d, c_step, [&](Value* p, size_t i, int, int v) { put(sums[i], p, v); });
+    b_.CreateRetVoid();
+  }
+
+  /// Row after row.
+  void finish_rows() {
+    Value* c_step = field_i64(offsetof(Tile, c_step));
+    Value* c = field_ptr(offsetof(Tile, c));
+    Value* d = field_ptr(offsetof(Tile, d));
+    Value* rows = field_i64(offsetof(Tile, rows));
+    open_epilogue();
+    BasicBlock* before = b_.GetInsertBlock();
+    BasicBlock* body = block("rows");
+    BasicBlock* exit = block("rows_done");
+    b_.CreateBr(body);
+    b_.SetInsertPoint(body);
+    llvm::PHINode* r = phi_of(b_.getInt64(0), before);
+    Value* at = b_.CreateMul(c_step, r);
+    for (int v = 0; v < k_.vectors; ++v) {
+      Value* x = value(r, v, load(offset(offset(c, at), v * lanes_), v));
+      put(x, offset(offset(d, at), v * lanes_), v);
+    }
+    Value* next = b_.CreateAdd(r, b_.getInt64(1), "", true, true);
+    r->addIncoming(next, b_.GetInsertBlock());
+    b_.CreateCondBr(b_.CreateICmpSLT(next, rows), body, exit);
+    b_.SetInsertPoint(exit);
+    b_.CreateRetVoid();
+  }
+
+  const MicroKernel& k_;
+  const Epilogue* epilogue_;
+  Ir ir_;
+  llvm::IRBuilder<>& b_;
+  std::unique_ptr<KernelEmitter> points_;
+  llvm::Function* function_ = nullptr;
+  Type* scalar_ = nullptr;
+  Type* vector_ = nullptr;
+  int lanes_ = 1;
+  Value* mask_ = nullptr;
+  std::vector<Value*> loops_;  ///< of the epilogue's point
+  Value* row_ = nullptr;
+  Value* column_ = nullptr;
+  Value* a_ = nullptr;
+  Value* b_at_ = nullptr;
+  Value* depth_ = nullptr;
+  Value* a_step_ = nullptr;
+  Value* b_step_ = nullptr;
+  Value* two_steps_ = nullptr;
+  Value* three_steps_ = nullptr;
+};
+
+}  // namespace
+
+llvm::Function* emit_micro_kernel(const MicroKernel& kernel, const Epilogue* epilogue, llvm::Module& module,
+                                  const Target& target, const std::string& name) {
+  return MicroEmitter(kernel, epilogue, module, target, name).run();
+}
+
+llvm::Function* emit_epilogue(const MicroKernel& kernel, const Epilogue& epilogue, llvm::Module& module,
+                              const Target& target, const std::string& name) {
+  return MicroEmitter(kernel, &epilogue, module, target, name).run_epilogue();
+}
+
+}  // namespace collet::codegen

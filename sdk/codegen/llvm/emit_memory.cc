@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/llvm/emit_memory.h"
+
+#include <collet/types.h>
+
+#include <cstdlib>
+#include <numeric>
+
+namespace collet::codegen {
+namespace {
+
+using llvm::Type;
+using llvm::Value;
+
+bool is_complex(uint32_t type) {
+  return collet_type_kind(type) == COLLET_KIND_COMPLEX;
+}
+
+llvm::Align align_of(Type* t) {
+  return llvm::Align(std::max<unsigned>(1, t->getScalarSizeInBits() / 8));
+}
+
+std::vector<int> every(int first, int step, int count) {
+  std::vector<int> v(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) v[static_cast<size_t>(i)] = first + step * i;
+  return v;
+}
+
+/// Lanes of re and im alternately.
+Value* interleave(Ir& ir, Value* re, Value* im, int count) {
+  std::vector<int> order;
+  for (int i = 0; i < count; ++i) {
+    order.push_back(i);
+    order.push_back(count + i);
+  }
+  return ir.b.CreateShuffleVector(re, im, order);
+}
+
+Value* address(Ir& ir, Value* base, Type* element, Value* index) {
+  return ir.b.CreateGEP(element, base, index);
+}
+
+Value* times(Ir& ir, Value* index, uint64_t k) {
+  return k == 1 ? index : ir.b.CreateMul(index, ir.constant_int(index->getType(), k));
+}
+
+/// One element or half of it, guarded by an i1.
+Value* load_scalar(Ir& ir, Value* base, Type* st, Value* index, Value* mask) {
+  Value* p = address(ir, base, st, index);
+  if (mask) p = ir.b.CreateSelect(mask, p, base);
+  Value* v = ir.b.CreateAlignedLoad(st, p, align_of(st));
+  return mask ? ir.b.CreateSelect(mask, v, llvm::Constant::getNullValue(st)) : v;
+}
+
+Value* load_run(Ir& ir, Value* p, Type* vt, Value* mask) {
+  if (!mask) return ir.b.CreateAlignedLoad(vt, p, align_of(vt));
+  return ir.b.CreateMaskedLoad(vt, p, align_of(vt), mask, llvm::Constant::getNullValue(vt));
+}
+
+/// Lanes that lie a step apart, all within reach of 32 bits.
+bool in_steps(const Lanes& where) {
+  return !where.vec && std::abs(where.stride) < (int64_t{1} << 28) / where.count;
+}
+
+/// Their addresses: the first, and known distances.
+Value* step_addresses(Ir& ir, Value* base, Type* element, const Lanes& where) {
+  std::vector<llvm::Constant*> steps;
+  for (int i = 0; i < where.count; ++i) {
+    steps.push_back(llvm::ConstantInt::getSigned(ir.b.getInt32Ty(), where.stride * i));
+  }
+  return ir.b.CreateGEP(element, address(ir, base, element, where.scalar), llvm::ConstantVector::get(steps));
+}
+
+constexpr uint64_t kZeros = 512;  ///< bytes
+
+/// Memory that holds zeros.
+Value* zeros(Ir& ir) {
+  llvm::GlobalVariable* global = ir.module.getNamedGlobal("zeros");
+  if (!global) {
+    Type* t = llvm::ArrayType::get(ir.b.getInt8Ty(), kZeros);
+    global = new llvm::GlobalVariable(ir.module, t, true, llvm::GlobalValue::PrivateLinkage,
+                                      llvm::Constant::getNullValue(t), "zeros");
+    global->setAlignment(llvm::Align(64));
+  }
+  return global;
+}
+
+}  // namespace
+
+Value* lane_indices(Ir& ir, const Lanes& where) {
+  if (where.count == 1) {
+    return where.vec ? ir.b.CreateAdd(where.scalar, where.vec) : where.scalar;
+  }
+  Value* v = ir.splat(where.scalar, where.count);
+  if (where.stride != 0) {
+    std::vector<llvm::Constant*> steps;
+    for (int i = 0; i < where.count; ++i) {
+      steps.push_back(llvm::ConstantInt::getSigned(ir.b.getInt64Ty(), where.stride * i));
+    }
+    v = ir.b.CreateAdd(v, llvm::ConstantVector::get(steps));
+  }
+  return where.vec ? ir.b.CreateAdd(v, ir.splat(where.vec, where.count)) : v;
+}
+
+Val load_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, Value* mask) {
+  auto& b = ir.b;
+  Type* st = ir.storage(type);
+  const bool complex = is_complex(type);
+  const uint64_t parts = complex ? 2 : 1;
+  if (where.uniform()) {
+    Value* scalar_mask = mask && mask->getType()->isVectorTy() ? b.CreateOrReduce(mask) : mask;
+    Value* index = times(ir, where.scalar, parts);
+    Value* re = load_scalar(ir, base, st, index, scalar_mask);
+    Val x;
+    if (complex) {
+      x = {re, load_scalar(ir, base, st, b.CreateAdd(index, b.getInt64(1)), scalar_mask)};
+    } else {
+      x = {ir.from_storage(re, type)};
+    }
+    if (mask && mask->getType()->isVectorTy()) {
+      const int n = Ir::lanes_of(mask);
+      return ir.select(mask, ir.splat(x, n), ir.zero(type, n));
+    }
+    return x;
+  }
+  const int n = where.count;
+  Type* vt = ir.wide(st, n);
+  if (!where.vec && where.stride == 1 && mask && !mask->getType()->isVectorTy() && !complex &&
+      static_cast<uint64_t>(n) * st->getScalarSizeInBits() / 8 <= kZeros) {
+    // All lanes or none: another place to read from is cheaper than a mask.
+    Value* p = b.CreateSelect(mask, address(ir, base, st, where.scalar), zeros(ir));
+    return {ir.from_storage(load_run(ir, p, vt, nullptr), type)};
+  }
+  if (mask) mask = ir.splat(mask, n);
+  if (!where.vec && where.stride == 1) {
+    Value* p = address(ir, base, st, times(ir, where.scalar, parts));
+    if (!complex) return {ir.from_storage(load_run(ir, p, vt, mask), type)};
+    Value* both = load_run(ir, p, ir.wide(st, 2 * n), mask ? interleave(ir, mask, mask, n) : nullptr);
+    return {b.CreateShuffleVector(both, every(0, 2, n)), b.CreateShuffleVector(both, every(1, 2, n))};
+  }
+  if (!where.vec && where.stride == -1 && !mask && !complex) {
+    Value* first = b.CreateSub(where.scalar, b.getInt64(static_cast<uint64_t>(n - 1)));
+    Value* v = load_run(ir, address(ir, base, st, first), vt, nullptr);
+    return {ir.from_storage(b.CreateShuffleVector(v, every(n - 1, -1, n)), type)};
+  }
+  Value* all = mask ? mask : llvm::Constant::getAllOnesValue(ir.wide(b.getInt1Ty(), n));
+  Value* none = llvm::Constant::getNullValue(vt);
+  if (!complex && in_steps(where)) {
+    Value* places = step_addresses(ir, base, st, where);
+    return {ir.from_storage(b.CreateMaskedGather(vt, places, align_of(st), all, none), type)};
+  }
+  Value* index = times(ir, lane_indices(ir, where), parts);
+  Value* re = b.CreateMaskedGather(vt, address(ir, base, st, index), align_of(st), all, none);
+  if (!complex) return {ir.from_storage(re, type)};
+  Value* next = b.CreateAdd(index, ir.constant_int(index->getType(), 1));
+  return {re, b.CreateMaskedGather(vt, address(ir, base, st, next), align_of(st), all, none)};
+}
+
+void store_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, const Val& value, Value* mask) {
+  auto& b = ir.b;
+  Type* st = ir.storage(type);
+  const bool complex = is_complex(type);
+  const uint64_t parts = complex ? 2 : 1;
+  const int n = where.count;
+  if (n == 1) {
+    Value* index = times(ir, lane_indices(ir, where), parts);
+    b.CreateAlignedStore(complex ? value.v : ir.to_storage(value, type), address(ir, base, st, index), align_of(st));
+    if (complex) {
+      index = b.CreateAdd(index, b.getInt64(1));
+      b.CreateAlignedStore(value.im, address(ir, base, st, index), align_of(st));
+    }
+    return;
+  }
+  Val x = ir.splat(value, n);
+  if (mask) mask = ir.splat(mask, n);
+  if (!where.vec && where.stride == 1) {
+    Value* p = address(ir, base, st, times(ir, where.scalar, parts));
+    Value* raw = complex ? interleave(ir, x.v, x.im, n) : ir.to_storage(x, type);
+    if (mask && complex) mask = interleave(ir, mask, mask, n);
+    if (mask) {
+      b.CreateMaskedStore(raw, p, align_of(st), mask);
+    } else {
+      b.CreateAlignedStore(raw, p, align_of(st));
+    }
+    return;
+  }
+  Value* all = mask ? mask : llvm::Constant::getAllOnesValue(ir.wide(b.getInt1Ty(), n));
+  if (!complex && in_steps(where)) {
+    b.CreateMaskedScatter(ir.to_storage(x, type), step_addresses(ir, base, st, where), align_of(st), all);
+    return;
+  }
+  Value* index = times(ir, lane_indices(ir, where), parts);
+  b.CreateMaskedScatter(complex ? x.v : ir.to_storage(x, type), address(ir, base, st, index), align_of(st), all);
+  if (complex) {
+    Value* next = b.CreateAdd(index, ir.constant_int(index->getType(), 1));
+    b.CreateMaskedScatter(x.im, address(ir, base, st, next), align_of(st), all);
+  }
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/llvm/kernel_emitter.h"
+
+#include <algorithm>
+
+#include "sdk/codegen/llvm/scalar_ops.h"
+
+namespace collet::codegen {
+
+llvm::Value* KernelEmitter::slot(Type* t) {
+  llvm::BasicBlock& entry = function_->getEntryBlock();
+  llvm::IRBuilder<> at(&entry, entry.begin());
+  llvm::AllocaInst* room = at.CreateAlloca(t);
+  if (t->isArrayTy()) room->setAlignment(llvm::Align(64));
+  return room;
+}
+
+void KernelEmitter::put(const std::vector<Value*>& slots, size_t r, const Val& x) {
+  b_.CreateStore(x.v, slots[2 * r]);
+  if (x.im) b_.CreateStore(x.im, slots[2 * r + 1]);
+}
+
+Val KernelEmitter::get(const std::vector<Value*>& slots, size_t r, uint32_t type, int lanes) {
+  Type* t = ir_.wide(ir_.scalar(type), lanes);
+  Val x{b_.CreateLoad(t, slots[2 * r])};
+  if (slots[2 * r + 1]) x.im = b_.CreateLoad(t, slots[2 * r + 1]);
+  return x;
+}
+
+std::vector<llvm::Value*> KernelEmitter::make_slots(const Reduction& r, int lanes) {
+  std::vector<Value*> slots;
+  for (uint32_t type : r.types) {
+    Type* t = ir_.wide(ir_.scalar(type), lanes);
+    slots.push_back(slot(t));
+    slots.push_back(collet_type_kind(type) == COLLET_KIND_COMPLEX ? slot(t) : nullptr);
+  }
+  return slots;
+}
+
+KernelEmitter::Accumulator KernelEmitter::open_accumulator(size_t reduction, int outer_lanes) {
+  const Reduction& r = k_.reductions[reduction];
+  const uint32_t type = r.types[0];
+  const int lanes = lanes_inside() ? width_ : outer_lanes;
+  const bool tail = lanes_inside() && !ir_.target.masks;
+  Accumulator a{reduction, {}, {}, {}};
+  if (is_extremum(r)) {
+    a.slots = extremum_slots(type, lanes);
+    start_extremum(a.slots, r, lanes);
+    if (tail) {
+      a.tail_slots = extremum_slots(type, 1);
+      start_extremum(a.tail_slots, r, 1);
+    }
+    return a;
+  }
+  a.slots = make_slots(r, lanes);
+  for (size_t i = 0; i < r.types.size(); ++i) {
+    const bool known = r.combine != COLLET_COMBINE_OTHER;
+    Val start = known ? combine_identity(ir_, r.combine, r.types[i]) : val(r.inits[i]);
+    put(a.slots, i, ir_.splat(start, lanes));
+  }
+  const uint32_t kind = collet_type_kind(type);
+  if (r.combine == COLLET_COMBINE_ADD && (kind == COLLET_KIND_FLOAT || kind == COLLET_KIND_COMPLEX)) {
+    a.sums = make_slots(r, lanes);
+    put(a.sums, 0, ir_.splat(combine_identity(ir_, r.combine, type), lanes));
+  }
+  if (tail) {
+    a.tail_slots = make_slots(r, 1);
+    put(a.tail_slots, 0, combine_identity(ir_, r.combine, type));
+  }
+  return a;
+}
+
+bool KernelEmitter::is_extremum(const Reduction& r) {
+  return (r.combine == COLLET_COMBINE_MAXIMUM || r.combine == COLLET_COMBINE_MINIMUM) &&
+         collet_type_kind(r.types[0]) == COLLET_KIND_FLOAT;
+}
+
+std::vector<llvm::Value*> KernelEmitter::extremum_slots(uint32_t type, int lanes) {
+  Type* t = ir_.wide(ir_.scalar(type), lanes);
+  Type* bits = ir_.wide(b_.getIntNTy(t->getScalarSizeInBits()), lanes);
+  return {slot(t), nullptr, slot(ir_.wide(b_.getInt1Ty(), lanes)), slot(bits)};
+}
+
+void KernelEmitter::start_extremum(const std::vector<Value*>& slots, const Reduction& r, int lanes) {
+  Val first = ir_.splat(combine_identity(ir_, r.combine, r.types[0]), lanes);
+  b_.CreateStore(first.v, slots[0]);
+  b_.CreateStore(llvm::Constant::getNullValue(ir_.wide(b_.getInt1Ty(), lanes)), slots[2]);
+  b_.CreateStore(ir_.bits_of(first.v), slots[3]);
+}
+
+void KernelEmitter::accumulate_extremum(const std::vector<Value*>& slots, const Reduction& r, Value* x) {
+  const bool largest = r.combine == COLLET_COMBINE_MAXIMUM;
+  Value* best = b_.CreateLoad(x->getType(), slots[0]);
+  Value* better = largest ? b_.CreateFCmpOGT(x, best) : b_.CreateFCmpOLT(x, best);
+  b_.CreateStore(b_.CreateSelect(better, x, best), slots[0]);
+  Value* nan = b_.CreateFCmpUNO(x, x);
+  b_.CreateStore(b_.CreateOr(b_.CreateLoad(nan->getType(), slots[2]), nan), slots[2]);
+  Value* bits = ir_.bits_of(x);
+  Value* signs = b_.CreateLoad(bits->getType(), slots[3]);
+  b_.CreateStore(largest ? b_.CreateAnd(signs, bits) : b_.CreateOr(signs, bits), slots[3]);
+}
+
+Val KernelEmitter::extremum(const std::vector<Value*>& slots, const Reduction& r, int lanes, bool across) {
+  const bool largest = r.combine == COLLET_COMBINE_MAXIMUM;
+  Type* t = ir_.wide(ir_.scalar(r.types[0]), lanes);
+  Value* best = b_.CreateLoad(t, slots[0]);
+  Value* nan = b_.CreateLoad(ir_.wide(b_.getInt1Ty(), lanes), slots[2]);
+  Value* signs = b_.CreateLoad(ir_.int_like(best), slots[3]);
+  if (across && lanes > 1) {
+    best = fold({best}, lanes, [&](const Val& x, const Val& y) {
+             Value* better = largest ? b_.CreateFCmpOGT(x.v, y.v) : b_.CreateFCmpOLT(x.v, y.v);
+             return Val{b_.CreateSelect(better, x.v, y.v)};
+           }).v;
+    nan = b_.CreateOrReduce(nan);
+    signs = largest ? b_.CreateAndReduce(signs) : b_.CreateOrReduce(signs);
+  }
+  // Of zeros of both signs the largest is +0: then some sign was clear. The least is -0: some sign was set.
+  Value* sign = ir_.constant_int(signs->getType(), uint64_t{1} << (signs->getType()->getScalarSizeInBits() - 1));
+  Value* zero = b_.CreateBitCast(b_.CreateAnd(signs, sign), best->getType());
+  best = b_.CreateSelect(b_.CreateFCmpOEQ(best, llvm::Constant::getNullValue(best->getType())), zero, best);
+  return {b_.CreateSelect(nan, llvm::ConstantFP::getNaN(best->getType()), best)};
+}
+
+void KernelEmitter::accumulate(Accumulator& a) {
+  const Reduction& r = k_.reductions[a.reduction];
+  const bool tail = lanes_inside() && lanes_ == 1;
+  auto& slots = tail ? a.tail_slots : a.slots;
+  const int lanes = lanes_;
+  if (r.combine != COLLET_COMBINE_OTHER) {
+    Val x = ir_.splat(val(r.inputs[0]), lanes);
+    Value* on = condition_mask(r.condition);
+    if (lanes_inside() && mask_) on = on ? b_.CreateAnd(ir_.splat(on, lanes), mask_) : mask_;
+    if (on) x = ir_.select(ir_.splat(on, lanes), x, ir_.splat(combine_identity(ir_, r.combine, r.types[0]), lanes));
+    if (is_extremum(r)) return accumulate_extremum(slots, r, x.v);
+    const Contraction contraction(ir_, r.contract || !is_wide(r.types[0]));
+    put(slots, 0, emit_combine(ir_, r.combine, r.types[0], get(slots, 0, r.types[0], lanes), x));
+    return;
+  }
+  std::vector<Val> args;
+  for (size_t i = 0; i < r.types.size(); ++i) args.push_back(get(slots, i, r.types[i], lanes));
+  for (ExprId x : r.inputs) args.push_back(ir_.splat(val(x), lanes));
+  Value* on = condition_mask(r.condition);
+  std::vector<Val> results = emit_body(ir_, r.body, args, emit_both(ir_, on, mask_));
+  for (size_t i = 0; i < results.size(); ++i) {
+    Val x = ir_.splat(results[i], lanes);
+    put(slots, i, on ? ir_.select(ir_.splat(on, lanes), x, args[i]) : x);
+  }
+}
+
+Val KernelEmitter::fold(Val x, int lanes, const std::function<Val(const Val&, const Val&)>& combine) {
+  for (int n = lanes / 2; n >= 1; n /= 2) {
+    std::vector<int> low(static_cast<size_t>(n));
+    std::vector<int> high(static_cast<size_t>(n));
+    for (int j = 0; j < n; ++j) {
+      low[static_cast<size_t>(j)] = j;
+      high[static_cast<size_t>(j)] = n + j;
+    }
+    auto half = [&](const std::vector<int>& order) {
+      return Val{b_.CreateShuffleVector(x.v, order), x.im ? b_.CreateShuffleVector(x.im, order) : nullptr};
+    };
+    x = combine(half(low), half(high));
+  }
+  Value* zero = b_.getInt64(0);
+  return {b_.CreateExtractElement(x.v, zero), x.im ? b_.CreateExtractElement(x.im, zero) : nullptr};
+}
+
+Val KernelEmitter::total(const Accumulator& a, size_t result, int outer_lanes) {
+  const Reduction& r = k_.reductions[a.reduction];
+  const uint32_t type = r.types[result];
+  const int lanes = lanes_inside() ? width_ : outer_lanes;
+  auto combine = [&](const Val& x, const Val& y) { return emit_combine(ir_, r.combine, type, x, y); };
+  Val x;
+  if (is_extremum(r)) {
+    x = extremum(a.slots, r, lanes, lanes_inside());
+    return a.tail_slots.empty() ? x : combine(x, extremum(a.tail_slots, r, 1, true));
+  }
+  x = get(a.slots, result, type, lanes);
+  if (!a.sums.empty()) x = combine(get(a.sums, result, type, lanes), x);
+  if (!lanes_inside()) return x;
+  x = fold(x, lanes, combine);
+  return a.tail_slots.empty() ? x : combine(x, get(a.tail_slots, result, type, 1));
+}
+
+void KernelEmitter::finish(const Accumulator& a, int outer_lanes) {
+  const Reduction& r = k_.reductions[a.reduction];
+  std::vector<Val> results;
+  for (size_t i = 0; i < r.types.size(); ++i) {
+    const uint32_t type = r.types[i];
+    results.push_back(total(a, i, outer_lanes));
+    if (r.combine == COLLET_COMBINE_OTHER) continue;
+    if (r.inits[i] != kNoExpr) {
+      Val init = ir_.splat(val(r.inits[i]), Ir::lanes_of(results[i]));
+      results[i] = emit_combine(ir_, r.combine, type, init, results[i]);
+    }
+    if (is_narrow_float(type)) results[i].v = ir_.round_narrow(results[i].v, type);
+  }
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    const Expr& i = k_.exprs[k];
+    if (i.op == ExprOp::kReduced && static_cast<size_t>(i.b) == a.reduction) {
+      vals_[k] = results[static_cast<size_t>(i.a)];
+    }
+  }
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/llvm/kernel_emitter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "sdk/codegen/llvm/emit_memory.h"
+#include "sdk/codegen/llvm/scalar_ops.h"
+
+namespace collet::codegen {
+namespace {
+
+bool is_zero(const llvm::Value* v) {
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(v);
+  return constant && constant->isZero();
+}
+
+}  // namespace
+
+Val KernelEmitter::inner_value(size_t k, int pass) {
+  if (!kept_[k]) return instruction(k_.exprs[k]);
+  Type* t = ir_.scalar(k_.exprs[k].type);
+  Value*& room = rooms_[k];
+  if (!room) {
+    int64_t n = *std::max_element(widths_.begin(), widths_.end());  // the last vector is read whole
+    int64_t row = 1;
+    for (size_t l = k_.outer; l < k_.loops.size(); ++l) row *= k_.loops[l].size;
+    room = slot(llvm::ArrayType::get(t, static_cast<uint64_t>(row + n)));
+  }
+  Index place;  // the vectorised loop walks it with unit stride
+  int64_t step = k_.lane_loop < k_.loops.size() && k_.lanes > 1 ? k_.loops[k_.lane_loop].size : 1;
+  for (size_t l = k_.outer; l < k_.loops.size(); ++l) {
+    if (l == k_.lane_loop && k_.lanes > 1) {
+      place = add_scaled(place, loop_index(l), 1);
+    } else {
+      place = add_scaled(place, loop_index(l), step);
+      step *= k_.loops[l].size;
+    }
+  }
+  Value* p = b_.CreateGEP(t, room, lanes(place).scalar);
+  const llvm::Align align(t->getScalarSizeInBits() / 8);
+  Type* vt = ir_.wide(t, lanes_);
+  if (pass > first_pass_[k]) return {b_.CreateAlignedLoad(vt, p, align)};
+  Val x = ir_.splat(instruction(k_.exprs[k]), lanes_);
+  if (mask_) {
+    b_.CreateMaskedStore(x.v, p, align, mask_);
+  } else {
+    b_.CreateAlignedStore(x.v, p, align);
+  }
+  return x;
+}
+
+Lanes KernelEmitter::lanes(const Index& index) {
+  Lanes where;
+  where.count = lanes_;
+  // What is known is added last: so the rest is the same for neighbours.
+  Value* sum = nullptr;
+  int64_t known = index.constant;
+  auto add = [&](Value* acc, Value* x, int64_t c) {
+    if (c != 1) x = b_.CreateMul(x, llvm::ConstantInt::getSigned(x->getType(), c));
+    return acc ? b_.CreateAdd(acc, x) : x;
+  };
+  for (size_t l = 0; l < index.coefficients.size(); ++l) {
+    int64_t c = index.coefficients[l];
+    if (c == 0) continue;
+    known += c * iv_plus_[l];
+    if (!is_zero(iv_[l])) sum = add(sum, iv_[l], c);
+    if (l == k_.lane_loop && lanes_ > 1) where.stride = c;
+  }
+  for (auto [t, c] : index.terms) {
+    Value* v = val(t).v;
+    if (v->getType()->isVectorTy()) {
+      where.vec = add(where.vec, v, c);
+    } else {
+      sum = add(sum, v, c);
+    }
+  }
+  Value* constant = llvm::ConstantInt::getSigned(b_.getInt64Ty(), known);
+  where.scalar = !sum ? constant : known == 0 ? sum : b_.CreateAdd(sum, constant);
+  return where;
+}
+
+llvm::Value* KernelEmitter::index_value(const Index& index) {
+  Lanes where = lanes(index);
+  return where.uniform() ? where.scalar : lane_indices(ir_, where);
+}
+
+Val KernelEmitter::instruction(const Expr& i) {
+  switch (i.op) {
+    case ExprOp::kConstant:
+      return ir_.literal(i.type, i.bits.data());
+    case ExprOp::kLoad:
+      return load(i);
+    case ExprOp::kIndex:
+      return {index_value(i.index)};
+    case ExprOp::kDivide:
+    case ExprOp::kModulo:
+      return {emit_divide(ir_, index_value(i.index), i.a, i.op == ExprOp::kModulo)};
+    case ExprOp::kStart:
+      return {emit_start(ir_, i, val(i.args[0]).v, k_.exprs[static_cast<size_t>(i.args[0])].type)};
+    case ExprOp::kInRange:
+      return {in_range(i.index, i.a)};
+    case ExprOp::kOp:
+      return operation(i);
+    case ExprOp::kLookup: {
+      const Lanes where = lanes(i.index);
+      return emit_lookup(ir_, i, where, condition_mask(i.mask));
+    }
+    case ExprOp::kWhile:
+      return while_loop(i);
+    case ExprOp::kPart:
+      return emit_part(ir_, i, val(i.args[0]));
+    case ExprOp::kArgument:
+    case ExprOp::kReduced:
+    case ExprOp::kScanned:
+      break;
+  }
+  return {};
+}
+
+llvm::Value* KernelEmitter::in_range(const Index& index, int64_t size) {
+  Lanes where = lanes(index);
+  Value* x = nullptr;
+  if (where.uniform() || where.vec || !is_small(index)) {
+    x = where.uniform() ? where.scalar : lane_indices(ir_, where);
+  } else {
+    std::vector<llvm::Constant*> steps;
+    for (int i = 0; i < where.count; ++i) {
+      steps.push_back(llvm::ConstantInt::getSigned(b_.getInt32Ty(), where.stride * i));
+    }
+    Value* first = ir_.splat(b_.CreateTrunc(where.scalar, b_.getInt32Ty()), where.count);
+    x = b_.CreateAdd(first, llvm::ConstantVector::get(steps));
+  }
+  const bool narrow = x->getType()->getScalarSizeInBits() == 32;
+  const int64_t most = narrow ? std::min<int64_t>(size, INT32_MAX) : size;
+  return b_.CreateICmpULT(x, ir_.constant_int(x->getType(), static_cast<uint64_t>(most)));
+}
+
+bool KernelEmitter::is_small(const Index& index) const {
+  if (!index.terms.empty()) return false;
+  constexpr int64_t kSmall = int64_t{1} << 28;
+  int64_t reach = std::abs(index.constant);
+  for (size_t l = 0; l < index.coefficients.size() && reach < kSmall; ++l) {
+    const int64_t c = std::abs(index.coefficients[l]);
+    // A last vector may reach beyond the loop.
+    const int64_t size = k_.loops[l].size + 4 * k_.lanes;
+    if (c >= kSmall || size >= kSmall) return false;
+    reach += c * size;
+  }
+  return reach < kSmall;
+}
+
+Val KernelEmitter::operation(const Expr& i) {
+  std::vector<Val> args;
+  std::vector<uint32_t> types;
+  for (ExprId a : i.args) {
+    args.push_back(val(a));
+    types.push_back(k_.exprs[static_cast<size_t>(a)].type);
+  }
+  if (i.opcode == COLLET_OP_DIVIDE && is_quotient(i.type, args)) return {quotient(args[0].v, args[1].v)};
+  level_lanes(ir_, args);
+  return emit_op(ir_, i, args, types, contracts_);
+}
+
+bool KernelEmitter::is_quotient(uint32_t type, const std::vector<Val>& args) const {
+  return (type == COLLET_TYPE_F32 || type == COLLET_TYPE_F64) && ir_.target.fma && lanes_ > 1 &&
+         Ir::lanes_of(args[0]) == lanes_ && Ir::lanes_of(args[1]) == 1 && !llvm::isa<llvm::Constant>(args[1].v);
+}
+
+llvm::Value* KernelEmitter::quotient(Value* x, Value* y) {
+  const bool f64 = y->getType()->isDoubleTy();
+  Value* one_over = b_.CreateFDiv(llvm::ConstantFP::get(y->getType(), 1.0), y);
+  // Within these exponents neither the quotient nor what is left after it leaves the normal numbers.
+  const int least = f64 ? -600 : -95;
+  const int most = f64 ? 600 : 95;
+  const int of_divisor = f64 ? 300 : 30;
+  Value* size = ir_.unary(llvm::Intrinsic::fabs, y);
+  auto power = [&](int n) { return llvm::ConstantFP::get(y->getType(), std::ldexp(1.0, n)); };
+  Value* usual = b_.CreateAnd(b_.CreateFCmpOGT(size, power(-of_divisor)), b_.CreateFCmpOLT(size, power(of_divisor)));
+  Type* bits = ir_.int_like(x);
+  auto exponent = [&](int n) {
+    return ir_.constant_int(bits, static_cast<uint64_t>(n + (f64 ? 1023 : 127)) << (f64 ? 52 : 23));
+  };
+  Value* pattern = ir_.bits_of(x);
+  Value* above = b_.CreateSub(ir_.bits_of(ir_.unary(llvm::Intrinsic::fabs, x)), exponent(least));
+  Value* inside = b_.CreateICmpULT(above, b_.CreateSub(exponent(most), exponent(least)));
+  inside = b_.CreateOr(inside, b_.CreateICmpEQ(pattern, llvm::Constant::getNullValue(bits)));
+  auto block = [&](const char* name) { return llvm::BasicBlock::Create(ir_.context(), name, function_); };
+  llvm::BasicBlock* fast = block("multiply");
+  llvm::BasicBlock* slow = block("divide");
+  llvm::BasicBlock* exit = block("quotient");
+  b_.CreateCondBr(b_.CreateAnd(usual, b_.CreateAndReduce(inside)), fast, slow);
+  b_.SetInsertPoint(fast);
+  Value* r = ir_.splat(one_over, lanes_);
+  Value* divisor = ir_.splat(y, lanes_);
+  Value* q = b_.CreateFMul(x, r);
+  for (int i = 0; i < 2; ++i) q = ir_.exact_fma(ir_.exact_fma(b_.CreateFNeg(q), divisor, x), r, q);
+  b_.CreateBr(exit);
+  b_.SetInsertPoint(slow);
+  Value* divided = b_.CreateFDiv(x, ir_.splat(y, lanes_));
+  b_.CreateBr(exit);
+  b_.SetInsertPoint(exit);
+  llvm::PHINode* result = b_.CreatePHI(x->getType(), 2);
+  result->addIncoming(q, fast);
+  result->addIncoming(divided, slow);
+  return result;
+}
+
+Val KernelEmitter::while_loop(const Expr& i) {
+  std::vector<Val> args;
+  for (ExprId a : i.args) args.push_back(val(a));
+  return emit_while(ir_, i, std::move(args), emit_both(ir_, condition_mask(i.mask), mask_));
+}
+
+llvm::Value* KernelEmitter::access_mask(ExprId own, const Lanes& where) {
+  Value* m = own == kNoExpr ? nullptr : val(own).v;
+  if (!mask_ || where.uniform()) return m;
+  return m ? b_.CreateAnd(ir_.splat(m, lanes_), mask_) : mask_;
+}
+
+Val KernelEmitter::load(const Expr& i) {
+  Lanes where = lanes(i.index);
+  return load_lanes(ir_, bases_[i.buffer], i.type, where, access_mask(i.mask, where));
+}
+
+void KernelEmitter::store(const Store& s) {
+  Lanes where = lanes(s.index);
+  const Val& x = val(s.value);
+  Value* m = s.mask == kNoExpr ? nullptr : val(s.mask).v;
+  const uint32_t type = k_.exprs[static_cast<size_t>(s.value)].type;
+  if (lanes_ == 1 && m) {
+    branch(m, [&] { store_lanes(ir_, bases_[s.buffer], type, where, x, nullptr); });
+    return;
+  }
+  if (mask_) m = m ? b_.CreateAnd(ir_.splat(m, lanes_), mask_) : mask_;
+  store_lanes(ir_, bases_[s.buffer], type, where, x, m);
+}
+
+void KernelEmitter::update(const Update& u) {
+  Lanes where = lanes(u.index);
+  Value* m = u.mask == kNoExpr ? nullptr : val(u.mask).v;
+  auto body = [&](Value* mask) {
+    std::vector<Val> args;
+    for (size_t i = 0; i < u.buffers.size(); ++i) {
+      args.push_back(load_lanes(ir_, bases_[u.buffers[i]], u.types[i], where, mask));
+    }
+    for (ExprId v : u.values) args.push_back(val(v));
+    level_lanes(ir_, args);
+    std::vector<Val> results;
+    if (u.combine == COLLET_COMBINE_OTHER) {
+      results = emit_body(ir_, u.body, args, mask);
+    } else {
+      Val r = emit_combine(ir_, u.combine, u.types[0], args[0], args[1]);
+      if (is_narrow_float(u.types[0])) r.v = ir_.round_narrow(r.v, u.types[0]);
+      results.push_back(r);
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      store_lanes(ir_, bases_[u.buffers[i]], u.types[i], where, results[i], mask);
+    }
+  };
+  if (m && !m->getType()->isVectorTy()) {
+    branch(m, [&] { body(mask_); });
+    return;
+  }
+  if (mask_) m = m ? b_.CreateAnd(m, mask_) : mask_;
+  body(m);
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/llvm/ir.h"
+
+#include <collet/types.h>
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace collet::codegen {
+namespace {
+
+using llvm::Type;
+using llvm::Value;
+
+bool narrow_float(uint32_t type) {
+  return collet_type_kind(type) == COLLET_KIND_FLOAT && type != COLLET_TYPE_F32 && type != COLLET_TYPE_F64;
+}
+
+uint32_t bits_of_type(uint32_t type) {
+  switch (type) {
+#define COLLET_TYPE(NAME, text, value, bits, kind, since) \
+  case value:                                             \
+    return bits;
+#include <collet/types.def>
+    default:
+      return 0;
+  }
+}
+
+bool is_signed(uint32_t type) {
+  return collet_type_kind(type) == COLLET_KIND_SIGNED;
+}
+
+uint32_t part_type(uint32_t type) {
+  if (type == COLLET_TYPE_C64) return COLLET_TYPE_F32;
+  return type == COLLET_TYPE_C128 ? uint32_t{COLLET_TYPE_F64} : type;
+}
+
+}  // namespace
+
+FloatFormat float_format(uint32_t type) {
+  switch (type) {
+#define COLLET_FLOAT_FORMAT(NAME, exponent_bits, mantissa_bits, bias, specials) \
+  case COLLET_TYPE_##NAME:                                                      \
+    return {exponent_bits, mantissa_bits, bias, FloatFormat::specials};
+#include <collet/types.def>
+    default:
+      return {};
+  }
+}
+
+Type* Ir::scalar(uint32_t type) {
+  switch (collet_type_kind(type)) {
+    case COLLET_KIND_PRED:
+      return b.getInt1Ty();
+    case COLLET_KIND_SIGNED:
+    case COLLET_KIND_UNSIGNED:
+      return b.getIntNTy(collet_type_bytes(type) * 8);
+    default:
+      return part_type(type) == COLLET_TYPE_F64 ? b.getDoubleTy() : b.getFloatTy();
+  }
+}
+
+Type* Ir::storage(uint32_t type) {
+  if (collet_type_kind(type) == COLLET_KIND_PRED) return b.getInt8Ty();
+  if (type == COLLET_TYPE_F16 && target.half_conversion) return b.getHalfTy();
+  if (narrow_float(type)) return b.getIntNTy(collet_type_bytes(type) * 8);
+  return scalar(type);
+}
+
+Type* Ir::wide(Type* t, int lanes) {
+  return lanes == 1 ? t : llvm::FixedVectorType::get(t->getScalarType(), static_cast<unsigned>(lanes));
+}
+
+int Ir::lanes_of(Value* v) {
+  auto* t = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+  return t ? static_cast<int>(t->getNumElements()) : 1;
+}
+
+Value* Ir::splat(Value* v, int lanes) {
+  if (!v || lanes == 1 || v->getType()->isVectorTy()) return v;
+  return b.CreateVectorSplat(static_cast<unsigned>(lanes), v);
+}
+
+Val Ir::splat(const Val& x, int lanes) {
+  return {splat(x.v, lanes), splat(x.im, lanes)};
+}
+
+Value* Ir::constant(Type* t, double x) {
+  return llvm::ConstantFP::get(t, x);
+}
+
+Value* Ir::constant_int(Type* t, uint64_t x) {
+  return llvm::ConstantInt::get(t, x);
+}
+
+Val Ir::zero(uint32_t type, int lanes) {
+  Value* z = llvm::Constant::getNullValue(wide(scalar(type), lanes));
+  return {z, collet_type_kind(type) == COLLET_KIND_COMPLEX ? z : nullptr};
+}
+
+Val Ir::literal(uint32_t type, const uint64_t bits[2]) {
+  switch (type) {
+    case COLLET_TYPE_F32:
+      return {constant(b.getFloatTy(), std::bit_cast<float>(static_cast<uint32_t>(bits[0])))};
+    case COLLET_TYPE_F64:
+      return {constant(b.getDoubleTy(), std::bit_cast<double>(bits[0]))};
+    case COLLET_TYPE_C64:
+      return {constant(b.getFloatTy(), std::bit_cast<float>(static_cast<uint32_t>(bits[0]))),
+              constant(b.getFloatTy(), std::bit_cast<float>(static_cast<uint32_t>(bits[0] >> 32)))};
+    case COLLET_TYPE_C128:
+      return {constant(b.getDoubleTy(), std::bit_cast<double>(bits[0])),
+              constant(b.getDoubleTy(), std::bit_cast<double>(bits[1]))};
+    default:
+      break;
+  }
+  if (collet_type_kind(type) == COLLET_KIND_PRED) return {b.getInt1((bits[0] & 0xff) != 0)};
+  unsigned width = collet_type_bytes(type) * 8;
+  Value* raw = b.getIntN(width, width == 64 ? bits[0] : bits[0] & ((uint64_t{1} << width) - 1));
+  if (!narrow_float(type)) return {raw};
+  return {decode(b.CreateZExt(raw, b.getInt32Ty()), float_format(type))};
+}
+
+Value* Ir::fma(Value* x, Value* y, Value* z) {
+  if (target.fma) return exact_fma(x, y, z);
+  return b.CreateFAdd(b.CreateFMul(x, y), z);
+}
+
+Value* Ir::exact_fma(Value* x, Value* y, Value* z) {
+  return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+}
+
+Value* Ir::scale_by_power(Value* x, Value* n) {
+  const int element = static_cast<int>(x->getType()->getScalarSizeInBits());
+  const int lanes = lanes_of(x);
+  if (!target.scales || lanes * element < 512 || lanes * element % 512 != 0) return nullptr;
+  namespace id = llvm::Intrinsic;
+  const auto scale = element == 64 ? id::x86_avx512_mask_scalef_pd_512 : id::x86_avx512_mask_scalef_ps_512;
+  const int part = 512 / element;
+  Type* t = wide(x->getType()->getScalarType(), part);
+  Value* all = llvm::Constant::getAllOnesValue(b.getIntNTy(static_cast<unsigned>(part)));
+  constexpr uint32_t kCurrentRounding = 4;
+  Value* result = lanes == part ? nullptr : llvm::PoisonValue::get(x->getType());
+  for (int at = 0; at < lanes; at += part) {
+    auto piece = [&](Value* v) {
+      return lanes == part ? v : b.CreateExtractVector(t, v, b.getInt64(static_cast<uint64_t>(at)));
+    };
+    Value* r = b.CreateIntrinsic(
+        scale, {}, {piece(x), piece(n), llvm::Constant::getNullValue(t), all, b.getInt32(kCurrentRounding)});
+    if (!result) return r;
+    result = b.CreateInsertVector(x->getType(), result, r, b.getInt64(static_cast<uint64_t>(at)));
+  }
+  return result;
+}
+
+Type* Ir::int_like(Value* v) {
+  return like(v, b.getIntNTy(v->getType()->getScalarSizeInBits()));
+}
+
+Val Ir::select(Value* c, const Val& x, const Val& y) {
+  return {b.CreateSelect(c, x.v, y.v), x.im ? b.CreateSelect(c, x.im, y.im) : nullptr};
+}
+
+/// Bits of a narrow float, as i32, for an f32: round to nearest even, with the format's own overflow.
+Value* Ir::encode(Value* f32, const FloatFormat& f) {
+  const int m = f.mantissa_bits;
+  Type* i32 = int_like(f32);
+  auto k = [&](uint32_t x) { return constant_int(i32, x); };
+  Value* bits = bits_of(f32);
+  Value* sign = b.CreateLShr(bits, k(31));
+  Value* mag = b.CreateAnd(bits, k(0x7fffffff));
+  Value* nan = b.CreateICmpUGT(mag, k(0x7f800000));
+  const int shift = 23 - m;
+  Value* odd = b.CreateAnd(b.CreateLShr(mag, k(static_cast<uint32_t>(shift))), k(1));
+  Value* rounded = b.CreateAdd(b.CreateAdd(mag, k((1u << (shift - 1)) - 1)), odd);
+  rounded = b.CreateLShr(rounded, k(static_cast<uint32_t>(shift)));
+  if (f.specials == FloatFormat::E8M0) {
+    Value* bad = b.CreateOr(nan, b.CreateOr(b.CreateICmpUGE(rounded, k(255)), b.CreateICmpEQ(sign, k(1))));
+    return b.CreateSelect(bad, k(0xff), rounded);
+  }
+  // Numbers below the smallest normal are multiples of its last place: adding 1.5 * 2^23 such places rounds them.
+  Value* result = b.CreateSub(rounded, k(static_cast<uint32_t>(127 - f.bias) << m));
+  if (f.bias != 127) {
+    Type* ft = f32->getType();
+    Value* tiny = b.CreateFMul(b.CreateBitCast(mag, ft), constant(ft, std::ldexp(1.0, f.bias - 1 + m)));
+    Value* small = b.CreateSub(bits_of(b.CreateFAdd(tiny, constant(ft, 8388608.0))), k(0x4b000000));
+    Value* subnormal = b.CreateICmpULT(mag, k(static_cast<uint32_t>(128 - f.bias) << 23));
+    result = b.CreateSelect(subnormal, small, result);
+  }
+  const uint32_t top = (1u << (f.exponent_bits + m)) - 1;  // all ones but the sign
+  const uint32_t infinity = ((1u << f.exponent_bits) - 1) << m;
+  uint32_t largest = f.specials == FloatFormat::IEEE ? infinity - 1 : f.specials == FloatFormat::FN ? top - 1 : top;
+  uint32_t overflow = f.specials == FloatFormat::IEEE ? infinity : top;
+  uint32_t not_a_number = f.specials == FloatFormat::IEEE ? infinity | (1u << (m - 1)) : top;
+  uint32_t sign_shift = static_cast<uint32_t>(f.exponent_bits + m);
+  Value* over = b.CreateICmpSGT(result, k(largest));
+  over = b.CreateOr(over, b.CreateICmpUGE(mag, k(0x7f800000)));
+  result = b.CreateSelect(over, k(overflow), result);
+  if (f.specials == FloatFormat::FINITE) {
+    result = b.CreateSelect(nan, k(0), result);
+    return b.CreateOr(result, b.CreateShl(sign, k(sign_shift)));
+  }
+  if (f.specials == FloatFormat::FNUZ) {
+    Value* bad = b.CreateOr(nan, over);
+    Value* nonzero = b.CreateICmpNE(result, k(0));
+    Value* with_sign = b.CreateOr(result, b.CreateShl(sign, k(sign_shift)));
+    result = b.CreateSelect(nonzero, with_sign, k(0));
+    return b.CreateSelect(bad, k(1u << sign_shift), result);
+  }
+  result = b.CreateSelect(nan, k(not_a_number), result);
+  return b.CreateOr(result, b.CreateShl(sign, k(sign_shift)));
+}
+
+/// The f32 for bits of a narrow float, given as i32.
+Value* Ir::decode(Value* bits, const FloatFormat& f) {
+  Type* i32 = bits->getType();
+  Type* ft = like(bits, b.getFloatTy());
+  auto k = [&](uint32_t x) { return constant_int(i32, x); };
+  const int m = f.mantissa_bits;
+  if (f.specials == FloatFormat::E8M0) {
+    Value* normal = b.CreateSelect(b.CreateICmpEQ(bits, k(0)), k(0x00400000), b.CreateShl(bits, k(23)));
+    normal = b.CreateSelect(b.CreateICmpEQ(bits, k(0xff)), k(0x7fc00000), normal);
+    return b.CreateBitCast(normal, ft);
+  }
+  const uint32_t top = (1u << (f.exponent_bits + m)) - 1;
+  const uint32_t infinity = ((1u << f.exponent_bits) - 1) << m;
+  const uint32_t sign_shift = static_cast<uint32_t>(f.exponent_bits + m);
+  Value* mag = b.CreateAnd(bits, k(top));
+  Value* sign = b.CreateShl(b.CreateLShr(bits, k(sign_shift)), k(31));
+  Value* result =
+      b.CreateAdd(b.CreateShl(mag, k(static_cast<uint32_t>(23 - m))), k(static_cast<uint32_t>(127 - f.bias) << 23));
+  if (f.bias != 127) {
+    Value* small = b.CreateFMul(b.CreateUIToFP(mag, ft), constant(ft, std::ldexp(1.0, 1 - f.bias - m)));
+    result = b.CreateSelect(b.CreateICmpULT(mag, k(1u << m)), bits_of(small), result);
+  }
+  if (f.specials == FloatFormat::IEEE) {
+    Value* special = b.CreateOr(b.CreateShl(mag, k(static_cast<uint32_t>(23 - m))), k(0x7f800000));
+    result = b.CreateSelect(b.CreateICmpUGE(mag, k(infinity)), special, result);
+  } else if (f.specials == FloatFormat::FN) {
+    result = b.CreateSelect(b.CreateICmpEQ(mag, k(top)), k(0x7fc00000), result);
+  } else if (f.specials == FloatFormat::FNUZ) {
+    Value* nan = b.CreateICmpEQ(bits, k(1u << sign_shift));
+    return b.CreateBitCast(b.CreateSelect(nan, k(0x7fc00000), b.CreateOr(result, sign)), ft);
+  }
+  return b.CreateBitCast(b.CreateOr(result, sign), ft);
+}
+
+Value* Ir::round_narrow(Value* f32, uint32_t type) {
+  if (type == COLLET_TYPE_F16 && target.half_conversion) {
+    return b.CreateFPExt(b.CreateFPTrunc(f32, like(f32, b.getHalfTy())), f32->getType());
+  }
+  FloatFormat f = float_format(type);
+  if (type == COLLET_TYPE_BF16) {
+    Type* i32 = int_like(f32);
+    return b.CreateBitCast(b.CreateShl(encode(f32, f), constant_int(i32, 16)), f32->getType());
+  }
+  return decode(encode(f32, f), f);
+}
+
+Value* Ir::round_to_odd(Value* f64) {
+  // Keeps 23 bits of the mantissa; the last is set when anything was cut off.
+  Type* i64 = int_like(f64);
+  Value* bits = bits_of(f64);
+  Value* rest = b.CreateAnd(bits, constant_int(i64, (uint64_t{1} << 29) - 1));
+  Value* sticky = b.CreateSelect(b.CreateICmpNE(rest, constant_int(i64, 0)), constant_int(i64, uint64_t{1} << 29),
+                                 constant_int(i64, 0));
+  Value* cut = b.CreateOr(b.CreateAnd(bits, constant_int(i64, ~((uint64_t{1} << 29) - 1))), sticky);
+  Value* nan = b.CreateFCmpUNO(f64, f64);
+  Value* odd = b.CreateBitCast(b.CreateSelect(nan, bits, cut), f64->getType());
+  return b.CreateFPTrunc(odd, like(f64, b.getFloatTy()));
+}
+
+Value* Ir::to_storage(const Val& x, uint32_t type) {
+  Type* st = like(x.v, storage(type));
+  if (collet_type_kind(type) == COLLET_KIND_PRED) return b.CreateZExt(x.v, st);
+  if (!narrow_float(type)) return x.v;
+  if (type == COLLET_TYPE_F16 && target.half_conversion) return b.CreateFPTrunc(x.v, st);
+  if (type == COLLET_TYPE_BF16) {  // rounded already
+    return b.CreateTrunc(b.CreateLShr(bits_of(x.v), constant_int(int_like(x.v), 16)), st);
+  }
+  return b.CreateTrunc(encode(x.v, float_format(type)), st);
+}
+
+Value* Ir::from_storage(Value* v, uint32_t type) {
+  if (collet_type_kind(type) == COLLET_KIND_PRED) return b.CreateICmpNE(v, constant_int(v->getType(), 0));
+  if (!narrow_float(type)) return v;
+  Type* ft = like(v, b.getFloatTy());
+  if (type == COLLET_TYPE_F16 && target.half_conversion) return b.CreateFPExt(v, ft);
+  Type* i32 = like(v, b.getInt32Ty());
+  Value* bits = b.CreateZExt(v, i32);
+  if (type == COLLET_TYPE_BF16) return b.CreateBitCast(b.CreateShl(bits, constant_int(i32, 16)), ft);
+  return decode(bits, float_format(type));
+}
+
+Value* Ir::wrap_small(Value* v, uint32_t type) {
+  uint32_t bits = bits_of_type(type);
+  if (bits == 0 || bits >= 8 || collet_type_kind(type) == COLLET_KIND_FLOAT) return v;
+  Value* by = constant_int(v->getType(), 8 - bits);
+  Value* high = b.CreateShl(v, by);
+  return is_signed(type) ? b.CreateAShr(high, by) : b.CreateLShr(high, by);
+}
+
+Value* Ir::real_to_real(Value* v, uint32_t from, uint32_t to) {
+  const uint32_t kind_from = collet_type_kind(from);
+  const uint32_t kind_to = collet_type_kind(to);
+  Type* t = like(v, scalar(to));
+  if (kind_to == COLLET_KIND_PRED) {
+    Value* z = llvm::Constant::getNullValue(v->getType());
+    return kind_from == COLLET_KIND_FLOAT ? b.CreateFCmpUNE(v, z) : b.CreateICmpNE(v, z);
+  }
+  bool from_int = kind_from != COLLET_KIND_FLOAT;
+  bool to_int = kind_to != COLLET_KIND_FLOAT;
+  if (from_int && to_int) {
+    Value* r = is_signed(from) ? b.CreateSExtOrTrunc(v, t) : b.CreateZExtOrTrunc(v, t);
+    return wrap_small(r, to);
+  }
+  if (from_int) {
+    bool wide_source = narrow_float(to) && v->getType()->getScalarSizeInBits() > 16;
+    Type* ft = wide_source ? like(v, b.getDoubleTy()) : t;
+    Value* r = is_signed(from) ? b.CreateSIToFP(v, ft) : b.CreateUIToFP(v, ft);
+    if (wide_source) r = round_to_odd(r);
+    return narrow_float(to) ? round_narrow(r, to) : r;
+  }
+  if (to_int) {
+    uint32_t bits = bits_of_type(to);
+    Type* it = like(v, b.getIntNTy(bits > 32 ? 64 : 32));
+    auto id = is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+    Value* r = b.CreateIntrinsic(id, {it, v->getType()}, {v});
+    if (bits >= 32) return r;
+    if (is_signed(to)) {
+      int64_t top = (int64_t{1} << (bits - 1)) - 1;
+      r = binary(llvm::Intrinsic::smin, r, constant_int(it, static_cast<uint64_t>(top)));
+      r = binary(llvm::Intrinsic::smax, r, llvm::ConstantInt::getSigned(it, -top - 1));
+    } else {
+      r = binary(llvm::Intrinsic::umin, r, constant_int(it, (uint64_t{1} << bits) - 1));
+    }
+    return b.CreateTrunc(r, t);
+  }
+  bool from_double = from == COLLET_TYPE_F64;
+  if (to == COLLET_TYPE_F64) return from_double ? v : b.CreateFPExt(v, t);
+  if (to == COLLET_TYPE_F32) return from_double ? b.CreateFPTrunc(v, t) : v;
+  if (from_double) v = round_to_odd(v);
+  return from == to ? v : round_narrow(v, to);
+}
+
+Val Ir::convert(const Val& x, uint32_t from, uint32_t to) {
+  if (from == to) return x;
+  const bool from_complex = collet_type_kind(from) == COLLET_KIND_COMPLEX;
+  const bool to_complex = collet_type_kind(to) == COLLET_KIND_COMPLEX;
+  if (from_complex && collet_type_kind(to) == COLLET_KIND_PRED) {
+    return {b.CreateOr(real_to_real(x.v, part_type(from), to), real_to_real(x.im, part_type(from), to))};
+  }
+  Value* re = real_to_real(x.v, part_type(from), part_type(to));
+  if (!to_complex) return {re};
+  Value* im =
+      from_complex ? real_to_real(x.im, part_type(from), part_type(to)) : llvm::Constant::getNullValue(re->getType());
+  return {re, im};
+}
+
+}  // namespace collet::codegen

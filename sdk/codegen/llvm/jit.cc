@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/llvm/jit.h"
+
+#include <llvm/ExecutionEngine/Orc/CompileUtils.h>
+#include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
+#include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/DCE.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+
+#include "sdk/codegen/llvm/emit.h"
+#include "sdk/codegen/llvm/emit_matmul.h"
+#include "sdk/codegen/llvm/support.h"
+
+namespace collet::codegen {
+namespace {
+
+namespace orc = llvm::orc;
+
+/// What generated code may call.
+struct Support {
+  const char* name;
+  void* address;
+};
+const Support kSupport[] = {
+    {"collet_reduce_quarter", reinterpret_cast<void*>(&collet_reduce_quarter)},
+    {"fmod", reinterpret_cast<void*>(static_cast<double (*)(double, double)>(&std::fmod))},
+    {"fmodf", reinterpret_cast<void*>(static_cast<float (*)(float, float)>(&std::fmod))},
+    {"fma", reinterpret_cast<void*>(static_cast<double (*)(double, double, double)>(&std::fma))},
+    {"fmaf", reinterpret_cast<void*>(static_cast<float (*)(float, float, float)>(&std::fma))},
+    {"floor", reinterpret_cast<void*>(static_cast<double (*)(double)>(&std::floor))},
+    {"floorf", reinterpret_cast<void*>(static_cast<float (*)(float)>(&std::floor))},
+    {"ceil", reinterpret_cast<void*>(static_cast<double (*)(double)>(&std::ceil))},
+    {"ceilf", reinterpret_cast<void*>(static_cast<float (*)(float)>(&std::ceil))},
+    {"rint", reinterpret_cast<void*>(static_cast<double (*)(double)>(&std::rint))},
+    {"rintf", reinterpret_cast<void*>(static_cast<float (*)(float)>(&std::rint))},
+    {"round", reinterpret_cast<void*>(static_cast<double (*)(double)>(&std::round))},
+    {"roundf", reinterpret_cast<void*>(static_cast<float (*)(float)>(&std::round))},
+    {"trunc", reinterpret_cast<void*>(static_cast<double (*)(double)>(&std::trunc))},
+    {"truncf", reinterpret_cast<void*>(static_cast<float (*)(float)>(&std::trunc))},
+    {"memcpy", reinterpret_cast<void*>(&std::memcpy)},
+    {"memset", reinterpret_cast<void*>(&std::memset)},
+    {"memmove", reinterpret_cast<void*>(&std::memmove)},
+};
+
+std::string text_of(llvm::Error error) {
+  return llvm::toString(std::move(error));
+}
+
+/// Short: the vectors are there already, loops are as they shall be.
+void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setMaxIterations(1)));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true, false));
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::DCEPass());
+  for (llvm::Function& f : module) {
+    if (!f.isDeclaration()) passes.run(f, functions);
+  }
+}
+
+void emit(const FunctionSource& f, llvm::Module& module, const Target& target) {
+  if (f.kernel) {
+    emit_kernel(*f.kernel, module, target, f.name);
+  } else if (f.comparator) {
+    emit_comparator(*f.comparator, f.types, module, target, f.name);
+  } else if (f.micro->rows == 0) {
+    emit_epilogue(*f.micro, *f.epilogue, module, target, f.name);
+  } else {
+    emit_micro_kernel(*f.micro, f.epilogue, module, target, f.name);
+  }
+}
+
+std::string print(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, nullptr);
+  return text;
+}
+
+}  // namespace
+
+/// Code in a library of the JIT's.
+class Jit::Code : public LoadedCode {
+ public:
+  explicit Code(std::shared_ptr<orc::LLJIT> jit) : jit_(std::move(jit)) {}
+  ~Code() override {
+    if (library_) llvm::consumeError(jit_->getExecutionSession().removeJITDylib(*library_));
+  }
+
+  void* find(const std::string& name) const override {
+    auto symbol = jit_->lookup(*library_, name);
+    if (!symbol) {
+      llvm::consumeError(symbol.takeError());
+      return nullptr;
+    }
+    return symbol->toPtr<void*>();
+  }
+
+ private:
+  friend class Jit;
+  std::shared_ptr<orc::LLJIT> jit_;
+  orc::JITDylib* library_ = nullptr;
+};
+
+Status Jit::create(const Target& target, std::unique_ptr<Jit>& out) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  std::unique_ptr<Jit> jit(new Jit(target));
+  orc::JITTargetMachineBuilder machine{llvm::Triple(target.triple)};
+  machine.setCPU(target.cpu);
+  machine.getFeatures() = llvm::SubtargetFeatures(target.features);
+  machine.setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
+  machine.setCodeModel(llvm::CodeModel::Small);
+  machine.setRelocationModel(llvm::Reloc::PIC_);
+  auto made = orc::LLJITBuilder().setJITTargetMachineBuilder(machine).create();
+  if (!made) return {COLLET_INTERNAL, "LLVM: " + text_of(made.takeError())};
+  jit->jit_ = std::move(*made);
+  out = std::move(jit);
+  return {};
+}
+
+// Code without modules.
+Status Jit::begin(std::unique_ptr<Code>& out) {
+  static std::atomic<uint64_t> next{0};
+  auto code = std::make_unique<Code>(jit_);
+  auto library = jit_->createJITDylib("program" + std::to_string(next++));
+  if (!library) return {COLLET_INTERNAL, "LLVM: " + text_of(library.takeError())};
+  code->library_ = &*library;
+  orc::SymbolMap symbols;
+  for (const Support& s : kSupport) {
+    symbols[jit_->mangleAndIntern(s.name)] = {orc::ExecutorAddr::fromPtr(s.address), llvm::JITSymbolFlags::Exported};
+  }
+  if (auto error = library->define(orc::absoluteSymbols(symbols))) {
+    return {COLLET_INTERNAL, "LLVM: " + text_of(std::move(error))};
+  }
+  out = std::move(code);
+  return {};
+}
+
+Status Jit::add(Code& code, std::string object) {
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "kernels" + std::to_string(code.objects_.size()));
+  if (auto error = jit_->addObjectFile(*code.library_, std::move(buffer))) {
+    return {COLLET_INTERNAL, "LLVM: " + text_of(std::move(error))};
+  }
+  code.bytes_ += object.size();
+  code.objects_.push_back(std::move(object));
+  return {};
+}
+
+Status Jit::load(const std::vector<std::string>& objects, std::unique_ptr<LoadedCode>& out) {
+  std::unique_ptr<Code> code;
+  COLLET_CODEGEN_TRY(begin(code));
+  for (const std::string& object : objects) COLLET_CODEGEN_TRY(add(*code, object));
+  out = std::move(code);
+  return {};
+}
+
+Status Jit::compile(const std::vector<std::function<void(llvm::Module&)>>& fill, bool keep_artifacts,
+                    std::unique_ptr<LoadedCode>& out) {
+  std::unique_ptr<Code> code;
+  COLLET_CODEGEN_TRY(begin(code));
+  orc::JITTargetMachineBuilder description{llvm::Triple(target_.triple)};
+  description.setCPU(target_.cpu);
+  description.getFeatures() = llvm::SubtargetFeatures(target_.features);
+  description.setRelocationModel(llvm::Reloc::PIC_);
+  auto machine = description.createTargetMachine();
+  if (!machine) return {COLLET_INTERNAL, "LLVM: " + text_of(machine.takeError())};
+  size_t number = 0;
+  for (const auto& f : fill) {
+    auto context = std::make_unique<llvm::LLVMContext>();
+    auto module = std::make_unique<llvm::Module>("kernels" + std::to_string(number++), *context);
+    module->setDataLayout(jit_->getDataLayout());
+    module->setTargetTriple(target_.triple);
+    f(*module);
+    std::string problem;
+    llvm::raw_string_ostream report(problem);
+    if (llvm::verifyModule(*module, &report)) return {COLLET_INTERNAL, "generated code is wrong: " + problem};
+    if (keep_artifacts) code->artifacts_.emplace_back(module->getName().str() + ".ll", print(*module));
+    optimise(*module, **machine);
+    if (keep_artifacts) code->artifacts_.emplace_back(module->getName().str() + ".opt.ll", print(*module));
+    llvm::SmallVector<char, 0> object;
+    llvm::raw_svector_ostream stream(object);
+    llvm::legacy::PassManager emit;
+    if (keep_artifacts) {
+      llvm::SmallVector<char, 0> text;
+      llvm::raw_svector_ostream text_stream(text);
+      auto copy = llvm::CloneModule(*module);
+      llvm::legacy::PassManager assembly;
+      if (!(*machine)->addPassesToEmitFile(assembly, text_stream, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
+        assembly.run(*copy);
+        code->artifacts_.emplace_back(module->getName().str() + ".s", std::string(text.begin(), text.end()));
+      }
+    }
+    llvm::MCContext* mc = nullptr;
+    if ((*machine)->addPassesToEmitMC(emit, mc, stream))
+      return {COLLET_INTERNAL, "LLVM: no object code for this target"};
+    emit.run(*module);
+    COLLET_CODEGEN_TRY(add(*code, std::string(object.begin(), object.end())));
+  }
+  out = std::move(code);
+  return {};
+}
+
+Status Jit::compile(const std::vector<std::vector<FunctionSource>>& modules, bool keep_artifacts,
+                    std::unique_ptr<LoadedCode>& out) {
+  std::vector<std::function<void(llvm::Module&)>> fill;
+  for (const auto& functions : modules) {
+    fill.push_back([this, &functions](llvm::Module& m) {
+      for (const FunctionSource& f : functions) emit(f, m, target_);
+    });
+  }
+  return compile(fill, keep_artifacts, out);
+}
+
+Status Jit::shared(const FunctionSource& source, void*& out) {
+  std::lock_guard lock(mutex_);
+  auto& [code, address] = shared_[source.name];
+  if (!address) {
+    COLLET_CODEGEN_TRY(compile({{source}}, false, code));
+    address = code->find(source.name);
+    if (!address) return {COLLET_INTERNAL, "generated code has no function " + source.name};
+  }
+  out = address;
+  return {};
+}
+
+}  // namespace collet::codegen

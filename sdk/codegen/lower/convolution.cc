@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/lower/convolution.h"
+
+#include <algorithm>
+
+#include "sdk/codegen/lower/kernel_builder.h"
+#include "sdk/codegen/lower/window.h"
+
+namespace collet::codegen {
+namespace {
+
+/// The type in which products are summed.
+uint32_t sum_type(uint32_t result) {
+  return is_narrow_float(result) ? static_cast<uint32_t>(COLLET_TYPE_F32) : result;
+}
+
+/// Sums of fewer products of f64 in all are computed as they are written, each product and each sum rounded.
+constexpr int64_t kPlainProducts = 4096;
+
+/// Stores the sum of lhs * rhs over the inner loops.
+void sum_of_products(KernelBuilder& builder, KernelPlan& plan, ExprId lhs, ExprId rhs, ValueId result,
+                     const Index& index, uint32_t type) {
+  const uint32_t sum = sum_type(type);
+  ExprId product = builder.op(COLLET_OP_MULTIPLY, sum, {builder.convert(lhs, sum), builder.convert(rhs, sum)});
+  Reduction r;
+  r.combine = type == COLLET_TYPE_PRED ? COLLET_COMBINE_OR : COLLET_COMBINE_ADD;
+  r.inputs = {product};
+  r.inits = {builder.integer(sum, 0)};
+  r.types = {sum};
+  int64_t products = 1;
+  for (const Loop& l : plan.kernel.loops) products *= l.size;
+  r.contract = products > kPlainProducts;
+  plan.kernel.reductions.push_back(r);
+  Expr reduced;
+  reduced.op = ExprOp::kReduced;
+  reduced.type = sum;
+  reduced.b = static_cast<int64_t>(plan.kernel.reductions.size()) - 1;
+  plan.kernel.exprs.push_back(reduced);
+  ExprId value = builder.convert(static_cast<ExprId>(plan.kernel.exprs.size()) - 1, type);
+  plan.kernel.stores.push_back({builder.output(result), value, index, kNoExpr});
+  plan.writes.push_back(result);
+  plan.buffers = builder.buffers();
+}
+
+int64_t at_dim(const ArrayType& t, int64_t d) {
+  return t.dims[static_cast<size_t>(d)];
+}
+
+}  // namespace
+
+KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_input) {
+  auto a = attributes<collet_dot_attrs>(graph, node);
+  Dims lhs_batch = integers(graph, a.lhs_batch);
+  Dims rhs_batch = integers(graph, a.rhs_batch);
+  Dims lhs_contracting = integers(graph, a.lhs_contracting);
+  Dims rhs_contracting = integers(graph, a.rhs_contracting);
+  const ArrayType& lhs = graph.type(node.operands[0]);
+  const ArrayType& rhs = graph.type(node.operands[1]);
+  const ArrayType& type = graph.type(node.results[0]);
+  KernelPlan plan;
+  for (int64_t d : type.dims) plan.kernel.loops.push_back({d});
+  plan.kernel.outer = type.dims.size();
+  for (int64_t d : lhs_contracting) plan.kernel.loops.push_back({at_dim(lhs, d)});
+  Position lhs_at;
+  Position rhs_at;
+  lhs_at.at.resize(lhs.dims.size());
+  rhs_at.at.resize(rhs.dims.size());
+  auto taken = [](const Dims& x, const Dims& y, size_t d) {
+    return std::find(x.begin(), x.end(), static_cast<int64_t>(d)) != x.end() ||
+           std::find(y.begin(), y.end(), static_cast<int64_t>(d)) != y.end();
+  };
+  size_t loop = 0;
+  for (size_t i = 0; i < lhs_batch.size(); ++i, ++loop) {
+    lhs_at[static_cast<size_t>(lhs_batch[i])] = loop_index(loop);
+    rhs_at[static_cast<size_t>(rhs_batch[i])] = loop_index(loop);
+  }
+  for (size_t d = 0; d < lhs.dims.size(); ++d) {
+    if (!taken(lhs_batch, lhs_contracting, d)) lhs_at[d] = loop_index(loop++);
+  }
+  for (size_t d = 0; d < rhs.dims.size(); ++d) {
+    if (!taken(rhs_batch, rhs_contracting, d)) rhs_at[d] = loop_index(loop++);
+  }
+  for (size_t i = 0; i < lhs_contracting.size(); ++i, ++loop) {
+    lhs_at[static_cast<size_t>(lhs_contracting[i])] = loop_index(loop);
+    rhs_at[static_cast<size_t>(rhs_contracting[i])] = loop_index(loop);
+  }
+  KernelBuilder builder(graph, plan.kernel, is_input);
+  ExprId x = builder.value(node.operands[0], lhs_at);
+  ExprId y = builder.value(node.operands[1], rhs_at);
+  Index out = builder.linear(loop_position(0, type.dims.size()), type.dims);
+  sum_of_products(builder, plan, x, y, node.results[0], out, type.element);
+  return plan;
+}
+
+namespace {
+
+KernelPlan convolution_kernel(const Graph& graph, const Node& node, const InputTest& is_input, ValueId operand,
+                              const Window& w) {
+  auto a = attributes<collet_convolution_attrs>(graph, node);
+  const ArrayType& filter = graph.type(node.operands[1]);
+  const ArrayType& type = graph.type(node.results[0]);
+  KernelPlan plan;
+  Kernel& k = plan.kernel;
+  for (int64_t d : type.dims) k.loops.push_back({d});
+  k.outer = type.dims.size();
+  for (int64_t s : w.size) k.loops.push_back({s});
+  k.loops.push_back({at_dim(filter, a.labels.kernel_input_feature)});
+  KernelBuilder builder(graph, k, is_input);
+  const Position at = loop_position(0, type.dims.size());
+  const Position taps = loop_position(k.outer, w.size.size() + 1);
+  const ConvolutionPlaces places = convolution_places(builder, graph, node, w, graph.type(operand).dims, at, taps);
+  ExprId x = builder.value(operand, places.input, places.exists);
+  ExprId y = builder.value(node.operands[1], places.filter);
+  sum_of_products(builder, plan, x, y, node.results[0], builder.linear(at, type.dims), type.element);
+  return plan;
+}
+
+/// Copies an input with the edges of its window: zeros around it, and between its elements where it is dilated.
+/// Afterwards the window needs neither.
+class Edges {
+ public:
+  Edges(const Graph& graph, const Node& node)
+      : graph_(graph),
+        node_(node),
+        a_(attributes<collet_convolution_attrs>(graph, node)),
+        window_(window_of(graph, a_.window)) {}
+
+  const Window& window() const { return window_; }
+
+  bool worthwhile() {
+    const ArrayType& input = graph_.type(node_.operands[0]);
+    const ArrayType& result = graph_.type(node_.results[0]);
+    if (input.elements == 0 || result.elements == 0) return false;
+    const Dims spatial = integers(graph_, a_.labels.input_spatial);
+    dims_ = input.dims;
+    bool any = false;
+    int64_t products = result.elements;
+    for (size_t d = 0; d < spatial.size(); ++d) {
+      const auto dim = static_cast<size_t>(spatial[d]);
+      const bool edges = window_.low[d] != 0 || window_.high[d] != 0;
+      any = any || edges || window_.base_dilation[d] != 1;
+      if (window_.low[d] < 0 || window_.high[d] < 0) return false;
+      dims_[dim] = window_.low[d] + (input.dims[dim] - 1) * window_.base_dilation[d] + 1 + window_.high[d];
+      if (dims_[dim] > kLongestSide) return false;
+      products *= window_.size[d];
+    }
+    int64_t elements = 1;
+    for (int64_t d : dims_) elements *= d;
+    products *= at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature);
+    // Each element of a filter of one channel meets few others: there the copy would be most of the work.
+    if (at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature) == 1 && a_.feature_groups > 1)
+      return false;
+    const Dims to = integers(graph_, a_.labels.output_spatial);
+    const bool suits = to.empty() || lines_suit(at_dim(result, to.back()), graph_.type(node_.operands[1]).elements);
+    return any && suits && elements <= 8 * input.elements && elements * 4 <= products;
+  }
+
+  /// The kernels that write the copy; then the window is one without edges.
+  ValueId copy(const InputTest& is_input, const MakeValue& make, std::vector<KernelPlan>& out) {
+    const uint32_t type = sum_type(graph_.type(node_.operands[0]).element);
+    separate_lines(type);
+    const ValueId copy = make(type, dims_);
+    if (!whole_lines(copy, type, is_input, out)) {
+      out.push_back(zeros(copy, type, is_input));
+      out.push_back(elements(copy, type, is_input));
+    }
+    for (size_t d = 0; d < window_.low.size(); ++d) {
+      window_.low[d] = window_.high[d] = 0;
+      window_.base_dilation[d] = 1;
+    }
+    return copy;
+  }
+
+ private:
+  static constexpr int64_t kLongestSide = int64_t{1} << 24;
+
+  /// The window's number of a dimension of the input, -1 where it has none.
+  std::vector<int64_t> window_dims() const {
+    std::vector<int64_t> r(dims_.size(), -1);
+    const Dims spatial = integers(graph_, a_.labels.input_spatial);
+    for (size_t d = 0; d < spatial.size(); ++d) r[static_cast<size_t>(spatial[d])] = static_cast<int64_t>(d);
+    return r;
+  }
+
+  /// One kernel that writes line after line, each with its edges. The dimensions from the last of the window on are one
+  /// line in both arrays.
+  bool whole_lines(ValueId copy, uint32_t type, const InputTest& is_input, std::vector<KernelPlan>& out) const {
+    const ArrayType& input = graph_.type(node_.operands[0]);
+    const std::vector<int64_t> of_window = window_dims();
+    size_t line = dims_.size() - 1;
+    while (line > 0 && of_window[line] < 0) --line;
+    int64_t inside = 1;
+    for (size_t d = line + 1; d < dims_.size(); ++d) {
+      if (dims_[d] != input.dims[d]) return false;
+      inside *= dims_[d];
+    }
+    const Dims steps = strides_of(input.dims);
+    KernelPlan plan;
+    for (size_t d = 0; d < line; ++d) plan.kernel.loops.push_back({dims_[d]});
+    plan.kernel.loops.push_back({dims_[line] * inside});
+    plan.kernel.outer = plan.kernel.loops.size();
+    KernelBuilder builder(graph_, plan.kernel, is_input);
+    Index from;
+    ExprId mask = kNoExpr;
+    for (size_t d = 0; d <= line; ++d) {
+      const int64_t width = d == line ? inside : 1;
+      Index at = loop_index(d);
+      if (of_window[d] >= 0) {
+        const auto w = static_cast<size_t>(of_window[d]);
+        if (window_.base_dilation[w] != 1) return false;
+        at.constant = -window_.low[w] * width;
+        mask = builder.both(mask, builder.in_range(at, input.dims[d] * width));
+      }
+      from = add_scaled(from, at, d == line ? 1 : steps[d]);
+    }
+    const ExprId x = builder.convert(builder.load_at(node_.operands[0], from, mask), type);
+    Index to;
+    const Dims to_steps = strides_of(dims_);
+    for (size_t d = 0; d <= line; ++d) to = add_scaled(to, loop_index(d), d == line ? 1 : to_steps[d]);
+    plan.kernel.stores.push_back({builder.output(copy), x, to, kNoExpr});
+    plan.buffers = builder.buffers();
+    plan.writes = {copy};
+    out.push_back(std::move(plan));
+    return true;
+  }
+
+  KernelPlan zeros(ValueId copy, uint32_t type, const InputTest& is_input) const {
+    KernelPlan fill;
+    fill.kernel.loops = {{graph_.type(copy).elements}};
+    fill.kernel.outer = 1;
+    KernelBuilder builder(graph_, fill.kernel, is_input);
+    const ExprId zero = builder.integer(type, 0);
+    fill.kernel.stores.push_back({builder.output(copy), zero, loop_index(0), kNoExpr});
+    fill.buffers = builder.buffers();
+    fill.writes = {copy};
+    return fill;
+  }
+
+  KernelPlan elements(ValueId copy, uint32_t type, const InputTest& is_input) const {
+    const ValueId input = node_.operands[0];
+    KernelPlan put;
+    for (int64_t d : graph_.type(input).dims) put.kernel.loops.push_back({d});
+    put.kernel.outer = put.kernel.loops.size();
+    KernelBuilder builder(graph_, put.kernel, is_input);
+    Position at = loop_position(0, put.kernel.loops.size());
+    const ExprId x = builder.convert(builder.value(input, at), type);
+    const Dims spatial = integers(graph_, a_.labels.input_spatial);
+    for (size_t d = 0; d < spatial.size(); ++d) {
+      Index to;
+      to.constant = window_.low[d];
+      const auto dim = static_cast<size_t>(spatial[d]);
+      at[dim] = add_scaled(to, at[dim], window_.base_dilation[d]);
+    }
+    put.kernel.stores.push_back({builder.output(copy), x, builder.linear(at, dims_), kNoExpr});
+    put.buffers = builder.buffers();
+    put.writes = {copy};
+    return put;
+  }
+
+  /// Neighbours a power of two apart push each other out of the cache.
+  void separate_lines(uint32_t type) {
+    const auto bytes = static_cast<int64_t>(collet_type_bytes(type));
+    const auto feature = static_cast<size_t>(a_.labels.input_feature);
+    if (feature + 1 == dims_.size() && dims_[feature] * bytes % 2048 == 0) dims_[feature] += 64 / bytes;
+  }
+
+  const Graph& graph_;
+  const Node& node_;
+  collet_convolution_attrs a_;
+  Window window_;
+  Dims dims_;
+};
+
+}  // namespace
+
+void convolution_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
+                         std::vector<KernelPlan>& out) {
+  Edges edges(graph, node);
+  ValueId input = node.operands[0];
+  if (edges.worthwhile()) input = edges.copy(is_input, make, out);
+  out.push_back(convolution_kernel(graph, node, is_input, input, edges.window()));
+}
+
+void select_and_scatter_kernels(const Graph& graph, const Node& node, const InputTest& is_input,
+                                std::vector<KernelPlan>& out) {
+  Window w = window_of(graph, attributes<collet_window_attrs>(graph, node).window);
+  const ArrayType& operand = graph.type(node.operands[0]);
+  const ArrayType& source = graph.type(node.operands[1]);
+  const ValueId result = node.results[0];
+  KernelPlan fill;
+  for (int64_t d : operand.dims) fill.kernel.loops.push_back({d});
+  fill.kernel.outer = operand.dims.size();
+  {
+    KernelBuilder builder(graph, fill.kernel, is_input);
+    ExprId init = builder.value(node.operands[2], {});
+    Index at = builder.linear(loop_position(0, operand.dims.size()), operand.dims);
+    fill.kernel.stores.push_back({builder.output(result), init, at, kNoExpr});
+    fill.writes.push_back(result);
+    fill.buffers = builder.buffers();
+  }
+  out.push_back(std::move(fill));
+
+  KernelPlan plan;
+  Kernel& k = plan.kernel;
+  for (int64_t d : source.dims) k.loops.push_back({d});
+  k.outer = source.dims.size();
+  std::vector<Taps> taps;
+  for (size_t d = 0; d < source.dims.size(); ++d) {
+    taps.push_back(taps_of(w, d, operand.dims[d], source.dims[d]));
+    k.loops.push_back({taps.back().turns});
+  }
+  k.sequential = true;
+  KernelBuilder builder(graph, k, is_input);
+  Position at = loop_position(0, source.dims.size());
+  Position from;
+  from.at.resize(operand.dims.size());
+  ExprId inside = kNoExpr;
+  for (size_t d = 0; d < operand.dims.size(); ++d) {
+    from[d] = tap_index(builder, w, d, taps[d], at[d], loop_index(k.outer + d), operand.dims[d], inside);
+  }
+  // Held so far: (found, value, place). A new one takes over unless select(held, new).
+  ExprId x = builder.value(node.operands[0], from, inside);
+  ExprId place = builder.index_value(builder.linear(from, operand.dims));
+  const uint32_t type = operand.element;
+  Reduction r;
+  r.types = {COLLET_TYPE_PRED, type, COLLET_TYPE_S64};
+  r.inits = {builder.integer(COLLET_TYPE_PRED, 0), builder.integer(type, 0), builder.integer(COLLET_TYPE_S64, 0)};
+  r.inputs = {builder.integer(COLLET_TYPE_PRED, 1), x, place};
+  r.condition = inside;
+  const Block& select = graph.blocks[node.blocks[0]];
+  r.body = builder.body({COLLET_TYPE_PRED, type, COLLET_TYPE_S64, COLLET_TYPE_PRED, type, COLLET_TYPE_S64},
+                        [&](KernelBuilder& inner, const std::vector<ExprId>& in) {
+                          const ExprId keep = inner.both(in[0], inner.inlined(select, {in[1], in[4]}, in[0])[0]);
+                          return std::vector<ExprId>{in[3], inner.op(COLLET_OP_SELECT, type, {keep, in[1], in[4]}),
+                                                     inner.op(COLLET_OP_SELECT, COLLET_TYPE_S64, {keep, in[2], in[5]})};
+                        });
+  k.reductions.push_back(r);
+  std::vector<ExprId> held;
+  for (int64_t i = 0; i < 3; ++i) {
+    Expr reduced;
+    reduced.op = ExprOp::kReduced;
+    reduced.type = r.types[static_cast<size_t>(i)];
+    reduced.a = i;
+    k.exprs.push_back(reduced);
+    held.push_back(static_cast<ExprId>(k.exprs.size()) - 1);
+  }
+  Update u;
+  u.buffers = {builder.output(result)};
+  u.values = {builder.value(node.operands[1], at)};
+  u.types = {type};
+  u.index = builder.term(held[2]);
+  u.mask = held[0];
+  const Block& scatter = graph.blocks[node.blocks[1]];
+  u.combine = scatter.combine <= COLLET_COMBINE_SECOND ? scatter.combine : static_cast<uint32_t>(COLLET_COMBINE_OTHER);
+  if (u.combine == COLLET_COMBINE_OTHER) u.body = builder.body(scatter);
+  k.updates.push_back(std::move(u));
+  plan.buffers = builder.buffers();
+  plan.writes = {result};
+  out.push_back(std::move(plan));
+}
+
+}  // namespace collet::codegen

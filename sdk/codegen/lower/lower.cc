@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/lower/lower.h"
+
+#include <algorithm>
+#include <set>
+
+#include "sdk/codegen/lower/convolution.h"
+#include "sdk/codegen/lower/kernel_builder.h"
+#include "sdk/codegen/lower/reduce_window.h"
+#include "sdk/codegen/lower/scalar_block.h"
+
+namespace collet::codegen {
+namespace {
+
+Kernel nest(const Dims& outer, const Dims& inner = {}) {
+  Kernel k;
+  for (int64_t d : outer) k.loops.push_back({d});
+  k.outer = k.loops.size();
+  for (int64_t d : inner) k.loops.push_back({d});
+  return k;
+}
+
+KernelPlan reduce_kernel(const Graph& graph, const Node& node, const InputTest& is_input) {
+  const ArrayType& operand = graph.type(node.operands[0]);
+  FusedValues values{operand.dims, std::vector<bool>(operand.dims.size(), false), node.results, node.results};
+  for (int64_t d : integers(graph, attributes<collet_dimensions_attrs>(graph, node).dimensions)) {
+    values.inner[static_cast<size_t>(d)] = true;
+  }
+  KernelPlan plan;
+  fused_kernel(graph, values, is_input, plan);
+  return plan;
+}
+
+/// What guards an update, at one of its places; kNoExpr where nothing does.
+ExprId guard_of(const Graph& graph, KernelBuilder& builder, const GuardedUpdate& guard, const Position& at,
+                ExprId mask) {
+  if (guard.update == kNone) return kNoExpr;
+  const bool scalar = graph.type(guard.predicate).rank() == 0;
+  const ExprId p = builder.value(guard.predicate, scalar ? Position{} : at, scalar ? kNoExpr : mask);
+  return guard.inverted ? builder.op(COLLET_OP_NOT, COLLET_TYPE_PRED, {p}) : p;
+}
+
+/// Whether a kernel may write over `v` while it reads it: all is read before anything is written, or each element only
+/// where it is written.
+bool reads_in_step(const KernelPlan& plan, ValueId v) {
+  const Kernel& k = plan.kernel;
+  const auto found = std::find(plan.buffers.begin(), plan.buffers.end(), v);
+  if (found == plan.buffers.end()) return true;
+  if (std::all_of(k.loops.begin(), k.loops.end(), [](const Loop& l) { return l.size == 1; })) return true;
+  if (!k.updates.empty()) return false;  // a place may be written twice
+  const auto buffer = static_cast<uint32_t>(found - plan.buffers.begin());
+  return std::all_of(k.exprs.begin(), k.exprs.end(), [&](const Expr& i) {
+    return i.op != ExprOp::kLoad || i.buffer != buffer ||
+           std::all_of(k.stores.begin(), k.stores.end(), [&](const Store& s) { return s.index == i.index; });
+  });
+}
+
+/// `results` lie where what is updated lies, or it is copied there.
+void update_in_place(KernelPlan& plan, const Node& update, const std::vector<ValueId>& results) {
+  for (size_t k = 0; k < results.size(); ++k) {
+    plan.copies.emplace_back(update.operands[k], results[k]);
+    if (reads_in_step(plan, update.operands[k])) plan.in_place.emplace_back(update.operands[k], results[k]);
+  }
+}
+
+KernelPlan dynamic_update_kernel(const Graph& graph, const Node& node, const InputTest& is_input, ValueId result,
+                                 const GuardedUpdate& guard) {
+  const ArrayType& type = graph.type(result);
+  const ArrayType& update = graph.type(node.operands[1]);
+  KernelPlan plan;
+  plan.kernel = nest(update.dims);
+  KernelBuilder builder(graph, plan.kernel, is_input);
+  Position at = loop_position(0, update.dims.size());
+  Store s;
+  s.value = builder.value(node.operands[1], at);
+  Position target = at;
+  for (size_t d = 0; d < at.size(); ++d) {
+    ExprId x = builder.value(node.operands[d + 2], {});
+    target[d] = add_scaled(at[d], builder.start(x, type.dims[d] - update.dims[d]), 1);
+  }
+  s.index = builder.linear(target, type.dims);
+  s.mask = guard_of(graph, builder, guard, target, kNoExpr);
+  s.buffer = builder.output(result);
+  plan.kernel.stores.push_back(s);
+  plan.writes.push_back(result);
+  plan.buffers = builder.buffers();
+  update_in_place(plan, node, {result});
+  return plan;
+}
+
+/// One kernel an operand, each writing its part.
+void concatenate_kernels(const Graph& graph, const Node& node, const InputTest& is_input,
+                         std::vector<KernelPlan>& out) {
+  const ValueId result = node.results[0];
+  const ArrayType& type = graph.type(result);
+  const auto dim = static_cast<size_t>(attributes<collet_dimension_attrs>(graph, node).dimension);
+  int64_t offset = 0;
+  for (ValueId o : node.operands) {
+    const ArrayType& t = graph.type(o);
+    if (t.elements == 0) continue;
+    KernelPlan plan;
+    plan.kernel = nest(t.dims);
+    KernelBuilder builder(graph, plan.kernel, is_input);
+    Position at = loop_position(0, t.dims.size());
+    Store s;
+    s.value = builder.value(o, at);
+    at[dim].constant += offset;
+    offset += t.dims[dim];
+    s.index = builder.linear(at, type.dims);
+    s.buffer = builder.output(result);
+    plan.kernel.stores.push_back(s);
+    plan.writes.push_back(result);
+    plan.buffers = builder.buffers();
+    out.push_back(std::move(plan));
+  }
+}
+
+bool contains(const Dims& dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
+
+KernelPlan scatter_kernel(const Graph& graph, const Node& node, const InputTest& is_input,
+                          const std::vector<ValueId>& results, const GuardedUpdate& guard) {
+  auto a = attributes<collet_scatter_attrs>(graph, node);
+  const size_t n = node.results.size();
+  const ValueId indices_value = node.operands[n];
+  const ArrayType& operand = graph.type(node.operands[0]);
+  const ArrayType& indices = graph.type(indices_value);
+  const ArrayType& update = graph.type(node.operands[n + 1]);
+  Dims window_dims = integers(graph, a.update_window_dims);
+  Dims inserted = integers(graph, a.inserted_window_dims);
+  Dims to_operand = integers(graph, a.scatter_dims_to_operand_dims);
+  Dims operand_batch = integers(graph, a.input_batching_dims);
+  Dims indices_batch = integers(graph, a.scatter_indices_batching_dims);
+  KernelPlan plan;
+  plan.kernel = nest(update.dims);
+  plan.kernel.sequential = true;
+  KernelBuilder builder(graph, plan.kernel, is_input);
+  Position at = loop_position(0, update.dims.size());
+  Position batch;
+  for (size_t d = 0; d < at.size(); ++d) {
+    if (!contains(window_dims, static_cast<int64_t>(d))) batch.at.push_back(at[d]);
+  }
+  const auto vector_dim = static_cast<size_t>(a.index_vector_dim);
+  auto indices_at = [&](int64_t k) {
+    Position p = batch;
+    if (vector_dim < indices.dims.size()) {
+      Index i;
+      i.constant = k;
+      p.at.insert(p.at.begin() + static_cast<int64_t>(vector_dim), i);
+    }
+    return p;
+  };
+  // Window extents and offsets in the operand.
+  Position target;
+  target.at.resize(operand.dims.size());
+  Dims extent(operand.dims.size(), 1);
+  size_t next = 0;
+  for (size_t d = 0; d < operand.dims.size(); ++d) {
+    const auto dim = static_cast<int64_t>(d);
+    if (contains(inserted, dim) || contains(operand_batch, dim)) continue;
+    const auto from = static_cast<size_t>(window_dims[next++]);
+    target[d] = at[from];
+    extent[d] = update.dims[from];
+  }
+  for (size_t k = 0; k < operand_batch.size(); ++k) {
+    target[static_cast<size_t>(operand_batch[k])] = indices_at(0)[static_cast<size_t>(indices_batch[k])];
+  }
+  // The whole window is dropped unless all of it lies inside.
+  ExprId mask = kNoExpr;
+  for (size_t k = 0; k < to_operand.size(); ++k) {
+    const auto d = static_cast<size_t>(to_operand[k]);
+    ExprId x = builder.value(indices_value, indices_at(static_cast<int64_t>(k)));
+    if (plan.kernel.exprs[static_cast<size_t>(x)].type == COLLET_TYPE_U64) {
+      // Beyond s64 is beyond the end: halved, it still is.
+      x = builder.op(COLLET_OP_MINIMUM, COLLET_TYPE_U64, {x, builder.integer(COLLET_TYPE_U64, INT64_MAX)});
+    }
+    Index start = builder.term(builder.convert(x, COLLET_TYPE_S64));
+    mask = builder.both(mask, builder.in_range(start, operand.dims[d] - extent[d] + 1));
+    target[d] = add_scaled(target[d], start, 1);
+  }
+  Update u;
+  u.index = builder.linear(target, operand.dims);
+  u.mask = builder.both(mask, guard_of(graph, builder, guard, target, mask));
+  const Block& block = graph.blocks[node.blocks[0]];
+  u.combine = n == 1 ? block.combine : static_cast<uint32_t>(COLLET_COMBINE_OTHER);
+  if (u.combine > COLLET_COMBINE_SECOND) u.combine = COLLET_COMBINE_OTHER;
+  if (u.combine == COLLET_COMBINE_OTHER) u.body = builder.body(block);
+  for (size_t k = 0; k < n; ++k) {
+    ExprId x = builder.value(node.operands[n + 1 + k], at);
+    u.values.push_back(builder.convert(x, graph.type(results[k]).element));
+    u.types.push_back(graph.type(results[k]).element);
+    u.buffers.push_back(builder.output(results[k]));
+    plan.writes.push_back(results[k]);
+  }
+  plan.kernel.updates.push_back(std::move(u));
+  plan.buffers = builder.buffers();
+  update_in_place(plan, node, results);
+  return plan;
+}
+
+/// The position of an array of `dims` in loops that walk `shape` at `at`: the same but for dimensions of size 1.
+bool place_in(const Dims& dims, const Dims& shape, const Position& at, Position& out) {
+  out = {};
+  size_t s = 0;
+  for (int64_t d : dims) {
+    if (d == 1) {
+      out.at.emplace_back();
+      continue;
+    }
+    while (s < shape.size() && shape[s] == 1) ++s;
+    if (s == shape.size() || shape[s] != d) return false;
+    out.at.push_back(at[s++]);
+  }
+  while (s < shape.size() && shape[s] == 1) ++s;
+  return s == shape.size();
+}
+
+/// Operands that are read only where the result is written.
+void find_in_place(KernelPlan& plan, const Graph& graph) {
+  for (const Store& s : plan.kernel.stores) {
+    const ValueId result = plan.buffers[s.buffer];
+    for (uint32_t b = 0; b < plan.buffers.size(); ++b) {
+      const ValueId v = plan.buffers[b];
+      if (std::find(plan.writes.begin(), plan.writes.end(), v) != plan.writes.end()) continue;
+      if (collet_type_bytes(graph.type(v).element) != collet_type_bytes(graph.type(result).element)) continue;
+      if (graph.type(v).elements != graph.type(result).elements) continue;
+      bool same = true;
+      bool read = false;
+      for (const Expr& i : plan.kernel.exprs) {
+        if (i.op != ExprOp::kLoad || i.buffer != b) continue;
+        read = true;
+        same = same && i.index == s.index;
+      }
+      if (same && read) plan.in_place.emplace_back(v, result);
+    }
+  }
+}
+
+}  // namespace
+
+KernelPlan loop_kernel(const Graph& graph, const std::vector<ValueId>& roots, const InputTest& is_input) {
+  const Dims& dims = graph.type(roots[0]).dims;
+  KernelPlan plan;
+  fused_kernel(graph, {dims, std::vector<bool>(dims.size(), false), roots, roots}, is_input, plan);
+  return plan;
+}
+
+bool fused_kernel(const Graph& graph, const FusedValues& values, const InputTest& is_input, KernelPlan& plan) {
+  Dims kept;
+  Dims reduced;
+  Position whole;  // the loop of each dimension of the shape
+  whole.at.resize(values.shape.size());
+  size_t inner = static_cast<size_t>(std::count(values.inner.begin(), values.inner.end(), false));
+  for (size_t d = 0; d < values.shape.size(); ++d) {
+    whole[d] = loop_index(values.inner[d] ? inner++ : kept.size());
+    (values.inner[d] ? reduced : kept).push_back(values.shape[d]);
+  }
+  plan.kernel = nest(kept, reduced);
+  const std::set<ValueId> own(values.own.begin(), values.own.end());
+  KernelBuilder builder(graph, plan.kernel, [&](ValueId v) { return own.count(v) == 0 && is_input(v); });
+  for (ValueId r : values.roots) {
+    const ArrayType& type = graph.type(r);
+    Position at;
+    if (!place_in(type.dims, values.shape, whole, at) &&
+        !place_in(type.dims, kept, loop_position(0, kept.size()), at)) {
+      return false;
+    }
+    Store s;
+    s.value = builder.value(r, at);
+    s.index = builder.linear(at, type.dims);
+    s.buffer = builder.output(r);
+    plan.kernel.stores.push_back(s);
+    plan.writes.push_back(r);
+  }
+  plan.buffers = builder.buffers();
+  if (builder.failed()) return false;
+  if (values.own.size() > 1) {
+    for (ValueId v : values.own) {
+      if (builder.scattered(v)) return false;
+    }
+  }
+  if (reduced.empty()) find_in_place(plan, graph);
+  return true;
+}
+
+KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to) {
+  const ArrayType& type = graph.type(to);
+  KernelPlan plan;
+  plan.kernel = nest(type.dims);
+  KernelBuilder builder(graph, plan.kernel, [](ValueId) { return true; });
+  Position at = loop_position(0, type.dims.size());
+  ExprId x = builder.convert(builder.load(from, at, kNoExpr), type.element);
+  plan.kernel.stores.push_back({builder.output(to), x, builder.linear(at, type.dims), kNoExpr});
+  plan.writes = {to};
+  plan.buffers = builder.buffers();
+  return plan;
+}
+
+bool has_node_kernel(const Graph& graph, const Node& node) {
+  switch (node.opcode) {
+    case COLLET_OP_REDUCE:
+    case COLLET_OP_SCATTER:
+    case COLLET_OP_REDUCE_WINDOW:
+      return is_scalar_block(graph, graph.blocks[node.blocks[0]]);
+    case COLLET_OP_SELECT_AND_SCATTER:
+      return is_scalar_block(graph, graph.blocks[node.blocks[0]]) &&
+             is_scalar_block(graph, graph.blocks[node.blocks[1]]);
+    case COLLET_OP_DYNAMIC_UPDATE_SLICE:
+    case COLLET_OP_CONCATENATE:
+    case COLLET_OP_DOT:
+    case COLLET_OP_CONVOLUTION:
+      return true;
+    default:
+      return false;
+  }
+}
+
+GuardedUpdate guarded_update(const Graph& graph, const Node& node) {
+  if (node.opcode != COLLET_OP_SELECT) return {};
+  for (const size_t taken : {1, 2}) {
+    const Node* update = graph.def(node.operands[taken]);
+    if (!update || update->results.size() != 1) continue;
+    if (update->opcode != COLLET_OP_DYNAMIC_UPDATE_SLICE && update->opcode != COLLET_OP_SCATTER) continue;
+    if (update->operands[0] != node.operands[3 - taken] || !has_node_kernel(graph, *update)) continue;
+    return {graph.value(node.operands[taken]).def, node.operands[0], taken == 2};
+  }
+  return {};
+}
+
+bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
+                  std::vector<KernelPlan>& out) {
+  if (const GuardedUpdate guard = guarded_update(graph, node); guard.update != kNone) {
+    const Node& update = graph.nodes[guard.update];
+    out.push_back(update.opcode == COLLET_OP_SCATTER
+                      ? scatter_kernel(graph, update, is_input, node.results, guard)
+                      : dynamic_update_kernel(graph, update, is_input, node.results[0], guard));
+    return true;
+  }
+  switch (node.opcode) {
+    case COLLET_OP_REDUCE:
+      out.push_back(reduce_kernel(graph, node, is_input));
+      return true;
+    case COLLET_OP_DYNAMIC_UPDATE_SLICE:
+      out.push_back(dynamic_update_kernel(graph, node, is_input, node.results[0], {}));
+      return true;
+    case COLLET_OP_CONCATENATE:
+      concatenate_kernels(graph, node, is_input, out);
+      return true;
+    case COLLET_OP_SCATTER:
+      out.push_back(scatter_kernel(graph, node, is_input, node.results, {}));
+      return true;
+    case COLLET_OP_DOT:
+      out.push_back(dot_kernel(graph, node, is_input));
+      return true;
+    case COLLET_OP_CONVOLUTION:
+      convolution_kernels(graph, node, is_input, make, out);
+      return true;
+    case COLLET_OP_REDUCE_WINDOW:
+      reduce_window_kernels(graph, node, is_input, make, out);
+      return true;
+    case COLLET_OP_SELECT_AND_SCATTER:
+      select_and_scatter_kernels(graph, node, is_input, out);
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace collet::codegen

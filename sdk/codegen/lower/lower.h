@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// From ops to kernels: the loop nest of each kind of op, with what is fused into it.
+
+#include <functional>
+#include <vector>
+
+#include "sdk/codegen/graph/graph.h"
+#include "sdk/codegen/kernel/kernel.h"
+
+namespace collet::codegen {
+
+/// A kernel and what its buffers are.
+struct KernelPlan {
+  Kernel kernel;
+  std::vector<ValueId> buffers;  ///< by buffer number
+  std::vector<ValueId> writes;
+  /// Pairs (operand, result) that may lie in the same memory.
+  std::vector<std::pair<ValueId, ValueId>> in_place;
+  /// Values that must be copied into a result before the kernel runs: (operand, result). Dropped where both lie in the
+  /// same memory.
+  std::vector<std::pair<ValueId, ValueId>> copies;
+};
+
+/// Holds for values that are read from memory.
+using InputTest = std::function<bool(ValueId)>;
+
+/// Makes a value in memory, for what kernels leave to each other.
+using MakeValue = std::function<ValueId(uint32_t element, Dims dims)>;
+
+/// The kernel that computes `roots`, values of the same shape of element-wise ops and movements.
+KernelPlan loop_kernel(const Graph& graph, const std::vector<ValueId>& roots, const InputTest& is_input);
+
+/// Values that are computed together: the loops are the dimensions of `shape`, the inner ones those where `inner` holds.
+/// Reductions of the inner dimensions may stand between. A root has the whole shape or its outer dimensions.
+struct FusedValues {
+  Dims shape;
+  std::vector<bool> inner;
+  std::vector<ValueId> own;    ///< computed in place, whatever the is_input test says
+  std::vector<ValueId> roots;  ///< those of them that are stored
+};
+/// False where these values cannot be computed together.
+bool fused_kernel(const Graph& graph, const FusedValues& values, const InputTest& is_input, KernelPlan& out);
+
+/// An update that is taken where a predicate holds: a select between the result of a dynamic-update-slice or scatter and
+/// what that updates. It writes the elements that the update would, where the predicate holds there, and no others.
+struct GuardedUpdate {
+  NodeId update = kNone;
+  ValueId predicate = kNone;
+  bool inverted = false;  ///< taken where the predicate does not hold
+};
+/// The guarded update that a node is; `update` is kNone where it is none. Who else reads the update is not looked at.
+GuardedUpdate guarded_update(const Graph& graph, const Node& node);
+
+/// The kernels of a node that loop_kernel does not cover; false when there is none for it (a library call, control
+/// flow).
+bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
+                  std::vector<KernelPlan>& out);
+
+/// Converts `from` to the type of `to`, of the same shape.
+KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to);
+
+/// Whether node_kernels knows the node, without building anything.
+bool has_node_kernel(const Graph& graph, const Node& node);
+
+}  // namespace collet::codegen

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/lower/reduce_window.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "sdk/codegen/lower/kernel_builder.h"
+#include "sdk/codegen/lower/window.h"
+
+namespace collet::codegen {
+namespace {
+
+constexpr int64_t kFewTaps = 16;        ///< folded one by one where there are no more
+constexpr int64_t kScanCost = 4;        ///< of one element in a scan, in elements folded one by one
+constexpr int64_t kStretchCost = 24;    ///< the same where scans of stretches are put together
+constexpr int64_t kManyTaps = 64;       ///< of several dimensions: one after the other where there are more
+constexpr int64_t kLongScan = 1 << 17;  ///< elements of a row that threads share
+constexpr int64_t kFewRows = 2;         ///< rows that leave threads idle
+constexpr int64_t kMostBlocks = 64;     ///< of such a row
+constexpr int64_t kFewestBlocks = 16;
+
+/// The type in which a result is folded until it is complete.
+uint32_t folded_type(uint32_t type) {
+  return is_narrow_float(type) ? static_cast<uint32_t>(COLLET_TYPE_F32) : type;
+}
+
+uint32_t opcode_of(uint32_t combine) {
+  constexpr uint32_t kOpcodes[] = {0,
+                                   COLLET_OP_ADD,
+                                   COLLET_OP_MULTIPLY,
+                                   COLLET_OP_MINIMUM,
+                                   COLLET_OP_MAXIMUM,
+                                   COLLET_OP_AND,
+                                   COLLET_OP_OR,
+                                   COLLET_OP_XOR};
+  return combine <= COLLET_COMBINE_XOR ? kOpcodes[combine] : 0;
+}
+
+/// How result `i` of a body depends on its arguments: one of the combinations, or OTHER.
+uint32_t combine_of(const Graph& graph, const Block& block, size_t i, uint32_t type) {
+  const size_t n = block.results.size();
+  uint32_t combine = COLLET_COMBINE_OTHER;
+  if (n == 1) {
+    combine = block.combine <= COLLET_COMBINE_XOR ? block.combine : combine;
+  } else if (const Node* node = graph.def(block.results[i]); node && node->operands.size() == 2) {
+    const ValueId held = block.arguments[i];
+    const ValueId next = block.arguments[n + i];
+    const auto& operands = node->operands;
+    const bool both = (operands[0] == held && operands[1] == next) || (operands[0] == next && operands[1] == held);
+    for (uint32_t c = COLLET_COMBINE_ADD; both && c <= COLLET_COMBINE_XOR; ++c) {
+      if (opcode_of(c) == node->opcode) combine = c;
+    }
+  }
+  const bool ordered = combine == COLLET_COMBINE_MINIMUM || combine == COLLET_COMBINE_MAXIMUM;
+  return ordered && collet_type_kind(type) == COLLET_KIND_COMPLEX ? static_cast<uint32_t>(COLLET_COMBINE_OTHER)
+                                                                  : combine;
+}
+
+/// Which results and operands are folded together, and how.
+struct Group {
+  std::vector<ValueId> operands;
+  std::vector<ValueId> inits;
+  std::vector<ValueId> results;
+  uint32_t combine = COLLET_COMBINE_OTHER;
+};
+
+enum class Mode : uint8_t {
+  kNone,      ///< nothing is folded in this dimension
+  kDirect,    ///< every position of the window
+  kForward,   ///< all windows begin before the operand: a scan
+  kBackward,  ///< all windows end behind the operand: a scan in reverse
+  kStretches  ///< scans of stretches, and what is left of one with what is begun of the next
+};
+
+class Folder {
+ public:
+  Folder(const Graph& graph, const Block& block, const Window& window, const InputTest& is_input, const MakeValue& make,
+         std::vector<KernelPlan>& out)
+      : graph_(graph), block_(block), window_(window), is_input_(is_input), make_(make), out_(out) {}
+
+  void run(const Group& group) {
+    group_ = group;
+    from_ = graph_.type(group.operands[0]).dims;
+    to_ = graph_.type(group.results[0]).dims;
+    values_ = group.operands;
+    const std::vector<Pass> passes = choose();
+    for (const Pass& p : passes) run(p, &p == &passes.back());
+  }
+
+ private:
+  /// What folds some dimensions: all of those at once where it is direct, else one.
+  struct Pass {
+    Mode mode = Mode::kDirect;
+    std::vector<size_t> dims;
+  };
+
+  bool known() const { return group_.combine != COLLET_COMBINE_OTHER; }
+
+  // What to do.
+
+  /// The same number of elements, each in its place.
+  bool is_trivial(size_t d) const {
+    return window_.size[d] == 1 && window_.stride[d] == 1 && window_.low[d] == 0 && window_.base_dilation[d] == 1 &&
+           from_[d] == to_[d];
+  }
+
+  Mode mode_of(size_t d) const {
+    if (is_trivial(d)) return Mode::kNone;
+    const int64_t n = from_[d];
+    const int64_t m = to_[d];
+    const int64_t taps = taps_of(window_, d, n, m).turns;
+    if (taps <= kFewTaps) return Mode::kDirect;
+    const auto cost = static_cast<double>(taps) * static_cast<double>(m);
+    if (window_.stride[d] == 1 && window_.base_dilation[d] == 1 && window_.dilation[d] == 1 &&
+        cost > kScanCost * static_cast<double>(n + m)) {
+      if (window_.low[d] >= m - 1) return Mode::kForward;
+      if (window_.size[d] - n >= window_.low[d]) return Mode::kBackward;
+    }
+    if (!known()) return Mode::kDirect;
+    const Reach reach = reach_of(window_, d, n, m);
+    const double positions = static_cast<double>(m) * static_cast<double>(window_.stride[d]) +
+                             static_cast<double>(reach.count) * static_cast<double>(window_.dilation[d]);
+    return cost > kStretchCost * positions ? Mode::kStretches : Mode::kDirect;
+  }
+
+  std::vector<Pass> choose() const {
+    std::vector<Pass> passes;
+    Pass direct;
+    double taps = 1;
+    double separate = 0;
+    for (size_t d = 0; d < from_.size(); ++d) {
+      const Mode mode = mode_of(d);
+      if (mode == Mode::kNone) continue;
+      if (mode != Mode::kDirect) {
+        passes.push_back({mode, {d}});
+        continue;
+      }
+      direct.dims.push_back(d);
+      const auto turns = static_cast<double>(taps_of(window_, d, from_[d], to_[d]).turns);
+      taps *= turns;
+      separate += turns;
+    }
+    const bool empty = std::find(to_.begin(), to_.end(), 0) != to_.end();
+    const size_t dims = passes.size() + direct.dims.size();
+    if (empty || (!known() && dims > 1)) {  // the order of several dimensions is that of the window
+      direct.dims.resize(from_.size());
+      std::iota(direct.dims.begin(), direct.dims.end(), size_t{0});
+      return {direct};
+    }
+    if (known() && direct.dims.size() > 1 && taps > kManyTaps && taps > 4 * separate) {
+      for (size_t d : direct.dims) passes.push_back({Mode::kDirect, {d}});
+    } else if (!direct.dims.empty() || passes.empty()) {
+      passes.push_back(direct);
+    }
+    return passes;
+  }
+
+  /// Folds some dimensions of the values; to the group's results where nothing is left.
+  void run(const Pass& p, bool last) {
+    Dims dims = from_;
+    for (size_t d : p.dims) dims[d] = to_[d];
+    std::vector<ValueId> targets = group_.results;
+    if (!last) {
+      for (ValueId& v : targets) v = make_(folded_type(graph_.type(v).element), dims);
+    }
+    if (p.mode == Mode::kDirect) {
+      direct(p.dims, dims, targets, last);
+    } else if (p.mode == Mode::kStretches) {
+      stretches(p.dims[0], targets[0], last);
+    } else {
+      edge_scan(p.mode == Mode::kBackward, p.dims[0], targets, last);
+    }
+    values_ = targets;
+    from_ = dims;
+  }
+
+  // Scans.
+
+  /// Where a scan of one dimension walks: turn t of block b of class c is position (b * length + t) * classes + c; an
+  /// element e lies at position e * spread + offset.
+  struct Walk {
+    size_t d = 0;
+    int64_t classes = 1;
+    int64_t blocks = 1;
+    int64_t length = 0;
+    int64_t spread = 1;
+    int64_t offset = 0;
+    int64_t shift = 0;  ///< a position's result goes to that index plus this
+    bool reverse = false;
+  };
+
+  /// The loops of a walk, and where its points are in an array of dims like from_.
+  struct Nest {
+    KernelPlan plan;
+    Position at;  ///< but for dimension d
+    Index block;  ///< number of the block
+    Index turn;   ///< number of the turn in all blocks
+    Index from_class;
+  };
+
+  Nest nest(const Walk& w) const {
+    Nest n;
+    n.at.at.resize(from_.size());
+    Kernel& k = n.plan.kernel;
+    auto add = [&](int64_t size) {
+      k.loops.push_back({size});
+      return loop_index(k.loops.size() - 1);
+    };
+    for (size_t d = 0; d < from_.size(); ++d) {
+      if (d != w.d) {
+        n.at[d] = add(from_[d]);
+        continue;
+      }
+      n.from_class = add(w.classes);
+      n.block = add(w.blocks);
+    }
+    k.outer = k.loops.size();
+    n.turn = add_scaled(add(w.length), n.block, w.length);
+    return n;
+  }
+
+  /// The element at a point of a walk; `inside` says whether there is one.
+  ExprId element(KernelBuilder& builder, const Walk& w, const Nest& n, ValueId v, ExprId& inside) const {
+    Index position = add_scaled(n.from_class, n.turn, w.classes);
+    position.constant -= w.offset;
+    Index index;
+    Index rest;
+    builder.divide(position, w.spread, index, rest);
+    inside = builder.both(inside, builder.in_range(rest, 1));
+    inside = builder.both(inside, builder.in_range(index, from_[w.d]));
+    Position at = n.at;
+    at[w.d] = index;
+    return builder.value(v, at, inside);
+  }
+
+  /// Scans along a walk and writes to `targets`, arrays of from_ with `size` in place of dimension d. `start` gives
+  /// the initial values, or kNoExpr.
+  void scan(const Walk& w, const std::vector<ValueId>& targets, int64_t size,
+            const std::function<ExprId(KernelBuilder&, const Nest&, size_t)>& start) {
+    Nest n = nest(w);
+    Kernel& k = n.plan.kernel;
+    KernelBuilder builder(graph_, k, is_input_);
+    Scan s;
+    s.reverse = w.reverse;
+    s.fold.combine = group_.combine;
+    s.fresh = !known() && w.reverse;
+    for (size_t i = 0; i < targets.size(); ++i) {
+      s.fold.condition = kNoExpr;
+      s.fold.inputs.push_back(element(builder, w, n, values_[i], s.fold.condition));
+      s.fold.inits.push_back(start(builder, n, i));
+      s.fold.types.push_back(graph_.type(targets[i]).element);
+    }
+    if (!known()) s.fold.body = builder.body(block_);
+    Dims dims = from_;
+    dims[w.d] = size;
+    Index index = add_scaled(n.turn, n.from_class, w.blocks * w.length);
+    index.constant += w.shift;
+    const ExprId mask = builder.in_range(index, size);
+    Position at = n.at;
+    at[w.d] = index;
+    for (size_t i = 0; i < targets.size(); ++i) {
+      Expr scanned;
+      scanned.op = ExprOp::kScanned;
+      scanned.type = s.fold.types[i];
+      scanned.a = static_cast<int64_t>(i);
+      k.exprs.push_back(scanned);
+      const auto value = static_cast<ExprId>(k.exprs.size() - 1);
+      k.stores.push_back({builder.output(targets[i]), value, builder.linear(at, dims), mask});
+      n.plan.writes.push_back(targets[i]);
+    }
+    k.scan = std::move(s);
+    n.plan.buffers = builder.buffers();
+    out_.push_back(std::move(n.plan));
+  }
+
+  /// Windows that begin, or in reverse end, beyond the operand: result i is what is folded up to element i + ahead.
+  void edge_scan(bool reverse, size_t d, const std::vector<ValueId>& targets, bool last) {
+    const int64_t n = from_[d];
+    const int64_t m = to_[d];
+    Walk w;
+    w.d = d;
+    w.reverse = reverse;
+    if (reverse) {
+      const int64_t ahead = std::clamp(-window_.low[d], -(m - 1), n);
+      w.offset = -ahead;
+      w.length = std::max(m, n - ahead);
+    } else {
+      const int64_t ahead = std::clamp(window_.size[d] - 1 - window_.low[d], -m, n - 1);
+      w.shift = std::min<int64_t>(0, -ahead);
+      w.offset = -(w.shift + ahead);
+      w.length = m - w.shift;
+    }
+    auto initial = [&](KernelBuilder& builder, const Nest&, size_t i) {
+      return last || !known() ? builder.value(group_.inits[i], {}) : kNoExpr;
+    };
+    int64_t rows = 1;
+    for (size_t e = 0; e < from_.size(); ++e) rows *= e == d ? 1 : from_[e];
+    if (known() && rows <= kFewRows && w.length >= kLongScan) {
+      shared_scan(w, targets[0], initial);
+    } else {
+      scan(w, targets, m, initial);
+    }
+  }
+
+  static int64_t blocks_of(int64_t length) {
+    for (int64_t b = kMostBlocks; b >= kFewestBlocks; --b) {
+      if (length % b == 0) return b;
+    }
+    return kMostBlocks;
+  }
+
+  /// One long row for all threads: what each block comes to, then where each block begins, then the blocks.
+  void shared_scan(Walk w, ValueId target, const std::function<ExprId(KernelBuilder&, const Nest&, size_t)>& initial) {
+    w.blocks = blocks_of(w.length);
+    w.length = (w.length + w.blocks - 1) / w.blocks;
+    Dims dims = from_;
+    dims[w.d] = w.blocks;
+    const uint32_t type = folded_type(graph_.type(target).element);
+    const ValueId totals = make_(type, dims);
+    const ValueId starts = make_(type, dims);
+    block_totals(w, totals);
+    const Dims whole = std::exchange(from_, dims);
+    const std::vector<ValueId> all = std::exchange(values_, {totals});
+    Walk before;
+    before.d = w.d;
+    before.length = w.blocks;
+    before.offset = w.reverse ? -1 : 1;
+    before.reverse = w.reverse;
+    scan(before, {starts}, w.blocks, initial);
+    from_ = whole;
+    values_ = all;
+    scan(w, {target}, to_[w.d], [&](KernelBuilder& builder, const Nest& n, size_t) {
+      Position at = n.at;
+      at[w.d] = n.block;
+      return builder.load_at(starts, builder.linear(at, dims), kNoExpr);
+    });
+  }
+
+  void block_totals(const Walk& w, ValueId totals) {
+    Nest n = nest(w);
+    Kernel& k = n.plan.kernel;
+    KernelBuilder builder(graph_, k, is_input_);
+    Reduction r;
+    r.combine = group_.combine;
+    r.inputs = {element(builder, w, n, values_[0], r.condition)};
+    r.inits = {kNoExpr};
+    r.types = {graph_.type(totals).element};
+    k.reductions.push_back(std::move(r));
+    Position at = n.at;
+    at[w.d] = n.block;
+    store_reduced(builder, n.plan, totals, 0, builder.linear(at, graph_.type(totals).dims));
+    n.plan.buffers = builder.buffers();
+    out_.push_back(std::move(n.plan));
+  }
+
+  static void store_reduced(KernelBuilder& builder, KernelPlan& plan, ValueId to, size_t result, const Index& index) {
+    Expr reduced;
+    reduced.op = ExprOp::kReduced;
+    reduced.type = plan.kernel.reductions[0].types[result];
+    reduced.a = static_cast<int64_t>(result);
+    plan.kernel.exprs.push_back(reduced);
+    const auto value = static_cast<ExprId>(plan.kernel.exprs.size()) - 1;
+    plan.kernel.stores.push_back({builder.output(to), value, index, kNoExpr});
+    plan.writes.push_back(to);
+  }
+
+  /// Positions are cut into stretches as long as the window, which so meets two at most: the end of one and the beginning
+  /// of the next. Nothing is ever subtracted.
+  void stretches(size_t d, ValueId target, bool last) {
+    const Reach reach = reach_of(window_, d, from_[d], to_[d]);
+    Walk w;
+    w.d = d;
+    w.classes = window_.dilation[d];
+    w.length = reach.count;
+    w.spread = window_.base_dilation[d];
+    w.offset = window_.low[d] - reach.first * window_.dilation[d];
+    const int64_t turns = (to_[d] - 1) * window_.stride[d] / w.classes + reach.count;
+    w.blocks = (turns + w.length - 1) / w.length;
+    const int64_t size = w.classes * w.blocks * w.length;
+    Dims dims = from_;
+    dims[d] = size;
+    const uint32_t type = folded_type(graph_.type(target).element);
+    const ValueId begun = make_(type, dims);
+    const ValueId left = make_(type, dims);
+    auto none = [](KernelBuilder&, const Nest&, size_t) { return kNoExpr; };
+    scan(w, {begun}, size, none);
+    w.reverse = true;
+    scan(w, {left}, size, none);
+
+    KernelPlan plan;
+    Kernel& k = plan.kernel;
+    Dims result = from_;
+    result[d] = to_[d];
+    for (int64_t extent : result) k.loops.push_back({extent});
+    k.outer = result.size();
+    KernelBuilder builder(graph_, k, is_input_);
+    Position at = loop_position(0, result.size());
+    const Index to = builder.linear(at, result);
+    Index first = add_scaled({}, at[d], window_.stride[d]);
+    Index turn;
+    Index from_class;
+    builder.divide(first, w.classes, turn, from_class);
+    Index block;
+    Index begins;
+    builder.divide(turn, w.length, block, begins);
+    at[d] = add_scaled(turn, from_class, w.blocks * w.length);
+    ExprId x = builder.load_at(left, builder.linear(at, dims), kNoExpr);
+    at[d].constant += w.length - 1;
+    const ExprId more = builder.load_at(begun, builder.linear(at, dims), kNoExpr);
+    const ExprId both = builder.op(opcode_of(group_.combine), type, {x, more});
+    const ExprId alone = builder.in_range(begins, 1);  // the window is one stretch
+    x = alone == kNoExpr ? x : builder.op(COLLET_OP_SELECT, type, {alone, x, both});
+    if (last) {
+      const ExprId init = builder.convert(builder.value(group_.inits[0], {}), type);
+      x = builder.op(opcode_of(group_.combine), type, {init, x});
+      x = builder.convert(x, graph_.type(target).element);
+    }
+    k.stores.push_back({builder.output(target), x, to, kNoExpr});
+    plan.writes = {target};
+    plan.buffers = builder.buffers();
+    out_.push_back(std::move(plan));
+  }
+
+  // Position by position.
+
+  void direct(const std::vector<size_t>& which, const Dims& to, const std::vector<ValueId>& targets, bool last) {
+    KernelPlan plan;
+    Kernel& k = plan.kernel;
+    for (int64_t d : to) k.loops.push_back({d});
+    k.outer = to.size();
+    std::vector<Taps> taps;
+    for (size_t d : which) {
+      taps.push_back(taps_of(window_, d, from_[d], to[d]));
+      k.loops.push_back({taps.back().turns});
+    }
+    KernelBuilder builder(graph_, k, is_input_);
+    const Position at = loop_position(0, to.size());
+    Position from = at;
+    ExprId inside = kNoExpr;
+    for (size_t i = 0; i < which.size(); ++i) {
+      const size_t d = which[i];
+      from[d] = tap_index(builder, window_, d, taps[i], at[d], loop_index(k.outer + i), from_[d], inside);
+    }
+    Reduction r;
+    r.combine = group_.combine;
+    for (size_t i = 0; i < targets.size(); ++i) {
+      r.inputs.push_back(builder.value(values_[i], from, inside));
+      r.inits.push_back(last ? builder.value(group_.inits[i], {}) : kNoExpr);
+      r.types.push_back(graph_.type(targets[i]).element);
+    }
+    r.condition = inside;
+    if (!known()) r.body = builder.body(block_);
+    k.reductions.push_back(std::move(r));
+    const Index index = builder.linear(at, to);
+    for (size_t i = 0; i < targets.size(); ++i) store_reduced(builder, plan, targets[i], i, index);
+    plan.buffers = builder.buffers();
+    out_.push_back(std::move(plan));
+  }
+
+  const Graph& graph_;
+  const Block& block_;
+  const Window& window_;
+  const InputTest& is_input_;
+  const MakeValue& make_;
+  std::vector<KernelPlan>& out_;
+  Group group_;
+  std::vector<ValueId> values_;  ///< what is folded so far, of dims from_
+  Dims from_;
+  Dims to_;
+};
+
+}  // namespace
+
+void reduce_window_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
+                           std::vector<KernelPlan>& out) {
+  const Window window = window_of(graph, attributes<collet_window_attrs>(graph, node).window);
+  const Block& block = graph.blocks[node.blocks[0]];
+  const size_t n = node.results.size();
+  std::vector<Group> groups(1);
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t combine = combine_of(graph, block, i, graph.type(node.results[i]).element);
+    groups.push_back({{node.operands[i]}, {node.operands[n + i]}, {node.results[i]}, combine});
+    Group& all = groups[0];
+    all.operands.push_back(node.operands[i]);
+    all.inits.push_back(node.operands[n + i]);
+    all.results.push_back(node.results[i]);
+  }
+  const bool apart =
+      std::all_of(groups.begin() + 1, groups.end(), [](const Group& g) { return g.combine != COLLET_COMBINE_OTHER; });
+  groups.erase(apart ? groups.begin() : groups.begin() + 1, apart ? groups.begin() + 1 : groups.end());
+  for (const Group& g : groups) Folder(graph, block, window, is_input, make, out).run(g);
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/matmul/matmul.h"
+
+#include "sdk/codegen/lower/convolution.h"
+
+#include <algorithm>
+
+#include "sdk/codegen/lower/kernel_builder.h"
+#include "sdk/codegen/lower/kernel_rewriter.h"
+
+namespace collet::codegen {
+namespace {
+
+constexpr int64_t kLeastLine = 4;     ///< rows that are worth a tile of their own
+constexpr int64_t kLeastRun = 3;      ///< steps of the depth between which an address is looked up
+constexpr int64_t kLongestRun = 512;  ///< longer ones would fill the first cache
+constexpr int64_t kMostSegments = 4096;
+constexpr int64_t kMostBatches = 1 << 20;  ///< whose places are kept
+constexpr int64_t kFewElements = 1 << 16;  ///< of b, with what lies between
+
+/// A run of loops that act as one: outermost first.
+using Group = std::vector<size_t>;
+
+int64_t extent(const Kernel& k, const Group& g) {
+  int64_t n = 1;
+  for (size_t l : g) n *= k.loops[l].size;
+  return n;
+}
+
+/// The step with which an index walks the loops of a group as one; false where it does not.
+bool step_of(const Kernel& k, const Index& index, const Group& g, int64_t& step) {
+  step = 0;
+  int64_t inside = 1;
+  bool first = true;
+  for (size_t i = g.size(); i-- > 0;) {
+    const int64_t size = k.loops[g[i]].size;
+    if (size == 1) continue;
+    const int64_t c = index.coefficient(g[i]);
+    if (first) {
+      step = c;
+      first = false;
+    } else if (c != step * inside) {
+      return false;
+    }
+    inside *= size;
+  }
+  return true;
+}
+
+struct Side {
+  ExprId value = kNoExpr;
+  const Expr* load = nullptr;  ///< where the value is a plain load
+  uint64_t deps = 0;
+};
+
+class Finder {
+ public:
+  Finder(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out)
+      : plan_(plan), k_(plan.kernel), graph_(graph), target_(target), out_(out) {}
+
+  bool run() {
+    if (!match() || !group()) return false;
+    split_columns();
+    if (!worthwhile()) return false;
+    split_rows();
+    choose_tile();
+    describe_loops();
+    out_.type = type_;
+    out_.result = plan_.buffers[store_->buffer];
+    operand_a();
+    operand_b();
+    return true;
+  }
+
+ private:
+  const Expr& at(ExprId t) const { return k_.exprs[static_cast<size_t>(t)]; }
+
+  Side side(ExprId t, const std::vector<uint64_t>& deps) const {
+    Side s;
+    s.value = t;
+    s.deps = deps[static_cast<size_t>(t)];
+    const Expr& i = at(t);
+    if (i.op == ExprOp::kLoad && i.mask == kNoExpr && i.index.terms.empty() && i.type == type_) s.load = &i;
+    return s;
+  }
+
+  /// One store of one sum of one product.
+  bool match() {
+    if (k_.reductions.size() != 1 || k_.stores.size() != 1 || !k_.updates.empty()) return false;
+    store_ = &k_.stores[0];
+    if (store_->mask != kNoExpr || !store_->index.terms.empty()) return false;
+    const Expr& stored = at(store_->value);
+    out_.converts = stored.op == ExprOp::kOp && stored.opcode == COLLET_OP_CONVERT;
+    if ((out_.converts ? at(stored.args[0]) : stored).op != ExprOp::kReduced) return false;
+    const Reduction& r = k_.reductions[0];
+    if (r.combine != COLLET_COMBINE_ADD || r.inputs.size() != 1 || r.condition != kNoExpr) return false;
+    if (r.inits[0] == kNoExpr) return false;
+    type_ = r.types[0];
+    if (type_ != COLLET_TYPE_F32 && type_ != COLLET_TYPE_F64) return false;
+    const Expr& init = at(r.inits[0]);
+    if (init.op != ExprOp::kConstant || (init.bits[0] << 1) != 0) return false;
+    const Expr& product = at(r.inputs[0]);
+    if (product.op != ExprOp::kOp || product.opcode != COLLET_OP_MULTIPLY) return false;
+    if (k_.loops.size() > 60) return false;
+    auto deps = loop_dependencies(k_);
+    lhs_ = side(product.args[0], deps);
+    rhs_ = side(product.args[1], deps);
+    return true;
+  }
+
+  bool has(uint64_t set, size_t loop) const { return (set >> loop & 1) != 0; }
+
+  /// Sorts the loops into rows, columns, depth and batches.
+  bool group() {
+    // Columns are on the side whose loop is contiguous in the result.
+    size_t unit = k_.loops.size();
+    for (size_t l = 0; l < k_.outer; ++l) {
+      if (k_.loops[l].size > 1 && store_->index.coefficient(l) == 1) unit = l;
+    }
+    if (unit == k_.loops.size()) {  // one column, or none contiguous
+      for (size_t l = 0; l < k_.outer; ++l) {
+        if (k_.loops[l].size > 1) return false;
+      }
+    }
+    if (unit < k_.loops.size() && has(lhs_.deps, unit) && !has(rhs_.deps, unit)) std::swap(lhs_, rhs_);
+    std::vector<size_t> loops;
+    for (size_t l = 0; l < k_.outer; ++l) {
+      if (k_.loops[l].size > 1) loops.push_back(l);
+    }
+    std::stable_sort(loops.begin(), loops.end(),
+                     [&](size_t x, size_t y) { return store_->index.coefficient(x) > store_->index.coefficient(y); });
+    int64_t next_column = 1;
+    int64_t next_row = 0;
+    for (size_t i = loops.size(); i-- > 0;) {
+      const size_t l = loops[i];
+      const int64_t c = store_->index.coefficient(l);
+      const int64_t size = k_.loops[l].size;
+      const bool in_lhs = has(lhs_.deps, l);
+      const bool in_rhs = has(rhs_.deps, l);
+      if (in_rhs && !in_lhs && c == next_column) {
+        columns_.insert(columns_.begin(), l);
+        next_column = c * size;
+      } else if (in_lhs && !in_rhs && (rows_.empty() || c == next_row)) {
+        rows_.insert(rows_.begin(), l);
+        if (next_row == 0) out_.ldc = c;
+        next_row = c * size;
+      } else {
+        batch_.insert(batch_.begin(), l);
+      }
+    }
+    for (size_t l = k_.outer; l < k_.loops.size(); ++l) {
+      if (k_.loops[l].size == 1) continue;
+      if (!has(lhs_.deps, l) || !has(rhs_.deps, l)) return false;
+      depth_.push_back(l);
+    }
+    order_depth();
+    out_.rows = extent(k_, rows_);
+    out_.columns = extent(k_, columns_);
+    out_.depth = extent(k_, depth_);
+    if (rows_.empty()) out_.ldc = out_.columns;
+    out_.c_offset = store_->index.constant;
+    for (size_t l : batch_) out_.batch.emplace_back(k_.loops[l].size, store_->index.coefficient(l));
+    return out_.rows > 0 && out_.columns > 0 && out_.depth > 0;
+  }
+
+  /// The order of the depth is free: that in which an operand lies in memory lets it be read where it is.
+  void order_depth() {
+    auto sorted_by = [&](const Side& s) {
+      Group sorted = depth_;
+      std::stable_sort(sorted.begin(), sorted.end(),
+                       [&](size_t x, size_t y) { return s.load->index.coefficient(x) > s.load->index.coefficient(y); });
+      return sorted;
+    };
+    int64_t step = 0;
+    int64_t column = 0;
+    const Group right = rhs_.load ? sorted_by(rhs_) : depth_;
+    const bool in_one = rhs_.load && step_of(k_, rhs_.load->index, right, step);
+    if (in_one && step_of(k_, rhs_.load->index, columns_, column) && column == 1) {
+      depth_ = right;
+    } else if (lhs_.load) {
+      depth_ = sorted_by(lhs_);
+    } else if (in_one) {
+      depth_ = right;
+    }
+  }
+
+  /// Columns that only division could tell apart are better taken row by row of what they are.
+  void split_columns() {
+    if (columns_.size() < 2) return;
+    const size_t last = columns_.back();
+    const int64_t size = k_.loops[last].size;
+    const int64_t lanes = target_.vector_bits / (type_ == COLLET_TYPE_F64 ? 64 : 32);
+    const bool fills = size * 4 >= (size + lanes - 1) / lanes * lanes * 3;
+    int64_t step = 0;
+    if (rhs_.load && step_of(k_, rhs_.load->index, columns_, step)) return;
+    in_rows_ = true;
+    if (!fills || size < 3 * lanes) return;
+    batch_.insert(batch_.end(), columns_.begin(), columns_.end() - 1);
+    columns_ = {last};
+    out_.columns = size;
+    out_.batch.clear();
+    for (size_t l : batch_) out_.batch.emplace_back(k_.loops[l].size, store_->index.coefficient(l));
+  }
+
+  /// Rows that a step apart do not reach, as those of a window that moves over an image, are taken line by line, and the
+  /// depth run by run, so that nothing need be copied.
+  void split_rows() {
+    int64_t step = 0;
+    if (!lhs_.load || (step_of(k_, lhs_.load->index, rows_, step) && step_of(k_, lhs_.load->index, depth_, step)))
+      return;
+    const Index& index = lhs_.load->index;
+    size_t first = rows_.size();
+    while (first > 0 && step_of(k_, index, Group(rows_.begin() + static_cast<int64_t>(first) - 1, rows_.end()), step)) {
+      --first;
+    }
+    const Group line(rows_.begin() + static_cast<int64_t>(first), rows_.end());
+    size_t run = depth_.size();
+    int64_t length = 1;
+    for (; run > 0; --run) {
+      const Group longer(depth_.begin() + static_cast<int64_t>(run) - 1, depth_.end());
+      if (!step_of(k_, index, longer, step) || step != 1) break;
+      const int64_t size = extent(k_, longer);
+      if (length >= kLeastRun && size > kLongestRun) break;
+      length = size;
+    }
+    step_of(k_, index, line, step);
+    if (clashes(step) && extent(k_, line) > kLeastLine) return;
+    if (!lines_suit(extent(k_, line), out_.depth * out_.columns)) return;
+    if (extent(k_, line) < kLeastLine || length < kLeastRun || out_.depth / length > kMostSegments) return;
+    if (out_.batches() * (out_.rows / std::max<int64_t>(extent(k_, line), 1)) > kMostBatches) return;
+    batch_.insert(batch_.end(), rows_.begin(), rows_.begin() + static_cast<int64_t>(first));
+    rows_ = line;
+    out_.rows = extent(k_, rows_);
+    if (!rows_.empty()) out_.ldc = store_->index.coefficient(rows_.back());
+    out_.batch.clear();
+    for (size_t l : batch_) out_.batch.emplace_back(k_.loops[l].size, store_->index.coefficient(l));
+    runs_ = run;
+  }
+
+  /// What an epilogue must know of the loops.
+  void describe_loops() {
+    for (size_t l = 0; l < k_.outer; ++l) out_.dims.push_back(k_.loops[l].size);
+    out_.batch_loops = batch_;
+    out_.row_loops = rows_;
+    out_.column_loops = columns_;
+  }
+
+  bool worthwhile() const {
+    if (out_.batches() > kMostBatches) return false;
+    if (out_.columns < 4 || out_.depth < 4) return false;
+    if (out_.rows == 1 && !direct_b()) return false;  // each element of b is used once: packing it costs more
+    if (out_.rows < 4 && !direct_b() && out_.depth * out_.columns > 4096) return false;
+    return out_.rows * out_.columns * out_.depth * out_.batches() >= 2048;
+  }
+
+  bool direct_b() const {
+    int64_t step = 0;
+    int64_t column = 0;
+    return rhs_.load && step_of(k_, rhs_.load->index, depth_, step) &&
+           step_of(k_, rhs_.load->index, columns_, column) && column == 1;
+  }
+
+  void choose_tile() {
+    const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+    out_.lanes = target_.vector_bits / 8 / bytes;
+    const bool many = target_.vector_bits >= 512;  // 32 registers
+    const int room = many ? 28 : 12;
+    const int64_t most = many ? 14 : 6;
+    const int64_t tiles = (out_.rows + most - 1) / most;
+    out_.tile_rows = static_cast<int>((out_.rows + tiles - 1) / tiles);
+    const int64_t needed = (out_.columns + out_.lanes - 1) / out_.lanes;
+    int vectors = std::min(room / out_.tile_rows, 8);
+    if (out_.tile_rows > 6 && vectors > 2 && needed % vectors != 0) vectors = 2;
+    out_.vectors = static_cast<int>(std::min<int64_t>(std::max(vectors, 1), needed));
+  }
+
+  /// Loop variables of the old kernel as expressions in the new one's.
+  void spread(KernelBuilder& builder, const Group& g, Index linear, std::vector<Index>& loops) const {
+    Dims dims;
+    for (size_t l : g) dims.push_back(k_.loops[l].size);
+    Position p = builder.delinearize(std::move(linear), dims);
+    for (size_t i = 0; i < g.size(); ++i) loops[g[i]] = p[i];
+  }
+
+  Group dependent(const Group& g, uint64_t deps) const {
+    Group r;
+    for (size_t l : g) {
+      if (has(deps, l)) r.push_back(l);
+    }
+    return r;
+  }
+
+  /// Number of different matrices, and which one each batch uses.
+  void batches_of(ProductOperand& o, uint64_t deps) const {
+    Group used = dependent(batch_, deps);
+    o.batches = extent(k_, used);
+    int64_t step = o.batches;
+    for (size_t l : batch_) {
+      const int64_t size = k_.loops[l].size;
+      if (has(deps, l)) {
+        step /= size;
+        o.batch_of.emplace_back(size, step);
+      } else {
+        o.batch_of.emplace_back(size, 0);
+      }
+    }
+  }
+
+  bool direct(ProductOperand& o, const Side& s, const Group& lines) const {
+    if (!s.load) return false;
+    const Index& index = s.load->index;
+    if (!step_of(k_, index, depth_, o.depth) || !step_of(k_, index, lines, o.row)) return false;
+    o.value = plan_.buffers[s.load->buffer];
+    o.offset = index.constant;
+    for (size_t l : batch_) o.batch.emplace_back(k_.loops[l].size, index.coefficient(l));
+    return true;
+  }
+
+  /// Lines of the cache that lie a power of two apart push each other out.
+  bool clashes(int64_t step) const {
+    const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+    return step * bytes % 2048 == 0 && out_.depth > 64;
+  }
+
+  /// Reads a run by run.
+  void in_segments(ProductOperand& a) {
+    const Index& index = lhs_.load->index;
+    const Group outside(depth_.begin(), depth_.begin() + static_cast<int64_t>(runs_));
+    const Group run(depth_.begin() + static_cast<int64_t>(runs_), depth_.end());
+    step_of(k_, index, rows_, a.row);
+    a.depth = 1;
+    a.tile = a.row * out_.tile_rows;
+    a.run = extent(k_, run);
+    a.value = plan_.buffers[lhs_.load->buffer];
+    a.offset = index.constant;
+    for (size_t l : batch_) a.batch.emplace_back(k_.loops[l].size, index.coefficient(l));
+    a.segments = {0};
+    for (size_t l : outside) {
+      std::vector<int64_t> next;
+      for (int64_t at : a.segments) {
+        for (int64_t i = 0; i < k_.loops[l].size; ++i) next.push_back(at + i * index.coefficient(l));
+      }
+      a.segments = std::move(next);
+    }
+  }
+
+  void operand_a() {
+    ProductOperand& a = out_.a;
+    if (runs_ != SIZE_MAX) return in_segments(a);
+    if (direct(a, lhs_, rows_)) {
+      a.tile = a.row * out_.tile_rows;
+      const bool small = out_.columns <= 2 * out_.panel() || out_.rows <= out_.tile_rows;
+      if ((a.depth == 1 || a.row == 1) && (small || !clashes(a.depth == 1 ? a.row : a.depth))) return;
+    }
+    const bool by_depth = a.value != kNone && a.row == 1 && out_.rows > 1;
+    a = {};
+    pack_a(by_depth);
+  }
+
+  /// Rows one after the other, or, where the rows are neighbours in memory, tiles of rows, each by depth.
+  void pack_a(bool by_depth) {
+    ProductOperand& o = out_.a;
+    o.packed = true;
+    batches_of(o, lhs_.deps);
+    const Group used = dependent(batch_, lhs_.deps);
+    const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+    const int64_t line = 64 / bytes;
+    int64_t pitch = (out_.depth + line - 1) / line * line;
+    if (pitch / line % 2 == 0) pitch += line;
+    const int64_t tile = out_.tile_rows;
+    o.row = by_depth ? 1 : pitch;
+    o.depth = by_depth ? tile : 1;
+    o.tile = by_depth ? out_.depth * tile : pitch * tile;
+    o.pack_rows = by_depth ? tile : 1;
+    Kernel& k = o.pack.kernel;
+    const int64_t units = (out_.rows + o.pack_rows - 1) / o.pack_rows;
+    k.loops.push_back({o.batches * units});
+    for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
+    if (by_depth) k.loops.push_back({tile});
+    k.outer = k.loops.size();
+    KernelBuilder builder(graph_, k, [](ValueId) { return true; });
+    std::vector<Index> loops(k_.loops.size());
+    Index batch;
+    Index unit;
+    builder.divide(loop_index(0), units, batch, unit);
+    const size_t lane = depth_.size() + 1;
+    Index row = by_depth ? add_scaled(loop_index(lane), unit, tile) : unit;
+    if (by_depth) builder.guard(builder.in_range(row, out_.rows));
+    spread(builder, used, batch, loops);
+    spread(builder, rows_, row, loops);
+    Index to = add_scaled({}, loop_index(0), by_depth ? o.tile : pitch);
+    if (by_depth) to = add_scaled(to, loop_index(lane), 1);
+    int64_t step = o.depth;
+    for (size_t i = depth_.size(); i-- > 0;) {
+      loops[depth_[i]] = loop_index(1 + i);
+      to = add_scaled(to, loop_index(1 + i), step);
+      step *= k_.loops[depth_[i]].size;
+    }
+    finish_pack(o, builder, lhs_, std::move(loops), to);
+  }
+
+  void operand_b() {
+    ProductOperand& b = out_.b;
+    if (direct(b, rhs_, columns_) && (b.row == 1 || out_.columns == 1)) {
+      // Reading it in place is best where it is read once or twice, or stays in the cache as it is.
+      int64_t rows = out_.rows;
+      for (auto level = b.batch.rbegin(); level != b.batch.rend() && level->second == 0; ++level) rows *= level->first;
+      if (rows <= 64 * out_.tile_rows || (out_.depth * b.depth <= kFewElements && !clashes(b.depth))) return;
+    }
+    b = {};
+    b.packed = true;
+    batches_of(b, rhs_.deps);
+    if (in_rows_) {
+      pack_rows_of_b();
+    } else {
+      pack_panels_of_b();
+    }
+  }
+
+  /// Row after row of all columns, as the loops of both give them.
+  void pack_rows_of_b() {
+    ProductOperand& b = out_.b;
+    const Group used = dependent(batch_, rhs_.deps);
+    const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+    const int64_t line = 64 / bytes;
+    int64_t pitch = (out_.columns + line - 1) / line * line;
+    if (pitch * bytes % 2048 == 0) pitch += line;
+    b.depth = pitch;
+    b.row = 1;
+    b.matrix = pitch * out_.depth;
+    Kernel& k = b.pack.kernel;
+    k.loops.push_back({b.batches});
+    for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
+    for (size_t l : columns_) k.loops.push_back(k_.loops[l]);
+    k.outer = k.loops.size();
+    KernelBuilder builder(graph_, k, [](ValueId) { return true; });
+    std::vector<Index> loops(k_.loops.size());
+    spread(builder, used, loop_index(0), loops);
+    Index to = add_scaled({}, loop_index(0), b.matrix);
+    int64_t step = 1;
+    size_t next = k.loops.size();
+    for (const Group* group : {&columns_, &depth_}) {
+      for (size_t i = group->size(); i-- > 0;) {
+        loops[(*group)[i]] = loop_index(--next);
+        to = add_scaled(to, loop_index(next), step);
+        step *= k_.loops[(*group)[i]].size;
+      }
+      step = pitch;
+    }
+    finish_pack(b, builder, rhs_, std::move(loops), to);
+  }
+
+  /// Panels of columns as wide as a tile, each by depth.
+  void pack_panels_of_b() {
+    ProductOperand& b = out_.b;
+    const Group used = dependent(batch_, rhs_.deps);
+    const int64_t width = out_.panel();
+    const int64_t panels = (out_.columns + width - 1) / width;
+    b.depth = width;
+    b.row = 1;
+    b.panels = true;
+    b.matrix = panels * out_.depth * width;
+    Kernel& k = b.pack.kernel;
+    k.loops.push_back({b.batches * panels});
+    for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
+    k.loops.push_back({width});
+    k.outer = k.loops.size();
+    KernelBuilder builder(graph_, k, [](ValueId) { return true; });
+    std::vector<Index> loops(k_.loops.size());
+    Index batch;
+    Index panel;
+    builder.divide(loop_index(0), panels, batch, panel);
+    const size_t lane = depth_.size() + 1;
+    Index column = add_scaled(loop_index(lane), panel, width);
+    ExprId mask = builder.in_range(column, out_.columns);
+    spread(builder, used, batch, loops);
+    spread(builder, columns_, column, loops);
+    Index to = add_scaled(loop_index(lane), loop_index(0), out_.depth * width);
+    int64_t step = width;
+    for (size_t i = depth_.size(); i-- > 0;) {
+      loops[depth_[i]] = loop_index(1 + i);
+      to = add_scaled(to, loop_index(1 + i), step);
+      step *= k_.loops[depth_[i]].size;
+    }
+    builder.guard(mask);
+    finish_pack(b, builder, rhs_, std::move(loops), to);
+  }
+
+  void finish_pack(ProductOperand& o, KernelBuilder& builder, const Side& s, std::vector<Index> loops,
+                   const Index& to) {
+    KernelRewriter rewriter(k_, plan_.buffers, std::move(loops), builder, o.pack.kernel);
+    ExprId x = builder.convert(rewriter.value(s.value), type_);
+    o.pack.buffers = builder.buffers();
+    o.pack_output = static_cast<uint32_t>(o.pack.buffers.size());
+    o.pack.buffers.push_back(kNone);
+    o.pack.kernel.buffers = o.pack_output + 1;
+    o.pack.kernel.stores.push_back({o.pack_output, x, to, kNoExpr});
+  }
+
+  const KernelPlan& plan_;
+  const Kernel& k_;
+  const Graph& graph_;
+  const Target& target_;
+  Product& out_;
+  const Store* store_ = nullptr;
+  uint32_t type_ = 0;
+  Side lhs_;
+  Side rhs_;
+  Group rows_;
+  Group columns_;
+  Group depth_;
+  Group batch_;
+  size_t runs_ = SIZE_MAX;  ///< where a is read run by run: the loops of the depth outside of a run
+  bool in_rows_ = false;    ///< b is packed row by row: its columns are several loops
+};
+
+}  // namespace
+
+MicroKernel Product::micro(int64_t tile, int64_t tile_columns) const {
+  MicroKernel m;
+  m.type = type;
+  m.rows = static_cast<int>(tile);
+  m.vectors = static_cast<int>((tile_columns + lanes - 1) / lanes);
+  m.masked = tile_columns % lanes != 0;
+  m.by_depth = a.row == 1 && a.depth != 1;
+  m.segmented = !a.segments.empty();
+  return m;
+}
+
+bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out) {
+  const auto fits = [](const ProductOperand& o) { return !o.packed || o.pack.buffers.size() <= kMostPackBuffers; };
+  return Finder(plan, graph, target, out).run() && fits(out.a) && fits(out.b);
+}
+
+std::string name_of(const MicroKernel& k) {
+  return std::string("micro_") + collet_type_name(k.type) + "_" + std::to_string(k.rows) + "x" +
+         std::to_string(k.vectors) + (k.masked ? "_masked" : "") + (k.by_depth ? "_by_depth" : "") +
+         (k.accumulates ? "_accumulates" : "") + (k.segmented ? "_segmented" : "");
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// A long reduction to few elements, as parts that several threads can take and a short reduction of what they leave.
+
+#include "sdk/codegen/lower/lower.h"
+
+namespace collet::codegen {
+
+/// Splits `plan`, whose loops are collapsed, into `parts` and `rest`; false where it is best left whole. The number of
+/// parts depends on the loops alone, so that results are the same for any number of threads.
+bool split_reduction(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& parts,
+                     KernelPlan& rest);
+
+}  // namespace collet::codegen
