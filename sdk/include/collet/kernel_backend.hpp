@@ -17,7 +17,8 @@
  *     }
  *     COLLET_KERNEL_BACKEND(describe)
  *
- * What needs no kernel: constants, copies, reshape. What it leaves to the SDK: control flow, collectives.
+ * What needs no kernel: constants, copies, reshape, and, with Backend::control_flow, loops and branches. What it leaves to the
+ * SDK: collectives.
  * More than one device, queues, prepared weights, layouts, patterns, options: see the fields of Backend and Kernel.
  */
 
@@ -67,7 +68,7 @@ struct Table {
       const Backend& mine = instance->backend;
       instance->device(device);
       collet_device_info said{};
-      said.traits = mine.traits | COLLET_TRAIT_SCALARS;
+      said.traits = mine.traits | COLLET_TRAIT_SCALARS | (mine.control_flow ? uint32_t{COLLET_TRAIT_CONTROL_FLOW} : 0);
       said.kind = mine.device_kind.c_str();
       said.fingerprint = mine.fingerprint.c_str();
       said.coordinates[0] = static_cast<int32_t>(device);

@@ -71,7 +71,8 @@ struct Array {
   const int64_t* dims = nullptr; /**< extents, outermost first */
   uint64_t elements = 0;         /**< product of the extents */
   uint64_t bytes = 0;            /**< of its data */
-  /** Its data on the host, where they are known there: a constant of the program, a scalar that came by value. Else null. */
+  /** Its data on the host, where they are known there: a constant of the program, a scalar that came by value, or what follows
+   * from those. Else null. Good until Kernel::run returns. */
   const void* host = nullptr;
   bool packed = false;                   /**< the memory holds what Kernel::packing made of it */
   const collet_layout* layout = nullptr; /**< as Kernel::layout asked for it; null: dense and row-major */

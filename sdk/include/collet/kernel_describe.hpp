@@ -102,10 +102,10 @@ struct Backend {
   /** The opset that the kernels were written for. Raise it when `takes` of every row has been read again with the attributes
    * and types that came since in mind; until then newer ops are never offered. */
   uint32_t opset = 1;
-  std::string device_kind;   /**< the model: "Acme T1" */
-  std::string fingerprint;   /**< what compiled code depends on: revision, firmware */
-  uint32_t device_count = 1; /**< devices present */
-  uint32_t traits = 0; /**< COLLET_TRAIT_SERIAL, ..._FLUSHES_DENORMALS; control flow and collectives are the SDK's */
+  std::string device_kind;                /**< the model: "Acme T1" */
+  std::string fingerprint;                /**< what compiled code depends on: revision, firmware */
+  uint32_t device_count = 1;              /**< devices present */
+  uint32_t traits = 0;                    /**< COLLET_TRAIT_SERIAL, ..._FLUSHES_DENORMALS */
   std::vector<collet_type_support> types; /**< what is not listed is never offered */
   uint64_t memory_bytes = 0;
   uint32_t alignment = 64; /**< of every array; a power of two */
@@ -116,6 +116,15 @@ struct Backend {
   double flops_per_ns = 0;
   uint32_t smallest_cluster = 0;
   bool fusions = false; /**< take a fusion whose ops all have kernels, and run them one by one */
+  /** Take while, conditional and call whose ops all have kernels: the helper goes through them itself, so that nothing leaves the
+   * device between turns. What a loop carries is not copied: results of the body are written over what they replace, or the
+   * two exchange their memory. A condition that follows from scalars that the host knows, or a known number of trips, costs
+   * no wait; else its one byte is read when what was started has ended, and a failure ends the loop. */
+  bool control_flow = false;
+  /** Take arithmetic of single integers and pred for which there is no row: the host computes it, from what it knows, or else
+   * from what it reads from the device when what was started has ended. Loop counters and start indices of a device without
+   * integers. Their types must be among `types`. */
+  bool host_scalars = false;
   std::vector<Kernel> kernels;
   /** Makes device number `number`, from 0 to device_count - 1. */
   std::function<std::unique_ptr<Device>(uint32_t number)> open_device;

@@ -6,10 +6,8 @@
  * A planned program that runs on devices that are a table of kernels. Included by kernel_backend.hpp.
  */
 
-#include <tuple>
-
-#include "kernel_queue.hpp"
-#include "kernel_scalars.hpp"
+#include "kernel_planner.hpp"
+#include "kernel_run.hpp"
 
 namespace collet {
 namespace kernel {
@@ -111,22 +109,13 @@ class Executable {
   }
 
   /** The layout of an argument or result; null: dense. */
-  const collet_layout* layout_of(bool is_result, uint32_t index) const {
-    const std::vector<collet_layout>& all = is_result ? plan_.result_layouts : plan_.argument_layouts;
-    return index < all.size() && all[index].bytes != 0 ? &all[index] : nullptr;
-  }
+  const collet_layout* layout_of(bool is_result, uint32_t index) const { return plan_.layout_of(is_result, index); }
 
  private:
-  /** What an executable has on one device. */
-  struct OnDevice {
-    std::vector<OwnedMemory> constants;                  // none or one
-    std::vector<std::pair<size_t, OwnedMemory>> packed;  // by step: its packed operand
-    std::vector<std::any> states;                        // by step
-  };
-
   void make_arrays() {
     for (const Step& step : plan_.steps) {
       first_array_.push_back(arrays_.size());
+      if (!step.is_launch()) continue;
       for (const Array& array : arrays_of(program(), op_of(step))) arrays_.push_back(array);
       for (size_t i = 0; i < step.operands.size(); ++i) {
         const Place& place = plan_.places[step.operands[i]];
@@ -138,28 +127,53 @@ class Executable {
     }
   }
 
+  std::string where(uint32_t value) const {
+    const Place& at = plan_.places[value];
+    const char* const kinds[] = {"nowhere", "argument ", "result ", "workspace + ", "constants + ", "slot "};
+    std::string out = " " + std::string(collet_type_name(collet_value_type(program(), value)->element)) + "[" +
+                      std::to_string(collet_value_type(program(), value)->elements) + "] " + kinds[at.kind];
+    const bool numbered = at.kind == Place::kArgument || at.kind == Place::kResult || at.kind == Place::kSlot;
+    return at.kind == Place::kNowhere ? out : out + std::to_string(numbered ? at.index : at.offset);
+  }
+
   /** One line for each step: what runs, and where its arrays lie. */
   void write_text() {
-    const char* const kinds[] = {"nowhere", "argument ", "result ", "workspace + ", "constants + "};
-    const auto where = [&](uint32_t value) {
-      const Place& at = plan_.places[value];
-      std::string out = " " + std::string(collet_type_name(collet_value_type(program(), value)->element)) + "[" +
-                        std::to_string(collet_value_type(program(), value)->elements) + "] " + kinds[at.kind];
-      if (at.kind == Place::kArgument || at.kind == Place::kResult) return out + std::to_string(at.index);
-      return at.kind == Place::kNowhere ? out : out + std::to_string(at.offset);
+    std::string indent;
+    const auto line = [&](const std::string& what) { text_ += indent + what + "\n"; };
+    const auto copies = [&](const std::vector<Transfer>& all) {
+      for (const Transfer& one : all) {
+        if (!(plan_.places[one.from] == plan_.places[one.to])) line("copy:" + where(one.from) + " ->" + where(one.to));
+      }
     };
     for (const Step& step : plan_.steps) {
-      text_ += record_name(op_of(step)) + (step.kernel ? "" : " (copy)") + ":";
-      for (uint32_t value : step.operands) text_ += where(value) + ",";
-      text_.back() = ' ';
-      text_ += "->";
-      for (uint32_t value : step.results) text_ += where(value) + ",";
-      text_.back() = '\n';
+      if (step.kind == Step::kTurn || step.kind == Step::kJoin) {
+        copies(step.copies);
+        for (const std::vector<uint32_t>& cycle : step.cycles) {
+          std::string slots = "exchange: slot";
+          for (uint32_t slot : cycle) slots += " " + std::to_string(slot);
+          line(slots);
+        }
+        if (step.kind == Step::kTurn) indent.resize(indent.size() - 2);
+        continue;
+      }
+      std::string text = record_name(program(), op_of(step));
+      if (step.kind == Step::kCopy) text += " (copy)";
+      if (step.kind == Step::kScalar) text += " (host)";
+      if (step.kind == Step::kTest) text = "test";
+      text += ":";
+      for (uint32_t value : step.operands) text += where(value) + ",";
+      if (text.back() == ',') text.back() = ' ';
+      if (step.is_launch()) text += "->";
+      for (uint32_t value : step.results) text += where(value) + ",";
+      if (text.back() == ',') text.pop_back();
+      if (step.kind == Step::kLoop) copies(step.transfers);
+      line(text);
+      if (step.kind == Step::kLoop) indent += "  ";
     }
     for (const FinalCopy& one : plan_.final_copies) {
-      text_ += "copy:" + where(one.value) + " -> result " + std::to_string(one.result) + "\n";
+      line("copy:" + where(one.value) + " -> result " + std::to_string(one.result));
     }
-    text_ += "workspace: " + std::to_string(plan_.workspace_bytes) + " bytes\n";
+    line("workspace: " + std::to_string(plan_.workspace_bytes) + " bytes");
   }
   const collet_op* op_of(const Step& step) const { return collet_op_at(program(), step.op); }
 
@@ -299,147 +313,11 @@ class Executable {
     }
   }
 
-  /** Where a value of `launch` lies: memory and offset. */
-  std::pair<Memory, uint64_t> locate(const Place& place, const collet_launch& launch) const {
-    const auto at = [](const collet_argument& argument, uint64_t offset) -> std::pair<Memory, uint64_t> {
-      if (!argument.buffer) return {no_memory, 0};
-      return {unwrap(argument.buffer)->memory, argument.offset + offset};
-    };
-    switch (place.kind) {
-      case Place::kArgument:
-        if ((launch.arguments[place.index].flags & COLLET_ARG_IMMEDIATE) != 0) {
-          for (const auto& one : plan_.immediates) {
-            if (one.first == place.index) return at(launch.workspace, one.second);
-          }
-        }
-        return at(launch.arguments[place.index], 0);
-      case Place::kResult:
-        return at(launch.results[place.index], 0);
-      case Place::kWorkspace:
-        return at(launch.workspace, place.offset);
-      case Place::kConstant:
-        if (on_devices_[launch.device]->constants.empty()) break;  // all of them have no elements
-        return {on_devices_[launch.device]->constants[0].memory(), place.offset};
-      case Place::kNowhere:
-        break;
-    }
-    return {no_memory, 0};
-  }
-
-  /** Does result `index` of a launch lie where an argument does? */
-  static bool overwrites_argument(const collet_launch& launch, uint32_t index) {
-    const collet_argument& result = launch.results[index];
-    for (uint32_t i = 0; i < launch.argument_count; ++i) {
-      if (result.bytes != 0 && launch.arguments[i].buffer == result.buffer &&
-          launch.arguments[i].offset == result.offset) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  /** Starts all steps. `stop`: null, or set when the rest is not wanted any more. *spoilt: an argument may be overwritten. */
+  /** Starts all steps. */
   void run(const collet_launch& launch, uint64_t run_id, const std::atomic<bool>* stop, bool* spoilt) const {
-    Device& device = *instance_->devices[launch.device];
-    const OnDevice& here = *on_devices_[launch.device];
-    write_immediates(device, launch);
-    Surroundings around;
-    around.run_id = run_id;
-    if (plan_.scratch_bytes != 0) {
-      std::tie(around.scratch.memory, around.scratch.offset) =
-          locate({Place::kWorkspace, 0, plan_.scratch_offset}, launch);
-      around.scratch.bytes = plan_.scratch_bytes;
-    }
-    std::vector<Array> arrays = arrays_;
-    KnownScalars known;
-    if (!scalars_.is_empty()) known = scalars_.evaluate(launch.arguments);
-    for (size_t s = 0; s < plan_.steps.size(); ++s) {
-      if (stop && *stop) return;
-      const Step& step = plan_.steps[s];
-      Array* const first = &arrays[first_array_[s]];
-      Array* next = first;
-      for (uint32_t value : step.operands) {
-        place(next, value, launch);
-        if (!scalars_.is_empty() && !next->host) next->host = scalars_.find(value, known);
-        ++next;
-      }
-      for (uint32_t value : step.results) {
-        const Place& at = plan_.places[value];
-        if (at.kind == Place::kResult) *spoilt |= overwrites_argument(launch, at.index);
-        place(next++, value, launch);
-      }
-      if (!step.kernel) {
-        copy(device, {first[0].memory, first[0].offset}, {first[1].memory, first[1].offset}, first[1].bytes);
-        continue;
-      }
-      for (const auto& packed : here.packed) {
-        if (packed.first == s) place_packed(&first[step.kernel->packing.operand], packed.second.memory());
-      }
-      around.state = &here.states[s];
-      const collet_op* op = op_of(step);
-      const auto bytes = [&] {
-        uint64_t all = 0;
-        for (const Array* array = first; array != next; ++array) all += array->bytes;
-        return all;
-      };
-      const std::string name = device.wants_records() ? record_name(op) : std::string();
-      recorded(device, name.c_str(), "compute", run_id, name.empty() ? 0 : bytes(),
-               [&] { step.kernel->run(device, Op(program(), op, first, around)); });
-    }
-    copy_results(device, launch, spoilt);
-  }
-
-  std::string record_name(const collet_op* op) const {
-    return std::string(collet_op_name(op->opcode)) + " " +
-           std::string(collet_string(program(), op->name), op->name.count);
-  }
-
-  void write_immediates(Device& device, const collet_launch& launch) const {
-    for (const auto& one : plan_.immediates) {
-      const collet_argument& argument = launch.arguments[one.first];
-      if ((argument.flags & COLLET_ARG_IMMEDIATE) == 0) continue;
-      const Buffer* workspace = unwrap(launch.workspace.buffer);
-      const uint32_t value = collet_region_at(program(), 0)->arguments.first + one.first;
-      device.write(workspace->memory, launch.workspace.offset + one.second, argument.immediate,
-                   collet_value_type(program(), value)->bytes);
-    }
-  }
-
-  void place(Array* array, uint32_t value, const collet_launch& launch) const {
-    const Place& at = plan_.places[value];
-    std::tie(array->memory, array->offset) = locate(at, launch);
-    if (at.kind == Place::kArgument) {
-      const collet_argument& argument = launch.arguments[at.index];
-      if ((argument.flags & COLLET_ARG_IMMEDIATE) != 0) array->host = argument.immediate;
-      if ((argument.flags & COLLET_ARG_PREPARED) != 0) return place_packed(array, array->memory);
-      if (argument.layout != 0) array->layout = layout_of(false, at.index);
-    } else if (at.kind == Place::kResult && launch.results[at.index].layout != 0) {
-      array->layout = layout_of(true, at.index);
-    }
-  }
-
-  static void place_packed(Array* array, Memory memory) {
-    array->memory = memory;
-    array->offset = 0;
-    array->packed = true;
-  }
-
-  static void copy(Device& device, std::pair<Memory, uint64_t> from, std::pair<Memory, uint64_t> to, uint64_t bytes) {
-    if (bytes != 0 && from != to) device.copy(to.first, to.second, from.first, from.second, bytes);
-  }
-
-  void copy_results(Device& device, const collet_launch& launch, bool* spoilt) const {
-    for (const FinalCopy& one : plan_.final_copies) {
-      if (!one.staged) continue;
-      copy(device, locate(plan_.places[one.value], launch), locate({Place::kWorkspace, 0, one.stage}, launch),
-           collet_value_type(program(), one.value)->bytes);
-    }
-    for (const FinalCopy& one : plan_.final_copies) {
-      const Place from = one.staged ? Place{Place::kWorkspace, 0, one.stage} : plan_.places[one.value];
-      *spoilt |= overwrites_argument(launch, one.result);
-      copy(device, locate(from, launch), locate({Place::kResult, one.result, 0}, launch),
-           collet_value_type(program(), one.value)->bytes);
-    }
+    Run({this->program(), plan_, arrays_, first_array_, scalars_, *on_devices_[launch.device],
+         *instance_->devices[launch.device], launch, run_id, stop, spoilt})
+        .all();
   }
 
   Instance* instance_;

@@ -3,8 +3,7 @@
 #define COLLET_KERNEL_PLAN_HPP
 
 /** \file
- * From a program to a list of launches: which kernel runs each op, and where every value lies. The SDK's schedule is kept,
- * and its places in the arena are used where they hold what they promise. Included by kernel_backend.hpp.
+ * A planned program: which kernel runs each op, and where every value lies. Included by kernel_backend.hpp.
  */
 
 #include <algorithm>
@@ -20,21 +19,44 @@ namespace kernel {
 
 namespace detail {
 
-/** Where a value lies. */
+/** Where a value lies. A slot is a place that changes in a loop: what lies there is looked up in the run. */
 struct Place {
-  enum Kind : uint32_t { kNowhere, kArgument, kResult, kWorkspace, kConstant };
+  enum Kind : uint32_t { kNowhere, kArgument, kResult, kWorkspace, kConstant, kSlot };
   Kind kind = kNowhere;
-  uint32_t index = 0;  /**< of the argument or result */
+  uint32_t index = 0;  /**< of the argument, result or slot */
   uint64_t offset = 0; /**< in the workspace or among the constants */
   bool operator==(const Place& o) const { return kind == o.kind && index == o.index && offset == o.offset; }
 };
 
-/** One launch. No kernel: the first operand's bytes become the first result's. */
+/** A value that takes over another's contents: of a loop or branch. */
+struct Transfer {
+  uint32_t to;
+  uint32_t from;
+};
+
+/** One launch, or a loop or branch, which the steps of its regions follow:
+ *
+ *     kLoop     transfers: operands to carried values. Then the condition's steps,
+ *     kTest     operands: the predicate. Then the body's steps,
+ *     kTurn     transfers: results of the body to carried values. Then what comes behind the loop.
+ *
+ *     kBranch   operands: the index or predicate. Then, for each branch, its steps,
+ *     kJoin     transfers: results of the branch to those of the conditional. */
 struct Step {
+  enum Kind : uint32_t { kKernel, kCopy, kScalar, kLoop, kTest, kTurn, kBranch, kJoin };
+  Kind kind = kKernel; /**< kCopy: the first operand's bytes become the first result's; kScalar: the host computes it */
   const Kernel* kernel = nullptr;
   uint32_t op = COLLET_NONE;
   std::vector<uint32_t> operands; /**< values */
   std::vector<uint32_t> results;
+  size_t end = 0;                                 /**< of a loop or branch: the first step behind it */
+  std::vector<size_t> parts = {};                 /**< of a branch: the first step of each; of a loop: of the body */
+  std::vector<Transfer> transfers = {};           /**< all at once */
+  std::vector<Transfer> copies = {};              /**< what of them is not done by cycles, or by being in place */
+  std::vector<std::vector<uint32_t>> cycles = {}; /**< of a kTurn: slots, each of which gets what the next one held */
+  int64_t trips = -1;                             /**< of a loop; -1: as long as its condition holds */
+  /** Is it a launch, which reads arrays and writes arrays? */
+  bool is_launch() const { return kind == kKernel || kind == kCopy || kind == kScalar; }
 };
 
 /** A copy at the end, for results that no step writes in place. */
@@ -62,7 +84,9 @@ struct Packed {
 /** What compile works out and execute follows. */
 struct Plan {
   std::vector<Step> steps;
-  std::vector<Place> places; /**< one per value of the program */
+  std::vector<Place> places;     /**< one per value of the program */
+  std::vector<Place> slots;      /**< what they are when a run begins */
+  std::vector<uint32_t> results; /**< values */
   std::vector<FinalCopy> final_copies;
   std::vector<Resident> residents;
   std::vector<std::pair<uint32_t, uint64_t>>
@@ -76,7 +100,18 @@ struct Plan {
   uint64_t scratch_bytes = 0;
   uint64_t traffic_bytes = 0;
   uint32_t kernels = 0;
+
+  /** The layout of an argument or result; null: dense. */
+  const collet_layout* layout_of(bool is_result, uint32_t index) const {
+    const std::vector<collet_layout>& all = is_result ? result_layouts : argument_layouts;
+    return index < all.size() && all[index].bytes != 0 ? &all[index] : nullptr;
+  }
 };
+
+/** What an op is called in records and messages. */
+inline std::string record_name(const collet_program* program, const collet_op* op) {
+  return std::string(collet_op_name(op->opcode)) + " " + std::string(collet_string(program, op->name), op->name.count);
+}
 
 inline uint64_t aligned(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
@@ -105,6 +140,15 @@ inline std::vector<Array> arrays_of(const collet_program* program, const collet_
 inline bool keeps_bytes(uint32_t opcode) {
   return opcode == COLLET_OP_COPY || opcode == COLLET_OP_BITCAST || opcode == COLLET_OP_RESHAPE ||
          opcode == COLLET_OP_OPT_BARRIER;
+}
+
+/** Control flow: not a call that stands for a pattern. */
+inline bool is_control_flow(const collet_program* program, const collet_op* op) {
+  if (op->opcode == COLLET_OP_WHILE || op->opcode == COLLET_OP_CONDITIONAL) return true;
+  if (op->opcode != COLLET_OP_CALL) return false;
+  collet_call_attrs attributes;
+  collet_read_attributes(program, op, &attributes, sizeof attributes);
+  return attributes.name.count == 0;
 }
 
 inline bool is_elementwise(uint32_t opcode) {
@@ -162,12 +206,49 @@ inline uint32_t opset_of(const Backend& backend) {
   return std::min(backend.opset, header_opset);
 }
 
+/** Types of scalars that the host can work out. */
+constexpr TypeSet host_scalar_types = index_types | TypeSet{COLLET_TYPE_PRED};
+
+/** Can the host compute it, where it knows the operands? */
+inline bool is_host_scalar(const collet_op* op, const std::vector<Array>& arrays) {
+  for (const Array& array : arrays) {
+    if (array.elements != 1 || !host_scalar_types.has(array.type)) return false;
+  }
+  if (op->results.count != 1 || op->operands.count == 0) return false;
+  switch (op->opcode) {
+    case COLLET_OP_ADD:
+    case COLLET_OP_SUBTRACT:
+    case COLLET_OP_MULTIPLY:
+    case COLLET_OP_AND:
+    case COLLET_OP_OR:
+    case COLLET_OP_XOR:
+    case COLLET_OP_NOT:
+    case COLLET_OP_NEGATE:
+    case COLLET_OP_MINIMUM:
+    case COLLET_OP_MAXIMUM:
+    case COLLET_OP_CLAMP:
+    case COLLET_OP_SELECT:
+    case COLLET_OP_COMPARE:
+    case COLLET_OP_CONVERT:
+    case COLLET_OP_RESHAPE:
+    case COLLET_OP_COPY:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /** Asks the table. `known`: the device's types. A fusion whose ops all have kernels is run op by op where the backend wants
- * that. */
+ * that, and control flow where all that is in it has kernels. */
 class Chooser {
  public:
   Chooser(const Backend& backend, TypeSet known)
-      : kernels_(backend.kernels), known_(known), fusions_(backend.fusions), opset_(opset_of(backend)) {}
+      : kernels_(backend.kernels),
+        known_(known),
+        fusions_(backend.fusions),
+        control_flow_(backend.control_flow),
+        host_scalars_(backend.host_scalars),
+        opset_(opset_of(backend)) {}
 
   Answer ask(const collet_program* program, uint32_t id) const {
     const collet_op* op = collet_op_at(program, id);
@@ -194,7 +275,9 @@ class Chooser {
       return {nullptr, true, {}};
     }
     if (op->opcode == COLLET_OP_CONSTANT) return {nullptr, true, {}};
-    if (op->opcode == COLLET_OP_FUSION && fusions_) return ask_region(program, op->regions.first);
+    if (host_scalars_ && is_host_scalar(op, arrays)) return {nullptr, true, {}};
+    if (op->opcode == COLLET_OP_FUSION && fusions_) return ask_regions(program, op);
+    if (control_flow_ && is_control_flow(program, op)) return ask_regions(program, op);
     return {nullptr, false, reason};
   }
 
@@ -231,14 +314,15 @@ class Chooser {
     return true;
   }
 
-  Answer ask_region(const collet_program* program, uint32_t id) const {
-    const collet_region* region = collet_region_at(program, id);
-    for (uint32_t i = 0; i < region->ops.count; ++i) {
-      const Answer answer = ask(program, region->ops.first + i);
-      if (!answer.taken) {
+  Answer ask_regions(const collet_program* program, const collet_op* op) const {
+    for (uint32_t r = 0; r < op->regions.count; ++r) {
+      const collet_region* region = collet_region_at(program, op->regions.first + r);
+      for (uint32_t i = 0; i < region->ops.count; ++i) {
+        const Answer answer = ask(program, region->ops.first + i);
+        if (answer.taken) continue;
         return {nullptr, false,
-                std::string(collet_op_name(collet_op_at(program, region->ops.first + i)->opcode)) +
-                    " of the fusion: " + answer.reason};
+                std::string(collet_op_name(collet_op_at(program, region->ops.first + i)->opcode)) + " of the " +
+                    collet_op_name(op->opcode) + ": " + answer.reason};
       }
     }
     return {nullptr, true, {}};
@@ -246,327 +330,8 @@ class Chooser {
 
   const std::vector<Kernel>& kernels_;
   TypeSet known_;
-  bool fusions_;
+  bool fusions_, control_flow_, host_scalars_;
   uint32_t opset_;
-};
-
-/** Makes a Plan. One use. */
-class Planner {
- public:
-  Planner(const collet_program* program, const Chooser& chooser, uint64_t alignment)
-      : p_(program), chooser_(chooser), alignment_(alignment), same_(program->values.count) {
-    plan_.places.resize(program->values.count);
-    for (uint32_t i = 0; i < same_.size(); ++i) same_[i] = i;
-  }
-
-  /** Ops that no kernel takes are added to `rejected`, and then there is no plan. */
-  Plan make(std::vector<uint32_t>* rejected) {
-    const collet_region* entry = collet_region_at(p_, 0);
-    for (uint32_t i = 0; i < entry->arguments.count; ++i) {
-      plan_.places[entry->arguments.first + i] = {Place::kArgument, i, 0};
-    }
-    lower(entry, rejected);
-    if (!rejected->empty()) return {};
-    measure_lives(entry);
-    place_results(entry);
-    place_intermediates();
-    place_immediates(entry);
-    choose_forms(entry);
-    for (FinalCopy& copy : plan_.final_copies) {
-      if (copy.staged) copy.stage = take(collet_value_type(p_, copy.value)->bytes);
-    }
-    plan_.scratch_offset = take(plan_.scratch_bytes);
-    return std::move(plan_);
-  }
-
- private:
-  static constexpr size_t kNever = SIZE_MAX;
-  struct Life {
-    size_t first = kNever;  // the step that writes it
-    size_t last = 0;        // the last step that reads it
-    bool read = false;
-  };
-
-  /** Room at the end of the workspace. */
-  uint64_t take(uint64_t bytes) {
-    const uint64_t offset = aligned(plan_.workspace_bytes, alignment_);
-    if (bytes != 0) plan_.workspace_bytes = offset + bytes;
-    return offset;
-  }
-
-  bool is_placed(uint32_t value) const { return plan_.places[value].kind != Place::kNowhere; }
-
-  void lower(const collet_region* region, std::vector<uint32_t>* rejected) {
-    for (uint32_t i = 0; i < region->ops.count; ++i) {
-      const uint32_t id = region->ops.first + i;
-      const Answer answer = chooser_.ask(p_, id);
-      const collet_op* op = collet_op_at(p_, id);
-      if (!answer.taken) {
-        rejected->push_back(id);
-      } else if (answer.kernel || keeps_bytes(op->opcode)) {
-        add_step(answer.kernel, id);
-      } else if (op->opcode == COLLET_OP_CONSTANT) {
-        add_constant(op);
-      } else {
-        lower_fusion(op, rejected);
-      }
-    }
-  }
-
-  void add_step(const Kernel* kernel, uint32_t id) {
-    const collet_op* op = collet_op_at(p_, id);
-    const std::vector<Array> arrays = arrays_of(p_, op);
-    Step step;
-    step.kernel = kernel;
-    step.op = id;
-    for (uint32_t i = 0; i < op->operands.count; ++i) step.operands.push_back(same_[collet_operand(p_, op, i)]);
-    uint64_t elements = 0;
-    for (uint32_t i = 0; i < op->results.count; ++i) {
-      step.results.push_back(op->results.first + i);
-      elements += arrays[op->operands.count + i].elements;
-    }
-    if (elements == 0) return;  // nothing to write
-    if (kernel && kernel->scratch) {
-      plan_.scratch_bytes = std::max(plan_.scratch_bytes, kernel->scratch(Op(p_, op, arrays.data())));
-    }
-    for (const Array& array : arrays) plan_.traffic_bytes += array.bytes;
-    ++plan_.kernels;
-    plan_.steps.push_back(std::move(step));
-  }
-
-  void add_constant(const collet_op* op) {
-    collet_constant_attrs attributes;
-    collet_read_attributes(p_, op, &attributes, sizeof attributes);
-    const collet_constant* constant = collet_constant_at(p_, attributes.constant);
-    const uint64_t offset = aligned(plan_.resident_bytes, alignment_);
-    plan_.places[op->results.first] = {Place::kConstant, 0, offset};
-    if (constant->bytes == 0) return;
-    plan_.residents.push_back({offset, constant->bytes, collet_constant_data(p_, constant)});
-    plan_.resident_bytes = offset + constant->bytes;
-  }
-
-  void lower_fusion(const collet_op* op, std::vector<uint32_t>* rejected) {
-    const collet_region* region = collet_region_at(p_, op->regions.first);
-    for (uint32_t i = 0; i < region->arguments.count; ++i) {
-      same_[region->arguments.first + i] = same_[collet_operand(p_, op, i)];
-    }
-    lower(region, rejected);
-    for (uint32_t i = 0; i < op->results.count; ++i) {
-      same_[op->results.first + i] = same_[collet_ref_at(p_, region->results.first + i)];
-    }
-  }
-
-  void measure_lives(const collet_region* entry) {
-    lives_.resize(p_->values.count);
-    for (size_t s = 0; s < plan_.steps.size(); ++s) {
-      for (uint32_t value : plan_.steps[s].operands) lives_[value].last = s, lives_[value].read = true;
-      for (uint32_t value : plan_.steps[s].results) lives_[value] = {s, s, false};
-    }
-    for (uint32_t r = 0; r < entry->results.count; ++r) {
-      Life& life = lives_[same_[collet_ref_at(p_, entry->results.first + r)]];
-      life.last = kNever - 1;  // read after the last step
-      life.read = true;
-    }
-  }
-
-  /** May step `s` write over `value`, which it reads, where both begin at the same place and have as many bytes? */
-  bool may_overwrite(const Step& step, uint32_t value) const {
-    const uint32_t opcode = collet_op_at(p_, step.op)->opcode;
-    if (!step.kernel || is_elementwise(opcode)) {
-      return collet_value_type(p_, value)->bytes == collet_value_type(p_, step.results[0])->bytes;
-    }
-    return opcode == COLLET_OP_DYNAMIC_UPDATE_SLICE && step.operands[0] == value &&
-           std::count(step.operands.begin(), step.operands.end(), value) == 1;
-  }
-
-  /** Results that a step can write at once get their place; the others are copied at the end. */
-  void place_results(const collet_region* entry) {
-    for (uint32_t r = 0; r < entry->results.count; ++r) {
-      const uint32_t value = same_[collet_ref_at(p_, entry->results.first + r)];
-      const bool by_step = lives_[value].first != kNever && !is_placed(value);
-      if (by_step && may_write_early(entry, r, value)) {
-        plan_.places[value] = {Place::kResult, r, 0};
-      } else if (collet_value_type(p_, value)->bytes != 0) {
-        plan_.final_copies.push_back({value, r});
-      }
-    }
-    for (FinalCopy& copy : plan_.final_copies) {
-      const Place& place = plan_.places[copy.value];
-      copy.staged = place.kind == Place::kArgument && is_aliased_elsewhere(place.index, copy.result);
-    }
-  }
-
-  /** A result's buffer may be an argument's: then it is written once nobody reads the argument any more. */
-  bool may_write_early(const collet_region* entry, uint32_t result, uint32_t value) const {
-    for (uint32_t i = 0; i < p_->aliases.count; ++i) {
-      const collet_alias* alias = collet_alias_at(p_, i);
-      if (alias->result != result) continue;
-      const uint32_t argument = entry->arguments.first + alias->argument;
-      const size_t read = lives_[argument].last, written = lives_[value].first;
-      if (!lives_[argument].read || read < written) continue;
-      if (read > written || !may_overwrite(plan_.steps[written], argument)) return false;
-    }
-    return true;
-  }
-
-  bool is_aliased_elsewhere(uint32_t argument, uint32_t result) const {
-    for (uint32_t i = 0; i < p_->aliases.count; ++i) {
-      const collet_alias* alias = collet_alias_at(p_, i);
-      if (alias->argument == argument && alias->result != result) return true;
-    }
-    return false;
-  }
-
-  /** The SDK's places where they hold; else places of our own. */
-  void place_intermediates() {
-    std::vector<uint32_t> advised, others;
-    for (const Step& step : plan_.steps) {
-      for (uint32_t value : step.results) {
-        if (is_placed(value) || collet_value_type(p_, value)->bytes == 0) continue;
-        (collet_value_at(p_, value)->offset == COLLET_NONE64 ? others : advised).push_back(value);
-      }
-    }
-    if (advice_holds(advised)) {
-      for (uint32_t value : advised) {
-        plan_.places[value] = {Place::kWorkspace, 0, collet_value_at(p_, value)->offset};
-      }
-      plan_.workspace_bytes = advised.empty() ? 0 : p_->arena_bytes;
-    } else {
-      others.insert(others.end(), advised.begin(), advised.end());
-      std::sort(others.begin(), others.end(),
-                [&](uint32_t a, uint32_t b) { return lives_[a].first < lives_[b].first; });
-    }
-    place_by_lives(others);
-  }
-
-  /** No two values that are needed at once may overlap, but where a step may write over what it reads. */
-  bool advice_holds(const std::vector<uint32_t>& values) const {
-    if (p_->arena_alignment != 0 && alignment_ % p_->arena_alignment != 0 && p_->arena_alignment % alignment_ != 0) {
-      return false;
-    }
-    std::vector<uint32_t> live;
-    for (uint32_t value : values) {
-      const size_t now = lives_[value].first;
-      const uint64_t begin = collet_value_at(p_, value)->offset, bytes = collet_value_type(p_, value)->bytes;
-      if (begin % alignment_ != 0 || begin > p_->arena_bytes || bytes > p_->arena_bytes - begin) return false;
-      live.erase(std::remove_if(live.begin(), live.end(), [&](uint32_t other) { return lives_[other].last < now; }),
-                 live.end());
-      for (uint32_t other : live) {
-        const uint64_t other_begin = collet_value_at(p_, other)->offset;
-        if (begin >= other_begin + collet_value_type(p_, other)->bytes || other_begin >= begin + bytes) continue;
-        const Step& step = plan_.steps[now];
-        const bool reads = std::find(step.operands.begin(), step.operands.end(), other) != step.operands.end();
-        const bool dies = lives_[other].last == now || !step.kernel;
-        if (!reads || !dies || begin != other_begin || !may_overwrite(step, other)) return false;
-      }
-      live.push_back(value);
-    }
-    return true;
-  }
-
-  /** First fit, in order of birth, behind what the workspace holds already. */
-  void place_by_lives(const std::vector<uint32_t>& values) {
-    const uint64_t base = aligned(plan_.workspace_bytes, alignment_);
-    std::multimap<size_t, std::pair<uint64_t, uint64_t>> busy;  // last step -> begin, end
-    for (uint32_t value : values) {
-      busy.erase(busy.begin(), busy.lower_bound(lives_[value].first));
-      std::vector<std::pair<uint64_t, uint64_t>> taken;
-      for (const auto& entry : busy) taken.push_back(entry.second);
-      std::sort(taken.begin(), taken.end());
-      const uint64_t bytes = collet_value_type(p_, value)->bytes;
-      uint64_t begin = base;
-      for (const auto& piece : taken) {
-        if (begin + bytes <= piece.first) break;
-        begin = std::max(begin, aligned(piece.second, alignment_));
-      }
-      plan_.places[value] = {Place::kWorkspace, 0, begin};
-      plan_.workspace_bytes = std::max(plan_.workspace_bytes, begin + bytes);
-      busy.emplace(lives_[value].last, std::make_pair(begin, begin + bytes));
-    }
-  }
-
-  void place_immediates(const collet_region* entry) {
-    for (uint32_t i = 0; i < entry->arguments.count; ++i) {
-      const uint32_t value = entry->arguments.first + i;
-      if ((collet_value_at(p_, value)->flags & COLLET_VALUE_SCALAR) == 0) continue;
-      plan_.immediates.emplace_back(i, take(collet_value_type(p_, value)->bytes));
-    }
-  }
-
-  bool is_aliased(uint32_t argument) const {
-    for (uint32_t i = 0; i < p_->aliases.count; ++i) {
-      if (collet_alias_at(p_, i)->argument == argument) return true;
-    }
-    return false;
-  }
-  bool is_result_aliased(uint32_t result) const {
-    for (uint32_t i = 0; i < p_->aliases.count; ++i) {
-      if (collet_alias_at(p_, i)->result == result) return true;
-    }
-    return false;
-  }
-
-  /** Arguments and results that one kernel alone reads or writes may have the form that it likes. */
-  void choose_forms(const collet_region* entry) {
-    std::vector<uint32_t> uses(p_->values.count, 0);
-    for (const Step& step : plan_.steps) {
-      for (uint32_t value : step.operands) ++uses[value];
-    }
-    for (uint32_t r = 0; r < entry->results.count; ++r) ++uses[same_[collet_ref_at(p_, entry->results.first + r)]];
-    for (size_t s = 0; s < plan_.steps.size(); ++s) {
-      const Step& step = plan_.steps[s];
-      if (!step.kernel || (!step.kernel->packing.bytes && !step.kernel->layout)) continue;
-      const collet_op* op = collet_op_at(p_, step.op);
-      const std::vector<Array> arrays = arrays_of(p_, op);
-      const Op view(p_, op, arrays.data());
-      if (step.kernel->packing.bytes) choose_packing(s, view, uses);
-      if (step.kernel->layout) choose_layouts(entry, step, view, uses);
-    }
-  }
-
-  void choose_packing(size_t s, const Op& view, const std::vector<uint32_t>& uses) {
-    const Step& step = plan_.steps[s];
-    if (step.kernel->packing.operand >= step.operands.size()) return;
-    const uint32_t value = step.operands[step.kernel->packing.operand];
-    const Place& place = plan_.places[value];
-    const bool argument = place.kind == Place::kArgument && uses[value] == 1 && !is_aliased(place.index) &&
-                          (collet_value_at(p_, value)->flags & COLLET_VALUE_SCALAR) == 0;
-    if (!argument && place.kind != Place::kConstant) return;
-    const uint64_t bytes = step.kernel->packing.bytes(view);
-    if (bytes != 0) plan_.packed.push_back({s, argument ? place.index : COLLET_NONE, bytes});
-  }
-
-  void choose_layouts(const collet_region* entry, const Step& step, const Op& view, const std::vector<uint32_t>& uses) {
-    const auto set = [&](std::vector<collet_layout>* layouts, uint32_t count, uint32_t at, uint32_t index) {
-      collet_layout layout{};
-      step.kernel->layout(view, index, &layout);
-      if (layout.bytes == 0) return;
-      layouts->resize(count);
-      (*layouts)[at] = layout;
-    };
-    for (uint32_t i = 0; i < step.operands.size(); ++i) {
-      const uint32_t value = step.operands[i];
-      const Place& place = plan_.places[value];
-      if (place.kind != Place::kArgument || uses[value] != 1 || is_aliased(place.index) || view.operand(i).bytes == 0)
-        continue;
-      if ((collet_value_at(p_, value)->flags & (COLLET_VALUE_SCALAR | COLLET_VALUE_CONSTANT)) != 0) continue;
-      set(&plan_.argument_layouts, entry->arguments.count, place.index, i);
-    }
-    for (uint32_t i = 0; i < step.results.size(); ++i) {
-      const Place& place = plan_.places[step.results[i]];
-      if (place.kind != Place::kResult || uses[step.results[i]] != 1 || is_result_aliased(place.index) ||
-          view.result(i).bytes == 0)
-        continue;
-      set(&plan_.result_layouts, entry->results.count, place.index, view.operand_count() + i);
-    }
-  }
-
-  const collet_program* p_;
-  const Chooser& chooser_;
-  uint64_t alignment_;
-  std::vector<uint32_t> same_;  // value -> the value that it is another name of
-  std::vector<Life> lives_;
-  Plan plan_;
 };
 
 }  // namespace detail

@@ -4,8 +4,9 @@
 
 /** \file
  * Scalars that the host can work out for itself: the indices of dynamic slices, which frontends compute from a scalar argument
- * by a few ops (is it negative? then add the extent). Where the argument comes by value, they need not be read back from the
- * device in the middle of a program. Included by kernel_backend.hpp.
+ * by a few ops (is it negative? then add the extent), and the counters and conditions of loops. What follows from constants
+ * and from arguments that come by value need not be read back from the device in the middle of a program. Included by
+ * kernel_backend.hpp.
  */
 
 #include "kernel_plan.hpp"
@@ -14,123 +15,96 @@ namespace collet {
 namespace kernel {
 namespace detail {
 
-/** The scalars of a plan, known or not, in one launch: little-endian bits, to which Array::host may point. */
-struct KnownScalars {
-  std::vector<uint64_t> bits;
-  std::vector<char> known;
+/** A scalar of integers or pred in a run. */
+struct ScalarState {
+  uint64_t bits = 0;     /**< little-endian, sign- or zero-extended; Array::host may point to them */
+  bool known = false;    /**< to the host */
+  bool on_device = true; /**< does its place hold it? */
 };
 
-/** Which scalars of a plan the host can work out, and how. */
+/** Which scalars of a plan the host follows, and how it computes. */
 class HostScalars {
  public:
   HostScalars() = default;
 
   HostScalars(const collet_program* program, const Plan& plan) : program_(program) {
-    std::map<uint32_t, size_t> makers;  // value -> step
-    for (size_t s = 0; s < plan.steps.size(); ++s) {
-      for (uint32_t value : plan.steps[s].results) makers[value] = s;
+    const bool wanted = std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+      if (!step.is_launch()) return true;
+      const uint32_t opcode = collet_op_at(program, step.op)->opcode;
+      return step.kind == Step::kScalar || opcode == COLLET_OP_DYNAMIC_SLICE ||
+             opcode == COLLET_OP_DYNAMIC_UPDATE_SLICE;
+    });
+    if (!wanted) return;
+    index_.assign(program->values.count, COLLET_NONE);
+    for (uint32_t value = 0; value < program->values.count; ++value) {
+      const Place& place = plan.places[value];
+      const bool argument =
+          place.kind == Place::kArgument && (collet_value_at(program, value)->flags & COLLET_VALUE_SCALAR) != 0;
+      if (place.kind == Place::kConstant || argument) add(value);
     }
     for (const Step& step : plan.steps) {
-      const uint32_t opcode = collet_op_at(program, step.op)->opcode;
-      const bool slice = opcode == COLLET_OP_DYNAMIC_SLICE, update = opcode == COLLET_OP_DYNAMIC_UPDATE_SLICE;
-      if (!slice && !update) continue;
-      for (size_t i = slice ? 1 : 2; i < step.operands.size(); ++i) add(step.operands[i], plan, makers);
+      if (step.kind == Step::kLoop || step.kind == Step::kBranch || is_computed(program, step)) {
+        for (uint32_t value : step.results) add(value);
+      }
+    }
+    std::map<uint64_t, const void*> data;
+    for (const Resident& one : plan.residents) data[one.offset] = one.data;
+    for (uint32_t value = 0; value < program->values.count; ++value) {
+      if (index_[value] == COLLET_NONE || plan.places[value].kind != Place::kConstant) continue;
+      constants_.emplace_back(index_[value], load(type_of(value), data.at(plan.places[value].offset)));
+    }
+    const collet_region* entry = collet_region_at(program, 0);
+    for (uint32_t i = 0; i < entry->arguments.count; ++i) {
+      if (index_[entry->arguments.first + i] != COLLET_NONE) arguments_.push_back(i);
     }
   }
 
   /** Is there anything to work out? */
-  bool is_empty() const { return slots_.empty(); }
+  bool is_empty() const { return index_.empty(); }
 
-  /** What is known in this launch. `arguments` are those of the launch. */
-  KnownScalars evaluate(const collet_argument* arguments) const {
-    KnownScalars out{std::vector<uint64_t>(order_.size(), 0), std::vector<char>(order_.size(), 0)};
-    for (size_t i = 0; i < order_.size(); ++i) {
-      const Scalar& one = order_[i];
-      if (one.data) {
-        out.bits[i] = load(one.type, one.data);
-        out.known[i] = 1;
-      } else if (one.argument != COLLET_NONE) {
-        const collet_argument& from = arguments[one.argument];
-        if ((from.flags & COLLET_ARG_IMMEDIATE) == 0) continue;
-        out.bits[i] = load(one.type, from.immediate);
-        out.known[i] = 1;
-      } else {
-        compute(one, i, &out);
-      }
-      out.bits[i] = wrapped(one.type, out.bits[i]);
+  /** What is known when a launch begins. */
+  std::vector<ScalarState> begin(const collet_argument* arguments) const {
+    std::vector<ScalarState> out(count_);
+    for (const auto& one : constants_) out[one.first] = {one.second, true, true};
+    for (uint32_t i : arguments_) {
+      if ((arguments[i].flags & COLLET_ARG_IMMEDIATE) == 0) continue;
+      const uint32_t value = collet_region_at(program_, 0)->arguments.first + i;
+      out[index_[value]] = {load(type_of(value), arguments[i].immediate), true, true};
     }
     return out;
   }
 
-  /** Where a value's bits are among those known; null where it is not. */
-  const void* find(uint32_t value, const KnownScalars& known) const {
-    const auto slot = slots_.find(value);
-    if (slot == slots_.end() || !known.known[slot->second]) return nullptr;
-    return &known.bits[slot->second];
+  /** The state of a value; null where the host does not follow it. */
+  ScalarState* find(uint32_t value, std::vector<ScalarState>* states) const {
+    return index_.empty() || index_[value] == COLLET_NONE ? nullptr : &(*states)[index_[value]];
   }
 
- private:
-  struct Scalar {
-    uint32_t type = 0;
-    const void* data = nullptr;       // of a constant
-    uint32_t argument = COLLET_NONE;  // or by value in the launch
-    uint32_t opcode = 0, detail = 0;  // or computed; detail: the direction of a comparison
-    std::vector<size_t> operands;     // slots, earlier ones
-    uint32_t operand_type = 0;
-  };
-
-  /** Gives `value` a slot, behind those that it needs; false where the host cannot work it out. */
-  bool add(uint32_t value, const Plan& plan, const std::map<uint32_t, size_t>& makers) {
-    if (slots_.count(value)) return true;
-    const collet_type* type = collet_value_type(program_, value);
-    if (type->elements != 1 || !(index_types | TypeSet{COLLET_TYPE_PRED}).has(type->element)) return false;
-    Scalar out;
-    out.type = type->element;
-    const Place& place = plan.places[value];
-    if (place.kind == Place::kConstant) {
-      for (const Resident& one : plan.residents) {
-        if (one.offset == place.offset) out.data = one.data;
-      }
-    } else if (place.kind == Place::kArgument) {
-      if ((collet_value_at(program_, value)->flags & COLLET_VALUE_SCALAR) == 0) return false;
-      out.argument = place.index;
-    } else {
-      const auto maker = makers.find(value);
-      if (maker == makers.end() || !is_known(plan.steps[maker->second])) return false;
-      const Step& step = plan.steps[maker->second];
-      const collet_op* op = collet_op_at(program_, step.op);
-      out.opcode = op->opcode;
-      out.operand_type = collet_value_type(program_, step.operands[0])->element;
-      if (op->opcode == COLLET_OP_COMPARE) {
-        collet_compare_attrs how;
-        collet_read_attributes(program_, op, &how, sizeof how);
-        out.detail = how.direction;
-      }
-      for (uint32_t operand : step.operands) {
-        if (!add(operand, plan, makers)) return false;
-        out.operands.push_back(slots_.at(operand));
-      }
-    }
-    slots_[value] = order_.size();
-    order_.push_back(std::move(out));
-    return true;
+  /** Can the host compute what the step does? */
+  static bool is_computed(const collet_program* program, const Step& step) {
+    if (!step.is_launch()) return false;
+    const collet_op* op = collet_op_at(program, step.op);
+    return is_host_scalar(op, arrays_of(program, op));
   }
 
-  static bool is_known(const Step& step) { return step.results.size() == 1 && !step.operands.empty(); }
-
-  void compute(const Scalar& one, size_t slot, KnownScalars* all) const {
-    for (size_t operand : one.operands) {
-      if (!all->known[operand]) return;
+  /** Computes it. `operands` are bits. */
+  uint64_t compute(const Step& step, const std::vector<uint64_t>& operands) const {
+    const collet_op* op = collet_op_at(program_, step.op);
+    const uint32_t opcode = op->opcode, to = type_of(step.results[0]), from = type_of(step.operands[0]);
+    uint32_t direction = 0;
+    if (opcode == COLLET_OP_COMPARE) {
+      collet_compare_attrs how;
+      collet_read_attributes(program_, op, &how, sizeof how);
+      direction = how.direction;
     }
-    const auto at = [&](size_t i) { return all->bits[one.operands[i]]; };
+    const auto at = [&](size_t i) { return operands[i]; };
     const auto less = [&](uint64_t x, uint64_t y) {
-      const uint32_t type = one.opcode == COLLET_OP_COMPARE ? one.operand_type : one.type;
+      const uint32_t type = opcode == COLLET_OP_COMPARE ? from : to;
       return collet_type_kind(type) == COLLET_KIND_SIGNED ? static_cast<int64_t>(x) < static_cast<int64_t>(y) : x < y;
     };
     uint64_t out = 0;
-    switch (one.opcode) {
+    switch (opcode) {
       case COLLET_OP_ADD:
-        out = one.type == COLLET_TYPE_PRED ? at(0) | at(1) : at(0) + at(1);
+        out = to == COLLET_TYPE_PRED ? at(0) | at(1) : at(0) + at(1);
         break;
       case COLLET_OP_SUBTRACT:
         out = at(0) - at(1);
@@ -144,8 +118,11 @@ class HostScalars {
       case COLLET_OP_OR:
         out = at(0) | at(1);
         break;
+      case COLLET_OP_XOR:
+        out = at(0) ^ at(1);
+        break;
       case COLLET_OP_NOT:
-        out = one.type == COLLET_TYPE_PRED ? at(0) ^ 1 : ~at(0);
+        out = to == COLLET_TYPE_PRED ? at(0) ^ 1 : ~at(0);
         break;
       case COLLET_OP_NEGATE:
         out = UINT64_C(0) - at(0);
@@ -164,20 +141,35 @@ class HostScalars {
         out = at(0) != 0 ? at(1) : at(2);
         break;
       case COLLET_OP_COMPARE:
-        out = holds(one.detail, less(at(0), at(1)), less(at(1), at(0))) ? 1 : 0;
+        out = holds(direction, less(at(0), at(1)), less(at(1), at(0))) ? 1 : 0;
         break;
       case COLLET_OP_CONVERT:
-        out = one.type == COLLET_TYPE_PRED ? (at(0) != 0 ? 1 : 0) : at(0);
+        out = to == COLLET_TYPE_PRED ? (at(0) != 0 ? 1 : 0) : at(0);
         break;
       case COLLET_OP_RESHAPE:
       case COLLET_OP_COPY:
         out = at(0);
         break;
       default:
-        return;
+        throw Error(COLLET_INTERNAL, "an op that is none of a host scalar");
     }
-    all->bits[slot] = out;
-    all->known[slot] = 1;
+    return wrapped(to, out);
+  }
+
+  /** The bits of a scalar in memory. */
+  static uint64_t load(uint32_t type, const void* data) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, data, std::min<size_t>(collet_type_bytes(type), sizeof bits));
+    return wrapped(type, bits);
+  }
+
+ private:
+  uint32_t type_of(uint32_t value) const { return collet_value_type(program_, value)->element; }
+
+  void add(uint32_t value) {
+    const collet_type* type = collet_value_type(program_, value);
+    if (type->elements != 1 || !host_scalar_types.has(type->element) || index_[value] != COLLET_NONE) return;
+    index_[value] = count_++;
   }
 
   static bool holds(uint32_t direction, bool less, bool greater) {
@@ -205,15 +197,11 @@ class HostScalars {
     }
     return bits << unused >> unused;
   }
-  static uint64_t load(uint32_t type, const void* data) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, data, std::min<size_t>(collet_type_bytes(type), sizeof bits));
-    return wrapped(type, bits);
-  }
-
   const collet_program* program_ = nullptr;
-  std::map<uint32_t, size_t> slots_;
-  std::vector<Scalar> order_;
+  std::vector<uint32_t> index_;  // by value; empty where nothing is followed
+  uint32_t count_ = 0;
+  std::vector<std::pair<uint32_t, uint64_t>> constants_;
+  std::vector<uint32_t> arguments_;  // that may come by value
 };
 
 }  // namespace detail

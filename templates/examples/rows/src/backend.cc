@@ -101,6 +101,7 @@ kernel::Backend describe() {
     if (known) backend.types.push_back({type, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE});
   }
   backend.queues = true;
+  backend.control_flow = true;
   backend.kernels = table();
   backend.open_device = [](uint32_t) { return std::make_unique<Device>(); };
   return backend;
