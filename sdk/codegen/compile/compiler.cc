@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/compile/compile.h"
+#include "sdk/codegen/compile/compiler.h"
 
 #include <algorithm>
 #include <cstring>
 #include <tuple>
-
-#include "sdk/codegen/compile/compiler.h"
 
 namespace collet::codegen {
 
