@@ -52,25 +52,39 @@ class Graph {
     return value->as_double(0);
   }
 
-  /// A broadcast of an array that has the dimensions of `like` but for `dim`: that array.
+  /// A broadcast of an array that has all dimensions of the result but `dim`, in their order: that array. Dimensions of
+  /// size 1 may have been dropped before.
   std::optional<InstrId> broadcast_along(InstrId id, int64_t dim) const {
     if (!is(id, Op::BROADCAST)) return std::nullopt;
-    const Dims mapping = m_[id].as<BroadcastAttrs>().dimensions;
-    const int rank = shape(id).rank();
-    if (mapping.size() != static_cast<size_t>(rank) - 1) return std::nullopt;
-    for (int64_t d = 0, i = 0; d < rank; ++d) {
+    std::vector<int64_t> kept, kept_dims;
+    for (int64_t d = 0; d < shape(id).rank(); ++d) {
       if (d == dim) continue;
-      if (mapping[static_cast<size_t>(i++)] != d) return std::nullopt;
+      kept.push_back(d);
+      kept_dims.push_back(shape(id).dim(static_cast<int>(d)));
     }
-    return m_[id].operand(0);
+    const InstrId from = m_[id].operand(0);
+    const Dims mapping = m_[id].as<BroadcastAttrs>().dimensions;
+    if (std::equal(mapping.begin(), mapping.end(), kept.begin(), kept.end())) return from;
+    // Of the array before a reshape that drops dimensions of size 1.
+    if (!is(from, Op::RESHAPE)) return std::nullopt;
+    const InstrId whole = m_[from].operand(0);
+    if (!std::equal(shape(whole).dims().begin(), shape(whole).dims().end(), kept_dims.begin(), kept_dims.end()))
+      return std::nullopt;
+    std::erase_if(kept, [&](int64_t d) { return shape(id).dim(static_cast<int>(d)) == 1; });
+    return std::equal(mapping.begin(), mapping.end(), kept.begin(), kept.end()) ? std::optional(whole) : std::nullopt;
   }
 
-  /// A broadcast of a vector along dimension `dim` alone: the vector.
+  /// A vector along dimension `dim` alone, repeated in all others, of which there may be none but of size 1: the vector.
   std::optional<InstrId> broadcast_of_vector(InstrId id, int64_t dim) const {
+    const InstrId from = m_[id].operands.empty() ? InstrId::None : m_[id].operand(0);
+    if (is(id, Op::RESHAPE)) {
+      const bool is_row = shape(from).rank() == 1 && shape(id).element_count() == shape(id).dim(static_cast<int>(dim));
+      return is_row ? std::optional(from) : std::nullopt;
+    }
     if (!is(id, Op::BROADCAST)) return std::nullopt;
     const Dims mapping = m_[id].as<BroadcastAttrs>().dimensions;
     if (mapping.size() != 1 || mapping[0] != dim) return std::nullopt;
-    return m_[id].operand(0);
+    return from;
   }
 
   /// A reduction over the last dimension of one array by `combine` (COLLET_COMBINE_*), from its identity: the array.
@@ -485,6 +499,12 @@ InstrId make_call(Builder& builder, InstrId root, const Match& match, std::span<
 }
 
 }  // namespace
+
+std::vector<std::string_view> pattern_names() {
+  std::vector<std::string_view> names;
+  for (const auto& [name, matcher] : kMatchers) names.push_back(name);
+  return names;
+}
 
 Expected<bool> find_patterns(Module& module, PassContext& context) {
   bool changed = false;

@@ -68,6 +68,8 @@ struct PassInfo {
 
 /// Every pass, in the order of passes.def.
 std::span<const PassInfo> passes();
+/// Names of the patterns that find_patterns knows.
+std::vector<std::string_view> pattern_names();
 /// Null when there is none of that name.
 const PassInfo* find_pass(std::string_view name);
 
