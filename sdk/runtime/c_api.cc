@@ -301,6 +301,25 @@ collet_status collet_executable_facts_get(collet_executable* executable, collet_
   return guarded(error, [&] { return write_struct(of(executable)->facts(), facts); });
 }
 
+collet_status collet_executable_question(collet_executable* executable, uint32_t index, collet_question* question,
+                                         collet_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (!executable || !question) return missing("executable or question");
+    const std::vector<Question>& all = of(executable)->core().questions;
+    if (index >= all.size())
+      return Status(Code::OutOfRange, "the compilation asked " + std::to_string(all.size()) + " questions");
+    const Question& one = all[index];
+    collet_question out{};
+    out.kind = one.kind;
+    out.element = one.element;
+    out.asked = one.asked;
+    out.accepted = one.accepted;
+    out.placed = one.placed;
+    out.name = one.name.c_str();
+    return write_struct(out, question);
+  });
+}
+
 collet_status collet_executable_serialize(collet_executable* executable, collet_blob** out_bytes, collet_error* error) {
   return guarded(error, [&]() -> Status {
     if (!executable || !out_bytes) return missing("executable or out_bytes");

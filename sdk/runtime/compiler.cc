@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "hlo/passes/pipeline.h"
 #include "hlo/passes/plan_buffers.h"
@@ -202,7 +203,7 @@ class Compiler {
       mix(key, client_.fallback()->name() + "\n" + client_.fallback()->version() + "\n" +
                    client_.fallback()->devices()[0].fingerprint);
     for (const std::string& name : patterns_) mix(key, name);
-    mix(key, std::to_string(optimization()) + (request_.no_fusion ? "f" : "F"));
+    mix(key, std::to_string(optimization()) + (request_.no_fusion ? "f" : "F") + (request_.ignore_costs ? "i" : ""));
     if (const std::string calls = key_of_calls(host_functions(), *module_); !calls.empty()) mix(key, calls);
     for (const ArrayType* type : core_->arguments) mix(key, type->to_string());
     for (const ArrayType* type : core_->results) mix(key, type->to_string());
@@ -219,7 +220,59 @@ class Compiler {
     if (client_.fallback()) {
       COLLET_ASSIGN(fallback_, Verdicts::ask(*client_.fallback(), 0, *module_, program, several, host_functions()));
     }
+    for (hlo::CompId c : module_->computations())
+      for (hlo::InstrId id : (*module_)[c].order)
+        if (Question* one = question_about(id)) {
+          one->asked = true;
+          one->accepted |= device_.of(id).answer == COLLET_ACCEPT;
+        }
     return ok_status();
+  }
+
+  // What is noted of the questions about instructions like this one; null where nothing runs for it.
+  Question* question_about(hlo::InstrId id) {
+    const hlo::Module& m = *module_;
+    const hlo::Instruction& instr = m[id];
+    const bool pattern = instr.op == hlo::Op::CALL && instr.as<hlo::CallAttrs>().is_composite;
+    const bool fusion = instr.op == hlo::Op::FUSION;
+    if (op_info(instr.op).op_class == hlo::OpClass::EXECUTOR && !pattern && !fusion) return nullptr;
+    if (!device_.asked(id)) return nullptr;
+    const hlo::Shape* shape = &instr.shape;
+    while (shape->is_tuple() && !shape->elements().empty()) shape = &shape->element(0);
+    const auto element = static_cast<uint32_t>(shape->type());
+    std::string name(op_info(instr.op).text);
+    if (pattern) name = std::string_view(instr.as<hlo::CallAttrs>().name);
+    if (fusion) {
+      name.clear();
+      for (hlo::InstrId inner : m[instr.called[0]].order) {
+        const hlo::Op op = m[inner].op;
+        if (op == hlo::Op::PARAMETER || op == hlo::Op::TUPLE || op == hlo::Op::CONSTANT) continue;
+        name += (name.empty() ? "" : " ") + std::string(op_info(op).text);
+      }
+    }
+    const uint32_t kind = pattern ? COLLET_QUESTION_PATTERN : fusion ? COLLET_QUESTION_FUSION : COLLET_QUESTION_OP;
+    Question& one = questions_[{kind, element, name}];
+    one.kind = kind;
+    one.element = element;
+    one.name = name;
+    return &one;
+  }
+
+  // All that the device was asked about, with what runs there.
+  void note_questions() {
+    for (size_t u = 0; u < core_->plan.units.size(); ++u) {
+      if (core_->plan.units[u].side != Side::Device) continue;
+      for (hlo::InstrId id : lowered_.sources[u].cluster->members)
+        if (Question* one = question_about(id)) ++one->placed;
+    }
+    for (const std::string& name : patterns_) {
+      const std::string bare = name.substr(0, name.find('@'));
+      const bool known = std::any_of(questions_.begin(), questions_.end(), [&](const auto& entry) {
+        return entry.second.kind == COLLET_QUESTION_PATTERN && entry.second.name == bare;
+      });
+      if (!known) core_->questions.push_back({.kind = COLLET_QUESTION_PATTERN, .name = name});
+    }
+    for (auto& [key, one] : questions_) core_->questions.push_back(std::move(one));
   }
 
   std::span<const collet_host_function> host_functions() const {
@@ -279,6 +332,7 @@ class Compiler {
                                     constraints_,
                                     core_->participants() > 1 && !core_->together,
                                     core_->participants() > 1,
+                                    request_.ignore_costs != 0,
                                     host_functions()};
       COLLET_ASSIGN(partition_, partition(input));
       COLLET_ASSIGN(lowered_, lower(*module_, partition_));
@@ -465,6 +519,7 @@ class Compiler {
     core_->explanation_json = explain_json(input);
     dump_.text("plan.txt", core_->explanation);
     dump_.text("plan.json", core_->explanation_json);
+    note_questions();
     return append_explanation(core_->explanation, core_->explanation_json);
   }
 
@@ -476,8 +531,9 @@ class Compiler {
   std::shared_ptr<ExecutableCore> core_;
   std::unique_ptr<hlo::Module> module_;
   Verdicts device_, fallback_;
-  std::vector<std::string> patterns_;  // that the device wants to be asked for
-  std::set<hlo::InstrId> declined_;    // of the calls that were offered
+  std::vector<std::string> patterns_;                                          // that the device wants to be asked for
+  std::map<std::tuple<uint32_t, uint32_t, std::string>, Question> questions_;  // by kind, element, name
+  std::set<hlo::InstrId> declined_;                                            // of the calls that were offered
   std::optional<hlo::BufferPlan> buffers_;
   Constraints constraints_;
   Partition partition_;

@@ -18,6 +18,14 @@
 
 namespace collet::runtime {
 
+/// See collet_question.
+struct Question {
+  uint32_t kind = COLLET_QUESTION_OP, element = 0;
+  std::string name;
+  bool asked = false, accepted = false;
+  uint32_t placed = 0;
+};
+
 /// What a compilation made; shared by all executables of equal programs. Belongs to one client, which outlives it.
 struct ExecutableCore {
   explicit ExecutableCore(Client& of) : client(of) {}
@@ -42,6 +50,7 @@ struct ExecutableCore {
   std::vector<HostFunction> host_functions;  ///< those that the plan calls
   collet_executable_facts facts{};
   std::string explanation, explanation_json;
+  std::vector<Question> questions;  ///< to the device
   /// Nanoseconds that runs were seen to take, smoothed; 0 before the first.
   mutable std::atomic<uint64_t> seen_ns{0};
   mutable std::atomic<uint32_t> runs{0};

@@ -182,7 +182,7 @@ class Partitioner {
     }
     host_ns += 2 * in_.device_facts.link_latency_ns;
     if (instr.op == Op::WHILE) host_ns *= trips_of(instr);
-    if (n.may_fall_back && (!uses_device || host_ns > n.fallback_ns)) {
+    if (n.may_fall_back && (!uses_device || (host_ns > n.fallback_ns && !in_.ignore_costs))) {
       n.side = Side::Fallback;
       if (uses_device) n.reason += "; looping on the host would cost more";
       return ok_status();
@@ -283,7 +283,7 @@ class Partitioner {
   bool flip(CompId c, bool entry, std::vector<Node>& nodes, const std::vector<ClusterPlan>& clusters) {
     if (!in_.fallback) return false;
     std::vector<std::string> why(clusters.size());
-    price(c, entry, nodes, clusters, why);
+    if (!in_.ignore_costs) price(c, entry, nodes, clusters, why);
     std::unordered_set<uint32_t> torn;
     std::unordered_map<uint32_t, uint32_t> cluster_of_group;
     for (const Node& n : nodes) {

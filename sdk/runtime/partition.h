@@ -43,6 +43,8 @@ struct PartitionInput {
   bool host_gives_ids = false;
   /// There are several participants: the host does the collectives that the device does not take.
   bool several = false;
+  /// What the device accepts stays there, whatever it costs.
+  bool ignore_costs = false;
   /// The host does the custom calls of these.
   std::span<const collet_host_function> host_functions;
 };

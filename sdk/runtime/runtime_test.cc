@@ -190,6 +190,59 @@ TEST_F(Runtime, LeavesSmallClustersToTheFallback) {
   EXPECT_THAT(explain(e.get()), HasSubstr("too small"));
 }
 
+TEST_F(Runtime, PlacesWhatIsAcceptedWhereCostsAreIgnored) {
+  Control control;
+  control.smallest_cluster = 100;
+  control.link_latency_ns = 1000;
+  const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control);
+  const ModulePtr module = read(kAddMultiply);
+  collet_compile_request request{};
+  request.ignore_costs = 1;
+  const ExecutablePtr e = compile(client.get(), module.get(), request);
+  ASSERT_TRUE(e) << failure.message;
+  EXPECT_GT(facts(e.get()).device_ops, 0u) << explain(e.get());
+  EXPECT_EQ(facts(e.get()).fallback_ops, 0u) << explain(e.get());
+}
+
+TEST_F(Runtime, TellsWhatTheDeviceWasAsked) {
+  const uint32_t only[] = {COLLET_OP_ADD};
+  Control control;
+  control.only = only;
+  control.only_count = 1;
+  control.smallest_cluster = 100;
+  const ClientPtr client = open(test_backend("wrapper"), "interpreter", &control);
+  const ModulePtr module = read(kAddMultiply);
+  for (const uint32_t ignore_costs : {0u, 1u}) {
+    collet_compile_request request{};
+    request.ignore_costs = ignore_costs;
+    const ExecutablePtr e = compile(client.get(), module.get(), request);
+    ASSERT_TRUE(e) << failure.message;
+    bool add = false, other = false;
+    for (uint32_t i = 0;; ++i) {
+      collet_question one{};
+      one.struct_size = sizeof one;
+      const collet_status code = collet_executable_question(e.get(), i, &one, nullptr);
+      if (code != COLLET_OK) {
+        EXPECT_EQ(code, COLLET_OUT_OF_RANGE);
+        break;
+      }
+      EXPECT_EQ(one.asked, 1u) << one.name;
+      EXPECT_EQ(one.kind, uint32_t{COLLET_QUESTION_OP}) << one.name;
+      EXPECT_EQ(one.element, uint32_t{COLLET_TYPE_F32}) << one.name;
+      if (one.name != std::string("add")) {
+        EXPECT_EQ(one.accepted + one.placed, 0u) << one.name;
+        other = true;
+      } else {
+        EXPECT_EQ(one.accepted, 1u);
+        EXPECT_EQ(one.placed > 0, ignore_costs == 1);
+        add = true;
+      }
+    }
+    EXPECT_TRUE(add);
+    EXPECT_TRUE(other);
+  }
+}
+
 TEST_F(Runtime, CachesExecutables) {
   const ClientPtr client = open("interpreter");
   const ModulePtr module = read(kAddMultiply);

@@ -119,7 +119,8 @@ Expected<Verdicts> Verdicts::ask(Backend& backend, uint32_t device, const hlo::M
   }
   std::vector<collet_verdict> answers(asked.size());
   COLLET_TRY(backend.supports(device, p, asked, answers));
-  std::vector<bool> seen(module.instruction_limit());
+  std::vector<bool>& seen = out.asked_;
+  seen.resize(module.instruction_limit());
   for (size_t i = 0; i < asked.size(); ++i) {
     const size_t index = hlo::index_of(program.ops[asked[i]]);
     Verdict& v = out.list_[index];

@@ -32,12 +32,15 @@ class Verdicts {
                                 const hlo::Program& program, bool alone,
                                 std::span<const collet_host_function> host_functions);
 
+  /// Whether the backend itself was asked about the instruction.
+  bool asked(hlo::InstrId id) const { return hlo::index_of(id) < asked_.size() && asked_[hlo::index_of(id)]; }
   const Verdict& of(hlo::InstrId id) const {
     return hlo::index_of(id) < list_.size() ? list_[hlo::index_of(id)] : none_;
   }
 
  private:
   std::vector<Verdict> list_;
+  std::vector<bool> asked_;
   Verdict none_;
 };
 

@@ -277,6 +277,9 @@ struct collet_compile_request {
   /** 1: the program is written for whole arrays, and its shardings say which part of them each partition has; arguments
    * and results of the executable are those parts. 0: it is written for one participant. */
   uint32_t partition;
+  /** 1: what the device accepts runs there, also where the fallback would be faster: for tests. */
+  uint32_t ignore_costs;
+  uint32_t reserved; /**< zero */
 };
 
 /** Compiles. INVALID_ARGUMENT for a program that does not verify, UNIMPLEMENTED for an op that neither backend nor
@@ -326,6 +329,26 @@ struct collet_executable_facts {
 /** Fills `facts`, whose struct_size the caller has set. */
 COLLET_API collet_status collet_executable_facts_get(collet_executable* executable,
                                                      struct collet_executable_facts* facts, struct collet_error* error);
+/** What a compilation asked the device about. */
+enum {
+  COLLET_QUESTION_OP = 0,
+  COLLET_QUESTION_PATTERN = 1, /**< also those that the device named and that the program does not have */
+  COLLET_QUESTION_FUSION = 2
+};
+/** What became of all ops of one name and element type that a device was asked about. */
+struct collet_question {
+  uint32_t struct_size;
+  uint32_t kind;     /**< COLLET_QUESTION_* */
+  uint32_t element;  /**< COLLET_TYPE_* of the first result; COLLET_TYPE_INVALID for a pattern that was not there */
+  uint32_t asked;    /**< 1: it was asked about */
+  uint32_t accepted; /**< 1: the device took one at some time; the program may have changed since */
+  uint32_t placed;   /**< how many the executable runs on the device */
+  const char* name;  /**< "add"; of a pattern its name; of a fusion the ops in it. Lives as long as the executable */
+};
+/** Fills `question`, whose struct_size the caller has set, with number `index` of what the compilation asked the device.
+ * OUT_OF_RANGE past the last; none where the executable was loaded from bytes. */
+COLLET_API collet_status collet_executable_question(collet_executable* executable, uint32_t index,
+                                                    struct collet_question* question, struct collet_error* error);
 /** Type of a flattened argument. */
 COLLET_API struct collet_array_type collet_executable_argument(const collet_executable* executable, uint32_t index);
 /** Type of a flattened result. */
