@@ -49,8 +49,8 @@ Literal widened(const Literal& value, const Shape& shape, bool magnitudes) {
   return wide;
 }
 
-// The result before rounding, and the same of absolute values: what gamma(n) multiplies.
-Status add_magnitudes(const Case& one, Answer& answer) {
+// The result before rounding; for Sum also the same of absolute values: what gamma(n) multiplies.
+Status add_exact(const Case& one, Answer& answer) {
   COLLET_ASSIGN(const std::unique_ptr<Module> wide, read(one, true));
   const std::vector<Shape> shapes = parameter_shapes(*wide);
   std::vector<Literal> exact, absolute;
@@ -60,11 +60,10 @@ Status add_magnitudes(const Case& one, Answer& answer) {
     absolute.push_back(widened(answer.inputs[i], shapes[i], !data));
   }
   COLLET_ASSIGN(const std::vector<Literal> results, evaluate(*wide, exact));
+  for (size_t i = 0; i < answer.outputs.size(); ++i) answer.outputs[i].exact = results[i];
+  if (one.bound.kind != Bound::Kind::Sum) return ok_status();
   COLLET_ASSIGN(const std::vector<Literal> magnitudes, evaluate(*wide, absolute));
-  for (size_t i = 0; i < answer.outputs.size(); ++i) {
-    answer.outputs[i].exact = results[i];
-    answer.outputs[i].magnitude = magnitudes[i];
-  }
+  for (size_t i = 0; i < answer.outputs.size(); ++i) answer.outputs[i].magnitude = magnitudes[i];
   return ok_status();
 }
 
@@ -80,7 +79,7 @@ Expected<Answer> answer_case(const Case& one, uint64_t seed, bool flushes) {
   }
   COLLET_ASSIGN(std::vector<Literal> outputs, evaluate(*module, answer.inputs));
   for (Literal& output : outputs) answer.outputs.push_back({std::move(output), {}, {}});
-  if (one.bound.kind == Bound::Kind::Sum) COLLET_TRY(add_magnitudes(one, answer));
+  if (one.bound.kind == Bound::Kind::Sum || one.bound.exact) COLLET_TRY(add_exact(one, answer));
   return answer;
 }
 

@@ -15,7 +15,7 @@
 
 /// \file
 /// Conformance cases: small programs around one op each, with inputs drawn from classes of values. A case's name is a
-/// path, `op/type/shape/values`, and its inputs depend on the name and the run's seed alone, so that any case is the same
+/// path, `op/type/shape/values`, or `pattern/type/shape/values`, and its inputs depend on the name and the run's seed alone, so that any case is the same
 /// whether it runs by itself or among all.
 
 namespace collet::conformance {
@@ -50,6 +50,7 @@ struct Case {
   std::string text = {};  ///< HLO text
   std::vector<InputSpec> inputs = {};
   Bound bound = {};
+  std::string pattern = {};  ///< of docs/patterns.md, where the SDK finds one in it; the name then begins with it
 };
 
 /// Where family files put their cases.

@@ -28,6 +28,8 @@ struct Bound {
   bool wide = true;
   /// Operands choose what is summed (select-and-scatter): the magnitude takes their absolute values from the second on.
   bool signed_data = false;
+  /// Judged by the program in f64, not in its own types, as Sum always is: for what may keep more than the types say.
+  bool exact = false;
   /// 0: everything is judged; 1: only the upper, -1: only the lower triangle of the last two dimensions.
   int triangle = 0;
 };
@@ -35,7 +37,7 @@ struct Bound {
 /// What the oracle knows of one output.
 struct Reference {
   hlo::Literal value;      ///< in the output's type, rounded once
-  hlo::Literal exact;      ///< f64 or c128, for Sum; may be invalid
+  hlo::Literal exact;      ///< f64 or c128, for Sum and `exact`; may be invalid
   hlo::Literal magnitude;  ///< f64, for Sum: the same program on absolute values; may be invalid
 };
 
