@@ -44,6 +44,16 @@ void Contract::skip(std::string why) {
   if (skipped_.empty()) skipped_ = std::move(why);
 }
 
+void Contract::note_use(const Uses::Key& key, const Uses::Use& use) {
+  const std::lock_guard lock(mutex_);
+  uses_.note(key, use);
+}
+
+Uses Contract::uses() const {
+  const std::lock_guard lock(mutex_);
+  return uses_;
+}
+
 bool Contract::broken() const {
   const std::lock_guard lock(mutex_);
   return !complaints_.empty();

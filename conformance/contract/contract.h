@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "conformance/contract/plugin.h"
+#include "conformance/contract/uses.h"
 
 /// \file
 /// Contract cases: what backend.h, program.h and tables.h promise beyond the meaning of ops, asked of a backend's table
@@ -57,6 +58,10 @@ class Contract {
   /// The case itself is at fault.
   void fault(const Status& status);
 
+  /// Notes what the device was asked, or has run.
+  void note_use(const Uses::Key& key, const Uses::Use& use);
+  Uses uses() const;
+
   bool broken() const;
   /// Complaints, or why the case was skipped.
   std::string text() const;
@@ -69,6 +74,7 @@ class Contract {
   Plugin& plugin_;
   mutable std::mutex mutex_;
   std::vector<std::string> complaints_;
+  Uses uses_;
   std::string skipped_, fault_;
 };
 

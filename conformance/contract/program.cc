@@ -137,6 +137,29 @@ std::vector<uint32_t> entry_ops(const collet_program* program) {
   return out;
 }
 
+Uses::Key use_of(const collet_program* program, const collet_op* op) {
+  Uses::Key key{COLLET_QUESTION_OP, collet_op_name(op->opcode), COLLET_TYPE_INVALID};
+  if (op->results.count > 0) key.element = collet_value_type(program, op->results.first)->element;
+  if (op->opcode == COLLET_OP_CALL) {
+    collet_call_attrs attrs;
+    collet_read_attributes(program, op, &attrs, sizeof attrs);
+    if (attrs.name.count > 0) {
+      key.kind = COLLET_QUESTION_PATTERN;
+      key.name.assign(collet_string(program, attrs.name), attrs.name.count);
+    }
+  } else if (op->opcode == COLLET_OP_FUSION && op->regions.count > 0) {
+    key.kind = COLLET_QUESTION_FUSION;
+    key.name.clear();
+    const collet_region* region = collet_region_at(program, op->regions.first);
+    for (uint32_t i = 0; i < region->ops.count; ++i) {
+      const uint32_t code = collet_op_at(program, region->ops.first + i)->opcode;
+      if (code != COLLET_OP_CONSTANT && code != COLLET_OP_TUPLE)
+        key.name += (key.name.empty() ? "" : " ") + std::string(collet_op_name(code));
+    }
+  }
+  return key;
+}
+
 bool ask(Instance& instance, const collet_program* program, std::span<const uint32_t> ops,
          std::vector<collet_verdict>& verdicts, uint32_t device) {
   Contract& c = instance.contract();
@@ -166,6 +189,8 @@ bool ask(Instance& instance, const collet_program* program, std::span<const uint
     c.check(strnlen(verdict.reason, sizeof verdict.reason) < sizeof verdict.reason, Promise::VERDICT_REASON,
             "the reason of a verdict has no end");
     c.check(verdict.reserved == 0, Promise::RESERVED, "supports wrote to a reserved field of a verdict");
+    c.note_use(use_of(program, collet_op_at(program, before[static_cast<size_t>(&verdict - verdicts.data())])),
+               {.asked = true, .accepted = verdict.answer == COLLET_ACCEPT});
     c.check(verdict.cost_ns >= 0 && verdict.cost_ns < 1e18, Promise::VERDICT, "supports estimates {} ns",
             verdict.cost_ns);
   }

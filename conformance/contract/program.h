@@ -47,6 +47,8 @@ class TestProgram {
 
 /// Ids of the entry's ops.
 std::vector<uint32_t> entry_ops(const collet_program* program);
+/// What an op is asked about as.
+Uses::Key use_of(const collet_program* program, const collet_op* op);
 /// Asks for ops in one call; a complaint where it fails. Answers are checked for what any verdict promises.
 bool ask(Instance& instance, const collet_program* program, std::span<const uint32_t> ops,
          std::vector<collet_verdict>& verdicts, uint32_t device = 0);
@@ -133,6 +135,8 @@ class Rig {
   collet_status execute(std::string* message = nullptr);
   /// Whether all of it is as fill() left it.
   bool is_untouched(const std::string& what, Promise promise);
+  /// Judges the results alone, which it reads at once.
+  bool judge_results(const std::vector<hlo::Literal>& inputs, const std::string& what, const Bound& bound = {});
   /// Judges what the last execute left, for the inputs of fill().
   bool judge(const std::vector<hlo::Literal>& inputs, const std::string& what, const Bound& bound = {});
 
@@ -145,6 +149,8 @@ class Rig {
     Buffer buffer;
     Bytes image;  // what fill() put there
   };
+  bool judge_results(const std::vector<hlo::Literal>& inputs, const std::vector<Bytes>& now, const std::string& what,
+                     const Bound& bound);
   Slot place(uint64_t bytes, uint64_t alignment);
   void allocate();
   collet_argument argument(const Slot& slot, uint32_t flags) const;

@@ -3,119 +3,15 @@
 #include <chrono>
 #include <thread>
 
-#include "conformance/contract/program.h"
+#include "conformance/contract/queues.h"
 
 namespace collet::conformance {
 namespace {
 
-constexpr uint64_t kForever = UINT64_MAX;
 constexpr uint64_t kBytes = 4096;
 
-// A queue; destroyed with its owner, once its work has ended.
-class Queue {
- public:
-  Queue() = default;
-  Queue(const collet_queue_table* table, collet_backend_queue* handle) : table_(table), handle_(handle) {}
-  Queue(Queue&& other) noexcept { *this = std::move(other); }
-  Queue& operator=(Queue&& other) noexcept {
-    std::swap(table_, other.table_);
-    std::swap(handle_, other.handle_);
-    std::swap(last_, other.last_);
-    return *this;
-  }
-  ~Queue() {
-    if (!handle_) return;
-    collet_error error{};
-    table_->wait(handle_, last_, kForever, &error);
-    table_->destroy(handle_);
-  }
-  explicit operator bool() const { return handle_ != nullptr; }
-  collet_backend_queue* handle() const { return handle_; }
-  uint64_t last() const { return last_; }
-  collet_point point() const { return {handle_, last_}; }
-  // The next point that work on it signals.
-  collet_point next(uint64_t step = 1) {
-    last_ += step;
-    return point();
-  }
-  void take_back(uint64_t step = 1) { last_ -= step; }
-
- private:
-  const collet_queue_table* table_ = nullptr;
-  collet_backend_queue* handle_ = nullptr;
-  uint64_t last_ = 0;
-};
-
-struct Setting {
-  std::unique_ptr<Instance> instance;
-  const collet_queue_table* table = nullptr;
-  explicit operator bool() const { return table != nullptr; }
-
-  Contract& contract() const { return instance->contract(); }
-  Queue create(uint32_t kind, uint32_t device = 0) const {
-    Contract& c = contract();
-    collet_backend_queue* handle = nullptr;
-    const collet_status status = checked_call(c, "create of a queue", [&](collet_error* error) {
-      return table->create(instance->handle(), device, kind, &handle, error);
-    });
-    if (!c.check(status == COLLET_OK && handle, Promise::QUEUE_CREATE, "create of a queue of kind {} gave status {}",
-                 kind, status))
-      return {};
-    return {table, handle};
-  }
-  // What the call points to is overwritten and gone when it returns.
-  bool copy(Queue& queue, const std::vector<collet_copy_region>& regions, const std::vector<collet_point>& waits = {},
-            uint64_t step = 1) const {
-    auto kept = std::make_unique<std::vector<collet_copy_region>>(regions);
-    auto points = std::make_unique<std::vector<collet_point>>(waits);
-    auto signal = std::make_unique<collet_point>(queue.next(step));
-    auto sync = std::make_unique<collet_sync>();
-    *sync = {queue.handle(), points->empty() ? nullptr : points->data(), signal.get(),
-             static_cast<uint32_t>(points->size()), 1};
-    const collet_status status = checked_call(contract(), "copy on a queue", [&](collet_error* error) {
-      return instance->table().copy(instance->handle(), kept->data(), static_cast<uint32_t>(kept->size()), sync.get(),
-                                    error);
-    });
-    std::memset(static_cast<void*>(kept->data()), 0xee, kept->size() * sizeof regions[0]);
-    std::memset(static_cast<void*>(points->data()), 0xee, points->size() * sizeof(collet_point));
-    std::memset(static_cast<void*>(signal.get()), 0xee, sizeof *signal);
-    std::memset(static_cast<void*>(sync.get()), 0xee, sizeof *sync);
-    if (status != COLLET_OK) queue.take_back(step);
-    return status == COLLET_OK;
-  }
-  collet_status wait(const Queue& queue, uint64_t value, uint64_t timeout = kForever,
-                     std::string* message = nullptr) const {
-    return checked_call(
-        contract(), "wait", [&](collet_error* error) { return table->wait(queue.handle(), value, timeout, error); },
-        message);
-  }
-  bool finish(const Queue& queue) const {
-    std::string message;
-    const collet_status status = wait(queue, queue.last(), kForever, &message);
-    return contract().check(status == COLLET_OK, Promise::QUEUE_POINT, "wait for point {} gave status {}: {}",
-                            queue.last(), status, message);
-  }
-};
-
-Setting start(Contract& c, uint32_t devices = 0) {
-  Setting out{Instance::open(c, devices), nullptr};
-  if (!out.instance) return out;
-  if (!out.instance->executes()) {
-    c.skip("a device has COLLET_TRAIT_VIRTUAL");
-    return out;
-  }
-  out.table = out.instance->query<collet_queue_table>("queue");
-  if (!out.table) c.skip("the backend has no table \"queue\"");
-  return out;
-}
-
-bool same(Contract& c, const Bytes& got, const Bytes& expected, Promise promise, const std::string& what) {
-  const size_t wrong = first_difference(got, expected);
-  return c.check(wrong == SIZE_MAX, promise, "{}: byte {} is wrong", what, wrong);
-}
-
 void kinds(Contract& c) {
-  const Setting s = start(c);
+  const Setting s = start_queues(c);
   if (!s) return;
   for (uint32_t d = 0; d < std::min<size_t>(s.instance->devices().size(), 2); ++d) {
     std::vector<Queue> queues;
@@ -132,7 +28,7 @@ void kinds(Contract& c) {
 
 // Each copy reads what the one before it has written.
 void order(Contract& c) {
-  const Setting s = start(c);
+  const Setting s = start_queues(c);
   if (!s) return;
   Queue queue = s.create(COLLET_QUEUE_COMPUTE);
   constexpr size_t kSteps = 60;
@@ -148,12 +44,12 @@ void order(Contract& c) {
   if (!s.finish(queue)) return;
   Bytes got(kBytes);
   if (s.instance->read(kSteps % 2 ? b : a, kSteps * 64, got.data(), kBytes))
-    same(c, got, data, Promise::QUEUE_ORDER, "sixty copies, each of what the one before wrote");
+    same_bytes(c, got, data, Promise::QUEUE_ORDER, "sixty copies, each of what the one before wrote");
 }
 
 // A value goes up, across and down, again and again, on three queues that wait for each other.
 void across_queues(Contract& c) {
-  const Setting s = start(c);
+  const Setting s = start_queues(c);
   if (!s) return;
   Queue up = s.create(COLLET_QUEUE_UPLOAD), compute = s.create(COLLET_QUEUE_COMPUTE),
         down = s.create(COLLET_QUEUE_DOWNLOAD);
@@ -176,13 +72,14 @@ void across_queues(Contract& c) {
   Bytes expected = host[0];
   for (size_t i = 0; i < kRounds; ++i) {
     std::rotate(expected.begin(), expected.end() - 64, expected.end());
-    if (!same(c, host[i + 1], expected, Promise::QUEUE_WAITS, fmt::format("round {} over three queues", i))) return;
+    if (!same_bytes(c, host[i + 1], expected, Promise::QUEUE_WAITS, fmt::format("round {} over three queues", i)))
+      return;
   }
 }
 
 // Work of other queues that nothing waits for does not disturb a chain.
 void many_queues(Contract& c) {
-  const Setting s = start(c);
+  const Setting s = start_queues(c);
   if (!s) return;
   constexpr size_t kQueues = 6, kSteps = 90;
   std::vector<Queue> queues;
@@ -207,12 +104,12 @@ void many_queues(Contract& c) {
     if (!s.finish(queue)) return;
   Bytes expected = data;
   std::rotate(expected.begin(), expected.end() - kSteps, expected.end());
-  same(c, s.instance->read(kSteps % 2 ? b : a), expected, Promise::QUEUE_WAITS,
-       "a chain of ninety copies over six queues");
+  same_bytes(c, s.instance->read(kSteps % 2 ? b : a), expected, Promise::QUEUE_WAITS,
+             "a chain of ninety copies over six queues");
 }
 
 void launches(Contract& c) {
-  const Setting s = start(c);
+  const Setting s = start_queues(c);
   if (!s) return;
   const std::string body = accepted_sum(*s.instance);
   if (body.empty()) return;
@@ -229,22 +126,7 @@ void launches(Contract& c) {
     if (!rigs.back()->fill(inputs.back(), i)) return;
   }
   for (const auto& rig : rigs) {
-    auto launch = std::make_unique<collet_launch>(rig->launch());
-    auto arguments = rig->arguments();
-    auto results = rig->results();
-    const collet_point signal = compute.next();
-    auto sync = std::make_unique<collet_sync>(collet_sync{compute.handle(), nullptr, &signal, 0, 1});
-    launch->arguments = arguments.data();
-    launch->results = results.data();
-    launch->sync = sync.get();
-    const collet_status status = checked_call(c, "execute on a queue", [&](collet_error* error) {
-      return s.instance->table().execute(ready.executable.handle(), launch.get(), 1, 1, error);
-    });
-    std::memset(static_cast<void*>(arguments.data()), 0xee, arguments.size() * sizeof(collet_argument));
-    std::memset(static_cast<void*>(results.data()), 0xee, results.size() * sizeof(collet_argument));
-    std::memset(static_cast<void*>(launch.get()), 0xee, sizeof *launch);
-    std::memset(static_cast<void*>(sync.get()), 0xee, sizeof *sync);
-    if (!c.check(status == COLLET_OK, Promise::EXECUTE, "execute on a queue gave status {}", status)) return;
+    if (!c.check(s.launch(compute, ready.executable, *rig), Promise::EXECUTE, "execute on a queue failed")) return;
   }
   if (!s.finish(compute)) return;
   for (size_t i = 0; i < rigs.size(); ++i)
@@ -253,7 +135,7 @@ void launches(Contract& c) {
 
 void waiting(Contract& c) {
   constexpr uint64_t kLarge = 1 << 20;
-  const Setting s = start(c);
+  const Setting s = start_queues(c);
   if (!s) return;
   Queue queue = s.create(COLLET_QUEUE_COMPUTE);
   Buffer a = s.instance->alloc(kLarge), other = s.instance->alloc(kLarge), b = s.instance->alloc(kLarge);
@@ -274,7 +156,7 @@ void waiting(Contract& c) {
     c.check(status == COLLET_OK, Promise::QUEUE_WAIT_REACHED, "wait for an earlier point gave status {}", status);
     Bytes got(kBytes);
     if (s.instance->read(b, kLarge - kBytes, got.data(), kBytes) &&
-        !same(c, got, mark, Promise::QUEUE_POINT, "when the point was reached"))
+        !same_bytes(c, got, mark, Promise::QUEUE_POINT, "when the point was reached"))
       return;
   }
 }
@@ -292,7 +174,7 @@ bool reached_or_failed(const Setting& s, const Queue& queue, uint64_t value, col
 }
 
 void abort(Contract& c) {
-  const Setting s = start(c);
+  const Setting s = start_queues(c);
   if (!s) return;
   Queue queue = s.create(COLLET_QUEUE_COMPUTE), other = s.create(COLLET_QUEUE_COMPUTE);
   Buffer a = s.instance->alloc(1 << 20), b = s.instance->alloc(1 << 20), untouched = s.instance->alloc(kBytes);
@@ -318,16 +200,16 @@ void abort(Contract& c) {
   }
   const Bytes first = s.instance->read(b);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  same(c, s.instance->read(b), first, Promise::QUEUE_REPORTS, "after the failure was reported");
-  same(c, s.instance->read(untouched), still, Promise::QUEUE_FAILED, "what was put on a failed queue");
+  same_bytes(c, s.instance->read(b), first, Promise::QUEUE_REPORTS, "after the failure was reported");
+  same_bytes(c, s.instance->read(untouched), still, Promise::QUEUE_FAILED, "what was put on a failed queue");
   if (s.copy(other, {region(at(a), at(untouched), kBytes)}) && s.finish(other))
-    same(c, s.instance->read(untouched), Bytes(data.begin(), data.begin() + kBytes), Promise::QUEUE_FAILED,
-         "another queue after the failure of one");
+    same_bytes(c, s.instance->read(untouched), Bytes(data.begin(), data.begin() + kBytes), Promise::QUEUE_FAILED,
+               "another queue after the failure of one");
 }
 
 // A queue that waits for a point of a failed one fails alike; what waits for neither goes on.
 void poison(Contract& c) {
-  const Setting s = start(c);
+  const Setting s = start_queues(c);
   if (!s) return;
   Queue failed = s.create(COLLET_QUEUE_UPLOAD), second = s.create(COLLET_QUEUE_COMPUTE),
         third = s.create(COLLET_QUEUE_DOWNLOAD), good = s.create(COLLET_QUEUE_COMPUTE);
@@ -347,15 +229,15 @@ void poison(Contract& c) {
                  "work that waited for a failed queue ended with status {} and '{}'", status, message))
       return;
   }
-  same(c, s.instance->read(b), still, Promise::QUEUE_POISON, "memory of work that waited for a failed queue");
-  same(c, host, host_before, Promise::QUEUE_POISON, "host memory of work that waited for a failed queue");
+  same_bytes(c, s.instance->read(b), still, Promise::QUEUE_POISON, "memory of work that waited for a failed queue");
+  same_bytes(c, host, host_before, Promise::QUEUE_POISON, "host memory of work that waited for a failed queue");
   if (s.copy(good, {region(at(a), at(b), kBytes)}) && s.finish(good))
-    same(c, s.instance->read(b), data, Promise::QUEUE_FAILED, "a queue that waited for none");
+    same_bytes(c, s.instance->read(b), data, Promise::QUEUE_FAILED, "a queue that waited for none");
 }
 
 // Calls that block, beside queues that work on other memory.
 void beside_blocking_calls(Contract& c) {
-  const Setting s = start(c);
+  const Setting s = start_queues(c);
   if (!s) return;
   Queue queue = s.create(COLLET_QUEUE_COMPUTE);
   Buffer a = s.instance->alloc(1 << 18), b = s.instance->alloc(1 << 18);
@@ -366,15 +248,15 @@ void beside_blocking_calls(Contract& c) {
     Buffer own = s.instance->alloc(kBytes);
     const Bytes mine = pattern(kBytes, 11 + i);
     if (!own || !s.instance->write(own, mine) ||
-        !same(c, s.instance->read(own), mine, Promise::COPY_DONE, "a copy that blocks, beside a queue"))
+        !same_bytes(c, s.instance->read(own), mine, Promise::COPY_DONE, "a copy that blocks, beside a queue"))
       return;
   }
   if (s.finish(queue))
-    same(c, s.instance->read(b), data, Promise::QUEUE_ORDER, "copies on a queue beside ones that block");
+    same_bytes(c, s.instance->read(b), data, Promise::QUEUE_ORDER, "copies on a queue beside ones that block");
 }
 
 void much_work(Contract& c) {
-  const Setting s = start(c);
+  const Setting s = start_queues(c);
   if (!s) return;
   constexpr uint64_t kPieces = 3000;
   Queue queue = s.create(COLLET_QUEUE_UPLOAD);
@@ -385,11 +267,11 @@ void much_work(Contract& c) {
     if (!c.check(s.copy(queue, {region(at_host(data.data(), i * 4), at(a, i * 4), 4)}), Promise::QUEUE_ORDER,
                  "piece {} of {} was refused", i, kPieces))
       return;
-  if (s.finish(queue)) same(c, s.instance->read(a), data, Promise::QUEUE_POINT, "three thousand pieces of work");
+  if (s.finish(queue)) same_bytes(c, s.instance->read(a), data, Promise::QUEUE_POINT, "three thousand pieces of work");
 }
 
 void come_and_go(Contract& c) {
-  const Setting s = start(c);
+  const Setting s = start_queues(c);
   if (!s) return;
   Buffer a = s.instance->alloc(kBytes), b = s.instance->alloc(kBytes);
   if (!a || !b) return;
@@ -402,7 +284,7 @@ void come_and_go(Contract& c) {
 }
 
 void between_devices(Contract& c) {
-  const Setting s = start(c, 2);
+  const Setting s = start_queues(c, 2);
   if (!s) return;
   if (s.instance->devices().size() < 2) return c.skip("there is one device");
   Queue first = s.create(COLLET_QUEUE_UPLOAD, 0), second = s.create(COLLET_QUEUE_UPLOAD, 1);
@@ -412,12 +294,12 @@ void between_devices(Contract& c) {
   if (!s.copy(first, {region(at_host(data.data()), at(a), kBytes)}) ||
       !s.copy(second, {region(at(a), at(b), kBytes)}, {first.point()}) || !s.finish(second))
     return;
-  same(c, s.instance->read(b), data, Promise::QUEUE_WAITS, "from one device to another, by their queues");
+  same_bytes(c, s.instance->read(b), data, Promise::QUEUE_WAITS, "from one device to another, by their queues");
   s.finish(first);
 }
 
 void from_threads(Contract& c) {
-  const Setting s = start(c);
+  const Setting s = start_queues(c);
   if (!s) return;
   if (s.instance->serial()) return c.skip("the device has COLLET_TRAIT_SERIAL");
   on_threads(3, [&](int thread) {
@@ -431,7 +313,7 @@ void from_threads(Contract& c) {
       if (i > 0) waits = {down.point()};
       if (!s.copy(up, {region(at_host(data.data()), at(a), kBytes)}, waits) ||
           !s.copy(down, {region(at(a), at_host(got.data()), kBytes)}, {up.point()}) || !s.finish(down) ||
-          !s.finish(up) || !same(c, got, data, Promise::THREADS, "queues of three threads"))
+          !s.finish(up) || !same_bytes(c, got, data, Promise::THREADS, "queues of three threads"))
         return;
     }
   });

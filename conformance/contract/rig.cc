@@ -123,12 +123,17 @@ bool Rig::fill(const std::vector<Literal>& inputs, uint64_t seed) {
 
 collet_status Rig::execute(std::string* message) {
   static std::atomic<uint64_t> run_id{1};
-  return checked_call(
+  const collet_status status = checked_call(
       instance_.contract(), "execute",
       [&](collet_error* error) {
         return instance_.table().execute(executable_.handle(), &launch_, 1, run_id++, error);
       },
       message);
+  if (status == COLLET_OK) {
+    for (const uint32_t op : entry_ops(program_.get()))
+      instance_.contract().note_use(use_of(program_.get(), collet_op_at(program_.get(), op)), {.ran = true});
+  }
+  return status;
 }
 
 bool Rig::is_untouched(const std::string& what, Promise promise) {
@@ -141,15 +146,21 @@ bool Rig::is_untouched(const std::string& what, Promise promise) {
   return true;
 }
 
-bool Rig::judge(const std::vector<Literal>& inputs, const std::string& what, const Bound& bound) {
+bool Rig::judge_results(const std::vector<Literal>& inputs, const std::string& what, const Bound& bound) {
+  std::vector<Bytes> now(blocks_.size());
+  for (const Slot& slot : result_slots_)
+    if (slot.bytes > 0 && now[slot.block].empty()) now[slot.block] = instance_.read(blocks_[slot.block].buffer);
+  return judge_results(inputs, now, what, bound);
+}
+
+bool Rig::judge_results(const std::vector<Literal>& inputs, const std::vector<Bytes>& now, const std::string& what,
+                        const Bound& bound) {
   Contract& c = instance_.contract();
   const Expected<std::vector<Literal>> expected = program_.evaluate(inputs);
   if (!expected.ok()) {
     c.fault(expected.status());
     return false;
   }
-  std::vector<Bytes> now;
-  for (const Block& block : blocks_) now.push_back(block.buffer ? instance_.read(block.buffer) : Bytes());
   const bool flushes = instance_.device(placement_.device).has(COLLET_TRAIT_FLUSHES_DENORMALS);
   for (size_t i = 0; i < result_slots_.size(); ++i) {
     const Slot& slot = result_slots_[i];
@@ -164,6 +175,14 @@ bool Rig::judge(const std::vector<Literal>& inputs, const std::string& what, con
                  index_text(got.shape(), compared.first), compared.expected, compared.bad, compared.elements))
       return false;
   }
+  return true;
+}
+
+bool Rig::judge(const std::vector<Literal>& inputs, const std::string& what, const Bound& bound) {
+  Contract& c = instance_.contract();
+  std::vector<Bytes> now;
+  for (const Block& block : blocks_) now.push_back(block.buffer ? instance_.read(block.buffer) : Bytes());
+  if (!judge_results(inputs, now, what, bound)) return false;
   // What the executable may write is left out; all else must stand.
   const auto allow = [&](const Slot& slot) {
     if (slot.bytes > 0) std::copy_n(image(slot), slot.bytes, now[slot.block].data() + slot.offset);

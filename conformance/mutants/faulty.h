@@ -92,6 +92,8 @@ template <typename T>
 T* at(collet_program* program, const collet_array& array, uint32_t index) {
   return const_cast<T*>(static_cast<const T*>(collet_array_at(program, array, index)));
 }
+/// The name of the pattern that an op calls; empty for any other op.
+std::string pattern_of(const collet_program* program, const collet_op* op);
 /// Notes the sizes of arguments and results of the program in `block`.
 void describe(Executable& made);
 
@@ -99,6 +101,9 @@ void describe(Executable& made);
 const void* queue_table(Instance* self);
 collet_status copy_on_queue(Instance* self, const collet_copy_region* regions, uint32_t count, const collet_sync* sync,
                             collet_error* error);
+
+/// A launch with a sync, whose buffers are those of the backend behind.
+collet_status launch_on_queue(Executable& self, const collet_launch& launch, uint64_t run_id, collet_error* error);
 
 /// The tables "patterns", "host_memory", "links", "profile" and "residency"; null for another name.
 const void* further_table(std::string_view name);

@@ -57,8 +57,87 @@ bool is_scalar(const collet_program* program, uint32_t value) {
   return collet_value_type(program, value)->dims.count == 0;
 }
 
+bool is_made_by(const collet_program* program, uint32_t value, uint32_t opcode) {
+  const collet_value* v = collet_value_at(program, value);
+  return !(v->flags & COLLET_VALUE_ARGUMENT) && collet_op_at(program, v->definition)->opcode == opcode;
+}
+
+// Is it a number, or a row, for all elements?
+bool is_spread(const collet_program* program, uint32_t value) {
+  return is_made_by(program, value, COLLET_OP_BROADCAST) || is_made_by(program, value, COLLET_OP_CONSTANT) ||
+         is_made_by(program, value, COLLET_OP_RESHAPE);
+}
+
+// What reads the op's result in the region reads its operand `kept` instead.
+void bypass(collet_program* program, const collet_region* region, const collet_op* op, uint32_t kept) {
+  const uint32_t from = op->results.first, to = collet_operand(program, op, kept);
+  const auto replace = [&](uint32_t place) {
+    if (uint32_t* one = at<uint32_t>(program, program->refs, place); *one == from) *one = to;
+  };
+  for (uint32_t i = 0; i < region->ops.count; ++i) {
+    const collet_range operands = collet_op_at(program, region->ops.first + i)->operands;
+    for (uint32_t k = 0; k < operands.count; ++k) replace(operands.first + k);
+  }
+  for (uint32_t k = 0; k < region->results.count; ++k) replace(region->results.first + k);
+}
+
+// Which operand of an op in the pattern's region is to stand for its result; 2 where the op is right.
+uint32_t kept_operand(const collet_program* program, const collet_region* region, const collet_op* op,
+                      std::string_view pattern) {
+  if (op->operands.count != 2) return 2;
+  const uint32_t a = collet_operand(program, op, 0), b = collet_operand(program, op, 1);
+  const bool is_root = op->results.first == collet_ref_at(program, region->results.first);
+  const uint32_t other = is_spread(program, a) ? 1 : 0;
+  const bool norm = pattern == "layer_norm" || pattern == "rms_norm";
+  if (op->opcode == COLLET_OP_SUBTRACT && (pattern == "softmax" || pattern == "attention") &&
+      (is(Fault::softmax_unshifted) || is(Fault::attention_unshifted)))
+    return 0;
+  if (op->opcode == COLLET_OP_ADD && norm && !is_root &&
+      (is(Fault::layer_norm_without_epsilon) || is(Fault::rms_norm_without_epsilon)))
+    return other;
+  if (op->opcode == COLLET_OP_ADD && is_root && is(Fault::layer_norm_without_shift)) return other;
+  if (op->opcode == COLLET_OP_MULTIPLY && is_root && pattern == "rms_norm" && is(Fault::rms_norm_without_scale))
+    return other;
+  if (op->opcode == COLLET_OP_MULTIPLY && is_root && is(Fault::silu_gate_without_gate))
+    return is_made_by(program, a, COLLET_OP_MULTIPLY) ? 0 : 1;
+  if (op->opcode == COLLET_OP_MULTIPLY && pattern == "attention" && is(Fault::attention_without_scale)) return other;
+  if (op->opcode == COLLET_OP_ADD && pattern == "attention" && is(Fault::attention_without_mask))
+    return collet_value_at(program, b)->flags & COLLET_VALUE_ARGUMENT ? 0 : 1;
+  if (op->opcode == COLLET_OP_MULTIPLY && is_root && pattern == "quantized_dot" &&
+      is(Fault::quantized_dot_without_scale))
+    return other;
+  return 2;
+}
+
+// Changes the regions of patterns.
+void change_patterns(collet_program* program) {
+  for (uint32_t i = 0; i < program->ops.count; ++i) {
+    const collet_op* call = collet_op_at(program, i);
+    const std::string name = pattern_of(program, call);
+    if (name.empty()) continue;
+    const collet_region* region = collet_region_at(program, call->regions.first);
+    for (uint32_t k = 0; k < region->ops.count; ++k) {
+      const collet_op* op = collet_op_at(program, region->ops.first + k);
+      const uint32_t kept = kept_operand(program, region, op, name);
+      if (kept < 2) bypass(program, region, op, kept);
+    }
+  }
+}
+
+}  // namespace
+
+std::string pattern_of(const collet_program* program, const collet_op* op) {
+  if (op->opcode != COLLET_OP_CALL) return {};
+  collet_call_attrs attrs;
+  collet_read_attributes(program, op, &attrs, sizeof attrs);
+  return {collet_string(program, attrs.name), attrs.name.count};
+}
+
+namespace {
+
 // Changes what a program says, where the fault is in a kernel.
 void change(collet_program* program) {
+  change_patterns(program);
   for (uint32_t i = 0; i < program->ops.count; ++i) {
     auto* op = at<collet_op>(program, program->ops, i);
     const bool entry = i < collet_region_at(program, 0)->ops.first + collet_region_at(program, 0)->ops.count &&

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 namespace collet::mutants {
@@ -62,6 +64,7 @@ collet_status run_inner(Executable& self, const collet_launch& launch, uint64_t 
   inner.workspace = translated(launch.workspace, false);
   inner.workspace.bytes = self.inner_workspace;
   if (self.inner_workspace == 0) inner.workspace = {};
+  if (inner.sync) return launch_on_queue(self, inner, run_id, error);
   return behind->execute(self.inner, &inner, 1, run_id, error);
 }
 
@@ -166,6 +169,34 @@ void spoil_after(Executable& self, const collet_launch& launch) {
   if (is(Fault::writes_before_workspace)) touch(self, launch.workspace, -16, 16);
 }
 
+// The program is one call of gelu of f32: whether it is by tanh.
+std::optional<bool> gelu_by_tanh(const Executable& self) {
+  const auto* program = reinterpret_cast<const collet_program*>(self.block.data());
+  const collet_region* entry = collet_region_at(program, 0);
+  if (entry->ops.count != 1 || entry->arguments.count != 1) return std::nullopt;
+  const collet_op* op = collet_op_at(program, entry->ops.first);
+  if (pattern_of(program, op) != "gelu" || collet_value_type(program, op->results.first)->element != COLLET_TYPE_F32)
+    return std::nullopt;
+  const collet_region* region = collet_region_at(program, op->regions.first);
+  for (uint32_t i = 0; i < region->ops.count; ++i)
+    if (collet_op_at(program, region->ops.first + i)->opcode == COLLET_OP_TANH) return true;
+  return false;
+}
+
+void write_other_gelu(Executable& self, const collet_launch& launch, bool by_tanh) {
+  Bytes bytes(self.result_bytes[0]);
+  get(self.owner, launch.arguments[0].buffer, launch.arguments[0].offset, bytes.data(), bytes.size());
+  for (size_t i = 0; i + 4 <= bytes.size(); i += 4) {
+    float x = 0;
+    std::memcpy(&x, &bytes[i], 4);
+    const double erf = std::erf(x / std::sqrt(2.0));
+    const double tanh = std::tanh(0.7978845608028654 * (x + 0.044715 * std::pow(x, 3)));
+    x = static_cast<float>(0.5 * x * (1 + (by_tanh ? erf : tanh)));
+    std::memcpy(&bytes[i], &x, 4);
+  }
+  put_result(self, launch, 0, bytes, 0, bytes.size());
+}
+
 collet_status run_one(Executable& self, const collet_launch& launch, uint64_t run_id, collet_error* error) {
   const int run = self.runs++;
   const bool writes_nothing = (is(Fault::other_device_idle) && launch.device != 0) ||
@@ -190,6 +221,10 @@ collet_status run_one(Executable& self, const collet_launch& launch, uint64_t ru
   if (is(Fault::result_before_argument_read)) return run_in_two_parts(self, launch, true), COLLET_OK;
   if (is(Fault::result_before_argument_read_whole)) return run_in_two_parts(self, launch, false), COLLET_OK;
   if (is(Fault::alias_always_taken)) return force_aliases(self, launch), COLLET_OK;
+  if (is(Fault::gelu_of_other_form)) {
+    if (const std::optional<bool> by_tanh = gelu_by_tanh(self))
+      return write_other_gelu(self, launch, *by_tanh), COLLET_OK;
+  }
   if (is(Fault::stale_results)) {
     auto& seen = self.seen[launch.argument_count ? launch.arguments[0].buffer : nullptr];
     if (seen.empty()) seen = run_apart(self, launch);

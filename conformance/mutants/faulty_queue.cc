@@ -18,6 +18,7 @@ std::mutex mutex;
 std::set<collet_backend_queue*> queues;
 std::map<collet_backend_queue*, Failed> failed;
 std::map<collet_backend_queue*, uint64_t> counts;
+std::map<collet_backend_queue*, uint32_t> devices;
 std::set<uint32_t> made_kinds;
 const collet_queue_table* inner = nullptr;
 
@@ -35,6 +36,7 @@ collet_status create(collet_backend_instance* p, uint32_t device, uint32_t kind,
   const collet_status code = inner->create(reinterpret_cast<Instance*>(p)->inner, device, kind, out, error);
   const std::lock_guard lock(mutex);
   if (code == COLLET_OK) queues.insert(*out);
+  if (code == COLLET_OK) devices[*out] = device;
   return code;
 }
 
@@ -44,6 +46,7 @@ void destroy(collet_backend_queue* queue) {
     queues.erase(queue);
     failed.erase(queue);
     counts.erase(queue);
+    devices.erase(queue);
   }
   if (is(Fault::queues_leak)) {
     static std::vector<std::unique_ptr<char[]>> left;
@@ -91,6 +94,57 @@ const void* queue_table(Instance* self) {
   return inner ? &table : nullptr;
 }
 
+namespace {
+
+bool is_upload(const collet_copy_region& region) {
+  return !region.from.buffer;
+}
+bool is_download(const collet_copy_region& region) {
+  return !region.to.buffer;
+}
+
+// What a copy still waits for, where the fault concerns only some.
+void drop_waits(std::vector<collet_point>& waits, const collet_copy_region& region, collet_backend_queue* queue) {
+  const bool across = !is_upload(region) && !is_download(region);
+  if ((is(Fault::upload_ignores_waits) && is_upload(region)) ||
+      (is(Fault::download_ignores_waits) && is_download(region)) || (is(Fault::device_copy_ignores_waits) && across))
+    waits.clear();
+  if (is(Fault::queue_waits_for_last) && waits.size() > 1) waits.erase(waits.begin(), waits.end() - 1);
+  if (is(Fault::queue_ignores_other_devices)) {
+    const std::lock_guard lock(mutex);
+    std::erase_if(waits, [&](const collet_point& p) { return devices[p.queue] != devices[queue]; });
+  }
+}
+
+}  // namespace
+
+collet_status launch_on_queue(Executable& self, const collet_launch& launch, uint64_t run_id, collet_error* error) {
+  collet_launch changed = launch;
+  collet_sync sync = *launch.sync;
+  if (is(Fault::launch_ignores_waits)) sync.wait_count = 0;
+  if (is(Fault::launch_waits_for_first)) sync.wait_count = std::min(sync.wait_count, 1u);
+  if (is(Fault::launch_waits_for_last) && sync.wait_count > 1) {
+    sync.waits += sync.wait_count - 1;
+    sync.wait_count = 1;
+  }
+  changed.sync = &sync;
+  if (!is(Fault::launch_signals_early)) return behind->execute(self.inner, &changed, 1, run_id, error);
+  std::thread([&self, changed, run_id,
+               arguments = std::vector<collet_argument>(launch.arguments, launch.arguments + launch.argument_count),
+               results = std::vector<collet_argument>(launch.results, launch.results + launch.result_count)]() mutable {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    changed.arguments = arguments.data();
+    changed.results = results.data();
+    changed.sync = nullptr;
+    collet_error ignored{};
+    behind->execute(self.inner, &changed, 1, run_id, &ignored);
+  }).detach();
+  collet_copy_region nothing{};
+  nothing.from.buffer = launch.results[0].buffer;
+  nothing.to.buffer = launch.results[0].buffer;
+  return behind->copy(self.owner->inner, &nothing, 1, &sync, error);
+}
+
 collet_status copy_on_queue(Instance* self, const collet_copy_region* regions, uint32_t count, const collet_sync* sync,
                             collet_error* error) {
   std::vector<collet_copy_region> changed(regions, regions + count);
@@ -109,6 +163,21 @@ collet_status copy_on_queue(Instance* self, const collet_copy_region* regions, u
                 waits.end());
   if (is(Fault::queue_ignores_waits)) waits.clear();
   if (is(Fault::queue_waits_for_one)) waits.resize(std::min<size_t>(waits.size(), 1));
+  if (count > 0) drop_waits(waits, changed[0], sync->queue);
+  const bool at_once = is(Fault::upload_at_once) && count > 0 && is_upload(changed[0]);
+  if (at_once) {
+    collet_error ignored{};
+    behind->copy(self->inner, changed.data(), count, nullptr, &ignored);
+    count = 0;
+  }
+  if (is(Fault::upload_reads_host_at_once) && count > 0 && is_upload(changed[0])) {
+    // Staging memory that is filled when the copy is put there; it leaks.
+    for (collet_copy_region& region : changed) {
+      auto* staged = new Bytes(static_cast<const uint8_t*>(region.from.host) + region.from.offset,
+                               static_cast<const uint8_t*>(region.from.host) + region.from.offset + region.bytes);
+      region.from = {nullptr, staged->data(), 0};
+    }
+  }
   if (is(Fault::queue_counts_pieces)) {
     const std::lock_guard lock(mutex);
     signal.value = ++counts[sync->queue];
@@ -120,6 +189,14 @@ collet_status copy_on_queue(Instance* self, const collet_copy_region* regions, u
   if (is(Fault::failed_queue_goes_on) && has_failed(sync->queue)) {
     collet_error ignored{};
     behind->copy(self->inner, changed.data(), count, nullptr, &ignored);
+  }
+  if (is(Fault::queue_signals_before_last_region) && count > 1) {
+    std::thread([self, last = changed[count - 1]] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      collet_error ignored{};
+      behind->copy(self->inner, &last, 1, nullptr, &ignored);
+    }).detach();
+    --count;
   }
   const bool late = is(Fault::queue_signals_early), kept = is(Fault::queue_keeps_regions);
   if (late || kept) {

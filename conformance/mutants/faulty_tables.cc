@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
 namespace collet::mutants {
@@ -13,8 +14,10 @@ const char* pattern_name(collet_backend_instance*, uint32_t, uint32_t index) {
   static char changing[16];
   static std::atomic<int> questions{0};
   if (is(Fault::patterns_without_end)) return "softmax";
-  if (index > 1) return nullptr;
-  if (!is(Fault::pattern_names_change)) return index ? "softmax" : "layer_norm";
+  constexpr const char* kNames[] = {"layer_norm", "softmax",   "rms_norm",     "gelu",
+                                    "silu_gate",  "attention", "quantized_dot"};
+  if (index >= std::size(kNames)) return nullptr;
+  if (!is(Fault::pattern_names_change)) return kNames[index];
   std::snprintf(changing, sizeof changing, "pattern%d", questions++);
   return changing;
 }

@@ -94,6 +94,18 @@ std::string road(const ConformReport& report, const std::vector<OpSummary>& ops)
   return out + "</ol>\n";
 }
 
+std::string silent_rows(const ConformReport& report) {
+  std::string out;
+  for (const Silent& one : report.whole ? silent(report) : std::vector<Silent>()) {
+    out += fmt::format("<tr><td>{}<td>{}<td><code>{}</code><td>", why_name(one.why), kind_name(one.kind),
+                       escape_markup(one.name));
+    for (const hlo::Type type : one.types) out += fmt::format("{} ", hlo::type_info(type).text);
+    out += '\n';
+  }
+  if (out.empty()) return out;
+  return "<h2>What no case has run</h2>\n<table>\n<tr><th>why<th>kind<th>name<th>types\n" + out + "</table>\n";
+}
+
 }  // namespace
 
 std::string report_html(const ConformReport& report, const BackendChoice& backend) {
@@ -101,7 +113,7 @@ std::string report_html(const ConformReport& report, const BackendChoice& backen
   std::string out = fmt::format(kHead, escape_markup(report.backend), escape_markup(report.version),
                                 report.conforms() ? "good" : "bad",
                                 report.conforms() ? "It conforms." : "It does not conform.", counts(report));
-  out += failures(report, backend) + road(report, ops) + op_rows(ops);
+  out += failures(report, backend) + road(report, ops) + silent_rows(report) + op_rows(ops);
   return out + "<footer>Written by <code>collet conform</code>.</footer>\n</html>\n";
 }
 

@@ -45,6 +45,13 @@ std::string report_json(const ConformReport& report, const BackendChoice& backen
   for (const OpSummary& s : ops) write_summary(json, s);
   json.end_array().key("next").begin_array();
   for (const OpSummary& s : road_map(ops)) json.value(op_info(s.op).text);
+  json.end_array().key("silent").begin_array();
+  for (const Silent& one : silent(report)) {
+    json.begin_object().field("why", why_name(one.why)).field("kind", kind_name(one.kind)).field("name", one.name);
+    json.key("types").begin_array();
+    for (const hlo::Type type : one.types) json.value(hlo::type_info(type).text);
+    json.end_array().end_object();
+  }
   json.end_array().key("cases").begin_array();
   for (const CaseResult& one : report.cases) write_case(json, report, backend, one);
   json.end_array().end_object();

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <tuple>
 
 #include "hlo/base/shell.h"
@@ -135,9 +136,65 @@ std::string road_text(const ConformReport& report, const std::vector<OpSummary>&
   return out;
 }
 
+// Of a run of all cases: a filter leaves much that is accepted and does not run.
+std::string silent_text(const ConformReport& report) {
+  constexpr size_t kMost = 20;
+  std::string out;
+  size_t shown = 0;
+  const std::vector<Silent> all = report.whole ? silent(report) : std::vector<Silent>();
+  for (const Silent& one : all) {
+    if (++shown > kMost) break;
+    if (shown == 1 || one.why != all[shown - 2].why)
+      out += fmt::format("{} on {}:\n", why_name(one.why), report.backend);
+    out += fmt::format("  {:<8} {}{}{}\n", kind_name(one.kind), one.name, one.types.empty() ? "" : ": ",
+                       names_of(one.types, 8));
+  }
+  if (all.size() > kMost) out += fmt::format("  and {} more; --json has them all\n", all.size() - kMost);
+  return out;
+}
+
 }  // namespace
 
+std::vector<Silent> silent(const ConformReport& report) {
+  struct Sum {
+    bool asked = false, accepted = false;
+    std::vector<hlo::Type> never_run, types;
+  };
+  std::map<std::pair<uint32_t, std::string>, Sum> sums;
+  for (const auto& [key, use] : report.uses.all()) {
+    Sum& sum = sums[{key.kind, key.name}];
+    sum.asked |= use.asked;
+    sum.accepted |= use.accepted;
+    if (!use.asked && !use.accepted) continue;
+    const auto type = static_cast<hlo::Type>(key.element);
+    sum.types.push_back(type);
+    if (use.accepted && !use.ran) sum.never_run.push_back(type);
+  }
+  std::vector<Silent> out;
+  for (auto& [key, sum] : sums) {
+    const auto& [kind, name] = key;
+    if (!sum.never_run.empty()) out.push_back({Silent::Why::NeverRun, kind, name, std::move(sum.never_run)});
+    if (kind != COLLET_QUESTION_PATTERN) continue;
+    if (!sum.asked) out.push_back({Silent::Why::NeverOffered, kind, name});
+    if (sum.asked && !sum.accepted) out.push_back({Silent::Why::NeverTaken, kind, name, std::move(sum.types)});
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Silent& a, const Silent& b) { return a.why < b.why; });
+  return out;
+}
+
+std::string_view why_name(Silent::Why why) {
+  constexpr std::string_view kNames[] = {"accepted, and run in no case", "offered, and never taken",
+                                         "named, and in no case"};
+  return kNames[static_cast<size_t>(why)];
+}
+
+std::string_view kind_name(uint32_t kind) {
+  constexpr std::string_view kNames[] = {"op", "pattern", "fusion"};
+  return kind < std::size(kNames) ? kNames[kind] : "?";
+}
+
 std::string_view subject(const CaseResult& one) {
+  if (!one.pattern.empty()) return one.pattern;
   return one.op == Op::INVALID ? "contract" : op_info(one.op).text;
 }
 
@@ -203,6 +260,7 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
   if (!out.empty()) out += '\n';
   out += errors_text(ops);
   out += road_text(report, ops);
+  out += silent_text(report);
   out += fmt::format("{} {}: {} of {} cases passed", report.backend, report.version, report.count(Outcome::Pass),
                      report.cases.size());
   for (const Outcome outcome :

@@ -22,7 +22,7 @@ struct OpSummary {
   std::vector<hlo::Type> types_on_device, types_elsewhere;
 };
 
-/// What a case is about: the name of its op, or "contract".
+/// What a case is about: the name of its pattern or op, or "contract".
 std::string_view subject(const CaseResult& one);
 /// "core", "math", ...
 std::string_view class_name(Op op);
@@ -33,6 +33,22 @@ std::vector<OpSummary> summarize(const ConformReport& report);
 std::vector<OpSummary> road_map(const std::vector<OpSummary>& ops);
 /// "37 of 137 cases on the device: f32; not s32 f64": how much of an op the device does, and in which element types.
 std::string device_text(const OpSummary& summary);
+/// What a device said yes to, or named, and never ran.
+struct Silent {
+  enum class Why : uint8_t {
+    NeverRun,     ///< accepted in some case, and run in none
+    NeverTaken,   ///< a pattern that the device names, offered and always declined
+    NeverOffered  ///< a pattern that the device names, and no case has
+  };
+  Why why = Why::NeverRun;
+  uint32_t kind = 0;  ///< COLLET_QUESTION_*
+  std::string name;
+  std::vector<hlo::Type> types = {};  ///< none for NeverOffered
+};
+std::vector<Silent> silent(const ConformReport& report);
+/// "never run", ...; "op", "pattern", "fusion".
+std::string_view why_name(Silent::Why why);
+std::string_view kind_name(uint32_t kind);
 /// The line that runs one case again.
 std::string reproducer(const ConformReport& report, const BackendChoice& backend, const CaseResult& one);
 

@@ -47,7 +47,7 @@ Outcome outcome_of(std::string_view status) {
 }
 
 CaseResult result_of(const Case& one, const TaskResult& task) {
-  CaseResult result{.name = one.name, .op = one.op, .type = one.type};
+  CaseResult result{.name = one.name, .op = one.op, .type = one.type, .pattern = one.pattern};
   result.seconds = task.seconds;
   if (task.kind != TaskResult::Kind::Replied) {
     result.outcome = task.kind == TaskResult::Kind::TimedOut ? Outcome::Timeout : Outcome::Crash;
@@ -126,7 +126,7 @@ class ContractWorker {
     if (found == all.end()) return {{"status", "oracle"}, {"detail", "no such case"}};
     Contract contract(*plugin_);
     found->run(contract);
-    return {{"status", std::string(contract.outcome())}, {"detail", contract.text()}};
+    return {{"status", std::string(contract.outcome())}, {"detail", contract.text()}, {"uses", contract.uses().text()}};
   }
 
  private:
@@ -191,6 +191,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   ConformReport report;
   report.seed = options.seed;
   report.full = options.full;
+  report.whole = options.filters.empty() && options.shards == 1;
   COLLET_TRY(probe(pool, report));
   report.cases.resize(cases.size());
   std::vector<size_t> contracts, programs;
@@ -202,6 +203,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
         [&](size_t i, const TaskResult& task) {
           const Case& one = cases[chosen[i]];
           report.cases[chosen[i]] = result_of(one, task);
+          report.uses.add(Uses::from_text(find_field(task.reply, "uses")));
           if (options.progress) options.progress(++done, cases.size(), one.name);
         });
   };

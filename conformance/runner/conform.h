@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "conformance/cases/case.h"
+#include "conformance/contract/uses.h"
 #include "conformance/runner/session.h"
 
 /// \file
@@ -44,6 +45,7 @@ struct CaseResult {
   std::string name;
   Op op = Op::INVALID;
   Type type = Type::Invalid;
+  std::string pattern = {};  ///< that the SDK finds in it
   Outcome outcome = Outcome::Pass;
   std::string detail = {};
   double ulp = 0;    ///< worst error
@@ -57,8 +59,10 @@ struct ConformReport {
   std::string declared;  ///< per element type, by its number: '1' where the device declares it
   uint64_t seed = 0;
   bool full = false;
+  bool whole = true;  ///< of all cases, no filter or shard of them
   double seconds = 0;
   std::vector<CaseResult> cases;
+  Uses uses = {};  ///< what the device was asked in all of them, and what ran there
 
   size_t count(Outcome outcome) const;
   /// Whether the device declares the element type.

@@ -67,7 +67,7 @@ Fields run_case(const Case& one, const Session& session, uint64_t seed) {
   const bool flushes = (session.traits() & COLLET_TRAIT_FLUSHES_DENORMALS) != 0;
   const Expected<Answer> answer = answer_case(one, case_seed(one.name, seed), flushes);
   if (!answer.ok()) return with_status("oracle", answer.status().to_string());
-  const Expected<Program> program = session.compile(one.text, {.file = one.name});
+  const Expected<Program> program = session.compile(one.text, {.file = one.name, .ignore_costs = true});
   if (!program.ok()) return of_error(program.status());
   const Expected<std::vector<Literal>> got = program->run(answer->inputs);
   if (!got.ok()) return of_error(got.status());
@@ -75,6 +75,7 @@ Fields run_case(const Case& one, const Session& session, uint64_t seed) {
   Fields fields = with_status(judgement.pass ? "pass" : "fail", judgement.detail);
   fields.emplace_back("ulp", fmt::format("{}", judgement.ulp));
   fields.emplace_back("share", fmt::format("{}", judgement.share));
+  fields.emplace_back("uses", program->uses().text());
   if (const Expected<collet_executable_facts> facts = program->facts(); facts.ok()) {
     fields.emplace_back("device_ops", std::to_string(facts->device_ops));
     fields.emplace_back("fallback_ops", std::to_string(facts->fallback_ops));

@@ -10,7 +10,7 @@
 namespace collet::conformance {
 
 /// Runs a case on the session's backend and judges it. Fields: status (pass, fail, unsupported, oracle), detail, ulp,
-/// share, device_ops, fallback_ops.
+/// share, device_ops, fallback_ops, uses.
 Fields run_case(const Case& one, const Session& session, uint64_t seed);
 
 }  // namespace collet::conformance

@@ -73,6 +73,17 @@ Expected<std::string> Program::explain(bool json) const {
   return std::string(collet_blob_data(text), collet_blob_size(text));
 }
 
+Uses Program::uses() const {
+  Uses out;
+  for (uint32_t i = 0;; ++i) {
+    collet_question one{};
+    one.struct_size = sizeof one;
+    collet_error error{};
+    if (collet_executable_question(executable_.get(), i, &one, &error) != COLLET_OK) return out;
+    out.note({one.kind, one.name, one.element}, {one.asked != 0, one.accepted != 0, one.placed > 0});
+  }
+}
+
 Expected<std::vector<BufferHandle>> Program::upload(std::span<const Literal> arguments) const {
   COLLET_TRY(check_arguments(arguments, arguments_));
   std::vector<BufferHandle> buffers;
@@ -166,6 +177,7 @@ Expected<Program> Session::compile(std::string_view bytes, const ProgramOptions&
   collet_compile_request request{};
   request.struct_size = sizeof request;
   request.no_cache = options.no_cache ? 1 : 0;
+  request.ignore_costs = options.ignore_costs ? 1 : 0;
   request.replica_count = request.partition_count = options.one_participant ? 1 : 0;
   request.dump_to = options.dump_to.empty() ? nullptr : options.dump_to.c_str();
   collet_executable* executable = nullptr;

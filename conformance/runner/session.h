@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/contract/uses.h"
 #include "hlo/base/status.h"
 #include "hlo/ir/literal.h"
 
@@ -50,6 +51,7 @@ struct ProgramOptions {
   bool no_cache = true;
   bool one_participant = false;  ///< whatever replica and partition counts the module has
   std::string dump_to = {};
+  bool ignore_costs = false;  ///< what the device accepts runs there
 };
 
 hlo::Shape shape_of(const collet_array_type& type);
@@ -64,6 +66,8 @@ class Program {
   collet_executable* handle() const { return executable_.get(); }
   Expected<collet_executable_facts> facts() const;
   Expected<std::string> explain(bool json) const;
+  /// What the compilation asked the device; what runs there counts as run.
+  Uses uses() const;
 
   /// Puts arguments where the program wants them; they may be used again and again.
   Expected<std::vector<BufferHandle>> upload(std::span<const hlo::Literal> arguments) const;
