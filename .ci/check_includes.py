@@ -21,17 +21,19 @@ HLO = PASSES + ["hlo/testing"]
 # Code generation, from the graph to machine code; each stage sees those before it.
 GEN = "sdk/codegen/"
 CODEGEN = {
-    GEN + "graph": [],
-    GEN + "kernel": [GEN + "graph"],
-    GEN + "lower": [GEN + "graph", GEN + "kernel"],
-    GEN + "schedule": [GEN + "graph", GEN + "kernel", GEN + "lower"],
-    GEN + "fusion": [GEN + "graph", GEN + "kernel", GEN + "lower"],
-    GEN + "launch": [],
-    GEN + "memory": [GEN + "launch"],
-    GEN + "matmul": [GEN + "graph", GEN + "kernel", GEN + "lower", GEN + "schedule", GEN + "launch"],
-    GEN + "routines": [GEN + "graph", GEN + "kernel", GEN + "lower", GEN + "launch"],
-    GEN + "llvm": [GEN + "graph", GEN + "kernel", GEN + "lower", GEN + "schedule", GEN + "matmul", GEN + "launch"],
-    GEN + "compile": ["sdk/codegen"],
+    GEN + "base": [],
+    GEN + "launch": [GEN + "base"],
+    **{GEN + folder: [GEN + before for before in seen.split()] for folder, seen in {
+        "graph": "base",
+        "kernel": "base graph",
+        "lower": "base launch graph kernel",
+        "fusion": "base launch graph kernel lower",
+        "schedule": "base launch graph kernel lower",
+        "matmul": "base launch graph kernel lower schedule",
+        "memory": "base launch",
+        "compile": "base launch graph kernel lower fusion schedule matmul memory",
+        "llvm": "base launch graph kernel lower schedule matmul compile",
+    }.items()},
     GEN + "testing": ["sdk/codegen"],
 }
 ARROWS = {

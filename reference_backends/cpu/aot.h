@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sdk/codegen/graph/status.h"
+#include "sdk/codegen/base/status.h"
 
 namespace collet::cpu {
 

@@ -16,10 +16,10 @@
 #include "reference_backends/cpu/aot.h"
 #include "reference_backends/cpu/memory.h"
 #include "reference_backends/cpu/open_options.h"
-#include "sdk/codegen/compile/compile.h"
+#include "sdk/codegen/compile/plan_program.h"
 #include "sdk/codegen/graph/graph.h"
-#include "sdk/codegen/launch/launch_plan.h"
-#include "sdk/codegen/launch/threads.h"
+#include "sdk/codegen/launch/loaded_code.h"
+#include "sdk/codegen/launch/loaded_program.h"
 #include "sdk/codegen/llvm/host_target.h"
 #include "sdk/codegen/llvm/jit.h"
 
@@ -29,7 +29,6 @@ struct collet_backend_buffer {
 };
 
 struct collet_backend_instance {
-  collet::codegen::Target target;
   std::unique_ptr<collet::codegen::Jit> jit;
   std::unique_ptr<collet::codegen::Threads> threads;
   collet::cpu::Memory memory;
@@ -45,7 +44,8 @@ struct collet_backend_instance {
 
 struct collet_backend_executable {
   collet_backend_instance* instance;
-  std::unique_ptr<collet::codegen::LaunchPlan> plan;
+  std::unique_ptr<collet::codegen::LoadedCode> code;
+  std::unique_ptr<collet::codegen::LoadedProgram> loaded;
   collet::cpu::ProgramBlock program;  ///< what it was made from
 };
 
@@ -93,17 +93,19 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     OpenOptions chosen;
     if (Status s = read_options(options, chosen); !s.ok()) return fail(error, s);
     auto instance = std::make_unique<collet_backend_instance>();
+    codegen::Target target;
     if (chosen.cpu.empty()) {
-      instance->target = codegen::host_target(chosen.features);
-    } else if (Status s = codegen::named_target(chosen.cpu, instance->target); !s.ok()) {
+      target = codegen::host_target(chosen.features);
+    } else if (Status s = codegen::named_target(chosen.cpu, target); !s.ok()) {
       return fail(error, s);
     }
     instance->is_virtual = chosen.is_virtual;
-    if (Status s = codegen::Jit::create(instance->target, instance->jit); !s.ok()) return fail(error, s);
     instance->threads = std::make_unique<Threads>(chosen.threads);
+    target.threads = instance->threads->count();
+    if (Status s = codegen::Jit::create(target, instance->jit); !s.ok()) return fail(error, s);
     instance->fuse = chosen.fuse;
-    instance->kind = instance->target.cpu;
-    instance->fingerprint = instance->target.fingerprint() + (chosen.fuse ? "" : ";unfused");
+    instance->kind = target.cpu;
+    instance->fingerprint = target.fingerprint() + (chosen.fuse ? "" : ";unfused");
 #define COLLET_TYPE(NAME, text, value, bits, kind, since)                                        \
   if (COLLET_KIND_##kind != COLLET_KIND_OPAQUE || value == COLLET_TYPE_TOKEN) {                  \
     instance->types.push_back({value, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE}); \
@@ -296,23 +298,34 @@ collet_status make_executable(collet_backend_instance* instance, const collet_pr
                               const collet_compile_options* options, const std::vector<std::string>* objects,
                               collet_backend_executable** out, collet_executable_info* info, collet_error* error) {
   return guarded(error, [&]() -> collet_status {
-    CompileOptions plan_options;
-    plan_options.fuse = instance->fuse;
-    plan_options.threads = instance->threads->count();
-    plan_options.keep_artifacts = options && options->intermediate_check != 0;
-    plan_options.objects = objects;
+    CompileOptions compile_options;
+    compile_options.fuse = instance->fuse;
+    codegen::PlannedProgram planned;
     auto executable = std::make_unique<collet_backend_executable>();
     executable->instance = instance;
-    if (Status s = codegen::compile_program(program, *instance->jit, plan_options, executable->plan); !s.ok())
-      return fail(error, s);
+    codegen::Jit& jit = *instance->jit;
+    Status s = codegen::plan_program(program, jit.target(), compile_options, planned);
+    const bool keep_artifacts = options && options->intermediate_check != 0;
+    if (s.ok()) {
+      s = objects ? jit.load(planned.sources, *objects, executable->code)
+                  : jit.compile(planned.sources, keep_artifacts, executable->code);
+    }
+    if (!s.ok()) return fail(error, s.code(), "cpu: " + s.message());
+    std::string missing;
+    const auto find = [&](const std::string& name) { return executable->code->find(name); };
+    executable->loaded = codegen::LoadedProgram::load(std::move(planned.plan), find, missing);
+    if (!executable->loaded) {
+      return missing.empty() ? fail(error, COLLET_RESOURCE_EXHAUSTED, "cpu: no memory for the constants of the program")
+                             : fail(error, COLLET_INTERNAL, "cpu: generated code has no function " + missing);
+    }
     executable->program.resize((program->total_bytes + 7) / 8);
     std::memcpy(executable->program.data(), program, program->total_bytes);
-    const LaunchPlan& plan = *executable->plan;
+    const LaunchPlan& plan = executable->loaded->plan();
     COLLET_SET(info, absorbed_count, 0u);
     COLLET_SET(info, workspace_bytes, plan.workspace_bytes);
     COLLET_SET(info, workspace_alignment, uint64_t{64});
-    COLLET_SET(info, resident_bytes, plan.constant_bytes);
-    COLLET_SET(info, code_bytes, plan.code ? plan.code->bytes() : 0);
+    COLLET_SET(info, resident_bytes, uint64_t{plan.constants.size()});
+    COLLET_SET(info, code_bytes, executable->code->bytes());
     COLLET_SET(info, kernels, plan.kernels);
     COLLET_SET(info, traffic_bytes, plan.traffic_bytes);
     *out = executable.release();
@@ -340,7 +353,7 @@ collet_status serialize(collet_backend_executable* executable, void* out, uint64
                         collet_error* error) {
   return guarded(error, [&]() -> collet_status {
     static const std::vector<std::string> none;
-    const LoadedCode* code = executable->plan->code.get();
+    const LoadedCode* code = executable->code.get();
     const std::string bytes =
         write_executable(target_of(*executable->instance), executable->program, code ? code->objects() : none);
     *out_bytes = bytes.size();
@@ -380,7 +393,7 @@ constexpr size_t kStackSlots = 128;
 
 collet_status check_launch(const collet_backend_executable& executable, const collet_launch& launch,
                            collet_error* error) {
-  const LaunchPlan& plan = *executable.plan;
+  const LaunchPlan& plan = executable.loaded->plan();
   if (launch.sync) return fail(error, COLLET_UNIMPLEMENTED, "cpu: has no queues");
   if (launch.device >= executable.instance->devices) return no_device(error, launch.device);
   if (launch.argument_count != plan.arguments || launch.result_count != plan.results) {
@@ -409,7 +422,7 @@ collet_status execute(collet_backend_executable* executable, const collet_launch
   if (executable->instance->is_virtual)
     return fail(error, COLLET_FAILED_PRECONDITION, "cpu: a virtual device runs nothing");
   return guarded(error, [&]() -> collet_status {
-    const LaunchPlan& plan = *executable->plan;
+    const LaunchPlan& plan = executable->loaded->plan();
     for (uint32_t l = 0; l < count; ++l) {
       if (collet_status s = check_launch(*executable, launches[l], error); s != COLLET_OK) return s;
     }
@@ -422,8 +435,7 @@ collet_status execute(collet_backend_executable* executable, const collet_launch
       for (uint32_t i = 0; i < plan.arguments; ++i) bases[i] = base_of(launch.arguments[i]);
       for (uint32_t i = 0; i < plan.results; ++i) bases[codegen::result_slot(plan, i)] = base_of(launch.results[i]);
       bases[codegen::workspace_slot(plan)] = base_of(launch.workspace);
-      bases[codegen::constant_slot(plan)] = plan.constants;
-      codegen::run(plan, bases, *executable->instance->threads);
+      executable->loaded->run(bases, *executable->instance->threads);
     }
     return COLLET_OK;
   });
@@ -445,7 +457,7 @@ collet_status memory_stats(collet_backend_instance* instance, uint32_t, uint32_t
 
 collet_status artifact(collet_backend_executable* executable, uint32_t index, const char** out_name,
                        const void** out_bytes, uint64_t* out_size, collet_error* error) {
-  const LoadedCode* code = executable->plan->code.get();
+  const LoadedCode* code = executable->code.get();
   if (!code || index >= code->artifacts().size()) return fail(error, COLLET_OUT_OF_RANGE, "cpu: no more artifacts");
   const auto& [name, text] = code->artifacts()[index];
   *out_name = name.c_str();

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "sdk/codegen/graph/status.h"
+#include "sdk/codegen/base/status.h"
 
 namespace collet::cpu {
 

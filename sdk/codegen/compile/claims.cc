@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/compile/compile.h"
+#include "sdk/codegen/compile/plan_program.h"
 #include "sdk/codegen/fusion/fusion.h"
 #include "sdk/codegen/lower/lower.h"
+#include "sdk/codegen/lower/routines.h"
 #include "sdk/codegen/lower/scalar_block.h"
-#include "sdk/codegen/routines/routines.h"
 
 namespace collet::codegen {
 namespace {
@@ -83,7 +83,7 @@ std::string refusal(const Graph& graph, const Node& node, bool& expand) {
     expand = from != to && (from < 8 || to < 8);
     return expand ? name + " of elements below a byte, which the SDK expands" : std::string();
   }
-  if (can_inline(graph, node) || has_node_kernel(graph, node) || has_library_call(graph, node)) return {};
+  if (can_inline(graph, node) || has_node_kernel(graph, node) || has_routine(graph, node)) return {};
   if (has_long_rows(graph, node)) return name + " of rows with more than " + std::to_string(INT32_MAX) + " elements";
   if (node.opcode == COLLET_OP_CUSTOM_CALL) {
     const auto a = attributes<collet_custom_call_attrs>(graph, node);

@@ -3,19 +3,19 @@
 
 #include <algorithm>
 #include <cstring>
-#include <tuple>
+#include <string>
+
+#include "sdk/codegen/launch/routine.h"
 
 namespace collet::codegen {
 
 namespace {
 
-constexpr size_t kModuleFunctions = 12;
-constexpr size_t kModuleMicros = 4;
 constexpr size_t kMostInlined = 64;  ///< values between a product and what could run with it
 
 }  // namespace
 
-Status Compiler::run(std::unique_ptr<LaunchPlan>& out) {
+Status Compiler::run() {
   COLLET_CODEGEN_TRY(build_graph(program_, graph_));
   range_.assign(graph_.values.size(), kNone);
   const Block& entry = graph_.blocks[0];
@@ -30,14 +30,11 @@ Status Compiler::run(std::unique_ptr<LaunchPlan>& out) {
   COLLET_CODEGEN_TRY(block(0, drafts));
   finish_entry(drafts);
   coalesce_copies();
-  COLLET_CODEGEN_TRY(compile_functions());
   uint32_t places = count_places(drafts);
   const uint64_t table = (places * sizeof(char*) + 63) / 64 * 64;
   plan_->workspace_bytes = buffers_.assign_offsets(table);
   resolve(drafts, plan_->steps);
-  COLLET_CODEGEN_TRY(store_constants());
-  out = std::move(plan_);
-  return {};
+  return store_constants();
 }
 
 RangeId Compiler::range(ValueId v) {
@@ -187,10 +184,10 @@ Status Compiler::group(const FusionGroup& u, Drafts& drafts) {
   if (!u.fused) return node(n, drafts);
   KernelPlan kernel;
   if (!fused_kernel(graph_, u.values, [this](ValueId v) { return is_input(v); }, kernel)) {
-    return {COLLET_INTERNAL, "cpu: a fusion cannot be compiled"};
+    return {COLLET_INTERNAL, "a fusion cannot be compiled"};
   }
   Product product;
-  if (u.nodes.size() == 1 && find_product(kernel, graph_, jit_.target(), product)) {
+  if (u.nodes.size() == 1 && find_product(kernel, graph_, target_, product)) {
     add_product(product, drafts);
   } else {
     add_kernel(kernel, drafts);
@@ -227,11 +224,14 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     kernels.push_back(loop_kernel(graph_, {n.results[0]}, inputs));
   } else {
     auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
-    if (!node_kernels(graph_, n, inputs, make, kernels)) return library(n, drafts);
+    if (!node_kernels(graph_, n, inputs, make, kernels)) {
+      routine(n, drafts);
+      return {};
+    }
   }
   for (KernelPlan& k : kernels) {
     Product product;
-    if (find_product(k, graph_, jit_.target(), product)) {
+    if (find_product(k, graph_, target_, product)) {
       add_product(product, drafts);
       continue;
     }
@@ -262,98 +262,28 @@ RangeId Compiler::copy_webs(RangeId from, RangeId to, uint64_t bytes, Drafts& dr
   return to;
 }
 
-Status Compiler::library(const Node& n, Drafts& drafts) {
+void Compiler::routine(const Node& n, Drafts& drafts) {
   ++time_;
   Draft d;
-  d.step.kind = StepKind::kLibrary;
-  std::unique_ptr<LibraryCall> call;
-  COLLET_CODEGEN_TRY(make_library_call(graph_, n, comparators_, call));
+  d.step.kind = StepKind::kRoutine;
+  Comparator comparator;
+  RoutineCall call = routine_call(graph_, n, comparator);
+  if (!comparator.types.empty()) {
+    call.compare = add_function({"compare" + std::to_string(sources_.size()), std::move(comparator), false});
+  }
   for (ValueId v : n.operands) d.ranges.push_back(read(v));
   for (ValueId v : n.results) d.ranges.push_back(write(v));
-  RangeId scratch = buffers_.add(std::max<uint64_t>(call->scratch_bytes(), 64), time_);
-  d.ranges.push_back(scratch);
+  d.ranges.push_back(buffers_.add(std::max<uint64_t>(make_routine(call)->scratch_bytes(), 64), time_));
   for (ValueId v : n.operands) plan_->traffic_bytes += bytes_of(v);
   for (ValueId v : n.results) plan_->traffic_bytes += bytes_of(v);
-  d.step.library = call.get();
-  plan_->library.push_back(std::move(call));
+  d.step.call = static_cast<uint32_t>(plan_->routines.size());
+  plan_->routines.push_back(std::move(call));
   ++plan_->kernels;
   drafts.push_back(std::move(d));
-  return {};
 }
 
 void Compiler::coalesce_copies() {
   for (auto it = copies_.rbegin(); it != copies_.rend(); ++it) buffers_.coalesce(it->first, it->second);
-}
-
-Status Compiler::shared_micros(std::vector<const Micro*>& own) {
-  using Key = std::tuple<MicroKernel, Kernel, uint32_t, ExprId>;
-  std::map<Key, int> numbers;
-  for (Micro& micro : micros_) {
-    if (micro.epilogue) {
-      const Epilogue& e = *micro.epilogue;
-      const auto [it, fresh] = numbers.try_emplace({micro.kernel, e.kernel, e.product, e.value}, own.size());
-      if (fresh) own.push_back(&micro);
-      micro.number = it->second;
-      continue;
-    }
-    FunctionSource source;
-    source.name = name_of(micro.kernel);
-    source.micro = &micro.kernel;
-    void* f = nullptr;
-    COLLET_CODEGEN_TRY(jit_.shared(source, f));
-    *micro.target = reinterpret_cast<MicroFunction>(f);
-  }
-  return {};
-}
-
-Status Compiler::compile_functions() {
-  std::vector<const Micro*> own;
-  COLLET_CODEGEN_TRY(shared_micros(own));
-  if (functions_.empty() && comparators_.empty() && own.empty()) return {};
-  std::vector<std::vector<FunctionSource>> modules;
-  for (size_t i = 0; i < functions_.size(); ++i) {
-    if (i % kModuleFunctions == 0) modules.emplace_back();
-    FunctionSource& f = modules.back().emplace_back();
-    f.name = "kernel" + std::to_string(i);
-    f.kernel = functions_[i];
-  }
-  for (size_t i = 0; i < own.size(); ++i) {
-    if (i % kModuleMicros == 0) modules.emplace_back();
-    FunctionSource& f = modules.back().emplace_back();
-    f.name = "tile" + std::to_string(i);
-    f.micro = &own[i]->kernel;
-    f.epilogue = own[i]->epilogue;
-  }
-  if (!comparators_.empty()) modules.emplace_back();
-  for (size_t i = 0; i < comparators_.size(); ++i) {
-    FunctionSource& f = modules.back().emplace_back();
-    f.name = "compare" + std::to_string(i);
-    f.comparator = &comparators_[i].body;
-    f.types = comparators_[i].types;
-  }
-  if (options_.objects) {
-    COLLET_CODEGEN_TRY(jit_.load(*options_.objects, plan_->code));
-  } else {
-    COLLET_CODEGEN_TRY(jit_.compile(modules, options_.keep_artifacts, plan_->code));
-  }
-  for (size_t i = 0; i < functions_.size(); ++i) {
-    void* f = plan_->code->find("kernel" + std::to_string(i));
-    if (!f) return {COLLET_INTERNAL, "generated code has no function kernel" + std::to_string(i)};
-    addresses_.push_back(reinterpret_cast<KernelFunction>(f));
-  }
-  for (auto [number, target_address] : pack_functions_) *target_address = addresses_[static_cast<size_t>(number)];
-  for (const Micro& micro : micros_) {
-    if (!micro.epilogue) continue;
-    void* f = plan_->code->find("tile" + std::to_string(micro.number));
-    if (!f) return {COLLET_INTERNAL, "generated code has no micro-kernel"};
-    *micro.target = reinterpret_cast<MicroFunction>(f);
-  }
-  for (size_t i = 0; i < comparators_.size(); ++i) {
-    void* f = plan_->code->find("compare" + std::to_string(i));
-    if (!f) return {COLLET_INTERNAL, "generated code has no comparator"};
-    *comparators_[i].target = reinterpret_cast<CompareFunction>(f);
-  }
-  return {};
 }
 
 uint32_t Compiler::count_places(const Drafts& drafts) {
@@ -372,8 +302,6 @@ void Compiler::resolve(Drafts& drafts, StepList& out) {
     step.first_place = static_cast<uint32_t>(plan_->places.size());
     step.places = static_cast<uint32_t>(d.ranges.size());
     for (RangeId w : d.ranges) plan_->places.push_back(buffers_.place(w, *plan_));
-    if (d.function >= 0) step.kernel = addresses_[static_cast<size_t>(d.function)];
-    if (d.tail >= 0) step.tail = addresses_[static_cast<size_t>(d.tail)];
     if (step.kind == StepKind::kCopy) {
       plan_->traffic_bytes += 2 * step.bytes;
       ++plan_->kernels;
@@ -385,25 +313,18 @@ void Compiler::resolve(Drafts& drafts, StepList& out) {
 }
 
 Status Compiler::store_constants() {
-  plan_->constant_bytes = constant_bytes_;
-  if (constant_bytes_ == 0) return {};
-  plan_->constants = static_cast<char*>(std::aligned_alloc(64, constant_bytes_));
-  if (!plan_->constants) return {COLLET_RESOURCE_EXHAUSTED, "cpu: no memory for the constants of the program"};
+  plan_->constants.resize(constant_bytes_);
   for (ValueId v : constants_) {
-    if (!graph_.value(v).constant) return {COLLET_INTERNAL, "cpu: a value is read that no step before has written"};
-    Place p = buffers_.place(range_[v], *plan_);
-    std::memcpy(plan_->constants + p.offset, graph_.value(v).constant, bytes_of(v));
+    if (!graph_.value(v).constant) return {COLLET_INTERNAL, "a value is read that no step before has written"};
+    const Place p = buffers_.place(range_[v], *plan_);
+    std::memcpy(plan_->constants.data() + p.offset, graph_.value(v).constant, bytes_of(v));
   }
   return {};
 }
 
-LaunchPlan::~LaunchPlan() {
-  std::free(constants);
-}
-
-Status compile_program(const collet_program* program, Jit& jit, const CompileOptions& options,
-                       std::unique_ptr<LaunchPlan>& out) {
-  return Compiler(program, jit, options).run(out);
+Status plan_program(const collet_program* program, const Target& target, const CompileOptions& options,
+                    PlannedProgram& out) {
+  return Compiler(program, target, options, out).run();
 }
 
 }  // namespace collet::codegen

@@ -3,35 +3,33 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "sdk/codegen/compile/compile.h"
+#include "sdk/codegen/compile/plan_program.h"
 #include "sdk/codegen/fusion/fusion.h"
 #include "sdk/codegen/lower/lower.h"
+#include "sdk/codegen/lower/routines.h"
 #include "sdk/codegen/matmul/matmul.h"
 #include "sdk/codegen/memory/buffer_planner.h"
-#include "sdk/codegen/routines/routines.h"
 
 namespace collet::codegen {
-
-class MatmulCall;
 
 /// Makes a plan of a program: first steps over ranges, then, when the life of each is known, over memory.
 class Compiler {
  public:
-  Compiler(const collet_program* program, Jit& jit, const CompileOptions& options)
-      : program_(program), jit_(jit), options_(options), plan_(std::make_unique<LaunchPlan>()) {}
+  Compiler(const collet_program* program, const Target& target, const CompileOptions& options, PlannedProgram& out)
+      : program_(program), target_(target), options_(options), plan_(&out.plan), sources_(out.sources) {}
 
-  Status run(std::unique_ptr<LaunchPlan>& out);
+  Status run();
 
  private:
   /// A step before memory is known.
   struct Draft {
     Step step;
     std::vector<RangeId> ranges;  ///< becomes places
-    int function = -1;            ///< of the kernel functions
-    int tail = -1;                ///< of the kernel functions: runs after the other
     std::vector<std::vector<Draft>> children;
   };
   using Drafts = std::vector<Draft>;
@@ -42,14 +40,6 @@ class Compiler {
     Drafts* before = nullptr;    ///< where steps go that run once
     std::vector<ValueId> fixed;  ///< variables of the body that no turn changes
     std::vector<RangeId> kept;   ///< what those steps leave for all turns
-  };
-
-  /// A micro-kernel that a product needs.
-  struct Micro {
-    MicroKernel kernel;  ///< no rows: the epilogue alone
-    const Epilogue* epilogue = nullptr;
-    MicroFunction* target = nullptr;
-    int number = 0;  ///< with an epilogue: of those of this program
   };
 
   // Values and their ranges.
@@ -66,7 +56,7 @@ class Compiler {
   Status block(BlockId id, Drafts& drafts);
   Status group(const FusionGroup& u, Drafts& drafts);
   Status node(const Node& n, Drafts& drafts);
-  Status library(const Node& n, Drafts& drafts);
+  void routine(const Node& n, Drafts& drafts);
   RangeId copy(RangeId from, ValueId to, Drafts& drafts);
   RangeId copy_webs(RangeId from, RangeId to, uint64_t bytes, Drafts& drafts);
 
@@ -102,12 +92,14 @@ class Compiler {
   /// Runs once before the loop what its every turn would repeat.
   void add_before_loop(KernelPlan& k);
   /// A packing that the call itself runs, part by part: loop 0 must stay what it is.
-  void add_packing(ProductOperand& o, KernelFunction* target, Draft& d);
+  FunctionId add_packing(ProductOperand& o, Draft& d);
   void add_product(Product& p, Drafts& drafts);
-  /// epilogue_ as part of the product, where that is possible; else null.
-  const Epilogue* take_epilogue(const Product& p, Draft& d);
+  /// epilogue_ as part of the product, where that is possible.
+  std::optional<Epilogue> take_epilogue(const Product& p, Draft& d);
   void add_micros(const Product& p, const Epilogue* epilogue, MatmulCall& call);
-  int function_of(const Kernel& kernel);
+  FunctionId function_of(const MicroKernel& kernel, const Epilogue* epilogue);
+  FunctionId function_of(const Kernel& kernel);
+  FunctionId add_function(FunctionSource source);
 
   // Control flow.
   /// Compiles a block whose arguments have ranges already; leaves its results' ranges in `results`.
@@ -122,30 +114,24 @@ class Compiler {
 
   // When all steps are known.
   void coalesce_copies();
-  /// Micro-kernels that all programs share; leaves those that are this program's own, each once.
-  Status shared_micros(std::vector<const Micro*>& own);
-  Status compile_functions();
   static uint32_t count_places(const Drafts& drafts);
   void resolve(Drafts& drafts, StepList& out);
   Status store_constants();
 
   const collet_program* program_;
-  Jit& jit_;
+  const Target& target_;
   CompileOptions options_;
+  LaunchPlan* plan_;
+  std::vector<FunctionSource>& sources_;
   Graph graph_;
-  std::unique_ptr<LaunchPlan> plan_;
   FusionPlan fusion_;
   BufferPlanner buffers_;
   std::vector<RangeId> range_;
   int time_ = 0;
   std::vector<std::pair<RangeId, RangeId>> copies_;
-  std::map<Kernel, int> function_numbers_;
-  std::vector<const Kernel*> functions_;
-  std::vector<KernelFunction> addresses_;
-  std::vector<Comparator> comparators_;
-  std::vector<Micro> micros_;
-  std::vector<std::unique_ptr<Epilogue>> epilogues_;
-  std::vector<std::pair<int, KernelFunction*>> pack_functions_;
+  std::map<Kernel, FunctionId> kernels_;
+  std::map<MicroKernel, FunctionId> micros_;
+  std::map<std::tuple<MicroKernel, Kernel, uint32_t, ExprId>, FunctionId> epilogues_;
   std::vector<ValueId> constants_;
   uint64_t constant_bytes_ = 0;
   LoopScope* scope_ = nullptr;

@@ -4,7 +4,7 @@
 
 #include "sdk/codegen/compile/compiler.h"
 #include "sdk/codegen/kernel/elementwise.h"
-#include "sdk/codegen/matmul/matmul_call.h"
+#include "sdk/codegen/matmul/make_call.h"
 #include "sdk/codegen/schedule/split_reduction.h"
 
 namespace collet::codegen {
@@ -31,18 +31,18 @@ ValueId Compiler::temporary(uint32_t element, Dims dims) {
   return v;
 }
 
-void Compiler::add_packing(ProductOperand& o, KernelFunction* target, Draft& d) {
+FunctionId Compiler::add_packing(ProductOperand& o, Draft& d) {
   collapse_loops(o.pack.kernel, 1);
-  choose_lanes(o.pack.kernel, jit_.target().vector_bits, 1);
-  pack_functions_.emplace_back(function_of(o.pack.kernel), target);
+  choose_lanes(o.pack.kernel, target_.vector_bits, 1);
   for (ValueId v : o.pack.buffers) {
     if (v != kNone) d.ranges.push_back(read(v));
   }
+  return function_of(o.pack.kernel);
 }
 
-const Epilogue* Compiler::take_epilogue(const Product& p, Draft& d) {
+std::optional<Epilogue> Compiler::take_epilogue(const Product& p, Draft& d) {
   Epilogue e;
-  if (!epilogue_ || p.converts || !make_epilogue(*epilogue_, p, e)) return nullptr;
+  if (!epilogue_ || p.converts || !make_epilogue(*epilogue_, p, e)) return std::nullopt;
   d.ranges.push_back(write(e.target));
   add_buffers(*epilogue_, d);
   for (ValueId v : e.buffers) {
@@ -52,20 +52,19 @@ const Epilogue* Compiler::take_epilogue(const Product& p, Draft& d) {
   buffers_.allow(range(p.result), range(e.target), time_);
   copies_.emplace_back(range(p.result), range(e.target));
   epilogue_ = nullptr;
-  epilogues_.push_back(std::make_unique<Epilogue>(std::move(e)));
-  return epilogues_.back().get();
+  return e;
 }
 
 void Compiler::add_micros(const Product& p, const Epilogue* epilogue, MatmulCall& call) {
-  const bool in_registers = epilogue && call.parts_of_depth() == 1 && fits_registers(*epilogue, p);
-  for (bool last_column : {false, true}) {
-    if (!call.has_columns(last_column)) continue;
-    const int64_t columns = last_column ? call.last_columns() : p.panel();
-    for (bool last_row : {false, true}) {
-      if (!call.has_rows(last_row)) continue;
-      MicroKernel m = p.micro(last_row ? call.last_rows() : p.tile_rows, columns);
+  const bool in_registers = epilogue && call.depth_blocks() == 1 && fits_registers(*epilogue, p);
+  for (int column = 0; column < 2; ++column) {
+    if (column ? call.last_columns == 0 : call.columns < call.panel) continue;
+    const int64_t columns = column ? call.last_columns : p.panel();
+    for (int row = 0; row < 2; ++row) {
+      if (row ? call.last_rows == 0 : call.rows < call.tile_rows) continue;
+      MicroKernel m = p.micro(row ? call.last_rows : p.tile_rows, columns);
       m.accumulates = !in_registers;
-      micros_.push_back({m, in_registers ? epilogue : nullptr, call.micro(last_row, last_column)});
+      call.micro[row][column] = function_of(m, in_registers ? epilogue : nullptr);
     }
     if (!epilogue || in_registers) continue;
     const MicroKernel shape = p.micro(0, columns);
@@ -74,8 +73,28 @@ void Compiler::add_micros(const Product& p, const Epilogue* epilogue, MatmulCall
     m.rows = 0;
     m.vectors = shape.vectors;
     m.masked = shape.masked;
-    micros_.push_back({m, epilogue, call.after(last_column)});
+    call.after[column] = function_of(m, epilogue);
   }
+}
+
+FunctionId Compiler::function_of(const MicroKernel& kernel, const Epilogue* epilogue) {
+  if (!epilogue) {
+    const auto [it, fresh] = micros_.try_emplace(kernel, kNoFunction);
+    if (fresh) it->second = add_function({name_of(kernel), MicroSource{kernel, std::nullopt}, true});
+    return it->second;
+  }
+  const auto [it, fresh] =
+      epilogues_.try_emplace({kernel, epilogue->kernel, epilogue->product, epilogue->value}, kNoFunction);
+  if (fresh) {
+    it->second = add_function({"tile" + std::to_string(sources_.size()), MicroSource{kernel, *epilogue}, false});
+  }
+  return it->second;
+}
+
+FunctionId Compiler::add_function(FunctionSource source) {
+  plan_->functions.push_back(source.name);
+  sources_.push_back(std::move(source));
+  return static_cast<FunctionId>(sources_.size() - 1);
 }
 
 bool Compiler::is_fixed(const KernelPlan& k) const {
@@ -96,9 +115,9 @@ void Compiler::add_before_loop(KernelPlan& k) {
 
 void Compiler::add_product(Product& p, Drafts& drafts) {
   const ValueId result = p.converts ? temporary(p.type, graph_.type(p.result).dims) : p.result;
-  auto call = std::make_unique<MatmulCall>(p, options_.threads);
+  MatmulCall call = make_matmul_call(p, target_);
   ValueId b = p.b.value;
-  if (p.b.packed && !call->packs_b()) {
+  if (p.b.packed && !call.packs_b) {
     b = temporary(p.type, {p.b.batches * p.b.matrix});
     p.b.pack.buffers[p.b.pack_output] = b;
     p.b.pack.writes = {b};
@@ -110,26 +129,26 @@ void Compiler::add_product(Product& p, Drafts& drafts) {
   }
   ++time_;
   Draft d;
-  d.step.kind = StepKind::kLibrary;
+  d.step.kind = StepKind::kMatmul;
   if (p.a.packed) {
-    add_packing(p.a, call->pack_a(), d);
+    call.pack_a = add_packing(p.a, d);
   } else {
     d.ranges.push_back(read(p.a.value));
   }
-  if (call->packs_b()) {
-    add_packing(p.b, call->pack_b(), d);
+  if (call.packs_b) {
+    call.pack_b = add_packing(p.b, d);
   } else {
     d.ranges.push_back(read(b));
   }
   d.ranges.push_back(write(result));
-  RangeId scratch = buffers_.add(std::max<uint64_t>(call->scratch_bytes(), 64), time_);
+  RangeId scratch = buffers_.add(std::max<uint64_t>(call.scratch_bytes(), 64), time_);
   d.ranges.push_back(scratch);
   for (size_t i = 0; i + 1 < d.ranges.size(); ++i) plan_->traffic_bytes += buffers_.bytes(d.ranges[i]);
-  const Epilogue* epilogue = take_epilogue(p, d);
-  if (epilogue) call->add_epilogue();
-  add_micros(p, epilogue, *call);
-  d.step.library = call.get();
-  plan_->library.push_back(std::move(call));
+  const std::optional<Epilogue> epilogue = take_epilogue(p, d);
+  call.epilogue = epilogue.has_value();
+  add_micros(p, epilogue ? &*epilogue : nullptr, call);
+  d.step.call = static_cast<uint32_t>(plan_->matmuls.size());
+  plan_->matmuls.push_back(std::move(call));
   ++plan_->kernels;
   drafts.push_back(std::move(d));
   if (p.converts) {
@@ -165,11 +184,11 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
   KernelPlan parts;
   KernelPlan rest;
   auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
-  if (split_reduction(k, jit_.target().vector_bits, make, parts, rest)) return add_parts(parts, rest, drafts);
-  choose_lanes(kernel, jit_.target().vector_bits);
+  if (split_reduction(k, target_.vector_bits, make, parts, rest)) return add_parts(parts, rest, drafts);
+  choose_lanes(kernel, target_.vector_bits);
   if (!at_once) ++time_;
   Draft d;
-  d.function = function_of(kernel);
+  d.step.kernel.function = function_of(kernel);
   add_buffers(k, d);
   for (ValueId v : k.buffers) plan_->traffic_bytes += bytes_of(v);
   for (const auto& pair : k.in_place) {
@@ -185,18 +204,18 @@ void Compiler::add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts) {
   Draft d;
   for (KernelPlan* k : {&parts, &rest}) {
     collapse_loops(k->kernel);
-    choose_lanes(k->kernel, jit_.target().vector_bits);
+    choose_lanes(k->kernel, target_.vector_bits);
     add_buffers(*k, d);
     for (ValueId v : k->buffers) {
       const bool between = std::find(parts.writes.begin(), parts.writes.end(), v) != parts.writes.end();
       if (!between) plan_->traffic_bytes += bytes_of(v);
     }
   }
-  d.function = function_of(parts.kernel);
-  d.tail = function_of(rest.kernel);
+  d.step.kernel.function = function_of(parts.kernel);
+  d.step.kernel.tail = function_of(rest.kernel);
   describe(parts.kernel, d.step);
-  d.step.tail_place = static_cast<uint32_t>(parts.buffers.size());
-  d.step.tail_range = rest.kernel.outer > 0 ? rest.kernel.loops[0].size : 1;
+  d.step.kernel.tail_place = static_cast<uint32_t>(parts.buffers.size());
+  d.step.kernel.tail_range = rest.kernel.outer > 0 ? rest.kernel.loops[0].size : 1;
   ++plan_->kernels;
   drafts.push_back(std::move(d));
 }
@@ -210,15 +229,16 @@ void Compiler::add_buffers(const KernelPlan& k, Draft& d) {
 
 void Compiler::describe(const Kernel& kernel, Step& step) const {
   step.kind = StepKind::kKernel;
-  step.range = kernel.outer > 0 ? kernel.loops[0].size : 1;
-  step.grain = kernel.outer > 0 && kernel.lane_loop == 0 ? kernel.lanes : 1;
-  step.cost_ns = estimate_ns(kernel);
-  step.parallel = !kernel.sequential && kernel.outer > 0 && step.range > step.grain && step.cost_ns > Threads::kAwakeNs;
+  KernelCall& call = step.kernel;
+  call.range = kernel.outer > 0 ? kernel.loops[0].size : 1;
+  call.grain = kernel.outer > 0 && kernel.lane_loop == 0 ? kernel.lanes : 1;
+  call.cost_ns = estimate_ns(kernel);
+  call.parallel = !kernel.sequential && kernel.outer > 0 && call.range > call.grain && call.cost_ns > target_.awake_ns;
 }
 
-int Compiler::function_of(const Kernel& kernel) {
-  auto [it, fresh] = function_numbers_.try_emplace(kernel, static_cast<int>(functions_.size()));
-  if (fresh) functions_.push_back(&it->first);
+FunctionId Compiler::function_of(const Kernel& kernel) {
+  const auto [it, fresh] = kernels_.try_emplace(kernel, kNoFunction);
+  if (fresh) it->second = add_function({"kernel" + std::to_string(sources_.size()), kernel, false});
   return it->second;
 }
 

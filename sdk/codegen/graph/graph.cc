@@ -145,22 +145,6 @@ class Builder {
 
 }  // namespace
 
-ArrayType make_type(uint32_t element, Dims dims) {
-  ArrayType t{element, std::move(dims), 1};
-  for (int64_t d : t.dims) t.elements *= d;
-  return t;
-}
-
-Dims strides_of(const Dims& dims) {
-  Dims strides(dims.size());
-  int64_t s = 1;
-  for (size_t i = dims.size(); i-- > 0;) {
-    strides[i] = s;
-    s *= dims[i];
-  }
-  return strides;
-}
-
 ValueId Graph::add_value(ArrayType type) {
   values.push_back({std::move(type), kNone, 0, nullptr, false});
   return static_cast<ValueId>(values.size() - 1);

@@ -12,31 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "sdk/codegen/graph/status.h"
+#include "sdk/codegen/base/array_type.h"
+#include "sdk/codegen/base/status.h"
 
 namespace collet::codegen {
 
-using Dims = std::vector<int64_t>;
 using ValueId = uint32_t;
 using NodeId = uint32_t;
 using BlockId = uint32_t;
 inline constexpr uint32_t kNone = UINT32_MAX;
-
-/// An array type: dense, row-major, static.
-struct ArrayType {
-  uint32_t element = 0;
-  Dims dims;
-  int64_t elements = 1;
-
-  int64_t bytes() const { return elements * collet_type_bytes(element); }
-  int64_t rank() const { return static_cast<int64_t>(dims.size()); }
-};
-
-/// Makes a type; `elements` is the product of `dims`.
-ArrayType make_type(uint32_t element, Dims dims);
-
-/// Row-major strides, in elements.
-Dims strides_of(const Dims& dims);
 
 struct Value {
   ArrayType type;

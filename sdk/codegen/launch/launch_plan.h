@@ -2,34 +2,115 @@
 #pragma once
 
 /// \file
-/// What runs: a tree of steps, each with the memory that it touches, resolved when the program is compiled.
+/// The launch plan of a program: a tree of steps, each with the memory that it touches. It is plain data: nothing in it is an
+/// address, so it can be printed, written to a file, and sent to another process or machine.
 
 #include <cstdint>
-#include <memory>
+#include <string>
 #include <vector>
 
-#include "sdk/codegen/launch/loaded_code.h"
+#include "sdk/codegen/base/array_type.h"
 
 namespace collet::codegen {
 
-class Threads;
+/// The number of a function in LaunchPlan::functions.
+using FunctionId = uint32_t;
+inline constexpr FunctionId kNoFunction = UINT32_MAX;
 
-/// Where memory is: an argument, a result, the workspace or the constants, and how far in.
+/// Where memory is: a slot, which is an argument, a result, the workspace or the constants, and an offset in bytes.
 struct Place {
   uint32_t slot = 0;
   uint64_t offset = 0;
+  bool operator==(const Place&) const = default;
 };
 
-/// A routine written in C++ with all its parameters bound when the program was compiled.
-class LibraryCall {
- public:
-  virtual ~LibraryCall() = default;
-  /// Operands, results, then scratch memory of `scratch_bytes`.
-  virtual void run(char* const* buffers, Threads& threads) const = 0;
-  virtual uint64_t scratch_bytes() const { return 0; }
+/// A loop over the range of a kernel's first loop, which threads may share; then, perhaps, a second kernel.
+struct KernelCall {
+  FunctionId function = kNoFunction;  ///< a KernelFunction
+  int64_t range = 1;                  ///< of the kernel's first loop
+  int64_t grain = 1;                  ///< a part of the range is a multiple of this
+  double cost_ns = 0;                 ///< estimate of the whole step
+  bool parallel = false;              ///< parts of the range may run at the same time
+  FunctionId tail = kNoFunction;      ///< a KernelFunction that runs after all of the kernel, whole
+  uint32_t tail_place = 0;            ///< the first of its places in the step's
+  int64_t tail_range = 1;
 };
 
-enum class StepKind : uint8_t { kKernel, kLibrary, kCopy, kWhile, kConditional };
+/// A matrix product for each batch, computed tile by tile with micro-kernels. Places of the step: a and b, or what their
+/// packing kernels read, the result, scratch; then the target and the buffers of the epilogue, where there is one.
+///
+/// Batches that share b and lie next to each other are one matrix of many rows: their tiles are walked together, so that
+/// each block of b is read once for all of them. Distances are in elements.
+struct MatmulCall {
+  FunctionId micro[2][2] = {{kNoFunction, kNoFunction}, {kNoFunction, kNoFunction}};  ///< [last rows][last columns]
+  FunctionId after[2] = {kNoFunction, kNoFunction};  ///< [last columns]: the epilogue as a function of its own
+  FunctionId pack_a = kNoFunction;
+  FunctionId pack_b = kNoFunction;
+  bool epilogue = false;  ///< in the micro-kernels or in `after`
+  int64_t element_bytes = 4;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t depth = 0;
+  int64_t ldc = 0;
+  int64_t c_offset = 0;
+  int64_t tile_rows = 1;
+  int64_t tiles = 0;  ///< of one matrix, in rows
+  int64_t lanes = 1;
+  int64_t panel = 1;  ///< columns of a panel
+  int64_t panels = 0;
+  int64_t last_rows = 0;  ///< rows of a last, smaller tile; 0: there is none
+  int64_t last_columns = 0;
+  int64_t tail = 0;  ///< lanes of the last vector that count
+  int64_t depth_block = 0;
+  int64_t run = 0;        ///< elements of a segment of the depth
+  int64_t run_block = 0;  ///< segments in a depth block
+  std::vector<int64_t> segments;
+  int64_t chunks = 1;        ///< into which the tiles of one set of batches are cut
+  int64_t column_parts = 1;  ///< into which the panels are cut
+  int64_t batches = 1;
+  int64_t shared = 1;  ///< batches that use the same b, one after the other
+  bool a_packed = false;
+  bool b_packed = false;
+  bool b_in_panels = false;
+  int64_t b_matrix = 0;  ///< elements of a packed b
+  bool packs_b = false;  ///< b is packed here, matrix by matrix, and not by a step before
+  uint32_t a_buffers = 1;
+  uint32_t b_buffers = 1;
+  int64_t a_offset = 0;
+  int64_t a_row = 0;
+  int64_t a_depth = 0;
+  int64_t a_tile = 0;
+  int64_t a_pack_rows = 1;
+  int64_t b_offset = 0;
+  int64_t b_depth = 0;
+  int threads = 1;  ///< that it is cut for
+  double cost_ns = 0;
+  std::vector<int64_t> a_at, b_at, c_at;  ///< of each batch: elements, or matrices where packed
+  std::vector<int64_t> positions;         ///< of each batch, in each of its loops
+  uint64_t batch_rank = 0;
+
+  /// Number of blocks in which the depth is taken.
+  int64_t depth_blocks() const;
+  /// Scratch bytes of one thread for packed a, and for packed b.
+  int64_t a_scratch() const;
+  int64_t b_scratch() const;
+  uint64_t scratch_bytes() const { return static_cast<uint64_t>(threads * (a_scratch() + b_scratch())); }
+};
+
+/// An op that is no loop nest: sort, top-k, fft, cholesky, triangular solve, random bits. Places of the step: operands,
+/// results, scratch.
+struct RoutineCall {
+  uint32_t opcode = 0;
+  std::vector<ArrayType> operands;
+  std::vector<ArrayType> results;
+  /// By opcode. SORT: dimension, by key, descending, total order. TOPK: smallest. FFT: type, lengths. CHOLESKY: lower.
+  /// TRIANGULAR_SOLVE: left side, lower, unit diagonal, transpose. RNG_BIT_GENERATOR: algorithm.
+  /// RNG_GET_AND_UPDATE_STATE: delta, number of the source.
+  std::vector<int64_t> numbers;
+  FunctionId compare = kNoFunction;  ///< of SORT, unless by key: a CompareFunction
+};
+
+enum class StepKind : uint8_t { kKernel, kMatmul, kRoutine, kCopy, kWhile, kConditional };
 
 struct Step;
 using StepList = std::vector<Step>;
@@ -38,38 +119,28 @@ struct Step {
   StepKind kind = StepKind::kKernel;
   uint32_t first_place = 0;  ///< in LaunchPlan::places
   uint32_t places = 0;
-  KernelFunction kernel = nullptr;
-  KernelFunction tail = nullptr;  ///< runs after all of the kernel, whole
-  uint32_t tail_place = 0;        ///< the first of its places
-  int64_t tail_range = 1;
-  int64_t range = 1;   ///< of the kernel's first loop
-  int64_t grain = 1;   ///< a part of the range is a multiple of this
-  double cost_ns = 0;  ///< estimate of the whole step
-  uint64_t bytes = 0;  ///< kCopy
-  bool parallel = false;
-  uint32_t index_bytes = 0;  ///< kConditional: width of the branch number; 0: a pred, true is branch 0
-  const LibraryCall* library = nullptr;
+  KernelCall kernel;               ///< kKernel
+  uint32_t call = 0;               ///< kMatmul, kRoutine: its number in LaunchPlan::matmuls or routines
+  uint64_t bytes = 0;              ///< kCopy: from the first place to the second
+  uint32_t index_bytes = 0;        ///< kConditional: width of the branch number; 0: a pred, true is branch 0
   std::vector<StepList> children;  ///< kWhile: condition, body; kConditional: branches
 };
 
+/// A compiled program but for its code.
 struct LaunchPlan {
   StepList steps;
   std::vector<Place> places;
-  std::unique_ptr<LoadedCode> code;
-  std::vector<std::unique_ptr<LibraryCall>> library;
-  char* constants = nullptr;  ///< 64-byte aligned
-  uint64_t constant_bytes = 0;
+  std::vector<std::string> functions;  ///< names, as the code has them
+  std::vector<MatmulCall> matmuls;
+  std::vector<RoutineCall> routines;
+  std::vector<char> constants;  ///< to be placed at a multiple of 64 bytes
   uint64_t workspace_bytes = 0;
-  uint64_t traffic_bytes = 0;
+  uint64_t traffic_bytes = 0;  ///< estimate of what all steps read and write, each loop body once
   uint32_t kernels = 0;
   uint32_t arguments = 0;
   uint32_t results = 0;
   std::vector<uint64_t> argument_bytes;
   std::vector<uint64_t> result_bytes;
-
-  LaunchPlan() = default;
-  LaunchPlan(const LaunchPlan&) = delete;
-  ~LaunchPlan();
 };
 
 /// Slots of a plan: arguments, results, workspace, constants.
@@ -82,8 +153,5 @@ inline uint32_t workspace_slot(const LaunchPlan& plan) {
 inline uint32_t constant_slot(const LaunchPlan& plan) {
   return plan.arguments + plan.results + 1;
 }
-
-/// Runs a plan; `bases` has an address for each slot. The workspace begins with room for the addresses of all places.
-void run(const LaunchPlan& plan, char* const* bases, Threads& threads);
 
 }  // namespace collet::codegen

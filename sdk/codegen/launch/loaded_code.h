@@ -8,13 +8,6 @@
 
 namespace collet::codegen {
 
-/// A compiled kernel: the addresses of its buffers, and the range of loop 0 that this call walks. A sequential kernel
-/// must be given the whole range; one without loops ignores it.
-using KernelFunction = void (*)(char* const* buffers, int64_t begin, int64_t end);
-
-/// Compares elements i and j of the buffers: buffer 2k is argument 2k's and 2k + 1's, see ScalarBody.
-using CompareFunction = uint8_t (*)(char* const* buffers, int64_t i, int64_t j);
-
 /// Machine code of one program. Released with it.
 class LoadedCode {
  public:

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "sdk/codegen/kernel/kernel.h"
-#include "sdk/codegen/launch/loaded_code.h"
+#include "sdk/codegen/launch/functions.h"
 #include "sdk/codegen/schedule/target.h"
 
 namespace collet::codegen {

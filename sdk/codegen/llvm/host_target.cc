@@ -81,8 +81,6 @@ Target make_target(std::string cpu, std::map<std::string, bool> on) {
   target.vector_bits = wide ? 512 : on["avx2"] ? 256 : 128;
   target.fma = on["fma"] || wide || target.triple.rfind("aarch64", 0) == 0;
   target.half_conversion = on["f16c"] || wide;
-  target.bf16_dot = wide && on["avx512bf16"];
-  target.int8_dot = wide && on["avx512vnni"];
   return target;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sdk/codegen/graph/status.h"
+#include "sdk/codegen/base/status.h"
 #include "sdk/codegen/schedule/target.h"
 
 /// \file

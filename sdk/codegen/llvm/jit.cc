@@ -90,15 +90,34 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
 }
 
 void emit(const FunctionSource& f, llvm::Module& module, const Target& target) {
-  if (f.kernel) {
-    emit_kernel(*f.kernel, module, target, f.name);
-  } else if (f.comparator) {
-    emit_comparator(*f.comparator, f.types, module, target, f.name);
-  } else if (f.micro->rows == 0) {
-    emit_epilogue(*f.micro, *f.epilogue, module, target, f.name);
+  if (const auto* kernel = std::get_if<Kernel>(&f.body)) {
+    emit_kernel(*kernel, module, target, f.name);
+  } else if (const auto* comparator = std::get_if<Comparator>(&f.body)) {
+    emit_comparator(comparator->body, comparator->types, module, target, f.name);
   } else {
-    emit_micro_kernel(*f.micro, f.epilogue, module, target, f.name);
+    const auto& micro = std::get<MicroSource>(f.body);
+    const Epilogue* const epilogue = micro.epilogue ? &*micro.epilogue : nullptr;
+    if (micro.kernel.rows == 0) {
+      emit_epilogue(micro.kernel, *epilogue, module, target, f.name);
+    } else {
+      emit_micro_kernel(micro.kernel, epilogue, module, target, f.name);
+    }
   }
+}
+
+// A module for every few functions that are no others' as well: micro-kernels are large.
+std::vector<std::vector<const FunctionSource*>> modules_of(const std::vector<FunctionSource>& sources) {
+  constexpr size_t kMost[] = {12, 4, SIZE_MAX};  // by kind of source
+  std::vector<std::vector<const FunctionSource*>> modules;
+  for (size_t kind = 0; kind < 3; ++kind) {
+    size_t count = 0;
+    for (const FunctionSource& f : sources) {
+      if (f.shared || f.body.index() != kind) continue;
+      if (count++ % kMost[kind] == 0) modules.emplace_back();
+      modules.back().push_back(&f);
+    }
+  }
+  return modules;
 }
 
 std::string print(const llvm::Module& module) {
@@ -119,6 +138,7 @@ class Jit::Code : public LoadedCode {
   }
 
   void* find(const std::string& name) const override {
+    if (const auto known = shared_.find(name); known != shared_.end()) return known->second;
     auto symbol = jit_->lookup(*library_, name);
     if (!symbol) {
       llvm::consumeError(symbol.takeError());
@@ -131,6 +151,7 @@ class Jit::Code : public LoadedCode {
   friend class Jit;
   std::shared_ptr<orc::LLJIT> jit_;
   orc::JITDylib* library_ = nullptr;
+  std::map<std::string, void*> shared_;  ///< functions that are kept by the JIT
 };
 
 Status Jit::create(const Target& target, std::unique_ptr<Jit>& out) {
@@ -181,11 +202,40 @@ Status Jit::add(Code& code, std::string object) {
   return {};
 }
 
-Status Jit::load(const std::vector<std::string>& objects, std::unique_ptr<LoadedCode>& out) {
+Status Jit::load(const std::vector<FunctionSource>& sources, const std::vector<std::string>& objects,
+                 std::unique_ptr<LoadedCode>& out) {
   std::unique_ptr<Code> code;
   COLLET_CODEGEN_TRY(begin(code));
   for (const std::string& object : objects) COLLET_CODEGEN_TRY(add(*code, object));
+  COLLET_CODEGEN_TRY(add_shared(sources, *code));
   out = std::move(code);
+  return {};
+}
+
+Status Jit::compile(const std::vector<FunctionSource>& sources, bool keep_artifacts, std::unique_ptr<LoadedCode>& out) {
+  const auto modules = modules_of(sources);
+  std::vector<std::function<void(llvm::Module&)>> fill;
+  for (const auto& functions : modules) {
+    fill.push_back([this, &functions](llvm::Module& m) {
+      for (const FunctionSource* f : functions) emit(*f, m, target_);
+    });
+  }
+  COLLET_CODEGEN_TRY(compile(fill, keep_artifacts, out));
+  return add_shared(sources, static_cast<Code&>(*out));
+}
+
+Status Jit::add_shared(const std::vector<FunctionSource>& sources, Code& code) {
+  for (const FunctionSource& f : sources) {
+    if (!f.shared) continue;
+    std::lock_guard lock(mutex_);
+    auto& [made, address] = shared_[f.name];
+    if (!address) {
+      COLLET_CODEGEN_TRY(compile({[&](llvm::Module& m) { emit(f, m, target_); }}, false, made));
+      address = made->find(f.name);
+      if (!address) return {COLLET_INTERNAL, "generated code has no function " + f.name};
+    }
+    code.shared_[f.name] = address;
+  }
   return {};
 }
 
@@ -232,29 +282,6 @@ Status Jit::compile(const std::vector<std::function<void(llvm::Module&)>>& fill,
     COLLET_CODEGEN_TRY(add(*code, std::string(object.begin(), object.end())));
   }
   out = std::move(code);
-  return {};
-}
-
-Status Jit::compile(const std::vector<std::vector<FunctionSource>>& modules, bool keep_artifacts,
-                    std::unique_ptr<LoadedCode>& out) {
-  std::vector<std::function<void(llvm::Module&)>> fill;
-  for (const auto& functions : modules) {
-    fill.push_back([this, &functions](llvm::Module& m) {
-      for (const FunctionSource& f : functions) emit(f, m, target_);
-    });
-  }
-  return compile(fill, keep_artifacts, out);
-}
-
-Status Jit::shared(const FunctionSource& source, void*& out) {
-  std::lock_guard lock(mutex_);
-  auto& [code, address] = shared_[source.name];
-  if (!address) {
-    COLLET_CODEGEN_TRY(compile({{source}}, false, code));
-    address = code->find(source.name);
-    if (!address) return {COLLET_INTERNAL, "generated code has no function " + source.name};
-  }
-  out = address;
   return {};
 }
 

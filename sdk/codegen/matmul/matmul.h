@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "sdk/codegen/launch/functions.h"
 #include "sdk/codegen/lower/lower.h"
 #include "sdk/codegen/schedule/target.h"
 
@@ -33,30 +34,6 @@ struct MicroKernel {
 /// A name that no other micro-kernel has.
 std::string name_of(const MicroKernel& kernel);
 
-/// One call: c[rows, columns] (+)= a[rows, depth] * b[depth, columns]. Steps are in elements: a's between rows (or steps
-/// of the depth), b's between steps of the depth, c's between rows.
-struct Tile {
-  const char* a;
-  const char* b;
-  char* c;
-  int64_t depth;
-  int64_t a_step;
-  int64_t b_step;
-  int64_t c_step;
-  int64_t tail;  ///< lanes of the last vector that count, where it is masked
-  int64_t accumulate;
-  int64_t segments;        ///< where segmented: how many, and where in a each begins
-  const int64_t* offsets;  ///< in elements
-  // For an epilogue:
-  int64_t rows;
-  char* d;  ///< what becomes of c, in the same places
-  char* const* buffers;
-  const int64_t* position;  ///< the batch: one number for each of its loops
-  int64_t row;
-  int64_t column;
-};
-using MicroFunction = void (*)(const Tile*);
-
 /// What is done to each element of a product before it is stored: a kernel over its batches, rows and columns.
 struct Epilogue {
   Kernel kernel;  ///< loops: one for each of the batch, then rows, columns
@@ -65,9 +42,6 @@ struct Epilogue {
   std::vector<ValueId> buffers;
   ValueId target = kNone;
 };
-
-/// Buffers that the packing of an operand may touch, the packed memory among them.
-constexpr uint32_t kMostPackBuffers = 64;
 
 /// An operand of a product: where it is read from.
 struct ProductOperand {

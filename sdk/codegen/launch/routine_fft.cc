@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <collet/attributes.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <complex>
 
-#include "sdk/codegen/routines/routines.h"
+#include "sdk/codegen/launch/routine.h"
 
 namespace collet::codegen {
 namespace {
@@ -112,14 +114,12 @@ void write_real(char* p, int64_t i, double x, bool wide) {
   }
 }
 
-class Fft : public LibraryCall {
+class Fft : public Routine {
  public:
-  Fft(const Graph& graph, const Node& node) {
-    auto a = attributes<collet_fft_attrs>(graph, node);
-    type_ = a.type;
-    lengths_ = integers(graph, a.length);
-    const auto& in = graph.type(node.operands[0]);
-    const auto& out = graph.type(node.results[0]);
+  explicit Fft(const RoutineCall& call)
+      : type_(static_cast<uint32_t>(call.numbers[0])), lengths_(call.numbers.begin() + 1, call.numbers.end()) {
+    const ArrayType& in = call.operands[0];
+    const ArrayType& out = call.results[0];
     wide_ = in.element == COLLET_TYPE_F64 || in.element == COLLET_TYPE_C128;
     const size_t rank = lengths_.size();
     for (size_t d = 0; d + rank < in.dims.size(); ++d) batch_ *= in.dims[d];
@@ -241,8 +241,8 @@ class Fft : public LibraryCall {
 
 }  // namespace
 
-std::unique_ptr<LibraryCall> make_fft(const Graph& graph, const Node& node) {
-  return std::make_unique<Fft>(graph, node);
+std::unique_ptr<Routine> make_fft(const RoutineCall& call) {
+  return std::make_unique<Fft>(call);
 }
 
 }  // namespace collet::codegen

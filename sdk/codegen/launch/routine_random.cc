@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <collet/attributes.h>
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
 
-#include "sdk/codegen/routines/routines.h"
+#include "sdk/codegen/launch/routine.h"
 
 namespace collet::codegen {
 namespace {
@@ -48,12 +50,11 @@ void philox(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]) {
   std::memcpy(out, x, sizeof x);
 }
 
-class RandomBits : public LibraryCall {
+class RandomBits : public Routine {
  public:
-  RandomBits(const Graph& graph, const Node& node) : type_(graph.type(node.results[1])) {
-    auto a = attributes<collet_rng_bit_generator_attrs>(graph, node);
-    threefry_ = a.algorithm == COLLET_RNG_THREE_FRY;
-    words_ = graph.type(node.operands[0]).bytes() / 8;
+  explicit RandomBits(const RoutineCall& call) : type_(call.results[1]) {
+    threefry_ = call.numbers[0] == COLLET_RNG_THREE_FRY;
+    words_ = call.operands[0].bytes() / 8;
     bytes_ = collet_type_bytes(type_.element);
   }
 
@@ -144,7 +145,7 @@ class RandomBits : public LibraryCall {
 
 /// The state of one source of random numbers: each run goes on where the last one ended. The sources of a program differ
 /// in the upper word, so that they never meet.
-class RandomState : public LibraryCall {
+class RandomState : public Routine {
  public:
   RandomState(int64_t delta, uint64_t source) : delta_(static_cast<uint64_t>(delta)), state_{kSeed, source} {}
 
@@ -164,15 +165,12 @@ class RandomState : public LibraryCall {
 
 }  // namespace
 
-std::unique_ptr<LibraryCall> make_random_state(const Graph& graph, const Node& node) {
-  const auto before = std::count_if(graph.nodes.data(), &node,
-                                    [](const Node& n) { return n.opcode == COLLET_OP_RNG_GET_AND_UPDATE_STATE; });
-  return std::make_unique<RandomState>(attributes<collet_rng_state_attrs>(graph, node).delta,
-                                       static_cast<uint64_t>(before));
+std::unique_ptr<Routine> make_random_state(const RoutineCall& call) {
+  return std::make_unique<RandomState>(call.numbers[0], static_cast<uint64_t>(call.numbers[1]));
 }
 
-std::unique_ptr<LibraryCall> make_random_bits(const Graph& graph, const Node& node) {
-  return std::make_unique<RandomBits>(graph, node);
+std::unique_ptr<Routine> make_random_bits(const RoutineCall& call) {
+  return std::make_unique<RandomBits>(call);
 }
 
 }  // namespace collet::codegen

@@ -4,8 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "sdk/codegen/lower/kernel_builder.h"
-#include "sdk/codegen/routines/routines.h"
+#include "sdk/codegen/launch/routine.h"
 
 namespace collet::codegen {
 namespace {
@@ -81,19 +80,14 @@ uint64_t key_of(const char* p, const KeyRule& rule) {
   return rule.descending ? ~bits & all : bits;
 }
 
-class Sort : public LibraryCall {
+class Sort : public Routine {
  public:
-  Sort(const Graph& graph, const Node& node)
-      : rows_(graph.type(node.results[0]).dims, attributes<collet_sort_attrs>(graph, node).dimension) {
-    for (ValueId v : node.results) bytes_.push_back(collet_type_bytes(graph.type(v).element));
+  Sort(const RoutineCall& call, CompareFunction compare)
+      : rows_(call.results[0].dims, call.numbers[0]), keyed_(call.numbers[1] != 0), compare_(compare) {
+    rule_ = {call.results[0].element, call.numbers[2] != 0, call.numbers[3] != 0};
+    for (const ArrayType& type : call.results) bytes_.push_back(collet_type_bytes(type.element));
     for (size_t b : bytes_) row_bytes_ += (b * static_cast<size_t>(rows_.length) + 63) / 64 * 64;
   }
-
-  void use_keys(const KeyRule& rule) {
-    keyed_ = true;
-    rule_ = rule;
-  }
-  CompareFunction* compare() { return &compare_; }
 
   uint64_t scratch_bytes() const override {
     // Every row's copy and sorted copy, the order, keys with their places and room to merge.
@@ -190,21 +184,20 @@ class Sort : public LibraryCall {
   Rows rows_;
   std::vector<size_t> bytes_;
   size_t row_bytes_ = 0;
-  bool keyed_ = false;
+  bool keyed_;
   KeyRule rule_;
-  CompareFunction compare_ = nullptr;
+  CompareFunction compare_;
 };
 
 /// The k largest or smallest of each row, by total order; of equal ones the first.
-class TopK : public LibraryCall {
+class TopK : public Routine {
  public:
-  TopK(const Graph& graph, const Node& node) {
-    const ArrayType& type = graph.type(node.operands[0]);
+  explicit TopK(const RoutineCall& call) {
+    const ArrayType& type = call.operands[0];
     length_ = type.dims.back();
     rows_ = length_ == 0 ? 0 : type.elements / length_;
-    k_ = graph.type(node.results[0]).dims.back();
-    const bool smallest = node.opcode == COLLET_OP_TOPK && attributes<collet_topk_attrs>(graph, node).smallest != 0;
-    rule_ = {type.element, !smallest, true};
+    k_ = call.results[0].dims.back();
+    rule_ = {type.element, call.numbers[0] == 0, true};
   }
 
   uint64_t scratch_bytes() const override { return static_cast<uint64_t>(length_) * sizeof(Entry) + 64; }
@@ -238,51 +231,14 @@ class TopK : public LibraryCall {
   KeyRule rule_;
 };
 
-/// The order of a comparator that is one comparison of its first pair, if it is.
-bool plain_comparison(const Graph& graph, const Block& block, KeyRule& rule) {
-  if (block.nodes.size() != 1 || block.results.size() != 1) return false;
-  const Node& node = graph.nodes[block.nodes[0]];
-  if (node.opcode != COLLET_OP_COMPARE || block.results[0] != node.results[0]) return false;
-  auto a = attributes<collet_compare_attrs>(graph, node);
-  const bool less = a.direction == COLLET_DIRECTION_LT;
-  if (!less && a.direction != COLLET_DIRECTION_GT) return false;
-  const bool straight = node.operands[0] == block.arguments[0] && node.operands[1] == block.arguments[1];
-  const bool crossed = node.operands[0] == block.arguments[1] && node.operands[1] == block.arguments[0];
-  if (!straight && !crossed) return false;
-  const uint32_t type = graph.type(node.operands[0]).element;
-  if (collet_type_kind(type) == COLLET_KIND_COMPLEX) return false;
-  if (collet_type_kind(type) == COLLET_KIND_FLOAT) {
-    if (a.type != COLLET_COMPARE_TOTALORDER) return false;  // what is not a number has no place in this order
-    if (type != COLLET_TYPE_F16 && type != COLLET_TYPE_BF16 && type != COLLET_TYPE_F32 && type != COLLET_TYPE_F64) {
-      return false;
-    }
-  }
-  rule = {type, less != straight, true};
-  return true;
-}
-
 }  // namespace
 
-std::unique_ptr<LibraryCall> make_sort(const Graph& graph, const Node& node, std::vector<Comparator>& comparators) {
-  auto sort = std::make_unique<Sort>(graph, node);
-  const Block& block = graph.blocks[node.blocks[0]];
-  KeyRule rule;
-  if (plain_comparison(graph, block, rule)) {
-    sort->use_keys(rule);
-    return sort;
-  }
-  Kernel scratch;
-  KernelBuilder builder(graph, scratch, [](ValueId) { return false; });
-  Comparator c;
-  c.body = builder.body(block);
-  for (ValueId v : node.results) c.types.push_back(graph.type(v).element);
-  c.target = sort->compare();
-  comparators.push_back(std::move(c));
-  return sort;
+std::unique_ptr<Routine> make_sort(const RoutineCall& call, CompareFunction compare) {
+  return std::make_unique<Sort>(call, compare);
 }
 
-std::unique_ptr<LibraryCall> make_topk(const Graph& graph, const Node& node) {
-  return std::make_unique<TopK>(graph, node);
+std::unique_ptr<Routine> make_topk(const RoutineCall& call) {
+  return std::make_unique<TopK>(call);
 }
 
 }  // namespace collet::codegen

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <collet/attributes.h>
+
 #include <cmath>
 #include <complex>
 #include <type_traits>
 
-#include "sdk/codegen/routines/routines.h"
+#include "sdk/codegen/launch/routine.h"
 
 namespace collet::codegen {
 namespace {
@@ -39,7 +41,7 @@ struct Wide<std::complex<T>> {
 
 /// L of A = L L^H; A is given by element functions so that both triangles share the code.
 template <typename T>
-class Cholesky : public LibraryCall {
+class Cholesky : public Routine {
  public:
   Cholesky(int64_t batch, int64_t n, bool lower) : batch_(batch), n_(n), lower_(lower) {}
 
@@ -83,11 +85,18 @@ class Cholesky : public LibraryCall {
   bool lower_;
 };
 
+/// What is solved.
+struct Form {
+  bool left_side;
+  bool lower;
+  bool unit_diagonal;
+  int64_t transpose_a;
+};
+
 template <typename T>
-class TriangularSolve : public LibraryCall {
+class TriangularSolve : public Routine {
  public:
-  TriangularSolve(int64_t batch, int64_t m, int64_t n, collet_triangular_solve_attrs a)
-      : batch_(batch), m_(m), n_(n), a_(a) {}
+  TriangularSolve(int64_t batch, int64_t m, int64_t n, Form a) : batch_(batch), m_(m), n_(n), a_(a) {}
 
   void run(char* const* buffers, Threads&) const override {
     const T* a = reinterpret_cast<const T*>(buffers[0]);
@@ -105,13 +114,13 @@ class TriangularSolve : public LibraryCall {
     const int64_t others = a_.left_side ? n_ : m_;
     const bool transposed = a_.transpose_a != COLLET_TRANSPOSE_NONE;
     // X op(A) = B is op(A)^T X^T = B^T.
-    const bool swap = transposed != (a_.left_side == 0);
+    const bool swap = transposed != !a_.left_side;
     auto element = [&](int64_t i, int64_t j) {
       const T v = swap ? a[j * side + i] : a[i * side + j];
       return static_cast<W>(a_.transpose_a == COLLET_TRANSPOSE_ADJOINT ? conjugate(v) : v);
     };
     auto place = [&](int64_t i, int64_t j) { return a_.left_side ? i * n_ + j : j * n_ + i; };
-    const bool forward = (a_.lower != 0) != swap;
+    const bool forward = a_.lower != swap;
     for (int64_t j = 0; j < others; ++j) {
       for (int64_t step = 0; step < side; ++step) {
         const int64_t i = forward ? step : side - 1 - step;
@@ -128,12 +137,12 @@ class TriangularSolve : public LibraryCall {
   int64_t batch_;
   int64_t m_;
   int64_t n_;
-  collet_triangular_solve_attrs a_;
+  Form a_;
 };
 
 /// Makes Call<T> for the element type.
 template <template <typename> typename Call, typename... Args>
-std::unique_ptr<LibraryCall> make(uint32_t type, Args... args) {
+std::unique_ptr<Routine> make(uint32_t type, Args... args) {
   switch (type) {
     case COLLET_TYPE_F32:
       return std::make_unique<Call<float>>(args...);
@@ -154,17 +163,16 @@ int64_t batch_of(const Dims& dims) {
 
 }  // namespace
 
-std::unique_ptr<LibraryCall> make_cholesky(const Graph& graph, const Node& node) {
-  const auto& type = graph.type(node.operands[0]);
-  auto a = attributes<collet_cholesky_attrs>(graph, node);
-  return make<Cholesky>(type.element, batch_of(type.dims), type.dims.back(), a.lower != 0);
+std::unique_ptr<Routine> make_cholesky(const RoutineCall& call) {
+  const ArrayType& type = call.operands[0];
+  return make<Cholesky>(type.element, batch_of(type.dims), type.dims.back(), call.numbers[0] != 0);
 }
 
-std::unique_ptr<LibraryCall> make_triangular_solve(const Graph& graph, const Node& node) {
-  const auto& b = graph.type(node.operands[1]);
-  auto a = attributes<collet_triangular_solve_attrs>(graph, node);
+std::unique_ptr<Routine> make_triangular_solve(const RoutineCall& call) {
+  const ArrayType& b = call.operands[1];
   const size_t rank = b.dims.size();
-  return make<TriangularSolve>(b.element, batch_of(b.dims), b.dims[rank - 2], b.dims[rank - 1], a);
+  return make<TriangularSolve>(b.element, batch_of(b.dims), b.dims[rank - 2], b.dims[rank - 1],
+                               Form{call.numbers[0] != 0, call.numbers[1] != 0, call.numbers[2] != 0, call.numbers[3]});
 }
 
 }  // namespace collet::codegen

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/backend.h>
+
+#include <string>
+#include <vector>
+
+#include "sdk/codegen/compile/function_source.h"
+#include "sdk/codegen/graph/graph.h"
+#include "sdk/codegen/launch/launch_plan.h"
+#include "sdk/codegen/schedule/target.h"
+
+namespace collet::codegen {
+
+struct CompileOptions {
+  bool fuse = true;  ///< false: one kernel for each op
+};
+
+/// A program as launches, and the sources of the functions that they call.
+struct PlannedProgram {
+  LaunchPlan plan;
+  std::vector<FunctionSource> sources;  ///< one for each of plan.functions
+};
+
+/// Decides what runs in one kernel, in which order, in which memory. Makes no code.
+Status plan_program(const collet_program* program, const Target& target, const CompileOptions& options,
+                    PlannedProgram& out);
+
+/// Why a node cannot be compiled; empty when it can. `expand` is set where the SDK's expansion would do.
+std::string refusal(const Graph& graph, const Node& node, bool& expand);
+
+}  // namespace collet::codegen

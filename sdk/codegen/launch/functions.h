@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// What compiled functions look like to their callers.
+
+#include <cstdint>
+
+namespace collet::codegen {
+
+/// A compiled kernel: the addresses of its buffers, and the range of loop 0 that this call walks. A sequential kernel
+/// must be given the whole range; one without loops ignores it.
+using KernelFunction = void (*)(char* const* buffers, int64_t begin, int64_t end);
+
+/// A comparator: whether element i of the buffers comes before element j.
+using CompareFunction = uint8_t (*)(char* const* buffers, int64_t i, int64_t j);
+
+/// One call of a micro-kernel: c[rows, columns] (+)= a[rows, depth] * b[depth, columns]. Steps are in elements: a's between rows (or steps
+/// of the depth), b's between steps of the depth, c's between rows.
+struct Tile {
+  const char* a;
+  const char* b;
+  char* c;
+  int64_t depth;
+  int64_t a_step;
+  int64_t b_step;
+  int64_t c_step;
+  int64_t tail;  ///< lanes of the last vector that count, where it is masked
+  int64_t accumulate;
+  int64_t segments;        ///< where segmented: how many, and where in a each begins
+  const int64_t* offsets;  ///< in elements
+  // For an epilogue:
+  int64_t rows;
+  char* d;  ///< what becomes of c, in the same places
+  char* const* buffers;
+  const int64_t* position;  ///< the batch: one number for each of its loops
+  int64_t row;
+  int64_t column;
+};
+using MicroFunction = void (*)(const Tile*);
+
+/// Buffers that the packing of an operand may touch, the packed memory among them.
+constexpr uint32_t kMostPackBuffers = 64;
+
+}  // namespace collet::codegen

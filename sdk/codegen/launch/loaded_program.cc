@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/launch/loaded_program.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace collet::codegen {
+
+namespace {
+
+struct Call {
+  KernelFunction kernel;
+  char* const* buffers;
+};
+
+void call_kernel(void* context, int64_t begin, int64_t end, int) {
+  const Call* call = static_cast<const Call*>(context);
+  call->kernel(call->buffers, begin, end);
+}
+
+size_t branch_of(uint32_t index_bytes, size_t branches, const char* index) {
+  const size_t last = branches - 1;
+  if (index_bytes == 0) return *index ? 0 : last;
+  int32_t i = 0;
+  std::memcpy(&i, index, sizeof i);
+  return i < 0 || static_cast<size_t>(i) > last ? last : static_cast<size_t>(i);
+}
+
+}  // namespace
+
+std::unique_ptr<LoadedProgram> LoadedProgram::load(LaunchPlan plan, const Find& find, std::string& missing) {
+  std::unique_ptr<LoadedProgram> made(new LoadedProgram(std::move(plan)));
+  const LaunchPlan& p = made->plan_;
+  for (const std::string& name : p.functions) {
+    made->addresses_.push_back(find(name));
+    if (!made->addresses_.back()) {
+      missing = name;
+      return nullptr;
+    }
+  }
+  for (const MatmulCall& call : p.matmuls) made->matmuls_.emplace_back(call, made->addresses_);
+  for (const RoutineCall& call : p.routines) {
+    void* const compare = call.compare == kNoFunction ? nullptr : made->addresses_[call.compare];
+    made->routines_.push_back(make_routine(call, reinterpret_cast<CompareFunction>(compare)));
+  }
+  made->steps_ = made->resolve(p.steps);
+  if (!p.constants.empty()) {
+    made->constants_ = static_cast<char*>(std::aligned_alloc(64, (p.constants.size() + 63) / 64 * 64));
+    if (!made->constants_) return nullptr;
+    std::memcpy(made->constants_, p.constants.data(), p.constants.size());
+  }
+  return made;
+}
+
+LoadedProgram::~LoadedProgram() {
+  std::free(constants_);
+}
+
+LoadedProgram::Steps LoadedProgram::resolve(const StepList& steps) const {
+  Steps out;
+  out.reserve(steps.size());
+  const auto kernel = [&](FunctionId id) {
+    return id == kNoFunction ? nullptr : reinterpret_cast<KernelFunction>(addresses_[id]);
+  };
+  for (const codegen::Step& from : steps) {
+    Step& to = out.emplace_back();
+    to.kind = from.kind;
+    to.first_place = from.first_place;
+    to.parallel = from.kernel.parallel;
+    to.tail_place = from.kernel.tail_place;
+    to.kernel = kernel(from.kernel.function);
+    to.tail = kernel(from.kernel.tail);
+    to.tail_range = from.kernel.tail_range;
+    to.range = from.kernel.range;
+    to.grain = from.kernel.grain;
+    to.cost_ns = from.kernel.cost_ns;
+    to.bytes = from.bytes;
+    to.index_bytes = from.index_bytes;
+    if (from.kind == StepKind::kMatmul) to.matmul = &matmuls_[from.call];
+    if (from.kind == StepKind::kRoutine) to.routine = routines_[from.call].get();
+    for (const StepList& child : from.children) to.children.push_back(resolve(child));
+  }
+  return out;
+}
+
+void LoadedProgram::run(const Steps& steps, char* const* addresses, Threads& threads) {
+  for (const Step& step : steps) {
+    char* const* at = addresses + step.first_place;
+    switch (step.kind) {
+      case StepKind::kKernel:
+        if (step.parallel && threads.count() > 1 && threads.worthwhile(step.cost_ns)) {
+          Call call{step.kernel, at};
+          threads.loop(step.range, step.grain, call_kernel, &call);
+        } else {
+          step.kernel(at, 0, step.range);
+        }
+        if (step.tail) step.tail(at + step.tail_place, 0, step.tail_range);
+        break;
+      case StepKind::kMatmul:
+        step.matmul->run(at, threads);
+        break;
+      case StepKind::kRoutine:
+        step.routine->run(at, threads);
+        break;
+      case StepKind::kCopy:
+        if (at[0] != at[1]) std::memcpy(at[1], at[0], step.bytes);
+        break;
+      case StepKind::kWhile:
+        for (;;) {
+          run(step.children[0], addresses, threads);
+          if (!*at[0]) break;
+          run(step.children[1], addresses, threads);
+        }
+        break;
+      case StepKind::kConditional:
+        run(step.children[branch_of(step.index_bytes, step.children.size(), at[0])], addresses, threads);
+        break;
+    }
+  }
+}
+
+void LoadedProgram::run(char** bases, Threads& threads) const {
+  bases[constant_slot(plan_)] = constants_;
+  char** addresses = reinterpret_cast<char**>(bases[workspace_slot(plan_)]);
+  for (size_t i = 0; i < plan_.places.size(); ++i) addresses[i] = bases[plan_.places[i].slot] + plan_.places[i].offset;
+  run(steps_, addresses, threads);
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sdk/codegen/launch/launch_plan.h"
+#include "sdk/codegen/launch/matmul_runner.h"
+#include "sdk/codegen/launch/routine.h"
+
+namespace collet::codegen {
+
+/// A launch plan with the addresses of its functions, ready to run on the processor of this process.
+class LoadedProgram {
+ public:
+  /// The address of a function by its name; null where there is none.
+  using Find = std::function<void*(const std::string&)>;
+
+  /// Null where a function is missing: `missing` is its name then; or where there is no memory for the constants.
+  static std::unique_ptr<LoadedProgram> load(LaunchPlan plan, const Find& find, std::string& missing);
+  ~LoadedProgram();
+  LoadedProgram(const LoadedProgram&) = delete;
+  LoadedProgram& operator=(const LoadedProgram&) = delete;
+
+  const LaunchPlan& plan() const { return plan_; }
+  /// Runs it; `bases` has an address for each slot but that of the constants, which is ignored. The workspace begins with
+  /// room for the addresses of all places. Any thread; several at a time, with other memory.
+  void run(char** bases, Threads& threads) const;
+
+ private:
+  /// A step of the plan with the addresses that it needs.
+  struct Step {
+    StepKind kind = StepKind::kKernel;
+    uint32_t first_place = 0;
+    bool parallel = false;
+    uint32_t tail_place = 0;
+    KernelFunction kernel = nullptr;
+    KernelFunction tail = nullptr;
+    int64_t tail_range = 1;
+    int64_t range = 1;
+    int64_t grain = 1;
+    double cost_ns = 0;
+    uint64_t bytes = 0;
+    uint32_t index_bytes = 0;
+    const MatmulRunner* matmul = nullptr;
+    const Routine* routine = nullptr;
+    std::vector<std::vector<Step>> children;
+  };
+  using Steps = std::vector<Step>;
+
+  explicit LoadedProgram(LaunchPlan plan) : plan_(std::move(plan)) {}
+  Steps resolve(const StepList& steps) const;
+  static void run(const Steps& steps, char* const* addresses, Threads& threads);
+
+  LaunchPlan plan_;
+  std::vector<void*> addresses_;  ///< of plan_.functions
+  std::vector<MatmulRunner> matmuls_;
+  std::vector<std::unique_ptr<Routine>> routines_;
+  Steps steps_;
+  char* constants_ = nullptr;
+};
+
+}  // namespace collet::codegen

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "sdk/codegen/launch/functions.h"
+#include "sdk/codegen/launch/launch_plan.h"
+#include "sdk/codegen/launch/threads.h"
+
+namespace collet::codegen {
+
+/// A routine of a RoutineCall, written in C++, with all its parameters bound.
+class Routine {
+ public:
+  virtual ~Routine() = default;
+  /// `buffers`: operands, results, then scratch memory of `scratch_bytes`. Any thread; several at a time.
+  virtual void run(char* const* buffers, Threads& threads) const = 0;
+  virtual uint64_t scratch_bytes() const { return 0; }
+};
+
+/// The routine of a call; null for an opcode that has none. `compare` is needed only where it runs.
+std::unique_ptr<Routine> make_routine(const RoutineCall& call, CompareFunction compare = nullptr);
+
+std::unique_ptr<Routine> make_sort(const RoutineCall& call, CompareFunction compare);
+std::unique_ptr<Routine> make_topk(const RoutineCall& call);
+std::unique_ptr<Routine> make_random_bits(const RoutineCall& call);
+std::unique_ptr<Routine> make_random_state(const RoutineCall& call);
+std::unique_ptr<Routine> make_fft(const RoutineCall& call);
+std::unique_ptr<Routine> make_cholesky(const RoutineCall& call);
+std::unique_ptr<Routine> make_triangular_solve(const RoutineCall& call);
+
+}  // namespace collet::codegen

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/lower/routines.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "sdk/codegen/lower/kernel_builder.h"
+#include "sdk/codegen/lower/scalar_block.h"
+
+namespace collet::codegen {
+namespace {
+
+bool real_or_complex(uint32_t type) {
+  return type == COLLET_TYPE_F32 || type == COLLET_TYPE_F64 || type == COLLET_TYPE_C64 || type == COLLET_TYPE_C128;
+}
+
+/// Values and places of the largest, as a custom call that frontends know.
+bool is_topk_call(const Graph& graph, const Node& node) {
+  const auto a = attributes<collet_custom_call_attrs>(graph, node);
+  if (std::string_view(collet_string(graph.program, a.target), a.target.count) != "TopK") return false;
+  if (node.operands.size() != 1 || node.results.size() != 2) return false;
+  const auto& from = graph.type(node.operands[0]);
+  const auto& values = graph.type(node.results[0]);
+  const auto& places = graph.type(node.results[1]);
+  if (from.rank() == 0 || values.element != from.element || places.element != COLLET_TYPE_S32) return false;
+  Dims rows = from.dims;
+  rows.back() = values.rank() == from.rank() ? values.dims.back() : -1;
+  const bool fits = values.dims == rows && places.dims == rows && rows.back() <= from.dims.back();
+  return fits && (from.element == COLLET_TYPE_F32 || from.element == COLLET_TYPE_BF16);
+}
+
+/// The order of a comparator that is one comparison of its first pair, if it is.
+bool plain_comparison(const Graph& graph, const Block& block, bool& descending) {
+  if (block.nodes.size() != 1 || block.results.size() != 1) return false;
+  const Node& node = graph.nodes[block.nodes[0]];
+  if (node.opcode != COLLET_OP_COMPARE || block.results[0] != node.results[0]) return false;
+  auto a = attributes<collet_compare_attrs>(graph, node);
+  const bool less = a.direction == COLLET_DIRECTION_LT;
+  if (!less && a.direction != COLLET_DIRECTION_GT) return false;
+  const bool straight = node.operands[0] == block.arguments[0] && node.operands[1] == block.arguments[1];
+  const bool crossed = node.operands[0] == block.arguments[1] && node.operands[1] == block.arguments[0];
+  if (!straight && !crossed) return false;
+  const uint32_t type = graph.type(node.operands[0]).element;
+  if (collet_type_kind(type) == COLLET_KIND_COMPLEX) return false;
+  if (collet_type_kind(type) == COLLET_KIND_FLOAT) {
+    if (a.type != COLLET_COMPARE_TOTALORDER) return false;  // what is not a number has no place in this order
+    if (type != COLLET_TYPE_F16 && type != COLLET_TYPE_BF16 && type != COLLET_TYPE_F32 && type != COLLET_TYPE_F64) {
+      return false;
+    }
+  }
+  descending = less != straight;
+  return true;
+}
+
+}  // namespace
+
+bool has_long_rows(const Graph& graph, const Node& node) {
+  const bool topk = node.opcode == COLLET_OP_TOPK || node.opcode == COLLET_OP_CUSTOM_CALL;
+  if (node.opcode != COLLET_OP_SORT && !topk) return false;
+  if (node.opcode == COLLET_OP_CUSTOM_CALL && !is_topk_call(graph, node)) return false;
+  const Dims& dims = graph.type(node.operands[0]).dims;
+  if (dims.empty()) return false;
+  const auto last = static_cast<int64_t>(dims.size()) - 1;
+  const int64_t dim = topk ? last : attributes<collet_sort_attrs>(graph, node).dimension;
+  return dims[static_cast<size_t>(dim)] > INT32_MAX;
+}
+
+bool has_routine(const Graph& graph, const Node& node) {
+  switch (node.opcode) {
+    case COLLET_OP_SORT:
+      return is_scalar_block(graph, graph.blocks[node.blocks[0]]) && !has_long_rows(graph, node);
+    case COLLET_OP_TOPK: {
+      const uint32_t type = graph.type(node.operands[0]).element;
+      const uint32_t kind = collet_type_kind(type);
+      return kind != COLLET_KIND_COMPLEX && (kind != COLLET_KIND_FLOAT || collet_type_bytes(type) > 1) &&
+             !has_long_rows(graph, node);
+    }
+    case COLLET_OP_RNG_BIT_GENERATOR:
+      return true;
+    case COLLET_OP_RNG_GET_AND_UPDATE_STATE: {
+      const auto& type = graph.type(node.results[0]);
+      return type.element == COLLET_TYPE_U64 && type.elements == 2;
+    }
+    case COLLET_OP_CUSTOM_CALL:
+      return is_topk_call(graph, node) && !has_long_rows(graph, node);
+    case COLLET_OP_FFT:
+    case COLLET_OP_CHOLESKY:
+    case COLLET_OP_TRIANGULAR_SOLVE:
+      return real_or_complex(graph.type(node.operands[0]).element);
+    default:
+      return false;
+  }
+}
+
+RoutineCall routine_call(const Graph& graph, const Node& node, Comparator& comparator) {
+  RoutineCall call;
+  call.opcode = node.opcode;
+  for (ValueId v : node.operands) call.operands.push_back(graph.type(v));
+  for (ValueId v : node.results) call.results.push_back(graph.type(v));
+  switch (node.opcode) {
+    case COLLET_OP_SORT: {
+      const Block& block = graph.blocks[node.blocks[0]];
+      bool descending = false;
+      const bool by_key = plain_comparison(graph, block, descending);
+      call.numbers = {attributes<collet_sort_attrs>(graph, node).dimension, by_key, descending, true};
+      if (by_key) break;
+      Kernel scratch;
+      KernelBuilder builder(graph, scratch, [](ValueId) { return false; });
+      comparator.body = builder.body(block);
+      for (const ArrayType& type : call.results) comparator.types.push_back(type.element);
+      break;
+    }
+    case COLLET_OP_TOPK:
+      call.numbers = {attributes<collet_topk_attrs>(graph, node).smallest != 0};
+      break;
+    case COLLET_OP_CUSTOM_CALL:
+      call.opcode = COLLET_OP_TOPK;
+      call.numbers = {0};
+      break;
+    case COLLET_OP_RNG_BIT_GENERATOR:
+      call.numbers = {attributes<collet_rng_bit_generator_attrs>(graph, node).algorithm};
+      break;
+    case COLLET_OP_RNG_GET_AND_UPDATE_STATE:
+      call.numbers = {attributes<collet_rng_state_attrs>(graph, node).delta,
+                      std::count_if(graph.nodes.data(), &node,
+                                    [](const Node& n) { return n.opcode == COLLET_OP_RNG_GET_AND_UPDATE_STATE; })};
+      break;
+    case COLLET_OP_FFT: {
+      const auto a = attributes<collet_fft_attrs>(graph, node);
+      call.numbers = {a.type};
+      for (int64_t n : integers(graph, a.length)) call.numbers.push_back(n);
+      break;
+    }
+    case COLLET_OP_CHOLESKY:
+      call.numbers = {attributes<collet_cholesky_attrs>(graph, node).lower != 0};
+      break;
+    case COLLET_OP_TRIANGULAR_SOLVE: {
+      const auto a = attributes<collet_triangular_solve_attrs>(graph, node);
+      call.numbers = {a.left_side != 0, a.lower != 0, a.unit_diagonal != 0, a.transpose_a};
+      break;
+    }
+    default:
+      break;
+  }
+  return call;
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Ops that are no loop nests, which the launcher has routines for: sort, top-k, fft, cholesky and their kind.
+
+#include "sdk/codegen/graph/graph.h"
+#include "sdk/codegen/kernel/kernel.h"
+#include "sdk/codegen/launch/launch_plan.h"
+
+namespace collet::codegen {
+
+/// A comparator to be compiled: whether its first arguments come before its second ones.
+struct Comparator {
+  ScalarBody body;
+  std::vector<uint32_t> types;
+};
+
+/// Whether rows that would be sorted have more elements than a routine's s32 indices can name.
+bool has_long_rows(const Graph& graph, const Node& node);
+
+/// Whether there is a routine for the node.
+bool has_routine(const Graph& graph, const Node& node);
+
+/// The call of a node that has a routine. Where it needs a comparator, that is in `comparator` and its types are not empty;
+/// the caller names its function.
+RoutineCall routine_call(const Graph& graph, const Node& node, Comparator& comparator);
+
+}  // namespace collet::codegen

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/matmul/make_call.h"
+
+#include <algorithm>
+
+namespace collet::codegen {
+namespace {
+
+constexpr int64_t kDepthBlock = 384;
+constexpr int64_t kDeepest = 1024;  ///< the error of a sum grows with its terms
+
+int64_t divide_up(int64_t x, int64_t y) {
+  return (x + y - 1) / y;
+}
+
+/// The sum of index * step over the loops of the batch, for each batch.
+std::vector<int64_t> places_of(const std::vector<std::pair<int64_t, int64_t>>& levels, int64_t first) {
+  std::vector<int64_t> at{first};
+  for (auto [extent, step] : levels) {
+    std::vector<int64_t> next;
+    next.reserve(at.size() * static_cast<size_t>(extent));
+    for (int64_t x : at) {
+      for (int64_t i = 0; i < extent; ++i) next.push_back(x + i * step);
+    }
+    at = std::move(next);
+  }
+  return at;
+}
+
+class Maker {
+ public:
+  explicit Maker(const Target& target) : target_(target) {}
+
+  MatmulCall run(const Product& p) {
+    c_.element_bytes = p.type == COLLET_TYPE_F64 ? 8 : 4;
+    c_.rows = p.rows;
+    c_.columns = p.columns;
+    c_.depth = p.depth;
+    c_.ldc = p.ldc;
+    c_.c_offset = p.c_offset;
+    c_.tile_rows = p.tile_rows;
+    c_.tiles = divide_up(p.rows, p.tile_rows);
+    c_.lanes = p.lanes;
+    c_.panel = p.panel();
+    c_.panels = divide_up(p.columns, p.panel());
+    c_.last_rows = p.rows % p.tile_rows;
+    c_.last_columns = p.columns % p.panel();
+    c_.run = p.a.run;
+    c_.segments = p.a.segments;
+    c_.batches = p.batches();
+    c_.a_packed = p.a.packed;
+    c_.b_packed = p.b.packed;
+    c_.b_in_panels = p.b.panels;
+    c_.b_matrix = p.b.matrix;
+    c_.a_offset = p.a.offset;
+    c_.a_row = p.a.row;
+    c_.a_depth = p.a.depth;
+    c_.a_tile = p.a.tile;
+    c_.a_pack_rows = p.a.pack_rows;
+    c_.b_offset = p.b.offset;
+    c_.b_depth = p.b.depth;
+    c_.threads = target_.threads;
+    c_.cost_ns = cost_ns();
+    c_.tail = c_.last_columns % c_.lanes;
+    if (c_.a_packed) c_.a_buffers = static_cast<uint32_t>(p.a.pack.buffers.size()) - 1;
+    // One panel of few elements stays in the first cache however deep it is, and a is read once.
+    const bool small =
+        c_.panels == 1 && c_.depth <= kDeepest && c_.depth * c_.columns * c_.element_bytes <= target_.first_cache;
+    const int64_t blocks = small ? 1 : divide_up(c_.depth, kDepthBlock);
+    c_.depth_block = divide_up(divide_up(c_.depth, blocks), 4) * 4;
+    if (!c_.segments.empty()) {
+      const auto count = static_cast<int64_t>(c_.segments.size());
+      const int64_t reach = ((c_.tile_rows - 1) * c_.a_row + c_.run) * c_.element_bytes;  // rows overlap
+      c_.run_block = std::clamp<int64_t>(target_.first_cache * 3 / 4 / reach, 1, count);
+      c_.run_block = divide_up(count, divide_up(count, c_.run_block));
+      c_.depth_block = c_.run_block * c_.run;
+    }
+    c_.a_at = places_of(p.a.packed ? p.a.batch_of : p.a.batch, 0);
+    c_.b_at = places_of(p.b.packed ? p.b.batch_of : p.b.batch, 0);
+    c_.c_at = places_of(p.batch, c_.c_offset);
+    c_.batch_rank = p.batch.size();
+    for (int64_t b = 0; b < c_.batches; ++b) {
+      int64_t inside = c_.batches;
+      for (auto& level : p.batch) {
+        inside /= level.first;
+        c_.positions.push_back(b / inside % level.first);
+      }
+    }
+    if (!c_.a_packed) {
+      while (c_.shared < c_.batches && c_.b_at[static_cast<size_t>(c_.shared)] == c_.b_at[0]) ++c_.shared;
+      if (c_.batches % c_.shared != 0) c_.shared = 1;
+    }
+    c_.packs_b = c_.b_packed && p.b.batches > 1 && p.b.batches == c_.batches;
+    partition();
+    c_.packs_b = c_.packs_b && c_.chunks == 1;
+    if (c_.packs_b) c_.b_buffers = static_cast<uint32_t>(p.b.pack.buffers.size()) - 1;
+    return std::move(c_);
+  }
+
+ private:
+  /// Chunks of tiles, and parts of the columns: as few as the cache and the threads allow. What is packed for a chunk, and
+  /// what of b or a comes again for another chunk or part, is counted as well.
+  void partition() {
+    const int64_t line = (c_.a_packed ? c_.depth : std::min(c_.depth_block, c_.depth)) * c_.element_bytes;
+    const int64_t all = c_.tiles * c_.shared;
+    const int64_t room =
+        std::clamp<int64_t>(target_.second_cache * 3 / 8 / std::max<int64_t>(line * c_.tile_rows, 1), 1, 64);
+    const int64_t least = divide_up(all, room);
+    c_.chunks = least;
+    if (c_.threads == 1 || c_.cost_ns <= target_.awake_ns) return;
+    const int64_t sets = c_.batches / c_.shared;
+    const double tile = static_cast<double>(c_.tile_rows * (c_.panel / c_.lanes) * c_.depth) / 2;
+    const double a_tile = static_cast<double>(c_.tile_rows * c_.depth * c_.element_bytes) / (c_.a_packed ? 4 : 32);
+    const bool far = c_.depth * c_.columns * c_.element_bytes > target_.second_cache;
+    const double b_panel = static_cast<double>(c_.depth * c_.panel * c_.element_bytes) / (far ? 8 : 32);
+    // Where each matrix of b is packed where it is used, that is not to be done twice.
+    const bool whole = c_.packs_b && sets >= c_.threads;
+    const int64_t enough = 8 * c_.threads;
+    const int64_t most = whole ? least : std::min(all, least < enough ? 2 * enough : least + c_.threads);
+    double best = 0;
+    for (int64_t parts = 1; parts <= std::min<int64_t>(c_.panels, 4 * c_.threads); ++parts) {
+      for (int64_t chunks = least; chunks <= most; ++chunks) {
+        const int64_t jobs = sets * chunks * parts;
+        const auto rows = static_cast<double>(divide_up(all, chunks));
+        const auto columns = static_cast<double>(divide_up(c_.panels, parts));
+        const double job = rows * columns * tile + rows * a_tile + columns * b_panel + 200;
+        const double cost = job * static_cast<double>(divide_up(jobs, c_.threads));
+        if (best != 0 && cost >= best * 0.99) continue;
+        best = cost;
+        c_.chunks = chunks;
+        c_.column_parts = parts;
+      }
+    }
+  }
+
+  double cost_ns() const {
+    const int64_t columns = divide_up(c_.columns, c_.lanes) * c_.lanes;  // lanes that do not count work as well
+    return 2.0 * static_cast<double>(c_.rows) * static_cast<double>(columns) * static_cast<double>(c_.depth) *
+           static_cast<double>(c_.batches) / (target_.flops_per_ns * 4 / static_cast<double>(c_.element_bytes));
+  }
+
+  const Target& target_;
+  MatmulCall c_;
+};
+
+}  // namespace
+
+MatmulCall make_matmul_call(const Product& product, const Target& target) {
+  return Maker(target).run(product);
+}
+
+}  // namespace collet::codegen

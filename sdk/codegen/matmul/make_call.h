@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sdk/codegen/launch/launch_plan.h"
+#include "sdk/codegen/matmul/matmul.h"
+#include "sdk/codegen/schedule/target.h"
+
+namespace collet::codegen {
+
+/// Blocks a product for the caches and threads of a target. Its functions are left for the caller to name.
+MatmulCall make_matmul_call(const Product& product, const Target& target);
+
+}  // namespace collet::codegen
