@@ -41,17 +41,6 @@ uint32_t part_type(uint32_t type) {
 
 }  // namespace
 
-FloatFormat float_format(uint32_t type) {
-  switch (type) {
-#define COLLET_FLOAT_FORMAT(NAME, exponent_bits, mantissa_bits, bias, specials) \
-  case COLLET_TYPE_##NAME:                                                      \
-    return {exponent_bits, mantissa_bits, bias, FloatFormat::specials};
-#include <collet/types.def>
-    default:
-      return {};
-  }
-}
-
 Type* Ir::scalar(uint32_t type) {
   switch (collet_type_kind(type)) {
     case COLLET_KIND_PRED:

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sdk/codegen/kernel/float_format.h"
 #include "sdk/codegen/schedule/target.h"
 
 namespace collet::codegen {
@@ -20,15 +21,6 @@ struct Val {
   llvm::Value* v = nullptr;
   llvm::Value* im = nullptr;
 };
-
-/// Bits of a float format, from types.def.
-struct FloatFormat {
-  int exponent_bits = 0;
-  int mantissa_bits = 0;
-  int bias = 0;
-  enum Specials { IEEE, FN, FNUZ, FINITE, E8M0 } specials = IEEE;
-};
-FloatFormat float_format(uint32_t type);
 
 /// A builder with the small vocabulary that the emitters share.
 class Ir {

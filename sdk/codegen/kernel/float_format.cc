@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/kernel/float_format.h"
+
+#include <collet/types.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace collet::codegen {
+namespace {
+
+constexpr uint64_t kE8M0NaN = 0xff;
+
+/// A power of two: the nearest as the bits of f32 order them, so that the middle is 1.5 times a power.
+uint64_t encode_power(long double x) {
+  if (std::isnan(x) || std::signbit(x) || std::isinf(x)) return kE8M0NaN;
+  const auto as_float = static_cast<float>(x);
+  if (std::isinf(as_float)) return kE8M0NaN;
+  const int exponent = as_float == 0 ? -127 : std::max(std::ilogb(as_float), -127);
+  // Below the normal numbers of f32 its bits count linearly from zero.
+  const double step = std::ldexp(1.0, exponent < -126 ? -126 : exponent);
+  const int base = exponent < -126 ? 0 : exponent + 127;
+  const double fraction = as_float / step - (exponent < -126 ? 0.0 : 1.0);
+  const bool up = fraction > 0.5 || (fraction == 0.5 && base % 2 != 0);
+  const int code = base + (up ? 1 : 0);
+  return code >= 255 ? kE8M0NaN : static_cast<uint64_t>(code);
+}
+
+}  // namespace
+
+FloatFormat float_format(uint32_t type) {
+  switch (type) {
+#define COLLET_FLOAT_FORMAT(NAME, exponent_bits, mantissa_bits, bias, specials) \
+  case COLLET_TYPE_##NAME:                                                      \
+    return {exponent_bits, mantissa_bits, bias, FloatFormat::specials};
+#include <collet/types.def>
+    default:
+      return {};
+  }
+}
+
+double decode_float(uint64_t bits, const FloatFormat& f) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  if (f.specials == FloatFormat::E8M0) {
+    return (bits & 0xff) == kE8M0NaN ? kNaN : std::ldexp(1.0, static_cast<int>(bits & 0xff) - f.bias);
+  }
+  const int width = f.exponent_bits + f.mantissa_bits;
+  const uint64_t sign = bits >> width & 1;
+  const uint64_t magnitude = bits & ((uint64_t{1} << width) - 1);
+  const uint64_t mantissa = magnitude & ((uint64_t{1} << f.mantissa_bits) - 1);
+  const auto exponent = static_cast<int>(magnitude >> f.mantissa_bits);
+  if (f.specials == FloatFormat::IEEE && exponent == (1 << f.exponent_bits) - 1) {
+    if (mantissa != 0) return std::copysign(kNaN, sign ? -1.0 : 1.0);
+    return sign ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  }
+  if (f.specials == FloatFormat::FN && magnitude == (uint64_t{1} << width) - 1) {
+    return std::copysign(kNaN, sign ? -1.0 : 1.0);
+  }
+  if (f.specials == FloatFormat::FNUZ && sign && magnitude == 0) return kNaN;
+  const uint64_t whole = exponent == 0 ? mantissa : mantissa | uint64_t{1} << f.mantissa_bits;
+  const int scale = (exponent == 0 ? 1 : exponent) - f.bias - f.mantissa_bits;
+  const double x = std::ldexp(static_cast<double>(whole), scale);
+  return sign ? -x : x;
+}
+
+uint64_t encode_float(long double x, const FloatFormat& f) {
+  if (f.specials == FloatFormat::E8M0) return encode_power(x);
+  const int width = f.exponent_bits + f.mantissa_bits;
+  const uint64_t top = (uint64_t{1} << width) - 1;
+  const uint64_t infinity = ((uint64_t{1} << f.exponent_bits) - 1) << f.mantissa_bits;
+  const uint64_t sign = std::signbit(x) ? uint64_t{1} << width : 0;
+  if (std::isnan(x)) {
+    if (f.specials == FloatFormat::IEEE) return sign | infinity | uint64_t{1} << (f.mantissa_bits - 1);
+    if (f.specials == FloatFormat::FN) return sign | top;
+    return f.specials == FloatFormat::FNUZ ? uint64_t{1} << width : sign;
+  }
+  uint64_t largest = top;
+  if (f.specials == FloatFormat::IEEE) largest = infinity - 1;
+  if (f.specials == FloatFormat::FN) largest = top - 1;
+  uint64_t magnitude = largest + 1;
+  const long double size = std::fabs(x);
+  if (size < std::ldexp(1.0L, f.bias + 2)) {
+    // Numbers of one exponent are multiples of its last place, and the bits count them.
+    const int least = 1 - f.bias;
+    const int exponent = size == 0 ? least : std::max(std::ilogb(size), least);
+    const long double places = std::nearbyint(std::ldexp(size, f.mantissa_bits - exponent));
+    magnitude = static_cast<uint64_t>(places) + (static_cast<uint64_t>(exponent - least) << f.mantissa_bits);
+  }
+  if (magnitude > largest) {
+    if (f.specials == FloatFormat::IEEE) return sign | infinity;
+    if (f.specials == FloatFormat::FNUZ) return uint64_t{1} << width;
+    return sign | top;
+  }
+  if (f.specials == FloatFormat::FNUZ && magnitude == 0) return 0;
+  return sign | magnitude;
+}
+
+}  // namespace collet::codegen

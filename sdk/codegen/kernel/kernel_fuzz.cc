@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes are read as a kernel or refused with a place and a message; what is read is printed, and read again it is
+// equal. The verifier takes whatever the parser gives.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "sdk/codegen/kernel/parse.h"
+#include "sdk/codegen/kernel/print.h"
+#include "sdk/codegen/kernel/verify.h"
+
+namespace {
+
+using namespace collet::codegen;
+
+[[noreturn]] void fail(const std::string& why) {
+  std::fputs((why + "\n").c_str(), stderr);
+  std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Kernel kernel;
+  const Status read = parse_kernel({reinterpret_cast<const char*>(data), size}, kernel);
+  if (!read.ok()) {
+    if (read.message().find(": ") == std::string::npos) fail("refused without a place: " + read.message());
+    return 0;
+  }
+  const std::string text = print_kernel(kernel);
+  Kernel again;
+  const Status second = parse_kernel(text, again);
+  if (!second.ok()) fail(text + "\n" + second.message());
+  if (again != kernel) fail(text + "\nis read as\n" + print_kernel(again));
+  const Status verified = verify_kernel(kernel);
+  if (!verified.ok() && verified.message().empty()) fail(text + "\nrefused without a message");
+  return 0;
+}
