@@ -28,6 +28,7 @@ Status Compiler::run() {
   }
   Drafts drafts;
   COLLET_CODEGEN_TRY(block(0, drafts));
+  COLLET_CODEGEN_TRY(defect_);
   finish_entry(drafts);
   coalesce_copies();
   uint32_t places = count_places(drafts);

@@ -99,6 +99,8 @@ class Compiler {
   void add_micros(const Product& p, const Epilogue* epilogue, MatmulCall& call);
   FunctionId function_of(const MicroKernel& kernel, const Epilogue* epilogue);
   FunctionId function_of(const Kernel& kernel);
+  /// Remembers the first kernel that breaks a rule.
+  void verify(const Kernel& kernel, const char* stage);
   FunctionId add_function(FunctionSource source);
 
   // Control flow.
@@ -135,6 +137,7 @@ class Compiler {
   std::vector<ValueId> constants_;
   uint64_t constant_bytes_ = 0;
   LoopScope* scope_ = nullptr;
+  Status defect_;                   ///< of a kernel
   KernelPlan* epilogue_ = nullptr;  ///< what the product that is being added may take with it; then null
 };
 

@@ -4,6 +4,7 @@
 
 #include "sdk/codegen/compile/compiler.h"
 #include "sdk/codegen/kernel/elementwise.h"
+#include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/matmul/make_call.h"
 #include "sdk/codegen/schedule/split_reduction.h"
 
@@ -180,6 +181,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
     for (ValueId v : k.writes) write(v);
     return;
   }
+  verify(kernel, "lowering");
   collapse_loops(kernel);
   KernelPlan parts;
   KernelPlan rest;
@@ -236,7 +238,14 @@ void Compiler::describe(const Kernel& kernel, Step& step) const {
   call.parallel = !kernel.sequential && kernel.outer > 0 && call.range > call.grain && call.cost_ns > target_.awake_ns;
 }
 
+void Compiler::verify(const Kernel& kernel, const char* stage) {
+  if (!options_.verify || !defect_.ok()) return;
+  const Status verified = verify_kernel(kernel);
+  if (!verified.ok()) defect_ = {COLLET_INTERNAL, std::string("after ") + stage + ": " + verified.message()};
+}
+
 FunctionId Compiler::function_of(const Kernel& kernel) {
+  verify(kernel, "scheduling");
   const auto [it, fresh] = kernels_.try_emplace(kernel, kNoFunction);
   if (fresh) it->second = add_function({"kernel" + std::to_string(sources_.size()), kernel, false});
   return it->second;

@@ -14,7 +14,8 @@
 namespace collet::codegen {
 
 struct CompileOptions {
-  bool fuse = true;  ///< false: one kernel for each op
+  bool fuse = true;    ///< false: one kernel for each op
+  bool verify = true;  ///< each kernel, after lowering and after scheduling: INTERNAL where one breaks a rule
 };
 
 /// A program as launches, and the sources of the functions that they call.
