@@ -87,7 +87,9 @@ Uses Program::uses() const {
 Expected<std::vector<BufferHandle>> Program::upload(std::span<const Literal> arguments) const {
   COLLET_TRY(check_arguments(arguments, arguments_));
   std::vector<BufferHandle> buffers;
-  for (const Literal& argument : arguments) {
+  for (size_t n = 0; n < arguments.size() * participants_; ++n) {
+    const Literal& argument = arguments[n % arguments.size()];
+    const auto device = static_cast<uint32_t>(n / arguments.size());
     collet_host_array array{};
     array.struct_size = sizeof array;
     array.element = static_cast<uint32_t>(argument.type());
@@ -97,8 +99,8 @@ Expected<std::vector<BufferHandle>> Program::upload(std::span<const Literal> arg
     array.semantics = COLLET_HOST_COPIED;
     collet_buffer* buffer = nullptr;
     collet_error error{};
-    const collet_status code = collet_buffer_from_host(client_, 0, COLLET_NONE, &array, &buffer, &error);
-    if (code != COLLET_OK) return from_c(code, error, "input " + std::to_string(buffers.size()));
+    const collet_status code = collet_buffer_from_host(client_, device, COLLET_NONE, &array, &buffer, &error);
+    if (code != COLLET_OK) return from_c(code, error, "input " + std::to_string(n % arguments.size()));
     buffers.emplace_back(buffer);
   }
   return buffers;
@@ -109,7 +111,7 @@ Expected<std::vector<BufferHandle>> Program::execute(std::span<const BufferHandl
   options.struct_size = sizeof options;
   options.keep_donated = 1;
   options.synchronous = 1;
-  std::vector<collet_buffer*> in, out(results_.size(), nullptr);
+  std::vector<collet_buffer*> in, out(results_.size() * participants_, nullptr);
   for (const BufferHandle& argument : arguments) in.push_back(argument.get());
   collet_error error{};
   const collet_status code = collet_execute(executable_.get(), &options, in.data(), out.data(), &error);
@@ -143,6 +145,7 @@ Expected<std::unique_ptr<Session>> Session::open(const BackendChoice& choice) {
   options.keys = keys.data();
   options.values = values.data();
   options.pairs = static_cast<uint32_t>(keys.size());
+  options.device_count = choice.devices;
   options.target = choice.target.empty() ? nullptr : choice.target.c_str();
   collet_client* client = nullptr;
   collet_error error{};
@@ -188,6 +191,7 @@ Expected<Program> Session::compile(std::string_view bytes, const ProgramOptions&
   program.client_ = client_.get();
   program.executable_.reset(executable);
   COLLET_ASSIGN(const collet_executable_facts facts, program.facts());
+  program.participants_ = std::max(facts.participants, 1u);
   for (uint32_t i = 0; i < facts.argument_count; ++i) {
     program.arguments_.push_back(shape_of(collet_executable_argument(executable, i)));
   }

@@ -40,6 +40,7 @@ struct BackendChoice {
   bool no_fallback = false;
   std::vector<std::pair<std::string, std::string>> options = {};  ///< of the backend's own
   std::string target = {};  ///< hardware to compile for without it; empty: what is there
+  uint32_t devices = 0;     ///< wanted, where the backend can make them; 0: its own choice
 };
 
 /// How a program is read and compiled.
@@ -69,9 +70,9 @@ class Program {
   /// What the compilation asked the device; what runs there counts as run.
   Uses uses() const;
 
-  /// Puts arguments where the program wants them; they may be used again and again.
+  /// Puts arguments where the program wants them; they may be used again and again. All participants get the same ones.
   Expected<std::vector<BufferHandle>> upload(std::span<const hlo::Literal> arguments) const;
-  /// Runs once and waits; arguments stay alive.
+  /// Runs once and waits; arguments stay alive. Results are those of all participants, one participant after another.
   Expected<std::vector<BufferHandle>> execute(std::span<const BufferHandle> arguments) const;
   /// upload, execute, fetch.
   Expected<std::vector<hlo::Literal>> run(std::span<const hlo::Literal> arguments) const;
@@ -81,6 +82,7 @@ class Program {
   collet_client* client_ = nullptr;
   ExecutableHandle executable_;
   std::vector<hlo::Shape> arguments_, results_;
+  uint32_t participants_ = 1;
 };
 
 /// An opened backend.

@@ -2,7 +2,9 @@
 #include <collet/collet.h>
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <numeric>
+#include <thread>
 
 #include "sdk/runtime/testing/session.h"
 
@@ -40,8 +42,9 @@ class Collective : public ::testing::TestWithParam<Mesh>, public Session {
 
   std::vector<std::vector<int32_t>> run_all(const std::string& text) {
     const bool itself = GetParam().backend == "cpu" || GetParam().backend == "interpreter";
+    const bool alone = itself || GetParam().backend.rfind("kernels", 0) == 0;
     const ClientPtr client = open(itself ? GetParam().backend : test_backend(GetParam().backend),
-                                  itself ? "none" : "interpreter", nullptr, kDevices);
+                                  alone ? "none" : "interpreter", nullptr, kDevices);
     if (!client) return fail();
     const ExecutablePtr e = compile(client.get(), text);
     if (!e) return fail();
@@ -389,6 +392,58 @@ TEST_F(CollectiveFailure, SomebodyNeverComes) {
   EXPECT_THAT(failure.message, ::testing::HasSubstr("all-reduce"));
 }
 
+// The same where the backend itself lets participants wait for each other, and does not wait for ever.
+TEST_F(CollectiveFailure, SomebodyNeverComesOnTheDevice) {
+  for (const char* backend : {"kernels", "kernels_linked", "kernels_serial"}) {
+    const ClientPtr client = open(test_backend(backend), "none", nullptr, kDevices);
+    ASSERT_TRUE(client) << failure.message;
+    const ExecutablePtr e =
+        compile(client.get(),
+                with_partitions(branches("num_partitions=8", "{{0,1,2,3,4,5,6,7}}", "{{0,1},{2,3},{4,7},{6,5}}"), 8));
+    ASSERT_TRUE(e) << failure.message;
+    EXPECT_TRUE(run(e.get(), arguments(client.get()), at_once()).empty());
+    EXPECT_EQ(failure.code, COLLET_FAILED_PRECONDITION) << failure.message;
+    EXPECT_THAT(failure.message, ::testing::HasSubstr("waits for participant 7, which takes another way"));
+    EXPECT_THAT(failure.message, ::testing::HasSubstr("all-reduce"));
+  }
+}
+
+// Two threads that run the same program: all participants come to the same run first.
+TEST_F(CollectiveFailure, RunsAtTheSameTimeDoNotMeet) {
+  for (const char* backend : {"kernels", "kernels_linked", "kernels_serial"}) {
+    const ClientPtr client = open(test_backend(backend), "none", nullptr, kDevices);
+    ASSERT_TRUE(client) << failure.message;
+    const ExecutablePtr e = compile(client.get(), with_sum("replica_count=8", R"(
+  a = s32[8] all-reduce(x), replica_groups={}, to_apply=sum
+  b = s32[8] all-to-all(a), dimensions={0}, replica_groups={{0,1,2,3,4,5,6,7}}
+  ROOT r = s32[8] all-reduce(b), replica_groups={{0,1},{2,3},{4,5},{6,7}}, to_apply=sum)"));
+    ASSERT_TRUE(e) << failure.message;
+    const auto in = arguments(client.get());
+    std::vector<std::thread> threads;
+    std::atomic<int> good{0};
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 50; ++i) {
+          std::vector<collet_buffer*> all, out(kDevices);
+          for (const BufferPtr& one : in) all.push_back(one.get());
+          collet_error error{};
+          collet_execute_options options{};
+          options.struct_size = sizeof options;
+          if (collet_execute(e.get(), &options, all.data(), out.data(), &error) != COLLET_OK) return;
+          for (collet_buffer* one : out) {
+            const BufferPtr result(one);
+            std::vector<int32_t> value(8);
+            if (collet_buffer_to_host(one, value.data(), 32, nullptr, &error) != COLLET_OK) return;
+            good += value == std::vector<int32_t>(8, 16) ? 1 : 0;
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(good, 4 * 50 * static_cast<int>(kDevices)) << backend;
+  }
+}
+
 TEST_F(CollectiveFailure, ADeviceIsNoTwoParticipants) {
   const ClientPtr client = open("interpreter", "none", nullptr, 2);
   const ModulePtr module = read("HloModule m, replica_count=2\nENTRY e {\n  ROOT r = u32[] replica-id()\n}\n");
@@ -536,13 +591,16 @@ ENTRY e {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Partitioned, ::testing::Values("interpreter", "cpu", "memory_only", "narrow"));
+INSTANTIATE_TEST_SUITE_P(Backends, Partitioned,
+                         ::testing::Values("interpreter", "cpu", "memory_only", "narrow", "kernels", "kernels_linked"));
 
 INSTANTIATE_TEST_SUITE_P(Eight, Collective,
                          ::testing::Values(Mesh{"interpreter", 8, 1}, Mesh{"interpreter", 1, 8},
                                            Mesh{"interpreter", 2, 4}, Mesh{"cpu", 8, 1}, Mesh{"cpu", 1, 8},
                                            Mesh{"cpu", 2, 4}, Mesh{"memory_only", 8, 1}, Mesh{"memory_only", 1, 8},
-                                           Mesh{"narrow", 8, 1}, Mesh{"narrow", 2, 4}),
+                                           Mesh{"narrow", 8, 1}, Mesh{"narrow", 2, 4}, Mesh{"kernels", 8, 1},
+                                           Mesh{"kernels", 2, 4}, Mesh{"kernels_linked", 1, 8},
+                                           Mesh{"kernels_linked", 2, 4}, Mesh{"kernels_serial", 4, 2}),
                          [](const auto& param) {
                            return param.param.backend + "_" + std::to_string(param.param.replicas) + "x" +
                                   std::to_string(param.param.partitions);

@@ -97,7 +97,7 @@ std::string first_elements(const Literal& value) {
   return text + (value.element_count() > kMost ? ", ..." : "");
 }
 
-std::string output_line(size_t number, const Literal& value) {
+std::string output_line(const std::string& number, const Literal& value) {
   const Shape& shape = value.shape();
   if (!shape.is_array() || value.element_count() == 0) return fmt::format("output {}: {}\n", number, shape.to_string());
   if (value.element_count() == 1)
@@ -108,6 +108,13 @@ std::string output_line(size_t number, const Literal& value) {
   if (s.nan > 0) line += fmt::format(", {} NaN", s.nan);
   if (s.infinite > 0) line += fmt::format(", {} infinite", s.infinite);
   return line + fmt::format("\n  [{}]\n", first_elements(value));
+}
+
+// Participants give their outputs one after another.
+std::string output_name(const Outcome& outcome, size_t i) {
+  const size_t each = std::max<size_t>(outcome.facts.result_count, 1);
+  const bool several = outcome.facts.participants > 1;
+  return fmt::format("{}{}", i % each, several ? fmt::format(" of participant {}", i / each) : "");
 }
 
 // The arguments are put in place once; each run gives new results.
@@ -138,7 +145,8 @@ ProgramOptions program_options(const Options& options) {
 
 Status compare_with(const Options& options, const std::string& text, const std::vector<Literal>& inputs,
                     Outcome& outcome) {
-  COLLET_ASSIGN(const std::unique_ptr<Session> session, Session::open({.name = options.compare}));
+  COLLET_ASSIGN(const std::unique_ptr<Session> session,
+                Session::open({.name = options.compare, .devices = outcome.facts.participants}));
   ProgramOptions how = program_options(options);
   how.dump_to.clear();
   COLLET_ASSIGN(const Program program, session->compile(text, how));
@@ -223,7 +231,8 @@ void print_outcome(const Options& options, const Outcome& outcome) {
   const Style style = stdout_style();
   const collet_executable_facts& facts = outcome.facts;
   if (options.explain && options.json.empty()) fmt::print("{}\n", outcome.explanation);
-  for (size_t i = 0; i < outcome.outputs.size(); ++i) fmt::print("{}", output_line(i, outcome.outputs[i]));
+  for (size_t i = 0; i < outcome.outputs.size(); ++i)
+    fmt::print("{}", output_line(output_name(outcome, i), outcome.outputs[i]));
   fmt::print("{}{}{}: {} ops on the device, {} on the fallback, {} on the host; compiled in {}\n", style.bold,
              outcome.backend, style.reset, facts.device_ops, facts.fallback_ops, facts.host_ops,
              human_seconds(static_cast<double>(facts.compile_ns) * 1e-9));

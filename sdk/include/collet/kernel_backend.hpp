@@ -17,8 +17,8 @@
  *     }
  *     COLLET_KERNEL_BACKEND(describe)
  *
- * What needs no kernel: constants, copies, reshape, and, with Backend::control_flow, loops and branches. What it leaves to the
- * SDK: collectives.
+ * What needs no kernel: constants, copies, reshape, and, with Backend::control_flow, loops and branches; with
+ * Backend::collectives, what devices exchange.
  * More than one device, queues, prepared weights, layouts, patterns, options: see the fields of Backend and Kernel.
  */
 
@@ -68,7 +68,8 @@ struct Table {
       const Backend& mine = instance->backend;
       instance->device(device);
       collet_device_info said{};
-      said.traits = mine.traits | COLLET_TRAIT_SCALARS | (mine.control_flow ? uint32_t{COLLET_TRAIT_CONTROL_FLOW} : 0);
+      said.traits = mine.traits | COLLET_TRAIT_SCALARS | (mine.control_flow ? uint32_t{COLLET_TRAIT_CONTROL_FLOW} : 0) |
+                    (mine.collectives ? uint32_t{COLLET_TRAIT_COLLECTIVES} : 0);
       said.kind = mine.device_kind.c_str();
       said.fingerprint = mine.fingerprint.c_str();
       said.coordinates[0] = static_cast<int32_t>(device);
@@ -137,9 +138,10 @@ struct Table {
       queue->check(*sync);
       const uint32_t device = queue->device();
       const bool compute = queue->kind() == COLLET_QUEUE_COMPUTE;
-      queue->put(*sync, [instance, device, compute, mine](const std::atomic<bool>& stop) {
-        return begin_copies(instance, device, compute, mine, stop);
-      });
+      queue->put(*sync,
+                 [instance, device, compute, mine](const std::atomic<bool>& stop, std::unique_lock<std::mutex>*) {
+                   return begin_copies(instance, device, compute, mine, stop);
+                 });
     });
   }
 
@@ -193,8 +195,8 @@ struct Table {
                                uint64_t run_id, collet_error* error) {
     return guarded(error, [&] {
       const bool queued = count != 0 && launches[0].sync;
-      const auto turn = queued ? std::unique_lock<std::mutex>() : unwrap(handle)->instance()->turn();
-      unwrap(handle)->execute(launches, count, run_id);
+      auto turn = queued ? std::unique_lock<std::mutex>() : unwrap(handle)->instance()->turn();
+      unwrap(handle)->execute(launches, count, run_id, &turn);
     });
   }
 

@@ -275,6 +275,12 @@ class Op {
   Surroundings rest_;
 };
 
+/** A participant of a collective: its device, and the op with its arrays there. */
+struct Member {
+  Device& device;
+  Op op;
+};
+
 }  // namespace kernel
 }  // namespace collet
 

@@ -22,6 +22,8 @@ namespace kernel {
 /** The opset that these headers were written for. What is newer is declined, whatever Backend::opset says. */
 constexpr uint32_t header_opset = 1;
 
+struct Move;
+
 /** What Kernel::takes answers: true, false, or a reason why not: `return "only rows of at most 1024 elements";`. */
 class Taken {
  public:
@@ -77,6 +79,11 @@ struct Kernel {
    * what the array has where nothing else in the program reads or writes it (then Array::layout is set), so that the kernel
    * must take dense arrays, too. `layout` is zeroed before. */
   std::function<void(const Op& op, uint32_t index, collet_layout* layout)> layout = nullptr;
+  /** Of a collective, with Backend::collectives: in place of `run`. Called once for each group of participants, in the order of
+   * the group, when all of them have come to the op; it may call all of their devices. What was started on them before may
+   * still be running. When it returns they go on: what it has started need not have ended, as long as what each device starts
+   * later runs behind it. */
+  std::function<void(const std::vector<Member>& group)> run_together = nullptr;
 };
 
 /** What open was told. */
@@ -125,6 +132,14 @@ struct Backend {
    * from what it reads from the device when what was started has ended. Loop counters and start indices of a device without
    * integers. Their types must be among `types`. */
   bool host_scalars = false;
+  /** Run all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute and collective-broadcast between the devices
+   * of the instance, and replica-id and partition-id. What is to be combined is copied by Device::copy_to, or by the host
+   * where that returns false, and combined by the rows of the table for add, maximum and so on: a collective of a type and
+   * combination that has no such row is declined. A row with `run_together` does it in another way. */
+  bool collectives = false;
+  /** Makes a move within a device, as for add_moves, or returns false where it makes none of such elements. Collectives along an
+   * inner dimension bring what lies apart together by it; else they copy row by row. */
+  std::function<bool(Device& device, const Move& move, const Array& from, const Array& to)> move;
   std::vector<Kernel> kernels;
   /** Makes device number `number`, from 0 to device_count - 1. */
   std::function<std::unique_ptr<Device>(uint32_t number)> open_device;

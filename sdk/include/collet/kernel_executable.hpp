@@ -65,7 +65,8 @@ class Executable {
   const std::string& text() const { return text_; }
 
   /** Runs, or puts on queues. */
-  void execute(const collet_launch* launches, uint32_t count, uint64_t run_id) const {
+  void execute(const collet_launch* launches, uint32_t count, uint64_t run_id,
+               std::unique_lock<std::mutex>* turn) const {
     for (uint32_t i = 0; i < count; ++i) check(launches[i]);
     for (uint32_t i = 0; i < count; ++i) {
       if ((launches[i].sync != nullptr) != (launches[0].sync != nullptr)) {
@@ -76,7 +77,11 @@ class Executable {
     if (launches[0].sync) return enqueue(launches, count, run_id);
     bool spoilt = false;
     try {
-      for (uint32_t i = 0; i < count; ++i) run(launches[i], run_id, nullptr, &spoilt);
+      if (count > 1 && !plan_.collectives.empty()) {
+        run_together(launches, count, run_id, turn, &spoilt);
+      } else {
+        for (uint32_t i = 0; i < count; ++i) run(launches[i], run_id, nullptr, &spoilt, nullptr, turn);
+      }
       for (uint32_t i = 0; i < count; ++i) complete(instance_->devices[launches[i].device].get());
     } catch (...) {
       collet_error error{};
@@ -193,6 +198,15 @@ class Executable {
       out.packed.emplace_back(one.step, pack(device, one, out.constants[0].memory(), place.offset, nullptr));
     }
     out.states.resize(plan_.steps.size());
+    for (const auto& together : plan_.collectives) {
+      for (const Combiner& one : together.second.combiners) {
+        std::vector<std::any>& states = out.combiners[together.first];
+        states.emplace_back();
+        if (!one.kernel->prepare) continue;
+        const collet_op* op = collet_op_at(one.program(), 0);
+        states.back() = one.kernel->prepare(*device, Op(one.program(), op, arrays_of(one.program(), op).data()));
+      }
+    }
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
       const Step& step = plan_.steps[s];
       if (!step.kernel || !step.kernel->prepare) continue;
@@ -299,24 +313,99 @@ class Executable {
     }
   }
 
+  /** Highest number of a participant, and one. */
+  static uint32_t participants(const collet_launch* launches, uint32_t count) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < count; ++i) most = std::max(most, launches[i].participant + 1);
+    return most;
+  }
+
+  /** Those that are not there will not come. */
+  static std::shared_ptr<Meeting> meeting_of(const collet_launch* launches, uint32_t count) {
+    auto out = std::make_shared<Meeting>(participants(launches, count));
+    for (uint32_t p = 0; p < participants(launches, count); ++p) {
+      const bool there =
+          std::any_of(launches, launches + count, [&](const collet_launch& one) { return one.participant == p; });
+      if (!there) out->leave(p, nullptr);
+    }
+    return out;
+  }
+
+  /** Participants that wait for each other: each on a thread of its own. */
+  void run_together(const collet_launch* launches, uint32_t count, uint64_t run_id, std::unique_lock<std::mutex>* turn,
+                    bool* spoilt) const {
+    const std::shared_ptr<Meeting> meeting = meeting_of(launches, count);
+    std::vector<char> overwritten(count, 0);
+    const auto one = [&](uint32_t i) {
+      collet_error error{};
+      guarded(&error, [&] {
+        auto mine = instance_->turn();
+        bool here = false;
+        try {
+          run(launches[i], run_id, nullptr, &here, meeting.get(), &mine);
+        } catch (...) {
+          overwritten[i] = here;
+          throw;
+        }
+        overwritten[i] = here;
+      });
+      meeting->leave(launches[i].participant, &error);
+    };
+    const bool held = turn->owns_lock();
+    if (held) turn->unlock();
+    std::vector<std::thread> threads;
+    collet_error error{};
+    guarded(&error, [&] {
+      for (uint32_t i = 1; i < count; ++i) threads.emplace_back(one, i);
+    });
+    for (auto i = static_cast<uint32_t>(threads.size()) + 1; i < count; ++i) {
+      meeting->leave(launches[i].participant, &error);  // there was no thread for it
+    }
+    one(0);
+    for (std::thread& thread : threads) thread.join();
+    if (held) turn->lock();
+    for (const char was : overwritten) *spoilt |= was != 0;
+    error = meeting->first_error();
+    if (error.code != COLLET_OK) throw Error(error.code, error.message);
+  }
+
   /** Puts each launch on its queue. */
   void enqueue(const collet_launch* launches, uint32_t count, uint64_t run_id) const {
     std::vector<std::shared_ptr<const OwnedLaunch>> owned;
     for (uint32_t i = 0; i < count; ++i) owned.push_back(std::make_shared<const OwnedLaunch>(launches[i]));
+    const bool together = count > 1 && !plan_.collectives.empty();
+    const std::shared_ptr<Meeting> meeting = together ? meeting_of(launches, count) : nullptr;
+    // Of two executions, all participants must come to the same one first.
+    const auto order = together ? std::unique_lock<std::mutex>(instance_->together) : std::unique_lock<std::mutex>();
     for (uint32_t i = 0; i < count; ++i) {
       const std::shared_ptr<const OwnedLaunch> one = owned[i];
-      Queue::from(launches[i].sync->queue)->put(*launches[i].sync, [this, one, run_id](const std::atomic<bool>& stop) {
+      const auto ticket = together ? std::make_shared<Ticket>(meeting, launches[i].participant) : nullptr;
+      const auto begin = [this, one, run_id, ticket](const std::atomic<bool>& stop,
+                                                     std::unique_lock<std::mutex>* turn) {
         bool spoilt = false;
-        run(one->launch, run_id, &stop, &spoilt);
-        return instance_->devices[one->launch.device]->mark();
-      });
+        collet_error error{};
+        uint64_t mark = 0;
+        guarded(&error, [&] {
+          run(one->launch, run_id, &stop, &spoilt, ticket ? ticket->meeting() : nullptr, turn);
+          mark = instance_->devices[one->launch.device]->mark();
+        });
+        if (ticket) {
+          if (error.code == COLLET_OK && stop)
+            set_error(&error, COLLET_CANCELLED, "the queue of a participant has failed");
+          ticket->leave(&error);
+        }
+        if (error.code != COLLET_OK) throw Error(error.code, error.message);
+        return mark;
+      };
+      Queue::from(launches[i].sync->queue)->put(*launches[i].sync, begin);
     }
   }
 
   /** Starts all steps. */
-  void run(const collet_launch& launch, uint64_t run_id, const std::atomic<bool>* stop, bool* spoilt) const {
+  void run(const collet_launch& launch, uint64_t run_id, const std::atomic<bool>* stop, bool* spoilt, Meeting* meeting,
+           std::unique_lock<std::mutex>* turn) const {
     Run({this->program(), plan_, arrays_, first_array_, scalars_, *on_devices_[launch.device],
-         *instance_->devices[launch.device], launch, run_id, stop, spoilt})
+         *instance_->devices[launch.device], launch, run_id, stop, spoilt, backend(), meeting, turn})
         .all();
   }
 

@@ -122,6 +122,7 @@ struct Instance {
   std::mutex queue_mutex;                     // of what follows, and of the state of all queues
   std::vector<class Queue*> queues;
   std::condition_variable queue_changed;
+  std::mutex together;  // held while an execution of several participants is put on their queues
 
   /** To be held while devices are called. */
   std::unique_lock<std::mutex> turn() {

@@ -11,7 +11,7 @@
 #include <map>
 #include <utility>
 
-#include "kernel_describe.hpp"
+#include "kernel_collective.hpp"
 #include "kernel_shapes.hpp"
 
 namespace collet {
@@ -36,6 +36,10 @@ struct Transfer {
 
 /** One launch, or a loop or branch, which the steps of its regions follow:
  *
+ *     kCopy        the first operand's bytes become the first result's
+ *     kScalar      the host computes it
+ *     kCollective  participants do it together
+ *
  *     kLoop     transfers: operands to carried values. Then the condition's steps,
  *     kTest     operands: the predicate. Then the body's steps,
  *     kTurn     transfers: results of the body to carried values. Then what comes behind the loop.
@@ -43,8 +47,8 @@ struct Transfer {
  *     kBranch   operands: the index or predicate. Then, for each branch, its steps,
  *     kJoin     transfers: results of the branch to those of the conditional. */
 struct Step {
-  enum Kind : uint32_t { kKernel, kCopy, kScalar, kLoop, kTest, kTurn, kBranch, kJoin };
-  Kind kind = kKernel; /**< kCopy: the first operand's bytes become the first result's; kScalar: the host computes it */
+  enum Kind : uint32_t { kKernel, kCopy, kScalar, kCollective, kLoop, kTest, kTurn, kBranch, kJoin };
+  Kind kind = kKernel;
   const Kernel* kernel = nullptr;
   uint32_t op = COLLET_NONE;
   std::vector<uint32_t> operands; /**< values */
@@ -56,7 +60,7 @@ struct Step {
   std::vector<std::vector<uint32_t>> cycles = {}; /**< of a kTurn: slots, each of which gets what the next one held */
   int64_t trips = -1;                             /**< of a loop; -1: as long as its condition holds */
   /** Is it a launch, which reads arrays and writes arrays? */
-  bool is_launch() const { return kind == kKernel || kind == kCopy || kind == kScalar; }
+  bool is_launch() const { return kind <= kCollective; }
 };
 
 /** A copy at the end, for results that no step writes in place. */
@@ -81,6 +85,12 @@ struct Packed {
   uint64_t bytes;    /**< of the packed form */
 };
 
+/** What a collective needs besides its step. */
+struct Together {
+  CollectiveSpec spec;
+  std::vector<Combiner> combiners; /**< by operand; of reductions */
+};
+
 /** What compile works out and execute follows. */
 struct Plan {
   std::vector<Step> steps;
@@ -92,6 +102,7 @@ struct Plan {
   std::vector<std::pair<uint32_t, uint64_t>>
       immediates; /**< argument, and its place in the workspace if it comes by value */
   std::vector<Packed> packed;
+  std::map<size_t, Together> collectives; /**< by step */
   /** Of entry arguments and results; `bytes` 0: dense. Empty where all are. */
   std::vector<collet_layout> argument_layouts, result_layouts;
   uint64_t workspace_bytes = 0;
@@ -238,6 +249,11 @@ inline bool is_host_scalar(const collet_op* op, const std::vector<Array>& arrays
   }
 }
 
+/** Numbers of the participant, which the host knows. */
+inline bool is_participant_number(uint32_t opcode) {
+  return opcode == COLLET_OP_REPLICA_ID || opcode == COLLET_OP_PARTITION_ID;
+}
+
 /** Asks the table. `known`: the device's types. A fusion whose ops all have kernels is run op by op where the backend wants
  * that, and control flow where all that is in it has kernels. */
 class Chooser {
@@ -248,6 +264,7 @@ class Chooser {
         fusions_(backend.fusions),
         control_flow_(backend.control_flow),
         host_scalars_(backend.host_scalars),
+        collectives_(backend.collectives),
         opset_(opset_of(backend)) {}
 
   Answer ask(const collet_program* program, uint32_t id) const {
@@ -276,6 +293,11 @@ class Chooser {
     }
     if (op->opcode == COLLET_OP_CONSTANT) return {nullptr, true, {}};
     if (host_scalars_ && is_host_scalar(op, arrays)) return {nullptr, true, {}};
+    if (collectives_ && is_participant_number(op->opcode)) return {nullptr, true, {}};
+    if (collectives_ && is_collective(op->opcode)) {
+      const std::string complaint = collective_complaint(program, op, arrays);
+      return {nullptr, complaint.empty(), complaint};
+    }
     if (op->opcode == COLLET_OP_FUSION && fusions_) return ask_regions(program, op);
     if (control_flow_ && is_control_flow(program, op)) return ask_regions(program, op);
     return {nullptr, false, reason};
@@ -328,9 +350,53 @@ class Chooser {
     return {nullptr, true, {}};
   }
 
+  /** Why the helper cannot run it; empty where it can. */
+  std::string collective_complaint(const collet_program* program, const collet_op* op,
+                                   const std::vector<Array>& arrays) const {
+    if (op->operands.count != op->results.count) return "results that are no operands";
+    const CollectiveSpec spec = collective_of(program, op);
+    const bool cuts = spec.dimension >= 0 && op->opcode == COLLET_OP_ALL_TO_ALL;
+    for (const std::vector<uint32_t>& group : spec.groups) {
+      const uint64_t size = group.size();
+      if (op->opcode == COLLET_OP_ALL_TO_ALL && !cuts && op->operands.count != size) return "a group of another size";
+      for (uint32_t k = 0; k < op->operands.count; ++k) {
+        const Array &from = arrays[k], &to = arrays[op->operands.count + k];
+        if (from.type != to.type) return "a result of another element type";
+        const uint64_t times = op->opcode == COLLET_OP_ALL_GATHER ? size : 1;
+        const uint64_t parts = op->opcode == COLLET_OP_REDUCE_SCATTER ? size : 1;
+        if (from.elements * times != to.elements * parts) return "a group of another size";
+        if (cuts && static_cast<uint64_t>(from.dims[spec.dimension]) % size != 0) return "a group of another size";
+      }
+    }
+    std::vector<Combiner> combiners;
+    return find_combiners(program, op, arrays, &combiners);
+  }
+
+ public:
+  /** The rows that combine what a reduction brings together; why there are none, or empty. */
+  std::string find_combiners(const collet_program* program, const collet_op* op, const std::vector<Array>& arrays,
+                             std::vector<Combiner>* out) const {
+    if (op->opcode != COLLET_OP_ALL_REDUCE && op->opcode != COLLET_OP_REDUCE_SCATTER) return {};
+    const uint32_t opcode = opcode_of_combine(collet_region_at(program, op->regions.first)->combine);
+    if (opcode == COLLET_NONE) return "a reduction that is no single op";
+    for (uint32_t k = 0; k < op->results.count; ++k) {
+      const Array& to = arrays[op->operands.count + k];
+      Combiner one;
+      one.block = program_of_two(opcode, to.type, to.elements);
+      const Answer answer = ask(one.program(), 0);
+      one.kernel = answer.kernel;
+      if (!one.kernel || !one.kernel->run || one.kernel->scratch) {
+        return std::string("no ") + collet_op_name(opcode) + " of such arrays to combine with";
+      }
+      out->push_back(std::move(one));
+    }
+    return {};
+  }
+
+ private:
   const std::vector<Kernel>& kernels_;
   TypeSet known_;
-  bool fusions_, control_flow_, host_scalars_;
+  bool fusions_, control_flow_, host_scalars_, collectives_;
   uint32_t opset_;
 };
 

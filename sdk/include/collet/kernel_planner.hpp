@@ -87,7 +87,9 @@ class Planner {
       if (!answer.taken) {
         rejected->push_back(id);
       } else if (answer.kernel) {
-        add_step(Step::kKernel, answer.kernel, id);
+        add_step(answer.kernel->run_together ? Step::kCollective : Step::kKernel, answer.kernel, id);
+      } else if (is_collective(op->opcode)) {
+        add_step(Step::kCollective, nullptr, id);
       } else if (keeps_bytes(op->opcode)) {
         add_step(Step::kCopy, nullptr, id);
       } else if (op->opcode == COLLET_OP_CONSTANT) {
@@ -121,9 +123,20 @@ class Planner {
     if (kernel && kernel->scratch) {
       plan_.scratch_bytes = std::max(plan_.scratch_bytes, kernel->scratch(Op(p_, op, arrays.data())));
     }
+    if (kind == Step::kCollective) add_collective(op, arrays, kernel);
     for (const Array& array : arrays) plan_.traffic_bytes += array.bytes;
     if (kind != Step::kScalar) ++plan_.kernels;
     plan_.steps.push_back(std::move(step));
+  }
+
+  void add_collective(const collet_op* op, const std::vector<Array>& arrays, const Kernel* kernel) {
+    Together& out = plan_.collectives[plan_.steps.size()];
+    out.spec = collective_of(p_, op);
+    if (kernel) return;
+    chooser_.find_combiners(p_, op, arrays, &out.combiners);
+    uint64_t members = 1;
+    for (const std::vector<uint32_t>& group : out.spec.groups) members = std::max<uint64_t>(members, group.size());
+    plan_.scratch_bytes = std::max(plan_.scratch_bytes, GroupRun::scratch_bytes(op, arrays, members, alignment_));
   }
 
   void add_constant(const collet_op* op) {
@@ -268,7 +281,7 @@ class Planner {
 
   /** May `step` write over `value`, which it reads, where both begin at the same place and have as many bytes? */
   bool may_overwrite(const Step& step, uint32_t value) const {
-    if (!step.is_launch()) return false;
+    if (!step.is_launch() || step.kind == Step::kCollective) return false;
     const uint32_t opcode = collet_op_at(p_, step.op)->opcode;
     if (!step.kernel || is_elementwise(opcode)) return bytes_of(value) == bytes_of(step.results[0]);
     return opcode == COLLET_OP_DYNAMIC_UPDATE_SLICE && step.operands[0] == value &&

@@ -26,8 +26,9 @@ struct Progress {
   bool has_failed() const { return status != COLLET_OK && !busy; }
 };
 
-/** Work that starts and says when it has ended: a mark of the device, or 0 where it has. */
-using Begin = std::function<uint64_t(const std::atomic<bool>& stop)>;
+/** Work that starts and says when it has ended: a mark of the device, or 0 where it has. `turn` is held while devices are
+ * called, where they are called one at a time. */
+using Begin = std::function<uint64_t(const std::atomic<bool>& stop, std::unique_lock<std::mutex>* turn)>;
 
 /** A queue. */
 class Queue {
@@ -176,8 +177,8 @@ class Queue {
     collet_error error{};
     uint64_t mark = 0;
     {
-      const auto turn = instance_->turn();
-      const collet_status code = guarded(&error, [&] { mark = piece.begin(stop_); });
+      auto turn = instance_->turn();
+      const collet_status code = guarded(&error, [&] { mark = piece.begin(stop_, &turn); });
       if (code != COLLET_OK) settle(instance_->devices[number_].get());
     }
     lock.lock();

@@ -9,6 +9,7 @@
 
 #include <tuple>
 
+#include "kernel_meeting.hpp"
 #include "kernel_queue.hpp"
 #include "kernel_scalars.hpp"
 
@@ -21,6 +22,7 @@ struct OnDevice {
   std::vector<OwnedMemory> constants;                  // none or one
   std::vector<std::pair<size_t, OwnedMemory>> packed;  // by step: its packed operand
   std::vector<std::any> states;                        // by step
+  std::map<size_t, std::vector<std::any>> combiners;   // by step: what Kernel::prepare made of each
 };
 
 /** What a run is made of. All of it outlives the run. */
@@ -36,6 +38,9 @@ struct RunParts {
   uint64_t run_id;
   const std::atomic<bool>* stop;  // null, or set when the rest is not wanted any more
   bool* spoilt;                   // set when an argument may be overwritten
+  const Backend& backend;
+  Meeting* meeting;                    // null where nobody waits for anybody
+  std::unique_lock<std::mutex>* turn;  // held while devices are called
 };
 
 /** A run. One use. */
@@ -176,7 +181,9 @@ class Run {
       ++next;
     }
     for (uint32_t value : step.results) place_for_writing(next++, value);
-    if (step.kind == Step::kCopy) {
+    if (step.kind == Step::kCollective) {
+      together(s, first);
+    } else if (step.kind == Step::kCopy) {
       copy({first[0].memory, first[0].offset}, {first[1].memory, first[1].offset}, first[1].bytes);
     } else {
       for (const auto& packed : c_.here.packed) {
@@ -196,6 +203,43 @@ class Run {
     for (uint32_t value : step.results) {
       if (ScalarState* state = c_.scalars.find(value, &states_)) follow(step, state);
     }
+  }
+
+  /** What a participant brings to a collective. */
+  struct Part {
+    Member member;
+    const std::vector<std::any>* states;
+  };
+
+  void together(size_t s, const Array* arrays) {
+    const Together& what = c_.plan.collectives.at(s);
+    const Step& step = c_.plan.steps[s];
+    const collet_op* op = op_of(step);
+    const std::string name = record_name(c_.program, op);
+    static const std::vector<std::any> none;
+    const auto states = c_.here.combiners.find(s);
+    around_.state = &c_.here.states[s];
+    const Part mine{{device_, Op(c_.program, op, arrays, around_)},
+                    states == c_.here.combiners.end() ? &none : &states->second};
+    const auto act = [&](const std::vector<uint32_t>& group, const std::vector<const Part*>& parts) {
+      std::vector<Member> members;
+      std::vector<const std::vector<std::any>*> all;
+      for (const Part* part : parts) {
+        members.push_back(part->member);
+        all.push_back(part->states);
+      }
+      recorded(device_, name.c_str(), "collectives", c_.run_id, 0, [&] {
+        if (step.kernel) return step.kernel->run_together(members);
+        GroupRun(c_.backend, what.spec, what.combiners, group, members, all).run();
+      });
+    };
+    const uint32_t me = launch_.participant;
+    if (me >= what.spec.group_of.size()) throw Error(COLLET_INVALID_ARGUMENT, "there is no such participant");
+    const std::vector<uint32_t>& group = what.spec.groups[what.spec.group_of[me]];
+    if (group.size() == 1) return act(group, {&mine});
+    if (!c_.meeting) throw Error(COLLET_FAILED_PRECONDITION, name + ": the other participants are not there");
+    c_.meeting->meet(s, name, group, me, mine, c_.stop, c_.turn,
+                     [&](const std::vector<const Part*>& parts) { act(group, parts); });
   }
 
   /** Gives an array what the host knows of it, and the device what only the host knows. */
@@ -221,9 +265,16 @@ class Run {
 
   /** The host computes it; the device gets the value when something there reads it. */
   void compute(const Step& step) {
+    ScalarState* const result = c_.scalars.find(step.results[0], &states_);
+    const uint32_t opcode = op_of(step)->opcode;
+    if (is_participant_number(opcode)) {
+      const uint32_t partitions = c_.program->partition_count, me = launch_.participant;
+      *result = {opcode == COLLET_OP_REPLICA_ID ? me / partitions : me % partitions, true, false};
+      return;
+    }
     numbers_.clear();
     for (uint32_t value : step.operands) numbers_.push_back(number(value));
-    *c_.scalars.find(step.results[0], &states_) = {c_.scalars.compute(step, numbers_), true, false};
+    *result = {c_.scalars.compute(step, numbers_), true, false};
   }
 
   /** Where a value lies. */

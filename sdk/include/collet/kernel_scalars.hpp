@@ -83,7 +83,7 @@ class HostScalars {
   static bool is_computed(const collet_program* program, const Step& step) {
     if (!step.is_launch()) return false;
     const collet_op* op = collet_op_at(program, step.op);
-    return is_host_scalar(op, arrays_of(program, op));
+    return is_participant_number(op->opcode) || is_host_scalar(op, arrays_of(program, op));
   }
 
   /** Computes it. `operands` are bits. */

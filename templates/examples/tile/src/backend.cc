@@ -35,13 +35,15 @@ kernel::Backend describe() {
   backend.memory_bytes = kMemoryWords * 4;
   backend.types = {{COLLET_TYPE_F32, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE},
                    {COLLET_TYPE_S32, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE},
-                   {COLLET_TYPE_U32, COLLET_MAY_STORE | COLLET_MAY_MOVE},
+                   {COLLET_TYPE_U32, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE},
                    {COLLET_TYPE_PRED, COLLET_MAY_STORE | COLLET_MAY_COMPUTE},
                    {COLLET_TYPE_S8, COLLET_MAY_STORE | COLLET_MAY_COMPUTE},
                    {COLLET_TYPE_S4, COLLET_MAY_STORE | COLLET_MAY_COMPUTE}};
   backend.kernels = kernels();
   backend.queues = true;
   backend.control_flow = true;  // loops stay on the machine
+  backend.collectives = true;   // by the link, and by the rows for add, maximum and so on
+  backend.move = move_words;
   backend.host_scalars = true;  // their counters and conditions, which it has no arithmetic for
   backend.profile = true;
   backend.link = [](uint32_t, uint32_t, collet_link* link) {

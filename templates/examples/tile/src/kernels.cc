@@ -441,6 +441,12 @@ List write_attention(const Op& op) {
 
 }  // namespace
 
+bool move_words(kernel::Device& device, const kernel::Move& move, const Array& from, const Array& to) {
+  if (move.element_bytes != 4) return false;
+  run_move(device, move, from, to);
+  return true;
+}
+
 std::vector<kernel::Kernel> kernels() {
   std::vector<kernel::Kernel> table = {
       row(COLLET_OP_ADD, f32, f32, write_elementwise<Code::kAdd>),

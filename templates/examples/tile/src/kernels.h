@@ -8,5 +8,8 @@ namespace tile {
 
 // What the machine computes.
 std::vector<collet::kernel::Kernel> kernels();
+// Rearranges words within a machine; false for other elements.
+bool move_words(collet::kernel::Device& device, const collet::kernel::Move& move, const collet::kernel::Array& from,
+                const collet::kernel::Array& to);
 
 }  // namespace tile
