@@ -224,7 +224,10 @@ class Compiler {
       for (hlo::InstrId id : (*module_)[c].order)
         if (Question* one = question_about(id)) {
           one->asked = true;
-          one->accepted |= device_.of(id).answer == COLLET_ACCEPT;
+          const Verdict& verdict = device_.of(id);
+          one->accepted |= verdict.answer == COLLET_ACCEPT;
+          if (one->kind == COLLET_QUESTION_OP || verdict.answer == COLLET_ACCEPT) continue;
+          if (one->declined++ == 0) one->reason = verdict.reason;
         }
     return ok_status();
   }
@@ -242,14 +245,7 @@ class Compiler {
     const auto element = static_cast<uint32_t>(shape->type());
     std::string name(op_info(instr.op).text);
     if (pattern) name = std::string_view(instr.as<hlo::CallAttrs>().name);
-    if (fusion) {
-      name.clear();
-      for (hlo::InstrId inner : m[instr.called[0]].order) {
-        const hlo::Op op = m[inner].op;
-        if (op == hlo::Op::PARAMETER || op == hlo::Op::TUPLE || op == hlo::Op::CONSTANT) continue;
-        name += (name.empty() ? "" : " ") + std::string(op_info(op).text);
-      }
-    }
+    if (fusion) name = ops_of_fusion(m, instr, " ");
     const uint32_t kind = pattern ? COLLET_QUESTION_PATTERN : fusion ? COLLET_QUESTION_FUSION : COLLET_QUESTION_OP;
     Question& one = questions_[{kind, element, name}];
     one.kind = kind;
@@ -315,6 +311,7 @@ class Compiler {
       COLLET_TRY(failure);
     }
     COLLET_TRY(hlo::run_passes(*module_, context, std::array{std::string_view("schedule")}, observer()).status());
+    dump_.module("offered", *module_);
     // Advice, which clusters inherit: their ops stand in the module's order. Without a plan there is none.
     if (auto plan = hlo::plan_buffers(*module_); plan.ok()) buffers_ = *std::move(plan);
     return ask();
@@ -514,12 +511,12 @@ class Compiler {
                                 client_.backend().name(),
                                 client_.fallback() ? client_.fallback()->name() : "",
                                 facts().kind};
+    note_questions();
     count_facts(input, core_->facts);
     core_->explanation = explain_text(input);
     core_->explanation_json = explain_json(input);
     dump_.text("plan.txt", core_->explanation);
     dump_.text("plan.json", core_->explanation_json);
-    note_questions();
     return append_explanation(core_->explanation, core_->explanation_json);
   }
 

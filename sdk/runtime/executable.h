@@ -24,6 +24,8 @@ struct Question {
   std::string name;
   bool asked = false, accepted = false;
   uint32_t placed = 0;
+  uint32_t declined = 0;    ///< patterns and fusions that the device did not take
+  std::string reason = {};  ///< of the first of them
 };
 
 /// What a compilation made; shared by all executables of equal programs. Belongs to one client, which outlives it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/runtime/explain.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <limits>
@@ -36,6 +37,13 @@ std::string time_text(double ns) {
   else
     std::snprintf(out, sizeof out, "%.1f ms", ns / 1e6);
   return out;
+}
+
+// Cut where it is too long for a line.
+std::string shortened(std::string text) {
+  constexpr size_t kMost = 100;
+  if (text.size() > kMost) text.replace(text.find_last_of("+ ", kMost), std::string::npos, " ...");
+  return text;
 }
 
 uint64_t sum(const std::vector<uint64_t>& list) {
@@ -78,6 +86,31 @@ double device_time_share(const ExplainInput& in) {
   return times.all > 0 ? times.device / times.all : 0;
 }
 
+// What an op is called: a pattern by its name, a fusion by its ops.
+std::string kind_of(const hlo::Module& m, const hlo::Instruction& instr) {
+  std::string out(op_info(instr.op).text);
+  if (instr.op == Op::CALL && instr.as<hlo::CallAttrs>().is_composite)
+    return out + " '" + std::string(std::string_view(instr.as<hlo::CallAttrs>().name)) + "'";
+  if (instr.op == Op::FUSION) return out + " " + shortened(ops_of_fusion(m, instr, "+"));
+  return out;
+}
+
+constexpr size_t kMostDeclined = 8;  // lines for each kind
+
+// What the device did not take, the most frequent first.
+std::vector<const Question*> declined(const ExecutableCore& core, uint32_t kind) {
+  std::vector<const Question*> out;
+  for (const Question& one : core.questions)
+    if (one.kind == kind && one.declined) out.push_back(&one);
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Question* a, const Question* b) { return a->declined > b->declined; });
+  return out;
+}
+
+std::string times_text(uint64_t n) {
+  return n == 1 ? "once" : std::to_string(n) + " times";
+}
+
 // Writes the sequences as an indented list.
 class Text {
  public:
@@ -103,6 +136,8 @@ class Text {
     for (const Plan::Donation& d : in_.core.plan.donations)
       line(1, "result " + std::to_string(d.result) + (d.must ? " must" : " may") + " take over argument " +
                   std::to_string(d.argument));
+    list_declined(COLLET_QUESTION_PATTERN, "patterns");
+    list_declined(COLLET_QUESTION_FUSION, "fusions");
     return std::move(out_);
   }
 
@@ -111,6 +146,21 @@ class Text {
     out_.append(static_cast<size_t>(indent) * 2, ' ');
     out_ += text;
     out_ += '\n';
+  }
+
+  void list_declined(uint32_t kind, const char* name) {
+    const std::vector<const Question*> all = declined(in_.core, kind);
+    if (all.empty()) return;
+    line(0, std::string(name) + " that " + in_.backend + " declined:");
+    uint64_t more = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (i >= kMostDeclined)
+        more += all[i]->declined;
+      else
+        line(1, "'" + shortened(all[i]->name) + "' of " + std::string(collet_type_name(all[i]->element)) + ", " +
+                    times_text(all[i]->declined) + (all[i]->reason.empty() ? "" : " (" + all[i]->reason + ")"));
+    }
+    if (more) line(1, "and " + std::to_string(all.size() - kMostDeclined) + " other kinds, " + times_text(more));
   }
 
   void sequence(uint32_t number, int indent) {
@@ -182,8 +232,7 @@ class Text {
     line(indent, head);
     for (InstrId id : in_.lowered.sources[step.unit].cluster->members) {
       if (m_[id].op == Op::CONSTANT) continue;
-      line(indent + 1,
-           std::string(op_info(m_[id].op).text) + " " + name(id) + " " + m_[id].shape.to_string() + reason(id));
+      line(indent + 1, kind_of(m_, m_[id]) + " " + name(id) + " " + m_[id].shape.to_string() + reason(id));
     }
   }
 
@@ -231,6 +280,9 @@ void json_launch(const ExplainInput& in, const Step& step, JsonWriter& json) {
     if (instr.op == Op::CONSTANT) continue;
     const auto it = in.partition.placements.find(id);
     json.begin_object().field("name", instr.name).field("op", op_info(instr.op).text);
+    if (instr.op == Op::CALL && instr.as<hlo::CallAttrs>().is_composite)
+      json.field("pattern", std::string_view(instr.as<hlo::CallAttrs>().name));
+    if (instr.op == Op::FUSION) json.field("fusion", ops_of_fusion(in.module, instr, " "));
     json.field("type", instr.shape.to_string());
     if (it != in.partition.placements.end())
       json.field("reason", it->second.reason).field("cost_ns", it->second.cost_ns);
@@ -264,6 +316,17 @@ void json_sequence(const ExplainInput& in, uint32_t number, JsonWriter& json) {
 
 }  // namespace
 
+std::string ops_of_fusion(const hlo::Module& module, const hlo::Instruction& fusion, std::string_view between) {
+  std::string out;
+  for (InstrId inner : module[fusion.called[0]].order) {
+    const Op op = module[inner].op;
+    if (op == Op::PARAMETER || op == Op::TUPLE || op == Op::CONSTANT) continue;
+    if (!out.empty()) out += between;
+    out += op_info(op).text;
+  }
+  return out;
+}
+
 std::string explain_text(const ExplainInput& input) {
   return Text(input).print();
 }
@@ -281,6 +344,14 @@ std::string explain_json(const ExplainInput& input) {
   json.field("participants", input.core.participants()).field("cost_ns", input.core.plan.cost_ns);
   json.key("steps");
   json_sequence(input, 0, json);
+  json.key("declined").begin_array();
+  for (const uint32_t kind : {COLLET_QUESTION_PATTERN, COLLET_QUESTION_FUSION})
+    for (const Question* one : declined(input.core, kind)) {
+      json.begin_object().field("kind", kind == COLLET_QUESTION_FUSION ? "fusion" : "pattern").field("name", one->name);
+      json.field("type", collet_type_name(one->element)).field("count", one->declined).field("reason", one->reason);
+      json.end_object();
+    }
+  json.end_array();
   json.end_object();
   return out + '\n';
 }

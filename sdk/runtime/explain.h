@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "sdk/runtime/executable.h"
 #include "sdk/runtime/partition.h"
@@ -17,6 +18,9 @@ struct ExplainInput {
   std::string backend, fallback;
   std::string device_kind;
 };
+
+/// The ops in a fusion, in order, with `between` between them; without constants.
+std::string ops_of_fusion(const hlo::Module& module, const hlo::Instruction& fusion, std::string_view between);
 
 /// For people: what runs where, in which order, why, and what crosses.
 std::string explain_text(const ExplainInput& input);

@@ -17,4 +17,17 @@ Status check_writable(const std::string& path);
 /// Makes a folder and those above it.
 Status make_folder(const std::string& path);
 
+/// A folder that goes away with it. Its path is empty where none can be made.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
 }  // namespace collet::tool

@@ -3,10 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "conformance/runner/session.h"
 #include "hlo/base/diagnostics.h"
 #include "hlo/base/json.h"
 #include "hlo/passes/pipeline.h"
@@ -26,6 +28,7 @@ struct Options {
   std::string file, pipeline, output = "-", emit = "hlo", json;
   std::vector<std::string> passes, before, after;
   ElidedChoice elided{COLLET_ELIDED_COUNTER};
+  conformance::BackendChoice backend{.name = {}};
   bool list = false;
 };
 
@@ -103,6 +106,21 @@ Status check_options(const Options& options) {
   return ok_status();
 }
 
+// The program as the backend's device gets it, in clusters: what it took as fusions and patterns stands there as such.
+Expected<std::unique_ptr<hlo::Module>> prepared_for_backend(const Options& options, const hlo::Module& module) {
+  const TemporaryFolder folder;
+  if (folder.path().empty()) return resource_exhausted("no folder for the stages of the program can be made");
+  COLLET_ASSIGN(const std::unique_ptr<conformance::Session> session, conformance::Session::open(options.backend));
+  COLLET_TRY(session->compile(hlo::print_module(module), {.file = options.file, .dump_to = folder.path()}).status());
+  std::string found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path(), ignored)) {
+    if (entry.path().string().ends_with(".offered.hlo")) found = entry.path().string();
+  }
+  if (found.empty()) return internal_error("the compilation left no program");
+  return read_module(found, options.elided);
+}
+
 int optimize(const Options& options) {
   if (options.list) return list_passes(options);
   if (options.file.empty()) return report(kUsage, "opt: name a FILE, or --list-passes\nSee: collet opt --help");
@@ -113,6 +131,11 @@ int optimize(const Options& options) {
   if (const Status status = run(options, **module); !status.ok()) {
     report(status);
     return kRuntime;
+  }
+  if (!options.backend.name.empty()) {
+    begin_task("compiling '" + options.file + "' for " + options.backend.name);
+    module = prepared_for_backend(options, **module);
+    if (!module.ok()) return report(module.status());
   }
   begin_task("writing '" + options.file + "' as " + options.emit);
   const Expected<std::string> emitted = emit_module(**module, options.emit);
@@ -143,6 +166,10 @@ Action add_opt(CLI::App& verb) {
   verb.add_option("--emit", options->emit, fmt::format("Form of the output: {}", fmt::join(emit_forms(), ", ")))
       ->check(CLI::Validator([](const std::string& form) { return check_form(form).message(); }, ""))
       ->type_name("FORM");
+  verb.add_option(
+          "--backend", options->backend.name,
+          "Show the program as this backend's device gets it: expanded, with the fusions and patterns that it took")
+      ->type_name("BACKEND");
   add_elided_option(verb, options->elided);
   verb.add_option("-o,--output", options->output, "Where to write it; - is stdout")->type_name("FILE");
   verb.add_option("--json", options->json, "Write the list of passes as JSON to this file; - is stdout")
@@ -153,7 +180,8 @@ Action add_opt(CLI::App& verb) {
       "Examples:\n  collet opt model.hlo\n  collet opt model.hlo --passes inline_calls,simplify -o simpler.hlo\n"
       "  collet opt model.hlo --pipeline prepare --print-after all\n"
       "  collet opt model.hlo --emit svg -o model.svg\n  collet opt model.mlirbc --emit hlo-proto -o model.pb\n"
-      "  collet opt model.hlo --emit artifact=1.13.0 -o model.mlirbc\n  collet opt --list-passes");
+      "  collet opt model.hlo --emit artifact=1.13.0 -o model.mlirbc\n  collet opt model.hlo --backend ./libacme.so\n  "
+      "collet opt --list-passes");
   return [options] { return optimize(*options); };
 }
 

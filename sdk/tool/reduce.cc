@@ -58,26 +58,6 @@ class Interrupts {
   struct sigaction int_{}, term_{};
 };
 
-/// A folder for the program being tried.
-class Folder {
- public:
-  Folder() {
-    std::error_code ignored;
-    std::string name = (std::filesystem::temp_directory_path(ignored) / "collet_reduce_XXXXXX").string();
-    if (mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 class Pattern {
  public:
   Pattern() = default;
@@ -177,7 +157,7 @@ class Tester {
   }
 
   const Options& options_;
-  Folder folder_;
+  TemporaryFolder folder_;  // for the program being tried
   std::string path_;
   Pattern pattern_;
   std::optional<int> code_;

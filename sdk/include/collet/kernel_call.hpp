@@ -113,21 +113,24 @@ class Device {
   virtual void read(Memory from, uint64_t offset, void* to, uint64_t bytes) = 0;
   /** Copies within the device, behind all that was started before. The two pieces do not overlap. */
   virtual void copy(Memory to, uint64_t to_offset, Memory from, uint64_t from_offset, uint64_t bytes) = 0;
-  /** Returns when all that was started is done; throws what went wrong with it. Devices whose kernels block need not
-   * override it. */
+  /** Returns when all that was started is done. Devices whose kernels block need not override it. What it throws ends the call
+   * that waits, unless that has failed already: then it waits alone. Called by the thread of an execution or copy that
+   * blocks, by threads of the queues, and while a program is compiled. */
   virtual void finish() {}
 
   /** \name Queues
    * Used where Backend::queues is set. Right as they are; a device overrides them to do several things at once.
    * @{ */
   /** Puts a mark behind all kernels and copies that were started, and returns its number, not 0. Or waits for them itself,
-   * throws what went wrong with them, and returns 0. The helper ends calls that block in this way, too. */
+   * throws what went wrong with them, and returns 0. The helper ends calls that block in this way, too. Called by the thread
+   * that started the work: that of the call, or the queue's. */
   virtual uint64_t mark() {
     finish();
     return 0;
   }
   /** Returns when all that was started before the mark has ended; throws what went wrong with what was started between the
-   * mark before and this one, each time that it is asked: several threads may have got the same mark. */
+   * mark before and this one, each time that it is asked: several threads may have got the same mark. Called by that thread,
+   * or, of a queue, by a second one, which does nothing else. */
   virtual void wait(uint64_t mark) { static_cast<void>(mark); }
   /** Like write, but beside kernels and other copies: none of them uses this memory. Returns when the data are there. */
   virtual void upload(Memory to, uint64_t offset, const void* from, uint64_t bytes) { write(to, offset, from, bytes); }
@@ -188,7 +191,11 @@ struct Surroundings {
   uint64_t run_id = 0;
 };
 
-/** An op with its arrays. In `takes` and its like the arrays have types and no memory; in `run` they have both. */
+/** An op with its arrays. In `takes` and its like the arrays have types and no memory; in `run` they have both.
+ *
+ * It is a view, as are its arrays and their dimensions: good until the function that got it returns. What a kernel that runs
+ * later needs (memory, offset, extents, what Array::host points to) is to be copied. The memory itself stays until all that
+ * `run` started has ended. */
 class Op {
  public:
   /** Operands first, then results, in `arrays`, which must outlive this. */

@@ -7,7 +7,9 @@
  * version of a kernel. Nothing here is fast; everything here is short and right.
  */
 
+#include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "kernel_shapes.hpp"
 
@@ -83,6 +85,27 @@ inline void loop_move(const Move& move, const void* from, void* to) {
     default:
       throw Error(COLLET_INTERNAL, "a move of elements of " + std::to_string(move.element_bytes) + " bytes");
   }
+}
+
+/** maximum of two elements, as the op and reductions by it have it: a NaN wins whatever the other is, and +0 is greater than
+ * -0. std::max and fmax do neither. For bf16 and f16 in the type of their arithmetic, float. */
+template <class T>
+T maximum(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (x != x || y != y) return x + y;
+    if (x == y) return std::signbit(x) ? y : x;
+  }
+  return x > y ? x : y;
+}
+
+/** minimum: a NaN wins here, too, and -0 is less than +0. */
+template <class T>
+T minimum(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (x != x || y != y) return x + y;
+    if (x == y) return std::signbit(x) ? x : y;
+  }
+  return x < y ? x : y;
 }
 
 /** out[i] = f(x[i]). */

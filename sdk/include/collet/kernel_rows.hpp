@@ -44,24 +44,6 @@ T wrapped(T x, T y, const F& f) {
   }
 }
 
-/** NaN wins, and +0 is greater than -0. */
-template <class T>
-T maximum(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (x != x || y != y) return x + y;
-    if (x == y) return std::signbit(x) ? y : x;
-  }
-  return x > y ? x : y;
-}
-template <class T>
-T minimum(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (x != x || y != y) return x + y;
-    if (x == y) return std::signbit(x) ? x : y;
-  }
-  return x < y ? x : y;
-}
-
 /** Division by zero gives all ones, and its remainder is the dividend; the least number by -1 is itself. */
 template <class T>
 T divide(T x, T y) {
@@ -227,8 +209,8 @@ class Rows {
     using W = Wide<T>;
     binary<T>(COLLET_OP_ADD, [](W x, W y) { return detail::combined(COLLET_COMBINE_ADD, x, y); });
     binary<T>(COLLET_OP_MULTIPLY, [](W x, W y) { return detail::combined(COLLET_COMBINE_MULTIPLY, x, y); });
-    binary<T>(COLLET_OP_MAXIMUM, [](W x, W y) { return detail::maximum(x, y); });
-    binary<T>(COLLET_OP_MINIMUM, [](W x, W y) { return detail::minimum(x, y); });
+    binary<T>(COLLET_OP_MAXIMUM, [](W x, W y) { return kernel::maximum(x, y); });
+    binary<T>(COLLET_OP_MINIMUM, [](W x, W y) { return kernel::minimum(x, y); });
     if constexpr (std::is_integral_v<W>) {
       binary<T>(COLLET_OP_AND, [](W x, W y) { return detail::combined(COLLET_COMBINE_AND, x, y); });
       binary<T>(COLLET_OP_OR, [](W x, W y) { return detail::combined(COLLET_COMBINE_OR, x, y); });
@@ -303,7 +285,7 @@ class Rows {
                   T* to = out<T>(at, device, op);
                   for (uint64_t i = 0; i < op.result().elements; ++i) {
                     const Wide<T> least = low[i * low_step], most = high[i * high_step];
-                    to[i] = narrow<T>(detail::minimum(detail::maximum<Wide<T>>(least, x[i]), most));
+                    to[i] = narrow<T>(kernel::minimum(kernel::maximum<Wide<T>>(least, x[i]), most));
                   }
                 }});
   }

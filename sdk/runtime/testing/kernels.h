@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collet/kernel_backend.hpp>
+#include <collet/kernel_match.hpp>
 #include <collet/kernel_rows.hpp>
 
 #include <cstring>
@@ -59,6 +60,37 @@ inline kernel::Backend describe_kernels(const KernelsStyle& style) {
   rows.compare<float>().compare<int32_t>().compare<uint32_t>().select(every).moves(every);
   rows.convert<bool, int32_t, uint32_t, float>().reduce<float>().reduce<int32_t>();
   rows.product<float, float, double>();
+  // max(x + y, z), and softmax of short rows, which is never run: both say why they take no others.
+  kernel::Kernel fusion{COLLET_OP_FUSION, every, every, nullptr};
+  fusion.takes = [](const kernel::Op& op) -> kernel::Taken {
+    using namespace kernel::shape;
+    const Shape wanted = kernel::shape::op(COLLET_OP_MAXIMUM, add(input(0), input(1)), input(2));
+    return kernel::match(op, wanted) ? kernel::Taken(true) : "only max(x + y, z)";
+  };
+  fusion.prepare = [](kernel::Device&, const kernel::Op& op) -> std::any {
+    using namespace kernel::shape;
+    return kernel::match(op, kernel::shape::op(COLLET_OP_MAXIMUM, add(input(0), input(1)), input(2)));
+  };
+  fusion.run = [](kernel::Device&, const kernel::Op& op) {
+    const auto& found = op.state<kernel::Matched>();
+    const auto at = [](const kernel::Array& array) {
+      return reinterpret_cast<float*>(KernelsDevice::at(array.memory) + array.offset);
+    };
+    const float *x = at(op.operand(found.operand(0))), *y = at(op.operand(found.operand(1))),
+                *z = at(op.operand(found.operand(2)));
+    for (uint64_t i = 0; i < op.result().elements; ++i) at(op.result())[i] = kernel::maximum(x[i] + y[i], z[i]);
+  };
+  fusion.operands = fusion.results = kernel::types_of<float>();
+  rows.add(fusion);
+  kernel::Kernel softmax{COLLET_OP_CALL, every, every, [](kernel::Device&, const kernel::Op&) {
+                           throw kernel::Error(COLLET_INTERNAL, "nobody runs this");
+                         }};
+  softmax.pattern = "softmax";
+  softmax.takes = [](const kernel::Op& op) -> kernel::Taken {
+    const kernel::Array& x = op.result();
+    return x.rank != 0 && x.dims[x.rank - 1] <= 4 ? kernel::Taken(true) : "only rows of at most 4";
+  };
+  rows.add(softmax);
   if (style.serial) {  // a collective of its own
     kernel::Kernel row{COLLET_OP_COLLECTIVE_BROADCAST, every, every, nullptr};
     row.run_together = [](const std::vector<kernel::Member>& group) {

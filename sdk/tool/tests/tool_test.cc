@@ -52,6 +52,71 @@ TEST(Run, ExplainsAndDumpsWhereTheEnvironmentSaysSo) {
   EXPECT_NE(collet("run " + file + " --backend interpreter", "COLLET_EXPLAIN=/none/plan.txt").code, 0);
 }
 
+// What a backend took as one, what it declined, and why.
+TEST(Run, ExplainsFusionsAndPatterns) {
+  const Folder folder;
+  const std::string file = folder / "a.hlo", plan = folder / "plan.json";
+  const std::string backend = " --backend " + build_dir() + "/lib/collet/test_backends/libcollet_backend_kernels.so";
+  const auto program =
+      [](int columns) {
+        const std::string t = "f32[8," + std::to_string(columns) + "]";
+        return R"(HloModule m
+most {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b)
+}
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY e {
+  x = )" + t + R"( parameter(0)
+  y = )" + t + R"( parameter(1)
+  low = f32[] constant(-inf)
+  m = f32[8] reduce(x, low), dimensions={1}, to_apply=most
+  mb = )" + t + R"( broadcast(m), dimensions={0}
+  d = )" + t + R"( subtract(x, mb)
+  p = )" + t + R"( exponential(d)
+  zero = f32[] constant(0)
+  s = f32[8] reduce(p, zero), dimensions={1}, to_apply=sum
+  sb = )" + t + R"( broadcast(s), dimensions={0}
+  soft = )" + t +
+               R"( divide(p, sb)
+  u = )" + t + R"( add(x, y)
+  v = )" + t + R"( maximum(u, x)
+  k = f32[9] slice(f32[16] parameter(2)), slice={[3:12]}
+  l = f32[9] reverse(k), dimensions={0}
+  g = f32[9] multiply(l, l)
+  n = f32[9] subtract(g, l)
+  o = f32[9] negate(n)
+  ROOT r = ()" +
+               t + ", " + t + R"(, f32[9]) tuple(soft, v, o)
+}
+)";
+      };
+  write(file, program(16));
+  EXPECT_EQ(collet("run " + file + backend + " --explain --json " + plan).code, 0);
+  const Ran ran = collet("run " + file + backend + " --explain");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "fusion add+maximum '")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "patterns that kernels declined:\n  'softmax' of f32, once (only rows of at most 4)"))
+      << ran.out;
+  EXPECT_TRUE(contains(ran.out, "fusions that kernels declined:\n")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "multiply subtract negate' of f32, ")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "(only max(x + y, z))")) << ran.out;
+  EXPECT_TRUE(contains(contents(plan), R"("kind": "pattern")")) << contents(plan);
+  EXPECT_TRUE(contains(contents(plan), R"("reason": "only rows of at most 4")"));
+  const Ran offered = collet("opt " + file + backend);
+  ASSERT_EQ(offered.code, 0) << offered.err;
+  EXPECT_TRUE(contains(offered.out, "fusion(")) << offered.out;
+  EXPECT_FALSE(contains(offered.out, "softmax")) << offered.out;
+  write(file, program(4));
+  EXPECT_TRUE(contains(collet("opt " + file + backend).out, "softmax"));
+  EXPECT_NE(collet("opt " + file + " --backend nowhere").code, 0);
+}
+
 TEST(Command, HelpSaysWhatThereIs) {
   for (const std::string verb : {"run", "opt", "info", "diff", "reduce", "conform", "bench", "new", "completion"}) {
     const Ran ran = collet(verb + " --help");

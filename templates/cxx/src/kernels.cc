@@ -40,13 +40,6 @@ kernel::Kernel unary(uint32_t opcode, F f) {
           }};
 }
 
-// NaN wins, and +0 is greater than -0.
-float maximum(float x, float y) {
-  if (x != x || y != y) return x + y;
-  if (x == y) return std::signbit(x) ? y : x;
-  return x > y ? x : y;
-}
-
 void run_product(kernel::Device& device, const Op& op) {
   kernel::MatrixProduct product;
   kernel::matrix_product_of(op, &product);
@@ -68,7 +61,7 @@ void run_reduction(kernel::Device& device, const Op& op) {
   if (reduction.combine == COLLET_COMBINE_ADD) {
     kernel::loop_reduce<double>(reduction, x, init, out, [](double a, double b) { return a + b; });
   } else {
-    kernel::loop_reduce<float>(reduction, x, init, out, maximum);
+    kernel::loop_reduce<float>(reduction, x, init, out, kernel::maximum<float>);
   }
 }
 
@@ -85,7 +78,7 @@ std::vector<kernel::Kernel> kernels() {
       binary(COLLET_OP_SUBTRACT, [](float x, float y) { return x - y; }),
       binary(COLLET_OP_MULTIPLY, [](float x, float y) { return x * y; }),
       binary(COLLET_OP_DIVIDE, [](float x, float y) { return x / y; }),
-      binary(COLLET_OP_MAXIMUM, maximum),
+      binary(COLLET_OP_MAXIMUM, kernel::maximum<float>),
       unary(COLLET_OP_EXPONENTIAL, [](float x) { return std::exp(x); }),
       {COLLET_OP_DOT, f32, f32, run_product, kernel::is_plain_product},
       {COLLET_OP_REDUCE, f32, f32, run_reduction, is_reduction},
