@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/mutants/faulty.h"
 
+#include <collet/ranges.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 
@@ -221,7 +222,7 @@ void free_buffer(collet_backend_instance* p, collet_backend_buffer* handle) {
 bool is_inside(const collet_place& place, uint64_t bytes) {
   if (!place.buffer) return true;
   const Buffer* buffer = of(place.buffer);
-  return place.offset <= buffer->bytes && bytes <= buffer->bytes - place.offset;
+  return collet_has_range(buffer->bytes, place.offset, bytes) != 0;
 }
 
 namespace {

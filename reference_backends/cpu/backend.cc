@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/backend.h>
+#include <collet/ranges.h>
 #include <collet/tables.h>
 
 #include <algorithm>
@@ -188,7 +189,7 @@ char* address(const collet_place& place) {
 
 /// Whether a buffer has `bytes` bytes from `offset` on.
 bool has_range(const collet_backend_buffer* buffer, uint64_t offset, uint64_t bytes) {
-  return offset <= buffer->bytes && bytes <= buffer->bytes - offset;
+  return collet_has_range(buffer->bytes, offset, bytes) != 0;
 }
 
 collet_status copy(collet_backend_instance*, const collet_copy_region* regions, uint32_t count, const collet_sync* sync,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collet/backend.h>
+#include <collet/ranges.h>
 
 #include <memory>
 #include <span>
@@ -19,7 +20,7 @@ struct Buffer {
   char* data = nullptr;
   uint64_t bytes = 0;
 
-  bool has_range(uint64_t offset, uint64_t size) const { return offset <= bytes && size <= bytes - offset; }
+  bool has_range(uint64_t offset, uint64_t size) const { return collet_has_range(bytes, offset, size) != 0; }
 };
 
 /// A program read back into a module, and run by the evaluator.

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "program.h"
+#include "ranges.h"
 #include "tables.h"
 
 namespace collet {

@@ -307,8 +307,7 @@ class Executable {
     if (buffer->space != 0) {
       throw Error(COLLET_INVALID_ARGUMENT, "an argument or result that does not lie in the default memory space");
     }
-    if (argument.offset % backend().alignment != 0 || argument.offset > buffer->bytes ||
-        bytes > buffer->bytes - argument.offset) {
+    if (argument.offset % backend().alignment != 0 || !collet_has_range(buffer->bytes, argument.offset, bytes)) {
       throw Error(COLLET_INVALID_ARGUMENT, "an argument or result that does not lie inside its buffer");
     }
   }

@@ -211,7 +211,7 @@ inline void check_place(const Instance* instance, const collet_place& place, uin
   }
   const Buffer* buffer = unwrap(place.buffer);
   if (buffer->instance != instance) throw Error(COLLET_INVALID_ARGUMENT, "a buffer of another instance");
-  if (place.offset > buffer->bytes || bytes > buffer->bytes - place.offset) {
+  if (!collet_has_range(buffer->bytes, place.offset, bytes)) {
     throw Error(COLLET_OUT_OF_RANGE, "a copy beyond the end of a buffer: " + std::to_string(bytes) + " bytes at " +
                                          std::to_string(place.offset) + " of " + std::to_string(buffer->bytes));
   }

@@ -197,8 +197,7 @@ inline std::string program_complaint(const collet_program* p) {
   for (const auto& one : all) {
     if (one.array.count == 0) continue;
     const uint64_t bytes = static_cast<uint64_t>(one.array.count) * one.array.stride;
-    if (one.array.stride != one.size || one.array.offset > p->total_bytes ||
-        bytes > p->total_bytes - one.array.offset) {
+    if (one.array.stride != one.size || !collet_has_range(p->total_bytes, one.array.offset, bytes)) {
       return "an array of the program does not lie inside it";
     }
   }

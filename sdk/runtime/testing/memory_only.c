@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The smallest backend: a device that holds data. Six functions, and every program runs, all its ops on the fallback. */
 #include <collet/backend.h>
+#include <collet/ranges.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,7 @@ static char* address(struct collet_place place) {
 }
 
 static int is_inside(struct collet_place place, uint64_t bytes) {
-  return !place.buffer || (place.offset <= place.buffer->bytes && bytes <= place.buffer->bytes - place.offset);
+  return !place.buffer || collet_has_range(place.buffer->bytes, place.offset, bytes);
 }
 
 static collet_status copy(collet_backend_instance* instance, const struct collet_copy_region* regions, uint32_t count,

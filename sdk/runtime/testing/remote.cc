@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/backend.h>
+#include <collet/ranges.h>
 #include <collet/tables.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -77,7 +78,7 @@ struct Instance {
   bool has_range(const collet_backend_buffer* buffer, uint64_t offset, uint64_t bytes) {
     const std::lock_guard lock(mutex);
     const auto it = sizes.find(reinterpret_cast<uintptr_t>(buffer));
-    return it != sizes.end() && offset <= it->second && bytes <= it->second - offset;
+    return it != sizes.end() && collet_has_range(it->second, offset, bytes) != 0;
   }
 };
 

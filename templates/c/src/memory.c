@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory.h"
 
+#include <collet/ranges.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <threads.h>
@@ -81,7 +82,7 @@ void* acme_memory_at(collet_backend_buffer* buffer, uint64_t offset, uint64_t by
   lock();
   struct slot* slot = find(buffer);
   void* at = NULL;
-  if (slot && offset <= slot->bytes && bytes <= slot->bytes - offset) at = slot->data + offset;
+  if (slot && collet_has_range(slot->bytes, offset, bytes)) at = slot->data + offset;
   mtx_unlock(&mutex);
   return at;
 }

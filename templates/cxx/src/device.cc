@@ -63,7 +63,7 @@ char* Device::find(Memory memory, uint64_t offset, uint64_t bytes) {
     throw Error(COLLET_INVALID_ARGUMENT, "memory that does not exist, or no longer");
   }
   const Slot& slot = slots_[number];
-  if (offset > slot.bytes || bytes > slot.bytes - offset) {
+  if (!collet_has_range(slot.bytes, offset, bytes)) {
     throw Error(COLLET_OUT_OF_RANGE, "an access beyond the end of a piece of memory");
   }
   return slot.data + offset;
