@@ -180,6 +180,9 @@ inline constexpr int64_t kMostStraight = 400;
 /// Turns of all the inner loops.
 int64_t inner_points(const Kernel& kernel);
 
+/// Bits of one element of `type`, less than those of its bytes where it is a sub-byte type; 0 for unknown types.
+int type_bits(uint32_t type);
+
 /// Bytes of one element of `type` while it is computed with.
 int compute_bytes(uint32_t type);
 

@@ -414,7 +414,8 @@ bool Verifier::fold(const Reduction& r) {
     return body(r.body, arguments, r.types);
   }
   if (!check(r.body == ScalarBody{}, "a known combination needs no body")) return false;
-  const uint32_t opcode = combine_opcode(r.combine);
+  const bool ordered = r.combine == COLLET_COMBINE_MINIMUM || r.combine == COLLET_COMBINE_MAXIMUM;
+  const uint32_t opcode = ordered && is_complex(r.types[0]) ? 0 : combine_opcode(r.combine);
   if (!check(n == 1, "a known combination has one input")) return false;
   return check(opcode != 0 && has_elementwise(opcode, r.types[0]), "nothing combines " + type_name(r.types[0]) + " so");
 }

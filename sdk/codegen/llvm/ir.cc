@@ -199,7 +199,13 @@ Value* Ir::encode(Value* f32, const FloatFormat& f) {
     result = b.CreateSelect(nonzero, with_sign, k(0));
     return b.CreateSelect(bad, k(1u << sign_shift), result);
   }
-  result = b.CreateSelect(nan, k(not_a_number), result);
+  Value* of_nan = k(not_a_number);
+  if (f.specials == FloatFormat::IEEE && f.bias != 127) {  // the bits that it was decoded from
+    Value* payload = b.CreateAnd(b.CreateLShr(mag, k(static_cast<uint32_t>(shift))), k((1u << m) - 1));
+    Value* lost = b.CreateICmpEQ(payload, k(0));
+    of_nan = b.CreateSelect(lost, of_nan, b.CreateOr(payload, k(infinity)));
+  }
+  result = b.CreateSelect(nan, of_nan, result);
   return b.CreateOr(result, b.CreateShl(sign, k(sign_shift)));
 }
 
@@ -292,6 +298,16 @@ Value* Ir::wrap_small(Value* v, uint32_t type) {
   return is_signed(type) ? b.CreateAShr(high, by) : b.CreateLShr(high, by);
 }
 
+Value* Ir::cut_to_53_bits(Value* v, bool has_sign) {
+  Type* t = v->getType();
+  Value* rest = b.CreateAnd(v, constant_int(t, 0xfff));
+  Value* sticky = b.CreateSelect(b.CreateICmpNE(rest, constant_int(t, 0)), constant_int(t, 0x800), constant_int(t, 0));
+  Value* cut = b.CreateOr(b.CreateXor(v, rest), sticky);
+  const uint64_t most = uint64_t{1} << 53;
+  Value* from_least = has_sign ? b.CreateAdd(v, constant_int(t, most)) : v;
+  return b.CreateSelect(b.CreateICmpUGT(from_least, constant_int(t, has_sign ? 2 * most : most)), cut, v);
+}
+
 Value* Ir::real_to_real(Value* v, uint32_t from, uint32_t to) {
   const uint32_t kind_from = collet_type_kind(from);
   const uint32_t kind_to = collet_type_kind(to);
@@ -309,6 +325,7 @@ Value* Ir::real_to_real(Value* v, uint32_t from, uint32_t to) {
   if (from_int) {
     bool wide_source = narrow_float(to) && v->getType()->getScalarSizeInBits() > 16;
     Type* ft = wide_source ? like(v, b.getDoubleTy()) : t;
+    if (wide_source && v->getType()->getScalarSizeInBits() == 64) v = cut_to_53_bits(v, is_signed(from));
     Value* r = is_signed(from) ? b.CreateSIToFP(v, ft) : b.CreateUIToFP(v, ft);
     if (wide_source) r = round_to_odd(r);
     return narrow_float(to) ? round_narrow(r, to) : r;

@@ -82,6 +82,9 @@ class Ir {
  private:
   llvm::Value* encode(llvm::Value* f32, const FloatFormat& f);
   llvm::Value* decode(llvm::Value* bits, const FloatFormat& f);
+  /// Integers of 64 bits that f64 holds exactly, and that are rounded to at most 41 bits as the given ones: the last bit is
+  /// set where something was cut off.
+  llvm::Value* cut_to_53_bits(llvm::Value* v, bool has_sign);
   llvm::Value* real_to_real(llvm::Value* v, uint32_t from, uint32_t to);
 };
 
