@@ -235,7 +235,7 @@ Evaluator::Accumulator Evaluator::identity(uint32_t combine, uint32_t type) {
       break;
     case COLLET_COMBINE_MULTIPLY:
       a.wide = 1;
-      a.exact = collet_type_kind(type) == COLLET_KIND_COMPLEX ? element_of_complex(type, 1) : element_of_real(type, 1);
+      a.exact = element_of_integer(type, 1);
       break;
     case COLLET_COMBINE_MINIMUM:
       a.wide = kInfinity;

@@ -218,7 +218,8 @@ std::vector<uint64_t> loop_dependencies(const Kernel& kernel) {
 
 void collapse_loops(Kernel& kernel, size_t first) {
   for (size_t l = kernel.loops.size(); l-- > first;) {
-    if (kernel.loops[l].size == 1) erase_loop(kernel, l);
+    const bool scanned = kernel.scan && l == kernel.outer;  // has no meaning without its loop
+    if (kernel.loops[l].size == 1 && !scanned) erase_loop(kernel, l);
   }
   for (size_t l = kernel.loops.size(); l-- > first + 1;) {
     if (!can_merge(kernel, l - 1)) continue;

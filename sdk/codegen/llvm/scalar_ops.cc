@@ -405,8 +405,11 @@ Val combine_identity(Ir& ir, uint32_t combine, uint32_t type) {
   Type* t = zero.v->getType();
   const bool real = t->isFloatingPointTy();
   const bool is_signed = collet_type_kind(type) == COLLET_KIND_SIGNED;
-  const unsigned bits = real ? 0 : t->getIntegerBitWidth();
+  // Sub-byte types have the range of their own bits.
+  const bool pred = type == COLLET_TYPE_PRED;
+  const unsigned bits = real ? 0 : pred ? 1 : width_of(type);
   const uint64_t top = bits == 0 ? 0 : ~uint64_t{0} >> (64 - bits);
+  const uint64_t least = is_signed ? ~(top >> 1) : 0;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   switch (combine) {
     case COLLET_COMBINE_MULTIPLY:
@@ -415,9 +418,9 @@ Val combine_identity(Ir& ir, uint32_t combine, uint32_t type) {
       return {real ? ir.constant(t, kInfinity) : ir.constant_int(t, is_signed ? top >> 1 : top)};
     case COLLET_COMBINE_MAXIMUM:
       if (real) return {ir.constant(t, -kInfinity)};
-      return {ir.constant_int(t, is_signed ? (top >> 1) + 1 : 0)};
+      return {ir.constant_int(t, least)};
     case COLLET_COMBINE_AND:
-      return {ir.constant_int(t, top)};
+      return {ir.constant_int(t, is_signed ? ~uint64_t{0} : top)};
     default:
       return real && combine == COLLET_COMBINE_ADD ? Val{ir.constant(t, -0.0), zero.im ? ir.constant(t, -0.0) : nullptr}
                                                    : zero;
