@@ -62,6 +62,7 @@ ARROWS = {
 # runtime may too. Tests of what must not know hlo/ may not.
 TEST_ARROWS = {
     "hlo": HLO,
+    "sdk/codegen": ["sdk/codegen/testing"],
     "sdk/runtime": HLO,
     "sdk/pjrt": HLO + ["sdk/runtime"],
     "sdk/tool": HLO + ["sdk/runtime", "conformance"],

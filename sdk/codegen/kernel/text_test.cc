@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -156,6 +157,89 @@ TEST(KernelText, Defects_AreNamedWithTheirPlace) {
     EXPECT_EQ(read.code(), COLLET_INVALID_ARGUMENT) << c.text;
     EXPECT_EQ(read.message(), c.message) << c.text;
   }
+}
+
+TEST(KernelVerifier, Defects_AreNamedWithTheirPlace) {
+  const struct {
+    const char* text;  ///< the kernel's lines
+    const char* message;
+  } kCases[] = {
+      {"outer i0: 4 lanes 3", "kernel: lanes: their number is no power of two"},
+      {"outer i0: 4\n%0 = load f32 b0[i0]\n%1 = add s32 %0, %0", "kernel: %1: add: its result is f32, not s32"},
+      {"outer i0: 4\n%0 = load f32 b0[i0 - 1]", "kernel: %0: its index is negative at some point"},
+      {"outer i0: 4\n%0 = load f32 b0[i0]\n%1 = load f32 b0[%0]", "kernel: %1: a term of its index is no s64"},
+      {"outer i0: 4\n%0 = load f32 b0[i0]\n%1 = load f32 b0[i0] if %0", "kernel: %1: its condition is no pred"},
+      {"%0 = load f32 b0[0]\n%1 = not f32 %0", "kernel: %1: there is no elementwise not of f32"},
+      {"%0 = load f32 b0[0]\n%1 = add f32 %0", "kernel: %1: add with a wrong number of operands"},
+      {"%0 = quotient (4) by 0", "kernel: %0: it divides by a number that is not positive"},
+      {"%0 = reduced f32 r0 result 0", "kernel: %0: there is no such reduction"},
+      {"inner i0: 4\n%0 = load f32 b0[i0]\nr0 = reduce add f32 %0 init %0\n%1 = reduced f32 r0 result 0",
+       "kernel: r0: an initial value depends on an inner loop"},
+      {"inner i0: 4\n%0 = load f32 b0[i0]\n%1 = reduced f32 r0 result 0\n%2 = add f32 %0, %1\n"
+       "r0 = reduce add f32 %2 init identity",
+       "kernel: %1: its reduction uses what is defined later"},
+      {"inner i0: 4\n%0 = load f32 b0[i0]\nr0 = reduce first f32 %0 init identity",
+       "kernel: r0: nothing combines f32 so"},
+      {"inner i0: 4\n%0 = load f32 b0[i0]\nupdate add b1 [0] f32 %0",
+       "kernel: update: a value depends on an inner loop"},
+      {"outer i0: 4\n%0 = load f32 b0[i0]\nscan add f32 %0 init identity", "kernel: scan: a scan has one inner loop"},
+      {"inner i0: 4\n%0 = load f32 b0[i0]\nscan add f32 %0 init identity\n%1 = scanned f32 result 0\n"
+       "%2 = negate f32 %1\nstore b1[i0], %2",
+       "kernel: %2: results of a scan are stored, not computed with"},
+      {"inner i0: 8 lanes 4\n%0 = load f32 b0[i0]\nr0 = reduce other f32 %0 init %0 body (2) {\n"
+       "%0 = argument f32 0\nyield %0 }",
+       "kernel: r0: an initial value depends on an inner loop"},
+      {"%0 = load f32 b0[0]\ninner", nullptr},
+      {"%0 = constant s32 1\n%1 = while s32 %0 { condition (1) { %0 = argument s32 0 yield %0 }\n"
+       "body (1) { %0 = argument s32 0 yield %0 } }",
+       "kernel: %1: a body gives s32 where pred is due"},
+      {"%0 = constant s32 1\n%1 = while s32 %0 { condition (1) { %0 = constant pred true yield %0 }\n"
+       "body (1) { %0 = argument f32 0 yield %0 } }",
+       "kernel: %1: in its body %0: the argument is s32"},
+  };
+  for (const auto& c : kCases) {
+    Kernel k;
+    const Status read = parse_kernel("kernel (2 buffers) {\n" + std::string(c.text) + "\n}", k);
+    if (!c.message) {
+      EXPECT_FALSE(read.ok()) << c.text;
+      continue;
+    }
+    ASSERT_TRUE(read.ok()) << c.text << "\n" << read.message();
+    const Status verified = verify_kernel(k);
+    EXPECT_EQ(verified.code(), COLLET_INVALID_ARGUMENT) << c.text;
+    EXPECT_EQ(verified.message(), c.message) << c.text;
+  }
+}
+
+/// Lines without what is before them.
+std::set<std::string> lines_of(const std::string& text) {
+  std::set<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    const size_t begin = line.find_first_not_of(' ');
+    if (begin != std::string::npos) lines.insert(line.substr(begin));
+  }
+  return lines;
+}
+
+TEST(KernelText, ExamplesOfTheGuide_StandInKernelsThatAreTested) {
+  std::set<std::string> known;
+  for (const char* folder : {"sdk/codegen/kernel/goldens", "sdk/codegen/kernel/seeds"}) {
+    for (const auto& file : std::filesystem::directory_iterator(folder)) known.merge(lines_of(read_file(file.path())));
+  }
+  std::istringstream guide(read_file("docs/code_generation.md"));
+  bool inside = false;
+  int checked = 0;
+  for (std::string line; std::getline(guide, line);) {
+    if (line.starts_with("```")) {
+      inside = line == "```kir";
+      continue;
+    }
+    if (!inside) continue;
+    for (const std::string& one : lines_of(line)) EXPECT_TRUE(known.contains(one)) << one;
+    ++checked;
+  }
+  EXPECT_GT(checked, 30);
 }
 
 }  // namespace

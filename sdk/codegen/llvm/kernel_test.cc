@@ -4,6 +4,10 @@
 #include <collet/program.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/llvm/kernel_harness.h"
@@ -199,6 +203,63 @@ TEST_P(EveryWidth, ElementaryFunctions_AreNearTheEvaluator) {
     }
   }
   compare_with_evaluator(*jit_, cases);
+}
+
+/// Whether some op of the kernel is not the same from anybody.
+bool is_approximate(const Kernel& k) {
+  return std::any_of(k.exprs.begin(), k.exprs.end(), [&k](const Expr& e) {
+    return e.op == ExprOp::kOp && !is_exact(e.opcode, k.exprs[static_cast<size_t>(e.args[0])].type);
+  });
+}
+
+TEST_P(EveryWidth, KernelsOfFiles_LeaveWhatTheEvaluatorDoes) {
+  std::vector<KernelCase> cases;
+  for (const char* folder : {"sdk/codegen/kernel/goldens", "sdk/codegen/kernel/seeds"}) {
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+      std::stringstream text;
+      text << std::ifstream(file.path()).rdbuf();
+      Kernel kernel;
+      const Status read = parse_kernel(text.str(), kernel);
+      ASSERT_TRUE(read.ok()) << file.path() << ":" << read.message();
+      choose_lanes(kernel, GetParam());
+      const Bound bound{is_approximate(kernel) ? 32.0 : 0.0};
+      cases.push_back({file.path().filename().string(), kernel, Fill::kSmall, bound});
+    }
+  }
+  EXPECT_GE(cases.size(), 20U);
+  compare_with_evaluator(*jit_, cases);
+}
+
+TEST(Evaluator, AccessBeyondABuffer_IsNamedWithItsPoint) {
+  Kernel kernel;
+  ASSERT_TRUE(
+      parse_kernel("kernel (2 buffers) {\nouter i0: 5\n%0 = load f32 b0[2*i0]\nstore b1[i0], %0\n}", kernel).ok());
+  std::vector<std::byte> input(24);
+  std::vector<std::byte> output(20);
+  const std::vector<std::span<std::byte>> buffers{input, output};
+  const Status status = evaluate_kernel(kernel, buffers);
+  EXPECT_EQ(status.code(), COLLET_OUT_OF_RANGE);
+  EXPECT_EQ(status.message(), "%0 = load f32 b0[2*i0] at (i0=3): element 6 of b0, which has 6");
+}
+
+TEST(Evaluator, WhileWithoutEnd_IsStopped) {
+  Kernel kernel;
+  const Status read = parse_kernel(R"(kernel (1 buffer) {
+    %0 = constant s32 1
+    %1 = while s32 %0 {
+      condition (1) { %0 = constant pred true yield %0 }
+      body (1) { %0 = argument s32 0 yield %0 }
+    }
+    %2 = part s32 %1 result 0 field 0
+    store b0[0], %2
+  })",
+                                   kernel);
+  ASSERT_TRUE(read.ok()) << read.message();
+  std::vector<std::byte> output(4);
+  const std::vector<std::span<std::byte>> buffers{output};
+  const Status status = evaluate_kernel(kernel, buffers, {.most_turns = 10});
+  EXPECT_EQ(status.code(), COLLET_OUT_OF_RANGE);
+  EXPECT_EQ(status.message(), "%1 at (): more than 10 turns");
 }
 
 TEST(Evaluator, EveryElementwiseOpOfEveryType_IsEvaluated) {

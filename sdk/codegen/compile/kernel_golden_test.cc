@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels that programs become, lowered and scheduled for registers of 256 bits: text in sdk/codegen/kernel/goldens.
+// COLLET_UPDATE_GOLDENS=1 rewrites it.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "sdk/codegen/compile/plan_program.h"
+#include "sdk/codegen/kernel/parse.h"
+#include "sdk/codegen/kernel/print.h"
+#include "sdk/codegen/kernel/verify.h"
+#include "sdk/codegen/testing/program_builder.h"
+
+namespace collet::codegen {
+namespace {
+
+using testing::Handle;
+using testing::ProgramBuilder;
+using testing::RegionBuilder;
+
+constexpr uint32_t kF32 = COLLET_TYPE_F32;
+constexpr uint32_t kS32 = COLLET_TYPE_S32;
+
+struct Program {
+  const char* name;
+  std::function<void(ProgramBuilder&, RegionBuilder&)> write;
+};
+
+Handle reduce_add(RegionBuilder& e, const Handle& x, std::vector<int64_t> dims) {
+  return e.reduce(COLLET_OP_ADD, COLLET_COMBINE_ADD, x, e.scalar(kF32, 0.0F), std::move(dims));
+}
+
+RegionBuilder& adder(ProgramBuilder& b, uint32_t type) {
+  RegionBuilder& r = b.region();
+  Handle x = r.argument(type);
+  Handle y = r.argument(type);
+  r.combine = COLLET_COMBINE_ADD;
+  r.results({r.binary(COLLET_OP_ADD, x, y)});
+  return r;
+}
+
+/// A window of one dimension.
+collet_window window(ProgramBuilder& b, std::vector<int64_t> size, std::vector<int64_t> stride,
+                     std::vector<int64_t> low) {
+  const std::vector<int64_t> ones(size.size(), 1);
+  const std::vector<int64_t> zeros(size.size(), 0);
+  collet_window w{};
+  w.size = b.list(size);
+  w.stride = b.list(stride);
+  w.padding_low = b.list(low);
+  w.padding_high = b.list(zeros);
+  w.base_dilation = b.list(ones);
+  w.window_dilation = b.list(ones);
+  w.reversal = b.list(zeros);
+  return w;
+}
+
+void write_softmax(ProgramBuilder&, RegionBuilder& e) {
+  Handle x = e.argument(kF32, {6, 20});
+  const uint32_t low = 0xff800000;
+  Handle largest = e.reduce(COLLET_OP_MAXIMUM, COLLET_COMBINE_MAXIMUM, x, e.scalar(kF32, low), {1});
+  Handle shifted = e.binary(COLLET_OP_SUBTRACT, x, e.broadcast(largest, {6, 20}, {0}));
+  Handle powers = e.unary(COLLET_OP_EXPONENTIAL, shifted);
+  Handle sum = reduce_add(e, powers, {1});
+  e.results({e.binary(COLLET_OP_DIVIDE, powers, e.broadcast(sum, {6, 20}, {0}))});
+}
+
+void write_argmax(ProgramBuilder& b, RegionBuilder& e) {
+  Handle x = e.argument(kF32, {5, 9});
+  Handle at = e.op(COLLET_OP_IOTA, kS32, {5, 9}, {}, collet_iota_attrs{1});
+  RegionBuilder& r = b.region();
+  Handle p = r.argument(kF32);
+  Handle i = r.argument(kS32);
+  Handle q = r.argument(kF32);
+  Handle j = r.argument(kS32);
+  Handle keep = r.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {p, q},
+                     collet_compare_attrs{COLLET_DIRECTION_GE, COLLET_COMPARE_FLOAT});
+  r.results({r.op(COLLET_OP_SELECT, kF32, {}, {keep, p, q}), r.op(COLLET_OP_SELECT, kS32, {}, {keep, i, j})});
+  Handle like_x{kF32, {5}, 0};
+  Handle like_i{kS32, {5}, 0};
+  e.results(e.ops(COLLET_OP_REDUCE, {like_x, like_i}, {x, at, e.scalar(kF32, -100.0F), e.scalar(kS32, 0)},
+                  collet_dimensions_attrs{b.list({1})}, {&r}));
+}
+
+void write_gather(ProgramBuilder& b, RegionBuilder& e) {
+  Handle table = e.argument(kF32, {30, 12});
+  Handle rows = e.argument(kS32, {7, 1});
+  collet_gather_attrs a{};
+  a.offset_dims = b.list({1});
+  a.collapsed_slice_dims = b.list({0});
+  a.start_index_map = b.list({0});
+  a.index_vector_dim = 1;
+  a.slice_sizes = b.list({1, 12});
+  e.results({e.op(COLLET_OP_GATHER, kF32, {7, 12}, {table, rows}, a)});
+}
+
+void write_scatter(ProgramBuilder& b, RegionBuilder& e) {
+  Handle x = e.argument(kF32, {30, 12});
+  Handle rows = e.argument(kS32, {7, 1});
+  Handle with = e.argument(kF32, {7, 12});
+  collet_scatter_attrs a{};
+  a.update_window_dims = b.list({1});
+  a.inserted_window_dims = b.list({0});
+  a.scatter_dims_to_operand_dims = b.list({0});
+  a.index_vector_dim = 1;
+  e.results({e.op(COLLET_OP_SCATTER, kF32, {30, 12}, {x, rows, with}, a, {&adder(b, kF32)})});
+}
+
+void write_while(ProgramBuilder& b, RegionBuilder& e) {
+  // The number of halvings until a number is at most 1.
+  Handle x = e.argument(kS32, {19});
+  RegionBuilder& f = b.region();
+  Handle n = f.argument(kS32);
+  Handle zero = f.scalar(kS32, 0);
+  RegionBuilder& condition = b.region();
+  Handle c = condition.argument(kS32);
+  condition.argument(kS32);
+  condition.results({condition.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {c, condition.scalar(kS32, 1)},
+                                  collet_compare_attrs{COLLET_DIRECTION_GT, COLLET_COMPARE_SIGNED})});
+  RegionBuilder& turn = b.region();
+  Handle p = turn.argument(kS32);
+  Handle q = turn.argument(kS32);
+  turn.results({turn.binary(COLLET_OP_SHIFT_RIGHT_LOGICAL, p, turn.scalar(kS32, 1)),
+                turn.binary(COLLET_OP_ADD, q, turn.scalar(kS32, 1))});
+  const auto out = f.ops(COLLET_OP_WHILE, {n, zero}, {n, zero}, collet_while_attrs{}, {&condition, &turn});
+  f.results({out[1]});
+  e.results({e.op(COLLET_OP_MAP, kS32, {19}, {x}, collet_map_attrs{b.list({0})}, {&f})});
+}
+
+void write_convolution(ProgramBuilder& b, RegionBuilder& e) {
+  Handle x = e.argument(kS32, {2, 9, 3});
+  Handle k = e.argument(kS32, {3, 3, 4});
+  collet_convolution_attrs a{};
+  a.window = window(b, {3}, {1}, {1});
+  a.window.padding_high = b.list({1});
+  a.labels.input_batch = a.labels.output_batch = 0;
+  a.labels.input_feature = a.labels.output_feature = 2;
+  a.labels.kernel_input_feature = 1;
+  a.labels.kernel_output_feature = 2;
+  a.labels.input_spatial = a.labels.output_spatial = b.list({1});
+  a.labels.kernel_spatial = b.list({0});
+  a.feature_groups = a.batch_groups = 1;
+  e.results({e.op(COLLET_OP_CONVOLUTION, kS32, {2, 9, 4}, {x, k}, a)});
+}
+
+const Program kPrograms[] = {
+    {"elementwise",
+     [](ProgramBuilder&, RegionBuilder& e) {
+       Handle x = e.argument(kF32, {3, 50});
+       Handle y = e.argument(kF32, {3, 50});
+       e.results({e.unary(COLLET_OP_TANH, e.binary(COLLET_OP_ADD, e.binary(COLLET_OP_MULTIPLY, x, y), x))});
+     }},
+    {"broadcast",
+     [](ProgramBuilder&, RegionBuilder& e) {
+       Handle x = e.argument(COLLET_TYPE_BF16, {6, 20});
+       Handle bias = e.argument(COLLET_TYPE_BF16, {20});
+       e.results({e.binary(COLLET_OP_ADD, x, e.broadcast(bias, {6, 20}, {1}))});
+     }},
+    {"transpose",
+     [](ProgramBuilder& b, RegionBuilder& e) {
+       Handle x = e.argument(kF32, {6, 20});
+       e.results({e.op(COLLET_OP_TRANSPOSE, kF32, {20, 6}, {x}, collet_dimensions_attrs{b.list({1, 0})})});
+     }},
+    {"reshape_transpose",
+     [](ProgramBuilder& b, RegionBuilder& e) {
+       Handle x = e.argument(kF32, {6, 20});
+       Handle t = e.op(COLLET_OP_TRANSPOSE, kF32, {20, 6}, {x}, collet_dimensions_attrs{b.list({1, 0})});
+       e.results({e.unary(COLLET_OP_NEGATE, e.reshape(t, {8, 15}))});
+     }},
+    {"reduce_rows",
+     [](ProgramBuilder&, RegionBuilder& e) { e.results({reduce_add(e, e.argument(kF32, {6, 50}), {1})}); }},
+    {"reduce_columns",
+     [](ProgramBuilder&, RegionBuilder& e) { e.results({reduce_add(e, e.argument(kF32, {50, 20}), {0})}); }},
+    {"reduce_all",
+     [](ProgramBuilder&, RegionBuilder& e) { e.results({reduce_add(e, e.argument(kF32, {9, 50}), {0, 1})}); }},
+    {"softmax", write_softmax},
+    {"argmax", write_argmax},
+    {"cumulative_sum",
+     [](ProgramBuilder& b, RegionBuilder& e) {
+       Handle x = e.argument(kF32, {6, 40});
+       const collet_window_attrs a{window(b, {1, 40}, {1, 1}, {0, 39})};
+       e.results({e.op(COLLET_OP_REDUCE_WINDOW, kF32, {6, 40}, {x, e.scalar(kF32, 0.0F)}, a, {&adder(b, kF32)})});
+     }},
+    {"pooling",
+     [](ProgramBuilder& b, RegionBuilder& e) {
+       Handle x = e.argument(kF32, {4, 16});
+       const collet_window_attrs a{window(b, {1, 2}, {1, 2}, {0, 0})};
+       e.results({e.op(COLLET_OP_REDUCE_WINDOW, kF32, {4, 8}, {x, e.scalar(kF32, 0.0F)}, a, {&adder(b, kF32)})});
+     }},
+    {"gather", write_gather},
+    {"scatter_add", write_scatter},
+    {"dynamic_update_slice",
+     [](ProgramBuilder&, RegionBuilder& e) {
+       Handle x = e.argument(kF32, {10, 12});
+       Handle with = e.argument(kF32, {3, 12});
+       Handle row = e.argument(kS32);
+       e.results({e.op(COLLET_OP_DYNAMIC_UPDATE_SLICE, kF32, {10, 12}, {x, with, row, e.scalar(kS32, 0)})});
+     }},
+    {"pad",
+     [](ProgramBuilder& b, RegionBuilder& e) {
+       Handle x = e.argument(kF32, {4, 9});
+       const collet_pad_attrs a{b.list({1, 2}), b.list({0, 1}), b.list({0, 1})};
+       e.results({e.op(COLLET_OP_PAD, kF32, {5, 20}, {x, e.argument(kF32)}, a)});
+     }},
+    {"concatenate",
+     [](ProgramBuilder&, RegionBuilder& e) {
+       Handle x = e.argument(kF32, {4, 9});
+       Handle y = e.argument(kF32, {4, 7});
+       e.results({e.op(COLLET_OP_CONCATENATE, kF32, {4, 16}, {x, y}, collet_dimension_attrs{1})});
+     }},
+    {"dot",
+     [](ProgramBuilder& b, RegionBuilder& e) {
+       Handle x = e.argument(COLLET_TYPE_S16, {5, 11});
+       Handle y = e.argument(COLLET_TYPE_S16, {11, 20});
+       collet_dot_attrs a{};
+       a.lhs_contracting = b.list({1});
+       a.rhs_contracting = b.list({0});
+       e.results({e.op(COLLET_OP_DOT, COLLET_TYPE_S16, {5, 20}, {x, y}, a)});
+     }},
+    {"convolution", write_convolution},
+    {"while", write_while},
+    {"complex",
+     [](ProgramBuilder&, RegionBuilder& e) {
+       Handle x = e.argument(COLLET_TYPE_C64, {33});
+       e.results({e.op(COLLET_OP_ABS, kF32, {33}, {e.binary(COLLET_OP_MULTIPLY, x, x)})});
+     }},
+};
+
+std::string read_file(const std::filesystem::path& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+class KernelGolden : public ::testing::TestWithParam<Program> {};
+
+INSTANTIATE_TEST_SUITE_P(Programs, KernelGolden, ::testing::ValuesIn(kPrograms),
+                         [](const auto& program) { return std::string(program.param.name); });
+
+TEST_P(KernelGolden, Planned_HasTheKernelsOfItsFile) {
+  ProgramBuilder builder;
+  GetParam().write(builder, builder.entry());
+  Target target;
+  target.vector_bits = 256;
+  PlannedProgram planned;
+  const Status status = plan_program(builder.finish(), target, {}, planned);
+  ASSERT_TRUE(status.ok()) << status.message();
+  int kernels = 0;
+  for (const FunctionSource& source : planned.sources) {
+    const auto* kernel = std::get_if<Kernel>(&source.body);
+    if (!kernel) continue;
+    const std::string number = kernels == 0 ? "" : "_" + std::to_string(kernels);
+    const std::filesystem::path path = "sdk/codegen/kernel/goldens/" + std::string(GetParam().name) + number + ".kir";
+    ++kernels;
+    const std::string text = print_kernel(*kernel);
+    Kernel again;
+    const Status read = parse_kernel(text, again);
+    ASSERT_TRUE(read.ok()) << read.message() << "\n" << text;
+    EXPECT_TRUE(again == *kernel) << text;
+    EXPECT_TRUE(verify_kernel(*kernel).ok()) << verify_kernel(*kernel).message();
+    if (std::getenv("COLLET_UPDATE_GOLDENS")) {
+      std::ofstream(path) << text;
+    } else {
+      EXPECT_EQ(text, read_file(path)) << path;
+    }
+  }
+  EXPECT_GT(kernels, 0);
+}
+
+}  // namespace
+}  // namespace collet::codegen
