@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "conformance/contract/fusion.h"
 #include "conformance/contract/program.h"
-#include "conformance/contract/samples.h"
 
 namespace collet::conformance {
 namespace {
 
-constexpr Bound kFew = {.kind = Bound::Kind::Ulp, .ulps = 4};
 constexpr Bound kFunctions = {.kind = Bound::Kind::Ulp, .ulps = 64};
 
 void run(Contract& c, const Sample& sample) {
@@ -31,28 +30,6 @@ void run(Contract& c, const Sample& sample) {
     if (!rig.run(seed, sample.name + " in place of its first operand", sample.bound)) return;
 }
 
-// A fusion of the lines over `shapes`, whose results are those of the last line or, where there are several, of a tuple.
-struct Fusion {
-  std::string name, lines, result;
-  std::vector<std::string> shapes;
-  const char* kind = "kLoop";
-  std::string computations = {};
-  Bound bound = {};
-};
-
-Sample sample_of(const Fusion& fusion) {
-  std::string inner = "fused {\n", outer = "ENTRY main {\n", operands;
-  for (size_t i = 0; i < fusion.shapes.size(); ++i) {
-    inner += fmt::format("  {} = {} parameter({})\n", "xyzuvw"[i], fusion.shapes[i], i);
-    outer += fmt::format("  p{} = {} parameter({})\n", i, fusion.shapes[i], i);
-    operands += fmt::format("{}p{}", i ? ", " : "", i);
-  }
-  return {fusion.name,
-          fmt::format("{}{}{}}}\n\n{}  ROOT r = {} fusion({}), kind={}, calls=fused\n}}\n", fusion.computations, inner,
-                      fusion.lines, outer, fusion.result, operands, fusion.kind),
-          fusion.bound};
-}
-
 const std::string kVector = "f32[300]";
 const std::string kMatrix = "f32[24,40]";
 
@@ -64,21 +41,6 @@ Fusion vectors(std::string name, std::string lines, int operands, Bound bound = 
           "kLoop",
           "",
           bound};
-}
-
-// Each op before each other, as its first and as its second operand.
-void add_pairs(std::vector<Fusion>& all) {
-  for (const char* first : {"add", "subtract", "multiply", "maximum"}) {
-    for (const char* second : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "remainder"}) {
-      const Bound bound = std::string_view(second) == "divide" ? kFew : Bound{};
-      for (const bool left : {true, false}) {
-        all.push_back(vectors(
-            fmt::format("{}_{}_{}", first, left ? "then" : "under", second),
-            fmt::format("  t = f32[300] {}(x, y)\n  ROOT r = f32[300] {}({})\n", first, second, left ? "t, z" : "z, t"),
-            3, bound));
-      }
-    }
-  }
 }
 
 void add_elementwise(std::vector<Fusion>& all) {
@@ -288,8 +250,7 @@ void add_movement(std::vector<Fusion>& all) {
 }
 
 std::vector<Sample> make_fusions() {
-  std::vector<Fusion> all;
-  add_pairs(all);
+  std::vector<Fusion> all = fusion_shapes();
   add_elementwise(all);
   add_scalars(all);
   add_several_outputs(all);
@@ -324,6 +285,19 @@ std::vector<Sample> make_scalars() {
 }
 
 }  // namespace
+
+Sample sample_of(const Fusion& fusion) {
+  std::string inner = "fused {\n", outer = "ENTRY main {\n", operands;
+  for (size_t i = 0; i < fusion.shapes.size(); ++i) {
+    inner += fmt::format("  {} = {} parameter({})\n", "xyzuvw"[i], fusion.shapes[i], i);
+    outer += fmt::format("  p{} = {} parameter({})\n", i, fusion.shapes[i], i);
+    operands += fmt::format("{}p{}", i ? ", " : "", i);
+  }
+  return {fusion.name,
+          fmt::format("{}{}{}}}\n\n{}  ROOT r = {} fusion({}), kind={}, calls=fused\n}}\n", fusion.computations, inner,
+                      fusion.lines, outer, fusion.result, operands, fusion.kind),
+          fusion.bound};
+}
 
 void add_fusion_contracts(std::vector<ContractCase>& list) {
   static const std::vector<Sample> fusions = make_fusions(), scalars = make_scalars();

@@ -135,9 +135,52 @@ std::string pattern_of(const collet_program* program, const collet_op* op) {
 
 namespace {
 
+// Changes the regions of fusions.
+void change_fusions(collet_program* program) {
+  for (uint32_t i = 0; i < program->ops.count; ++i) {
+    const collet_op* fusion = collet_op_at(program, i);
+    if (fusion->opcode != COLLET_OP_FUSION) continue;
+    const collet_region* region = collet_region_at(program, fusion->regions.first);
+    const auto used_by = [&](const collet_op* op, uint32_t opcode) {
+      for (uint32_t k = 0; k < region->ops.count; ++k) {
+        const collet_op* user = collet_op_at(program, region->ops.first + k);
+        for (uint32_t o = 0; user->opcode == opcode && o < user->operands.count; ++o)
+          if (collet_operand(program, user, o) == op->results.first) return true;
+      }
+      return false;
+    };
+    uint32_t arithmetic = 0;
+    for (uint32_t k = 0; k < region->ops.count; ++k) {
+      auto* op = at<collet_op>(program, program->ops, region->ops.first + k);
+      const bool binary = op->operands.count == 2 && op->opcode != COLLET_OP_DOT && op->opcode != COLLET_OP_REDUCE;
+      arithmetic += binary;
+      if (is(Fault::fusion_subtracts_before_relu) && op->opcode == COLLET_OP_ADD && used_by(op, COLLET_OP_MAXIMUM))
+        op->opcode = COLLET_OP_SUBTRACT;
+      const bool reduced = used_by(op, COLLET_OP_REDUCE), subtract = op->opcode == COLLET_OP_SUBTRACT;
+      const bool after = binary && (is_made_by(program, collet_operand(program, op, 0), COLLET_OP_DOT) ||
+                                    is_made_by(program, collet_operand(program, op, 1), COLLET_OP_DOT));
+      if (subtract &&
+          ((is(Fault::fusion_swaps_before_reduction) && reduced) || (is(Fault::fusion_swaps_after_product) && after)))
+        std::swap(*ref(program, op, 0), *ref(program, op, 1));
+      if (is(Fault::fusion_ignores_row) && binary && op->opcode != COLLET_OP_BROADCAST) {
+        const uint32_t b = collet_operand(program, op, 1);
+        const bool row =
+            is_made_by(program, b, COLLET_OP_BROADCAST) &&
+            !is_scalar(program,
+                       collet_operand(program, collet_op_at(program, collet_value_at(program, b)->definition), 0));
+        if (row) bypass(program, region, op, 0);
+      }
+      if (is(Fault::fusion_third_op_missing) && arithmetic == 3 && binary) bypass(program, region, op, 0);
+    }
+    if (is(Fault::fusion_second_result_is_first) && region->results.count == 2)
+      *at<uint32_t>(program, program->refs, region->results.first + 1) = collet_ref_at(program, region->results.first);
+  }
+}
+
 // Changes what a program says, where the fault is in a kernel.
 void change(collet_program* program) {
   change_patterns(program);
+  change_fusions(program);
   for (uint32_t i = 0; i < program->ops.count; ++i) {
     auto* op = at<collet_op>(program, program->ops, i);
     const bool entry = i < collet_region_at(program, 0)->ops.first + collet_region_at(program, 0)->ops.count &&
