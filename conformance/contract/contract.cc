@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/contract/contract.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 
 namespace collet::conformance {
@@ -73,6 +75,36 @@ std::string Contract::text() const {
   const std::lock_guard lock(mutex_);
   if (complaints_.empty()) return fault_.empty() ? skipped_ : fault_;
   return fmt::format("{}", fmt::join(complaints_, "\n"));
+}
+
+namespace {
+
+struct Steps {
+  const char *glob, *text;
+  std::vector<Promise> promises;
+};
+
+const std::vector<Steps>& steps() {
+  using enum Promise;
+  static const std::vector<Steps> all = {
+#define COLLET_STEPS(glob, text, ...) {"contract/" glob, text, {__VA_ARGS__}},
+#include "conformance/contract/steps.def"
+  };
+  return all;
+}
+
+}  // namespace
+
+std::string describe_case(const ContractCase& one) {
+  const auto found = std::find_if(steps().begin(), steps().end(),
+                                  [&](const Steps& entry) { return fnmatch(entry.glob, one.name.c_str(), 0) == 0; });
+  std::string out;
+  if (found != steps().end()) {
+    out += std::string(found->text) + "\n";
+    for (const Promise promise : found->promises)
+      out += fmt::format("  {}: \"{}\"\n", promise_info(promise).header, promise_info(promise).text);
+  }
+  return one.program.empty() ? out : out + "\n" + one.program;
 }
 
 const std::vector<ContractCase>& contract_cases() {

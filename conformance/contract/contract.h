@@ -81,7 +81,11 @@ class Contract {
 struct ContractCase {
   std::string name;  ///< "contract/copy/host_offset"
   std::function<void(Contract&)> run;
+  std::string program = {};  ///< HLO text without the first line, where it is about one
 };
+
+/// What a case does, the sentences that it is about, and its program, for people.
+std::string describe_case(const ContractCase& one);
 
 /// All contract cases, in the order of the families below.
 const std::vector<ContractCase>& contract_cases();

@@ -48,5 +48,12 @@ TEST(Contracts, HaveNamesOfTheirOwn) {
   EXPECT_GT(names.size(), 30u);
 }
 
+TEST(Contracts, SayWhatTheyDo) {
+  for (const ContractCase& one : contract_cases()) {
+    const std::string text = describe_case(one);
+    EXPECT_NE(text.find("\n  "), std::string::npos) << one.name << " has no steps and sentence";
+  }
+}
+
 }  // namespace
 }  // namespace collet::conformance

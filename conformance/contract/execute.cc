@@ -443,7 +443,7 @@ void runs_leave_nothing(Contract& c) {
 
 void add_execute_contracts(std::vector<ContractCase>& list) {
   for (const Sample& sample : samples())
-    list.push_back({"execute/" + sample.name, [&sample](Contract& c) { run_sample(c, sample); }});
+    list.push_back({"execute/" + sample.name, [&sample](Contract& c) { run_sample(c, sample); }, sample.body});
   list.push_back({"execute/constants_as_arguments", constants_as_arguments});
   list.push_back({"execute/same_buffer_twice", same_buffer_twice});
   list.push_back({"execute/hundred_runs", hundred_runs});
@@ -461,7 +461,7 @@ void add_execute_contracts(std::vector<ContractCase>& list) {
   list.push_back({"execute/executables_leave_nothing", executables_leave_nothing});
   list.push_back({"execute/runs_leave_nothing", runs_leave_nothing});
   for (const Sample& sample : samples())
-    list.push_back({"alias/" + sample.name, [&sample](Contract& c) { run_aliased(c, sample); }});
+    list.push_back({"alias/" + sample.name, [&sample](Contract& c) { run_aliased(c, sample); }, sample.body});
 }
 
 }  // namespace collet::conformance

@@ -302,9 +302,9 @@ Sample sample_of(const Fusion& fusion) {
 void add_fusion_contracts(std::vector<ContractCase>& list) {
   static const std::vector<Sample> fusions = make_fusions(), scalars = make_scalars();
   for (const Sample& sample : scalars)
-    list.push_back({"scalar/" + sample.name, [&sample](Contract& c) { run(c, sample); }});
+    list.push_back({"scalar/" + sample.name, [&sample](Contract& c) { run(c, sample); }, sample.body});
   for (const Sample& sample : fusions)
-    list.push_back({"fusion/" + sample.name, [&sample](Contract& c) { run(c, sample); }});
+    list.push_back({"fusion/" + sample.name, [&sample](Contract& c) { run(c, sample); }, sample.body});
 }
 
 }  // namespace collet::conformance

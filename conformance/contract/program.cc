@@ -80,8 +80,9 @@ bool takes_constants(Instance& instance, const collet_program* p, uint32_t devic
 
 Expected<std::unique_ptr<TestProgram>> TestProgram::make(std::string_view body, std::string_view aliases,
                                                          bool constants_as_arguments, size_t name_bytes,
-                                                         bool scalars_by_value) {
+                                                         bool scalars_by_value, uint32_t replicas) {
   std::string text = "HloModule contract" + std::string(name_bytes, 'x');
+  if (replicas > 1) text += fmt::format(", replica_count={}", replicas);
   if (!aliases.empty()) text += fmt::format(", input_output_alias={{ {} }}", aliases);
   text += "\n\n" + std::string(body);
   std::unique_ptr<TestProgram> out(new TestProgram);
@@ -129,6 +130,16 @@ std::vector<Literal> TestProgram::draw(uint64_t seed) const {
 Expected<std::vector<Literal>> TestProgram::evaluate(const std::vector<Literal>& inputs) const {
   COLLET_ASSIGN(const Literal result, hlo::Evaluator(*module_).run(inputs));
   return hlo::flatten(result);
+}
+
+Expected<std::vector<std::vector<Literal>>> TestProgram::evaluate_all(
+    const std::vector<std::vector<Literal>>& inputs) const {
+  hlo::EvalOptions options;
+  options.replicas = static_cast<int64_t>(inputs.size());
+  COLLET_ASSIGN(const std::vector<Literal> results, hlo::Evaluator(*module_, options).run_all(inputs));
+  std::vector<std::vector<Literal>> out;
+  for (const Literal& one : results) out.push_back(hlo::flatten(one));
+  return out;
 }
 
 std::vector<uint32_t> entry_ops(const collet_program* program) {
@@ -232,8 +243,8 @@ CompileResult compile(Instance& instance, const collet_program* program, const C
   collet_compile_options options{};
   options.struct_size = sizeof options;
   options.optimization = 2;
-  options.assignment = &choice.device;
-  options.participants = 1;
+  options.assignment = choice.assignment.empty() ? &choice.device : choice.assignment.data();
+  options.participants = choice.assignment.empty() ? 1 : static_cast<uint32_t>(choice.assignment.size());
   options.progress = choice.progress;
   options.user = choice.user;
   collet_executable_info info{};

@@ -24,7 +24,7 @@ class TestProgram {
   /// makes the block larger where `name_bytes` says so.
   static Expected<std::unique_ptr<TestProgram>> make(std::string_view body, std::string_view aliases = {},
                                                      bool constants_as_arguments = false, size_t name_bytes = 0,
-                                                     bool scalars_by_value = false);
+                                                     bool scalars_by_value = false, uint32_t replicas = 1);
 
   const collet_program* get() const { return program_.get(); }
   std::span<const char> bytes() const { return program_.block.bytes(); }
@@ -36,6 +36,9 @@ class TestProgram {
   /// Whole numbers of small size in each input, so that sums and products are exact. Other numbers for another seed.
   std::vector<hlo::Literal> draw(uint64_t seed) const;
   Expected<std::vector<hlo::Literal>> evaluate(const std::vector<hlo::Literal>& inputs) const;
+  /// The same of all replicas, by replica.
+  Expected<std::vector<std::vector<hlo::Literal>>> evaluate_all(
+      const std::vector<std::vector<hlo::Literal>>& inputs) const;
 
  private:
   TestProgram() = default;
@@ -81,6 +84,7 @@ struct CompileChoice {
   int32_t (*progress)(void*, double, const char*) = nullptr;
   void* user = nullptr;
   uint32_t rejection_room = 16;
+  std::vector<uint32_t> assignment = {};  ///< of several participants; empty: one, on `device`
 };
 /// What came of it; `rejected` are the ops that the backend named.
 struct CompileResult {

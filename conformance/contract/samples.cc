@@ -368,7 +368,131 @@ std::vector<Sample> make_samples() {
   ROOT r = (u64[2], u32[65]) rng-bit-generator(s), algorithm=rng_three_fry
 }
 )");
-  // Control flow.
+  // Control flow. The computations stand before the entry.
+  const auto control = [&](const char* name, const std::string& text) { all.push_back({name, text, {}}); };
+  constexpr const char* kBelow = R"(below {
+  s = (s32[], f32[300], f32[300], s32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=3
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+
+)";
+  // Two values change places, and a limit is only read.
+  constexpr const char* kSwap = R"(swap {
+  s = (s32[], f32[300], f32[300], s32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[300] get-tuple-element(s), index=1
+  y = f32[300] get-tuple-element(s), index=2
+  n = s32[] get-tuple-element(s), index=3
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  d = f32[300] subtract(x, y)
+  ROOT r = (s32[], f32[300], f32[300], s32[]) tuple(j, y, d, n)
+}
+
+)";
+  for (const int trips : {0, 1, 3, 10}) {
+    control(trips == 0   ? "loop_not_entered"
+            : trips == 1 ? "loop_once"
+            : trips == 3 ? "loop_thrice"
+                         : "loop_ten_times",
+            std::string(kBelow) + kSwap +
+                "ENTRY main {\n  x = f32[300] parameter(0)\n  w = f32[300] parameter(1)\n  i = s32[] constant(" +
+                std::to_string(3 - trips) + R"()
+  n = s32[] constant(3)
+  s = (s32[], f32[300], f32[300], s32[]) tuple(i, x, w, n)
+  l = (s32[], f32[300], f32[300], s32[]) while(s), condition=below, body=swap
+  a = f32[300] get-tuple-element(l), index=1
+  b = f32[300] get-tuple-element(l), index=2
+  ROOT r = (f32[300], f32[300]) tuple(a, b)
+}
+)");
+  }
+  // The number of trips is an argument.
+  control("loop_by_argument", std::string(kBelow) + kSwap + R"(ENTRY main {
+  n = s32[] parameter(0)
+  x = f32[300] parameter(1)
+  w = f32[300] parameter(2)
+  i = s32[] constant(0)
+  s = (s32[], f32[300], f32[300], s32[]) tuple(i, x, w, n)
+  l = (s32[], f32[300], f32[300], s32[]) while(s), condition=below, body=swap
+  ROOT r = f32[300] get-tuple-element(l), index=2
+}
+)");
+  // The index is an argument, and may be outside: then the last one.
+  control("branches_by_index", R"(first {
+  x = f32[300] parameter(0)
+  ROOT r = f32[300] negate(x)
+}
+
+second {
+  x = f32[300] parameter(0)
+  ROOT r = f32[300] reverse(x), dimensions={0}
+}
+
+third {
+  x = f32[300] parameter(0)
+  ROOT r = f32[300] add(x, x)
+}
+
+ENTRY main {
+  i = s32[] parameter(0)
+  x = f32[300] parameter(1)
+  ROOT r = f32[300] conditional(i, x, x, x), branch_computations={first, second, third}
+}
+)");
+  control("call", R"(callee {
+  x = f32[300] parameter(0)
+  y = f32[300] parameter(1)
+  d = f32[300] subtract(x, y)
+  ROOT r = (f32[300], f32[300]) tuple(d, x)
+}
+
+ENTRY main {
+  x = f32[300] parameter(0)
+  w = f32[300] parameter(1)
+  c = (f32[300], f32[300]) call(w, x), to_apply=callee
+  a = f32[300] get-tuple-element(c), index=0
+  b = f32[300] get-tuple-element(c), index=1
+  ROOT r = (f32[300], f32[300]) tuple(b, a)
+}
+)");
+  control("branch_in_loop", std::string(kBelow) + R"(taken {
+  x = f32[300] parameter(0)
+  ROOT r = f32[300] add(x, x)
+}
+
+skipped {
+  x = f32[300] parameter(0)
+  ROOT r = f32[300] negate(x)
+}
+
+turn {
+  s = (s32[], f32[300], f32[300], s32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[300] get-tuple-element(s), index=1
+  y = f32[300] get-tuple-element(s), index=2
+  n = s32[] get-tuple-element(s), index=3
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  p = pred[] compare(i, one), direction=EQ
+  c = f32[300] conditional(p, x, y), true_computation=taken, false_computation=skipped
+  ROOT r = (s32[], f32[300], f32[300], s32[]) tuple(j, c, x, n)
+}
+
+ENTRY main {
+  x = f32[300] parameter(0)
+  w = f32[300] parameter(1)
+  i = s32[] constant(0)
+  n = s32[] constant(4)
+  s = (s32[], f32[300], f32[300], s32[]) tuple(i, x, w, n)
+  l = (s32[], f32[300], f32[300], s32[]) while(s), condition=below, body=turn
+  a = f32[300] get-tuple-element(l), index=1
+  b = f32[300] get-tuple-element(l), index=2
+  ROOT r = (f32[300], f32[300]) tuple(a, b)
+}
+)");
   add("loop", R"(ENTRY main {
   x = f32[300] parameter(0)
   i = s32[] constant(0)

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <thread>
@@ -23,6 +24,31 @@ collet_status fail(collet_error* error, collet_status code, const std::string& m
   std::snprintf(error->message, sizeof error->message, "%s", message.c_str());
   if (is(Fault::message_unterminated)) std::memset(error->message, 'x', sizeof error->message);
   return is(Fault::status_negative) ? -1 : code;
+}
+
+namespace {
+
+std::atomic<int64_t> lose_after{-1}, pieces{0};
+
+}  // namespace
+
+bool is_lost() {
+  return lose_after >= 0 && pieces > lose_after;
+}
+
+// The queues are told first: what is put there from now on fails, and so does what waits.
+bool lose_one(collet_backend_queue* queue) {
+  if (lose_after < 0) return false;
+  ++pieces;
+  if (pieces == lose_after + 1) lose_queues(queue);
+  if (is(Fault::loss_is_forgotten) && pieces > lose_after + 2) return false;
+  return is_lost();
+}
+
+collet_status lost(collet_error* error) {
+  static std::atomic<int> times{0};
+  return fail(error, COLLET_UNAVAILABLE,
+              is(Fault::loss_changes_its_words) ? "lost, " + std::to_string(times++) : "the device is lost");
 }
 
 namespace {
@@ -45,6 +71,8 @@ collet_status read_options(const collet_open_options* options, std::string& path
     const std::string_view key = options->keys[i];
     if (key == "backend") {
       path = options->values[i];
+    } else if (key == "lose_after") {
+      lose_after = std::strtoll(options->values[i], nullptr, 10);
     } else if (key == "fault") {
       const auto found = collet::mutants::fault_named(options->values[i]);
       if (!found) return fail(error, COLLET_INVALID_ARGUMENT, "there is no such fault");
@@ -90,12 +118,13 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
   if (is(Fault::info_overrun)) std::memset(reinterpret_cast<char*>(info) + size, 0, 8);
   if (is(Fault::error_written_on_success)) error->code = 0;
   if (is(Fault::files_leak)) ::open("/dev/null", O_RDONLY);
-  ++open_instances;
+  if (open_instances++ == 0) pieces = 0;
   *out = reinterpret_cast<collet_backend_instance*>(self.release());
   return COLLET_OK;
 }
 
 void close(collet_backend_instance* p) {
+  if (is(Fault::loss_crashes_close) && is_lost()) std::abort();
   --open_instances;
   ++closed_instances;
   if (is(Fault::close_leaks)) return;
@@ -138,6 +167,7 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
 collet_status alloc(collet_backend_instance* p, uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment,
                     collet_backend_buffer** out, void** out_host, collet_error* error) {
   Instance* self = of(p);
+  if (is_lost()) return lost(error);
   if (is(Fault::close_breaks_others) && closed_instances > 0 && closed_instances % 7 == 1)
     return fail(error, COLLET_UNAVAILABLE, "closed");
   if (device >= self->devices || space >= self->spaces) {
@@ -264,6 +294,7 @@ collet_status copy(collet_backend_instance* p, const collet_copy_region* regions
                    const collet_sync* sync, collet_error* error) {
   Instance* self = of(p);
   note_copy();
+  if (lose_one(sync ? sync->queue : nullptr) && !sync) return lost(error);
   if (sync) return copy_on_queue(self, regions, count, sync, error);
   if (is(Fault::copy_refuses_many) && count > 256) return fail(error, COLLET_RESOURCE_EXHAUSTED, "too many regions");
   bool bad = false;

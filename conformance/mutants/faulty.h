@@ -105,6 +105,14 @@ collet_status copy_on_queue(Instance* self, const collet_copy_region* regions, u
 /// A launch with a sync, whose buffers are those of the backend behind.
 collet_status launch_on_queue(Executable& self, const collet_launch& launch, uint64_t run_id, collet_error* error);
 
+/// Counts a piece of work, on `queue` or on none; whether the device is lost, which option `lose_after` decides.
+bool lose_one(collet_backend_queue* queue);
+bool is_lost();
+/// Fails all queues; `queue` is the one of the work at which the device was lost.
+void lose_queues(collet_backend_queue* queue);
+/// What all calls then say.
+collet_status lost(collet_error* error);
+
 /// The tables "patterns", "host_memory", "links", "profile" and "residency"; null for another name.
 const void* further_table(std::string_view name);
 /// Records a copy in the profile.

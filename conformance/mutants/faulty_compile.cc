@@ -177,9 +177,48 @@ void change_fusions(collet_program* program) {
   }
 }
 
+// Changes what runs regions.
+void change_control(collet_program* program) {
+  for (uint32_t i = 0; i < program->ops.count; ++i) {
+    const collet_op* op = collet_op_at(program, i);
+    if (op->opcode == COLLET_OP_ALL_REDUCE && is(Fault::groups_of_one))
+      bypass(program, collet_region_at(program, 0), op, 0);
+    if (op->regions.count == 0) continue;
+    auto* first = at<collet_region>(program, program->regions, op->regions.first);
+    auto* last = at<collet_region>(program, program->regions, op->regions.first + op->regions.count - 1);
+    if (op->opcode == COLLET_OP_WHILE && is(Fault::loop_runs_once_more)) {
+      // The condition's comparison, whatever the number of its region.
+      for (uint32_t r = 0; r < 2; ++r) {
+        const collet_region* region = collet_region_at(program, op->regions.first + r);
+        for (uint32_t k = 0; region->results.count == 1 && k < region->ops.count; ++k) {
+          const collet_op* compare = collet_op_at(program, region->ops.first + k);
+          if (compare->opcode != COLLET_OP_COMPARE) continue;
+          collet_compare_attrs attrs;
+          collet_read_attributes(program, compare, &attrs, sizeof attrs);
+          attrs.direction = COLLET_DIRECTION_LE;
+          std::memcpy(reinterpret_cast<char*>(program) + program->records.offset + compare->record, &attrs,
+                      std::min<size_t>(compare->record_bytes, sizeof attrs));
+        }
+      }
+    }
+    // Two values that change places: the second one is read when the first has been written.
+    if (op->opcode == COLLET_OP_WHILE && is(Fault::loop_overwrites_state) && last->results.count > 2)
+      *at<uint32_t>(program, program->refs, last->results.first + 1) = collet_ref_at(program, last->results.first + 2);
+    if (op->opcode == COLLET_OP_CONDITIONAL && is(Fault::branches_swapped)) {
+      std::swap(first->ops, last->ops);
+      std::swap(first->arguments, last->arguments);
+      std::swap(first->results, last->results);
+    }
+    if (op->opcode == COLLET_OP_CALL && is(Fault::call_swaps_results) && first->results.count == 2)
+      std::swap(*at<uint32_t>(program, program->refs, first->results.first),
+                *at<uint32_t>(program, program->refs, first->results.first + 1));
+  }
+}
+
 // Changes what a program says, where the fault is in a kernel.
 void change(collet_program* program) {
   change_patterns(program);
+  change_control(program);
   change_fusions(program);
   for (uint32_t i = 0; i < program->ops.count; ++i) {
     auto* op = at<collet_op>(program, program->ops, i);
@@ -295,6 +334,11 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
   info->resident_bytes = inner.resident_bytes;
   info->kernels = inner.kernels;
   info->absorbed_count = is(Fault::absorbs_too_much) ? 1000 : inner.absorbed_count;
+  if (is(Fault::constant_absorbed_unseen) && program->constants.count > 0 && info->absorbed &&
+      collet_constant_at(program, 0)->argument != COLLET_NONE) {
+    info->absorbed_count = 1;
+    info->absorbed[0] = 0;
+  }
   if (is(Fault::compile_info_reserved_set)) info->reserved = 1;
   if (is(Fault::compile_info_overrun)) std::memset(reinterpret_cast<char*>(info) + size, 0, 8);
   if (is(Fault::one_executable_for_all)) by_program[made->key] = made.get();

@@ -29,6 +29,7 @@ bool has_failed(collet_backend_queue* queue) {
 
 collet_status create(collet_backend_instance* p, uint32_t device, uint32_t kind, collet_backend_queue** out,
                      collet_error* error) {
+  if (is_lost()) return lost(error);
   if (is(Fault::queue_kind_refused) && kind == COLLET_QUEUE_DOWNLOAD)
     return fail(error, COLLET_INVALID_ARGUMENT, "there is no such kind");
   if (is(Fault::queue_one_of_a_kind) && !made_kinds.insert(kind).second)
@@ -61,7 +62,13 @@ collet_status wait(collet_backend_queue* queue, uint64_t value, uint64_t timeout
     const std::lock_guard lock(mutex);
     return fail(error, failed[queue].status, failed[queue].message);
   }
+  if (is_lost() && is(Fault::loss_takes_back_points)) return lost(error);
   const collet_status code = inner->wait(queue, value, timeout_ns, error);
+  if (code == COLLET_UNAVAILABLE && is(Fault::loss_changes_its_words)) return lost(error);
+  if (code == COLLET_UNAVAILABLE && is(Fault::loss_is_forgotten)) {
+    static std::atomic<int> times{0};
+    if (times++ > 0) return COLLET_OK;
+  }
   if (code == COLLET_DEADLINE_EXCEEDED && is(Fault::queue_wait_ends_well)) return COLLET_OK;
   if (code == COLLET_OK || code == COLLET_DEADLINE_EXCEEDED) return code;
   if (is(Fault::queue_last_abort_wins) && has_failed(queue)) {
@@ -86,6 +93,13 @@ void abort(collet_backend_queue* queue, collet_status status, const char* messag
 }
 
 }  // namespace
+
+void lose_queues(collet_backend_queue* queue) {
+  const std::lock_guard lock(mutex);
+  for (collet_backend_queue* one : queues)
+    if (one == queue || !is(Fault::loss_spares_other_queues))
+      inner->abort(one, COLLET_UNAVAILABLE, "the device is lost");
+}
 
 const void* queue_table(Instance* self) {
   static const collet_queue_table table = {

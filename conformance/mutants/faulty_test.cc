@@ -22,14 +22,17 @@ struct Ran {
   std::string out;
 };
 
-// Queues are asked of a backend that has them.
+// Queues are asked of a backend that has them. For cases of a device that is lost, it is lost.
 Ran conform(const std::string& fault, const std::string& cases) {
   const std::string lib = folder() + "/lib/collet/";
-  const std::string inner = cases.find("queue") == std::string::npos ? "backends/libcollet_backend_interpreter.so"
-                                                                     : "test_backends/libcollet_backend_queued.so";
+  const bool loss = cases.find("loss") != std::string::npos;
+  const std::string inner = cases.find("queue") == std::string::npos && !loss
+                                ? "backends/libcollet_backend_interpreter.so"
+                                : "test_backends/libcollet_backend_queued.so";
   const std::string line = folder() + "/bin/collet conform --timeout 3 --backend " + lib +
                            "test_backends/libcollet_backend_faulty.so --option fault=" + fault +
-                           " --option backend=" + lib + inner + " --filter '" + cases + "' 2>/dev/null";
+                           " --option backend=" + lib + inner + (loss ? " --option lose_after=14" : "") +
+                           " --filter '" + cases + "' 2>/dev/null";
   Ran ran;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"), [](std::FILE*) { return 0; });
   char block[4096];
@@ -90,6 +93,9 @@ INSTANTIATE_TEST_SUITE_P(Rest, Faults, ::testing::ValuesIn(chosen(false)), name_
 TEST(Faulty, ConformsWithoutAFault) {
   const Ran ran = conform("none", "contract/*");
   EXPECT_EQ(WEXITSTATUS(ran.code), 0) << ran.out;
+  const Ran lost = conform("none", "contract/loss/*");
+  EXPECT_EQ(WEXITSTATUS(lost.code), 0) << lost.out;
+  EXPECT_NE(lost.out.find("2 of 2 cases passed"), std::string::npos) << lost.out;
   const Ran queues = conform("none", "contract/queue/*");
   EXPECT_EQ(WEXITSTATUS(queues.code), 0) << queues.out;
 }

@@ -25,7 +25,7 @@ bool is_contract(std::string_view name) {
 
 std::vector<Case> every_case(bool full) {
   std::vector<Case> cases;
-  for (const ContractCase& one : contract_cases()) cases.push_back({.name = one.name});
+  for (const ContractCase& one : contract_cases()) cases.push_back({.name = one.name, .text = describe_case(one)});
   for (Case& one : all_cases(full)) cases.push_back(std::move(one));
   return cases;
 }

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include "conformance/contract/queues.h"
+
+// What a device does that fails or is lost. An option of the backend's own has to bring it about.
+
+namespace collet::conformance {
+namespace {
+
+constexpr uint64_t kBytes = 4096;
+constexpr int kMostPieces = 300;
+constexpr char kNothingFailed[] =
+    "nothing failed; to see what becomes of it, give an option of the backend's that makes the device fail or loses "
+    "it, "
+    "and --filter 'contract/loss/*'";
+
+struct Failure {
+  collet_status status = COLLET_OK;
+  std::string message;
+  bool operator==(const Failure&) const = default;
+};
+
+Failure wait(const Setting& s, const Queue& queue, uint64_t value) {
+  Failure out;
+  out.status = s.wait(queue, value, kForever, &out.message);
+  return out;
+}
+
+// Opening again, after all of an instance has gone, may fail, with a word.
+void open_again(Contract& c) {
+  OpenOptions options(c.plugin());
+  collet_backend_instance* instance = nullptr;
+  collet_instance_info info{};
+  info.struct_size = sizeof info;
+  std::string message;
+  const collet_status status = checked_call(
+      c, "open", [&](collet_error* error) { return c.plugin().table().open(options.get(), &instance, &info, error); },
+      &message);
+  if (status == COLLET_OK && instance) c.plugin().table().close(instance);
+  if (status != COLLET_OK)
+    c.check(!message.empty(), Promise::ERRORS, "open after the device had failed gave status {} without a word",
+            status);
+}
+
+void queues(Contract& c) {
+  {
+    const Setting s = start_queues(c);
+    if (!s) return;
+    std::array<Queue, 3> all = {s.create(COLLET_QUEUE_COMPUTE), s.create(COLLET_QUEUE_UPLOAD),
+                                s.create(COLLET_QUEUE_DOWNLOAD)};
+    Buffer a, b;
+    Bytes host = pattern(kBytes, 1);
+    if (!all[0] || !all[1] || !all[2]) return;
+    // The device may be lost at any call from here on.
+    const uint32_t space = s.instance->device().default_space;
+    const uint64_t alignment = s.instance->device().alignment();
+    if (s.instance->try_alloc(0, space, kBytes, alignment, a) != COLLET_OK ||
+        s.instance->try_alloc(0, space, kBytes, alignment, b) != COLLET_OK)
+      return c.skip("the device fails before there is memory: let it fail later");
+    const auto put = [&](size_t i) {
+      const collet_copy_region one = i == 0   ? region(at(a), at(b), kBytes)
+                                     : i == 1 ? region(at_host(host.data()), at(a), kBytes)
+                                              : region(at(b), at_host(host.data()), kBytes);
+      return s.copy(all[i], {one});
+    };
+    std::array<uint64_t, 3> reached{};
+    size_t failed = 3;
+    Failure failure;
+    for (int piece = 0; piece < kMostPieces && failed == 3; ++piece) {
+      const size_t i = static_cast<size_t>(piece) % 3;
+      if (!put(i)) return c.skip("a call itself failed, and no queue");
+      failure = wait(s, all[i], all[i].last());
+      if (failure.status == COLLET_OK) {
+        reached[i] = all[i].last();
+      } else {
+        failed = i;
+      }
+    }
+    if (failed == 3) return c.skip(kNothingFailed);
+    // It stays failed, with the same words; what was reached stays reached.
+    for (int again = 0; again < 3; ++again) {
+      const Failure now = wait(s, all[failed], all[failed].last());
+      if (!c.check(now == failure, Promise::QUEUE_WAIT_REACHED, "a failed queue said {} and '{}', and then {} and '{}'",
+                   failure.status, failure.message, now.status, now.message))
+        return;
+    }
+    c.check(!failure.message.empty(), Promise::ERRORS, "a queue failed with status {} without a word", failure.status);
+    for (size_t i = 0; i < 3; ++i) {
+      const Failure now = wait(s, all[i], reached[i]);
+      c.check(now.status == COLLET_OK, Promise::QUEUE_WAIT_REACHED,
+              "a point that was reached before the failure gave status {}", now.status);
+    }
+    if (put(failed)) {
+      const Failure now = wait(s, all[failed], all[failed].last());
+      c.check(now == failure, Promise::QUEUE_FAILED,
+              "work that was put on a failed queue ended with status {} and '{}'", now.status, now.message);
+    }
+    // The others of a lost device fail, all with the same status; those of one that is not lost go on.
+    const bool lost = failure.status == COLLET_UNAVAILABLE;
+    for (size_t i = 0; i < 3; ++i) {
+      if (i == failed || !put(i)) continue;
+      const Failure now = wait(s, all[i], all[i].last());
+      c.check(now.status == (lost ? COLLET_UNAVAILABLE : COLLET_OK), Promise::DEVICE_LOST,
+              "after a queue had failed with status {}, work on another one ended with status {}: {}", failure.status,
+              now.status, now.message);
+    }
+    // Whatever else is called returns: with an error, or having done its work.
+    Buffer more;
+    (void)s.instance->try_alloc(0, space, kBytes, alignment, more);
+    Bytes back(kBytes);
+    const collet_copy_region down = region(at(a), at_host(back.data()), kBytes);
+    (void)checked_call(c, "copy", [&](collet_error* error) {
+      return s.instance->table().copy(s.instance->handle(), &down, 1, nullptr, error);
+    });
+    collet_device_info info{};
+    info.struct_size = sizeof info;
+    const collet_status described = checked_call(c, "device_info", [&](collet_error* error) {
+      return s.instance->table().device_info(s.instance->handle(), 0, &info, error);
+    });
+    c.check(described == COLLET_OK, Promise::DEVICE_SAME, "device_info gave status {} once the device had failed",
+            described);
+  }
+  // Queues, buffers and the instance have gone.
+  open_again(c);
+}
+
+// Executions and copies that block, until one fails.
+void calls(Contract& c) {
+  {
+    if (!c.plugin().computes()) return c.skip("the backend runs no ops");
+    const auto instance = Instance::open(c);
+    if (!instance) return;
+    if (!instance->executes()) return c.skip("a device has COLLET_TRAIT_VIRTUAL");
+    Buffer first;
+    if (instance->try_alloc(0, instance->device().default_space, kBytes, instance->device().alignment(), first) !=
+        COLLET_OK)
+      return c.skip("the device is lost before anything ran");
+    const std::string body = accepted_sum(*instance);
+    if (body.empty()) return;
+    const Ready ready = prepare(*instance, body);
+    if (!ready) return;
+    Rig rig(*instance, *ready.program, ready.executable, {.donate_all = true});
+    const std::vector<hlo::Literal> inputs = ready.program->draw(1);
+    if (!rig.fill(inputs, 1)) return;
+    Failure failure;
+    for (int piece = 0; piece < kMostPieces && failure.status == COLLET_OK; ++piece)
+      failure.status = rig.execute(&failure.message);
+    if (failure.status == COLLET_OK) return c.skip(kNothingFailed);
+    c.check(!failure.message.empty(), Promise::ERRORS, "execute failed with status {} without a word", failure.status);
+    // A lost device stays lost.
+    for (int again = 0; again < 3; ++again) {
+      std::string message;
+      const collet_status now = rig.execute(&message);
+      if (failure.status == COLLET_UNAVAILABLE &&
+          !c.check(now == COLLET_UNAVAILABLE, Promise::DEVICE_LOST,
+                   "execute said that the device is lost, and then gave status {}", now))
+        return;
+    }
+    Buffer more;
+    (void)instance->try_alloc(0, instance->device().default_space, kBytes, instance->device().alignment(), more);
+  }
+  open_again(c);
+}
+
+}  // namespace
+
+void add_loss_contracts(std::vector<ContractCase>& list) {
+  list.push_back({"loss/queues", queues});
+  list.push_back({"loss/calls", calls});
+}
+
+}  // namespace collet::conformance
