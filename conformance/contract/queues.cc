@@ -2,6 +2,15 @@
 #include "conformance/contract/queues.h"
 
 namespace collet::conformance {
+namespace {
+
+// What a call pointed to must not be read any more.
+template <typename T>
+void spoil(std::vector<T>& list) {
+  if (!list.empty()) std::memset(static_cast<void*>(list.data()), 0xee, list.size() * sizeof(T));
+}
+
+}  // namespace
 
 Queue Setting::create(uint32_t kind, uint32_t device) const {
   Contract& c = contract();
@@ -27,8 +36,8 @@ bool Setting::copy(Queue& queue, const std::vector<collet_copy_region>& regions,
     return instance->table().copy(instance->handle(), kept->data(), static_cast<uint32_t>(kept->size()), sync.get(),
                                   error);
   });
-  std::memset(static_cast<void*>(kept->data()), 0xee, kept->size() * sizeof regions[0]);
-  std::memset(static_cast<void*>(points->data()), 0xee, points->size() * sizeof(collet_point));
+  spoil(*kept);
+  spoil(*points);
   std::memset(static_cast<void*>(signal.get()), 0xee, sizeof *signal);
   std::memset(static_cast<void*>(sync.get()), 0xee, sizeof *sync);
   if (status != COLLET_OK) queue.take_back(step);
@@ -50,9 +59,9 @@ bool Setting::launch(Queue& queue, const Executable& executable, Rig& rig,
   const collet_status status = checked_call(contract(), "execute on a queue", [&](collet_error* error) {
     return instance->table().execute(executable.handle(), launch.get(), 1, 1, error);
   });
-  std::memset(static_cast<void*>(arguments.data()), 0xee, arguments.size() * sizeof(collet_argument));
-  std::memset(static_cast<void*>(results.data()), 0xee, results.size() * sizeof(collet_argument));
-  std::memset(static_cast<void*>(points.data()), 0xee, points.size() * sizeof(collet_point));
+  spoil(arguments);
+  spoil(results);
+  spoil(points);
   std::memset(static_cast<void*>(launch.get()), 0xee, sizeof *launch);
   std::memset(static_cast<void*>(sync.get()), 0xee, sizeof *sync);
   if (status != COLLET_OK) queue.take_back();

@@ -296,6 +296,8 @@ collet_status copy(collet_backend_instance* p, const collet_copy_region* regions
   note_copy();
   if (lose_one(sync ? sync->queue : nullptr) && !sync) return lost(error);
   if (sync) return copy_on_queue(self, regions, count, sync, error);
+  if (is(Fault::uploads_fail) && count > 0 && !regions[0].from.buffer)
+    return fail(error, COLLET_INTERNAL, "the link to the device is down");
   if (is(Fault::copy_refuses_many) && count > 256) return fail(error, COLLET_RESOURCE_EXHAUSTED, "too many regions");
   bool bad = false;
   for (uint32_t i = 0; i < count; ++i) {

@@ -39,6 +39,7 @@ std::string counts(const ConformReport& report) {
        {Outcome::Fail, Outcome::Crash, Outcome::Timeout, Outcome::Unsupported, Outcome::Oracle}) {
     if (const size_t n = report.count(outcome)) out += fmt::format(", {} {}", n, outcome_name(outcome));
   }
+  if (report.not_run > 0) out += fmt::format(", {} not run: {}", report.not_run, escape_markup(report.ended));
   return out + fmt::format(" in {:.1f} s; fallback: {}; seed {}; library <code>{}</code>.", report.seconds,
                            report.fallback.empty() ? "none" : escape_markup(report.fallback), report.seed,
                            escape_markup(report.path));

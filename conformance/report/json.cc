@@ -41,7 +41,10 @@ std::string report_json(const ConformReport& report, const BackendChoice& backen
     const auto outcome = static_cast<Outcome>(i);
     json.field(outcome_name(outcome), report.count(outcome));
   }
-  json.end_object().key("ops").begin_array();
+  json.field("not_run", report.not_run);
+  json.end_object();
+  if (!report.ended.empty()) json.field("ended", report.ended);
+  json.key("ops").begin_array();
   for (const OpSummary& s : ops) write_summary(json, s);
   json.end_array().key("next").begin_array();
   for (const OpSummary& s : road_map(ops)) json.value(op_info(s.op).text);

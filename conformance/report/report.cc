@@ -260,13 +260,15 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
   if (!out.empty()) out += '\n';
   out += errors_text(ops);
   out += road_text(report, ops);
-  out += silent_text(report);
+  if (report.not_run == 0) out += silent_text(report);
+  if (report.not_run > 0) out += fmt::format("ended early: {}\n", report.ended);
   out += fmt::format("{} {}: {} of {} cases passed", report.backend, report.version, report.count(Outcome::Pass),
                      report.cases.size());
   for (const Outcome outcome :
        {Outcome::Fail, Outcome::Crash, Outcome::Timeout, Outcome::Unsupported, Outcome::Oracle}) {
     if (const size_t n = report.count(outcome)) out += fmt::format(", {} {}", n, outcome_name(outcome));
   }
+  if (report.not_run > 0) out += fmt::format(", {} not run", report.not_run);
   return out + fmt::format(" in {:.1f} s: {}\n", report.seconds, report.conforms() ? "conforms" : "does not conform");
 }
 

@@ -29,6 +29,7 @@ std::string_view outcome_name(Outcome outcome);
 /// Told as cases end.
 using ProgressFunction = std::function<void(size_t done, size_t total, std::string_view name)>;
 
+struct CaseResult;
 struct ConformOptions {
   BackendChoice backend;
   std::vector<std::string> filters;  ///< globs over names; none: everything
@@ -39,6 +40,9 @@ struct ConformOptions {
   double timeout = 20;  ///< seconds a case
   uint64_t memory_bytes = uint64_t{4} << 30;
   ProgressFunction progress;
+  std::function<void(const CaseResult&)> failed;  ///< told of each failure as it happens
+  /// So many cases in a row that fail with the same words end the run: what fails is not the cases. 0: never.
+  size_t most_alike = 50;
 };
 
 struct CaseResult {
@@ -62,7 +66,9 @@ struct ConformReport {
   bool whole = true;  ///< of all cases, no filter or shard of them
   double seconds = 0;
   std::vector<CaseResult> cases;
-  Uses uses = {};  ///< what the device was asked in all of them, and what ran there
+  size_t not_run = 0;      ///< cases that were left out when the run was ended
+  std::string ended = {};  ///< why it was
+  Uses uses = {};          ///< what the device was asked in all of them, and what ran there
 
   size_t count(Outcome outcome) const;
   /// Whether the device declares the element type.
@@ -70,7 +76,7 @@ struct ConformReport {
     const auto number = static_cast<size_t>(type);
     return number < declared.size() && declared[number] == '1';
   }
-  /// No case failed, crashed or hung, and at least one passed.
+  /// All cases ran, none failed, crashed or hung, and at least one passed.
   bool conforms() const;
 };
 

@@ -202,7 +202,7 @@ class Pool {
   Status run() {
     const size_t jobs = std::clamp<size_t>(options_.jobs, 1, std::max<size_t>(count_, 1));
     for (size_t i = 0; i < jobs; ++i) workers_.push_back(std::make_unique<Worker>());
-    while (finished_ < count_) {
+    while (finished_ < count_ && !(options_.stop && options_.stop())) {
       for (auto& worker : workers_) {
         if (!worker->busy && next_ < count_) COLLET_TRY(assign(*worker));
       }

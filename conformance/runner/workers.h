@@ -39,6 +39,7 @@ struct PoolOptions {
   uint64_t memory_bytes = 0;              ///< resident memory of a worker, at most; 0: no limit
   std::function<double(size_t)> timeout;  ///< seconds that a task may take
   double start_seconds = 30;              ///< granted to a worker's first task on top
+  std::function<bool()> stop = {};  ///< asked after each task: true ends the run, and what is running. May be empty
 };
 
 /// Runs tasks 0 ... count-1 and calls `done` for each as it ends, on this thread. The error is one of the system: a

@@ -23,7 +23,9 @@ class Block {
     std::memset(data_.get(), 0, size);
   }
   /// A copy.
-  Block(const void* bytes, size_t size) : Block(size) { std::memcpy(data_.get(), bytes, size); }
+  Block(const void* bytes, size_t size) : Block(size) {
+    if (size > 0) std::memcpy(data_.get(), bytes, size);
+  }
   Block(Block&& other) noexcept : data_(std::move(other.data_)), size_(std::exchange(other.size_, 0)) {}
   Block& operator=(Block&& other) noexcept {
     data_ = std::move(other.data_);

@@ -77,6 +77,20 @@ suite::ProgressFunction progress_on(std::unique_ptr<Progress>& bar, const std::s
   };
 }
 
+// The first failures at once, so that a run in which all goes wrong does not look like one that hangs.
+std::function<void(const suite::CaseResult&)> failures_on(std::unique_ptr<Progress>& bar, size_t most) {
+  return [&bar, most, shown = size_t{0}](const suite::CaseResult& one) mutable {
+    if (shown == most) return;
+    if (bar) bar->finish();
+    const Style style = stderr_style();
+    constexpr size_t kMostText = 200;
+    std::string detail = one.detail.substr(0, std::min(one.detail.find('\n'), kMostText));
+    if (detail.size() < one.detail.size()) detail += " ...";
+    fmt::print(stderr, "{}{}{} {}: {}\n", style.red, suite::outcome_name(one.outcome), style.reset, one.name, detail);
+    if (++shown == most) fmt::print(stderr, "collet: further failures stand in the report\n");
+  };
+}
+
 // The last line is the verdict.
 void print_report(std::string_view text, bool good) {
   const Style style = stdout_style();
@@ -133,10 +147,13 @@ int run_cases(const Options& options) {
       fmt::print("{}{}\n", one.name, options.show ? "\n" + one.text : "");
     return kDone;
   }
-  for (const std::string& filter : suite::idle_filters(run))
+  const std::vector<std::string> idle = suite::idle_filters(run);
+  for (const std::string& filter : idle)
     fmt::print(stderr, "collet: no case matches --filter {}; see --list\n", shell_word(filter));
+  if (!idle.empty() && idle.size() == run.filters.size()) return kUsage;
   std::unique_ptr<Progress> bar;
   run.progress = progress_on(bar, "conform");
+  run.failed = failures_on(bar, options.most_failures);
   const Expected<suite::ConformReport> result = suite::run_conformance(run);
   bar.reset();
   if (!result.ok()) {

@@ -34,6 +34,7 @@ collet_status fail(collet_error* error, collet_status code, const std::string& m
 }
 
 struct Queue;
+struct Executable;
 
 // Which points of each queue come before something.
 using Clocks = std::map<const Queue*, uint64_t>;
@@ -58,6 +59,7 @@ struct Instance {
   std::mutex mutex;  // of what follows, and of buffers and queues
   std::set<Buffer*> buffers;
   std::set<Queue*> queues;
+  std::set<Executable*> executables;
   Clocks known;  // what the host was told has ended
   bool recording = false;
   std::deque<collet_profile_record> records;
@@ -449,6 +451,10 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
   if (code != COLLET_OK) return code;
   ++i->control->executables;
   auto* executable = new Executable{i, inner, {}, {}, {}};
+  {
+    const std::lock_guard lock(i->mutex);
+    i->executables.insert(executable);
+  }
   const collet_region* entry = collet_region_at(program, 0);
   const auto matrix = [&](uint32_t value) -> Matrix {
     const collet_type* type = collet_value_type(program, value);
@@ -590,6 +596,7 @@ void release(collet_backend_executable* p) {
   {
     const std::lock_guard lock(e->owner->mutex);
     if (!covers(e->owner->known, e->uses, nullptr)) e->owner->violation("release of an executable that is running");
+    e->owner->executables.erase(e);
   }
   --e->owner->control->executables;
   e->owner->inner->release(e->inner);
@@ -629,6 +636,7 @@ void destroy_queue(collet_backend_queue* p) {
     b->reads.erase(queue);
     b->writes.erase(queue);
   }
+  for (Executable* e : i->executables) e->uses.erase(queue);
   for (Queue* other : i->queues)
     for (auto& [value, clocks] : other->before) clocks.erase(queue);
   --i->control->queues;

@@ -61,6 +61,7 @@ struct Message {
   Points waits;
   std::shared_ptr<Progress> queue;  // null where a caller waits
   uint64_t value = 0;               // that the queue reaches; 0: the work has more messages
+  uint64_t number = 0;              // of the messages that were sent, from 1
   // Told whether the answer came, under Instance::mutex.
   std::function<void(bool answered, const Answer& answer)> done;
 };
@@ -71,6 +72,7 @@ struct Instance {
   std::mutex mutex;  // of what follows
   std::condition_variable changed;
   std::deque<Message> outbox, sent;
+  uint64_t begun = 0, gone = 0;  ///< messages that the sender has begun to write, and has written
   bool is_lost = false, is_closing = false;
   std::unordered_map<uint64_t, uint64_t> sizes;  ///< of buffers, by number
   std::thread sender, receiver;
@@ -134,6 +136,7 @@ void send(Instance* i) {
     const std::vector<Slot> slots = std::move(m.slots);
     const void* const out = m.out;
     const uint64_t out_bytes = m.out_bytes;
+    m.number = ++i->begun;
     i->sent.push_back(std::move(m));
     lock.unlock();
     const bool went = send_all(i->socket, &request, sizeof request) &&
@@ -141,6 +144,8 @@ void send(Instance* i) {
                       send_all(i->socket, out, out_bytes);
     if (!went) shutdown(i->socket, SHUT_RDWR);  // the receiver sees the end of the answers
     lock.lock();
+    ++i->gone;
+    i->changed.notify_all();
   }
 }
 
@@ -156,12 +161,17 @@ void receive(Instance* i) {
     lock.unlock();
     const bool whole = receive_all(i->socket, one.in, one.in_bytes);
     lock.lock();
+    // The other process may answer what it has read before the sender is done with the memory.
+    i->changed.wait(lock, [&] { return i->gone >= one.number; });
     one.done(whole, answer);
     i->changed.notify_all();
     if (!whole) break;
   }
-  const std::lock_guard lock(i->mutex);
+  std::unique_lock lock(i->mutex);
   i->is_lost = true;
+  i->changed.notify_all();
+  shutdown(i->socket, SHUT_RDWR);
+  i->changed.wait(lock, [&] { return i->gone == i->begun; });
   for (const Message& one : i->sent) one.done(false, {});
   i->sent.clear();
   i->changed.notify_all();

@@ -103,6 +103,56 @@ TEST(Conform, FailuresNameTheLineThatRunsThemAgain) {
     EXPECT_TRUE(contains(page, part)) << part;
 }
 
+// Where nothing can be put on the device, that is the failure, and not each of ten thousand cases.
+TEST(Conform, EndsWhereAllFailsAlike) {
+  const std::string lib = build_dir() + "/lib/collet/";
+  const Ran ran =
+      collet("conform --backend " + lib +
+             "test_backends/libcollet_backend_faulty.so --option fault=uploads_fail --option backend=" + lib +
+             "backends/libcollet_backend_interpreter.so --failures 2");
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "ended early: 50 cases in a row failed alike: ")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "the link to the device is down")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, " not run in ")) << ran.out;
+  // The first are told at once.
+  EXPECT_TRUE(contains(ran.err, "fail ")) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "further failures stand in the report")) << ran.err;
+}
+
+TEST(Conform, SaysOnceThatNoCaseMatches) {
+  const Ran ran = collet("conform --backend interpreter --filter no_such_case");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_EQ(ran.err, "collet: no case matches --filter no_such_case; see --list\n");
+}
+
+TEST(Conform, ShowsWhatContractCasesDo) {
+  const Ran ran = collet("conform --show --filter contract/copy/host_offset --filter contract/alias/add");
+  EXPECT_EQ(ran.code, 0);
+  for (const char* part : {"contract/copy/host_offset\nCopies from and to host memory with an offset",
+                           "backend.h: \"bytes from the start of either\"", "ROOT r = f32[300] add(x, w)"})
+    EXPECT_TRUE(contains(ran.out, part)) << ran.out;
+}
+
+// What the device said yes to, and did not run, is named.
+TEST(Conform, NamesWhatNeverRan) {
+  const std::string lib = build_dir() + "/lib/collet/";
+  const Ran ran = collet("conform --json - --backend " + lib +
+                         "test_backends/libcollet_backend_faulty.so --option fault=none --option backend=" + lib +
+                         "backends/libcollet_backend_interpreter.so --filter 'softmax/f32/4x8/*' --filter "
+                         "'contract/compile/supports_is_pure'");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const size_t start = ran.out.find("\"silent\"");
+  ASSERT_NE(start, std::string::npos) << ran.out;
+  const std::string silent = ran.out.substr(start, ran.out.find("\"cases\"", start) - start);
+  // Asked about and accepted, in no program that ran.
+  EXPECT_TRUE(contains(silent, "accepted, and run in no case")) << silent;
+  EXPECT_TRUE(contains(silent, "\"name\": \"sort\"")) << silent;
+  // Named, and in none of the cases chosen; what was taken is not among them.
+  EXPECT_TRUE(contains(silent, "named, and in no case")) << silent;
+  EXPECT_TRUE(contains(silent, "\"name\": \"attention\"")) << silent;
+  EXPECT_FALSE(contains(silent, "\"name\": \"softmax\"")) << silent;
+}
+
 struct MutantCase {
   const char* mutant;
   const char* op;
