@@ -4,8 +4,10 @@
 
 #include "sdk/codegen/compile/compiler.h"
 #include "sdk/codegen/kernel/elementwise.h"
+#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/matmul/make_call.h"
+#include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/split_reduction.h"
 
 namespace collet::codegen {

@@ -153,7 +153,8 @@ struct Kernel {
   std::vector<Update> updates;
   uint32_t buffers = 0;     ///< buffers that the kernel names: 0 .. buffers - 1
   bool sequential = false;  ///< iterations of the outer loops must keep their order
-  size_t lane_loop = 0;     ///< the loop that is vectorised, chosen by schedule()
+  size_t lane_loop =
+      0;  ///< the loop that is vectorised, chosen by choose_lanes; the number of loops where there is none
   int lanes = 1;
 
   bool operator==(const Kernel&) const = default;
@@ -162,20 +163,6 @@ struct Kernel {
 
 /// Loops that each expression depends on, as a bit set.
 std::vector<uint64_t> loop_dependencies(const Kernel& kernel);
-
-/// Merges adjacent loops that every access walks as one, and drops loops of size 1. Loops before `first` stay.
-void collapse_loops(Kernel& kernel, size_t first = 0);
-
-/// Puts the loops in the order of `groups`, all outer, and makes each group, outermost loop first, one loop; an empty
-/// one becomes a loop of size 1. Loops in no group must be of size 1. False where some access does not walk a group as
-/// one loop; the kernel is lost then.
-bool regroup_loops(Kernel& kernel, const std::vector<std::vector<size_t>>& groups);
-
-/// Chooses the loop to vectorise and its width for registers of `vector_bits`, not among loops before `first`.
-void choose_lanes(Kernel& kernel, int vector_bits, size_t first = 0);
-
-/// Inner loops are unrolled where their points, times the number of expressions, are at most so many.
-inline constexpr int64_t kMostStraight = 400;
 
 /// Turns of all the inner loops.
 int64_t inner_points(const Kernel& kernel);

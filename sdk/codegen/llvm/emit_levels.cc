@@ -5,6 +5,7 @@
 
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/llvm/scalar_ops.h"
+#include "sdk/codegen/schedule/lanes.h"
 
 namespace collet::codegen {
 namespace {

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "sdk/codegen/kernel/parse.h"
+#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/llvm/kernel_harness.h"
+#include "sdk/codegen/schedule/lanes.h"
 
 namespace collet::codegen {
 namespace {

@@ -11,6 +11,7 @@
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/llvm/kernel_harness.h"
+#include "sdk/codegen/schedule/lanes.h"
 
 namespace collet::codegen {
 namespace {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "sdk/codegen/kernel/elementwise.h"
+#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/matmul/matmul.h"
 
 namespace collet::codegen {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/split_reduction.h"
+#include "sdk/codegen/schedule/lanes.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/schedule/lanes.h"
+
+#include <algorithm>
+
+namespace collet::codegen {
+namespace {
+
+/// How well loop `loop` serves as the vectorised one: unit strides are good, gathers are bad.
+int64_t lane_score(const Kernel& kernel, size_t loop) {
+  int64_t score = 0;
+  auto access = [&](const Index& index, int64_t weight) {
+    int64_t c = index.coefficient(loop);
+    score += c == 0 ? 1 : c == 1 ? 3 * weight : c == -1 ? 2 : -4 * weight;
+  };
+  for (const Expr& i : kernel.exprs) {
+    if (i.op == ExprOp::kLoad) access(i.index, 1);
+  }
+  for (const Store& s : kernel.stores) access(s.index, 2);
+  for (const Update& u : kernel.updates) access(u.index, 2);
+  score *= 1000;
+  return score + std::min<int64_t>(kernel.loops[loop].size, 64) * 20 + static_cast<int64_t>(loop);
+}
+
+/// All reductions may be split among lanes; those that skip points, as windows do, where the row is long.
+bool lanes_may_reduce(const Kernel& kernel) {
+  constexpr int64_t kLongRow = 256;
+  const bool is_long = kernel.outer + 1 == kernel.loops.size() && kernel.loops.back().size >= kLongRow;
+  return std::all_of(kernel.reductions.begin(), kernel.reductions.end(), [&](const Reduction& r) {
+    return r.combine >= COLLET_COMBINE_ADD && r.combine <= COLLET_COMBINE_XOR && (r.condition == kNoExpr || is_long);
+  });
+}
+
+/// The outer loop whose lanes are rows, where rows are shorter than a vector and many: then none of them is folded
+/// across lanes, and all lanes count. The number of loops where there is none.
+size_t rows_as_lanes(const Kernel& kernel, size_t first, int lanes) {
+  const size_t none = kernel.loops.size();
+  if (kernel.reductions.empty() || kernel.outer == none || kernel.sequential || !kernel.updates.empty()) return none;
+  const bool plain = std::all_of(kernel.reductions.begin(), kernel.reductions.end(), [](const Reduction& r) {
+    return r.combine != COLLET_COMBINE_OTHER && r.condition == kNoExpr;
+  });
+  if (!plain || inner_points(kernel) > lanes) return none;
+  if (inner_points(kernel) * static_cast<int64_t>(kernel.exprs.size()) > kMostStraight) return none;
+  // Rows lie apart, and gathering them has its price.
+  const auto ops =
+      std::count_if(kernel.exprs.begin(), kernel.exprs.end(), [](const Expr& i) { return i.op == ExprOp::kOp; });
+  if (inner_points(kernel) * 2 > lanes && kernel.reductions.size() < 2 && ops < 8) return none;
+  size_t best = none;
+  for (size_t l = first; l < kernel.outer; ++l) {
+    if (kernel.loops[l].size < 2 * lanes) continue;
+    if (best == none || kernel.loops[l].size >= kernel.loops[best].size) best = l;
+  }
+  return best;
+}
+
+/// Several vectors side by side hide the latency of the additions. Where the lanes are inside, each pass over them has a
+/// width of its own.
+void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps) {
+  int work = 0;
+  for (size_t k = 0; k < kernel.exprs.size(); ++k) {
+    const Expr& i = kernel.exprs[k];
+    if ((deps[k] >> kernel.lane_loop & 1) == 0) continue;
+    if (i.op == ExprOp::kLoad) work += 1;
+    if (i.op == ExprOp::kOp) work += i.opcode == COLLET_OP_ADD || i.opcode == COLLET_OP_MULTIPLY ? 1 : 3;
+  }
+  // Written out, they have others beside them.
+  if (inner_points(kernel) <= 32 && inner_points(kernel) * static_cast<int64_t>(kernel.exprs.size()) <= kMostStraight) {
+    return;
+  }
+  const int64_t size = kernel.loops[kernel.lane_loop].size;
+  const bool one_type = kernel.reductions.size() == 1 && kernel.reductions[0].combine != COLLET_COMBINE_OTHER;
+  if (!one_type) return;
+  for (int times = 4; times >= 2; times /= 2) {
+    if (work * times <= 32 && size >= static_cast<int64_t>(kernel.lanes) * times * 2) {
+      kernel.lanes *= times;
+      return;
+    }
+  }
+}
+
+/// Columns are folded side by side; a row is folded within its vectors, where that is known how; else rows side by side.
+size_t scan_lane_loop(const Kernel& kernel, size_t first, int lanes) {
+  const size_t none = kernel.loops.size();
+  auto contiguous = [&](size_t l) {
+    return std::all_of(kernel.stores.begin(), kernel.stores.end(),
+                       [&](const Store& s) { return s.index.coefficient(l) == 1; });
+  };
+  size_t best = none;
+  for (size_t l = first; l < kernel.outer; ++l) {
+    if (kernel.loops[l].size < 2) continue;
+    if (contiguous(l)) return l;
+    if (kernel.loops[l].size >= lanes && (best == none || kernel.loops[l].size > kernel.loops[best].size)) best = l;
+  }
+  if (kernel.scan->fold.combine != COLLET_COMBINE_OTHER && contiguous(kernel.outer)) return kernel.outer;
+  return best;
+}
+
+/// Bytes of the widest element that is computed with along a loop.
+int widest(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t loop) {
+  int bytes = 1;
+  for (size_t k = 0; k < kernel.exprs.size(); ++k) {
+    if (!(deps[k] >> loop & 1)) continue;
+    const Expr& i = kernel.exprs[k];
+    bool index = i.op == ExprOp::kIndex || i.op == ExprOp::kDivide || i.op == ExprOp::kModulo || i.op == ExprOp::kStart;
+    bytes = std::max(bytes, index ? 4 : compute_bytes(i.type));
+    if (i.op == ExprOp::kOp && i.opcode == COLLET_OP_CONVERT) bytes = std::max(bytes, 4);
+  }
+  for (const Reduction& r : kernel.reductions) {
+    for (uint32_t t : r.types) bytes = std::max(bytes, compute_bytes(t));
+  }
+  return bytes;
+}
+
+void choose_scan_lanes(Kernel& kernel, int vector_bits, size_t first) {
+  const auto deps = loop_dependencies(kernel);
+  auto lanes_of = [&](size_t loop) { return vector_bits / (8 * std::max(widest(kernel, deps, loop), 2)); };
+  kernel.lane_loop = scan_lane_loop(kernel, first, vector_bits / 32);
+  if (kernel.lane_loop == kernel.loops.size()) return;
+  kernel.lanes = lanes_of(kernel.lane_loop);
+  if (kernel.lane_loop == kernel.outer || kernel.scan->fold.combine == COLLET_COMBINE_OTHER) return;
+  for (int times = 4; times >= 2; times /= 2) {  // a strip of columns: several lines of the cache at each step
+    if (kernel.loops[kernel.lane_loop].size < static_cast<int64_t>(kernel.lanes) * times) continue;
+    kernel.lanes *= times;
+    return;
+  }
+}
+
+}  // namespace
+
+void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
+  kernel.lanes = 1;
+  kernel.lane_loop = kernel.loops.size();
+  if (kernel.scan) return choose_scan_lanes(kernel, vector_bits, first);
+  size_t last = kernel.loops.size();
+  if (!kernel.reductions.empty() && !lanes_may_reduce(kernel)) last = kernel.outer;
+  if (kernel.sequential) {
+    // Lanes of one vector must not touch the same element: only a loop that walks the target with unit stride.
+    for (size_t l = first; l < last; ++l) {
+      bool unit = !kernel.updates.empty() || !kernel.stores.empty();
+      for (const Update& u : kernel.updates) unit = unit && u.index.coefficient(l) == 1;
+      for (const Store& s : kernel.stores) unit = unit && s.index.coefficient(l) == 1;
+      for (const Update& u : kernel.updates) {
+        auto deps = loop_dependencies(kernel);
+        for (auto& t : u.index.terms) unit = unit && !(deps[static_cast<size_t>(t.first)] >> l & 1);
+      }
+      if (unit) kernel.lane_loop = l;
+    }
+    if (kernel.lane_loop == kernel.loops.size()) return;
+  } else {
+    int64_t best = INT64_MIN;
+    for (size_t l = first; l < last; ++l) {
+      if (kernel.loops[l].size < 2) continue;
+      int64_t score = lane_score(kernel, l);
+      if (score > best) {
+        best = score;
+        kernel.lane_loop = l;
+      }
+    }
+    if (best == INT64_MIN) return;
+  }
+  if (kernel.lane_loop >= kernel.outer) {
+    const size_t rows = rows_as_lanes(kernel, first, vector_bits / 32);
+    if (rows < kernel.loops.size()) kernel.lane_loop = rows;
+  }
+  auto deps = loop_dependencies(kernel);
+  const int bytes = widest(kernel, deps, kernel.lane_loop);
+  kernel.lanes = vector_bits / (8 * std::max(bytes, 2));
+  if (!kernel.reductions.empty() && kernel.lane_loop < kernel.outer) widen_reduction(kernel, deps);
+}
+
+}  // namespace collet::codegen
