@@ -183,7 +183,9 @@ class Parser {
   std::string error_;
   size_t loops_ = 0;  ///< that indices may name; none in bodies
   uint64_t buffers_ = 0;
-  size_t exprs_ = 0;  ///< defined where the parser stands
+  size_t exprs_ = 0;              ///< defined where the parser stands
+  std::vector<bool> reductions_;  ///< those that are
+  bool scan_ = false;
   int depth_ = 0;
 };
 
@@ -436,12 +438,16 @@ bool Parser::expr_of(std::string_view word, const Token& at, Expr& e, bool in_bo
   if (!in_body && word == "reduced") {
     e.op = ExprOp::kReduced;
     uint64_t r = 0;
-    if (!type(e.type) || !numbered('r', "a reduction", INT32_MAX, r)) return false;
+    if (!type(e.type)) return false;
+    const Token name = token_;
+    if (!numbered('r', "a reduction", INT32_MAX, r)) return false;
+    if (r >= reductions_.size() || !reductions_[r]) return complain(name, "this reduction is not defined before");
     e.b = static_cast<int64_t>(r);
     return result_number();
   }
   if (!in_body && word == "scanned") {
     e.op = ExprOp::kScanned;
+    if (!scan_) return complain(at, "no scan is defined before");
     return type(e.type) && result_number();
   }
   return operation(word, at, e);
@@ -481,6 +487,8 @@ bool Parser::reduction(Kernel& k) {
   Reduction made;
   if (!expect("=") || !expect("reduce") || !fold(made, nullptr, nullptr)) return false;
   k.reductions[r] = std::move(made);
+  reductions_.resize(k.reductions.size(), false);
+  reductions_[r] = true;
   return true;
 }
 
@@ -520,6 +528,7 @@ bool Parser::statement(Kernel& k) {
     if (k.scan) return complain(token_, "a kernel has one scan");
     advance();
     Scan& s = k.scan.emplace();
+    scan_ = true;
     return fold(s.fold, &s.reverse, &s.fresh);
   }
   return fail("an expression, 'r" + std::to_string(k.reductions.size()) + "', 'scan', 'store', 'update' or '}'");

@@ -147,6 +147,8 @@ TEST(KernelText, Defects_AreNamedWithTheirPlace) {
       {"kernel (1 buffer) {\n  r1 = reduce add f32 %0\n",
        "2:23: expected an expression that is defined before, found '%0'"},
       {"kernel (1 buffer) {\n  store b0[0], %0\n}", "2:16: expected an expression that is defined before, found '%0'"},
+      {"kernel (1 buffer) {\n  %0 = reduced f32 r0 result 0\n}", "2:20: this reduction is not defined before"},
+      {"kernel (1 buffer) {\n  %0 = scanned f32 result 0\n}", "2:8: no scan is defined before"},
       {"kernel (1 buffer) {\n} }", "2:3: expected the end of the text, found '}'"},
       {"kernel (1 buffer) {\n  outer i0: 4 lanes 0\n}", "2:21: lanes must be at least 1"},
       {"kernel (1 buffer) {\n  %0 = index 9223372036854775807 + 1\n}", "2:36: the sum overflows"},
@@ -172,12 +174,8 @@ TEST(KernelVerifier, Defects_AreNamedWithTheirPlace) {
       {"%0 = load f32 b0[0]\n%1 = not f32 %0", "kernel: %1: there is no elementwise not of f32"},
       {"%0 = load f32 b0[0]\n%1 = add f32 %0", "kernel: %1: add with a wrong number of operands"},
       {"%0 = quotient (4) by 0", "kernel: %0: it divides by a number that is not positive"},
-      {"%0 = reduced f32 r0 result 0", "kernel: %0: there is no such reduction"},
       {"inner i0: 4\n%0 = load f32 b0[i0]\nr0 = reduce add f32 %0 init %0\n%1 = reduced f32 r0 result 0",
        "kernel: r0: an initial value depends on an inner loop"},
-      {"inner i0: 4\n%0 = load f32 b0[i0]\n%1 = reduced f32 r0 result 0\n%2 = add f32 %0, %1\n"
-       "r0 = reduce add f32 %2 init identity",
-       "kernel: %1: its reduction uses what is defined later"},
       {"inner i0: 4\n%0 = load f32 b0[i0]\nr0 = reduce first f32 %0 init identity",
        "kernel: r0: nothing combines f32 so"},
       {"inner i0: 4\n%0 = load f32 b0[i0]\nupdate add b1 [0] f32 %0",
@@ -209,6 +207,24 @@ TEST(KernelVerifier, Defects_AreNamedWithTheirPlace) {
     EXPECT_EQ(verified.code(), COLLET_INVALID_ARGUMENT) << c.text;
     EXPECT_EQ(verified.message(), c.message) << c.text;
   }
+}
+
+TEST(KernelVerifier, ReductionOfLaterValues_IsRefused) {
+  Kernel k;
+  const Status read = parse_kernel(R"(kernel (1 buffer) {
+    inner i0: 4
+    %0 = load f32 b0[i0]
+    r0 = reduce add f32 %0 init identity
+    %1 = reduced f32 r0 result 0
+    %2 = add f32 %0, %1
+  })",
+                                   k);
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_TRUE(verify_kernel(k).ok());
+  k.reductions[0].inputs[0] = 2;
+  EXPECT_EQ(verify_kernel(k).message(), "kernel: %1: its reduction uses what is defined later");
+  k.exprs[1].b = 1;
+  EXPECT_EQ(verify_kernel(k).message(), "kernel: %1: there is no such reduction");
 }
 
 /// Lines without what is before them.
