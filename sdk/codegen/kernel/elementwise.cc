@@ -4,6 +4,7 @@
 #include <collet/types.h>
 
 #include <array>
+#include <iterator>
 #include <string_view>
 
 namespace collet::codegen {
@@ -52,6 +53,18 @@ bool has_elementwise(uint32_t opcode, uint32_t operand_type) {
 
 bool is_expensive(uint32_t opcode) {
   return opcode < COLLET_OP_LIMIT && kRows[opcode].expensive;
+}
+
+uint32_t combine_opcode(uint32_t combine) {
+  constexpr uint32_t kOpcodes[] = {0,
+                                   COLLET_OP_ADD,
+                                   COLLET_OP_MULTIPLY,
+                                   COLLET_OP_MINIMUM,
+                                   COLLET_OP_MAXIMUM,
+                                   COLLET_OP_AND,
+                                   COLLET_OP_OR,
+                                   COLLET_OP_XOR};
+  return combine < std::size(kOpcodes) ? kOpcodes[combine] : 0;
 }
 
 }  // namespace collet::codegen

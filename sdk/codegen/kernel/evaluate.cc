@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 
+#include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/kernel/print.h"
 #include "sdk/codegen/kernel/scalar.h"
 #include "sdk/codegen/kernel/verify.h"
@@ -287,20 +288,12 @@ Element Evaluator::result(uint32_t how, uint32_t type, const Accumulator& held) 
 }
 
 Element Evaluator::combine(uint32_t how, uint32_t type, const Element& x, const Element& y) {
-  constexpr uint32_t kOpcodes[] = {0,
-                                   COLLET_OP_ADD,
-                                   COLLET_OP_MULTIPLY,
-                                   COLLET_OP_MINIMUM,
-                                   COLLET_OP_MAXIMUM,
-                                   COLLET_OP_AND,
-                                   COLLET_OP_OR,
-                                   COLLET_OP_XOR};
   if (how == COLLET_COMBINE_FIRST) return x;
   if (how == COLLET_COMBINE_SECOND) return y;
   const uint32_t types[] = {type, type};
   const Element args[] = {x, y};
   Element out{};
-  evaluate_element({kOpcodes[how], type, types, args}, out);
+  evaluate_element({combine_opcode(how), type, types, args}, out);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sdk/codegen/kernel/elementwise.h"
+#include "sdk/codegen/kernel/literal.h"
 #include "sdk/codegen/kernel/names.h"
 #include "sdk/codegen/kernel/print.h"
 
@@ -33,11 +34,6 @@ bool is_complex(uint32_t type) {
   return collet_type_kind(type) == COLLET_KIND_COMPLEX;
 }
 
-/// The type of the halves of a complex type, of which there are two.
-uint32_t real_of(uint32_t type) {
-  return type == COLLET_TYPE_C64 ? COLLET_TYPE_F32 : COLLET_TYPE_F64;
-}
-
 size_t operands_of(uint32_t opcode) {
   switch (opcode) {
 #define COLLET_OP(id, NAME, text, CLASS, family, min, max, Record, REGIONS, TYPES, traits, ulp, since) \
@@ -47,19 +43,6 @@ size_t operands_of(uint32_t opcode) {
     default:
       return 0;
   }
-}
-
-/// The opcode that a known combination of two elements is; 0 for others.
-uint32_t combine_opcode(uint32_t combine) {
-  constexpr uint32_t kOpcodes[] = {0,
-                                   COLLET_OP_ADD,
-                                   COLLET_OP_MULTIPLY,
-                                   COLLET_OP_MINIMUM,
-                                   COLLET_OP_MAXIMUM,
-                                   COLLET_OP_AND,
-                                   COLLET_OP_OR,
-                                   COLLET_OP_XOR};
-  return combine < std::size(kOpcodes) ? kOpcodes[combine] : 0;
 }
 
 /// What an elementwise op asks of its types; empty where it is satisfied.
@@ -95,7 +78,7 @@ std::string check_op_types(const Expr& e, const Types& types) {
     case COLLET_OP_ABS:
     case COLLET_OP_REAL:
     case COLLET_OP_IMAG:
-      return gives(is_complex(x) ? real_of(x) : x);
+      return gives(half_type(x));
     default:
       return !all(0) ? "its operands have different types" : gives(x);
   }
