@@ -21,7 +21,7 @@
 #include "sdk/codegen/graph/graph.h"
 #include "sdk/codegen/launch/loaded_code.h"
 #include "sdk/codegen/launch/loaded_program.h"
-#include "sdk/codegen/llvm/host_target.h"
+#include "sdk/codegen/llvm/targets.h"
 #include "sdk/codegen/llvm/jit.h"
 
 struct collet_backend_buffer {

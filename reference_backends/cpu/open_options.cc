@@ -8,7 +8,7 @@
 #include <iterator>
 #include <thread>
 
-#include "sdk/codegen/llvm/host_target.h"
+#include "sdk/codegen/llvm/targets.h"
 
 namespace collet::cpu {
 

@@ -49,5 +49,6 @@ if(COLLET_WITH_LLVM)
     target_link_options(collet_llvm INTERFACE -Wl,--gc-sections -Wl,--as-needed -Wl,--exclude-libs,ALL -Wl,--strip-all)
   else()
     target_link_libraries(collet_llvm INTERFACE LLVM)
+    target_compile_definitions(collet_llvm INTERFACE COLLET_ALL_TARGETS)  # the shared library has them all
   endif()
 endif()

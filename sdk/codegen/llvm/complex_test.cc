@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "sdk/codegen/llvm/host_target.h"
+#include "sdk/codegen/llvm/targets.h"
 #include "sdk/codegen/llvm/jit.h"
 #include "sdk/codegen/llvm/scalar_ops.h"
 

@@ -5,29 +5,16 @@
 #include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
-#include <llvm/IR/LegacyPassManager.h>
-#include <llvm/IR/Verifier.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/MemoryBuffer.h>
-#include <llvm/Support/TargetSelect.h>
-#include <llvm/Target/TargetMachine.h>
-#include <llvm/Transforms/InstCombine/InstCombine.h>
-#include <llvm/Transforms/Scalar/DCE.h>
-#include <llvm/Transforms/Scalar/EarlyCSE.h>
-#include <llvm/Transforms/Scalar/LICM.h>
-#include <llvm/Transforms/Scalar/LoopPassManager.h>
-#include <llvm/Transforms/Scalar/SROA.h>
-#include <llvm/Transforms/Scalar/SimplifyCFG.h>
-#include <llvm/Transforms/Utils/Cloning.h>
 
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <mutex>
 
-#include "sdk/codegen/llvm/emit.h"
-#include "sdk/codegen/llvm/emit_matmul.h"
+#include "sdk/codegen/llvm/object_compiler.h"
 #include "sdk/codegen/llvm/support.h"
+#include "sdk/codegen/llvm/targets.h"
 
 namespace collet::codegen {
 namespace {
@@ -64,47 +51,6 @@ std::string text_of(llvm::Error error) {
   return llvm::toString(std::move(error));
 }
 
-/// Short: the vectors are there already, loops are as they shall be.
-void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-  llvm::FunctionPassManager passes;
-  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-  passes.addPass(llvm::EarlyCSEPass());
-  passes.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setMaxIterations(1)));
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true, false));
-  passes.addPass(llvm::EarlyCSEPass());
-  passes.addPass(llvm::SimplifyCFGPass());
-  passes.addPass(llvm::DCEPass());
-  for (llvm::Function& f : module) {
-    if (!f.isDeclaration()) passes.run(f, functions);
-  }
-}
-
-void emit(const FunctionSource& f, llvm::Module& module, const Target& target) {
-  if (const auto* kernel = std::get_if<Kernel>(&f.body)) {
-    emit_kernel(*kernel, module, target, f.name);
-  } else if (const auto* comparator = std::get_if<Comparator>(&f.body)) {
-    emit_comparator(comparator->body, comparator->types, module, target, f.name);
-  } else {
-    const auto& micro = std::get<MicroSource>(f.body);
-    const Epilogue* const epilogue = micro.epilogue ? &*micro.epilogue : nullptr;
-    if (micro.kernel.rows == 0) {
-      emit_epilogue(micro.kernel, *epilogue, module, target, f.name);
-    } else {
-      emit_micro_kernel(micro.kernel, epilogue, module, target, f.name);
-    }
-  }
-}
-
 // A module for every few functions that are no others' as well: micro-kernels are large.
 std::vector<std::vector<const FunctionSource*>> modules_of(const std::vector<FunctionSource>& sources) {
   constexpr size_t kMost[] = {12, 4, SIZE_MAX};  // by kind of source
@@ -118,13 +64,6 @@ std::vector<std::vector<const FunctionSource*>> modules_of(const std::vector<Fun
     }
   }
   return modules;
-}
-
-std::string print(const llvm::Module& module) {
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  module.print(out, nullptr);
-  return text;
 }
 
 }  // namespace
@@ -155,11 +94,7 @@ class Jit::Code : public LoadedCode {
 };
 
 Status Jit::create(const Target& target, std::unique_ptr<Jit>& out) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-  });
+  initialize_targets();
   std::unique_ptr<Jit> jit(new Jit(target));
   orc::JITTargetMachineBuilder machine{llvm::Triple(target.triple)};
   machine.setCPU(target.cpu);
@@ -217,7 +152,7 @@ Status Jit::compile(const std::vector<FunctionSource>& sources, bool keep_artifa
   std::vector<std::function<void(llvm::Module&)>> fill;
   for (const auto& functions : modules) {
     fill.push_back([this, &functions](llvm::Module& m) {
-      for (const FunctionSource* f : functions) emit(*f, m, target_);
+      for (const FunctionSource* f : functions) emit_function(*f, m, target_);
     });
   }
   COLLET_CODEGEN_TRY(compile(fill, keep_artifacts, out));
@@ -230,7 +165,7 @@ Status Jit::add_shared(const std::vector<FunctionSource>& sources, Code& code) {
     std::lock_guard lock(mutex_);
     auto& [made, address] = shared_[f.name];
     if (!address) {
-      COLLET_CODEGEN_TRY(compile({[&](llvm::Module& m) { emit(f, m, target_); }}, false, made));
+      COLLET_CODEGEN_TRY(compile({[&](llvm::Module& m) { emit_function(f, m, target_); }}, false, made));
       address = made->find(f.name);
       if (!address) return {COLLET_INTERNAL, "generated code has no function " + f.name};
     }
@@ -243,43 +178,13 @@ Status Jit::compile(const std::vector<std::function<void(llvm::Module&)>>& fill,
                     std::unique_ptr<LoadedCode>& out) {
   std::unique_ptr<Code> code;
   COLLET_CODEGEN_TRY(begin(code));
-  orc::JITTargetMachineBuilder description{llvm::Triple(target_.triple)};
-  description.setCPU(target_.cpu);
-  description.getFeatures() = llvm::SubtargetFeatures(target_.features);
-  description.setRelocationModel(llvm::Reloc::PIC_);
-  auto machine = description.createTargetMachine();
-  if (!machine) return {COLLET_INTERNAL, "LLVM: " + text_of(machine.takeError())};
-  size_t number = 0;
+  std::unique_ptr<ObjectCompiler> compiler;
+  COLLET_CODEGEN_TRY(ObjectCompiler::create(target_, compiler));
   for (const auto& f : fill) {
-    auto context = std::make_unique<llvm::LLVMContext>();
-    auto module = std::make_unique<llvm::Module>("kernels" + std::to_string(number++), *context);
-    module->setDataLayout(jit_->getDataLayout());
-    module->setTargetTriple(target_.triple);
-    f(*module);
-    std::string problem;
-    llvm::raw_string_ostream report(problem);
-    if (llvm::verifyModule(*module, &report)) return {COLLET_INTERNAL, "generated code is wrong: " + problem};
-    if (keep_artifacts) code->artifacts_.emplace_back(module->getName().str() + ".ll", print(*module));
-    optimise(*module, **machine);
-    if (keep_artifacts) code->artifacts_.emplace_back(module->getName().str() + ".opt.ll", print(*module));
-    llvm::SmallVector<char, 0> object;
-    llvm::raw_svector_ostream stream(object);
-    llvm::legacy::PassManager emit;
-    if (keep_artifacts) {
-      llvm::SmallVector<char, 0> text;
-      llvm::raw_svector_ostream text_stream(text);
-      auto copy = llvm::CloneModule(*module);
-      llvm::legacy::PassManager assembly;
-      if (!(*machine)->addPassesToEmitFile(assembly, text_stream, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
-        assembly.run(*copy);
-        code->artifacts_.emplace_back(module->getName().str() + ".s", std::string(text.begin(), text.end()));
-      }
-    }
-    llvm::MCContext* mc = nullptr;
-    if ((*machine)->addPassesToEmitMC(emit, mc, stream))
-      return {COLLET_INTERNAL, "LLVM: no object code for this target"};
-    emit.run(*module);
-    COLLET_CODEGEN_TRY(add(*code, std::string(object.begin(), object.end())));
+    std::string object;
+    const std::string name = "kernels" + std::to_string(code->objects_.size());
+    COLLET_CODEGEN_TRY(compiler->compile(name, f, keep_artifacts ? &code->artifacts_ : nullptr, object));
+    COLLET_CODEGEN_TRY(add(*code, std::move(object)));
   }
   out = std::move(code);
   return {};

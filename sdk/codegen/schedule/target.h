@@ -11,6 +11,7 @@ struct Target {
   std::string triple;
   std::string cpu;
   std::string features;                     ///< LLVM's list: "+avx2,-avx512f"
+  std::string abi;                          ///< of calls, where the architecture has several: "lp64d"
   int vector_bits = 128;                    ///< of the widest registers used
   bool masks = false;                       ///< masked loads and stores of all element widths are cheap
   bool fma = false;                         ///< fused multiply-add is one instruction

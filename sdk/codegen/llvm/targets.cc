@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/llvm/host_target.h"
+#include "sdk/codegen/llvm/targets.h"
 
 #include <llvm/ADT/StringMap.h>
 #include <llvm/MC/MCSubtargetInfo.h>
@@ -11,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <sstream>
 #include <string_view>
 
@@ -23,7 +24,7 @@ constexpr std::string_view kNeeded[] = {"64bit", "cmov", "cx8", "fxsr", "mmx", "
 /// A processor of the architecture that this process runs on, by LLVM's name (empty: the architecture's least one), with these
 /// features; null where LLVM cannot make code for it.
 std::unique_ptr<llvm::MCSubtargetInfo> native_subtarget(const std::string& cpu, const std::string& features) {
-  llvm::InitializeNativeTarget();
+  initialize_targets();
   std::string ignored;
   const std::string triple = llvm::sys::getProcessTriple();
   const llvm::Target* native = llvm::TargetRegistry::lookupTarget(triple, ignored);
@@ -122,6 +123,80 @@ Status check_runs_here(const Target& target) {
     if (found == here.end() || !found->getValue()) {
       return {COLLET_FAILED_PRECONDITION, "this processor has no " + item.substr(1) + ", which " + target.cpu + " has"};
     }
+  }
+  return {};
+}
+
+void initialize_targets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+#if defined(COLLET_ALL_TARGETS)
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+#else
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+#endif
+  });
+}
+
+namespace {
+
+/// What is known of an architecture for which code is made ahead of time.
+struct Architecture {
+  const char* name;
+  const char* triple;
+  const char* cpu;       ///< unless another is named
+  const char* features;  ///< besides those of `cpu`
+  const char* abi;
+  bool masks;
+  bool half_conversion;
+};
+
+constexpr Architecture kArchitectures[] = {
+    {"x86_64", "x86_64-unknown-linux-gnu", "x86-64-v2", "", "", false, false},
+    {"aarch64", "aarch64-unknown-linux-gnu", "generic", "+neon,+fp-armv8", "", false, true},
+    {"riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl128b", "lp64d", true, false},
+};
+
+}  // namespace
+
+Status cross_target(const std::string& name, Target& out) {
+  initialize_targets();
+  const size_t colon = std::min(name.find(':'), name.size());
+  const std::string arch = name.substr(0, colon);
+  const auto* const found =
+      std::find_if(std::begin(kArchitectures), std::end(kArchitectures), [&](const auto& a) { return a.name == arch; });
+  if (found == std::end(kArchitectures))
+    return {COLLET_NOT_FOUND, "no code is made for '" + arch + "': there are x86_64, aarch64 and riscv64"};
+  std::string problem;
+  const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(found->triple, problem);
+  if (!target) return {COLLET_UNIMPLEMENTED, "this build of LLVM makes no code for " + arch};
+  const std::string cpu = colon < name.size() ? name.substr(colon + 1) : found->cpu;
+  const std::unique_ptr<llvm::MCSubtargetInfo> processor(
+      target->createMCSubtargetInfo(found->triple, "", found->features));
+  if (!processor || !processor->isCPUStringValid(cpu))
+    return {COLLET_NOT_FOUND, "there is no processor '" + cpu + "' of " + arch};
+  out = {};
+  out.triple = found->triple;
+  out.cpu = cpu;
+  out.features = found->features;
+  out.abi = found->abi;
+  out.masks = found->masks;
+  out.half_conversion = found->half_conversion;
+  const std::unique_ptr<llvm::MCSubtargetInfo> chosen(
+      target->createMCSubtargetInfo(found->triple, cpu, found->features));
+  const auto has = [&](const char* feature) { return chosen->checkFeatures(std::string("+") + feature); };
+  if (arch == "x86_64") {
+    const bool wide = has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq");
+    out.vector_bits = wide ? 512 : has("avx2") ? 256 : 128;
+    out.masks = out.scales = wide;
+    out.fma = wide || has("fma");
+    out.half_conversion = wide || has("f16c");
+  } else {
+    out.fma = true;
   }
   return {};
 }

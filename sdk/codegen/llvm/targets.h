@@ -5,7 +5,7 @@
 #include "sdk/codegen/schedule/target.h"
 
 /// \file
-/// Targets of this machine's architecture, as LLVM describes them.
+/// Targets as LLVM describes them: this machine's, others of its architecture, other architectures.
 
 namespace collet::codegen {
 
@@ -24,5 +24,13 @@ Status check_runs_here(const Target& target);
 /// The machine that this runs on. `changes` is a comma-separated list such as "-avx512f"; switching a feature off
 /// also switches off what needs it: "-avx512f" leaves AVX2, "-sse3" leaves SSE2.
 Target host_target(const std::string& changes);
+
+/// A target for code that is made ahead of time: "x86_64", "aarch64" or "riscv64", and perhaps ":" and a processor by LLVM's
+/// name. Without one: the least that hosts of that architecture have today, x86-64-v2, ARMv8-A, RV64GCV. One thread.
+/// NOT_FOUND for other names, UNIMPLEMENTED where this build of LLVM makes no such code.
+Status cross_target(const std::string& name, Target& out);
+
+/// Makes LLVM's code generators known, once.
+void initialize_targets();
 
 }  // namespace collet::codegen

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/llvm/emit_support.h"
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <iterator>
+
+#include "sdk/codegen/llvm/emit.h"
+#include "sdk/codegen/llvm/support.h"
+
+namespace collet::codegen {
+namespace {
+
+using llvm::Value;
+
+/// collet_reduce_quarter as IR, step by step as in support.cc.
+class QuarterWriter {
+ public:
+  QuarterWriter(llvm::Function* function, llvm::Module& module)
+      : b_(module.getContext()), module_(module), function_(function), i64_(b_.getInt64Ty()), i128_(b_.getInt128Ty()) {}
+
+  void run() {
+    const std::vector<uint64_t> words(std::begin(kTwoOverPi), std::end(kTwoOverPi));
+    llvm::Constant* const data = llvm::ConstantDataArray::get(module_.getContext(), words);
+    words_ = new llvm::GlobalVariable(module_, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data);
+    llvm::BasicBlock *entry = block("entry"), *head = block("head"), *body = block("body"), *end = block("end");
+    b_.SetInsertPoint(entry);
+    b_.CreateBr(head);
+    b_.SetInsertPoint(head);
+    llvm::PHINode* const i = b_.CreatePHI(i64_, 2);
+    i->addIncoming(word(0), entry);
+    b_.CreateCondBr(b_.CreateICmpSLT(i, function_->getArg(1)), body, end);
+    b_.SetInsertPoint(body);
+    element(i);
+    i->addIncoming(b_.CreateAdd(i, word(1)), b_.GetInsertBlock());
+    b_.CreateBr(head);
+    b_.SetInsertPoint(end);
+    b_.CreateRetVoid();
+  }
+
+ private:
+  llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(module_.getContext(), name, function_); }
+  Value* word(uint64_t x) { return b_.getInt64(x); }
+  Value* real(double x) { return llvm::ConstantFP::get(b_.getDoubleTy(), x); }
+  Value* wide(Value* x) { return b_.CreateZExt(x, i128_); }
+  Value* low(Value* x) { return b_.CreateTrunc(x, i64_); }
+  Value* high(Value* x) { return low(b_.CreateLShr(x, llvm::ConstantInt::get(i128_, 64))); }
+  Value* as_real(Value* x) { return b_.CreateUIToFP(x, b_.getDoubleTy()); }
+
+  /// 64 bits of 2 / pi that begin at `bit` after the point; zeros before it.
+  Value* word_at(Value* bit) {
+    Value* const safe = b_.CreateSelect(b_.CreateICmpSLT(bit, word(0)), word(0), bit);
+    Value* const index = b_.CreateLShr(safe, word(6));
+    Value* const shift = b_.CreateAnd(safe, word(63));
+    Value* const first = b_.CreateLoad(i64_, b_.CreateGEP(i64_, words_, index));
+    Value* const next_index = b_.CreateSelect(b_.CreateICmpEQ(shift, word(0)), index, b_.CreateAdd(index, word(1)));
+    Value* const next = b_.CreateLoad(i64_, b_.CreateGEP(i64_, words_, next_index));
+    Value* const rest = b_.CreateLShr(b_.CreateLShr(next, word(1)), b_.CreateSub(word(63), shift));
+    Value* const joined =
+        b_.CreateOr(b_.CreateShl(first, shift), b_.CreateSelect(b_.CreateICmpEQ(shift, word(0)), word(0), rest));
+    // Before the point: the first word, shifted in.
+    Value* const minus = b_.CreateNeg(bit);
+    Value* const small = b_.CreateSelect(b_.CreateICmpSGT(minus, word(63)), word(63), minus);
+    Value* const shifted =
+        b_.CreateLShr(word(kTwoOverPi[0]), b_.CreateSelect(b_.CreateICmpSLT(small, word(0)), word(0), small));
+    Value* const before =
+        b_.CreateSelect(b_.CreateICmpSLE(bit, b_.getInt64(static_cast<uint64_t>(-64))), word(0), shifted);
+    return b_.CreateSelect(b_.CreateICmpSLT(bit, word(0)), before, joined);
+  }
+
+  void element(Value* i) {
+    llvm::Type* const f64 = b_.getDoubleTy();
+    Value* const x = b_.CreateLoad(f64, b_.CreateGEP(f64, function_->getArg(0), i));
+    Value* const all = b_.CreateBitCast(x, i64_);
+    Value* const sign = b_.CreateICmpSLT(all, word(0));
+    Value* const raw = b_.CreateAnd(all, word(0x7fffffffffffffff));
+    Value* const finite = b_.CreateICmpULT(raw, word(0x7ff0000000000000));
+    Value* const small = b_.CreateFCmpOLT(b_.CreateBitCast(raw, f64), real(0.75));
+    // |x| = m * 2^e; m * (2 / pi) modulo 4, to 192 bits. What is not finite takes any bits that there are.
+    Value* const exponent = b_.CreateSelect(finite, b_.CreateLShr(raw, word(52)), word(1075));
+    Value* const m = wide(b_.CreateOr(b_.CreateAnd(raw, word((uint64_t{1} << 52) - 1)), word(uint64_t{1} << 52)));
+    Value* const first = b_.CreateSub(exponent, word(1077));
+    Value* const p0 = b_.CreateMul(m, wide(word_at(first)));
+    Value* const p1 = b_.CreateMul(m, wide(word_at(b_.CreateAdd(first, word(64)))));
+    Value* const p2 = b_.CreateMul(m, wide(word_at(b_.CreateAdd(first, word(128)))));
+    Value* const shifted = b_.CreateShl(p1, llvm::ConstantInt::get(i128_, 64));
+    Value* const low_words = b_.CreateAdd(shifted, p2);
+    Value* const carry = b_.CreateZExt(b_.CreateICmpULT(low_words, shifted), i64_);
+    Value* const top = b_.CreateAdd(b_.CreateAdd(low(p0), high(p1)), carry);
+    Value* const fraction = b_.CreateOr(b_.CreateShl(wide(top), llvm::ConstantInt::get(i128_, 66)),
+                                        b_.CreateLShr(low_words, llvm::ConstantInt::get(i128_, 62)));
+    Value* const negative = b_.CreateICmpSLT(fraction, llvm::ConstantInt::get(i128_, 0));
+    Value* const integer = b_.CreateAdd(b_.CreateLShr(top, word(62)), b_.CreateZExt(negative, i64_));
+    Value* const nearest = b_.CreateSelect(negative, b_.CreateNeg(fraction), fraction);
+    Value* const head_bits = high(nearest);
+    Value* const tail = b_.CreateFMul(as_real(low(nearest)), real(0x1p-128));
+    Value* const head = b_.CreateFMul(as_real(b_.CreateAnd(head_bits, word(~uint64_t{0x7ff}))), real(0x1p-64));
+    Value* const rest =
+        b_.CreateFAdd(b_.CreateFMul(as_real(b_.CreateAnd(head_bits, word(0x7ff))), real(0x1p-64)), tail);
+    Value* const half_pi = real(1.57079632679489655800e+00);
+    Value* const product = b_.CreateFMul(head, half_pi);
+    Value* const residue = b_.CreateIntrinsic(llvm::Intrinsic::fma, {f64}, {head, half_pi, b_.CreateFNeg(product)});
+    Value* const error = b_.CreateFAdd(b_.CreateFAdd(residue, b_.CreateFMul(head, real(6.12323399573676603587e-17))),
+                                       b_.CreateFMul(rest, half_pi));
+    Value* const sum = b_.CreateFAdd(product, error);
+    Value* const left = b_.CreateFAdd(b_.CreateFSub(product, sum), error);
+    Value* const flip = b_.CreateICmpNE(negative, sign);
+    const auto flipped = [&](Value* v) { return b_.CreateSelect(flip, b_.CreateFNeg(v), v); };
+    Value* const turns = b_.CreateAnd(integer, word(3));
+    Value* const none = b_.CreateFSub(x, x);  // of what is not finite
+    const auto chosen = [&](Value* large, Value* near_zero, Value* not_finite) {
+      return b_.CreateSelect(finite, b_.CreateSelect(small, near_zero, large), not_finite);
+    };
+    b_.CreateStore(chosen(flipped(sum), x, none), b_.CreateGEP(f64, function_->getArg(2), i));
+    b_.CreateStore(chosen(flipped(left), real(0), none), b_.CreateGEP(f64, function_->getArg(3), i));
+    b_.CreateStore(chosen(b_.CreateSelect(sign, b_.CreateNeg(turns), turns), word(0), word(0)),
+                   b_.CreateGEP(i64_, function_->getArg(4), i));
+  }
+
+  llvm::IRBuilder<> b_;
+  llvm::Module& module_;
+  llvm::Function* function_;
+  llvm::Type *i64_, *i128_;
+  Value* words_ = nullptr;
+};
+
+}  // namespace
+
+void define_support(llvm::Module& module, const Target& target) {
+  llvm::Function* const quarter = module.getFunction("collet_reduce_quarter");
+  if (!quarter) return;
+  quarter->setLinkage(llvm::Function::InternalLinkage);
+  set_function_attributes(quarter, target);
+  QuarterWriter(quarter, module).run();
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/llvm/object_compiler.h"
+
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/DCE.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <mutex>
+
+#include "sdk/codegen/llvm/emit.h"
+#include "sdk/codegen/llvm/emit_matmul.h"
+#include "sdk/codegen/llvm/targets.h"
+
+namespace collet::codegen {
+namespace {
+
+/// Short: the vectors are there already, loops are as they shall be.
+void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setMaxIterations(1)));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true, false));
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::DCEPass());
+  for (llvm::Function& f : module) {
+    if (!f.isDeclaration()) passes.run(f, functions);
+  }
+}
+
+std::string print(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, nullptr);
+  return text;
+}
+
+/// The text of a module as assembly; empty where the target has none.
+std::string assembly_of(const llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::SmallVector<char, 0> text;
+  llvm::raw_svector_ostream stream(text);
+  const auto copy = llvm::CloneModule(module);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile)) return {};
+  passes.run(*copy);
+  return std::string(text.begin(), text.end());
+}
+
+}  // namespace
+
+void emit_function(const FunctionSource& f, llvm::Module& module, const Target& target) {
+  if (const auto* kernel = std::get_if<Kernel>(&f.body)) {
+    emit_kernel(*kernel, module, target, f.name);
+  } else if (const auto* comparator = std::get_if<Comparator>(&f.body)) {
+    emit_comparator(comparator->body, comparator->types, module, target, f.name);
+  } else {
+    const auto& micro = std::get<MicroSource>(f.body);
+    const Epilogue* const epilogue = micro.epilogue ? &*micro.epilogue : nullptr;
+    if (micro.kernel.rows == 0) {
+      emit_epilogue(micro.kernel, *epilogue, module, target, f.name);
+    } else {
+      emit_micro_kernel(micro.kernel, epilogue, module, target, f.name);
+    }
+  }
+}
+
+ObjectCompiler::ObjectCompiler(const Target& target, std::unique_ptr<llvm::TargetMachine> machine)
+    : target_(target), machine_(std::move(machine)) {}
+
+ObjectCompiler::~ObjectCompiler() = default;
+
+Status ObjectCompiler::create(const Target& target, std::unique_ptr<ObjectCompiler>& out) {
+  initialize_targets();
+  std::string problem;
+  const llvm::Target* const found = llvm::TargetRegistry::lookupTarget(target.triple, problem);
+  if (!found) return {COLLET_UNIMPLEMENTED, "LLVM: " + problem};
+  llvm::TargetOptions options;
+  options.MCOptions.ABIName = target.abi;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      found->createTargetMachine(target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_));
+  if (!machine) return {COLLET_UNIMPLEMENTED, "LLVM makes no code for " + target.triple};
+  out.reset(new ObjectCompiler(target, std::move(machine)));
+  return {};
+}
+
+Status ObjectCompiler::compile(const std::string& name, const std::function<void(llvm::Module&)>& fill,
+                               Artifacts* artifacts, std::string& object) {
+  llvm::LLVMContext context;
+  llvm::Module module(name, context);
+  module.setDataLayout(machine_->createDataLayout());
+  module.setTargetTriple(target_.triple);
+  fill(module);
+  std::string problem;
+  llvm::raw_string_ostream report(problem);
+  if (llvm::verifyModule(module, &report)) return {COLLET_INTERNAL, "generated code is wrong: " + problem};
+  if (artifacts) artifacts->emplace_back(name + ".ll", print(module));
+  optimise(module, *machine_);
+  if (artifacts) {
+    artifacts->emplace_back(name + ".opt.ll", print(module));
+    artifacts->emplace_back(name + ".s", assembly_of(module, *machine_));
+  }
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  llvm::MCContext* mc = nullptr;
+  if (machine_->addPassesToEmitMC(passes, mc, stream)) return {COLLET_INTERNAL, "LLVM: no object code for this target"};
+  passes.run(module);
+  object.assign(bytes.begin(), bytes.end());
+  return {};
+}
+
+}  // namespace collet::codegen
