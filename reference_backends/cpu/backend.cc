@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -17,12 +16,16 @@
 #include "reference_backends/cpu/aot.h"
 #include "reference_backends/cpu/memory.h"
 #include "reference_backends/cpu/open_options.h"
+#include "sdk/codegen/compile/c_header.h"
+#include "sdk/codegen/compile/claims.h"
 #include "sdk/codegen/compile/plan_program.h"
 #include "sdk/codegen/graph/graph.h"
 #include "sdk/codegen/launch/loaded_code.h"
 #include "sdk/codegen/launch/loaded_program.h"
-#include "sdk/codegen/llvm/targets.h"
+#include "sdk/codegen/llvm/entry.h"
 #include "sdk/codegen/llvm/jit.h"
+#include "sdk/codegen/llvm/object_compiler.h"
+#include "sdk/codegen/llvm/targets.h"
 
 struct collet_backend_buffer {
   char* data;
@@ -30,6 +33,7 @@ struct collet_backend_buffer {
 };
 
 struct collet_backend_instance {
+  collet::codegen::Target target;
   std::unique_ptr<collet::codegen::Jit> jit;
   std::unique_ptr<collet::codegen::Threads> threads;
   collet::cpu::Memory memory;
@@ -39,6 +43,9 @@ struct collet_backend_instance {
   collet_memory_space space{};
   bool fuse = true;
   bool is_virtual = false;  ///< its processor need not be there
+  bool is_ahead = false;    ///< makes functions for C programs: there is no JIT
+  bool as_function = false;
+  collet::cpu::OpenOptions::Ahead ahead;
   uint32_t devices = 1;
   std::vector<uint32_t> peers;
 };
@@ -46,8 +53,11 @@ struct collet_backend_instance {
 struct collet_backend_executable {
   collet_backend_instance* instance;
   std::unique_ptr<collet::codegen::LoadedCode> code;
-  std::unique_ptr<collet::codegen::LoadedProgram> loaded;
-  collet::cpu::ProgramBlock program;  ///< what it was made from
+  std::unique_ptr<collet::codegen::LoadedProgram> loaded;  ///< null where the program is one function
+  collet::codegen::LaunchPlan plan;                        ///< of a program that is one function
+  void (*function)(char* const* slots) = nullptr;
+  collet::codegen::Artifacts artifacts;  ///< of code that is made ahead of time
+  collet::cpu::ProgramBlock program;     ///< what it was made from
 };
 
 namespace collet::cpu {
@@ -94,19 +104,33 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     OpenOptions chosen;
     if (Status s = read_options(options, chosen); !s.ok()) return fail(error, s);
     auto instance = std::make_unique<collet_backend_instance>();
-    codegen::Target target;
-    if (chosen.cpu.empty()) {
+    codegen::Target& target = instance->target;
+    Status described;
+    if (chosen.is_ahead) {
+      described = codegen::cross_target(chosen.cpu, target);
+    } else if (chosen.cpu.empty()) {
       target = codegen::host_target(chosen.features);
-    } else if (Status s = codegen::named_target(chosen.cpu, target); !s.ok()) {
-      return fail(error, s);
+    } else {
+      described = codegen::named_target(chosen.cpu, target);
+    }
+    if (!described.ok()) return fail(error, described);
+    instance->is_ahead = chosen.is_ahead;
+    instance->ahead = chosen.ahead;
+    instance->as_function = chosen.as_function || chosen.is_ahead;
+    if (instance->as_function) {
+      target.routines = false;
+      chosen.threads = 1;
     }
     instance->is_virtual = chosen.is_virtual;
     instance->threads = std::make_unique<Threads>(chosen.threads);
     target.threads = instance->threads->count();
-    if (Status s = codegen::Jit::create(target, instance->jit); !s.ok()) return fail(error, s);
+    if (!chosen.is_ahead) {
+      if (Status s = codegen::Jit::create(target, instance->jit); !s.ok()) return fail(error, s);
+    }
     instance->fuse = chosen.fuse;
     instance->kind = target.cpu;
-    instance->fingerprint = target.fingerprint() + (chosen.fuse ? "" : ";unfused");
+    instance->fingerprint =
+        target.fingerprint() + (chosen.fuse ? "" : ";unfused") + (chosen.as_function ? ";function" : "");
 #define COLLET_TYPE(NAME, text, value, bits, kind, since)                                        \
   if (COLLET_KIND_##kind != COLLET_KIND_OPAQUE || value == COLLET_TYPE_TOKEN) {                  \
     instance->types.push_back({value, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE}); \
@@ -210,62 +234,22 @@ collet_status copy(collet_backend_instance*, const collet_copy_region* regions, 
   return COLLET_OK;
 }
 
-/// Answers for ops of a program.
-class Answers {
- public:
-  explicit Answers(const collet_program* program) : program_(program) {}
-
-  Status prepare() {
-    COLLET_CODEGEN_TRY(build_graph(program_, graph_));
-    for (codegen::NodeId n = 0; n < graph_.nodes.size(); ++n) node_of_[graph_.nodes[n].op] = n;
-    return {};
-  }
-
-  void answer(uint32_t id, collet_verdict& verdict) const {
-    bool expand = false;
-    const collet_op* op = collet_op_at(program_, id);
-    std::string why = op->since > COLLET_OPSET ? "an op of a newer opset" : check(op, expand);
-    verdict.answer = why.empty() ? COLLET_ACCEPT : expand ? COLLET_EXPAND : COLLET_DECLINE;
-    const size_t n = std::min(why.size(), sizeof verdict.reason - 1);
-    std::memcpy(verdict.reason, why.data(), n);
-    verdict.reason[n] = 0;
-  }
-
- private:
-  std::string check(const collet_op* op, bool& expand) const {
-    if (op->opcode == COLLET_OP_CALL || op->opcode == COLLET_OP_FUSION) {
-      const collet_region* region = collet_region_at(program_, op->regions.first);
-      for (uint32_t i = 0; i < region->ops.count; ++i) {
-        bool inner = false;
-        std::string why = check(collet_op_at(program_, region->ops.first + i), inner);
-        if (!why.empty()) {
-          expand = op->opcode == COLLET_OP_CALL;
-          return std::string(collet_op_name(op->opcode)) + " of " + why;
-        }
-      }
-      return {};
-    }
-    auto found = node_of_.find(op);
-    return found == node_of_.end() ? std::string() : codegen::refusal(graph_, graph_.nodes[found->second], expand);
-  }
-
-  const collet_program* program_;
-  codegen::Graph graph_;
-  std::unordered_map<const collet_op*, codegen::NodeId> node_of_;
-};
-
 collet_status supports(collet_backend_instance* instance, uint32_t device, const collet_program* program,
                        const uint32_t* ops, uint32_t count, collet_verdict* verdicts, collet_error* error) {
   return guarded(error, [&]() -> collet_status {
     if (device >= instance->devices) return no_device(error, device);
-    Answers answers(program);
-    if (Status s = answers.prepare(); !s.ok()) return fail(error, s);
+    codegen::Claims claims(program, instance->target);
+    if (Status s = claims.prepare(); !s.ok()) return fail(error, s);
     for (uint32_t i = 0; i < count; ++i) {
       if (ops[i] >= program->ops.count) return fail(error, COLLET_OUT_OF_RANGE, "cpu: no such op");
-      answers.answer(ops[i], verdicts[i]);
+      claims.answer(ops[i], verdicts[i]);
     }
     return COLLET_OK;
   });
+}
+
+const LaunchPlan& plan_of(const collet_backend_executable& executable) {
+  return executable.loaded ? executable.loaded->plan() : executable.plan;
 }
 
 /// Fills a field of a struct only where the caller's is long enough.
@@ -276,22 +260,42 @@ collet_status supports(collet_backend_instance* instance, uint32_t device, const
     }                                                                                                       \
   } while (false)
 
-Status find_refused(const collet_program* program, collet_rejection* rejection) {
-  Answers answers(program);
-  COLLET_CODEGEN_TRY(answers.prepare());
-  const collet_region* entry = collet_region_at(program, 0);
-  const uint32_t room = rejection ? rejection->count : 0;
-  uint32_t named = 0;
-  std::string why;
-  for (uint32_t i = 0; i < entry->ops.count; ++i) {
-    collet_verdict v{};
-    answers.answer(entry->ops.first + i, v);
-    if (v.answer == COLLET_ACCEPT) continue;
-    if (named < room) rejection->ops[named++] = entry->ops.first + i;
-    if (why.empty()) why = v.reason;
+/// The program as one function: code to be loaded, or, ahead of time, files.
+Status make_function(collet_backend_instance* instance, const collet_program* program, bool keep_artifacts,
+                     codegen::PlannedProgram& planned, collet_backend_executable& executable) {
+  std::unique_ptr<codegen::ObjectCompiler> compiler;
+  COLLET_CODEGEN_TRY(codegen::ObjectCompiler::create(instance->target, compiler));
+  const std::string said(collet_string(program, program->name), program->name.count);
+  codegen::EntryOptions options;
+  options.name = codegen::c_identifier(instance->ahead.name.empty() ? said : instance->ahead.name);
+  options.embed_constants = !instance->is_ahead || instance->ahead.embed;
+  const std::string symbol = options.name + "_slots";
+  codegen::EntryOptions entry = options;
+  entry.name = symbol;
+  std::string object;
+  COLLET_CODEGEN_TRY(codegen::compile_entry(
+      planned, entry, *compiler, keep_artifacts || instance->is_ahead ? &executable.artifacts : nullptr, object));
+  if (instance->is_ahead) {
+    for (uint32_t i = 0; i < program->constants.count; ++i) {
+      if (collet_constant_at(program, i)->argument != COLLET_NONE)
+        return {COLLET_UNIMPLEMENTED, "no code is made ahead of time for constants that are arguments"};
+    }
+    std::string archive;
+    COLLET_CODEGEN_TRY(codegen::make_archive(object, options.name + ".o", archive));
+    executable.artifacts.emplace_back(options.name + ".h",
+                                      codegen::c_header(program, planned.plan, options, instance->target));
+    executable.artifacts.emplace_back(options.name + ".o", std::move(object));
+    executable.artifacts.emplace_back(options.name + ".a", std::move(archive));
+    if (!options.embed_constants)
+      executable.artifacts.emplace_back(options.name + ".weights",
+                                        std::string(planned.plan.constants.data(), planned.plan.constants.size()));
+  } else {
+    COLLET_CODEGEN_TRY(instance->jit->load({}, {object}, executable.code));
+    executable.function = reinterpret_cast<void (*)(char* const*)>(executable.code->find(symbol));
+    if (!executable.function) return {COLLET_INTERNAL, "generated code has no function " + symbol};
   }
-  if (rejection) rejection->count = named;
-  return why.empty() ? Status{} : Status{COLLET_UNIMPLEMENTED, "cpu: " + why};
+  executable.plan = std::move(planned.plan);
+  return {};
 }
 
 /// `objects`: code that was made before, or null.
@@ -304,29 +308,34 @@ collet_status make_executable(collet_backend_instance* instance, const collet_pr
     codegen::PlannedProgram planned;
     auto executable = std::make_unique<collet_backend_executable>();
     executable->instance = instance;
-    codegen::Jit& jit = *instance->jit;
-    Status s = codegen::plan_program(program, jit.target(), compile_options, planned);
+    Status s = codegen::plan_program(program, instance->target, compile_options, planned);
     const bool keep_artifacts = options && options->intermediate_check != 0;
-    if (s.ok()) {
+    if (s.ok() && instance->as_function) {
+      s = make_function(instance, program, keep_artifacts, planned, *executable);
+    } else if (s.ok()) {
+      codegen::Jit& jit = *instance->jit;
       s = objects ? jit.load(planned.sources, *objects, executable->code)
                   : jit.compile(planned.sources, keep_artifacts, executable->code);
     }
     if (!s.ok()) return fail(error, s.code(), "cpu: " + s.message());
     std::string missing;
-    const auto find = [&](const std::string& name) { return executable->code->find(name); };
-    executable->loaded = codegen::LoadedProgram::load(std::move(planned.plan), find, missing);
-    if (!executable->loaded) {
-      return missing.empty() ? fail(error, COLLET_RESOURCE_EXHAUSTED, "cpu: no memory for the constants of the program")
-                             : fail(error, COLLET_INTERNAL, "cpu: generated code has no function " + missing);
+    if (!instance->as_function) {
+      const auto find = [&](const std::string& name) { return executable->code->find(name); };
+      executable->loaded = codegen::LoadedProgram::load(std::move(planned.plan), find, missing);
+      if (!executable->loaded) {
+        return missing.empty()
+                   ? fail(error, COLLET_RESOURCE_EXHAUSTED, "cpu: no memory for the constants of the program")
+                   : fail(error, COLLET_INTERNAL, "cpu: generated code has no function " + missing);
+      }
     }
     executable->program.resize((program->total_bytes + 7) / 8);
     std::memcpy(executable->program.data(), program, program->total_bytes);
-    const LaunchPlan& plan = executable->loaded->plan();
+    const LaunchPlan& plan = plan_of(*executable);
     COLLET_SET(info, absorbed_count, 0u);
     COLLET_SET(info, workspace_bytes, plan.workspace_bytes);
     COLLET_SET(info, workspace_alignment, uint64_t{64});
     COLLET_SET(info, resident_bytes, uint64_t{plan.constants.size()});
-    COLLET_SET(info, code_bytes, executable->code->bytes());
+    COLLET_SET(info, code_bytes, executable->code ? executable->code->bytes() : 0);
     COLLET_SET(info, kernels, plan.kernels);
     COLLET_SET(info, traffic_bytes, plan.traffic_bytes);
     *out = executable.release();
@@ -338,8 +347,10 @@ collet_status compile(collet_backend_instance* instance, const collet_program* p
                       const collet_compile_options* options, collet_backend_executable** out,
                       collet_executable_info* info, collet_rejection* rejection, collet_error* error) {
   const collet_status refused = guarded(error, [&]() -> collet_status {
-    const Status s = find_refused(program, rejection);
-    return s.ok() ? COLLET_OK : fail(error, s);
+    codegen::Claims claims(program, instance->target);
+    Status s = claims.prepare();
+    if (s.ok()) s = claims.check(rejection);
+    return s.ok() ? COLLET_OK : fail(error, s.code(), "cpu: " + s.message());
   });
   return refused != COLLET_OK ? refused : make_executable(instance, program, options, nullptr, out, info, error);
 }
@@ -394,7 +405,7 @@ constexpr size_t kStackSlots = 128;
 
 collet_status check_launch(const collet_backend_executable& executable, const collet_launch& launch,
                            collet_error* error) {
-  const LaunchPlan& plan = executable.loaded->plan();
+  const LaunchPlan& plan = plan_of(executable);
   if (launch.sync) return fail(error, COLLET_UNIMPLEMENTED, "cpu: has no queues");
   if (launch.device >= executable.instance->devices) return no_device(error, launch.device);
   if (launch.argument_count != plan.arguments || launch.result_count != plan.results) {
@@ -423,7 +434,7 @@ collet_status execute(collet_backend_executable* executable, const collet_launch
   if (executable->instance->is_virtual)
     return fail(error, COLLET_FAILED_PRECONDITION, "cpu: a virtual device runs nothing");
   return guarded(error, [&]() -> collet_status {
-    const LaunchPlan& plan = executable->loaded->plan();
+    const LaunchPlan& plan = plan_of(*executable);
     for (uint32_t l = 0; l < count; ++l) {
       if (collet_status s = check_launch(*executable, launches[l], error); s != COLLET_OK) return s;
     }
@@ -436,7 +447,11 @@ collet_status execute(collet_backend_executable* executable, const collet_launch
       for (uint32_t i = 0; i < plan.arguments; ++i) bases[i] = base_of(launch.arguments[i]);
       for (uint32_t i = 0; i < plan.results; ++i) bases[codegen::result_slot(plan, i)] = base_of(launch.results[i]);
       bases[codegen::workspace_slot(plan)] = base_of(launch.workspace);
-      executable->loaded->run(bases, *executable->instance->threads);
+      if (executable->function) {
+        executable->function(bases);
+      } else {
+        executable->loaded->run(bases, *executable->instance->threads);
+      }
     }
     return COLLET_OK;
   });
@@ -459,8 +474,9 @@ collet_status memory_stats(collet_backend_instance* instance, uint32_t, uint32_t
 collet_status artifact(collet_backend_executable* executable, uint32_t index, const char** out_name,
                        const void** out_bytes, uint64_t* out_size, collet_error* error) {
   const LoadedCode* code = executable->code.get();
-  if (!code || index >= code->artifacts().size()) return fail(error, COLLET_OUT_OF_RANGE, "cpu: no more artifacts");
-  const auto& [name, text] = code->artifacts()[index];
+  const codegen::Artifacts& all = code && !executable->function ? code->artifacts() : executable->artifacts;
+  if (index >= all.size()) return fail(error, COLLET_OUT_OF_RANGE, "cpu: no more artifacts");
+  const auto& [name, text] = all[index];
   *out_name = name.c_str();
   *out_bytes = text.data();
   *out_size = text.size();

@@ -46,6 +46,30 @@ Status read_cpu(const std::string& value, OpenOptions& out) {
   return codegen::check_runs_here(target);
 }
 
+Status read_launch(const std::string& value, OpenOptions& out) {
+  out.as_function = value == "function";
+  return value == "function" || value == "steps"
+             ? Status{}
+             : Status{COLLET_INVALID_ARGUMENT, "'" + value + "' is not steps or function"};
+}
+
+Status read_name(const std::string& value, OpenOptions& out) {
+  out.ahead.name = value;
+  return {};
+}
+
+Status read_weights(const std::string& value, OpenOptions& out) {
+  out.ahead.embed = value == "embed";
+  return value == "embed" || value == "pass" ? Status{}
+                                             : Status{COLLET_INVALID_ARGUMENT, "'" + value + "' is not embed or pass"};
+}
+
+/// The targets of code that is made ahead of time.
+bool is_architecture(const std::string& target) {
+  const std::string name = target.substr(0, target.find(':'));
+  return name == "x86_64" || name == "aarch64" || name == "riscv64";
+}
+
 /// An option of open, and the variable of the environment that says the same where the option is not given.
 struct KnownOption {
   const char* key;
@@ -57,6 +81,9 @@ constexpr KnownOption kOptions[] = {
     {"threads", "COLLET_CPU_THREADS", read_threads},
     {"fuse", "COLLET_CPU_FUSE", read_fuse},
     {"cpu", "COLLET_CPU_NAME", read_cpu},
+    {"launch", "COLLET_CPU_LAUNCH", read_launch},
+    {"name", "COLLET_CPU_ENTRY_NAME", read_name},
+    {"weights", "COLLET_CPU_WEIGHTS", read_weights},
 };
 
 }  // namespace
@@ -74,7 +101,9 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
   if (!given) return {};
   if (given->target && std::strcmp(given->target, "host") != 0) {
     codegen::Target target;
-    const Status s = codegen::named_target(given->target, target);
+    out.is_ahead = is_architecture(given->target);
+    const Status s =
+        out.is_ahead ? codegen::cross_target(given->target, target) : codegen::named_target(given->target, target);
     if (!s.ok()) return {s.code(), "cpu: target: " + s.message() + "; \"host\" is this machine's own"};
     out.cpu = given->target;
     out.is_virtual = true;
@@ -84,7 +113,8 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
     const auto* known = std::find_if(std::begin(kOptions), std::end(kOptions),
                                      [&](const KnownOption& option) { return key == option.key; });
     if (known == std::end(kOptions)) {
-      return {COLLET_INVALID_ARGUMENT, "cpu: no option '" + key + "'; there are features, threads, fuse and cpu"};
+      return {COLLET_INVALID_ARGUMENT,
+              "cpu: no option '" + key + "'; there are features, threads, fuse, cpu, launch, name and weights"};
     }
     const Status s = known->read(given->values[i], out);
     if (!s.ok()) return {s.code(), "cpu: option '" + key + "': " + s.message()};

@@ -14,16 +14,27 @@ struct OpenOptions {
   OpenOptions();
 
   std::string features;  ///< changes to the processor's features, for codegen::host_target
-  std::string
-      cpu;  ///< make code for this processor, by LLVM's name, and not for the one that is there; empty: that one
+  /// Make code for this processor, by LLVM's name, and not for the one that is there; empty: that one. Ahead of time:
+  /// the name of a codegen::cross_target.
+  std::string cpu;
   bool is_virtual = false;  ///< only compile, for the processor `cpu`, which need not be there
   int threads;              ///< as many as the machine has, unless told
   bool fuse = true;
+  bool as_function = false;  ///< a program is one function, on one thread, without routines
+  bool is_ahead = false;     ///< make object files and C headers, for the architecture `cpu`
+
+  /// Of what is made ahead of time.
+  struct Ahead {
+    std::string name;   ///< of the C function; empty: that of the program
+    bool embed = true;  ///< constants stand in the object file; else in a file of their own
+  };
+  Ahead ahead;
 };
 
 /// Reads the environment's COLLET_CPU_FEATURES, COLLET_CPU_THREADS and COLLET_CPU_FUSE, then `given`, which may be null:
-/// its options features, threads, fuse and cpu go before them. A target other than "host" is a processor by LLVM's name. An unknown option or a value that means nothing is
-/// INVALID_ARGUMENT.
+/// its options go before them. A target other than "host" is a processor by LLVM's name, or, for code that is made ahead of
+/// time, "x86_64", "aarch64" or "riscv64", perhaps with ":" and a processor. An unknown option or a value that means nothing
+/// is INVALID_ARGUMENT.
 codegen::Status read_options(const collet_open_options* given, OpenOptions& out);
 
 }  // namespace collet::cpu

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/compile/plan_program.h"
+#include "sdk/codegen/compile/claims.h"
+
+#include <algorithm>
+#include <cstring>
+
 #include "sdk/codegen/fusion/fusion.h"
 #include "sdk/codegen/lower/lower.h"
 #include "sdk/codegen/lower/routines.h"
@@ -49,20 +53,21 @@ bool is_structural(uint32_t opcode) {
   }
 }
 
-std::string check_blocks(const Graph& graph, const Node& node) {
+std::string refusal(const Graph& graph, const Node& node, const Target& target, bool& expand);
+
+std::string check_blocks(const Graph& graph, const Node& node, const Target& target) {
   for (BlockId b : node.blocks) {
     for (NodeId n : graph.blocks[b].nodes) {
       bool expand = false;
-      std::string why = refusal(graph, graph.nodes[n], expand);
+      std::string why = refusal(graph, graph.nodes[n], target, expand);
       if (!why.empty()) return std::string(collet_op_name(node.opcode)) + ": its body has " + why;
     }
   }
   return {};
 }
 
-}  // namespace
-
-std::string refusal(const Graph& graph, const Node& node, bool& expand) {
+/// Why a node cannot be compiled; empty when it can. `expand` is set where the SDK's expansion would do.
+std::string refusal(const Graph& graph, const Node& node, const Target& target, bool& expand) {
   const std::string name = collet_op_name(node.opcode);
   for (const auto* list : {&node.operands, &node.results}) {
     for (ValueId v : *list) {
@@ -75,7 +80,7 @@ std::string refusal(const Graph& graph, const Node& node, bool& expand) {
     expand = true;
     return name + ", which the SDK expands";
   }
-  if (is_structural(node.opcode)) return check_blocks(graph, node);
+  if (is_structural(node.opcode)) return check_blocks(graph, node, target);
   if (node.opcode == COLLET_OP_BITCAST_CONVERT) {
     // Elements below a byte have one each: between widths their bits must be moved.
     const uint32_t from = bits_of(graph.type(node.operands[0]).element);
@@ -83,7 +88,12 @@ std::string refusal(const Graph& graph, const Node& node, bool& expand) {
     expand = from != to && (from < 8 || to < 8);
     return expand ? name + " of elements below a byte, which the SDK expands" : std::string();
   }
-  if (can_inline(graph, node) || has_node_kernel(graph, node) || has_routine(graph, node)) return {};
+  if (can_inline(graph, node) || has_node_kernel(graph, node)) return {};
+  if (has_routine(graph, node)) {
+    if (target.routines) return {};
+    expand = true;
+    return name + ", which is no loop nest";
+  }
   if (has_long_rows(graph, node)) return name + " of rows with more than " + std::to_string(INT32_MAX) + " elements";
   if (node.opcode == COLLET_OP_CUSTOM_CALL) {
     const auto a = attributes<collet_custom_call_attrs>(graph, node);
@@ -95,6 +105,58 @@ std::string refusal(const Graph& graph, const Node& node, bool& expand) {
     }
   }
   return name + ", which this backend does not have for these types and attributes";
+}
+
+}  // namespace
+
+Status Claims::prepare() {
+  COLLET_CODEGEN_TRY(build_graph(program_, graph_));
+  for (NodeId n = 0; n < graph_.nodes.size(); ++n) node_of_[graph_.nodes[n].op] = n;
+  return {};
+}
+
+void Claims::answer(uint32_t id, collet_verdict& verdict) const {
+  bool expand = false;
+  const collet_op* op = collet_op_at(program_, id);
+  const std::string why = op->since > COLLET_OPSET ? "an op of a newer opset" : refusal(op, expand);
+  verdict.answer = why.empty() ? COLLET_ACCEPT : expand ? COLLET_EXPAND : COLLET_DECLINE;
+  const size_t n = std::min(why.size(), sizeof verdict.reason - 1);
+  std::memcpy(verdict.reason, why.data(), n);
+  verdict.reason[n] = 0;
+}
+
+std::string Claims::refusal(const collet_op* op, bool& expand) const {
+  if (op->opcode == COLLET_OP_CALL || op->opcode == COLLET_OP_FUSION) {
+    const collet_region* region = collet_region_at(program_, op->regions.first);
+    for (uint32_t i = 0; i < region->ops.count; ++i) {
+      bool inner = false;
+      const std::string why = refusal(collet_op_at(program_, region->ops.first + i), inner);
+      if (!why.empty()) {
+        expand = op->opcode == COLLET_OP_CALL;
+        return std::string(collet_op_name(op->opcode)) + " of " + why;
+      }
+    }
+    return {};
+  }
+  const auto found = node_of_.find(op);
+  return found == node_of_.end() ? std::string()
+                                 : codegen::refusal(graph_, graph_.nodes[found->second], target_, expand);
+}
+
+Status Claims::check(collet_rejection* rejection) const {
+  const collet_region* entry = collet_region_at(program_, 0);
+  const uint32_t most = rejection ? rejection->count : 0;
+  uint32_t named = 0;
+  std::string why;
+  for (uint32_t i = 0; i < entry->ops.count; ++i) {
+    collet_verdict v{};
+    answer(entry->ops.first + i, v);
+    if (v.answer == COLLET_ACCEPT) continue;
+    if (named < most) rejection->ops[named++] = entry->ops.first + i;
+    if (why.empty()) why = v.reason;
+  }
+  if (rejection) rejection->count = named;
+  return why.empty() ? Status{} : Status{COLLET_UNIMPLEMENTED, why};
 }
 
 }  // namespace collet::codegen

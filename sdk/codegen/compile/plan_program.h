@@ -28,7 +28,4 @@ struct PlannedProgram {
 Status plan_program(const collet_program* program, const Target& target, const CompileOptions& options,
                     PlannedProgram& out);
 
-/// Why a node cannot be compiled; empty when it can. `expand` is set where the SDK's expansion would do.
-std::string refusal(const Graph& graph, const Node& node, bool& expand);
-
 }  // namespace collet::codegen

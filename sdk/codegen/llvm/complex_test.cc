@@ -11,9 +11,9 @@
 #include <random>
 #include <vector>
 
-#include "sdk/codegen/llvm/targets.h"
 #include "sdk/codegen/llvm/jit.h"
 #include "sdk/codegen/llvm/scalar_ops.h"
+#include "sdk/codegen/llvm/targets.h"
 
 namespace collet::codegen {
 namespace {

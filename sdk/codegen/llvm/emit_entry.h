@@ -3,18 +3,10 @@
 
 #include <llvm/IR/Module.h>
 
-#include <string>
-#include <vector>
-
 #include "sdk/codegen/compile/plan_program.h"
+#include "sdk/codegen/llvm/entry.h"
 
 namespace collet::codegen {
-
-/// How an entry function is made.
-struct EntryOptions {
-  std::string name;             ///< of the function, in C
-  bool embed_constants = true;  ///< false: they are one more slot, after the workspace
-};
 
 /// Writes a launch plan as one function, void name(char* const* slots), and all that it calls as functions that only this
 /// module sees. `slots` has the address of each argument, each result and the workspace. The function uses no other memory

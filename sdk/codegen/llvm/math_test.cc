@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "sdk/codegen/llvm/targets.h"
 #include "sdk/codegen/llvm/jit.h"
+#include "sdk/codegen/llvm/targets.h"
 
 namespace collet::codegen {
 namespace {

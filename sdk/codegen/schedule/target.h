@@ -17,6 +17,7 @@ struct Target {
   bool fma = false;                         ///< fused multiply-add is one instruction
   bool scales = false;                      ///< AVX-512: multiplying by a power of two is one instruction
   bool half_conversion = false;             ///< f16 converts in hardware
+  bool routines = true;                     ///< whoever runs the launch plan has the routines of RoutineCall
   int threads = 1;                          ///< that share the work of one program
   int64_t first_cache = int64_t{32} << 10;  ///< bytes, of one core
   int64_t second_cache = int64_t{1} << 20;  ///< bytes, of one core

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/compile/c_header.h"
+
+#include <cctype>
+#include <set>
+
+namespace collet::codegen {
+namespace {
+
+const char* c_type(uint32_t type) {
+  switch (type) {
+    case COLLET_TYPE_F32:
+    case COLLET_TYPE_C64:
+      return "float";
+    case COLLET_TYPE_F64:
+    case COLLET_TYPE_C128:
+      return "double";
+    case COLLET_TYPE_S8:
+      return "int8_t";
+    case COLLET_TYPE_S16:
+      return "int16_t";
+    case COLLET_TYPE_S32:
+      return "int32_t";
+    case COLLET_TYPE_S64:
+      return "int64_t";
+    default:
+      break;
+  }
+  switch (collet_type_bytes(type)) {
+    case 2:
+      return "uint16_t";
+    case 4:
+      return "uint32_t";
+    case 8:
+      return "uint64_t";
+    default:
+      return "uint8_t";
+  }
+}
+
+std::string shape_of(const collet_program* program, const collet_type& type) {
+  std::string text = std::string(collet_type_name(type.element)) + "[";
+  const int64_t* dims = collet_integers(program, type.dims);
+  for (uint32_t i = 0; i < type.dims.count; ++i) text += (i ? "," : "") + std::to_string(dims[i]);
+  text += "]";
+  if (collet_type_kind(type.element) == COLLET_KIND_COMPLEX) text += ", real and imaginary parts in turn";
+  return text;
+}
+
+/// Writes a struct of pointers, one for each value, and returns the names of its fields.
+std::vector<std::string> write_struct(const collet_program* program, const std::string& name, const char* qualifier,
+                                      const char* fallback, const std::vector<uint32_t>& values, std::string& out) {
+  std::vector<std::string> fields;
+  std::set<std::string> taken;
+  out += "struct " + name + " {\n";
+  for (uint32_t id : values) {
+    const collet_value* value = collet_value_at(program, id);
+    const auto* type = static_cast<const collet_type*>(collet_array_at(program, program->types, value->type));
+    const std::string said(collet_string(program, value->name), value->name.count);
+    std::string field = said.empty() ? fallback + std::to_string(fields.size()) : c_identifier(said);
+    if (!taken.insert(field).second) {
+      field += "_" + std::to_string(fields.size());
+      taken.insert(field);
+    }
+    out += std::string("  ") + qualifier + c_type(type->element) + "* " + field + "; /* " + shape_of(program, *type) +
+           " */\n";
+    fields.push_back(field);
+  }
+  if (values.empty()) out += "  char unused;\n";
+  out += "};\n\n";
+  return fields;
+}
+
+}  // namespace
+
+std::string c_identifier(const std::string& name) {
+  std::string out;
+  for (char c : name) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (out.find_first_not_of('_') == std::string::npos) return "program";
+  return std::isdigit(static_cast<unsigned char>(out[0])) ? "_" + out : out;
+}
+
+std::string c_header(const collet_program* program, const LaunchPlan& plan, const EntryOptions& options,
+                     const Target& target) {
+  const std::string& name = options.name;
+  std::string upper;
+  for (char c : name) upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  std::string out = "/* Made by `collet compile` for " + target.triple + ", " + target.cpu + ". */\n#ifndef " + upper +
+                    "_H\n#define " + upper +
+                    "_H\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
+  const collet_region* entry = collet_region_at(program, 0);
+  std::vector<uint32_t> arguments, results;
+  for (uint32_t i = 0; i < entry->arguments.count; ++i) arguments.push_back(entry->arguments.first + i);
+  for (uint32_t i = 0; i < entry->results.count; ++i)
+    results.push_back(collet_ref_at(program, entry->results.first + i));
+  out += "/* Arrays are dense and row-major. They must not overlap, and are aligned as their elements are. */\n";
+  const auto in = write_struct(program, name + "_arguments", "const ", "arg", arguments, out);
+  std::string result_struct;
+  const std::vector<std::string> to = write_struct(program, name + "_results", "", "result", results, result_struct);
+  out += result_struct;
+  out +=
+      "/* Memory that a call uses for itself; calls at the same time need their own. At a multiple of 64. "
+      "*/\n#define " +
+      upper + "_WORKSPACE_BYTES UINT64_C(" + std::to_string(plan.workspace_bytes) + ")\n";
+  if (!options.embed_constants) {
+    out += "\n/* The contents of the file of weights, which the function reads. At a multiple of 64. */\n#define " +
+           upper + "_WEIGHTS_BYTES UINT64_C(" + std::to_string(plan.constants.size()) + ")\n";
+  }
+  out += "\nvoid " + name +
+         "_slots(char* const* slots);\n\n/* Runs the program. Any thread; it allocates nothing. */\n" +
+         "static inline void " + name + "(const struct " + name + "_arguments* arguments, const struct " + name +
+         "_results* results,\n    void* workspace" + (options.embed_constants ? "" : ", const void* weights") +
+         ") {\n" + "  char* slots[" + std::to_string(in.size() + to.size() + 2) + "];\n";
+  size_t slot = 0;
+  for (const std::string& field : in)
+    out += "  slots[" + std::to_string(slot++) + "] = (char*)(uintptr_t)arguments->" + field + ";\n";
+  for (const std::string& field : to)
+    out += "  slots[" + std::to_string(slot++) + "] = (char*)results->" + field + ";\n";
+  out += "  slots[" + std::to_string(slot++) + "] = (char*)workspace;\n";
+  out += options.embed_constants ? "  slots[" + std::to_string(slot) + "] = 0;\n"
+                                 : "  slots[" + std::to_string(slot) + "] = (char*)(uintptr_t)weights;\n";
+  if (in.empty()) out += "  (void)arguments;\n";
+  if (to.empty()) out += "  (void)results;\n";
+  out += "  " + name + "_slots(slots);\n}\n\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
+  return out;
+}
+
+}  // namespace collet::codegen
