@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// collet compile: the function is linked into a C program, which runs on each machine and gives what the interpreter gives.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "sdk/tool/tests/command.h"
+
+namespace collet::tool::testing {
+namespace {
+
+constexpr char kMain[] = R"(
+#include <stdio.h>
+#include <stdlib.h>
+#include "ahead.h"
+static int get(const char* name, void* data, size_t bytes) {
+  FILE* file = fopen(name, "rb");
+  return file && fread(data, 1, bytes, file) == bytes ? fclose(file) : 1;
+}
+int main(int count, char** folder) {
+  static float image[9 * 70], weights[70 * 33], y[9 * 33], sorted[9];
+  static int32_t which;
+  (void)count;
+  if (get(folder[1], image, sizeof image) || get(folder[2], weights, sizeof weights) || get(folder[3], &which, 4)) return 2;
+  void* workspace = aligned_alloc(64, (AHEAD_WORKSPACE_BYTES + 63) / 64 * 64);
+  const struct ahead_arguments arguments = {image, weights, &which};
+  const struct ahead_results results = {y, sorted};
+  for (int i = 0; i < 2; ++i) ahead(&arguments, &results, workspace);
+  fwrite(y, 1, sizeof y, stdout);
+  fwrite(sorted, 1, sizeof sorted, stdout);
+  return 0;
+}
+)";
+
+struct Machine {
+  const char* target;
+  const char* compiler;
+  const char* run;
+};
+
+bool is_there(const std::string& program) {
+  return std::system(("command -v " + program + " >/dev/null").c_str()) == 0;
+}
+
+template <typename T>
+std::string bytes_of(const std::vector<T>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+std::vector<float> floats_of(const std::string& bytes) {
+  std::vector<float> out(bytes.size() / sizeof(float));
+  std::memcpy(out.data(), bytes.data(), out.size() * sizeof(float));
+  return out;
+}
+
+class AheadOfTime : public ::testing::TestWithParam<Machine> {};
+
+TEST_P(AheadOfTime, FunctionGivesWhatTheInterpreterGives) {
+  const Machine& machine = GetParam();
+  const std::string run = machine.run;
+  if (!is_there(machine.compiler) || (!run.empty() && !is_there(run.substr(0, run.find(' ')))))
+    GTEST_SKIP() << "needs " << machine.compiler << " and " << machine.run;
+  const Folder folder;
+  std::vector<float> image(9 * 70), weights(70 * 33);
+  for (size_t i = 0; i < image.size(); ++i) image[i] = static_cast<float>(i * 37 % 101) / 40 - 1.25f;
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i * 53 % 97) / 30 - 1.5f;
+  image[5] = 3e7f;  // sines of large numbers
+  write(folder / "image", bytes_of(image));
+  write(folder / "weights", bytes_of(weights));
+  for (const int which : {0, 1}) {
+    write(folder / "which", bytes_of(std::vector<int32_t>{which}));
+    const std::string inputs = folder / "image" + " " + (folder / "weights") + " " + (folder / "which");
+    const Ran expected = collet("run sdk/tool/tests/data/ahead.hlo --backend interpreter --inputs " + inputs +
+                                " --output " + folder.path());
+    ASSERT_EQ(expected.code, 0) << expected.err;
+    const Ran made = collet(std::string("compile sdk/tool/tests/data/ahead.hlo --emit header,archive --output ") +
+                            folder.path() + " --target " + machine.target);
+    ASSERT_EQ(made.code, 0) << made.err;
+    EXPECT_NE(made.out.find("ahead.a"), std::string::npos) << made.out;
+    write(folder / "main.c", kMain);
+    const std::string build = std::string(machine.compiler) + " -static -Wall -Wextra -Werror -I" + folder.path() +
+                              " " + (folder / "main.c") + " " + (folder / "ahead.a") + " -lm -o " + (folder / "main");
+    ASSERT_EQ(std::system(build.c_str()), 0) << build;
+    ASSERT_EQ(std::system((run + " " + (folder / "main") + " " + inputs + " > " + (folder / "out")).c_str()), 0);
+    const std::vector<float> got = floats_of(contents(folder / "out"));
+    std::vector<float> want = floats_of(contents(folder / "output_0.bin"));
+    const std::vector<float> sorted = floats_of(contents(folder / "output_1.bin"));
+    want.insert(want.end(), sorted.begin(), sorted.end());
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 33; i < want.size() - 9; ++i)
+      EXPECT_NEAR(got[i], want[i], 1e-5 * std::max(1.0f, std::abs(want[i]))) << i << ", branch " << which;
+    // The row of large numbers: rounding of the product decides the sine.
+    for (size_t i = 0; i < 33; ++i) EXPECT_NEAR(got[i], want[i], 3e-6 * std::abs(want[i]) + 3) << i;
+    EXPECT_TRUE(std::is_sorted(got.end() - 9, got.end(), std::greater<>()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, AheadOfTime,
+    ::testing::Values(Machine{"x86_64", "gcc", ""}, Machine{"aarch64", "aarch64-linux-gnu-gcc", "qemu-aarch64-static"},
+                      Machine{"riscv64", "riscv64-linux-gnu-gcc", "qemu-riscv64-static -cpu rv64,v=true,vlen=128"},
+                      Machine{"riscv64", "riscv64-linux-gnu-gcc", "qemu-riscv64-static -cpu rv64,v=true,vlen=512"}));
+
+TEST(AheadOfTimeErrors, NameTheTargetTheFormAndTheOp) {
+  const Folder folder;
+  const std::string program = "sdk/tool/tests/data/ahead.hlo --output " + folder.path();
+  Ran ran = collet("compile " + program + " --target mips");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_NE(ran.err.find("mips"), std::string::npos) << ran.err;
+  ran = collet("compile " + program + " --target riscv64:no-such-core");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_NE(ran.err.find("no-such-core"), std::string::npos) << ran.err;
+  ran = collet("compile " + program + " --target riscv64 --emit objct");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_NE(ran.err.find("objct"), std::string::npos) << ran.err;
+  write(folder / "call.hlo",
+        "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT c = f32[4] custom-call(x), "
+        "custom_call_target=\"far\"\n}\n");
+  ran = collet("compile " + (folder / "call.hlo") + " --target riscv64");
+  EXPECT_EQ(ran.code, 4);
+  EXPECT_NE(ran.err.find("far"), std::string::npos) << ran.err;
+}
+
+}  // namespace
+}  // namespace collet::tool::testing
