@@ -56,8 +56,9 @@ struct collet_backend_executable {
   std::unique_ptr<collet::codegen::LoadedProgram> loaded;  ///< null where the program is one function
   collet::codegen::LaunchPlan plan;                        ///< of a program that is one function
   void (*function)(char* const* slots) = nullptr;
-  collet::codegen::Artifacts artifacts;  ///< of code that is made ahead of time
-  collet::cpu::ProgramBlock program;     ///< what it was made from
+  collet::codegen::Artifacts
+      artifacts;  ///< stages of the compilation, where they were asked for; files that are made ahead of time
+  collet::cpu::ProgramBlock program;  ///< what it was made from
 };
 
 namespace collet::cpu {
@@ -305,11 +306,13 @@ collet_status make_executable(collet_backend_instance* instance, const collet_pr
   return guarded(error, [&]() -> collet_status {
     CompileOptions compile_options;
     compile_options.fuse = instance->fuse;
+    const bool keep_artifacts = options && options->intermediate_check != 0;
+    compile_options.keep_stages = keep_artifacts;
     codegen::PlannedProgram planned;
     auto executable = std::make_unique<collet_backend_executable>();
     executable->instance = instance;
     Status s = codegen::plan_program(program, instance->target, compile_options, planned);
-    const bool keep_artifacts = options && options->intermediate_check != 0;
+    executable->artifacts = std::move(planned.stages);
     if (s.ok() && instance->as_function) {
       s = make_function(instance, program, keep_artifacts, planned, *executable);
     } else if (s.ok()) {
@@ -473,10 +476,11 @@ collet_status memory_stats(collet_backend_instance* instance, uint32_t, uint32_t
 
 collet_status artifact(collet_backend_executable* executable, uint32_t index, const char** out_name,
                        const void** out_bytes, uint64_t* out_size, collet_error* error) {
-  const LoadedCode* code = executable->code.get();
-  const codegen::Artifacts& all = code && !executable->function ? code->artifacts() : executable->artifacts;
-  if (index >= all.size()) return fail(error, COLLET_OUT_OF_RANGE, "cpu: no more artifacts");
-  const auto& [name, text] = all[index];
+  static const codegen::Artifacts none;
+  const codegen::Artifacts& first = executable->artifacts;
+  const codegen::Artifacts& then = executable->code ? executable->code->artifacts() : none;
+  if (index >= first.size() + then.size()) return fail(error, COLLET_OUT_OF_RANGE, "cpu: no more artifacts");
+  const auto& [name, text] = index < first.size() ? first[index] : then[index - first.size()];
   *out_name = name.c_str();
   *out_bytes = text.data();
   *out_size = text.size();

@@ -5,6 +5,10 @@
 #include <cstring>
 #include <string>
 
+#include "sdk/codegen/fusion/print.h"
+#include "sdk/codegen/graph/print.h"
+#include "sdk/codegen/kernel/print.h"
+#include "sdk/codegen/launch/print.h"
 #include "sdk/codegen/launch/routine.h"
 
 namespace collet::codegen {
@@ -35,7 +39,9 @@ Status Compiler::run() {
   const uint64_t table = (places * sizeof(char*) + 63) / 64 * 64;
   plan_->workspace_bytes = buffers_.assign_offsets(table);
   resolve(drafts, plan_->steps);
-  return store_constants();
+  COLLET_CODEGEN_TRY(store_constants());
+  if (options_.keep_stages) keep_stages();
+  return {};
 }
 
 RangeId Compiler::range(ValueId v) {
@@ -64,6 +70,7 @@ Status Compiler::block(BlockId id, Drafts& drafts) {
   const Block& b = graph_.blocks[id];
   fuse_block(graph_, b, options_.fuse, fusion_);
   const std::vector<FusionGroup> groups = fusion_.groups;  // bodies of control flow make plans of their own
+  if (options_.keep_stages) groups_text_ += "block " + std::to_string(id) + "\n" + print_groups(graph_, groups);
   const Readers readers = readers_in(b, groups);
   std::vector<bool> done(groups.size(), false);
   for (size_t i = 0; i < groups.size(); ++i) {
@@ -321,6 +328,18 @@ Status Compiler::store_constants() {
     std::memcpy(plan_->constants.data() + p.offset, graph_.value(v).constant, bytes_of(v));
   }
   return {};
+}
+
+void Compiler::keep_stages() {
+  stages_.emplace_back("graph.txt", print_graph(graph_));
+  stages_.emplace_back("fusion_groups.txt", groups_text_);
+  std::string kernels;
+  for (const FunctionSource& source : sources_) {
+    if (const auto* kernel = std::get_if<Kernel>(&source.body))
+      kernels += "// " + source.name + "\n" + print_kernel(*kernel) + "\n";
+  }
+  stages_.emplace_back("kernels.txt", kernels);
+  stages_.emplace_back("launch_plan.txt", print_launch_plan(*plan_));
 }
 
 Status plan_program(const collet_program* program, const Target& target, const CompileOptions& options,

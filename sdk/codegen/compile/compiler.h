@@ -21,7 +21,12 @@ namespace collet::codegen {
 class Compiler {
  public:
   Compiler(const collet_program* program, const Target& target, const CompileOptions& options, PlannedProgram& out)
-      : program_(program), target_(target), options_(options), plan_(&out.plan), sources_(out.sources) {}
+      : program_(program),
+        target_(target),
+        options_(options),
+        plan_(&out.plan),
+        sources_(out.sources),
+        stages_(out.stages) {}
 
   Status run();
 
@@ -119,12 +124,15 @@ class Compiler {
   static uint32_t count_places(const Drafts& drafts);
   void resolve(Drafts& drafts, StepList& out);
   Status store_constants();
+  void keep_stages();
 
   const collet_program* program_;
   const Target& target_;
   CompileOptions options_;
   LaunchPlan* plan_;
   std::vector<FunctionSource>& sources_;
+  std::vector<std::pair<std::string, std::string>>& stages_;
+  std::string groups_text_;
   Graph graph_;
   FusionPlan fusion_;
   BufferPlanner buffers_;

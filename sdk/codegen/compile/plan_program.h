@@ -4,6 +4,7 @@
 #include <collet/backend.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sdk/codegen/compile/function_source.h"
@@ -14,14 +15,17 @@
 namespace collet::codegen {
 
 struct CompileOptions {
-  bool fuse = true;    ///< false: one kernel for each op
-  bool verify = true;  ///< each kernel, after lowering and after scheduling: INTERNAL where one breaks a rule
+  bool fuse = true;          ///< false: one kernel for each op
+  bool keep_stages = false;  ///< fill PlannedProgram::stages
+  bool verify = true;        ///< each kernel, after lowering and after scheduling: INTERNAL where one breaks a rule
 };
 
 /// A program as launches, and the sources of the functions that they call.
 struct PlannedProgram {
   LaunchPlan plan;
   std::vector<FunctionSource> sources;  ///< one for each of plan.functions
+  /// File names and contents of what the program went through: graph, fusion groups, kernels, launch plan.
+  std::vector<std::pair<std::string, std::string>> stages;
 };
 
 /// Decides what runs in one kernel, in which order, in which memory. Makes no code.

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "sdk/codegen/graph/graph.h"
+
+namespace collet::codegen {
+
+/// "f32[4,64]".
+std::string type_text(const ArrayType& type);
+
+/// The graph as text, for people: each block with its nodes, "%7: f32[4,32] = add(%5, %6)".
+std::string print_graph(const Graph& graph);
+
+}  // namespace collet::codegen

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/launch/print.h"
+
+namespace collet::codegen {
+namespace {
+
+class Printer {
+ public:
+  explicit Printer(const LaunchPlan& plan) : plan_(plan) {}
+
+  std::string run() {
+    out_ += "workspace " + std::to_string(plan_.workspace_bytes) + " bytes, constants " +
+            std::to_string(plan_.constants.size()) + " bytes\n";
+    sizes("argument", plan_.argument_bytes);
+    sizes("result", plan_.result_bytes);
+    for (size_t i = 0; i < plan_.matmuls.size(); ++i) matmul(i, plan_.matmuls[i]);
+    steps(plan_.steps, "");
+    return out_;
+  }
+
+ private:
+  void sizes(const char* what, const std::vector<uint64_t>& bytes) {
+    for (size_t i = 0; i < bytes.size(); ++i)
+      out_ += std::string(what) + std::to_string(i) + ": " + std::to_string(bytes[i]) + " bytes\n";
+  }
+
+  void matmul(size_t i, const MatmulCall& call) {
+    out_ += "matmul " + std::to_string(i) + ": " + std::to_string(call.batches) + " of " + std::to_string(call.rows) +
+            " x " + std::to_string(call.columns) + " x " + std::to_string(call.depth) + ", tiles of " +
+            std::to_string(call.tile_rows) + " x " + std::to_string(call.panel) + ", depth blocks of " +
+            std::to_string(call.depth_block) + ", " + std::to_string(call.chunks) + " x " +
+            std::to_string(call.column_parts) + " parts";
+    if (call.a_packed) out_ += ", a packed";
+    if (call.b_packed) out_ += ", b packed";
+    if (call.epilogue) out_ += ", epilogue";
+    out_ += "\n";
+  }
+
+  std::string place(const Place& p) const {
+    const auto from = [&](const char* name, uint32_t first) { return name + std::to_string(p.slot - first); };
+    std::string text = p.slot < plan_.arguments          ? from("argument", 0)
+                       : p.slot < workspace_slot(plan_)  ? from("result", plan_.arguments)
+                       : p.slot == workspace_slot(plan_) ? "workspace"
+                                                         : "constants";
+    return p.offset ? text + "+" + std::to_string(p.offset) : text;
+  }
+
+  std::string places(const Step& step) const {
+    std::string text;
+    for (uint32_t i = 0; i < step.places; ++i) text += (i ? ", " : "") + place(plan_.places[step.first_place + i]);
+    return "(" + text + ")";
+  }
+
+  void steps(const StepList& list, const std::string& indent) {
+    for (const Step& step : list) {
+      out_ += indent;
+      one(step, indent);
+    }
+  }
+
+  void one(const Step& step, const std::string& indent) {
+    switch (step.kind) {
+      case StepKind::kKernel:
+        out_ += plan_.functions[step.kernel.function];
+        if (step.kernel.tail != kNoFunction) out_ += " then " + plan_.functions[step.kernel.tail];
+        out_ += places(step) + " range " + std::to_string(step.kernel.range);
+        if (step.kernel.parallel) out_ += " in parallel, grain " + std::to_string(step.kernel.grain);
+        break;
+      case StepKind::kMatmul:
+        out_ += "matmul " + std::to_string(step.call) + places(step);
+        break;
+      case StepKind::kRoutine:
+        out_ += std::string(collet_op_name(plan_.routines[step.call].opcode)) + places(step);
+        break;
+      case StepKind::kCopy:
+        out_ += "copy" + places(step) + " " + std::to_string(step.bytes) + " bytes";
+        break;
+      case StepKind::kWhile:
+        out_ += "while" + places(step);
+        break;
+      case StepKind::kConditional:
+        out_ += "conditional" + places(step);
+        break;
+    }
+    out_ += "\n";
+    for (size_t i = 0; i < step.children.size(); ++i) {
+      const bool loop = step.kind == StepKind::kWhile;
+      out_ += indent + "  " + (loop ? (i == 0 ? "condition" : "body") : "branch " + std::to_string(i)) + "\n";
+      steps(step.children[i], indent + "    ");
+    }
+  }
+
+  const LaunchPlan& plan_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string print_launch_plan(const LaunchPlan& plan) {
+  return Printer(plan).run();
+}
+
+}  // namespace collet::codegen
