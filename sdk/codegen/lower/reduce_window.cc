@@ -247,10 +247,11 @@ class Folder {
     s.fold.combine = group_.combine;
     s.fresh = !known() && w.reverse;
     for (size_t i = 0; i < targets.size(); ++i) {
+      const uint32_t type = graph_.type(targets[i]).element;
       s.fold.condition = kNoExpr;
-      s.fold.inputs.push_back(element(builder, w, n, values_[i], s.fold.condition));
+      s.fold.inputs.push_back(builder.convert(element(builder, w, n, values_[i], s.fold.condition), type));
       s.fold.inits.push_back(start(builder, n, i));
-      s.fold.types.push_back(graph_.type(targets[i]).element);
+      s.fold.types.push_back(type);
     }
     if (!known()) s.fold.body = builder.body(block_);
     Dims dims = from_;
@@ -344,9 +345,10 @@ class Folder {
     KernelBuilder builder(graph_, k, is_input_);
     Reduction r;
     r.combine = group_.combine;
-    r.inputs = {element(builder, w, n, values_[0], r.condition)};
+    const uint32_t type = graph_.type(totals).element;
+    r.inputs = {builder.convert(element(builder, w, n, values_[0], r.condition), type)};
     r.inits = {kNoExpr};
-    r.types = {graph_.type(totals).element};
+    r.types = {type};
     k.reductions.push_back(std::move(r));
     Position at = n.at;
     at[w.d] = n.block;
@@ -446,9 +448,10 @@ class Folder {
     Reduction r;
     r.combine = group_.combine;
     for (size_t i = 0; i < targets.size(); ++i) {
-      r.inputs.push_back(builder.value(values_[i], from, inside));
-      r.inits.push_back(last ? builder.value(group_.inits[i], {}) : kNoExpr);
-      r.types.push_back(graph_.type(targets[i]).element);
+      const uint32_t type = graph_.type(targets[i]).element;
+      r.inputs.push_back(builder.convert(builder.value(values_[i], from, inside), type));
+      r.inits.push_back(last ? builder.convert(builder.value(group_.inits[i], {}), type) : kNoExpr);
+      r.types.push_back(type);
     }
     r.condition = inside;
     if (!known()) r.body = builder.body(block_);
