@@ -228,9 +228,10 @@ ExprId KernelBuilder::reduce(const Node& node, uint32_t result, const Position& 
     r.combine = n == 1 ? block.combine : static_cast<uint32_t>(COLLET_COMBINE_OTHER);
     if (r.combine > COLLET_COMBINE_XOR) r.combine = COLLET_COMBINE_OTHER;
     for (size_t k = 0; k < n; ++k) {
-      r.inputs.push_back(value(node.operands[k], from, kNoExpr));
-      r.inits.push_back(value(node.operands[n + k], {}, kNoExpr));
-      r.types.push_back(graph_.type(node.results[k]).element);
+      const uint32_t type = graph_.type(node.results[k]).element;
+      r.inputs.push_back(convert(value(node.operands[k], from, kNoExpr), type));
+      r.inits.push_back(convert(value(node.operands[n + k], {}, kNoExpr), type));
+      r.types.push_back(type);
     }
     if (r.combine == COLLET_COMBINE_OTHER) r.body = body(block);
     it = reductions_.emplace(id, static_cast<int64_t>(kernel_.reductions.size())).first;
