@@ -18,8 +18,8 @@
 #include "sdk/codegen/kernel/print.h"
 #include "sdk/codegen/kernel/scalar.h"
 #include "sdk/codegen/kernel/verify.h"
-#include "sdk/codegen/llvm/host_target.h"
 #include "sdk/codegen/llvm/jit.h"
+#include "sdk/codegen/llvm/targets.h"
 
 /// \file
 /// Runs kernels as generated code and by the evaluator, and compares what they leave in the buffers. For tests.
