@@ -14,7 +14,7 @@ namespace {
 constexpr char kMain[] = R"(
 #include <stdio.h>
 #include <stdlib.h>
-#include "ahead.h"
+#include <ahead.h>
 static int get(const char* name, void* data, size_t bytes) {
   FILE* file = fopen(name, "rb");
   return file && fread(data, 1, bytes, file) == bytes ? fclose(file) : 1;

@@ -31,7 +31,7 @@ TEST(Command, ExitCodesTellWhoseFaultItIs) {
       {"opt --passes simplfy sdk/tool/tests/data/add.hlo", 2, "did you mean simplify?"},
       {"opt --pipeline nonsense sdk/tool/tests/data/add.hlo", 2, "there is no pipeline"},
       {"conform --shard 3/2", 2, "--shard"},
-      {"conform --backend interpreter --filter nothing/at/all", 2, "no case has such a name"},
+      {"conform --backend interpreter --filter nothing/at/all", 2, "no case matches"},
       {"conform --corpus sdk/tool/tests/golden", 2, "is no corpus"},
       {"run no_such_file.hlo", 3, "no_such_file.hlo cannot be read"},
       {"run sdk --backend interpreter", 3, "is a folder"},
