@@ -4,14 +4,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/runner/session.h"
-#include "hlo/base/diagnostics.h"
 #include "hlo/base/files.h"
 #include "hlo/base/json.h"
 #include "sdk/tool/elided.h"

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the stages of docs/code_generation.md say of a softmax is what they make of it.
+#include <collet/program.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <sstream>
+
+#include "sdk/codegen/compile/plan_program.h"
+#include "sdk/codegen/testing/program_builder.h"
+
+namespace collet::codegen {
+namespace {
+
+using testing::Handle;
+using testing::ProgramBuilder;
+using testing::RegionBuilder;
+
+PlannedProgram planned_softmax() {
+  ProgramBuilder program;
+  RegionBuilder& entry = program.entry();
+  const Handle x = entry.argument(COLLET_TYPE_F32, {6, 20});
+  const Handle lowest = entry.scalar(COLLET_TYPE_F32, -std::numeric_limits<float>::infinity());
+  const Handle m = entry.reduce(COLLET_OP_MAXIMUM, COLLET_COMBINE_MAXIMUM, x, lowest, {1});
+  const Handle d = entry.binary(COLLET_OP_SUBTRACT, x, entry.broadcast(m, {6, 20}, {0}));
+  const Handle e = entry.unary(COLLET_OP_EXPONENTIAL, d);
+  const Handle zero = entry.scalar(COLLET_TYPE_F32, 0.0f);
+  const Handle s = entry.reduce(COLLET_OP_ADD, COLLET_COMBINE_ADD, e, zero, {1});
+  entry.results({entry.binary(COLLET_OP_DIVIDE, e, entry.broadcast(s, {6, 20}, {0}))});
+  Target target;
+  target.vector_bits = 256;
+  CompileOptions options;
+  options.keep_stages = true;
+  PlannedProgram planned;
+  const Status status = plan_program(program.finish(), target, options, planned);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return planned;
+}
+
+TEST(Stages, OfASoftmax_AreAsTheGuideShowsThem) {
+  const PlannedProgram planned = planned_softmax();
+  std::ifstream file("docs/code_generation.md");
+  const std::string guide(std::istreambuf_iterator<char>(file), {});
+  ASSERT_EQ(planned.stages.size(), 4u);
+  for (const auto& [name, text] : planned.stages) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("//")) continue;  // the kernel's name, which the guide leaves out
+      EXPECT_NE(guide.find(line), std::string::npos) << name << ": " << line;
+    }
+  }
+}
+
+TEST(Stages, AreNotKeptUnlessAskedFor) {
+  ProgramBuilder program;
+  RegionBuilder& entry = program.entry();
+  const Handle x = entry.argument(COLLET_TYPE_F32, {4});
+  entry.results({entry.unary(COLLET_OP_NEGATE, x)});
+  PlannedProgram planned;
+  ASSERT_TRUE(plan_program(program.finish(), Target(), CompileOptions(), planned).ok());
+  EXPECT_TRUE(planned.stages.empty());
+  ASSERT_EQ(planned.sources.size(), 1u);
+  EXPECT_EQ(planned.plan.functions[0], planned.sources[0].name);
+}
+
+}  // namespace
+}  // namespace collet::codegen
