@@ -45,6 +45,7 @@ struct collet_backend_instance {
   bool is_virtual = false;  ///< its processor need not be there
   bool is_ahead = false;    ///< makes functions for C programs: there is no JIT
   bool as_function = false;
+  bool verify = false;
   collet::cpu::OpenOptions::Ahead ahead;
   uint32_t devices = 1;
   std::vector<uint32_t> peers;
@@ -129,6 +130,7 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
       if (Status s = codegen::Jit::create(target, instance->jit); !s.ok()) return fail(error, s);
     }
     instance->fuse = chosen.fuse;
+    instance->verify = chosen.verify;
     instance->kind = target.cpu;
     instance->fingerprint =
         target.fingerprint() + (chosen.fuse ? "" : ";unfused") + (chosen.as_function ? ";function" : "");
@@ -306,6 +308,7 @@ collet_status make_executable(collet_backend_instance* instance, const collet_pr
   return guarded(error, [&]() -> collet_status {
     CompileOptions compile_options;
     compile_options.fuse = instance->fuse;
+    compile_options.verify = instance->verify;
     const bool keep_artifacts = options && options->intermediate_check != 0;
     compile_options.keep_stages = keep_artifacts;
     codegen::PlannedProgram planned;

@@ -53,6 +53,11 @@ Status read_launch(const std::string& value, OpenOptions& out) {
              : Status{COLLET_INVALID_ARGUMENT, "'" + value + "' is not steps or function"};
 }
 
+Status read_verify(const std::string& value, OpenOptions& out) {
+  out.verify = value == "1";
+  return value == "0" || value == "1" ? Status{} : Status{COLLET_INVALID_ARGUMENT, "'" + value + "' is not 0 or 1"};
+}
+
 Status read_name(const std::string& value, OpenOptions& out) {
   out.ahead.name = value;
   return {};
@@ -82,6 +87,7 @@ constexpr KnownOption kOptions[] = {
     {"fuse", "COLLET_CPU_FUSE", read_fuse},
     {"cpu", "COLLET_CPU_NAME", read_cpu},
     {"launch", "COLLET_CPU_LAUNCH", read_launch},
+    {"verify", "COLLET_CPU_VERIFY", read_verify},
     {"name", "COLLET_CPU_ENTRY_NAME", read_name},
     {"weights", "COLLET_CPU_WEIGHTS", read_weights},
 };
@@ -114,7 +120,7 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
                                      [&](const KnownOption& option) { return key == option.key; });
     if (known == std::end(kOptions)) {
       return {COLLET_INVALID_ARGUMENT,
-              "cpu: no option '" + key + "'; there are features, threads, fuse, cpu, launch, name and weights"};
+              "cpu: no option '" + key + "'; there are features, threads, fuse, cpu, launch, verify, name and weights"};
     }
     const Status s = known->read(given->values[i], out);
     if (!s.ok()) return {s.code(), "cpu: option '" + key + "': " + s.message()};

@@ -20,6 +20,7 @@ struct OpenOptions {
   bool is_virtual = false;  ///< only compile, for the processor `cpu`, which need not be there
   int threads;              ///< as many as the machine has, unless told
   bool fuse = true;
+  bool verify = false;       ///< check the compiler's kernels, to find its mistakes
   bool as_function = false;  ///< a program is one function, on one thread, without routines
   bool is_ahead = false;     ///< make object files and C headers, for the architecture `cpu`
 

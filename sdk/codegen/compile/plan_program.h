@@ -17,7 +17,8 @@ namespace collet::codegen {
 struct CompileOptions {
   bool fuse = true;          ///< false: one kernel for each op
   bool keep_stages = false;  ///< fill PlannedProgram::stages
-  bool verify = true;        ///< each kernel, after lowering and after scheduling: INTERNAL where one breaks a rule
+  bool verify =
+      false;  ///< each kernel, after lowering and after scheduling: INTERNAL where one breaks a rule; for tests
 };
 
 /// A program as launches, and the sources of the functions that they call.

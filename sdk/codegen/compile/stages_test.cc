@@ -33,6 +33,7 @@ PlannedProgram planned_softmax() {
   target.vector_bits = 256;
   CompileOptions options;
   options.keep_stages = true;
+  options.verify = true;
   PlannedProgram planned;
   const Status status = plan_program(program.finish(), target, options, planned);
   EXPECT_TRUE(status.ok()) << status.message();
