@@ -205,7 +205,7 @@ ExprId KernelBuilder::gather(const Node& node, const Position& at, ExprId mask) 
   }
   for (size_t k = 0; k < index_map.size(); ++k) {
     size_t d = static_cast<size_t>(index_map[k]);
-    ExprId x = value(node.operands[1], indices_at(static_cast<int64_t>(k)), kNoExpr);
+    ExprId x = value(node.operands[1], indices_at(static_cast<int64_t>(k)), mask);
     from[d] = add_scaled(from[d], start(x, operand.dims[d] - sizes[d]), 1);
   }
   for (size_t k = 0; k < operand_batch.size(); ++k) {
