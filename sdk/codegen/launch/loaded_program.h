@@ -25,8 +25,8 @@ class LoadedProgram {
   LoadedProgram& operator=(const LoadedProgram&) = delete;
 
   const LaunchPlan& plan() const { return plan_; }
-  /// Runs it; `bases` has an address for each slot but that of the constants, which is ignored. The workspace begins with
-  /// room for the addresses of all places. Any thread; several at a time, with other memory.
+  /// Runs it; `bases` has an address for each slot but that of the constants, which is ignored. The first bytes of
+  /// the workspace hold the addresses of all places. Thread-safe, as long as no two calls share memory.
   void run(char** bases, Threads& threads) const;
 
  private:

@@ -41,7 +41,7 @@ enum class Fill {
   kTame,   ///< floats between 1/4 and 4, of both signs
 };
 
-/// Buffers with room around them that nobody may touch.
+/// Buffers between guard bytes, which no kernel may change.
 class Buffers {
  public:
   void add(size_t bytes) {
@@ -60,7 +60,7 @@ class Buffers {
     for (size_t i = 0; i < size(); ++i) all.push_back(reinterpret_cast<char*>((*this)[i].data()));
     return all;
   }
-  bool is_room_untouched() const {
+  bool are_guards_unchanged() const {
     for (size_t i = 0; i < size(); ++i) {
       for (size_t k = 0; k < kRoom; ++k) {
         if (data_[i][k] != std::byte{0xa5} || data_[i][kRoom + bytes_[i] + k] != std::byte{0xa5}) return false;
@@ -120,7 +120,7 @@ inline Element random_element(uint32_t type, Fill fill, std::mt19937_64& random)
       return {random() % 2, 0};
     case COLLET_KIND_SIGNED:
     case COLLET_KIND_UNSIGNED: {
-      // The last one is just above the middle of two numbers of bf16, and f64 has no room for what is above.
+      // The last one is just above the middle of two numbers of bf16, and f64 cannot hold what is above.
       constexpr uint64_t kSpecial[] = {0,    1, ~uint64_t{0},      uint64_t{1} << 63, ~uint64_t{0} >> 1,
                                        0x80, 2, 0x1010000000000001};
       if (fill == Fill::kSmall) return element_of_integer(type, random() % 7);
@@ -221,7 +221,7 @@ inline void compare_with_evaluator(Jit& jit, const std::vector<KernelCase>& case
       f(addresses.data(), 0, middle);
       f(addresses.data(), middle, turns);
     }
-    EXPECT_TRUE(actual.is_room_untouched()) << "written outside of the buffers";
+    EXPECT_TRUE(actual.are_guards_unchanged()) << "written outside of the buffers";
     for (size_t b = 0; b < extents.types.size(); ++b) {
       const uint32_t type = extents.types[b];
       const size_t bytes = collet_type_bytes(type);

@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 
+#include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/llvm/complex_ops.h"
 #include "sdk/codegen/llvm/math.h"
 #include "sdk/codegen/llvm/scalar_convert.h"
@@ -382,19 +383,11 @@ Val emit_scalar(Ir& ir, const ScalarOp& op) {
 }
 
 Val emit_combine(Ir& ir, uint32_t combine, uint32_t type, const Val& x, const Val& y) {
-  constexpr uint32_t kOpcodes[] = {0,
-                                   COLLET_OP_ADD,
-                                   COLLET_OP_MULTIPLY,
-                                   COLLET_OP_MINIMUM,
-                                   COLLET_OP_MAXIMUM,
-                                   COLLET_OP_AND,
-                                   COLLET_OP_OR,
-                                   COLLET_OP_XOR};
   if (combine == COLLET_COMBINE_FIRST) return x;
   if (combine == COLLET_COMBINE_SECOND) return y;
   const uint32_t types[2] = {type, type};
   const Val args[2] = {x, y};
-  ScalarOp op{kOpcodes[combine], type, types, args};
+  ScalarOp op{combine_opcode(combine), type, types, args};
   const Row* row = row_of(op.opcode);
   Val r = emit_of(*row, type)(ir, op);  // narrow floats are rounded once, at the end of the reduction
   return integer_type(type) ? Val{ir.wrap_small(r.v, type)} : r;

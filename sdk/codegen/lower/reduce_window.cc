@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/lower/kernel_builder.h"
 #include "sdk/codegen/lower/window.h"
 
@@ -26,18 +27,6 @@ uint32_t folded_type(uint32_t type) {
   return is_narrow_float(type) ? static_cast<uint32_t>(COLLET_TYPE_F32) : type;
 }
 
-uint32_t opcode_of(uint32_t combine) {
-  constexpr uint32_t kOpcodes[] = {0,
-                                   COLLET_OP_ADD,
-                                   COLLET_OP_MULTIPLY,
-                                   COLLET_OP_MINIMUM,
-                                   COLLET_OP_MAXIMUM,
-                                   COLLET_OP_AND,
-                                   COLLET_OP_OR,
-                                   COLLET_OP_XOR};
-  return combine <= COLLET_COMBINE_XOR ? kOpcodes[combine] : 0;
-}
-
 /// How result `i` of a body depends on its arguments: one of the combinations, or OTHER.
 uint32_t combine_of(const Graph& graph, const Block& block, size_t i, uint32_t type) {
   const size_t n = block.results.size();
@@ -50,7 +39,7 @@ uint32_t combine_of(const Graph& graph, const Block& block, size_t i, uint32_t t
     const auto& operands = node->operands;
     const bool both = (operands[0] == held && operands[1] == next) || (operands[0] == next && operands[1] == held);
     for (uint32_t c = COLLET_COMBINE_ADD; both && c <= COLLET_COMBINE_XOR; ++c) {
-      if (opcode_of(c) == node->opcode) combine = c;
+      if (combine_opcode(c) == node->opcode) combine = c;
     }
   }
   const bool ordered = combine == COLLET_COMBINE_MINIMUM || combine == COLLET_COMBINE_MAXIMUM;
@@ -411,12 +400,12 @@ class Folder {
     ExprId x = builder.load_at(left, builder.linear(at, dims), kNoExpr);
     at[d].constant += w.length - 1;
     const ExprId more = builder.load_at(begun, builder.linear(at, dims), kNoExpr);
-    const ExprId both = builder.op(opcode_of(group_.combine), type, {x, more});
+    const ExprId both = builder.op(combine_opcode(group_.combine), type, {x, more});
     const ExprId alone = builder.in_range(begins, 1);  // the window is one stretch
     x = alone == kNoExpr ? x : builder.op(COLLET_OP_SELECT, type, {alone, x, both});
     if (last) {
       const ExprId init = builder.convert(builder.value(group_.inits[0], {}), type);
-      x = builder.op(opcode_of(group_.combine), type, {init, x});
+      x = builder.op(combine_opcode(group_.combine), type, {init, x});
       x = builder.convert(x, graph_.type(target).element);
     }
     k.stores.push_back({builder.output(target), x, to, kNoExpr});

@@ -103,9 +103,9 @@ class Maker {
   void partition() {
     const int64_t line = (c_.a_packed ? c_.depth : std::min(c_.depth_block, c_.depth)) * c_.element_bytes;
     const int64_t all = c_.tiles * c_.shared;
-    const int64_t room =
+    const int64_t most_tiles =
         std::clamp<int64_t>(target_.second_cache * 3 / 8 / std::max<int64_t>(line * c_.tile_rows, 1), 1, 64);
-    const int64_t least = divide_up(all, room);
+    const int64_t least = divide_up(all, most_tiles);
     c_.chunks = least;
     if (c_.threads == 1 || c_.cost_ns <= target_.awake_ns) return;
     const int64_t sets = c_.batches / c_.shared;
