@@ -32,7 +32,7 @@ void run(Contract& c, const Sample& sample) {
   if (instance->devices().size() < kReplicas) return c.skip("there is one device");
   if (!instance->executes()) return c.skip("a device has COLLET_TRAIT_VIRTUAL");
   if (!instance->device().has(COLLET_TRAIT_COLLECTIVES)) return c.skip("the device has no COLLET_TRAIT_COLLECTIVES");
-  const auto program = TestProgram::make(sample.body, {}, false, 0, false, kReplicas);
+  const auto program = TestProgram::make(sample.body, {}, {.replicas = kReplicas});
   if (!program.ok()) return c.fault(program.status());
   if (!accepts(*instance, (*program)->get())) return c.skip("the backend declines an op of the program");
   for (const bool crossed : {false, true}) {

@@ -48,11 +48,11 @@ class Pages {
   size_t inside_ = 0, whole_ = 0;
 };
 
-// The samples as programs, with what a backend that takes no constants gets.
-std::vector<std::pair<std::string, std::unique_ptr<TestProgram>>> all_programs(bool constants_as_arguments = false) {
+// The samples as programs.
+std::vector<std::pair<std::string, std::unique_ptr<TestProgram>>> all_programs() {
   std::vector<std::pair<std::string, std::unique_ptr<TestProgram>>> out;
   for (const Sample& sample : samples()) {
-    auto made = TestProgram::make(sample.body, {}, constants_as_arguments);
+    auto made = TestProgram::make(sample.body);
     if (made.ok()) out.emplace_back(sample.name, *std::move(made));
   }
   return out;

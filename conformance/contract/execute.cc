@@ -118,9 +118,11 @@ void run_aliased(Contract& c, const Sample& sample) {
 void constants_as_arguments(Contract& c) {
   const auto instance = open_to_execute(c);
   if (!instance) return;
+  if (instance->device().has(COLLET_TRAIT_INLINE_CONSTANTS))
+    return c.skip("the device has COLLET_TRAIT_INLINE_CONSTANTS");
   bool any = false;
   for (const Sample& sample : samples()) {
-    const auto program = TestProgram::make(sample.body, {}, true);
+    const auto program = TestProgram::make(sample.body, {}, {.constants = Constants::AsArguments});
     if (!program.ok()) return c.fault(program.status());
     if ((*program)->constants().empty() || !accepts(*instance, (*program)->get())) continue;
     CompileResult made = compile(*instance, (*program)->get());
@@ -134,6 +136,37 @@ void constants_as_arguments(Contract& c) {
     Rig rig(*instance, **program, made.executable, {});
     for (const uint64_t seed : {1u, 2u})
       if (!rig.run(seed, sample.name + ", with constants as arguments", sample.bound)) return;
+  }
+  if (!any) c.skip("the backend takes none of the programs");
+}
+
+// Constants of 16 KiB that stand in the program.
+void inline_constants(Contract& c) {
+  const auto instance = open_to_execute(c);
+  if (!instance) return;
+  if (!instance->device().has(COLLET_TRAIT_INLINE_CONSTANTS))
+    return c.skip("the device does not have COLLET_TRAIT_INLINE_CONSTANTS");
+  bool any = false;
+  for (const std::string_view type : {"f32", "s32"}) {
+    std::string numbers;
+    for (int i = 0; i < 4096; ++i) numbers += fmt::format("{}{}", i ? ", " : "", i % 13 - 6);
+    const auto program =
+        TestProgram::make(fmt::format("ENTRY main {{\n  x = {0}[4096] parameter(0)\n  w = {0}[4096] constant({{{1}}})\n"
+                                      "  ROOT r = {0}[4096] add(x, w)\n}}\n",
+                                      type, numbers),
+                          {}, {.constants = Constants::Inline});
+    if (!program.ok()) return c.fault(program.status());
+    if (!accepts(*instance, (*program)->get())) continue;
+    CompileResult made = compile(*instance, (*program)->get());
+    if (!c.check(made.status == COLLET_OK, Promise::INLINE_CONSTANTS,
+                 "a program with an inline constant of 16 KiB gave status {} from compile: {}", made.status,
+                 made.message))
+      return;
+    if (has_layouts(*instance, **program, made.executable)) continue;
+    any = true;
+    Rig rig(*instance, **program, made.executable, {});
+    for (const uint64_t seed : {1u, 2u})
+      if (!rig.run(seed, "with an inline constant of 16 KiB")) return;
   }
   if (!any) c.skip("the backend takes none of the programs");
 }
@@ -445,6 +478,7 @@ void add_execute_contracts(std::vector<ContractCase>& list) {
   for (const Sample& sample : samples())
     list.push_back({"execute/" + sample.name, [&sample](Contract& c) { run_sample(c, sample); }, sample.body});
   list.push_back({"execute/constants_as_arguments", constants_as_arguments});
+  list.push_back({"execute/inline_constants", inline_constants});
   list.push_back({"execute/same_buffer_twice", same_buffer_twice});
   list.push_back({"execute/hundred_runs", hundred_runs});
   list.push_back({"execute/other_buffers", other_buffers});

@@ -265,7 +265,7 @@ void immediates(Contract& c) {
         fmt::format(
             "ENTRY main {{\n  x = {0}[] parameter(0)\n  w = {0}[] parameter(1)\n  ROOT r = {0}[] {1}(x, w)\n}}\n", type,
             std::string_view(type) == "pred" ? "and" : "add"),
-        {}, false, 0, true);
+        {}, {.scalars_by_value = true});
     if (!program.ok()) return c.fault(program.status());
     if (!accepts(*instance, (*program)->get())) continue;
     const CompileResult made = compile(*instance, (*program)->get());

@@ -79,18 +79,18 @@ bool takes_constants(Instance& instance, const collet_program* p, uint32_t devic
 }  // namespace
 
 Expected<std::unique_ptr<TestProgram>> TestProgram::make(std::string_view body, std::string_view aliases,
-                                                         bool constants_as_arguments, size_t name_bytes,
-                                                         bool scalars_by_value, uint32_t replicas) {
-  std::string text = "HloModule contract" + std::string(name_bytes, 'x');
-  if (replicas > 1) text += fmt::format(", replica_count={}", replicas);
+                                                         const TestProgramOptions& how) {
+  std::string text = "HloModule contract" + std::string(how.name_bytes, 'x');
+  if (how.replicas > 1) text += fmt::format(", replica_count={}", how.replicas);
   if (!aliases.empty()) text += fmt::format(", input_output_alias={{ {} }}", aliases);
   text += "\n\n" + std::string(body);
   std::unique_ptr<TestProgram> out(new TestProgram);
   COLLET_ASSIGN(out->module_, hlo::parse_module(text));
   COLLET_TRY(hlo::verify_module(*out->module_));
   hlo::ProgramOptions options;
-  options.constants_as_arguments = constants_as_arguments;
-  options.scalars_by_value = scalars_by_value;
+  options.constants_as_arguments = how.constants == Constants::AsArguments;
+  if (how.constants == Constants::Inline) options.inline_limit = SIZE_MAX;
+  options.scalars_by_value = how.scalars_by_value;
   COLLET_ASSIGN(out->program_, hlo::write_program(*out->module_, options));
   const hlo::Computation& entry = out->module_->entry_computation();
   for (const hlo::InstrId id : entry.parameters) hlo::append_leaf_shapes((*out->module_)[id].shape, out->inputs_);
@@ -326,13 +326,13 @@ Ready prepare(Instance& instance, std::string_view body, std::string_view aliase
     return Ready{};
   };
   if (!c.plugin().computes()) return skip("the backend runs no ops");
-  Expected<std::unique_ptr<TestProgram>> made = TestProgram::make(body, aliases, false, name_bytes);
+  Expected<std::unique_ptr<TestProgram>> made = TestProgram::make(body, aliases, {.name_bytes = name_bytes});
   if (!made.ok()) {
     c.fault(made.status());
     return {};
   }
   if (!takes_constants(instance, (*made)->get(), choice.device)) {
-    made = TestProgram::make(body, aliases, true, name_bytes);
+    made = TestProgram::make(body, aliases, {.constants = Constants::AsArguments, .name_bytes = name_bytes});
     if (!made.ok()) {
       c.fault(made.status());
       return {};

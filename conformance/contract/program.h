@@ -17,14 +17,27 @@
 
 namespace collet::conformance {
 
+/// Where the data of a program's constants stand.
+enum class Constants {
+  ByLimit,      ///< large ones come as arguments
+  AsArguments,  ///< all come as arguments
+  Inline        ///< all stand in the program
+};
+
+/// How a program is written.
+struct TestProgramOptions {
+  Constants constants = Constants::ByLimit;
+  size_t name_bytes = 0;  ///< the name of the module makes the block larger by so much
+  bool scalars_by_value = false;
+  uint32_t replicas = 1;
+};
+
 /// HLO text as a program block, and what it computes.
 class TestProgram {
  public:
-  /// `aliases`: what input_output_alias of the header says, "{}: (0, {}, may-alias)"; empty for none. The name of the module
-  /// makes the block larger where `name_bytes` says so.
+  /// `aliases`: what input_output_alias of the header says, "{}: (0, {}, may-alias)"; empty for none.
   static Expected<std::unique_ptr<TestProgram>> make(std::string_view body, std::string_view aliases = {},
-                                                     bool constants_as_arguments = false, size_t name_bytes = 0,
-                                                     bool scalars_by_value = false, uint32_t replicas = 1);
+                                                     const TestProgramOptions& how = {});
 
   const collet_program* get() const { return program_.get(); }
   std::span<const char> bytes() const { return program_.block.bytes(); }

@@ -148,6 +148,7 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
               std::min<size_t>(size, sizeof inner) - sizeof size);
   static collet_memory_space spaces[1];
   info->traits |= COLLET_TRAIT_SCALARS;
+  if (is(Fault::large_constant_cut)) info->traits |= COLLET_TRAIT_INLINE_CONSTANTS;
   ++self->answers;
   if (is(Fault::device_answer_changes)) info->compute_units = self->answers;
   if (is(Fault::device_speed_changes)) info->flops_per_ns = self->answers;

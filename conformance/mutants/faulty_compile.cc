@@ -220,6 +220,8 @@ void change(collet_program* program) {
   change_patterns(program);
   change_control(program);
   change_fusions(program);
+  if (is(Fault::large_constant_cut) && program->data.count > 4096)
+    std::memset(reinterpret_cast<char*>(program) + program->data.offset + 4096, 0, program->data.count - 4096);
   for (uint32_t i = 0; i < program->ops.count; ++i) {
     auto* op = at<collet_op>(program, program->ops, i);
     const bool entry = i < collet_region_at(program, 0)->ops.first + collet_region_at(program, 0)->ops.count &&

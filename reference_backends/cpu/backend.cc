@@ -169,6 +169,7 @@ collet_status device_info(collet_backend_instance* instance, uint32_t device, co
   if (device >= instance->devices) return no_device(error, device);
   info->traits = COLLET_TRAIT_CONTROL_FLOW | COLLET_TRAIT_SHARED_CODE;
   if (instance->is_virtual) info->traits |= COLLET_TRAIT_VIRTUAL;
+  if (instance->is_ahead) info->traits |= COLLET_TRAIT_INLINE_CONSTANTS;
   info->kind = instance->kind.c_str();
   info->fingerprint = instance->fingerprint.c_str();
   info->spaces = &instance->space;

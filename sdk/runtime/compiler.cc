@@ -395,6 +395,7 @@ class Compiler {
     const bool together = unit.side == Side::Device && core_->together;
     hlo::ProgramOptions options;
     options.constants_as_arguments = !accepts_constants(cluster, unit.side);
+    if (unit.side == Side::Device && facts().has(COLLET_TRAIT_INLINE_CONSTANTS)) options.inline_limit = SIZE_MAX;
     options.single_participant = !together;
     options.scalars_by_value = unit.side == Side::Device && facts().has(COLLET_TRAIT_SCALARS);
     if (buffers_) options.arena_offset = [this](hlo::Leaf leaf) { return buffers_->offset(leaf); };

@@ -465,6 +465,28 @@ TEST_F(Queues, ScalarsThatTheHostKnowsComeByValue) {
   EXPECT_EQ(control_.by_value.load(), 1);
 }
 
+TEST_F(Queues, LargeConstantsStandInTheProgramOfADeviceThatAsksForIt) {
+  std::string numbers = "1";
+  for (int i = 1; i < 2048; ++i) numbers += ", " + std::to_string(i % 7);
+  const std::string text = "HloModule m\nENTRY main {\n  x = f32[2048] parameter(0)\n  w = f32[2048] constant({" +
+                           numbers + "})\n  ROOT y = f32[2048] add(x, w)\n}\n";
+  for (const bool within : {false, true}) {
+    control_.traits = within ? COLLET_TRAIT_INLINE_CONSTANTS : 0;
+    client_.reset();
+    const ExecutablePtr e = compile(start(), text.c_str());
+    const std::vector<float> ones(2048, 1);
+    const int64_t dims[] = {2048};
+    const BufferPtr x = upload(client_.get(), {COLLET_TYPE_F32, 1, dims}, ones.data());
+    const int64_t before = control_.passed;
+    collet_buffer *in[] = {x.get()}, *out = nullptr;
+    ASSERT_EQ(collet_execute(e.get(), nullptr, in, &out, nullptr), COLLET_OK);
+    const std::vector<float> sums = download<float>(BufferPtr(out));
+    ASSERT_EQ(sums.size(), 2048u);
+    for (int i = 0; i < 2048; ++i) ASSERT_EQ(sums[i], i ? 1 + static_cast<float>(i % 7) : 2) << i;
+    EXPECT_EQ(control_.passed - before, within ? 1 : 2);
+  }
+}
+
 TEST_F(Queues, ThreadsShareTheDevice) {
   control_.jitter_ns = 20000;
   const ExecutablePtr e = compile(start(), kIncrement), in_place = compile(client_.get(), kIncrementInPlace);

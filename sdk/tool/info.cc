@@ -95,6 +95,7 @@ std::vector<std::string_view> trait_names(uint32_t traits) {
       {COLLET_TRAIT_VIRTUAL, "virtual"},
       {COLLET_TRAIT_SHARED_CODE, "shared code"},
       {COLLET_TRAIT_SCALARS, "scalars by value"},
+      {COLLET_TRAIT_INLINE_CONSTANTS, "inline constants"},
   };
   std::vector<std::string_view> names;
   for (const auto& [bit, name] : kNames) {

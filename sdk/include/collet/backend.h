@@ -113,13 +113,17 @@ enum {
   COLLET_TRAIT_SERIAL = 1,         /**< one call at a time into the whole table */
   COLLET_TRAIT_SERIAL_COMPILE = 2, /**< one of supports and compile at a time */
   COLLET_TRAIT_CONTROL_FLOW = 4,   /**< while, conditional and call may stand in a program; else the SDK runs them */
-  COLLET_TRAIT_COLLECTIVES = 8,    /**< collectives may stand in a program of several participants */
+  COLLET_TRAIT_COLLECTIVES = 8,    /**< collectives may stand in a program of several participants; in a region of
+                                        control flow only with COLLET_TRAIT_CONTROL_FLOW */
   COLLET_TRAIT_FLUSHES_DENORMALS = 16, /**< tested accordingly */
   COLLET_TRAIT_VIRTUAL = 32,           /**< no hardware behind it: compile, do not execute */
   COLLET_TRAIT_SHARED_CODE =
-      64,                    /**< an executable of one participant may be launched on any device of the instance with
+      64,                     /**< an executable of one participant may be launched on any device of the instance with
                                       the same fingerprint, not only on the one of its assignment */
-  COLLET_TRAIT_SCALARS = 128 /**< programs may have arguments flagged COLLET_VALUE_SCALAR, which come by value */
+  COLLET_TRAIT_SCALARS = 128, /**< programs may have arguments flagged COLLET_VALUE_SCALAR, which come by value */
+  COLLET_TRAIT_INLINE_CONSTANTS =
+      256 /**< constants of every size stand in the program, where they are accepted as ops; without it those above a
+               limit of the SDK's (4 KiB) come as arguments flagged COLLET_VALUE_CONSTANT */
 };
 
 /** What device_info says: immutable. Arrays and strings live as long as the instance. */
@@ -215,7 +219,8 @@ struct collet_executable_info {
   uint64_t workspace_alignment; /**< a power of two, or 0 for the space's own */
   uint64_t resident_bytes;      /**< device memory that the executable itself holds */
   uint64_t code_bytes;          /**< for people */
-  uint32_t kernels;             /**< launches of kernels in one execution, for people and tests; 0: unknown */
+  uint32_t kernels;             /**< launches of kernels in one execution, for people and tests; 0: unknown. What stands
+                                     in the body of a loop counts once, here and in traffic_bytes. */
   uint32_t reserved;            /**< zero */
   uint64_t traffic_bytes;       /**< bytes that its kernels read and write in one execution; 0: unknown */
   uint32_t* absorbed;           /**< filled with indices of constants: the SDK stops passing data for those arguments */
@@ -312,7 +317,9 @@ struct collet_backend {
                            struct collet_executable_info* info, struct collet_rejection* rejection,
                            struct collet_error* error);
 
-  /** Runs an executable: one launch per participant of this process, all at once. Required where compile is there. After
+  /** Runs an executable: one launch per participant of this process, all at once. Required where compile is there. With
+   * queues the launches of one call are queued together: the work of another call stands before or after all of them, on
+   * every queue, so that participants who wait for each other meet. After
    * an error nothing was started and donated arguments are intact; once started they are gone. The one exception, since
    * minor version 1: COLLET_DATA_LOSS says that work had been started and that all of it has ended; the contents of donated
    * arguments and of results are lost, and those of other arguments are intact. With null sync it returns when the results

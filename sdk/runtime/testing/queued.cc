@@ -498,6 +498,7 @@ struct Launch {
         results(from.results, from.results + from.result_count) {
     QueueControl& control = *executable.owner->control;
     for (collet_argument& a : arguments) {
+      ++control.passed;
       if (a.flags & COLLET_ARG_IMMEDIATE) ++control.by_value;
       if (a.flags & COLLET_ARG_PREPARED) ++control.as_prepared;
       unwrap(a, false);

@@ -60,6 +60,7 @@ struct QueueControl {
   std::atomic<int64_t> registered{0};    ///< pieces of host memory that are
   std::vector<uint32_t> group;           ///< ranks of the group that it joined, as they came
   std::atomic<int64_t> by_value{0};      ///< arguments
+  std::atomic<int64_t> passed{0};        ///< arguments of launches, in all
   std::atomic<int64_t> placed{0};        ///< arguments and results in a layout of their own
   std::atomic<int64_t> conversions{0};   ///< by the table
   std::atomic<int64_t> prepared{0};      ///< forms of arguments that were made
