@@ -53,6 +53,10 @@ class Contract {
   /// it, else ERRORS, since a call that reports success for one mistake and refuses its like has not done what it reports.
   /// Nullopt for a backend of an older version that looks at none of them.
   std::optional<Promise> judged_by(Promise promise, bool refuses) const;
+  /// What forbids an out argument of a handle to be set after an error: before minor version 1, that an error changes nothing.
+  Promise out_arguments() const {
+    return holds(Promise::OUT_ARGUMENTS) ? Promise::OUT_ARGUMENTS : Promise::ERROR_CHANGES_NOTHING;
+  }
   /// The case does not concern this backend.
   void skip(std::string why);
   /// The case itself is at fault.

@@ -460,6 +460,8 @@ void executables_leave_nothing(Contract& c) {
   const Growth growth = measure_growth(8, cycle);
   c.check(growth.heap < kName / 4, Promise::RELEASE, "each compile and release leaves {:.0f} bytes of the heap behind",
           growth.heap);
+  c.check(growth.always < 8, Promise::RELEASE, "each compile and release leaves {:.0f} bytes of the heap behind",
+          growth.always);
 }
 
 void runs_leave_nothing(Contract& c) {

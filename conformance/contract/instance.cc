@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdio>
+#include <numeric>
 #include <thread>
 
 namespace collet::conformance {
@@ -66,6 +68,9 @@ std::unique_ptr<Instance> Instance::open(Contract& c, uint32_t device_count) {
   if (!c.check(instance->handle_ != nullptr, Promise::OPEN, "open succeeded without an instance")) return nullptr;
   if (!c.check(info.struct_size == sizeof info, Promise::SIZED, "open changed the struct_size of its info"))
     return nullptr;
+  const bool has_strings = info.name != nullptr && info.version != nullptr && *info.name != '\0';
+  if (!c.check(has_strings, Promise::INSTANCE_STRINGS, "open gave no name, or no version")) return nullptr;
+  if (!c.check(info.opset >= 1, Promise::OPSET, "open stated the opset {}", info.opset)) return nullptr;
   instance->opset_ = info.opset;
   for (uint32_t i = 0; i < info.device_count; ++i)
     if (!instance->describe(i)) return nullptr;
@@ -130,7 +135,7 @@ collet_status Instance::try_alloc(uint32_t device, uint32_t space, uint64_t byte
     return table().alloc(handle_, device, space, bytes, alignment, &handle, &host, error);
   });
   if (status != COLLET_OK) {
-    c_.check(handle == untouched || handle == nullptr, Promise::OUT_ARGUMENTS, "alloc failed and handed out a buffer");
+    c_.check(handle == untouched || handle == nullptr, c_.out_arguments(), "alloc failed and handed out a buffer");
     return status;
   }
   if (!c_.check(handle != untouched && handle != nullptr, Promise::ALLOC_ALIGNED, "alloc succeeded without a buffer"))
@@ -243,23 +248,29 @@ constexpr bool kCanMeasure = true;
 #endif
 
 Growth measure_growth(int cycles, const std::function<bool()>& cycle) {
-  const auto run = [&] {
-    for (int i = 0; i < cycles; ++i)
+  constexpr size_t kGroups = 16;
+  const auto run = [&](int count) {
+    for (int i = 0; i < count; ++i)
       if (!cycle()) return false;
     return true;
   };
-  if (!run() || !kCanMeasure) return {};
-  Growth least{1e18, 1e18};
-  for (int half = 0; half < 2; ++half) {
-    const uint64_t heap = heap_bytes(), resident = resident_bytes();
-    if (!run()) return {};
+  if (!run(cycles) || !kCanMeasure) return {};
+  const int each = std::max(1, cycles * 2 / static_cast<int>(kGroups));
+  std::array<double, kGroups> heap{}, resident{};
+  for (size_t group = 0; group < kGroups; ++group) {
     const auto grown = [&](uint64_t before, uint64_t after) {
-      return (static_cast<double>(after) - static_cast<double>(before)) / cycles;
+      return (static_cast<double>(after) - static_cast<double>(before)) / each;
     };
-    least.heap = std::min(least.heap, grown(heap, heap_bytes()));
-    least.resident = std::min(least.resident, grown(resident, resident_bytes()));
+    const uint64_t heap_before = heap_bytes(), resident_before = resident_bytes();
+    if (!run(each)) return {};
+    heap[group] = grown(heap_before, heap_bytes());
+    resident[group] = grown(resident_before, resident_bytes());
   }
-  return least;
+  const auto mean = [](const double* from) { return std::accumulate(from, from + kGroups / 2, 0.0) / (kGroups / 2); };
+  const auto least = [&](const auto& all) { return std::min(mean(all.data()), mean(all.data() + kGroups / 2)); };
+  Growth out{least(heap), least(resident), 0};
+  out.always = *std::min_element(heap.begin(), heap.end());
+  return out;
 }
 
 void on_threads(int count, const std::function<void(int)>& function) {

@@ -172,6 +172,7 @@ void no_such_place(Contract& c) {
     place.status = checked_call(c, "alloc", [&](collet_error* error) {
       return instance->table().alloc(instance->handle(), place.device, place.space, 100, 64, &handle, &host, error);
     });
+    c.check(place.status == COLLET_OK || handle == nullptr, c.out_arguments(), "alloc failed and handed out a buffer");
     if (place.status == COLLET_OK && handle) instance->table().free(instance->handle(), handle);
   }
   const bool looks = std::any_of(std::begin(places), std::end(places), [](const Place& p) { return p.is_refused(); });

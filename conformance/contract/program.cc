@@ -263,7 +263,7 @@ CompileResult compile(Instance& instance, const collet_program* program, const C
   c.check(absorbed.back() == kGuard, Promise::ABSORBED, "compile wrote beyond the room in `absorbed`");
   c.check(named.back() == kGuard, Promise::REJECTION_ROOM, "compile wrote beyond the room in `ops` of the rejection");
   if (out.status != COLLET_OK) {
-    c.check(handle == nullptr, Promise::OUT_ARGUMENTS, "compile failed and gave an executable");
+    c.check(handle == nullptr, c.out_arguments(), "compile failed and gave an executable");
     c.check(rejection.count <= choice.rejection_room, Promise::REJECTION_ROOM,
             "compile named {} ops where there was room for {}", rejection.count, choice.rejection_room);
     // A backend that does not know of rejections leaves the room as it was.

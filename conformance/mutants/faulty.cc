@@ -26,6 +26,11 @@ collet_status fail(collet_error* error, collet_status code, const std::string& m
   return is(Fault::status_negative) ? -1 : code;
 }
 
+void leave() {
+  static std::atomic<void*> last{nullptr};
+  last = std::malloc(48);
+}
+
 namespace {
 
 std::atomic<int64_t> lose_after{-1}, pieces{0};
@@ -88,7 +93,11 @@ collet_status read_options(const collet_open_options* options, std::string& path
 collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
                    collet_error* error) {
   std::string path;
-  if (const collet_status code = read_options(options, path, error)) return code;
+  if (const collet_status code = read_options(options, path, error)) {
+    if (is(Fault::refused_open_leaks)) leave();
+    if (is(Fault::older_out_instance_on_error)) *out = reinterpret_cast<collet_backend_instance*>(&fault);
+    return code;
+  }
   if (const collet_status code = load(path, error)) return code;
   if (is(Fault::second_open_fails) && open_instances > 0) return fail(error, COLLET_FAILED_PRECONDITION, "it is open");
   auto self = std::make_unique<Instance>();
@@ -112,7 +121,7 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
   static char shared_name[16];
   std::snprintf(shared_name, sizeof shared_name, "faulty%d", open_instances.load());
   info->name = is(Fault::name_dies) ? shared_name : self->name.c_str();
-  info->version = "1";
+  info->version = is(Fault::version_missing) ? nullptr : "1";
   if (is(Fault::info_reserved_set)) info->reserved = 1;
   if (is(Fault::struct_size_rewritten)) info->struct_size = sizeof *info + 8;
   if (is(Fault::info_overrun)) std::memset(reinterpret_cast<char*>(info) + size, 0, 8);
@@ -128,6 +137,7 @@ void close(collet_backend_instance* p) {
   --open_instances;
   ++closed_instances;
   if (is(Fault::close_leaks)) return;
+  if (is(Fault::close_leaks_little)) leave();
   behind->close(of(p)->inner);
   delete of(p);
 }
@@ -149,6 +159,11 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
   static collet_memory_space spaces[1];
   info->traits |= COLLET_TRAIT_SCALARS;
   if (is(Fault::large_constant_cut)) info->traits |= COLLET_TRAIT_INLINE_CONSTANTS;
+  static constexpr uint32_t kNobody = 99;
+  if (is(Fault::peer_missing)) {
+    info->peers = &kNobody;
+    info->peer_count = 1;
+  }
   ++self->answers;
   if (is(Fault::device_answer_changes)) info->compute_units = self->answers;
   if (is(Fault::device_speed_changes)) info->flops_per_ns = self->answers;
@@ -172,6 +187,7 @@ collet_status alloc(collet_backend_instance* p, uint32_t device, uint32_t space,
   if (is(Fault::close_breaks_others) && closed_instances > 0 && closed_instances % 7 == 1)
     return fail(error, COLLET_UNAVAILABLE, "closed");
   if (device >= self->devices || space >= self->spaces) {
+    if (is(Fault::older_out_buffer_on_error)) *out = reinterpret_cast<collet_backend_buffer*>(self);
     if (!is(Fault::alloc_place_ignored)) return fail(error, COLLET_OUT_OF_RANGE, "there is no such device or space");
     device = space = 0;
   }
@@ -195,6 +211,7 @@ collet_status alloc(collet_backend_instance* p, uint32_t device, uint32_t space,
                       &buffer->inner, out_host, error);
     if (code != COLLET_OK) {
       ++exhausted;
+      if (is(Fault::failed_alloc_leaks)) leave();
       if (is(Fault::out_buffer_on_error)) *out = reinterpret_cast<collet_backend_buffer*>(self);
       return fail(error, is(Fault::exhaustion_other_code) ? COLLET_INTERNAL : code, "there is no room");
     }
@@ -253,6 +270,7 @@ void free_buffer(collet_backend_instance* p, collet_backend_buffer* handle) {
 bool is_inside(const collet_place& place, uint64_t bytes) {
   if (!place.buffer) return true;
   const Buffer* buffer = of(place.buffer);
+  if (is(Fault::older_copy_takes_one_too_many) && collet_has_range(buffer->bytes + 1, place.offset, bytes)) return true;
   return collet_has_range(buffer->bytes, place.offset, bytes) != 0;
 }
 
@@ -295,6 +313,7 @@ collet_status copy(collet_backend_instance* p, const collet_copy_region* regions
                    const collet_sync* sync, collet_error* error) {
   Instance* self = of(p);
   note_copy();
+  if (is(Fault::copies_leak)) leave();
   if (lose_one(sync ? sync->queue : nullptr) && !sync) return lost(error);
   if (sync) return copy_on_queue(self, regions, count, sync, error);
   if (is(Fault::uploads_fail) && count > 0 && !regions[0].from.buffer)
@@ -307,6 +326,7 @@ collet_status copy(collet_backend_instance* p, const collet_copy_region* regions
       return fail(error, COLLET_INVALID_ARGUMENT, "nothing to copy");
   }
   if (bad && is(Fault::copy_range_unchecked)) return COLLET_OK;
+  if (bad && is(Fault::refused_copy_leaks)) leave();
   if (bad && !is(Fault::copy_half_then_error)) return fail(error, COLLET_OUT_OF_RANGE, "beyond the end");
   if (is(Fault::copy_first_region_only)) count = std::min(count, 1u);
   if (is(Fault::copy_at_most_64_regions)) count = std::min(count, 64u);
@@ -333,22 +353,24 @@ collet_status copy(collet_backend_instance* p, const collet_copy_region* regions
   return COLLET_OK;
 }
 
-constexpr uint32_t kMinorWithProposals = 1;
-constexpr collet_backend kTable = {sizeof(collet_backend),
-                                   COLLET_ABI_MAJOR,
-                                   kMinorWithProposals,
-                                   0,
-                                   open,
-                                   close,
-                                   device_info,
-                                   alloc,
-                                   free_buffer,
-                                   copy,
-                                   supports,
-                                   compile,
-                                   execute,
-                                   release,
-                                   query};
+constexpr collet_backend table_of(uint32_t minor) {
+  return {sizeof(collet_backend),
+          COLLET_ABI_MAJOR,
+          minor,
+          0,
+          open,
+          close,
+          device_info,
+          alloc,
+          free_buffer,
+          copy,
+          supports,
+          compile,
+          execute,
+          release,
+          query};
+}
+constexpr collet_backend kTable = table_of(COLLET_ABI_MINOR), kOlderTable = table_of(0);
 
 }  // namespace
 
@@ -359,6 +381,8 @@ extern "C" COLLET_EXPORT collet_status collet_backend_entry(const collet_host* w
   if (with->abi_major != COLLET_ABI_MAJOR)
     return collet::mutants::fail(error, COLLET_FAILED_PRECONDITION, "another ABI");
   collet::mutants::host = with;
-  *out_backend = &collet::mutants::kTable;
+  // The version must be known before options come.
+  const bool older = std::getenv("COLLET_TEST_ABI_MINOR_0") != nullptr;
+  *out_backend = older ? &collet::mutants::kOlderTable : &collet::mutants::kTable;
   return COLLET_OK;
 }

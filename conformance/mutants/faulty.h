@@ -36,6 +36,9 @@ inline bool is(Fault one) {
 /// Fills the error, as the fault wants it.
 collet_status fail(collet_error* error, collet_status code, const std::string& message);
 
+/// Keeps a little memory for ever.
+void leave();
+
 /// What the handles are.
 struct Buffer {
   collet_backend_buffer* inner = nullptr;

@@ -25,6 +25,7 @@ collet_status supports(collet_backend_instance* p, uint32_t device, const collet
     volatile char last = reinterpret_cast<const char*>(program)[program->total_bytes + 8];
     (void)last;
   }
+  if (is(Fault::questions_leak)) leave();
   const collet_status code = behind->supports(self->inner, device, program, ops, count, verdicts, error);
   if (code != COLLET_OK) return code;
   const int question = questions++;
@@ -290,7 +291,10 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
                       collet_backend_executable** out, collet_executable_info* info, collet_rejection* rejection,
                       collet_error* error) {
   Instance* self = of(p);
-  if (const collet_status code = report_progress(options, error)) return code;
+  if (const collet_status code = report_progress(options, error)) {
+    if (is(Fault::cancelled_compile_leaks)) leave();
+    return code;
+  }
   if (is(Fault::yes_does_not_compile) && contains(program, COLLET_OP_SORT))
     return fail(error, COLLET_UNIMPLEMENTED, "too much");
   if (is(Fault::rejection_overflows) && contains(program, COLLET_OP_DOT)) {
@@ -328,6 +332,8 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
   if (const collet_status code =
           behind->compile(self->inner, changed, options, &made->inner, &inner, rejection, error)) {
     if (is(Fault::error_code_zero)) error->code = 0;
+    if (is(Fault::refused_compile_leaks)) leave();
+    if (is(Fault::older_out_executable_on_error)) *out = reinterpret_cast<collet_backend_executable*>(self);
     return code;
   }
   made->inner_workspace = (inner.workspace_bytes + 63) / 64 * 64;
@@ -351,6 +357,7 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
 void release(collet_backend_executable* p) {
   ++released;
   if (is(Fault::executables_leak)) return;
+  if (is(Fault::executables_leak_little)) leave();
   by_program.erase(of(p)->key);
   behind->release(of(p)->inner);
   delete of(p);
@@ -440,6 +447,7 @@ const void* query(collet_backend_instance* p, const char* name, uint32_t version
   static const collet_aot_table aot = {sizeof(collet_aot_table), 0, serialize, load_executable};
   static const collet_memory_stats_table stats = {sizeof(collet_memory_stats_table), 0, memory_stats};
   static const collet_artifacts_table artifacts = {sizeof(collet_artifacts_table), 0, artifact};
+  if (is(Fault::queries_leak)) leave();
   if (version != 1 && !is(Fault::query_any_version)) return nullptr;
   const std::string_view wanted = name;
   if (wanted == "memory_stats") return &stats;

@@ -29,10 +29,11 @@ Ran conform(const std::string& fault, const std::string& cases) {
   const std::string inner = cases.find("queue") == std::string::npos && !loss
                                 ? "backends/libcollet_backend_interpreter.so"
                                 : "test_backends/libcollet_backend_queued.so";
-  const std::string line = folder() + "/bin/collet conform --timeout 3 --backend " + lib +
-                           "test_backends/libcollet_backend_faulty.so --option fault=" + fault +
-                           " --option backend=" + lib + inner + (loss ? " --option lose_after=14" : "") +
-                           " --filter '" + cases + "' 2>/dev/null";
+  const bool older = fault.starts_with("older_");
+  const std::string line =
+      (older ? "COLLET_TEST_ABI_MINOR_0=1 " : "") + folder() + "/bin/collet conform --timeout 3 --backend " + lib +
+      "test_backends/libcollet_backend_faulty.so --option fault=" + fault + " --option backend=" + lib + inner +
+      (loss ? " --option lose_after=14" : "") + " --filter '" + cases + "' 2>/dev/null";
   Ran ran;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"), [](std::FILE*) { return 0; });
   char block[4096];

@@ -17,6 +17,11 @@ namespace collet::conformance {
 namespace {
 
 constexpr std::string_view kProbe = "?backend";
+// The contract case that says what is wrong with a backend that the runtime does not take.
+constexpr std::string_view kDescribesItself = "contract/lifecycle/describes_itself";
+// So many cases that hang end the run; after the first few the rest gets a part of the time, since they mostly hang alike.
+constexpr size_t kMostHangs = 8, kPatientHangs = 2;
+constexpr double kLessTime = 0.25;
 
 // Contract cases ask the plugin's table; the others run a program through the runtime.
 bool is_contract(std::string_view name) {
@@ -134,6 +139,17 @@ class Alike {
   Outcome outcome_ = Outcome::Pass;
 };
 
+// Whether the backend is to blame when the runtime does not open it: it opens, and what it says of itself cannot be. A device that
+// is not there, or an option that is wrong, is the caller's matter.
+bool describes_itself_wrongly(const PoolOptions& pool) {
+  TaskResult answer;
+  const Status ran = run_tasks(
+      1, pool, [](size_t) { return std::string(kDescribesItself); },
+      [&](size_t, const TaskResult& result) { answer = result; });
+  return ran.ok() && answer.kind == TaskResult::Kind::Replied && find_field(answer.reply, "status") == "fail" &&
+         find_field(answer.reply, "error").empty();
+}
+
 // Asks the plugin's own table, in a process in which the runtime has not loaded it.
 class ContractWorker {
  public:
@@ -216,14 +232,24 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   report.seed = options.seed;
   report.full = options.full;
   report.whole = options.filters.empty() && options.shards == 1;
-  COLLET_TRY(probe(pool, report));
+  const Status opened = probe(pool, report);
+  if (!opened.ok()) {
+    if (opened.code() == Code::InvalidArgument || !describes_itself_wrongly(pool)) return opened;
+    report.backend = report.path = options.backend.name;
+  }
   report.cases.resize(cases.size());
   std::vector<size_t> contracts, programs;
   for (size_t i = 0; i < cases.size(); ++i) (is_contract(cases[i].name) ? contracts : programs).push_back(i);
   size_t done = 0;
   Alike alike(options.most_alike);
+  size_t hangs = 0;
   std::vector<bool> ran(cases.size());
-  pool.stop = [&] { return alike.enough(); };
+  pool.timeout = [&](size_t) { return hangs < kPatientHangs ? options.timeout : kLessTime * options.timeout; };
+  const auto ended = [&]() -> std::string {
+    if (hangs >= kMostHangs) return fmt::format("{} cases gave no answer in time", hangs);
+    return alike.enough() ? alike.text() : std::string();
+  };
+  pool.stop = [&] { return !ended().empty(); };
   const auto run = [&](const std::vector<size_t>& chosen) {
     return run_tasks(
         chosen.size(), pool, [&](size_t i) { return cases[chosen[i]].name; },
@@ -233,17 +259,22 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
           report.uses.add(Uses::from_text(find_field(task.reply, "uses")));
           ran[chosen[i]] = true;
           alike.note(report.cases[chosen[i]]);
+          hangs += report.cases[chosen[i]].outcome == Outcome::Timeout;
           if (options.failed && is_failure(report.cases[chosen[i]].outcome)) options.failed(report.cases[chosen[i]]);
           if (options.progress) options.progress(++done, cases.size(), one.name);
         });
   };
-  COLLET_TRY(run(programs));
+  const std::vector<std::string> through_the_runtime = pool.arguments;
   BackendChoice library = options.backend;
   library.name = report.path;
   pool.arguments = arguments_of(options, library);
-  if (!alike.enough()) COLLET_TRY(run(contracts));
-  if (alike.enough()) {
-    report.ended = alike.text();
+  COLLET_TRY(run(contracts));
+  pool.arguments = through_the_runtime;
+  report.ended = ended();
+  if (report.ended.empty() && !opened.ok()) report.ended = opened.message();
+  if (report.ended.empty()) COLLET_TRY(run(programs));
+  if (report.ended.empty()) report.ended = ended();
+  if (!report.ended.empty()) {
     std::vector<CaseResult> seen;
     for (size_t i = 0; i < cases.size(); ++i)
       if (ran[i]) seen.push_back(std::move(report.cases[i]));

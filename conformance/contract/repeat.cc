@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/contract/program.h"
+#include "hlo/program/write.h"
+
+/// \file
+/// Calls that leave nothing behind, however often they come: those that ask, those that copy, and those that fail.
+
+namespace collet::conformance {
+namespace {
+
+constexpr int kCycles = 160;
+constexpr double kSmallest = 8;  // no allocation takes less
+
+// A call that fails, and what it is.
+struct Failing {
+  std::string what;
+  std::function<collet_status(collet_error*)> call;
+};
+
+// Whether the calls may go on: a call that does not fail is another case's matter.
+void judge(Contract& c, const Failing& failing) {
+  bool fails = true;
+  const auto once = [&] {
+    collet_error error{};
+    return failing.call(&error) != COLLET_OK;
+  };
+  const Growth growth = measure_growth(kCycles, [&] { return fails = once(); });
+  if (fails)
+    c.check(growth.always < kSmallest, Promise::ERROR_CHANGES_NOTHING, "each {} leaves {:.0f} bytes of the heap behind",
+            failing.what, growth.always);
+}
+
+void refused_opens(Contract& c) {
+  judge(c, {"refused open", [&](collet_error* error) {
+              OpenOptions options(c.plugin());
+              options.add("no_such_option_of_any_backend", "1");
+              collet_instance_info info{};
+              info.struct_size = sizeof info;
+              collet_backend_instance* instance = nullptr;
+              const collet_status status = c.plugin().table().open(options.get(), &instance, &info, error);
+              if (status == COLLET_OK && instance) c.plugin().table().close(instance);
+              return status;
+            }});
+}
+
+void failed_allocs(Contract& c) {
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  const Device& device = instance->device();
+  judge(c, {"failed alloc", [&](collet_error* error) {
+              collet_backend_buffer* handle = nullptr;
+              void* host = nullptr;
+              const collet_status status =
+                  instance->table().alloc(instance->handle(), 0, device.default_space, uint64_t{1} << 62,
+                                          device.alignment(), &handle, &host, error);
+              if (status == COLLET_OK && handle) instance->table().free(instance->handle(), handle);
+              return status;
+            }});
+}
+
+void refused_copies(Contract& c) {
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  Buffer buffer = instance->alloc(100);
+  if (!buffer) return;
+  uint8_t byte = 0;
+  const collet_copy_region beyond = region(at(buffer, 100), at_host(&byte), 1);
+  judge(c, {"refused copy", [&](collet_error* error) {
+              return instance->table().copy(instance->handle(), &beyond, 1, nullptr, error);
+            }});
+}
+
+collet_status compile_once(Instance& instance, const collet_program* program,
+                           int32_t (*progress)(void*, double, const char*), collet_error* error) {
+  const uint32_t device = 0;
+  collet_compile_options options{};
+  options.struct_size = sizeof options;
+  options.optimization = 2;
+  options.assignment = &device;
+  options.participants = 1;
+  options.progress = progress;
+  collet_executable_info info{};
+  info.struct_size = sizeof info;
+  collet_rejection rejection{sizeof(collet_rejection), 0, nullptr};
+  collet_backend_executable* handle = nullptr;
+  const collet_status status =
+      instance.table().compile(instance.handle(), program, &options, &handle, &info, &rejection, error);
+  if (status == COLLET_OK && handle) instance.table().release(handle);
+  return status;
+}
+
+void failed_compiles(Contract& c) {
+  if (!c.plugin().computes()) return c.skip("the backend runs no ops");
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  const std::string body = accepted_sum(*instance);
+  if (body.empty()) return;
+  const auto program = TestProgram::make(body);
+  judge(c, {"cancelled compile", [&](collet_error* error) {
+              return compile_once(
+                  *instance, (*program)->get(), [](void*, double, const char*) { return int32_t{1}; }, error);
+            }});
+  // A program that no backend knows: something stands in a reserved field.
+  hlo::Block block((*program)->bytes().data(), (*program)->bytes().size());
+  auto* changed = reinterpret_cast<collet_program*>(block.data());
+  const_cast<collet_op*>(collet_op_at(changed, 0))->flags = 1;
+  judge(c, {"refused compile", [&](collet_error* error) { return compile_once(*instance, changed, nullptr, error); }});
+}
+
+void refused_launches(Contract& c) {
+  if (!c.plugin().computes()) return c.skip("the backend runs no ops");
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  if (!instance->executes()) return c.skip("a device has COLLET_TRAIT_VIRTUAL");
+  const std::string body = accepted_sum(*instance);
+  if (body.empty()) return;
+  const Ready ready = prepare(*instance, body);
+  if (!ready) return;
+  const auto launch_with = [&](const char* what, auto&& spoil) {
+    Rig rig(*instance, *ready.program, ready.executable, {});
+    if (!rig.fill(ready.program->draw(1), 1)) return;
+    spoil(rig);
+    judge(c, {what, [&](collet_error* error) {
+                return instance->table().execute(ready.executable.handle(), &rig.launch(), 1, 0, error);
+              }});
+  };
+  launch_with("refused launch, with an argument too few", [](Rig& rig) { --rig.launch().argument_count; });
+  launch_with("refused launch, with a layout", [](Rig& rig) { rig.arguments()[1].layout = 77; });
+}
+
+void questions(Contract& c) {
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  if (!c.plugin().computes()) return c.skip("the backend runs no ops");
+  const std::string body = accepted_sum(*instance);
+  if (body.empty()) return;
+  const auto program = TestProgram::make(body);
+  const uint32_t op = entry_ops((*program)->get())[0];
+  const Growth growth = measure_growth(kCycles, [&] {
+    collet_error error{};
+    collet_verdict verdict{};
+    return instance->table().supports(instance->handle(), 0, (*program)->get(), &op, 1, &verdict, &error) == COLLET_OK;
+  });
+  c.check(growth.always < kSmallest, Promise::SUPPORTS_PURE, "each question leaves {:.0f} bytes of the heap behind",
+          growth.always);
+}
+
+void copies(Contract& c) {
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  Buffer a = instance->alloc(1000), b = instance->alloc(1000);
+  Bytes host = pattern(1000, 1);
+  if (!a || !b) return;
+  const collet_copy_region regions[] = {region(at_host(host.data()), at(a), 500),
+                                        region(at(b), at_host(host.data(), 500), 500),
+                                        region(at(a, 500), at(b, 500), 500)};
+  const Growth growth = measure_growth(kCycles, [&] {
+    collet_error error{};
+    return instance->table().copy(instance->handle(), regions, 3, nullptr, &error) == COLLET_OK;
+  });
+  c.check(growth.always < kSmallest, Promise::COPY_DONE, "each copy leaves {:.0f} bytes of the heap behind",
+          growth.always);
+}
+
+void unknown_queries(Contract& c) {
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  if (!instance->table().query) return c.skip("the backend has no query");
+  const Growth growth = measure_growth(
+      kCycles, [&] { return instance->table().query(instance->handle(), "no_such_table", 1) == nullptr; });
+  c.check(growth.always < kSmallest, Promise::QUERY, "each query leaves {:.0f} bytes of the heap behind",
+          growth.always);
+}
+
+}  // namespace
+
+void add_repeat_contracts(std::vector<ContractCase>& list) {
+  list.push_back({"repeat/refused_opens", refused_opens});
+  list.push_back({"repeat/failed_allocs", failed_allocs});
+  list.push_back({"repeat/refused_copies", refused_copies});
+  list.push_back({"repeat/failed_compiles", failed_compiles});
+  list.push_back({"repeat/refused_launches", refused_launches});
+  list.push_back({"repeat/questions", questions});
+  list.push_back({"repeat/copies", copies});
+  list.push_back({"repeat/queries", unknown_queries});
+}
+
+}  // namespace collet::conformance
