@@ -68,7 +68,8 @@ struct Table {
       const Backend& mine = instance->backend;
       instance->device(device);
       collet_device_info said{};
-      said.traits = mine.traits | COLLET_TRAIT_SCALARS | (mine.control_flow ? uint32_t{COLLET_TRAIT_CONTROL_FLOW} : 0) |
+      said.traits = mine.traits | (mine.compiler ? 0 : uint32_t{COLLET_TRAIT_SCALARS}) |
+                    (mine.control_flow ? uint32_t{COLLET_TRAIT_CONTROL_FLOW} : 0) |
                     (mine.collectives ? uint32_t{COLLET_TRAIT_COLLECTIVES} : 0);
       said.kind = mine.device_kind.c_str();
       said.fingerprint = mine.fingerprint.c_str();
@@ -155,6 +156,7 @@ struct Table {
       for (uint32_t i = 0; i < count; ++i) {
         if (ops[i] >= program->ops.count) throw Error(COLLET_OUT_OF_RANGE, "there is no op " + std::to_string(ops[i]));
       }
+      if (instance->backend.compiler) return instance->backend.compiler->answer(program, ops, count, verdicts);
       const Chooser chooser(instance->backend, instance->known);
       for (uint32_t i = 0; i < count; ++i) {
         const Answer answer = chooser.ask(program, ops[i]);

@@ -15,6 +15,7 @@
 
 #include "backend.h"
 #include "kernel_call.hpp"
+#include "kernel_compiler.hpp"
 
 namespace collet {
 namespace kernel {
@@ -141,6 +142,9 @@ struct Backend {
    * inner dimension bring what lies apart together by it; else they copy row by row. */
   std::function<bool(Device& device, const Move& move, const Array& from, const Array& to)> move;
   std::vector<Kernel> kernels;
+  /** Compiles programs as a whole, in place of `kernels` and of all that the helper does for them: control flow, fusions,
+   * collectives, layouts, prepared weights. Memory, copies, queues, checks, records and statistics stay as they are. */
+  std::shared_ptr<const ProgramCompiler> compiler;
   /** Makes device number `number`, from 0 to device_count - 1. */
   std::function<std::unique_ptr<Device>(uint32_t number)> open_device;
 

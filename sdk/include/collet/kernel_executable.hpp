@@ -37,12 +37,23 @@ class Executable {
              std::vector<uint32_t>* rejected)
       : instance_(instance), block_((program->total_bytes + 7) / 8) {
     std::memcpy(block_.data(), program, program->total_bytes);
-    const Chooser chooser(instance->backend, instance->known);
-    plan_ = Planner(this->program(), chooser, instance->backend.alignment).make(rejected);
-    if (!rejected->empty()) return;
-    make_arrays();
-    scalars_ = HostScalars(this->program(), plan_);
-    if (options.intermediate_check != 0) write_text();
+    const bool keep_artifacts = options.intermediate_check != 0;
+    if (backend().compiler) {
+      whole_ = backend().compiler->compile(this->program(), keep_artifacts, rejected);
+      if (!rejected->empty()) return;
+      if (!whole_) throw Error(COLLET_INTERNAL, "the compiler made no program");
+      plan_.workspace_bytes = whole_->workspace_bytes;
+      plan_.resident_bytes = whole_->resident_bytes;
+      plan_.kernels = whole_->kernels;
+      plan_.traffic_bytes = whole_->traffic_bytes;
+    } else {
+      const Chooser chooser(instance->backend, instance->known);
+      plan_ = Planner(this->program(), chooser, instance->backend.alignment).make(rejected);
+      if (!rejected->empty()) return;
+      make_arrays();
+      scalars_ = HostScalars(this->program(), plan_);
+      if (keep_artifacts) write_text();
+    }
     // Shared code may come to any device.
     const bool everywhere = (backend().traits & COLLET_TRAIT_SHARED_CODE) != 0 || !options.assignment;
     if (!everywhere) {
@@ -61,8 +72,12 @@ class Executable {
   const std::vector<uint64_t>& block() const { return block_; }
   const collet_program* program() const { return reinterpret_cast<const collet_program*>(block_.data()); }
 
-  /** The plan, for people; empty where nobody asked for it. */
-  const std::string& text() const { return text_; }
+  /** File names and contents, for people; none where nobody asked for them. */
+  const std::vector<std::pair<std::string, std::string>>& artifacts() const {
+    return whole_ ? whole_->artifacts : artifacts_;
+  }
+  /** Bytes of machine code; 0: unknown. */
+  uint64_t code_bytes() const { return whole_ ? whole_->code_bytes : 0; }
 
   /** Runs, or puts on queues. */
   void execute(const collet_launch* launches, uint32_t count, uint64_t run_id,
@@ -143,8 +158,8 @@ class Executable {
 
   /** One line for each step: what runs, and where its arrays lie. */
   void write_text() {
-    std::string indent;
-    const auto line = [&](const std::string& what) { text_ += indent + what + "\n"; };
+    std::string indent, lines;
+    const auto line = [&](const std::string& what) { lines += indent + what + "\n"; };
     const auto copies = [&](const std::vector<Transfer>& all) {
       for (const Transfer& one : all) {
         if (!(plan_.places[one.from] == plan_.places[one.to])) line("copy:" + where(one.from) + " ->" + where(one.to));
@@ -179,12 +194,17 @@ class Executable {
       line("copy:" + where(one.value) + " -> result " + std::to_string(one.result));
     }
     line("workspace: " + std::to_string(plan_.workspace_bytes) + " bytes");
+    artifacts_.emplace_back("plan.txt", lines);
   }
   const collet_op* op_of(const Step& step) const { return collet_op_at(program(), step.op); }
 
   OnDevice prepared_for(uint32_t number) const {
     OnDevice out;
     Device* device = instance_->devices[number].get();
+    if (whole_) {
+      out.program = whole_->load(*device);
+      return out;
+    }
     if (plan_.resident_bytes != 0) {
       out.constants.emplace_back(device, plan_.resident_bytes, backend().alignment);
       for (const Resident& one : plan_.residents) {
@@ -400,9 +420,30 @@ class Executable {
     }
   }
 
+  /** Starts a program that was compiled as a whole. */
+  void start_whole(const collet_launch& launch, uint64_t run_id, bool* spoilt) const {
+    std::vector<Piece> pieces;
+    pieces.reserve(launch.argument_count + launch.result_count + 1);
+    const auto add = [&](const collet_argument& one) {
+      const Buffer* buffer = unwrap(one.buffer);
+      pieces.push_back(buffer ? Piece{buffer->memory, one.offset} : Piece{});
+    };
+    for (uint32_t i = 0; i < launch.argument_count; ++i) {
+      add(launch.arguments[i]);
+      *spoilt |= (launch.arguments[i].flags & COLLET_ARG_DONATED) != 0;
+    }
+    for (uint32_t i = 0; i < launch.result_count; ++i) add(launch.results[i]);
+    add(launch.workspace);
+    Device& device = *instance_->devices[launch.device];
+    const std::string name(collet_string(program(), program()->name), program()->name.count);
+    recorded(device, name.c_str(), "compute", run_id, plan_.traffic_bytes,
+             [&] { on_devices_[launch.device]->program->launch(device, pieces, run_id); });
+  }
+
   /** Starts all steps. */
   void run(const collet_launch& launch, uint64_t run_id, const std::atomic<bool>* stop, bool* spoilt, Meeting* meeting,
            std::unique_lock<std::mutex>* turn) const {
+    if (whole_) return start_whole(launch, run_id, spoilt);
     Run({this->program(), plan_, arrays_, first_array_, scalars_, *on_devices_[launch.device],
          *instance_->devices[launch.device], launch, run_id, stop, spoilt, backend(), meeting, turn})
         .all();
@@ -414,8 +455,9 @@ class Executable {
   std::vector<Array> arrays_;  // of all steps, operands then results, without memory
   std::vector<size_t> first_array_;
   HostScalars scalars_;
-  std::string text_;
-  std::vector<std::unique_ptr<OnDevice>> on_devices_;  // null where it was not compiled for the device
+  std::vector<std::pair<std::string, std::string>> artifacts_;  // of a plan
+  std::unique_ptr<WholeProgram> whole_;                         // in place of a plan
+  std::vector<std::unique_ptr<OnDevice>> on_devices_;           // null where it was not compiled for the device
 };
 
 }  // namespace detail

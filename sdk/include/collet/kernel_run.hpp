@@ -23,6 +23,7 @@ struct OnDevice {
   std::vector<std::pair<size_t, OwnedMemory>> packed;  // by step: its packed operand
   std::vector<std::any> states;                        // by step
   std::map<size_t, std::vector<std::any>> combiners;   // by step: what Kernel::prepare made of each
+  std::unique_ptr<DeviceProgram> program;              // that was compiled as a whole
 };
 
 /** What a run is made of. All of it outlives the run. */

@@ -40,6 +40,7 @@ inline void write_info(const Executable& executable, collet_executable_info* inf
   said.workspace_bytes = executable.plan().workspace_bytes;
   said.workspace_alignment = executable.backend().alignment;
   said.resident_bytes = executable.plan().resident_bytes;
+  said.code_bytes = executable.code_bytes();
   said.kernels = executable.plan().kernels;
   said.traffic_bytes = executable.plan().traffic_bytes;
   write_sized(info, said);
@@ -92,16 +93,16 @@ struct MemoryFunctions {
   }
 };
 
-/** "artifacts": the plan, as text. */
+/** "artifacts": the plan, as text, or what a compiler of whole programs kept. */
 struct ArtifactFunctions {
   static collet_status get(collet_backend_executable* handle, uint32_t index, const char** out_name,
                            const void** out_bytes, uint64_t* out_size, collet_error* error) {
     return guarded(error, [&] {
-      const std::string& text = unwrap(handle)->text();
-      if (index != 0 || text.empty()) throw Error(COLLET_OUT_OF_RANGE, "there are no more artifacts");
-      *out_name = "plan.txt";
-      *out_bytes = text.data();
-      *out_size = text.size();
+      const auto& all = unwrap(handle)->artifacts();
+      if (index >= all.size()) throw Error(COLLET_OUT_OF_RANGE, "there are no more artifacts");
+      *out_name = all[index].first.c_str();
+      *out_bytes = all[index].second.data();
+      *out_size = all[index].second.size();
     });
   }
   static const void* table() {
