@@ -34,6 +34,7 @@ CODEGEN = {
         "compile": "base launch graph kernel lower fusion schedule matmul memory",
         "llvm": "base launch graph kernel lower schedule matmul compile",
     }.items()},
+    GEN + "include": [],
     GEN + "testing": ["sdk/codegen"],
 }
 ARROWS = {
@@ -52,9 +53,9 @@ ARROWS = {
     "hlo/formats": OPS + ["hlo/text", "hlo/proto", "hlo/stablehlo", "hlo/verify"],
     "hlo/passes": OPS + WAYS,
     "hlo/testing": PASSES,
-    "reference_backends": ["sdk/codegen"],
+    "reference_backends": [],
     "reference_backends/interpreter": PASSES,
-    "templates": ["sdk/codegen"],
+    "templates": [],
     "conformance": HLO,
     "docs": [],
 }
@@ -63,12 +64,15 @@ ARROWS = {
 TEST_ARROWS = {
     "hlo": HLO,
     "sdk/codegen": ["sdk/codegen/testing"],
+    "reference_backends": ["sdk/codegen/testing"],
     "sdk/runtime": HLO,
     "sdk/pjrt": HLO + ["sdk/runtime"],
     "sdk/tool": HLO + ["sdk/runtime", "conformance"],
 }
 # Folders at the top that hold our code.
 OURS = ("hlo", "sdk", "reference_backends", "conformance", "templates", "docs")
+# Installed headers; those of the code generator are C++.
+PUBLIC = ("sdk/include/", "sdk/codegen/include/")
 # Libraries that only some folders may know.
 GUARDED = {
     "llvm": ("sdk/codegen/llvm",),
@@ -77,6 +81,8 @@ GUARDED = {
     "cuda": ("reference_backends/gpu",),
     "google": ("hlo/proto",),
 }
+# Public headers that only some folders may know: those of the code generator.
+GUARDED_HEADERS = {"collet/codegen": ("sdk/codegen", "reference_backends", "templates")}
 C_STANDARD = {"assert", "ctype", "errno", "fenv", "float", "inttypes", "limits", "math", "setjmp", "signal", "stdalign",
               "stdarg", "stdatomic", "stdbool", "stddef", "stdint", "stdio", "stdlib", "stdnoreturn", "string", "time"}
 EXTENSIONS = (".c", ".cc", ".cpp", ".h", ".hpp", ".inc", ".def")
@@ -138,7 +144,8 @@ def check(path, text, exists):
         if path.split("/")[0] in OURS:
             complaints.append((1, "this folder has no row in .ci/check_includes.py: say what it may include"))
         return complaints
-    public, template = path.startswith("sdk/include/collet/"), path.startswith("templates/")
+    root = next((folder for folder in PUBLIC if path.startswith(folder + "collet/")), None)
+    public, template = root is not None, path.startswith("templates/")
     found = list(includes(text))
     for number, bracket, name in found:
         top = name.split("/")[0]
@@ -146,7 +153,7 @@ def check(path, text, exists):
             if template and not inside(name, OURS):
                 continue  # a project of its own: its files are beside it
             if public and "/" not in name:
-                if not exists("sdk/include/collet/" + name):
+                if not exists(os.path.join(os.path.dirname(path), name)):
                     complaints.append((number, f'"{name}" does not exist'))
                 continue  # installed as they are, the public headers find each other as siblings
             if name.startswith("collet/"):
@@ -166,11 +173,14 @@ def check(path, text, exists):
             complaints.append((number, f"<{name}>: only {', '.join(GUARDED[top])} may know this library"))
         elif public and top != "collet":
             standard_c = name.endswith(".h") and name[:-2] in C_STANDARD
-            standard_cxx = path.endswith(".hpp") and "." not in name and "/" not in name
+            cxx = path.endswith(".hpp") or root == "sdk/codegen/include/"
+            standard_cxx = cxx and "." not in name and "/" not in name
             if not standard_c and not standard_cxx:
                 complaints.append((number, f"<{name}>: a public header includes standard headers and <collet/...> only"))
-        elif public and not exists("sdk/include/" + name):
+        elif public and not any(exists(folder + name) for folder in PUBLIC):
             complaints.append((number, f"<{name}> does not exist"))
+        elif os.path.dirname(name) in GUARDED_HEADERS and not inside(path, GUARDED_HEADERS[os.path.dirname(name)]):
+            complaints.append((number, f"<{name}>: only {', '.join(GUARDED_HEADERS[os.path.dirname(name)])} may include it"))
     stem, extension = os.path.splitext(path)
     if extension in (".c", ".cc") and not template:
         own = stem + ".h"
@@ -200,7 +210,11 @@ def self_test():
         ("sdk/codegen/lower/a.cc", '#include <llvm/IR/Module.h>', "may know this library"),
         ("sdk/codegen/lower/a.cc", '#include "sdk/codegen/llvm/emit.h"', "no arrow"),
         ("sdk/codegen/lower/a_test.cc", '#include "hlo/ir/module.h"', "no arrow"),
-        ("reference_backends/cpu/a.cc", '#include "sdk/codegen/llvm/emit.h"', ""),
+        ("reference_backends/cpu/a.cc", '#include "sdk/codegen/llvm/emit.h"', "no arrow"),
+        ("reference_backends/cpu/a.cc", '#include <collet/codegen/compile.h>', ""),
+        ("sdk/runtime/a.cc", '#include <collet/codegen/compile.h>', "may include it"),
+        ("sdk/codegen/include/collet/codegen/a.h", '#include <collet/types.h>\n\n#include <vector>', ""),
+        ("sdk/codegen/include/collet/codegen/a.h", '#include <llvm/IR/Module.h>', "may know this library"),
         ("reference_backends/cpu/a.cc", '#include "hlo/ir/module.h"', "no arrow"),
         ("reference_backends/interpreter/a.cc", '#include "hlo/ir/module.h"', ""),
         ("conformance/runner/a.cc", '#include "sdk/runtime/loader.h"', "no arrow"),
@@ -215,8 +229,8 @@ def self_test():
         ("sdk/include/collet/backend.h", "#include <unistd.h>", "standard headers"),
         ("sdk/include/collet/backend.hpp", "#include <vector>", ""),
         ("hlo/cellar/a.cc", "", "no row"),
-        ("templates/cxx/backend.cc", '#include "kernels.h"\n#include <collet/backend.h>', ""),
-        ("templates/cxx/backend.cc", '#include "hlo/ir/module.h"', "no arrow"),
+        ("templates/kernels/backend.cc", '#include "kernels.h"\n#include <collet/backend.h>', ""),
+        ("templates/kernels/backend.cc", '#include "hlo/ir/module.h"', "no arrow"),
     ]
     bad = 0
     for path, text, expected in cases:

@@ -5,12 +5,12 @@
 /// Executables as bytes: a head with a checksum, then the target, the program and the object code of its modules. Reading
 /// them plans the program again, which is quick, and links the code instead of making it.
 
+#include <collet/codegen/status.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "sdk/codegen/base/status.h"
 
 namespace collet::cpu {
 

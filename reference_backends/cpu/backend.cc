@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/backend.h>
+
+#include <collet/codegen/compile.h>
+#include <collet/codegen/host.h>
 #include <collet/ranges.h>
 #include <collet/tables.h>
 
@@ -16,16 +19,6 @@
 #include "reference_backends/cpu/aot.h"
 #include "reference_backends/cpu/memory.h"
 #include "reference_backends/cpu/open_options.h"
-#include "sdk/codegen/compile/c_header.h"
-#include "sdk/codegen/compile/claims.h"
-#include "sdk/codegen/compile/plan_program.h"
-#include "sdk/codegen/graph/graph.h"
-#include "sdk/codegen/launch/loaded_code.h"
-#include "sdk/codegen/launch/loaded_program.h"
-#include "sdk/codegen/llvm/entry.h"
-#include "sdk/codegen/llvm/jit.h"
-#include "sdk/codegen/llvm/object_compiler.h"
-#include "sdk/codegen/llvm/targets.h"
 
 struct collet_backend_buffer {
   char* data;
@@ -34,7 +27,7 @@ struct collet_backend_buffer {
 
 struct collet_backend_instance {
   collet::codegen::Target target;
-  std::unique_ptr<collet::codegen::Jit> jit;
+  std::unique_ptr<collet::codegen::HostCompiler> compiler;  ///< null where code is made for elsewhere
   std::unique_ptr<collet::codegen::Threads> threads;
   collet::cpu::Memory memory;
   std::string fingerprint;
@@ -53,13 +46,11 @@ struct collet_backend_instance {
 
 struct collet_backend_executable {
   collet_backend_instance* instance;
-  std::unique_ptr<collet::codegen::LoadedCode> code;
-  std::unique_ptr<collet::codegen::LoadedProgram> loaded;  ///< null where the program is one function
-  collet::codegen::LaunchPlan plan;                        ///< of a program that is one function
-  void (*function)(char* const* slots) = nullptr;
-  collet::codegen::Artifacts
-      artifacts;  ///< stages of the compilation, where they were asked for; files that are made ahead of time
-  collet::cpu::ProgramBlock program;  ///< what it was made from
+  std::unique_ptr<collet::codegen::HostProgram> program;  ///< null where it was made to run elsewhere
+  collet::codegen::LaunchPlan plan;                       ///< of one that runs elsewhere
+  /// Stages of the compilation, where they were asked for; files that are made ahead of time.
+  collet::codegen::Artifacts artifacts;
+  collet::cpu::ProgramBlock block;  ///< what it was made from
 };
 
 namespace collet::cpu {
@@ -67,7 +58,6 @@ namespace {
 
 using codegen::CompileOptions;
 using codegen::LaunchPlan;
-using codegen::LoadedCode;
 using codegen::Status;
 using codegen::Threads;
 
@@ -127,7 +117,7 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     instance->threads = std::make_unique<Threads>(chosen.threads);
     target.threads = instance->threads->count();
     if (!chosen.is_ahead) {
-      if (Status s = codegen::Jit::create(target, instance->jit); !s.ok()) return fail(error, s);
+      if (Status s = codegen::HostCompiler::create(target, instance->compiler); !s.ok()) return fail(error, s);
     }
     instance->fuse = chosen.fuse;
     instance->verify = chosen.verify;
@@ -242,18 +232,13 @@ collet_status supports(collet_backend_instance* instance, uint32_t device, const
                        const uint32_t* ops, uint32_t count, collet_verdict* verdicts, collet_error* error) {
   return guarded(error, [&]() -> collet_status {
     if (device >= instance->devices) return no_device(error, device);
-    codegen::Claims claims(program, instance->target);
-    if (Status s = claims.prepare(); !s.ok()) return fail(error, s);
-    for (uint32_t i = 0; i < count; ++i) {
-      if (ops[i] >= program->ops.count) return fail(error, COLLET_OUT_OF_RANGE, "cpu: no such op");
-      claims.answer(ops[i], verdicts[i]);
-    }
-    return COLLET_OK;
+    const Status s = codegen::answer_ops(program, instance->target, ops, count, verdicts);
+    return s.ok() ? COLLET_OK : fail(error, s.code(), "cpu: " + s.message());
   });
 }
 
 const LaunchPlan& plan_of(const collet_backend_executable& executable) {
-  return executable.loaded ? executable.loaded->plan() : executable.plan;
+  return executable.program ? executable.program->plan() : executable.plan;
 }
 
 /// Fills a field of a struct only where the caller's is long enough.
@@ -264,41 +249,42 @@ const LaunchPlan& plan_of(const collet_backend_executable& executable) {
     }                                                                                                       \
   } while (false)
 
-/// The program as one function: code to be loaded, or, ahead of time, files.
-Status make_function(collet_backend_instance* instance, const collet_program* program, bool keep_artifacts,
-                     codegen::PlannedProgram& planned, collet_backend_executable& executable) {
-  std::unique_ptr<codegen::ObjectCompiler> compiler;
-  COLLET_CODEGEN_TRY(codegen::ObjectCompiler::create(instance->target, compiler));
+CompileOptions options_of(const collet_backend_instance& instance, const collet_program* program) {
+  CompileOptions options;
+  options.fuse = instance.fuse;
+  options.verify = instance.verify;
+  options.form = instance.as_function ? codegen::CodeForm::kOneFunction : codegen::CodeForm::kFunctions;
   const std::string said(collet_string(program, program->name), program->name.count);
-  codegen::EntryOptions options;
-  options.name = codegen::c_identifier(instance->ahead.name.empty() ? said : instance->ahead.name);
-  options.embed_constants = !instance->is_ahead || instance->ahead.embed;
-  const std::string symbol = options.name + "_slots";
-  codegen::EntryOptions entry = options;
-  entry.name = symbol;
-  std::string object;
-  COLLET_CODEGEN_TRY(codegen::compile_entry(
-      planned, entry, *compiler, keep_artifacts || instance->is_ahead ? &executable.artifacts : nullptr, object));
-  if (instance->is_ahead) {
-    for (uint32_t i = 0; i < program->constants.count; ++i) {
-      if (collet_constant_at(program, i)->argument != COLLET_NONE)
-        return {COLLET_UNIMPLEMENTED, "no code is made ahead of time for constants that are arguments"};
-    }
-    std::string archive;
-    COLLET_CODEGEN_TRY(codegen::make_archive(object, options.name + ".o", archive));
-    executable.artifacts.emplace_back(options.name + ".h",
-                                      codegen::c_header(program, planned.plan, options, instance->target));
-    executable.artifacts.emplace_back(options.name + ".o", std::move(object));
-    executable.artifacts.emplace_back(options.name + ".a", std::move(archive));
-    if (!options.embed_constants)
-      executable.artifacts.emplace_back(options.name + ".weights",
-                                        std::string(planned.plan.constants.data(), planned.plan.constants.size()));
-  } else {
-    COLLET_CODEGEN_TRY(instance->jit->load({}, {object}, executable.code));
-    executable.function = reinterpret_cast<void (*)(char* const*)>(executable.code->find(symbol));
-    if (!executable.function) return {COLLET_INTERNAL, "generated code has no function " + symbol};
+  options.name = codegen::c_identifier(instance.ahead.name.empty() ? said : instance.ahead.name);
+  return options;
+}
+
+/// Files for C programs: a header, an object file, a library, and the weights where they are not in the code.
+Status make_files(const collet_backend_instance& instance, const collet_program* program, bool keep_artifacts,
+                  collet_backend_executable& executable) {
+  for (uint32_t i = 0; i < program->constants.count; ++i) {
+    if (collet_constant_at(program, i)->argument != COLLET_NONE)
+      return {COLLET_UNIMPLEMENTED, "no code is made ahead of time for constants that are arguments"};
   }
-  executable.plan = std::move(planned.plan);
+  CompileOptions options = options_of(instance, program);
+  options.embed_constants = instance.ahead.embed;
+  CompileOptions entry = options;
+  entry.name = options.name + "_slots";
+  entry.keep_artifacts = keep_artifacts;
+  codegen::CompiledProgram made;
+  const Status compiled = codegen::compile(program, instance.target, entry, made);
+  executable.artifacts = std::move(made.artifacts);
+  COLLET_CODEGEN_TRY(compiled);
+  std::string archive;
+  COLLET_CODEGEN_TRY(codegen::make_archive(made.object, options.name + ".o", archive));
+  executable.artifacts.emplace_back(options.name + ".h",
+                                    codegen::c_header(program, made.plan, options, instance.target));
+  executable.artifacts.emplace_back(options.name + ".o", std::move(made.object));
+  executable.artifacts.emplace_back(options.name + ".a", std::move(archive));
+  if (!options.embed_constants)
+    executable.artifacts.emplace_back(options.name + ".weights",
+                                      std::string(made.plan.constants.data(), made.plan.constants.size()));
+  executable.plan = std::move(made.plan);
   return {};
 }
 
@@ -307,42 +293,27 @@ collet_status make_executable(collet_backend_instance* instance, const collet_pr
                               const collet_compile_options* options, const std::vector<std::string>* objects,
                               collet_backend_executable** out, collet_executable_info* info, collet_error* error) {
   return guarded(error, [&]() -> collet_status {
-    CompileOptions compile_options;
-    compile_options.fuse = instance->fuse;
-    compile_options.verify = instance->verify;
     const bool keep_artifacts = options && options->intermediate_check != 0;
-    compile_options.keep_stages = keep_artifacts;
-    codegen::PlannedProgram planned;
     auto executable = std::make_unique<collet_backend_executable>();
     executable->instance = instance;
-    Status s = codegen::plan_program(program, instance->target, compile_options, planned);
-    executable->artifacts = std::move(planned.stages);
-    if (s.ok() && instance->as_function) {
-      s = make_function(instance, program, keep_artifacts, planned, *executable);
-    } else if (s.ok()) {
-      codegen::Jit& jit = *instance->jit;
-      s = objects ? jit.load(planned.sources, *objects, executable->code)
-                  : jit.compile(planned.sources, keep_artifacts, executable->code);
+    Status s;
+    if (instance->is_ahead) {
+      s = make_files(*instance, program, keep_artifacts, *executable);
+    } else if (objects) {
+      s = instance->compiler->load(program, options_of(*instance, program), *objects, executable->program);
+    } else {
+      s = instance->compiler->compile(program, options_of(*instance, program),
+                                      keep_artifacts ? &executable->artifacts : nullptr, executable->program);
     }
     if (!s.ok()) return fail(error, s.code(), "cpu: " + s.message());
-    std::string missing;
-    if (!instance->as_function) {
-      const auto find = [&](const std::string& name) { return executable->code->find(name); };
-      executable->loaded = codegen::LoadedProgram::load(std::move(planned.plan), find, missing);
-      if (!executable->loaded) {
-        return missing.empty()
-                   ? fail(error, COLLET_RESOURCE_EXHAUSTED, "cpu: no memory for the constants of the program")
-                   : fail(error, COLLET_INTERNAL, "cpu: generated code has no function " + missing);
-      }
-    }
-    executable->program.resize((program->total_bytes + 7) / 8);
-    std::memcpy(executable->program.data(), program, program->total_bytes);
+    executable->block.resize((program->total_bytes + 7) / 8);
+    std::memcpy(executable->block.data(), program, program->total_bytes);
     const LaunchPlan& plan = plan_of(*executable);
     COLLET_SET(info, absorbed_count, 0u);
     COLLET_SET(info, workspace_bytes, plan.workspace_bytes);
     COLLET_SET(info, workspace_alignment, uint64_t{64});
     COLLET_SET(info, resident_bytes, uint64_t{plan.constants.size()});
-    COLLET_SET(info, code_bytes, executable->code ? executable->code->bytes() : 0);
+    COLLET_SET(info, code_bytes, executable->program ? executable->program->code_bytes() : 0);
     COLLET_SET(info, kernels, plan.kernels);
     COLLET_SET(info, traffic_bytes, plan.traffic_bytes);
     *out = executable.release();
@@ -354,9 +325,7 @@ collet_status compile(collet_backend_instance* instance, const collet_program* p
                       const collet_compile_options* options, collet_backend_executable** out,
                       collet_executable_info* info, collet_rejection* rejection, collet_error* error) {
   const collet_status refused = guarded(error, [&]() -> collet_status {
-    codegen::Claims claims(program, instance->target);
-    Status s = claims.prepare();
-    if (s.ok()) s = claims.check(rejection);
+    const Status s = codegen::check_program(program, instance->target, rejection);
     return s.ok() ? COLLET_OK : fail(error, s.code(), "cpu: " + s.message());
   });
   return refused != COLLET_OK ? refused : make_executable(instance, program, options, nullptr, out, info, error);
@@ -372,9 +341,8 @@ collet_status serialize(collet_backend_executable* executable, void* out, uint64
                         collet_error* error) {
   return guarded(error, [&]() -> collet_status {
     static const std::vector<std::string> none;
-    const LoadedCode* code = executable->code.get();
-    const std::string bytes =
-        write_executable(target_of(*executable->instance), executable->program, code ? code->objects() : none);
+    const std::string bytes = write_executable(target_of(*executable->instance), executable->block,
+                                               executable->program ? executable->program->objects() : none);
     *out_bytes = bytes.size();
     if (capacity >= bytes.size()) std::memcpy(out, bytes.data(), bytes.size());
     return COLLET_OK;
@@ -454,11 +422,7 @@ collet_status execute(collet_backend_executable* executable, const collet_launch
       for (uint32_t i = 0; i < plan.arguments; ++i) bases[i] = base_of(launch.arguments[i]);
       for (uint32_t i = 0; i < plan.results; ++i) bases[codegen::result_slot(plan, i)] = base_of(launch.results[i]);
       bases[codegen::workspace_slot(plan)] = base_of(launch.workspace);
-      if (executable->function) {
-        executable->function(bases);
-      } else {
-        executable->loaded->run(bases, *executable->instance->threads);
-      }
+      executable->program->run(bases, *executable->instance->threads);
     }
     return COLLET_OK;
   });
@@ -480,11 +444,9 @@ collet_status memory_stats(collet_backend_instance* instance, uint32_t, uint32_t
 
 collet_status artifact(collet_backend_executable* executable, uint32_t index, const char** out_name,
                        const void** out_bytes, uint64_t* out_size, collet_error* error) {
-  static const codegen::Artifacts none;
-  const codegen::Artifacts& first = executable->artifacts;
-  const codegen::Artifacts& then = executable->code ? executable->code->artifacts() : none;
-  if (index >= first.size() + then.size()) return fail(error, COLLET_OUT_OF_RANGE, "cpu: no more artifacts");
-  const auto& [name, text] = index < first.size() ? first[index] : then[index - first.size()];
+  const codegen::Artifacts& all = executable->artifacts;
+  if (index >= all.size()) return fail(error, COLLET_OUT_OF_RANGE, "cpu: no more artifacts");
+  const auto& [name, text] = all[index];
   *out_name = name.c_str();
   *out_bytes = text.data();
   *out_size = text.size();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference_backends/cpu/open_options.h"
 
+#include <collet/codegen/target.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <thread>
-
-#include "sdk/codegen/llvm/targets.h"
 
 namespace collet::cpu {
 

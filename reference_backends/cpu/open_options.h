@@ -2,10 +2,9 @@
 #pragma once
 
 #include <collet/backend.h>
+#include <collet/codegen/status.h>
 
 #include <string>
-
-#include "sdk/codegen/base/status.h"
 
 namespace collet::cpu {
 

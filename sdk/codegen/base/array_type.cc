@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/base/array_type.h"
+#include <collet/codegen/array_type.h>
 
 #include <utility>
 

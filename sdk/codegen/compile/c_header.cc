@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/compile/c_header.h"
+#include <collet/codegen/compile.h>
 
 #include <cctype>
 #include <set>
@@ -80,7 +80,7 @@ std::string c_identifier(const std::string& name) {
   return std::isdigit(static_cast<unsigned char>(out[0])) ? "_" + out : out;
 }
 
-std::string c_header(const collet_program* program, const LaunchPlan& plan, const EntryOptions& options,
+std::string c_header(const collet_program* program, const LaunchPlan& plan, const CompileOptions& options,
                      const Target& target) {
   const std::string& name = options.name;
   std::string upper;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/compile/claims.h"
+#include <collet/codegen/compile.h>
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "sdk/codegen/fusion/fusion.h"
 #include "sdk/codegen/lower/lower.h"
@@ -107,7 +108,27 @@ std::string refusal(const Graph& graph, const Node& node, const Target& target, 
   return name + ", which this backend does not have for these types and attributes";
 }
 
-}  // namespace
+class Claims {
+ public:
+  /// The program and the target must outlive this.
+  Claims(const collet_program* program, const Target& target) : program_(program), target_(target) {}
+
+  /// Reads the program; the error of one that is not as program.h says.
+  Status prepare();
+  /// Writes the answer for an op of the program, by its number, and the reason of a refusal.
+  void answer(uint32_t op, collet_verdict& verdict) const;
+  /// OK if all ops of the entry are accepted; else UNIMPLEMENTED with the first reason. Up to rejection->count numbers of
+  /// refused ops are put into it, unless it is null; then count is how many there are.
+  Status check(collet_rejection* rejection) const;
+
+ private:
+  std::string refusal(const collet_op* op, bool& expand) const;
+
+  const collet_program* program_;
+  const Target& target_;
+  Graph graph_;
+  std::unordered_map<const collet_op*, NodeId> node_of_;
+};
 
 Status Claims::prepare() {
   COLLET_CODEGEN_TRY(build_graph(program_, graph_));
@@ -157,6 +178,25 @@ Status Claims::check(collet_rejection* rejection) const {
   }
   if (rejection) rejection->count = named;
   return why.empty() ? Status{} : Status{COLLET_UNIMPLEMENTED, why};
+}
+
+}  // namespace
+
+Status answer_ops(const collet_program* program, const Target& target, const uint32_t* ops, uint32_t count,
+                  collet_verdict* verdicts) {
+  Claims claims(program, target);
+  COLLET_CODEGEN_TRY(claims.prepare());
+  for (uint32_t i = 0; i < count; ++i) {
+    if (ops[i] >= program->ops.count) return {COLLET_OUT_OF_RANGE, "no such op"};
+    claims.answer(ops[i], verdicts[i]);
+  }
+  return {};
+}
+
+Status check_program(const collet_program* program, const Target& target, collet_rejection* rejection) {
+  Claims claims(program, target);
+  COLLET_CODEGEN_TRY(claims.prepare());
+  return claims.check(rejection);
 }
 
 }  // namespace collet::codegen

@@ -40,7 +40,7 @@ Status Compiler::run() {
   plan_->workspace_bytes = buffers_.assign_offsets(table);
   resolve(drafts, plan_->steps);
   COLLET_CODEGEN_TRY(store_constants());
-  if (options_.keep_stages) keep_stages();
+  if (options_.keep_artifacts) keep_stages();
   return {};
 }
 
@@ -70,7 +70,7 @@ Status Compiler::block(BlockId id, Drafts& drafts) {
   const Block& b = graph_.blocks[id];
   fuse_block(graph_, b, options_.fuse, fusion_);
   const std::vector<FusionGroup> groups = fusion_.groups;  // bodies of control flow make plans of their own
-  if (options_.keep_stages) groups_text_ += "block " + std::to_string(id) + "\n" + print_groups(graph_, groups);
+  if (options_.keep_artifacts) groups_text_ += "block " + std::to_string(id) + "\n" + print_groups(graph_, groups);
   const Readers readers = readers_in(b, groups);
   std::vector<bool> done(groups.size(), false);
   for (size_t i = 0; i < groups.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <collet/backend.h>
+#include <collet/codegen/compile.h>
 
 #include <string>
 #include <utility>
@@ -9,24 +9,15 @@
 
 #include "sdk/codegen/compile/function_source.h"
 #include "sdk/codegen/graph/graph.h"
-#include "sdk/codegen/launch/launch_plan.h"
-#include "sdk/codegen/schedule/target.h"
 
 namespace collet::codegen {
-
-struct CompileOptions {
-  bool fuse = true;          ///< false: one kernel for each op
-  bool keep_stages = false;  ///< fill PlannedProgram::stages
-  bool verify =
-      false;  ///< each kernel, after lowering and after scheduling: INTERNAL where one breaks a rule; for tests
-};
 
 /// A program as launches, and the sources of the functions that they call.
 struct PlannedProgram {
   LaunchPlan plan;
   std::vector<FunctionSource> sources;  ///< one for each of plan.functions
   /// File names and contents of what the program went through: graph, fusion groups, kernels, launch plan.
-  std::vector<std::pair<std::string, std::string>> stages;
+  Artifacts stages;
 };
 
 /// Decides what runs in one kernel, in which order, in which memory. Makes no code.

@@ -32,7 +32,7 @@ PlannedProgram planned_softmax() {
   Target target;
   target.vector_bits = 256;
   CompileOptions options;
-  options.keep_stages = true;
+  options.keep_artifacts = true;
   options.verify = true;
   PlannedProgram planned;
   const Status status = plan_program(program.finish(), target, options, planned);

@@ -5,15 +5,14 @@
 /// A program view as a graph that is easy to rewrite: calls and fusions are inlined, aliases (copy, opt-barrier and
 /// their kind) are gone, users are known.
 
+#include <collet/codegen/array_type.h>
+#include <collet/codegen/status.h>
 #include <collet/program.h>
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "sdk/codegen/base/array_type.h"
-#include "sdk/codegen/base/status.h"
 
 namespace collet::codegen {
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/status.h>
+
 #include <string_view>
 
-#include "sdk/codegen/base/status.h"
 #include "sdk/codegen/kernel/kernel.h"
 
 namespace collet::codegen {

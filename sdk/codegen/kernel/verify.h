@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sdk/codegen/base/status.h"
+#include <collet/codegen/status.h>
+
 #include "sdk/codegen/kernel/kernel.h"
 
 namespace collet::codegen {

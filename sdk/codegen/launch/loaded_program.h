@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/launch_plan.h>
+
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "sdk/codegen/launch/launch_plan.h"
 #include "sdk/codegen/launch/matmul_runner.h"
 #include "sdk/codegen/launch/routine.h"
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/launch_plan.h>
+#include <collet/codegen/threads.h>
+
 #include "sdk/codegen/launch/functions.h"
-#include "sdk/codegen/launch/launch_plan.h"
-#include "sdk/codegen/launch/threads.h"
 
 namespace collet::codegen {
 

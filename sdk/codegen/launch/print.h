@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
+#include <collet/codegen/launch_plan.h>
 
-#include "sdk/codegen/launch/launch_plan.h"
+#include <string>
 
 namespace collet::codegen {
 

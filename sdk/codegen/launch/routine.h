@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/launch_plan.h>
+#include <collet/codegen/threads.h>
+
 #include <memory>
 
 #include "sdk/codegen/launch/functions.h"
-#include "sdk/codegen/launch/launch_plan.h"
-#include "sdk/codegen/launch/threads.h"
 
 namespace collet::codegen {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/launch/threads.h"
+#include <collet/codegen/threads.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of complex numbers against 60 digits: the error in units in the last place of the result's modulus, above all
 // near zeros, poles and branch points, where formulas cancel.
+#include <collet/codegen/target.h>
+
 #include <gtest/gtest.h>
 
 #include <boost/multiprecision/cpp_bin_float.hpp>
@@ -13,7 +15,6 @@
 
 #include "sdk/codegen/llvm/jit.h"
 #include "sdk/codegen/llvm/scalar_ops.h"
-#include "sdk/codegen/llvm/targets.h"
 
 namespace collet::codegen {
 namespace {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/target.h>
+
 #include <llvm/IR/Module.h>
 
 #include <string>
 
 #include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/launch/functions.h"
-#include "sdk/codegen/schedule/target.h"
 
 namespace collet::codegen {
 

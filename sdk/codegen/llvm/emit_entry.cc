@@ -2,7 +2,6 @@
 #include "sdk/codegen/llvm/emit_entry.h"
 
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/Object/ArchiveWriter.h>
 
 #include <cstddef>
 #include <functional>
@@ -258,7 +257,7 @@ class MatmulWriter {
 /// The function of a plan.
 class EntryWriter {
  public:
-  EntryWriter(const PlannedProgram& program, const EntryOptions& options, llvm::Module& module, const Target& target)
+  EntryWriter(const PlannedProgram& program, const CompileOptions& options, llvm::Module& module, const Target& target)
       : plan_(program.plan),
         module_(module),
         function_(llvm::Function::Create(pointer_function(module.getContext()), llvm::Function::ExternalLinkage,
@@ -381,7 +380,7 @@ class EntryWriter {
 
 }  // namespace
 
-Status emit_entry(const PlannedProgram& program, const EntryOptions& options, llvm::Module& module,
+Status emit_entry(const PlannedProgram& program, const CompileOptions& options, llvm::Module& module,
                   const Target& target) {
   if (!program.plan.routines.empty()) {
     return {COLLET_UNIMPLEMENTED,
@@ -389,25 +388,6 @@ Status emit_entry(const PlannedProgram& program, const EntryOptions& options, ll
   }
   EntryWriter(program, options, module, target).run();
   define_support(module, target);
-  return {};
-}
-
-Status compile_entry(const PlannedProgram& program, const EntryOptions& options, ObjectCompiler& compiler,
-                     Artifacts* artifacts, std::string& object) {
-  Status emitted;
-  const auto fill = [&](llvm::Module& module) { emitted = emit_entry(program, options, module, compiler.target()); };
-  const Status compiled = compiler.compile(options.name, fill, artifacts, object);
-  return emitted.ok() ? compiled : emitted;
-}
-
-Status make_archive(const std::string& object, const std::string& name, std::string& archive) {
-  const llvm::MemoryBufferRef member(object, name);
-  std::vector<llvm::NewArchiveMember> members;
-  members.emplace_back(member);
-  auto written = llvm::writeArchiveToBuffer(members, llvm::SymtabWritingMode::NormalSymtab,
-                                            llvm::object::Archive::K_GNU, true, false);
-  if (!written) return {COLLET_INTERNAL, "LLVM: " + llvm::toString(written.takeError())};
-  archive.assign((*written)->getBufferStart(), (*written)->getBufferSize());
   return {};
 }
 

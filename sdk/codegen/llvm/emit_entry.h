@@ -4,7 +4,6 @@
 #include <llvm/IR/Module.h>
 
 #include "sdk/codegen/compile/plan_program.h"
-#include "sdk/codegen/llvm/entry.h"
 
 namespace collet::codegen {
 
@@ -12,7 +11,7 @@ namespace collet::codegen {
 /// module sees. `slots` has the address of each argument, each result and the workspace. The function uses no other memory
 /// that is written, calls nothing but functions of C's mathematical library, memcpy and memset, and runs on one thread.
 /// UNIMPLEMENTED for a plan with routines: those are code of the launcher.
-Status emit_entry(const PlannedProgram& program, const EntryOptions& options, llvm::Module& module,
+Status emit_entry(const PlannedProgram& program, const CompileOptions& options, llvm::Module& module,
                   const Target& target);
 
 }  // namespace collet::codegen

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <llvm/IR/Module.h>
+#include <collet/codegen/target.h>
 
-#include "sdk/codegen/schedule/target.h"
+#include <llvm/IR/Module.h>
 
 namespace collet::codegen {
 

@@ -4,6 +4,8 @@
 /// \file
 /// LLVM IR over scalars and vectors alike: a value is computed with the same calls whether it is one lane or sixteen.
 
+#include <collet/codegen/target.h>
+
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
@@ -11,7 +13,6 @@
 #include <vector>
 
 #include "sdk/codegen/kernel/float_format.h"
-#include "sdk/codegen/schedule/target.h"
 
 namespace collet::codegen {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/status.h>
+#include <collet/codegen/target.h>
+
 #include <functional>
 #include <map>
 #include <memory>
@@ -8,10 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "sdk/codegen/base/status.h"
 #include "sdk/codegen/compile/function_source.h"
 #include "sdk/codegen/launch/loaded_code.h"
-#include "sdk/codegen/schedule/target.h"
 
 namespace llvm {
 class Module;

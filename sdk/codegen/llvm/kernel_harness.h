@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/target.h>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +21,6 @@
 #include "sdk/codegen/kernel/scalar.h"
 #include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/llvm/jit.h"
-#include "sdk/codegen/llvm/targets.h"
 
 /// \file
 /// Runs kernels as generated code and by the evaluator, and compares what they leave in the buffers. For tests.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/llvm/math.h"
+#include <collet/codegen/target.h>
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sdk/codegen/llvm/jit.h"
-#include "sdk/codegen/llvm/targets.h"
+#include "sdk/codegen/llvm/math.h"
 
 namespace collet::codegen {
 namespace {

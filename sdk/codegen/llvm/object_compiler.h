@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/status.h>
+#include <collet/codegen/target.h>
+
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "sdk/codegen/base/status.h"
 #include "sdk/codegen/compile/function_source.h"
-#include "sdk/codegen/schedule/target.h"
 
 namespace llvm {
 class Module;

@@ -4,9 +4,10 @@
 /// \file
 /// Ops that are no loop nests, which the launcher has routines for: sort, top-k, fft, cholesky and their kind.
 
+#include <collet/codegen/launch_plan.h>
+
 #include "sdk/codegen/graph/graph.h"
 #include "sdk/codegen/kernel/kernel.h"
-#include "sdk/codegen/launch/launch_plan.h"
 
 namespace collet::codegen {
 

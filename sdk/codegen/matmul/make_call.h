@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sdk/codegen/launch/launch_plan.h"
+#include <collet/codegen/launch_plan.h>
+#include <collet/codegen/target.h>
+
 #include "sdk/codegen/matmul/matmul.h"
-#include "sdk/codegen/schedule/target.h"
 
 namespace collet::codegen {
 

@@ -6,6 +6,7 @@
 /// columns and the depth are found from how the loops move through the operands; operands that do not lie as the
 /// micro-kernel wants them are packed by kernels of their own, with their producers fused in.
 
+#include <collet/codegen/target.h>
 #include <collet/types.h>
 
 #include <compare>
@@ -15,7 +16,6 @@
 
 #include "sdk/codegen/launch/functions.h"
 #include "sdk/codegen/lower/lower.h"
-#include "sdk/codegen/schedule/target.h"
 
 namespace collet::codegen {
 

@@ -5,12 +5,12 @@
 /// Buffer planning: which values share memory. Time is the number of a step. A live range spans from the step that writes a
 /// value to the last step that reads it. Values whose live ranges do not overlap may share a buffer.
 
+#include <collet/codegen/launch_plan.h>
+
 #include <cstdint>
 #include <set>
 #include <tuple>
 #include <vector>
-
-#include "sdk/codegen/launch/launch_plan.h"
 
 namespace collet::codegen {
 

@@ -5,11 +5,11 @@
 /// The launch plan of a program: a tree of steps, each with the memory that it touches. It is plain data: nothing in it is an
 /// address, so it can be printed, written to a file, and sent to another process or machine.
 
+#include <collet/codegen/array_type.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "sdk/codegen/base/array_type.h"
 
 namespace collet::codegen {
 
@@ -21,7 +21,7 @@ inline constexpr FunctionId kNoFunction = UINT32_MAX;
 struct Place {
   uint32_t slot = 0;
   uint64_t offset = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const Place& o) const { return slot == o.slot && offset == o.offset; }
 };
 
 /// A loop over the range of a kernel's first loop, which threads may share; then, perhaps, a second kernel.

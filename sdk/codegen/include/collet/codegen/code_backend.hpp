@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// A backend for a device that runs machine code which LLVM can make. The vendor writes a Target and a CodeDevice: memory,
+/// copies, and a way to start a function; this header and kernel_backend.hpp make of them the whole of backend.h. Every op that the
+/// code generator knows is compiled; a program is one function on the device.
+///
+///     collet::kernel::Backend describe() {
+///       collet::kernel::Backend backend;
+///       backend.name = "acme";
+///       backend.queues = true;
+///       backend.open_device = [](uint32_t) { return std::make_unique<AcmeDevice>(); };
+///       collet::codegen::set_code(&backend, collet::codegen::cross("riscv64:sifive-x280"));
+///       return backend;
+///     }
+///     COLLET_KERNEL_BACKEND(describe)
+///
+/// Link with Collet::codegen. C++17.
+
+#include <collet/codegen/compile.h>
+#include <collet/kernel_backend.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collet::codegen {
+
+/// A device that runs code. Of kernel::Device it has memory, copies and queues. A kernel::Memory of it is the address at which its
+/// code finds that memory.
+class CodeDevice : public kernel::Device {
+ public:
+  /// Starts the function at address `function`, behind all that was started before. The device gives it one argument, the
+  /// address of an array of `slots` in memory that it can read: void function(char* const* slots). Addresses have 64 bits. It
+  /// need not wait, see kernel::Device::mark. `name` is for records.
+  virtual void launch(uint64_t function, const std::vector<uint64_t>& slots, const std::string& name) = 0;
+
+  /// Memory for code, a multiple of `alignment`, from which the device can run it.
+  virtual kernel::Memory allocate_code(uint64_t bytes, uint64_t alignment) { return allocate(bytes, alignment); }
+  /// Puts code there and makes it ready to run.
+  virtual void load_code(kernel::Memory code, const void* image, uint64_t bytes) {
+    write(code, 0, image, bytes);
+    finish();
+  }
+  /// Gives it back.
+  virtual void free_code(kernel::Memory code) noexcept { free(code); }
+  /// The address of a function of the device's own that code may call, 0 where it has none: at most memcpy, memset, memmove, and
+  /// of C's <math.h> fma, fmod, floor, ceil, rint, round and trunc with their forms for float. What a target's instructions
+  /// do is not called.
+  virtual uint64_t find_function(const std::string& name) const {
+    static_cast<void>(name);
+    return 0;
+  }
+};
+
+namespace detail {
+
+inline void throw_unless_ok(const Status& status) {
+  if (!status.ok()) throw kernel::Error(status.code(), status.message());
+}
+
+/// Code on a device.
+class LoadedFunction final : public kernel::DeviceProgram {
+ public:
+  LoadedFunction(CodeDevice& device, const CompiledProgram& program, const std::string& name)
+      : device_(device), name_(name) {
+    try {
+      Room room(device);
+      CodeImage image;
+      const Status linked = link_image(program.object, room, image);
+      memory_ = room.memory();
+      throw_unless_ok(linked);
+      function_ = image.find(name);
+      if (function_ == 0) throw kernel::Error(COLLET_INTERNAL, "generated code has no function " + name);
+      device.load_code(memory_, image.bytes.data(), image.bytes.size());
+    } catch (...) {
+      give_back();
+      throw;
+    }
+  }
+  LoadedFunction(const LoadedFunction&) = delete;
+  LoadedFunction& operator=(const LoadedFunction&) = delete;
+  ~LoadedFunction() override { give_back(); }
+
+  void launch(kernel::Device& device, const std::vector<kernel::Piece>& pieces, uint64_t) override {
+    std::vector<uint64_t> slots;
+    slots.reserve(pieces.size());
+    for (const kernel::Piece& piece : pieces) slots.push_back(piece.memory + piece.offset);
+    static_cast<CodeDevice&>(device).launch(function_, slots, name_);
+  }
+
+ private:
+  /// Memory that link_image asks for. What the device throws is kept until the linker is done.
+  class Room final : public CodeMemory {
+   public:
+    explicit Room(CodeDevice& device) : device_(device) {}
+    uint64_t allocate(uint64_t bytes, uint64_t alignment) override {
+      try {
+        memory_ = device_.allocate_code(bytes, alignment);
+      } catch (...) {
+        memory_ = kernel::no_memory;
+      }
+      return memory_;
+    }
+    uint64_t find(const std::string& name) const override { return device_.find_function(name); }
+    kernel::Memory memory() const { return memory_; }
+
+   private:
+    CodeDevice& device_;
+    kernel::Memory memory_ = kernel::no_memory;
+  };
+
+  void give_back() noexcept {
+    if (memory_ != kernel::no_memory) device_.free_code(memory_);
+    memory_ = kernel::no_memory;
+  }
+
+  CodeDevice& device_;
+  std::string name_;
+  kernel::Memory memory_ = kernel::no_memory;
+  uint64_t function_ = 0;
+};
+
+/// A program of machine code.
+class CodeProgram final : public kernel::WholeProgram {
+ public:
+  CodeProgram(CompiledProgram program, std::string name) : program_(std::move(program)), name_(std::move(name)) {
+    workspace_bytes = program_.plan.workspace_bytes;
+    code_bytes = resident_bytes = program_.object.size();
+    traffic_bytes = program_.plan.traffic_bytes;
+    kernels = program_.plan.kernels;
+    artifacts = std::move(program_.artifacts);
+  }
+  std::unique_ptr<kernel::DeviceProgram> load(kernel::Device& device) override {
+    return std::make_unique<LoadedFunction>(static_cast<CodeDevice&>(device), program_, name_);
+  }
+
+ private:
+  CompiledProgram program_;
+  std::string name_;
+};
+
+/// The code generator as kernel_backend.hpp sees it.
+class CodeCompiler final : public kernel::ProgramCompiler {
+ public:
+  explicit CodeCompiler(Target target) : target_(std::move(target)) { target_.routines = false; }
+
+  void answer(const collet_program* program, const uint32_t* ops, uint32_t count,
+              collet_verdict* verdicts) const override {
+    throw_unless_ok(answer_ops(program, target_, ops, count, verdicts));
+  }
+
+  std::unique_ptr<kernel::WholeProgram> compile(const collet_program* program, bool keep_artifacts,
+                                                std::vector<uint32_t>* rejected) const override {
+    rejected->resize(program->ops.count);
+    collet_rejection rejection{};
+    rejection.struct_size = sizeof rejection;
+    rejection.count = program->ops.count;
+    rejection.ops = rejected->data();
+    const Status checked = check_program(program, target_, &rejection);
+    rejected->resize(checked.ok() ? 0 : rejection.count);
+    if (!rejected->empty()) return nullptr;
+    throw_unless_ok(checked);
+    CompileOptions options;
+    options.name = c_identifier(std::string(collet_string(program, program->name), program->name.count));
+    options.keep_artifacts = keep_artifacts;
+    CompiledProgram made;
+    throw_unless_ok(codegen::compile(program, target_, options, made));
+    return std::make_unique<CodeProgram>(std::move(made), options.name);
+  }
+
+ private:
+  Target target_;
+};
+
+}  // namespace detail
+
+/// The target that cross_target describes, "riscv64:sifive-x280"; throws kernel::Error where there is none.
+inline Target cross(const std::string& name) {
+  Target out;
+  detail::throw_unless_ok(cross_target(name, out));
+  return out;
+}
+
+/// Lets the code generator compile for the devices of `backend`, all of which must be CodeDevices. Sets its compiler, its types
+/// (all that the generator knows, unless some are listed already), its traits for control flow and shared code, and, where they are
+/// empty, the kind and the fingerprint.
+inline void set_code(kernel::Backend* backend, const Target& target) {
+  if (backend->types.empty()) {
+#define COLLET_TYPE(NAME, text, value, bits, kind, since)                                       \
+  if (COLLET_KIND_##kind != COLLET_KIND_OPAQUE || value == COLLET_TYPE_TOKEN) {                 \
+    backend->types.push_back({value, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE}); \
+  }
+#include <collet/types.def>
+#undef COLLET_TYPE
+  }
+  backend->traits |= COLLET_TRAIT_CONTROL_FLOW | COLLET_TRAIT_SHARED_CODE;
+  if (backend->device_kind.empty()) backend->device_kind = target.cpu;
+  backend->fingerprint = target.fingerprint() + backend->fingerprint;
+  backend->compiler = std::make_shared<detail::CodeCompiler>(target);
+}
+
+}  // namespace collet::codegen

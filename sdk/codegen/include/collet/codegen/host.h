@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/codegen/compile.h>
+#include <collet/codegen/threads.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+/// \file
+/// Programs that run in this process.
+
+namespace collet::codegen {
+
+/// A compiled program, ready to run.
+class HostProgram {
+ public:
+  virtual ~HostProgram() = default;
+  HostProgram(const HostProgram&) = delete;
+  HostProgram& operator=(const HostProgram&) = delete;
+
+  /// Runs it. `slots` has an address for each argument, each result, the workspace, and room for one more. The workspace is
+  /// overwritten. From any thread, several at once as long as they share no memory.
+  virtual void run(char** slots, Threads& threads) const = 0;
+
+  virtual const LaunchPlan& plan() const = 0;
+  /// The object code of its modules, from which HostCompiler::load makes the same program without compiling.
+  virtual const std::vector<std::string>& objects() const = 0;
+  /// Bytes of its machine code.
+  virtual uint64_t code_bytes() const = 0;
+
+ protected:
+  HostProgram() = default;
+};
+
+/// Compiles for the processor of this process. Any thread. Outlives its programs.
+class HostCompiler {
+ public:
+  /// FAILED_PRECONDITION and the like where there is no code generator for the target.
+  static Status create(const Target& target, std::unique_ptr<HostCompiler>& out);
+  ~HostCompiler();
+  HostCompiler(const HostCompiler&) = delete;
+  HostCompiler& operator=(const HostCompiler&) = delete;
+
+  const Target& target() const;
+
+  /// Compiles a program of which check_program approves. `artifacts` is null or gets what it went through, after an error, too.
+  Status compile(const collet_program* program, const CompileOptions& options, Artifacts* artifacts,
+                 std::unique_ptr<HostProgram>& out);
+  /// The same program from its object code: HostProgram::objects of a process with the same target and options. The bytes
+  /// are trusted.
+  Status load(const collet_program* program, const CompileOptions& options, const std::vector<std::string>& objects,
+              std::unique_ptr<HostProgram>& out);
+
+ private:
+  struct State;
+  explicit HostCompiler(std::unique_ptr<State> state);
+  Status make(const collet_program* program, const CompileOptions& options, const std::vector<std::string>* objects,
+              Artifacts* artifacts, std::unique_ptr<HostProgram>& out);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace collet::codegen
