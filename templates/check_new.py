@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_new.py --collet TOOL --mnist PROGRAM --build DIR --language c|c++ --cc CC --cxx CXX
+"""check_new.py --collet TOOL --mnist PROGRAM --build DIR --style c|kernels|codegen --cc CC --cxx CXX
 
 Makes a backend as a stranger would, by `collet new` into an empty folder, builds it with warnings as errors against the
 build folder, runs its own tests and the training program through it. Then what `collet new` must refuse."""
@@ -33,7 +33,7 @@ def files_of(folder):
 def check_project(args, work):
     out = os.path.join(work, "projects", "my_chip2")
     os.makedirs(os.path.dirname(out))
-    made = json.loads(run([args.collet, "new", "my_chip2", "--language", args.language, "--out", out, "--json", "-"]))
+    made = json.loads(run([args.collet, "new", "my_chip2", "--style", args.style, "--out", out, "--json", "-"]))
     if sorted(os.path.join(out, name) for name in made["files"]) != files_of(out):
         sys.exit("the files listed are not the files made")
     for path in files_of(out):
@@ -76,6 +76,11 @@ def check_wheel(args, build, library):
         print("no PJRT plugin in this build: no wheel")
         return
     run(["cmake", build, "-DMY_CHIP2_WHEEL_FALLBACK=interpreter"])
+    if args.style == "codegen":  # its library needs that of LLVM, which a wheel does not have
+        said = run(["cmake", "--build", build, "--target", "wheel"], expected=2)
+        if "shared LLVM" not in said:
+            sys.exit(said)
+        return
     for target, (frontend, package, point) in WHEELS.items():
         run(["cmake", "--build", build, "--target", target])
         wheels = [name for name in os.listdir(build) if name.startswith(f"my_chip2_{frontend}-0.1.0-") and name.endswith(".whl")]
@@ -98,7 +103,7 @@ def check_refusals(args, work):
         run([args.collet, "new", "--out", os.path.join(work, "refused"), "--", name], expected=2)
         if os.path.exists(os.path.join(work, "refused")):
             sys.exit(f"'{name}' was refused, and yet there is a folder")
-    run([args.collet, "new", "good", "--language", "rust"], expected=2, cwd=work)
+    run([args.collet, "new", "good", "--style", "rust"], expected=2, cwd=work)
     with open(os.path.join(work, "file"), "w", encoding="utf-8"):
         pass
     run([args.collet, "new", "good", "--out", os.path.join(work, "file")], expected=3)
@@ -106,7 +111,7 @@ def check_refusals(args, work):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("collet", "mnist", "build", "language", "cc", "cxx"):
+    for name in ("collet", "mnist", "build", "style", "cc", "cxx"):
         parser.add_argument(f"--{name}", required=True)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:

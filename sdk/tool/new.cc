@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string name, language = "c++", out, json;
+  std::string name, style = "kernels", language, out, json;
 };
 
 // The templates are whole projects whose backend is called so.
@@ -125,7 +125,7 @@ Status add_file(const fs::path& from, const std::string& to, const std::string& 
 
 Expected<Project> make_project(const Options& options) {
   const fs::path templates = prefix() / "share" / "collet" / "templates";
-  const fs::path folder = templates / (options.language == "c" ? "c" : "cxx");
+  const fs::path folder = templates / options.style;
   Project project;
   std::error_code error;
   for (auto it = fs::recursive_directory_iterator(folder, error); !error && it != fs::recursive_directory_iterator();
@@ -158,8 +158,11 @@ Status write_project(const Project& project, const fs::path& folder) {
 void print_next(const Options& options, const fs::path& folder, const std::string& library) {
   const std::string build = shell_word((folder / "build").string()), config = config_folder();
   const std::string where = config.empty() ? "" : " -DCollet_DIR=" + shell_word(config);
-  fmt::print("{} is there: a backend in {} that runs a few ops itself and leaves the rest to the fallback.\n\n",
-             folder.string(), options.language == "c" ? "C" : "C++");
+  const char* const what =
+      options.style == "codegen" ? "in C++ whose programs Collet compiles for the device, but for a few ops"
+      : options.style == "c"     ? "in C that runs a few ops itself and leaves the rest to the fallback"
+                                 : "in C++ that runs a few ops itself and leaves the rest to the fallback";
+  fmt::print("{} is there: a backend {}.\n\n", folder.string(), what);
   fmt::print("Next:\n");
   fmt::print("  cmake -S {} -B {}{}\n", shell_word(folder.string()), build, where);
   fmt::print("  cmake --build {0} && ctest --test-dir {0}\n", build);
@@ -187,7 +190,7 @@ int make_backend(const Options& options) {
   std::string text;
   JsonWriter json(text);
   json.begin_object();
-  json.field("name", options.name).field("language", options.language).field("folder", folder.string());
+  json.field("name", options.name).field("style", options.style).field("folder", folder.string());
   json.field("library", library).field("collet_dir", config_folder()).key("files").begin_array();
   for (const auto& [path, contents] : *project) json.value(path);
   json.end_array().end_object();
@@ -202,15 +205,23 @@ Action add_new(CLI::App& verb) {
   verb.add_option("NAME", options->name, "Of the backend: lower-case letters, digits and single underscores")
       ->required()
       ->type_name("");
-  verb.add_option("--language", options->language, "c has the interface by hand, c++ a table of kernels")
-      ->check(CLI::IsMember({"c", "c++"}))
+  verb.add_option(
+          "--style", options->style,
+          "kernels: a table of kernels in C++; codegen: Collet makes the device's machine code, by LLVM; c: the "
+          "interface by hand")
+      ->check(CLI::IsMember({"kernels", "codegen", "c"}))
       ->capture_default_str();
+  // How --style was said before there were three.
+  verb.add_option("--language", options->language)->check(CLI::IsMember({"c", "c++"}))->group("");
   verb.add_option("--out", options->out, "The folder to make, else NAME")->type_name("DIR");
   verb.add_option("--json", options->json, "Write what was made as JSON to this file; - is stdout")->type_name("FILE");
   verb.footer(
       "The project builds at once: a backend, its test, and a README with the road map.\n\n"
-      "Examples:\n  collet new acme\n  collet new acme --language c --out projects/acme");
-  return [options] { return make_backend(*options); };
+      "Examples:\n  collet new acme\n  collet new acme --style c --out projects/acme");
+  return [options] {
+    if (!options->language.empty()) options->style = options->language == "c" ? "c" : "kernels";
+    return make_backend(*options);
+  };
 }
 
 }  // namespace collet::tool

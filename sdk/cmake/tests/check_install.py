@@ -57,9 +57,9 @@ def check_embedding(cmake, prefix, work, pkg_config, backends):
 def make_backends(cmake, prefix, work):
     """A backend in each language; their paths."""
     tool, made = os.path.join(prefix, "bin/collet"), []
-    for name, language in (("chip", "c"), ("chip_xx", "c++")):
+    for name, style in (("chip", "c"), ("chip_xx", "kernels"), ("chip_code", "codegen")):
         project = os.path.join(work, name)
-        run(tool, "new", name, "--language", language, "--out", project, env=environment())
+        run(tool, "new", name, "--style", style, "--out", project, env=environment())
         build = build_project(cmake, prefix, project)
         run("ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error", env=environment())
         made.append(os.path.join(build, f"libcollet_backend_{name}.so"))

@@ -413,9 +413,9 @@ TEST(Completion, OffersInBash) {
   const std::vector<Offer> offers = {
       {"collet con", "conform"},
       {"collet run --exp", "--explain"},
-      {"collet new acme --language ''", "c c++"},
-      {"collet new --language = c+", "c++"},
-      {"collet new --language =", "c c++"},
+      {"collet new acme --style ''", "kernels codegen c"},
+      {"collet new --style = k", "kernels"},
+      {"collet new --style =", "kernels codegen c"},
       {"collet completion b", "bash"},
       {"collet info --ops --format j", "json"},
       {"collet run --explain mod", ""},  // a file

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/codegen/code_backend.hpp>
+#include <map>
+#include <mutex>
+
+namespace acme {
+
+using collet::kernel::Memory;
+
+// The device. This one is a stand-in, so that the project runs before your driver does: its memory is host memory, and its
+// processor is the host's. Replace the bodies in device.cc by calls of your driver, one after another. A Memory is the
+// address at which code on the device finds it; the host reads and writes it through these functions alone.
+class Device final : public collet::codegen::CodeDevice {
+ public:
+  ~Device() override;
+  Memory allocate(uint64_t bytes, uint64_t alignment) override;
+  void free(Memory memory) noexcept override;
+  void write(Memory to, uint64_t offset, const void* from, uint64_t bytes) override;
+  void read(Memory from, uint64_t offset, void* to, uint64_t bytes) override;
+  void copy(Memory to, uint64_t to_offset, Memory from, uint64_t from_offset, uint64_t bytes) override;
+
+  // Code has memory of its own, which is not writable once it is loaded.
+  Memory allocate_code(uint64_t bytes, uint64_t alignment) override;
+  void load_code(Memory code, const void* image, uint64_t bytes) override;
+  void free_code(Memory code) noexcept override;
+  uint64_t find_function(const std::string& name) const override;
+  void launch(uint64_t function, const std::vector<uint64_t>& slots, const std::string& name) override;
+
+ private:
+  std::mutex mutex_;
+  std::map<Memory, uint64_t> code_bytes_;  // of each image
+};
+
+}  // namespace acme
