@@ -92,7 +92,10 @@ def check_wheel(args, build, library):
                          "lib/collet/backends/libcollet_backend_interpreter.so"):
                 if f"{package}/{part}" not in archive.namelist():
                     sys.exit(f"{part} is not in the wheel: {archive.namelist()}")
+            settings = archive.read(f"{package}/settings.py").decode()
             entry = archive.read(f"my_chip2_{frontend}-0.1.0.dist-info/entry_points.txt").decode()
+        if "'fallback': 'interpreter'" not in settings:
+            sys.exit(settings)
         if point not in entry:
             sys.exit(entry)
         print(f"packed {wheels[0]}")

@@ -73,9 +73,10 @@ def machine(path):
     return MACHINES.get(number) or fail(f"{path} is for a machine that is not known here (ELF {number}); --tag names it")
 
 
-def companions(files, root):
-    """Libraries that `files` need beside the system's, found as the loader finds them."""
-    found = {}
+def companions(files, fallback):
+    """Libraries that `files` need beside the system's, found as the loader finds them. `fallback` is one of the files that
+    another one may take the place of, or None."""
+    found, need_llvm = {}, []
     for path in files:
         done = subprocess.run(["ldd", path], capture_output=True, text=True)
         if done.returncode:
@@ -83,12 +84,24 @@ def companions(files, root):
         for name, _, rest in (line.strip().partition(" => ") for line in done.stdout.splitlines()):
             if not name.startswith((*SYSTEM, "libcollet", "linux-vdso")) and rest:
                 found[name] = pathlib.Path(rest.split(" (")[0])
+                if name.startswith("libLLVM"):
+                    need_llvm.append(path)
     for name, path in found.items():
         if not path.is_file():
             fail(f"{name} is needed, and the loader does not find it")
-    if any(name.startswith("libLLVM") for name in found):
-        fail(f"{root} was built with the shared LLVM; configure with -DCOLLET_STATIC_LLVM=ON")
+    if need_llvm:
+        fail(llvm_message(need_llvm, fallback))
     return dict(sorted(found.items()))
+
+
+def llvm_message(paths, fallback):
+    """Why `paths`, which need the shared LLVM, do not go into a wheel, and what can be done."""
+    message = (f"{', '.join(path.name for path in paths)} needs the shared LLVM, which a wheel does not hold; "
+               "configure Collet with -DCOLLET_STATIC_LLVM=ON")
+    if paths == [fallback]:
+        message += (", or take another fallback: --fallback interpreter, which is -D<NAME>_WHEEL_FALLBACK=interpreter in a "
+                    "project of `collet new <name>`")
+    return message
 
 
 def chosen_backends(options):
@@ -100,10 +113,20 @@ def chosen_backends(options):
     return files[0], list(dict.fromkeys(files + fallback))
 
 
+def client_options(options):
+    """OPTIONS of the settings: what the client is told unless the environment says otherwise."""
+    out = dict(options.option)
+    if options.name != "collet" and "fallback" not in out:
+        # By name: that is how libcollet finds a backend among those of the wheel.
+        file = pathlib.Path(options.fallback).name
+        out["fallback"] = file.removeprefix("libcollet_backend_").removesuffix(".so")
+    return out
+
+
 def package_files(options, vendors):
     """(name, bytes) of the Python package."""
     settings = ("# SPDX-License-Identifier: Apache-2.0\n"
-                f"PLATFORM = {options.name!r}\nBACKEND = {vendors and vendors.name!r}\nOPTIONS = {dict(options.option)!r}\n")
+                f"PLATFORM = {options.name!r}\nBACKEND = {vendors and vendors.name!r}\nOPTIONS = {client_options(options)!r}\n")
     yield "settings.py", settings.encode()
     for pattern in FRONTENDS[options.frontend].files:
         for path in sorted(HERE.glob(pattern)):
@@ -111,10 +134,11 @@ def package_files(options, vendors):
                 yield path.name, path.read_bytes()
 
 
-def library_files(options, backends):
+def library_files(options, vendors, backends):
     """(name, bytes) of the libraries; backends stand where libcollet looks for them."""
     libraries = {name: library(options.build, name) for name in ("libcollet_pjrt.so", "libcollet.so.0")}
-    libraries |= companions([*libraries.values(), *backends], options.build)
+    fallback = backends[-1] if vendors and backends[-1] != vendors else None
+    libraries |= companions([*libraries.values(), *backends], fallback)
     for name, path in libraries.items():
         yield f"lib/{name}", path.read_bytes()
     for path in backends:
@@ -124,7 +148,7 @@ def library_files(options, backends):
 def contents(options):
     """(name in the wheel, bytes) of all that goes in."""
     vendors, backends = chosen_backends(options)
-    for files in (package_files(options, vendors), library_files(options, backends)):
+    for files in (package_files(options, vendors), library_files(options, vendors, backends)):
         for name, data in files:
             yield f"{FRONTENDS[options.frontend].parent}/{options.name}/{name}", data
 

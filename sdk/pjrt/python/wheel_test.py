@@ -51,6 +51,28 @@ class WheelTest(unittest.TestCase):
                 for name, data in files.items():
                     self.assertFalse(name.endswith(".py") and b"import jax" in data, name)
 
+    def test_the_settings_name_the_fallback(self):
+        for given, options in ((("--fallback", "none"), "{'fallback': 'none'}"),
+                               (("--fallback", "interpreter"), "{'fallback': 'interpreter'}"),
+                               (("--fallback", str(wheel.backend_file(BUILD, "interpreter"))), "{'fallback': 'interpreter'}"),
+                               (("--fallback", "none", "--option", "a=b"), "{'a': 'b', 'fallback': 'none'}"),
+                               (("--fallback", "interpreter", "--option", "fallback=none"), "{'fallback': 'none'}")):
+            path, message = pack(*self.common, "--name", "acme", *given)
+            self.assertTrue(path, message)
+            with zipfile.ZipFile(path) as archive:
+                settings = archive.read("jax_plugins/acme/settings.py").decode()
+            self.assertIn(f"OPTIONS = {options}\n", settings)
+
+    def test_the_message_about_llvm_names_another_fallback(self):
+        cpu, chip = pathlib.Path("libcollet_backend_cpu.so"), pathlib.Path("libcollet_backend_chip.so")
+        message = wheel.llvm_message([cpu], cpu)
+        self.assertIn("libcollet_backend_cpu.so needs the shared LLVM", message)
+        self.assertIn("_WHEEL_FALLBACK=interpreter", message)
+        for needed, fallback in (([chip], None), ([chip, cpu], cpu)):
+            message = wheel.llvm_message(needed, fallback)
+            self.assertIn("-DCOLLET_STATIC_LLVM=ON", message)
+            self.assertNotIn("FALLBACK", message)
+
     def test_the_tag_names_the_machine(self):
         for number, name in ((62, "x86_64"), (183, "aarch64")):
             path = self.folder / "library.so"
