@@ -111,11 +111,10 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     instance->as_function = chosen.as_function || chosen.is_ahead;
     if (instance->as_function) {
       target.routines = false;
-      chosen.threads = 1;
     }
     instance->is_virtual = chosen.is_virtual;
-    instance->threads = std::make_unique<Threads>(chosen.threads);
-    target.threads = instance->threads->count();
+    instance->threads = std::make_unique<Threads>(instance->as_function ? 1 : chosen.threads);
+    target.threads = chosen.is_ahead ? chosen.threads : instance->threads->count();
     if (!chosen.is_ahead) {
       if (Status s = codegen::HostCompiler::create(target, instance->compiler); !s.ok()) return fail(error, s);
     }

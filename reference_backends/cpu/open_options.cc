@@ -113,6 +113,7 @@ Status read_options(const collet_open_options* given, OpenOptions& out) {
     if (!s.ok()) return {s.code(), "cpu: target: " + s.message() + "; \"host\" is this machine's own"};
     out.cpu = given->target;
     out.is_virtual = true;
+    if (out.is_ahead) out.threads = 1;  // unless an option says otherwise
   }
   for (uint32_t i = 0; i < given->pairs; ++i) {
     const std::string key = given->keys[i];

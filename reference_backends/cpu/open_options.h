@@ -17,7 +17,7 @@ struct OpenOptions {
   /// the name of a codegen::cross_target.
   std::string cpu;
   bool is_virtual = false;  ///< only compile, for the processor `cpu`, which need not be there
-  int threads;              ///< as many as the machine has, unless told
+  int threads;              ///< as many as the machine has, unless told; ahead of time: 1
   bool fuse = true;
   bool verify = false;       ///< check the compiler's kernels, to find its mistakes
   bool as_function = false;  ///< a program is one function, on one thread, without routines

@@ -32,6 +32,7 @@ using conformance::Session;
 struct Options {
   std::string file, target, name, weights = "embed", output = ".", json;
   std::vector<std::string> emit = {"object", "header"};
+  int threads = 1;
   ElidedChoice elided{COLLET_ELIDED_REFUSE};
 };
 
@@ -151,7 +152,7 @@ int compile(const Options& options) {
   conformance::BackendChoice choice;
   choice.no_fallback = true;
   choice.target = options.target;
-  choice.options = {{"weights", options.weights}};
+  choice.options = {{"weights", options.weights}, {"threads", std::to_string(options.threads)}};
   if (!options.name.empty()) choice.options.emplace_back("name", options.name);
   const Expected<std::unique_ptr<Session>> session = Session::open(choice);
   if (!session.ok()) {
@@ -181,6 +182,11 @@ Action add_compile(CLI::App& verb) {
           "--weights", options->weights,
           "embed: constants stand in the object file; pass: in a file of their own, whose contents the caller passes")
       ->check(CLI::IsMember({"embed", "pass"}));
+  verb.add_option(
+          "--threads", options->threads,
+          "How many threads may share the work of a call; the caller of the function brings them, see the header")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
   verb.add_option("--output", options->output, "The folder to write to")->type_name("DIR");
   verb.add_option("--json", options->json, "Write what was made as JSON; - is stdout")->type_name("FILE");
   add_elided_option(verb, options->elided);

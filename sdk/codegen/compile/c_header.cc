@@ -56,19 +56,37 @@ std::vector<std::string> write_struct(const collet_program* program, const std::
   for (uint32_t id : values) {
     const collet_value* value = collet_value_at(program, id);
     const auto* type = static_cast<const collet_type*>(collet_array_at(program, program->types, value->type));
-    const std::string said(collet_string(program, value->name), value->name.count);
+    std::string said(collet_string(program, value->name), value->name.count);
+    if (said.empty() && !(value->flags & COLLET_VALUE_ARGUMENT)) {
+      const collet_op* op = collet_op_at(program, value->definition);
+      if (op->results.count == 1) said.assign(collet_string(program, op->name), op->name.count);
+    }
     std::string field = said.empty() ? fallback + std::to_string(fields.size()) : c_identifier(said);
     if (!taken.insert(field).second) {
       field += "_" + std::to_string(fields.size());
       taken.insert(field);
     }
     out += std::string("  ") + qualifier + c_type(type->element) + "* " + field + "; /* " + shape_of(program, *type) +
-           " */\n";
+           ": " + std::to_string(type->bytes) + " bytes */\n";
     fields.push_back(field);
   }
   if (values.empty()) out += "  char unused;\n";
   out += "};\n\n";
   return fields;
+}
+
+/// What the caller's threads look like: SharedLoops, in C.
+std::string loops_of(const std::string& name, const std::string& upper, int threads) {
+  return "\n/* Threads that share the work of a call. loop calls body(context, begin, end, worker) for parts of 0 .. "
+         "range,\n"
+         "   each a multiple of grain but the last, and returns when all have ended; worker, below " +
+         upper +
+         "_THREADS, is\n   never used twice at once. Null in place of them: the caller's thread does it all. "
+         "*/\n#define " +
+         upper + "_THREADS " + std::to_string(threads) + "\nstruct " + name +
+         "_threads {\n  void (*loop)(void* user, int64_t range, int64_t grain,\n"
+         "               void (*body)(void* context, int64_t begin, int64_t end, int32_t worker), void* context);\n"
+         "  void* user;\n};\n";
 }
 
 }  // namespace
@@ -106,11 +124,14 @@ std::string c_header(const collet_program* program, const LaunchPlan& plan, cons
     out += "\n/* The contents of the file of weights, which the function reads. At a multiple of 64. */\n#define " +
            upper + "_WEIGHTS_BYTES UINT64_C(" + std::to_string(plan.constants.size()) + ")\n";
   }
+  const bool shares = target.threads > 1;
+  if (shares) out += loops_of(name, upper, target.threads);
   out += "\nvoid " + name +
          "_slots(char* const* slots);\n\n/* Runs the program. Any thread; it allocates nothing. */\n" +
          "static inline void " + name + "(const struct " + name + "_arguments* arguments, const struct " + name +
          "_results* results,\n    void* workspace" + (options.embed_constants ? "" : ", const void* weights") +
-         ") {\n" + "  char* slots[" + std::to_string(in.size() + to.size() + 2) + "];\n";
+         (shares ? ", const struct " + name + "_threads* threads" : "") + ") {\n" + "  char* slots[" +
+         std::to_string(in.size() + to.size() + 3) + "];\n";
   size_t slot = 0;
   for (const std::string& field : in)
     out += "  slots[" + std::to_string(slot++) + "] = (char*)(uintptr_t)arguments->" + field + ";\n";
@@ -119,6 +140,7 @@ std::string c_header(const collet_program* program, const LaunchPlan& plan, cons
   out += "  slots[" + std::to_string(slot++) + "] = (char*)workspace;\n";
   out += options.embed_constants ? "  slots[" + std::to_string(slot) + "] = 0;\n"
                                  : "  slots[" + std::to_string(slot) + "] = (char*)(uintptr_t)weights;\n";
+  out += "  slots[" + std::to_string(slot + 1) + "] = " + (shares ? "(char*)(uintptr_t)threads" : "0") + ";\n";
   if (in.empty()) out += "  (void)arguments;\n";
   if (to.empty()) out += "  (void)results;\n";
   out += "  " + name + "_slots(slots);\n}\n\n#ifdef __cplusplus\n}\n#endif\n#endif\n";

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 
 #include "sdk/codegen/launch/functions.h"
 #include "sdk/codegen/llvm/emit.h"
@@ -77,7 +78,15 @@ Value* numbers(llvm::Module& module, const std::vector<int64_t>& values) {
   return new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data);
 }
 
-/// A matrix product as a function of the addresses of its places: what MatmulRunner does, on one thread.
+/// void part(char* const* buffers, int64_t begin, int64_t end, int32_t worker): what threads share.
+llvm::FunctionType* part_function(llvm::LLVMContext& context) {
+  llvm::Type* const number = llvm::Type::getInt64Ty(context);
+  return llvm::FunctionType::get(llvm::Type::getVoidTy(context),
+                                 {llvm::PointerType::get(context, 0), number, number, llvm::Type::getInt32Ty(context)},
+                                 false);
+}
+
+/// A matrix product as a function of the addresses of its places and of a range of its jobs: what MatmulRunner does.
 class MatmulWriter {
  public:
   using Functions = std::vector<llvm::Function*>;
@@ -86,8 +95,8 @@ class MatmulWriter {
       : c_(call),
         functions_(functions),
         module_(module),
-        function_(llvm::Function::Create(pointer_function(module.getContext()), llvm::Function::InternalLinkage,
-                                         "matmul", module)),
+        function_(llvm::Function::Create(part_function(module.getContext()), llvm::Function::InternalLinkage, "matmul",
+                                         module)),
         w_(function_, target),
         b_(w_.b) {}
 
@@ -103,10 +112,7 @@ class MatmulWriter {
     put(offsetof(Tile, b_step), w_.number(c_.b_depth));
     put(offsetof(Tile, c_step), w_.number(c_.ldc));
     put(offsetof(Tile, tail), w_.number(c_.tail));
-    const int64_t sets = c_.batches / c_.shared;
-    w_.loop(w_.number(0), w_.number(sets), [&](Value* set) {
-      w_.loop(w_.number(0), w_.number(c_.chunks), [&](Value* chunk) { chunk_of(set, chunk); });
-    });
+    w_.loop(function_->getArg(1), function_->getArg(2), [&](Value* number) { job(number); });
     b_.CreateRetVoid();
     return function_;
   }
@@ -120,13 +126,22 @@ class MatmulWriter {
   /// x * y / z, for parts of a range.
   Value* share(int64_t range, Value* i, int64_t parts) { return b_.CreateSDiv(w_.times(i, range), w_.number(parts)); }
 
-  void chunk_of(Value* set, Value* chunk) {
-    batch_ = w_.times(set, c_.shared);
+  void job(Value* number) {
+    Value* const piece = b_.CreateSRem(number, w_.number(c_.column_parts));
+    Value* const rest = b_.CreateSDiv(number, w_.number(c_.column_parts));
+    Value* const chunk = b_.CreateSRem(rest, w_.number(c_.chunks));
+    batch_ = w_.times(b_.CreateSDiv(rest, w_.number(c_.chunks)), c_.shared);
     const int64_t all = c_.tiles * c_.shared;
     first_tile_ = share(all, chunk, c_.chunks);
     last_tile_ = share(all, w_.add(chunk, w_.number(1)), c_.chunks);
-    w_.branch(b_.CreateICmpSLT(first_tile_, last_tile_), [&] {
-      Value* const scratch = buffer(c_.a_buffers + c_.b_buffers + 1);
+    first_panel_ = share(c_.panels, piece, c_.column_parts);
+    last_panel_ = share(c_.panels, w_.add(piece, w_.number(1)), c_.column_parts);
+    Value* const any =
+        b_.CreateAnd(b_.CreateICmpSLT(first_tile_, last_tile_), b_.CreateICmpSLT(first_panel_, last_panel_));
+    w_.branch(any, [&] {
+      Value* const worker = b_.CreateSExt(function_->getArg(3), b_.getInt64Ty());
+      Value* const scratch =
+          w_.at(buffer(c_.a_buffers + c_.b_buffers + 1), w_.times(worker, c_.a_scratch() + c_.b_scratch()));
       a_ = c_.a_packed ? packed_rows(scratch) : w_.at(buffer(0), c_.a_offset * c_.element_bytes);
       if (c_.packs_b) {
         b_base_ = packed_panels(w_.at(scratch, c_.a_scratch()));
@@ -171,8 +186,8 @@ class MatmulWriter {
     Value* const matrix = element(b_at_, batch_);
     Value* const base = w_.at(scratch, b_.CreateNeg(w_.times(matrix, c_.b_matrix * c_.element_bytes)));
     if (c_.b_in_panels) {
-      Value* const begin = w_.times(matrix, c_.panels);
-      pack(c_.pack_b, c_.a_buffers, c_.b_buffers, base, begin, w_.add(begin, w_.number(c_.panels)));
+      Value* const panels = w_.times(matrix, c_.panels);
+      pack(c_.pack_b, c_.a_buffers, c_.b_buffers, base, w_.add(panels, first_panel_), w_.add(panels, last_panel_));
     } else {
       pack(c_.pack_b, c_.a_buffers, c_.b_buffers, base, matrix, w_.add(matrix, w_.number(1)));
     }
@@ -196,7 +211,7 @@ class MatmulWriter {
       }
       put(offsetof(Tile, accumulate), b_.CreateZExt(b_.CreateICmpNE(k, w_.number(0)), b_.getInt64Ty()));
       Value* const is_last = b_.CreateICmpEQ(k, w_.number(blocks - 1));
-      w_.loop(w_.number(0), w_.number(c_.panels), [&](Value* j) {
+      w_.loop(first_panel_, last_panel_, [&](Value* j) {
         Value* const at = c_.b_in_panels ? w_.times(w_.add(w_.times(j, c_.depth), first), c_.panel)
                                          : w_.add(w_.times(first, c_.b_depth), w_.times(j, c_.panel));
         put(offsetof(Tile, b), w_.at(b_base_, w_.times(at, c_.element_bytes)));
@@ -250,6 +265,7 @@ class MatmulWriter {
   FunctionWriter w_;
   llvm::IRBuilder<>& b_;
   Value *buffers_ = nullptr, *tile_ = nullptr, *batch_ = nullptr, *first_tile_ = nullptr, *last_tile_ = nullptr;
+  Value *first_panel_ = nullptr, *last_panel_ = nullptr;
   Value *a_ = nullptr, *b_base_ = nullptr, *c_base_ = nullptr, *d_base_ = nullptr;
   Value *a_at_ = nullptr, *b_at_ = nullptr, *c_at_ = nullptr, *positions_ = nullptr, *segments_ = nullptr;
 };
@@ -259,6 +275,7 @@ class EntryWriter {
  public:
   EntryWriter(const PlannedProgram& program, const CompileOptions& options, llvm::Module& module, const Target& target)
       : plan_(program.plan),
+        target_(target),
         module_(module),
         function_(llvm::Function::Create(pointer_function(module.getContext()), llvm::Function::ExternalLinkage,
                                          options.name, module)),
@@ -274,6 +291,7 @@ class EntryWriter {
     const uint32_t own = workspace_slot(plan_) + 1;
     for (uint32_t i = 0; i < own; ++i) slots_.push_back(slot(i));
     slots_.push_back(options.embed_constants ? constants() : slot(own));
+    if (target.threads > 1) threads_ = slot(own + 1);
   }
 
   void run() {
@@ -314,15 +332,27 @@ class EntryWriter {
       case StepKind::kKernel: {
         const KernelCall& call = step.kernel;
         Value* const table = places(step);
-        b_.CreateCall(functions_[call.function], {table, w_.number(0), w_.number(call.range)});
+        const auto whole = [&] {
+          b_.CreateCall(functions_[call.function], {table, w_.number(0), w_.number(call.range)});
+        };
+        if (call.parallel && call.range > 1) {
+          share(call.cost_ns, part_of(call.function), table, call.range, call.grain, whole);
+        } else {
+          whole();
+        }
         if (call.tail == kNoFunction) return;
         Value* const rest = w_.at(table, int64_t{8} * call.tail_place);
         b_.CreateCall(functions_[call.tail], {rest, w_.number(0), w_.number(call.tail_range)});
         return;
       }
-      case StepKind::kMatmul:
-        b_.CreateCall(matmuls_[step.call], {places(step)});
+      case StepKind::kMatmul: {
+        const MatmulCall& call = plan_.matmuls[step.call];
+        const int64_t jobs = call.batches / call.shared * call.chunks * call.column_parts;
+        Value* const table = places(step);
+        share(call.cost_ns, matmuls_[step.call], table, jobs, 1,
+              [&] { b_.CreateCall(matmuls_[step.call], {table, w_.number(0), w_.number(jobs), b_.getInt32(0)}); });
         return;
+      }
       case StepKind::kRoutine:
         return;  // emit_entry has refused it
       case StepKind::kCopy:
@@ -334,6 +364,37 @@ class EntryWriter {
       case StepKind::kConditional:
         return choose(step);
     }
+  }
+
+  /// Lets the caller's threads share [0, range), where that pays and there are any; else it is done by `whole`.
+  void share(double cost_ns, llvm::Function* part, Value* table, int64_t range, int64_t grain,
+             const std::function<void()>& whole) {
+    if (!threads_ || range < 2 || cost_ns < target_.wake_ns) return whole();
+    llvm::BasicBlock *many = w_.block("shared"), *one = w_.block("alone"), *after = w_.block("after");
+    b_.CreateCondBr(b_.CreateIsNull(threads_), one, many);
+    b_.SetInsertPoint(many);
+    llvm::Type *const pointer = b_.getPtrTy(), *const number = b_.getInt64Ty();
+    auto* const type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, number, number, pointer, pointer}, false);
+    Value* const loop = b_.CreateLoad(pointer, threads_);
+    Value* const user = b_.CreateLoad(pointer, w_.at(threads_, int64_t{8}));
+    b_.CreateCall(type, loop, {user, w_.number(range), w_.number(grain), part, table});
+    b_.CreateBr(after);
+    b_.SetInsertPoint(one);
+    whole();
+    b_.CreateBr(after);
+    b_.SetInsertPoint(after);
+  }
+
+  /// A kernel as a part function.
+  llvm::Function* part_of(FunctionId id) {
+    llvm::Function*& made = parts_[id];
+    if (made) return made;
+    made =
+        llvm::Function::Create(part_function(module_.getContext()), llvm::Function::InternalLinkage, "part", module_);
+    FunctionWriter writer(made, target_);
+    writer.b.CreateCall(functions_[id], {made->getArg(0), made->getArg(1), made->getArg(2)});
+    writer.b.CreateRetVoid();
+    return made;
   }
 
   void turn(const Step& step) {
@@ -370,12 +431,15 @@ class EntryWriter {
   }
 
   const LaunchPlan& plan_;
+  const Target& target_;
   llvm::Module& module_;
   llvm::Function* function_;
   FunctionWriter w_;
   llvm::IRBuilder<>& b_;
   std::vector<llvm::Function*> functions_, matmuls_;
+  std::map<FunctionId, llvm::Function*> parts_;
   std::vector<Value*> slots_;
+  Value* threads_ = nullptr;  ///< address of what the caller shares loops with; may be null in a run
 };
 
 }  // namespace

@@ -103,6 +103,111 @@ INSTANTIATE_TEST_SUITE_P(
                       Machine{"riscv64", "riscv64-linux-gnu-gcc", "qemu-riscv64-static -cpu rv64,v=true,vlen=128"},
                       Machine{"riscv64", "riscv64-linux-gnu-gcc", "qemu-riscv64-static -cpu rv64,v=true,vlen=512"}));
 
+// A product, a loop nest and a reduction that are worth sharing; with a constant that is larger than what may be an argument.
+std::string large_program() {
+  std::string row;
+  for (int i = 0; i < 160; ++i) row += (i ? ", " : "") + std::to_string((i * 7 % 11) - 5);
+  std::string rows;
+  for (int i = 0; i < 160; ++i) rows += (i ? ", {" : "{") + row + "}";
+  return "HloModule large\nsum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n"
+         "ENTRY e {\n  x = f32[160,160] parameter(0)\n  w = f32[160,160] constant({" +
+         rows +
+         "})\n  p = f32[160,160] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+         "  h = f32[160,160] tanh(p)\n  q = f32[160,160] dot(h, x), lhs_contracting_dims={1}, "
+         "rhs_contracting_dims={1}\n"
+         "  s = f32[160,160] exponential(h)\n  y = f32[160,160] add(q, s)\n  zero = f32[] constant(0)\n"
+         "  z = f32[160] reduce(s, zero), dimensions={1}, to_apply=sum\n"
+         "  ROOT r = (f32[160,160], f32[160]) tuple(y, z)\n}\n";
+}
+
+// Four threads take parts in turn, one thread for each worker. Weights come from a file.
+constexpr char kSharing[] = R"(
+#include <large.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+struct loop {
+  atomic_llong next;
+  int64_t range, grain;
+  void (*body)(void*, int64_t, int64_t, int32_t);
+  void* context;
+};
+struct worker { struct loop* loop; int32_t number; };
+static int loops;
+static void* work(void* given) {
+  struct worker* worker = given;
+  struct loop* loop = worker->loop;
+  for (;;) {
+    const int64_t begin = atomic_fetch_add(&loop->next, loop->grain);
+    if (begin >= loop->range) return NULL;
+    const int64_t end = begin + loop->grain < loop->range ? begin + loop->grain : loop->range;
+    loop->body(loop->context, begin, end, worker->number);
+  }
+}
+static void share(void* user, int64_t range, int64_t grain, void (*body)(void*, int64_t, int64_t, int32_t), void* context) {
+  struct loop loop = {0, range, grain, body, context};
+  struct worker workers[LARGE_THREADS];
+  pthread_t threads[LARGE_THREADS];
+  for (int i = 0; i < LARGE_THREADS; ++i) {
+    workers[i] = (struct worker){&loop, i};
+    if (pthread_create(&threads[i], NULL, work, &workers[i])) abort();
+  }
+  for (int i = 0; i < LARGE_THREADS; ++i) pthread_join(threads[i], NULL);
+  ++*(int*)user;
+}
+int main(int count, char** files) {
+  static float x[160 * 160], y[2][160 * 160], z[2][160];
+  static _Alignas(64) char weights[LARGE_WEIGHTS_BYTES];
+  (void)count;
+  FILE *in = fopen(files[1], "rb"), *file = fopen(files[2], "rb");
+  if (!in || fread(x, 1, sizeof x, in) != sizeof x) return 2;
+  if (!file || fread(weights, 1, sizeof weights, file) != sizeof weights || fgetc(file) != EOF) return 3;
+  void* workspace = aligned_alloc(64, (LARGE_WORKSPACE_BYTES + 63) / 64 * 64);
+  const struct large_arguments arguments = {x};
+  const struct large_threads threads = {share, &loops};
+  for (int i = 0; i < 2; ++i) {
+    const struct large_results results = {y[i], z[i]};
+    large(&arguments, &results, workspace, weights, i ? &threads : NULL);
+  }
+  if (loops < 2) return 4;
+  fwrite(y, 1, sizeof y, stdout);
+  fwrite(z, 1, sizeof z, stdout);
+  return 0;
+}
+)";
+
+TEST(AheadOfTimeForms, ThreadsOfTheCallerShareTheWorkAndWeightsArePassed) {
+  if (!is_there("gcc")) GTEST_SKIP() << "needs gcc";
+  const Folder folder;
+  std::vector<float> x(160 * 160);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 101) / 800 - 0.0625f;
+  write(folder / "x", bytes_of(x));
+  write(folder / "large.hlo", large_program());
+  const Ran expected = collet("run " + (folder / "large.hlo") + " --backend interpreter --inputs " + (folder / "x") +
+                              " --output " + folder.path());
+  ASSERT_EQ(expected.code, 0) << expected.err;
+  const Ran made = collet("compile " + (folder / "large.hlo") +
+                          " --target x86_64 --threads 4 --weights pass --output " + folder.path());
+  ASSERT_EQ(made.code, 0) << made.err;
+  write(folder / "main.c", kSharing);
+  const std::string build = "gcc -Wall -Wextra -Werror -pthread -I" + folder.path() + " " + (folder / "main.c") + " " +
+                            (folder / "large.o") + " -lm -o " + (folder / "main");
+  ASSERT_EQ(std::system(build.c_str()), 0) << build;
+  const std::string run =
+      (folder / "main") + " " + (folder / "x") + " " + (folder / "large.weights") + " > " + (folder / "out");
+  ASSERT_EQ(std::system(run.c_str()), 0) << run;
+  const std::vector<float> got = floats_of(contents(folder / "out"));
+  const std::vector<float> y = floats_of(contents(folder / "output_0.bin"));
+  const std::vector<float> z = floats_of(contents(folder / "output_1.bin"));
+  ASSERT_EQ(got.size(), 2 * (y.size() + z.size()));
+  for (size_t call = 0; call < 2; ++call) {
+    for (size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(got[call * y.size() + i], y[i], 1e-4) << call << ", " << i;
+    for (size_t i = 0; i < z.size(); ++i)
+      ASSERT_NEAR(got[2 * y.size() + call * z.size() + i], z[i], 1e-3) << call << ", " << i;
+  }
+}
+
 TEST(AheadOfTimeErrors, NameTheTargetTheFormAndTheOp) {
   const Folder folder;
   const std::string program = "sdk/tool/tests/data/ahead.hlo --output " + folder.path();

@@ -145,7 +145,10 @@ class CodeProgram final : public kernel::WholeProgram {
 /// The code generator as kernel_backend.hpp sees it.
 class CodeCompiler final : public kernel::ProgramCompiler {
  public:
-  explicit CodeCompiler(Target target) : target_(std::move(target)) { target_.routines = false; }
+  explicit CodeCompiler(Target target) : target_(std::move(target)) {
+    target_.routines = false;
+    target_.threads = 1;
+  }
 
   void answer(const collet_program* program, const uint32_t* ops, uint32_t count,
               collet_verdict* verdicts) const override {

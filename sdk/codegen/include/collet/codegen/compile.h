@@ -30,13 +30,23 @@ Status check_program(const collet_program* program, const Target& target, collet
 
 /// What is made of a program.
 enum class CodeForm {
-  /// One function, void name(char* const* slots), that runs the whole launch plan on one thread. A slot is the address of an
-  /// argument, of a result, then of the workspace and, unless they are embedded, of the constants; see LaunchPlan. It
+  /// One function, void name(char* const* slots), that runs the whole launch plan. A slot is the address of an argument, of a
+  /// result, then of the workspace and, unless they are embedded, of the constants; see LaunchPlan. For a target with more than
+  /// one thread, the slot behind that of the constants is the address of a SharedLoops, or null: the caller's threads. It
   /// allocates nothing and calls at most memcpy, memset, memmove and the rounding functions of C's <math.h>.
   /// UNIMPLEMENTED for programs with routines: compile for a target with `routines` false, so that they are not accepted.
   kOneFunction,
   /// The functions of the launch plan, by their names; whoever runs the plan calls them.
   kFunctions
+};
+
+/// Who runs parts of a loop at the same time, for a program that is one function. Layout as in C.
+struct SharedLoops {
+  /// Calls body(context, begin, end, worker) for parts of [0, range), each a multiple of `grain` but the last, and returns when
+  /// all have ended. `worker`, below Target::threads, is never used twice at once.
+  void (*loop)(void* user, int64_t range, int64_t grain,
+               void (*body)(void* context, int64_t begin, int64_t end, int32_t worker), void* context);
+  void* user;
 };
 
 /// How a program is compiled.
