@@ -24,6 +24,7 @@
 
 #include <new>
 
+#include "kernel_later.hpp"
 #include "kernel_moves.hpp"
 #include "kernel_tables.hpp"
 

@@ -194,9 +194,10 @@ struct Surroundings {
 
 /** An op with its arrays. In `takes` and its like the arrays have types and no memory; in `run` they have both.
  *
- * It is a view, as are its arrays and their dimensions: good until the function that got it returns. What a kernel that runs
- * later needs (memory, offset, extents, what Array::host points to) is to be copied. The memory itself stays until all that
- * `run` started has ended. */
+ * It is a view, as are its arrays: good until the function that got it returns. A kernel that runs later copies what it needs
+ * of them (memory, offset, what Array::host points to), or keeps an OwnedOp (kernel_later.hpp). In `run` and Packing::make
+ * program(), raw(), what `dims` and `layout` of arrays point to, and the state live as long as the executable, hence until all
+ * that was started has ended; so does the memory. */
 class Op {
  public:
   /** Operands first, then results, in `arrays`, which must outlive this. */
@@ -213,6 +214,10 @@ class Op {
   const Array& operand(uint32_t i) const { return arrays_[i]; }
   /** Result number `i`. */
   const Array& result(uint32_t i = 0) const { return arrays_[op_->operands.count + i]; }
+  /** Operands, then results. */
+  const Array* arrays() const { return arrays_; }
+  /** What it finds besides its arrays, for those who make another Op of it. */
+  const Surroundings& surroundings() const { return rest_; }
   /** Device memory for the kernel's own use, of the size that Kernel::scratch asked for. */
   const Array& scratch() const { return rest_.scratch; }
   /** What Kernel::prepare returned for this op on this device. `T` is exactly the type that it returned. */

@@ -12,6 +12,9 @@
  *     rows.product<bfloat16, float, float>();  // bf16 x bf16 -> f32
  *     rows.binary<float>(COLLET_OP_ATAN2, [](float x, float y) { return std::atan2(x, y); });
  *     backend.kernels = rows.take();
+ *
+ * They compute at once, in the caller's thread, and find all data by `address`. For a device that computes later, on a thread of
+ * its own, kernel_later.hpp makes rows of them that do so there.
  */
 
 #include <utility>
@@ -345,11 +348,18 @@ class Rows {
                 }});
   }
 
-  /** The ops that only move elements, on `types`: see add_moves. */
+  /** The ops that only move elements, on `types`: see add_moves. Start indices are read by `address`. */
   Rows& moves(TypeSet types) {
-    add_moves(&rows_, types, [at = address_](Device& device, const Move& move, const Array& from, const Array& to) {
+    std::vector<Kernel> made;
+    add_moves(&made, types, [at = address_](Device& device, const Move& move, const Array& from, const Array& to) {
       loop_move(move, at(device, from), at(device, to));
     });
+    for (Kernel& row : made) {
+      if (row.opcode == COLLET_OP_DYNAMIC_SLICE || row.opcode == COLLET_OP_DYNAMIC_UPDATE_SLICE) {
+        row.run = with_indices(std::move(row.run));
+      }
+      add(std::move(row));
+    }
     return *this;
   }
 
@@ -493,6 +503,16 @@ class Rows {
   template <class T>
   static T* out(const Address& at, Device& device, const Op& op, uint32_t i = 0) {
     return static_cast<T*>(at(device, op.result(i)));
+  }
+  /** `run` of a dynamic slice, which finds its start indices on the host. */
+  std::function<void(Device&, const Op&)> with_indices(std::function<void(Device&, const Op&)> run) const {
+    return [run = std::move(run), at = address_](Device& device, const Op& op) {
+      std::vector<Array> arrays(op.arrays(), op.arrays() + op.operand_count() + op.result_count());
+      for (uint32_t i = op.opcode() == COLLET_OP_DYNAMIC_SLICE ? 1 : 2; i < op.operand_count(); ++i) {
+        if (!arrays[i].host) arrays[i].host = at(device, arrays[i]);
+      }
+      run(device, Op(op.program(), &op.raw(), arrays.data(), op.surroundings()));
+    };
   }
   /** 0 where operand `i` is a scalar for all elements of the result. */
   static uint64_t step_of(const Op& op, uint32_t i) { return op.operand(i).rank == op.result().rank ? 1 : 0; }

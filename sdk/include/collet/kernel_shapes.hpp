@@ -54,7 +54,8 @@ inline std::vector<Loop> merged(const std::vector<Loop>& loops) {
   return out;
 }
 
-/** One index, saturated to what 64 signed bits hold. Waits for the device where the host does not know it. */
+/** One index, saturated to what 64 signed bits hold. Where the host does not know it (Array::host), calls Device::read, which
+ * waits for the device: a kernel that runs on the device's own thread must not wait for itself. */
 inline int64_t read_index(Device& device, const Array& scalar) {
   uint64_t bits = 0;
   if (scalar.host) {
@@ -203,7 +204,7 @@ inline bool is_move(uint32_t opcode) {
 }
 
 /** What `op`, one of the above, has to move, in this order. Starts of dynamic slices that the host does not know are read from
- * the device. */
+ * the device, by read_index. */
 inline std::vector<Move> moves_of(Device& device, const Op& op) {
   std::vector<Move> moves;
   switch (op.opcode()) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <collet/kernel_rows.hpp>
+
 #include <atomic>
 #include <thread>
 
@@ -120,11 +122,12 @@ LateDevice& late(Device& device) {
 }
 
 int prepared = 0;
+std::atomic<int> known_scalars{0};
 
 Backend describe_late() {
   Backend backend;
   backend.name = "late";
-  backend.types = {{COLLET_TYPE_F32, COLLET_MAY_COMPUTE}};
+  backend.types = {{COLLET_TYPE_F32, COLLET_MAY_COMPUTE}, {COLLET_TYPE_S32, COLLET_MAY_MOVE}};
   backend.queues = true;
   backend.profile = true;
   backend.host_memory = true;
@@ -142,12 +145,9 @@ Backend describe_late() {
   };
   Kernel add{COLLET_OP_ADD, f32, f32, [](Device& device, const Op& op) {
                EXPECT_EQ(op.state<uint64_t>(), op.result().elements);
-               const Array x = op.operand(0), y = op.operand(1), out = op.result();
                LateDevice& d = late(device);
-               d.submit([=, &d] {
-                 loop_binary(out.elements, d.floats(x), d.floats(y), d.floats(out),
-                             [](float a, float b) { return a + b; });
-               });
+               loop_binary(op.result().elements, d.floats(op.operand(0)), d.floats(op.operand(1)),
+                           d.floats(op.result()), [](float a, float b) { return a + b; });
              }};
   add.prepare = [](Device&, const Op& op) -> std::any {
     ++prepared;
@@ -155,23 +155,19 @@ Backend describe_late() {
   };
   // x - y, where y is kept negated: the packed form. Dense, or with the elements of x reversed: the layout.
   Kernel subtract{COLLET_OP_SUBTRACT, f32, f32, [](Device& device, const Op& op) {
-                    const Array x = op.operand(0), y = op.operand(1), out = op.result();
+                    const Array &x = op.operand(0), &y = op.operand(1), &out = op.result();
                     LateDevice& d = late(device);
-                    d.submit([=, &d] {
-                      for (uint64_t i = 0; i < out.elements; ++i) {
-                        const float from = d.floats(x)[x.layout ? 2 * i : i];
-                        d.floats(out)[i] = y.packed ? from + d.floats(y)[i] : from - d.floats(y)[i];
-                      }
-                    });
+                    for (uint64_t i = 0; i < out.elements; ++i) {
+                      const float from = d.floats(x)[x.layout ? 2 * i : i];
+                      d.floats(out)[i] = y.packed ? from + d.floats(y)[i] : from - d.floats(y)[i];
+                    }
                   }};
   subtract.packing.operand = 1;
   subtract.packing.bytes = [](const Op& op) { return op.operand(1).bytes; };
   subtract.packing.make = [](Device& device, const Op& op, const Array& packed) {
-    const Array from = op.operand(1);
+    const Array& from = op.operand(1);
     LateDevice& d = late(device);
-    d.submit([=, &d] {
-      for (uint64_t i = 0; i < from.elements; ++i) d.floats(packed)[i] = -d.floats(from)[i];
-    });
+    for (uint64_t i = 0; i < from.elements; ++i) d.floats(packed)[i] = -d.floats(from)[i];
   };
   subtract.layout = [](const Op& op, uint32_t index, collet_layout* layout) {
     if (index != 0 || op.operand(0).rank != 1) return;
@@ -185,7 +181,24 @@ Backend describe_late() {
     if (op.pattern_attribute("form") != "tanh") return "only the form of tanh";
     return op.pattern_number("scale", 1) == 0.5;
   };
-  backend.kernels = {add, subtract, gelu};
+  // x * y, where y is a scalar that the host may know; goes by way of scratch memory.
+  Kernel multiply{COLLET_OP_MULTIPLY, f32, f32, [](Device& device, const Op& op) {
+                    LateDevice& d = late(device);
+                    known_scalars += op.operand(1).host != nullptr;
+                    const float y =
+                        op.operand(1).host ? *static_cast<const float*>(op.operand(1).host) : *d.floats(op.operand(1));
+                    *d.floats(op.scratch()) = *d.floats(op.operand(0)) * y;
+                    *d.floats(op.result()) = *d.floats(op.scratch());
+                  }};
+  multiply.scratch = [](const Op&) { return uint64_t{4}; };
+  Rows rows([](Device& device, const Array& array) -> void* { return late(device).floats(array); });
+  backend.kernels = rows.add(add).add(subtract).add(gelu).add(multiply).moves(f32).take();
+  for (Kernel& row : backend.kernels) {
+    row = later(std::move(row), [](Device& device, const Op& op, std::function<void()> work) {
+      EXPECT_NE(op.arrays(), nullptr);
+      late(device).submit(std::move(work));
+    });
+  }
   return backend;
 }
 
@@ -302,6 +315,62 @@ TEST_F(KernelTables, ProgramsRunAheadOfTheHost) {
   for (collet_backend_queue* one : {up, compute, down}) queues->destroy(one);
   table->free(instance, a);
   table->free(instance, b);
+  table->release(executable);
+}
+
+TEST_F(KernelTables, KernelsThatRunLaterKeepWhatTheyNeed) {
+  open();
+  const uint32_t t = w.type(COLLET_TYPE_F32, {}), row = w.type(COLLET_TYPE_F32, {4}), s = w.type(COLLET_TYPE_S32, {});
+  const uint32_t x = w.argument(t), y = w.argument(t, COLLET_VALUE_SCALAR), z = w.argument(row),
+                 at_index = w.argument(s);
+  const uint32_t product = w.op(COLLET_OP_MULTIPLY, t, {x, y});
+  const uint32_t slice = w.op(COLLET_OP_DYNAMIC_SLICE, w.type(COLLET_TYPE_F32, {2}), {z, at_index},
+                              collet_dynamic_slice_attrs{w.list({2})});
+  collet_backend_executable* executable = compile(w.finish(4, {product, slice}));
+  ASSERT_NE(executable, nullptr);
+  collet_backend_queue* compute = queue(COLLET_QUEUE_COMPUTE);
+  float three = 3, numbers[4] = {10, 20, 30, 40}, scalar = 0, two[2] = {};
+  int32_t start = 1;
+  collet_backend_buffer *bx = buffer(4), *bz = buffer(16), *bi = buffer(4), *workspace = buffer(facts.workspace_bytes);
+  EXPECT_EQ(copy(at(&three), at(bx), 4), COLLET_OK);
+  EXPECT_EQ(copy(at(numbers), at(bz), 16), COLLET_OK);
+  EXPECT_EQ(copy(at(&start), at(bi), 4), COLLET_OK);
+  known_scalars = 0;
+  constexpr uint64_t kRuns = 20;
+  std::vector<collet_backend_buffer*> products, slices;
+  for (uint64_t i = 0; i < kRuns; ++i) {  // each with another scalar, all started before the first has ended
+    collet_argument arguments[4] = {}, results[2] = {};
+    products.push_back(buffer(4)), slices.push_back(buffer(8));
+    arguments[0].buffer = bx, arguments[2].buffer = bz, arguments[3].buffer = bi;
+    arguments[0].bytes = arguments[1].bytes = arguments[3].bytes = 4, arguments[2].bytes = 16;
+    arguments[1].flags = COLLET_ARG_IMMEDIATE;
+    const auto value = static_cast<float>(i);
+    std::memcpy(arguments[1].immediate, &value, sizeof value);
+    results[0].buffer = products.back(), results[1].buffer = slices.back();
+    results[0].bytes = 4, results[1].bytes = 8;
+    const collet_point done{compute, i + 1};
+    collet_sync go{compute, nullptr, &done, 0, 1};
+    collet_launch launch{};
+    launch.arguments = arguments, launch.argument_count = 4;
+    launch.results = results, launch.result_count = 2;
+    launch.workspace.buffer = workspace, launch.workspace.bytes = facts.workspace_bytes;
+    launch.sync = &go;
+    ASSERT_EQ(table->execute(executable, &launch, 1, i, &error), COLLET_OK) << error.message;
+    std::memset(static_cast<void*>(arguments), 0xff, sizeof arguments);
+  }
+  EXPECT_EQ(queues->wait(compute, kRuns, UINT64_MAX, &error), COLLET_OK) << error.message;
+  EXPECT_EQ(known_scalars, static_cast<int>(kRuns));
+  for (uint64_t i = 0; i < kRuns; ++i) {
+    EXPECT_EQ(copy(at(products[i]), at(&scalar), 4), COLLET_OK);
+    EXPECT_EQ(scalar, 3 * static_cast<float>(i));
+    EXPECT_EQ(copy(at(slices[i]), at(two), 8), COLLET_OK);
+    EXPECT_EQ(two[0], 20);
+    EXPECT_EQ(two[1], 30);
+    table->free(instance, products[i]);
+    table->free(instance, slices[i]);
+  }
+  queues->destroy(compute);
+  for (collet_backend_buffer* one : {bx, bz, bi, workspace}) table->free(instance, one);
   table->release(executable);
 }
 

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef COLLET_KERNEL_LATER_HPP
+#define COLLET_KERNEL_LATER_HPP
+
+/** \file
+ * Kernels that run after Kernel::run has returned, on a thread or queue of the device's own. Included by kernel_backend.hpp.
+ *
+ *     for (Kernel& row : backend.kernels) {
+ *       row = later(std::move(row), [](Device& device, const Op&, std::function<void()> work) {
+ *         static_cast<Mine&>(device).submit(std::move(work));
+ *       });
+ *     }
+ */
+
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernel_describe.hpp"
+
+namespace collet {
+namespace kernel {
+
+/** An op that may be kept after the function that got the Op has returned: its arrays are copied, and the values of scalars
+ * that the host knows. Cheap to copy. Good until the work of the execution has ended, as are Op::program() and the state. */
+class OwnedOp {
+ public:
+  /** A copy of what `op` shows. `op` is that of Kernel::run or Packing::make. */
+  explicit OwnedOp(const Op& op) {
+    auto kept = std::make_shared<Kept>();
+    const uint32_t count = op.operand_count() + op.result_count();
+    kept->program = op.program();
+    kept->op = &op.raw();
+    kept->surroundings = op.surroundings();
+    kept->arrays.assign(op.arrays(), op.arrays() + count);
+    kept->values.resize(count);
+    for (uint32_t i = 0; i < count; ++i) {
+      Array& array = kept->arrays[i];
+      // Scalars come from the launch. What is larger is a constant of the program, which stays.
+      if (!array.host || array.bytes > sizeof(Value)) continue;
+      std::memcpy(kept->values[i].bytes, array.host, static_cast<size_t>(array.bytes));
+      array.host = kept->values[i].bytes;
+    }
+    kept_ = std::move(kept);
+  }
+  /** The op: a view, good as long as this or a copy of it. */
+  Op op() const { return Op(kept_->program, kept_->op, kept_->arrays.data(), kept_->surroundings); }
+
+ private:
+  struct Value {
+    alignas(16) char bytes[16];
+  };
+  struct Kept {
+    const collet_program* program = nullptr;
+    const collet_op* op = nullptr;
+    Surroundings surroundings;
+    std::vector<Array> arrays;
+    std::vector<Value> values;
+  };
+  std::shared_ptr<const Kept> kept_;
+};
+
+/** Puts `work` behind all that was started on `device`, and returns. `op` is for records; it is good until this returns. What
+ * `work` throws is what went wrong on the device: Device::mark or wait throws it. */
+using Submit = std::function<void(Device& device, const Op& op, std::function<void()> work)>;
+
+/** `row`, made to run later: its `run` and its `packing` are given to `submit`. The rest of the row is as before. On the device's
+ * own thread `run` must not wait for that thread: it calls no Device::read, unless that knows the thread. The rows of
+ * kernel_rows.hpp call nothing but their `address`. */
+inline Kernel later(Kernel row, Submit submit) {
+  if (row.run) {
+    row.run = [run = std::move(row.run), submit](Device& device, const Op& op) {
+      submit(device, op, [&device, run, mine = OwnedOp(op)] { run(device, mine.op()); });
+    };
+  }
+  if (row.packing.make) {
+    row.packing.make = [make = std::move(row.packing.make), submit](Device& device, const Op& op, const Array& packed) {
+      submit(device, op, [&device, make, mine = OwnedOp(op), packed] { make(device, mine.op(), packed); });
+    };
+  }
+  return row;
+}
+
+}  // namespace kernel
+}  // namespace collet
+
+#endif
