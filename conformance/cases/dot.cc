@@ -44,6 +44,12 @@ const std::vector<Row>& rows() {
       {"free_on_both_sides", {2, 9, 3}, {4, 9, 5}, {}, {}, {1}, {1}},
       {"batch_alone", {6, 5}, {6, 5}, {0, 1}, {0, 1}, {}, {}},
       {"flat_1x2051", {1, 2051}, {2051, 3}, {}, {}, {1}, {0}},
+      // Dimensions of one size: only their numbers tell them apart.
+      {"equal_batches", {3, 3, 5, 7}, {3, 3, 7, 4}, {0, 1}, {0, 1}, {3}, {2}},
+      {"equal_batches_swapped", {3, 3, 5, 7}, {3, 3, 7, 4}, {0, 1}, {1, 0}, {3}, {2}},
+      {"equal_free", {4, 4, 9}, {9, 5, 5}, {}, {}, {2}, {0}},
+      {"equal_contracting_swapped", {5, 4, 4}, {4, 4, 7}, {}, {}, {1, 2}, {1, 0}},
+      {"cubes", {4, 4, 4}, {4, 4, 4}, {1}, {2}, {0}, {1}},
       {"empty_batch", {0, 3, 5}, {0, 5, 7}, {0}, {0}, {2}, {1}},
   };
   return kRows;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "conformance/cases/case.h"
 #include "conformance/cases/types.h"
 
@@ -77,6 +80,31 @@ const std::vector<Row>& rows() {
       {Op::REVERSE, "3x4x5_by_02", {{3, 4, 5}}, {3, 4, 5}, "dimensions={0,2}"},
       {Op::REVERSE, "5x7_by_none", {{5, 7}}, {5, 7}, "dimensions={}"},
       {Op::REVERSE, "3x0", {{3, 0}}, {3, 0}, "dimensions={0,1}"},
+      // Parts of one shape, and none: only the dimension says where they go.
+      {Op::CONCATENATE, "4x5_twice_by_0", {{4, 5}, {4, 5}}, {8, 5}, "dimensions={0}"},
+      {Op::CONCATENATE, "4x5_twice_by_1", {{4, 5}, {4, 5}}, {4, 10}, "dimensions={1}"},
+      {Op::CONCATENATE, "2x3_2x0_2x4_by_1", {{2, 3}, {2, 0}, {2, 4}}, {2, 7}, "dimensions={1}"},
+      {Op::BROADCAST, "5_to_5x5_by_0", {{5}}, {5, 5}, "dimensions={0}"},
+      {Op::BROADCAST, "5_to_5x5_by_1", {{5}}, {5, 5}, "dimensions={1}"},
+      {Op::TRANSPOSE, "6x6", {{6, 6}}, {6, 6}, "dimensions={1,0}"},
+      {Op::PAD, "5x5_low_first", {{5, 5}, {}}, {6, 6}, "padding=1_0x0_1"},
+      {Op::SLICE, "6x6_last_rows", {{6, 6}}, {3, 3}, "slice={[3:6],[0:3]}"},
+      // Five and more dimensions.
+      {Op::BROADCAST, "3_to_2x3x2x2x3x2_by_4", {{3}}, {2, 3, 2, 2, 3, 2}, "dimensions={4}"},
+      {Op::TRANSPOSE, "2x3x2x2x3x2_by_534120", {{2, 3, 2, 2, 3, 2}}, {2, 2, 3, 3, 2, 2}, "dimensions={5,3,4,1,2,0}"},
+      {Op::SLICE, "3x2x4x2x5", {{3, 2, 4, 2, 5}}, {2, 2, 2, 1, 3}, "slice={[1:3],[0:2],[0:4:2],[1:2],[0:5:2]}"},
+      {Op::PAD, "2x1x2x3x2", {{2, 1, 2, 3, 2}, {}}, {3, 1, 3, 3, 4}, "padding=1_0x0_0x0_0_1x0_0x1_1"},
+      {Op::CONCATENATE, "2x2x1x2x3_by_2", {{2, 2, 1, 2, 3}, {2, 2, 3, 2, 3}}, {2, 2, 4, 2, 3}, "dimensions={2}"},
+      {Op::REVERSE, "2x3x2x2x3_by_034", {{2, 3, 2, 2, 3}}, {2, 3, 2, 2, 3}, "dimensions={0,3,4}"},
+      // More elements than sixteen bits count.
+      {Op::BROADCAST, "scalar_to_70001", {{}}, {70001}, "dimensions={}"},
+      {Op::BROADCAST, "257_to_300x257_by_1", {{257}}, {300, 257}, "dimensions={1}"},
+      {Op::TRANSPOSE, "300x257", {{300, 257}}, {257, 300}, "dimensions={1,0}"},
+      {Op::RESHAPE, "300x257_to_77100", {{300, 257}}, {77100}, ""},
+      {Op::SLICE, "140003_stride_2", {{140003}}, {70001}, "slice={[1:140002:2]}"},
+      {Op::PAD, "70001_low_high", {{70001}, {}}, {70004}, "padding=1_2"},
+      {Op::CONCATENATE, "40000_and_30001", {{40000}, {30001}}, {70001}, "dimensions={0}"},
+      {Op::REVERSE, "70001", {{70001}}, {70001}, "dimensions={0}"},
   };
   return kRows;
 }
@@ -122,8 +150,8 @@ void add_iota(CaseList& list) {
     Dims dims;
     int dimension;
   };
-  const IotaRow rows[] = {{{17}, 0},       {{129}, 0},     {{5, 7}, 0}, {{5, 7}, 1},
-                          {{2, 3, 65}, 2}, {{4, 4, 4}, 1}, {{0}, 0},    {{3, 0}, 1}};
+  const IotaRow rows[] = {{{17}, 0}, {{129}, 0},  {{5, 7}, 0},          {{5, 7}, 1},  {{2, 3, 65}, 2}, {{4, 4, 4}, 1},
+                          {{0}, 0},  {{3, 0}, 1}, {{2, 2, 3, 2, 3}, 2}, {{70001}, 0}, {{257, 300}, 0}};
   for (const Type type : types_of(hlo::TypeSet::NUMBER)) {
     for (const IotaRow& row : rows) {
       // Added to a parameter, so that no folding takes it away from the backend.
@@ -158,7 +186,10 @@ const std::vector<SliceRow>& slice_rows() {
       {"5x65", {5, 65}, {2, 17}, {1, 40}},
       {"5x65_beyond", {5, 65}, {2, 17}, {4, 60}},
       {"3x4x5", {3, 4, 5}, {1, 4, 2}, {2, 0, 1}},
+      {"17_top", {17}, {5}, {4294967295}},
       {"17_whole", {17}, {17}, {3}},
+      {"3x2x4x2x5", {3, 2, 4, 2, 5}, {2, 1, 3, 2, 2}, {1, 1, 0, 0, 2}},
+      {"70001_late", {70001}, {5}, {69000}},
       {"17_empty", {17}, {0}, {20}},
       {"scalar", {}, {}, {}},
   };
@@ -202,14 +233,18 @@ void add_movement_cases(CaseList& list) {
   }
   for (const Type type : types_of(hlo::TypeSet::ANY, true)) add_bits(list, type);
   add_iota(list);
+  const auto may_start = [](const SliceRow& row, Type index) {
+    return std::all_of(row.starts.begin(), row.starts.end(), [&](double start) {
+      const int bits = hlo::type_info(index).bits - (hlo::is_signed(index) ? 1 : 0);
+      return start < std::exp2(bits) && (start >= 0 || hlo::is_signed(index));
+    });
+  };
   for (const SliceRow& row : slice_rows()) {
     for (const bool update : {false, true}) {
       for (const Type type : {Type::F32, Type::S8, Type::F64, Type::PRED, Type::C64})
-        add_dynamic(list, row, type, Type::S32, update);
-      for (const Type index : {Type::S64, Type::U32}) {
-        const bool negative = !row.starts.empty() && row.starts[0] < 0;
-        if (!(negative && hlo::is_unsigned(index))) add_dynamic(list, row, Type::F32, index, update);
-      }
+        if (may_start(row, Type::S32)) add_dynamic(list, row, type, Type::S32, update);
+      for (const Type index : {Type::S64, Type::U32, Type::S8, Type::U8})
+        if (may_start(row, index)) add_dynamic(list, row, Type::F32, index, update);
     }
   }
 }

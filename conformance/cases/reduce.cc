@@ -189,6 +189,15 @@ void add_reduce_cases(CaseList& list) {
       add_argmax(list, type, row, Values::Ties);
     }
   }
+  // More elements than sixteen bits count, and five dimensions.
+  for (const Row& row :
+       {Row{"70001_all", {70001}, {0}}, Row{"300x257_rows", {300, 257}, {1}}, Row{"300x257_columns", {300, 257}, {0}},
+        Row{"2x3x2x4x3_by_024", {2, 3, 2, 4, 3}, {0, 2, 4}}}) {
+    for (const Type type : {Type::F32, Type::S32}) {
+      add_reduce(list, row, "add", type, type == Type::F32 ? 0.5 : 1, Values::Unit);
+      add_reduce(list, row, "maximum", type, -2, Values::Unit);
+    }
+  }
   add_nan(list);
   add_odd_body(list);
   for (const Type type : {Type::F32, Type::S32, Type::F64, Type::BF16}) {

@@ -33,6 +33,29 @@ void add_constants(CaseList& list) {
   add_plain(list, "special", Op::CONSTANT, Shape::array(Type::F32, {3}), "constant({nan, inf, -inf})", {});
   add_plain(list, "empty", Op::CONSTANT, Shape::array(Type::F32, {0}), "constant({})", {});
   add_plain(list, "matrix", Op::CONSTANT, Shape::array(Type::S8, {2, 2}), "constant({{-128, 127}, {0, 1}})", {});
+  // Each element of each width has a place of its own.
+  for (const Type type : moving_types()) {
+    const bool fraction = hlo::is_float(type), small = type == Type::PRED || hlo::is_unsigned(type);
+    const char* row = type == Type::PRED ? "1, 0, 0, 1, 1"
+                      : small            ? "1, 0, 3, 2, 1"
+                      : fraction         ? "1, -2, 0.5, 3, -1"
+                                         : "1, -2, 0, 1, -1";
+    if (hlo::is_complex(type)) row = "(1, 2), (0, -1), (3, 0), (0, 0), (-1, 1)";
+    const Shape five = Shape::array(type, {5});
+    add_plain(list, fmt::format("{}_five", type_name(type)).c_str(), Op::CONSTANT, five,
+              fmt::format("constant({{{}}})", row).c_str(), {});
+    Text two;
+    const std::string a = two.line(five, fmt::format("constant({{{}}})", row));
+    const std::string b = two.line(Shape::array(Type::S32, {3}), "constant({7, -8, 9})");
+    const std::string y = two.parameter(five);
+    list.add(
+        {fmt::format("constant/{}/two_and_an_argument/unit", type_name(type)),
+         Op::CONSTANT,
+         type,
+         two.root(Shape::tuple({five, Shape::array(Type::S32, {3}), five}), fmt::format("tuple({}, {}, {})", a, b, y)),
+         {{.low = 0, .high = 1}},
+         {}});
+  }
   Text text;
   const Shape shape = Shape::array(Type::F32, {4});
   const std::string x = text.parameter(shape), c = text.line(shape, "constant({1, 2, 3, 4})");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numbers>
 
@@ -79,6 +80,18 @@ int64_t edges_of_one(Type type) {
   return static_cast<int64_t>(is_integer(type) ? integer_edges(type).size() : float_edges(type, false).size());
 }
 
+// Gives a NaN of an IEEE type all of its mantissa, either sign: rounding and comparing by bits go wrong there first. Every third
+// one stays as it is.
+void vary_nan(Literal& value, int64_t index, int number) {
+  const Type type = value.type();
+  if (number % 3 == 0 || is_complex(type) || float_format(static_cast<uint32_t>(type)).specials != FloatSpecials::IEEE)
+    return;
+  const auto bytes = static_cast<size_t>(type_info(type).bits / 8);
+  uint8_t* at = value.mutable_bytes() + static_cast<size_t>(index) * bytes;
+  std::memset(at, 0xff, bytes);
+  if (number % 3 == 1) at[bytes - 1] = 0x7f;
+}
+
 void fill_edges(Literal& value, size_t number, size_t count, uint64_t seed, bool flushes) {
   const Type type = value.type();
   const bool integer = is_integer(type) || type == Type::PRED;
@@ -89,6 +102,7 @@ void fill_edges(Literal& value, size_t number, size_t count, uint64_t seed, bool
   const size_t n = integer ? integers.size() : floats.size();
   // The first two operands walk over all pairs, further ones are drawn.
   Random random(seed);
+  int nans = 0;
   for (int64_t i = 0; i < value.element_count(); ++i) {
     size_t at = static_cast<size_t>(i);
     if (count > 2) {
@@ -101,6 +115,7 @@ void fill_edges(Literal& value, size_t number, size_t count, uint64_t seed, bool
       value.set_int(i, integers[at]);
     } else {
       value.set_double(i, floats[at], is_complex(type) ? floats[random.below(n)] : 0);
+      if (std::isnan(floats[at])) vary_nan(value, i, ++nans);
     }
   }
 }
