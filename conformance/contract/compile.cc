@@ -114,6 +114,21 @@ void supports_is_pure(Contract& c) {
     for (size_t at = 0; at < ops.size(); ++at)
       if (!expect(again, at, "in a second instance")) return;
   }
+  // And after programs have been compiled.
+  for (size_t i = 0; i < programs.size(); ++i) {
+    const collet_program* program = programs[i].second->get();
+    if (i % 8 == 0 && accepts(*instance, program)) compile(*instance, program);
+  }
+  for (size_t i = 0; i < programs.size(); ++i) {
+    const std::vector<uint32_t> ops = entry_ops(programs[i].second->get());
+    std::vector<collet_verdict> again;
+    if (!ask(*instance, programs[i].second->get(), ops, again)) return;
+    for (size_t at = 0; at < ops.size(); ++at)
+      if (!c.check(same_verdict(again[at], first[i][at]), Promise::SUPPORTS_PURE,
+                   "after programs were compiled, supports answered {} for op {} of {} and {} before", again[at].answer,
+                   at, programs[i].first, first[i][at].answer))
+        return;
+  }
 }
 
 // Copies at other addresses, in read-only pages, with a page behind the end that nobody may read.
@@ -147,6 +162,10 @@ void compile_keeps_no_pointer(Contract& c) {
     if (c.broken()) return;
     if (!ready) continue;
     any = true;
+    if (instance->executes()) {
+      Rig rig(*instance, *ready.program, ready.executable, {});
+      if (!rig.run(1, sample.name, sample.bound)) return;
+    }
     Pages pages(ready.program->bytes(), 8);
     pages.make_read_only();
     CompileResult made = compile(*instance, pages.get());
@@ -179,6 +198,53 @@ void yes_compiles(Contract& c) {
   if (!any) c.skip("the backend takes none of the programs");
 }
 
+// Ops of shapes at the ends of what is usual, each in a program of its own.
+std::vector<std::string> ops_of_many_shapes() {
+  std::vector<std::string> all;
+  const auto add = [&](const std::string& parameters, const std::string& root) {
+    all.push_back(fmt::format("ENTRY main {{\n{}  ROOT r = {}\n}}\n", parameters, root));
+  };
+  for (const char* type : {"f32", "s32", "bf16", "pred"}) {
+    for (const char* dims :
+         {"", "0", "1", "17", "3,0,2", "2,3,4", "2,1,3,2", "2,3,1,5,2", "1,2,1,3,1,2", "70001", "300,257"}) {
+      const std::string shape = fmt::format("{}[{}]", type, dims), predicate = fmt::format("pred[{}]", dims);
+      const std::string one = fmt::format("  x = {} parameter(0)\n", shape);
+      const std::string two = one + fmt::format("  w = {} parameter(1)\n", shape);
+      for (const char* op : {"add", "maximum"}) add(two, fmt::format("{} {}(x, w)", shape, op));
+      add(two, fmt::format("{} compare(x, w), direction=LT", predicate));
+      add(two + fmt::format("  p = {} parameter(2)\n", predicate), fmt::format("{} select(p, x, w)", shape));
+      add(one, fmt::format("f32[{}] convert(x)", dims));
+      add(one, fmt::format("{} negate(x)", shape));
+      const std::string_view text = dims;
+      const auto rank = text.empty() ? 0 : std::count(text.begin(), text.end(), ',') + 1;
+      if (rank == 0) continue;
+      add(one, fmt::format("{} reverse(x), dimensions={{{}}}", shape, rank - 1));
+      add(fmt::format("  x = {}[] parameter(0)\n", type), fmt::format("{} broadcast(x), dimensions={{}}", shape));
+      std::string same;
+      for (int64_t d = 0; d < rank; ++d) same += fmt::format("{}{}", d ? "," : "", d);
+      add(one, fmt::format("{} transpose(x), dimensions={{{}}}", shape, same));
+    }
+  }
+  return all;
+}
+
+void yes_compiles_all_shapes(Contract& c) {
+  const auto instance = open_that_computes(c);
+  if (!instance) return;
+  bool any = false;
+  for (const std::string& body : ops_of_many_shapes()) {
+    const auto valid = TestProgram::make(body);
+    if (!valid.ok()) continue;  // an op that does not take the type
+    const Ready ready = prepare(*instance, body, {}, {}, false);
+    if (c.broken()) {
+      c.check(false, Promise::SUPPORTS_PROMISE, "the program was\n{}", body);
+      return;
+    }
+    any |= static_cast<bool>(ready);
+  }
+  if (!any) c.skip("the backend takes none of the programs");
+}
+
 struct Progress {
   std::atomic<int> calls{0};
   int cancel_at = 0;
@@ -200,7 +266,11 @@ void progress(Contract& c) {
   if (body.empty()) return;
   Progress counted;
   counted.thread = std::this_thread::get_id();
-  const Ready ready = prepare(*instance, body, {}, {.progress = Progress::report, .user = &counted});
+  // The longest that the backend takes: there is more to report.
+  const auto chain =
+      std::find_if(samples().begin(), samples().end(), [](const Sample& one) { return one.name == "chain"; });
+  Ready ready = prepare(*instance, chain->body, {}, {.progress = Progress::report, .user = &counted}, false);
+  if (!ready && !c.broken()) ready = prepare(*instance, body, {}, {.progress = Progress::report, .user = &counted});
   if (!ready) return;
   c.check(!counted.other_thread, Promise::PROGRESS, "progress was called by another thread");
   c.check(!counted.bad_value, Promise::PROGRESS, "progress was called with a share that is not from 0 to 1");
@@ -396,6 +466,7 @@ void add_compile_contracts(std::vector<ContractCase>& list) {
   list.push_back({"compile/supports_is_pure", supports_is_pure});
   list.push_back({"compile/supports_reads_the_block_alone", supports_reads_the_block_alone});
   list.push_back({"compile/yes_compiles", yes_compiles});
+  list.push_back({"compile/yes_compiles_all_shapes", yes_compiles_all_shapes});
   list.push_back({"compile/keeps_no_pointer", compile_keeps_no_pointer});
   list.push_back({"compile/progress", progress});
   list.push_back({"compile/sizes", sizes_of_compile});

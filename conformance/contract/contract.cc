@@ -93,13 +93,28 @@ const std::vector<Steps>& steps() {
   return all;
 }
 
+const Steps* steps_of(std::string_view name) {
+  const auto found = std::find_if(steps().begin(), steps().end(), [&](const Steps& entry) {
+    return fnmatch(entry.glob, std::string(name).c_str(), 0) == 0;
+  });
+  return found == steps().end() ? nullptr : &*found;
+}
+
 }  // namespace
 
-std::string describe_case(const ContractCase& one) {
-  const auto found = std::find_if(steps().begin(), steps().end(),
-                                  [&](const Steps& entry) { return fnmatch(entry.glob, one.name.c_str(), 0) == 0; });
+std::string promises_of(std::string_view name) {
   std::string out;
-  if (found != steps().end()) {
+  if (const Steps* found = steps_of(name)) {
+    for (const Promise promise : found->promises)
+      out += fmt::format("{}{}: \"{}\"", out.empty() ? "" : ", ", promise_info(promise).header,
+                         promise_info(promise).text);
+  }
+  return out;
+}
+
+std::string describe_case(const ContractCase& one) {
+  std::string out;
+  if (const Steps* found = steps_of(one.name)) {
     out += std::string(found->text) + "\n";
     for (const Promise promise : found->promises)
       out += fmt::format("  {}: \"{}\"\n", promise_info(promise).header, promise_info(promise).text);

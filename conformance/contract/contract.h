@@ -91,6 +91,12 @@ struct ContractCase {
 /// What a case does, the sentences that it is about, and its program, for people.
 std::string describe_case(const ContractCase& one);
 
+/// The sentences that a case is about, in one line.
+std::string promises_of(std::string_view name);
+
+/// The case that leaves an instance open. It is run in a process of its own, which must then end well.
+constexpr std::string_view kLeftOpen = "contract/lifecycle/left_open";
+
 /// All contract cases, in the order of the families below.
 const std::vector<ContractCase>& contract_cases();
 

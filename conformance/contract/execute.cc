@@ -189,10 +189,19 @@ void hundred_runs(Contract& c) {
     if (!(seed % 3 ? one : other).run(seed, fmt::format("run {}", seed))) return;
 }
 
+// What one launch was given is no business of the next, which has other buffers: arguments, results and workspace.
+bool leaves_other_buffers(Instance& instance, const Ready& ready, const std::string& what) {
+  Rig earlier(instance, *ready.program, ready.executable, {}), later(instance, *ready.program, ready.executable, {});
+  return earlier.run(1, what + ", in the first buffers") && earlier.fill(ready.program->draw(2), 2) &&
+         later.run(3, what + ", in other buffers") &&
+         earlier.is_untouched(what + ", in other buffers,", Promise::EXECUTE);
+}
+
 // Buffers are freed and come again; the executable must not hold on to them.
 void other_buffers(Contract& c) {
   const Start s = start_with_sum(c);
   if (!s) return;
+  if (!leaves_other_buffers(*s.instance, s.ready, "the sum")) return;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     Rig rig(*s.instance, *s.ready.program, s.ready.executable, {.tight = seed % 2 == 0});
     if (!rig.run(seed, "in new buffers") || !rig.run(seed + 50, "in new buffers, again")) return;
@@ -293,6 +302,10 @@ void threads_at_once(Contract& c) {
     if (all.size() == 3) break;
   }
   if (all.empty()) return c.skip("the backend takes none of the programs");
+  for (auto& [name, ready] : all) {
+    Rig rig(*instance, *ready.program, ready.executable, {});
+    if (!rig.run(1, "before there are threads: " + name)) return;
+  }
   on_threads(4, [&](int thread) {
     std::vector<std::unique_ptr<Rig>> rigs;
     for (auto& [name, ready] : all)
@@ -302,6 +315,7 @@ void threads_at_once(Contract& c) {
       if (!rigs[which]->run(i * 4 + static_cast<uint64_t>(thread), "four threads at once: " + all[which].first)) return;
     }
   });
+  c.check(!c.broken(), Promise::THREADS, "before there were threads the programs ran right");
 }
 
 // One thread compiles and releases while another runs.
@@ -434,6 +448,7 @@ void workspace_stands_alone(Contract& c) {
     const Ready ready = prepare(*instance, sample->body, {}, {}, false);
     if (!ready || ready.executable.workspace_bytes == 0) continue;
     any = true;
+    if (!leaves_other_buffers(*instance, ready, name)) return;
     // Two sets of buffers: what one run leaves in its workspace is no help to another.
     Rig first(*instance, *ready.program, ready.executable, {}), second(*instance, *ready.program, ready.executable, {});
     for (uint64_t seed = 1; seed <= 4; ++seed) {

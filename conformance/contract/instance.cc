@@ -11,6 +11,8 @@
 #include <numeric>
 #include <thread>
 
+#include "hlo/base/json.h"
+
 namespace collet::conformance {
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
@@ -226,6 +228,15 @@ size_t first_difference(std::span<const uint8_t> a, std::span<const uint8_t> b) 
   const auto place = std::mismatch(a.begin(), a.begin() + static_cast<ptrdiff_t>(n), b.begin()).first;
   const auto index = static_cast<size_t>(place - a.begin());
   return index == n && a.size() == b.size() ? SIZE_MAX : index;
+}
+
+bool is_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = utf8_length(text, i);
+    if (length == 0) return false;
+    i += length;
+  }
+  return true;
 }
 
 uint64_t heap_bytes() {

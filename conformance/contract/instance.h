@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,8 @@
 namespace collet::conformance {
 
 using Bytes = std::vector<uint8_t>;
+
+bool is_utf8(std::string_view text);
 
 /// A call that can fail: passes an error full of garbage and judges what became of it. `what` names the call.
 template <typename Function>
@@ -39,6 +42,8 @@ collet_status checked_call(Contract& c, const char* what, Function function, std
           error.code);
   const size_t length = strnlen(error.message, sizeof error.message);
   const bool ended = c.check(length < sizeof error.message, Promise::ERROR_ENDED, "{}: the message has no end", what);
+  c.check(!ended || is_utf8({error.message, length}), Promise::ERROR_ENDED, "{}: the message is no UTF-8", what);
+  c.check(length > 0, Promise::ERRORS, "{} failed without a word", what);
   if (message != nullptr && ended) *message = error.message;
   return status;
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+
 #include "conformance/contract/program.h"
 #include "hlo/program/write.h"
 
@@ -162,6 +164,54 @@ void copies(Contract& c) {
           growth.always);
 }
 
+// Tables of handles run full where those that are given back do not come again.
+void handles(Contract& c) {
+  constexpr int kMost = 70000;
+  constexpr auto kLongest = std::chrono::seconds(1);
+  const auto repeat = [&](const std::function<bool(int)>& once) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kMost && std::chrono::steady_clock::now() - start < kLongest; ++i)
+      if (!once(i)) return false;
+    return true;
+  };
+  const auto instance = Instance::open(c);
+  if (!instance) return;
+  const Device& device = instance->device();
+  const bool allocated = repeat([&](int i) {
+    collet_backend_buffer* handle = nullptr;
+    void* host = nullptr;
+    collet_error error{};
+    const collet_status status = instance->table().alloc(instance->handle(), 0, device.default_space, 64,
+                                                         device.alignment(), &handle, &host, &error);
+    if (status == COLLET_OK) instance->table().free(instance->handle(), handle);
+    return c.check(status == COLLET_OK, Promise::FREE, "after {} buffers that were freed, alloc gave status {}", i,
+                   status);
+  });
+  if (!allocated) return;
+  const std::string body = c.plugin().computes() ? accepted_sum(*instance) : std::string();
+  if (!body.empty()) {
+    const auto program = TestProgram::make(body);
+    const bool compiled = repeat([&](int i) {
+      collet_error error{};
+      const collet_status status = compile_once(*instance, (*program)->get(), nullptr, &error);
+      return c.check(status == COLLET_OK, Promise::RELEASE,
+                     "after {} executables that were released, compile gave status {}", i, status);
+    });
+    if (!compiled) return;
+  }
+  repeat([&](int i) {
+    OpenOptions options(c.plugin());
+    collet_instance_info info{};
+    info.struct_size = sizeof info;
+    collet_backend_instance* opened = nullptr;
+    collet_error error{};
+    const collet_status status = c.plugin().table().open(options.get(), &opened, &info, &error);
+    if (status == COLLET_OK && opened) c.plugin().table().close(opened);
+    return c.check(status == COLLET_OK, Promise::CLOSE, "after {} instances that were closed, open gave status {}", i,
+                   status);
+  });
+}
+
 void unknown_queries(Contract& c) {
   const auto instance = Instance::open(c);
   if (!instance) return;
@@ -183,6 +233,7 @@ void add_repeat_contracts(std::vector<ContractCase>& list) {
   list.push_back({"repeat/questions", questions});
   list.push_back({"repeat/copies", copies});
   list.push_back({"repeat/queries", unknown_queries});
+  list.push_back({"repeat/handles", handles});
 }
 
 }  // namespace collet::conformance

@@ -201,8 +201,16 @@ bool Rig::judge(const std::vector<Literal>& inputs, const std::string& what, con
                    wrong - slot.offset, a))
         return false;
     }
-    c.check(false, Promise::ARGUMENT_BYTES, "{}: byte {} of a buffer changed, which no result or workspace has", what,
-            wrong);
+    const bool at_workspace = workspace_slot_.bytes > 0 && workspace_slot_.block == i &&
+                              wrong + kGuardBytes >= workspace_slot_.offset &&
+                              wrong < workspace_slot_.offset + workspace_slot_.bytes + kGuardBytes;
+    if (at_workspace) {
+      c.check(false, Promise::WORKSPACE, "{}: byte {} of a workspace of {} bytes changed, which is outside", what,
+              static_cast<int64_t>(wrong) - static_cast<int64_t>(workspace_slot_.offset), workspace_slot_.bytes);
+    } else {
+      c.check(false, Promise::ARGUMENT_BYTES, "{}: byte {} of a buffer changed, which no result or workspace has", what,
+              wrong);
+    }
     return false;
   }
   return true;

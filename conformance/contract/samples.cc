@@ -166,6 +166,11 @@ std::vector<Sample> make_samples() {
   z = f32[300] multiply(y, b)
   ROOT r = f32[300] add(z, w)
 )"));
+  add("constant_results", vectors(R"(  c = f32[3] constant({1, -2, 3})
+  y = f32[300] add(x, w)
+  t = f32[] constant(7)
+  ROOT r = (f32[3], f32[300], f32[]) tuple(c, y, t)
+)"));
   add("three_arguments", R"(ENTRY main {
   a = f32[300] parameter(0)
   b = f32[300] parameter(1)

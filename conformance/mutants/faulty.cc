@@ -22,6 +22,8 @@ collet_status fail(collet_error* error, collet_status code, const std::string& m
   error->code = is(Fault::error_code_zero) ? 0 : is(Fault::error_code_differs) ? COLLET_UNKNOWN : code;
   error->reserved = 0;
   std::snprintf(error->message, sizeof error->message, "%s", message.c_str());
+  if (is(Fault::message_missing)) error->message[0] = '\0';
+  if (is(Fault::message_other_encoding)) std::snprintf(error->message, sizeof error->message, "Ger\xe4t");
   if (is(Fault::message_unterminated)) std::memset(error->message, 'x', sizeof error->message);
   return is(Fault::status_negative) ? -1 : code;
 }
@@ -59,7 +61,16 @@ collet_status lost(collet_error* error) {
 namespace {
 
 const collet_host* host = nullptr;
-std::atomic<int> open_instances{0}, closed_instances{0}, exhausted{0};
+std::atomic<int> open_instances{0}, opened_instances{0}, closed_instances{0}, exhausted{0};
+
+// Ends the process badly where an instance is open.
+struct AtExit {
+  ~AtExit() {
+    if (is(Fault::end_without_close_crashes) && closed_instances < opened_instances) std::abort();
+    while (is(Fault::end_without_close_hangs) && closed_instances < opened_instances)
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+};
 
 collet_status load(const std::string& path, collet_error* error) {
   if (behind != nullptr) return COLLET_OK;
@@ -128,6 +139,8 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
   if (is(Fault::error_written_on_success)) error->code = 0;
   if (is(Fault::files_leak)) ::open("/dev/null", O_RDONLY);
   if (open_instances++ == 0) pieces = 0;
+  ++opened_instances;
+  static const AtExit at_exit;
   *out = reinterpret_cast<collet_backend_instance*>(self.release());
   return COLLET_OK;
 }
@@ -193,6 +206,9 @@ collet_status alloc(collet_backend_instance* p, uint32_t device, uint32_t space,
   }
   if (is(Fault::alloc_fails_after_exhaustion) && exhausted > 0)
     return fail(error, COLLET_RESOURCE_EXHAUSTED, "there was no room before");
+  static std::atomic<int> handed_out{0};
+  if (is(Fault::handles_run_out) && ++handed_out > 40000)
+    return fail(error, COLLET_RESOURCE_EXHAUSTED, "no handle is left");
   auto buffer = std::make_unique<Buffer>();
   buffer->bytes = bytes;
   buffer->device = device;

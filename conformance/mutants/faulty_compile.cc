@@ -11,6 +11,8 @@ namespace collet::mutants {
 std::atomic<int> released{0};
 namespace {
 
+std::atomic<int> compiles{0};
+
 // For the fault that gives one handle twice.
 std::map<std::string, Executable*> by_program;
 
@@ -26,11 +28,13 @@ collet_status supports(collet_backend_instance* p, uint32_t device, const collet
     (void)last;
   }
   if (is(Fault::questions_leak)) leave();
+  const bool compiled = is(Fault::supports_depends_on_compile) && compiles > 0;
   const collet_status code = behind->supports(self->inner, device, program, ops, count, verdicts, error);
   if (code != COLLET_OK) return code;
   const int question = questions++;
   for (uint32_t i = 0; i < count; ++i) {
     const collet_op* op = collet_op_at(program, ops[i]);
+    if (compiled && op->opcode == COLLET_OP_MULTIPLY) verdicts[i].answer = COLLET_DECLINE;
     if (op->since > COLLET_OPSET) verdicts[i].answer = is(Fault::newer_op_accepted) ? COLLET_ACCEPT : COLLET_DECLINE;
     if (is(Fault::supports_changes_answer) && question % 5 == 4) verdicts[i].answer = COLLET_DECLINE;
     if (is(Fault::supports_depends_on_count) && count == 1 && op->opcode == COLLET_OP_MULTIPLY)
@@ -254,6 +258,25 @@ void change(collet_program* program) {
   }
 }
 
+// The attributes, or the constants, of the first program that was otherwise the same.
+void take_earlier(Executable& made) {
+  if (!is(Fault::attributes_mixed_up) && !is(Fault::constants_mixed_up)) return;
+  auto* program = reinterpret_cast<collet_program*>(made.block.data());
+  const collet_array& array = is(Fault::attributes_mixed_up) ? program->records : program->data;
+  char* part = reinterpret_cast<char*>(program) + array.offset;
+  const std::string value(part, size_t{array.count} * array.stride);
+  std::memset(part, 0, value.size());
+  auto* bytes = reinterpret_cast<char*>(program);
+  collet_array constants = program->constants;  // with what tells constants apart
+  std::string key(bytes, program->total_bytes);
+  std::memset(key.data() + constants.offset, 0, size_t{constants.count} * constants.stride);
+  static std::map<std::string, std::string> seen;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const std::string& first = seen.emplace(key, value).first->second;
+  std::memcpy(part, first.data(), first.size());
+}
+
 }  // namespace
 
 void describe(Executable& made) {
@@ -295,12 +318,20 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
     if (is(Fault::cancelled_compile_leaks)) leave();
     return code;
   }
+  if (is(Fault::five_dimensions_do_not_compile))
+    for (uint32_t i = 0; i < program->types.count; ++i)
+      if (collet_type_at(program, i)->dims.count > 4) return fail(error, COLLET_INTERNAL, "too many dimensions");
+  if (is(Fault::head_of_one_size) && program->struct_size != sizeof *program)
+    return fail(error, COLLET_INVALID_ARGUMENT, "not such a program");
+  if (is(Fault::arrays_in_one_order) && program->types.offset > program->values.offset)
+    return fail(error, COLLET_INVALID_ARGUMENT, "not such a program");
   if (is(Fault::yes_does_not_compile) && contains(program, COLLET_OP_SORT))
     return fail(error, COLLET_UNIMPLEMENTED, "too much");
   if (is(Fault::rejection_overflows) && contains(program, COLLET_OP_DOT)) {
     if (rejection) rejection->count = 1000;
     return fail(error, COLLET_UNIMPLEMENTED, "too much");
   }
+  ++compiles;
   auto made = std::make_unique<Executable>();
   made->owner = self;
   made->block.resize((program->total_bytes + 7) / 8);
@@ -318,6 +349,7 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
   }
   auto* changed = reinterpret_cast<collet_program*>(made->block.data());
   change(changed);
+  take_earlier(*made);
   if (is(Fault::reserved_ignored)) {
     changed->flags = 0;
     for (uint32_t i = 0; i < changed->ops.count; ++i)

@@ -17,6 +17,9 @@ namespace collet::conformance {
 namespace {
 
 constexpr std::string_view kProbe = "?backend";
+// What a worker is told that is to leave an instance open and to end.
+constexpr std::string_view kLeavesOpen = "contract/?leaves_open";
+constexpr double kSecondsToEnd = 4;
 // The contract case that says what is wrong with a backend that the runtime does not take.
 constexpr std::string_view kDescribesItself = "contract/lifecycle/describes_itself";
 // So many cases that hang end the run; after the first few the rest gets a part of the time, since they mostly hang alike.
@@ -57,6 +60,7 @@ CaseResult result_of(const Case& one, const TaskResult& task) {
   if (task.kind != TaskResult::Kind::Replied) {
     result.outcome = task.kind == TaskResult::Kind::TimedOut ? Outcome::Timeout : Outcome::Crash;
     result.detail = task.detail;
+    if (is_contract(one.name)) result.detail += "; " + promises_of(one.name);
     return result;
   }
   result.outcome = outcome_of(find_field(task.reply, "status"));
@@ -161,6 +165,8 @@ class ContractWorker {
       if (!loaded.ok()) return describe_failure(loaded.status());
       plugin_ = *std::move(loaded);
     }
+    if (name == kLeftOpen) return run_left_open();
+    if (name == kLeavesOpen) name = kLeftOpen;
     const std::vector<ContractCase>& all = contract_cases();
     const auto found = std::find_if(all.begin(), all.end(), [&](const ContractCase& one) { return one.name == name; });
     if (found == all.end()) return {{"status", "oracle"}, {"detail", "no such case"}};
@@ -170,6 +176,24 @@ class ContractWorker {
   }
 
  private:
+  // A worker below this one, told to leave an instance open and to end.
+  Fields run_left_open() const {
+    PoolOptions pool;
+    pool.arguments = worker_arguments(backend_);
+    pool.timeout = [](size_t) { return kSecondsToEnd; };
+    pool.start_seconds = kSecondsToEnd;
+    pool.judge_end = true;
+    TaskResult answer;
+    const Status ran = run_tasks(
+        1, pool, [](size_t) { return std::string(kLeavesOpen); },
+        [&](size_t, const TaskResult& result) { answer = result; });
+    if (!ran.ok()) return describe_failure(ran);
+    if (answer.kind == TaskResult::Kind::Replied) return answer.reply;
+    return {{"status", "fail"},
+            {"detail", fmt::format("a process that had an instance open did not end well: {}; {}", answer.detail,
+                                   promises_of(kLeftOpen))}};
+  }
+
   BackendChoice backend_;
   std::unique_ptr<Plugin> plugin_;
 };

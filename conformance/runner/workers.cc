@@ -17,6 +17,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <thread>
 
 namespace collet::conformance {
 namespace {
@@ -266,6 +267,24 @@ class Pool {
     if (worker.busy) finish(worker, {kind, {}, std::move(detail), 0});
   }
 
+  // Lets the worker end by itself; false, and the task has failed, where it does not do so in time or with another exit code.
+  bool ends_well(Worker& worker) {
+    worker.tasks.reset();
+    int status = 0;
+    while (waitpid(worker.pid, &status, WNOHANG) == 0) {
+      if (out_of_time(worker)) {
+        worker.stop();
+        fail(worker, TaskResult::Kind::TimedOut, "it did not end in time");
+        return false;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    worker.pid = -1;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+    fail(worker, TaskResult::Kind::Crashed, "it " + death(status));
+    return false;
+  }
+
   void look_at(Worker& worker) {
     if (!drain(worker.output.get(), worker.printed)) worker.output.reset();
     keep_end(worker.printed);
@@ -273,6 +292,7 @@ class Pool {
     if (const size_t end = worker.pending.find('\n'); end != std::string::npos && worker.busy) {
       const std::string line = worker.pending.substr(0, end);
       worker.pending.erase(0, end + 1);
+      if (options_.judge_end && !ends_well(worker)) return;
       finish(worker, {TaskResult::Kind::Replied, decode_fields(line), {}, 0});
     } else if (!open) {
       const std::string how = death(worker.reap());

@@ -39,6 +39,8 @@ struct PoolOptions {
   uint64_t memory_bytes = 0;              ///< resident memory of a worker, at most; 0: no limit
   std::function<double(size_t)> timeout;  ///< seconds that a task may take
   double start_seconds = 30;              ///< granted to a worker's first task on top
+  bool judge_end =
+      false;  ///< after its one task a worker has to end by itself, with exit code 0; else the task has failed
   std::function<bool()> stop = {};  ///< asked after each task: true ends the run, and what is running. May be empty
 };
 
