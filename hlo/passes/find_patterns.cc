@@ -100,6 +100,11 @@ class Graph {
     return identity ? std::optional(x) : std::nullopt;
   }
 
+  /// The operand of a conversion between floats to more bits; or `id` itself.
+  InstrId before_widening(InstrId id) const { return before_conversion(id, true); }
+  /// The operand of one to fewer bits; or `id` itself.
+  InstrId before_narrowing(InstrId id) const { return before_conversion(id, false); }
+
   /// A product of two, in either order, of which `first` matches one: calls `then(first's, other)` until it is true.
   template <typename First>
   bool either(InstrId id, Op op, const First& matches) const {
@@ -109,6 +114,14 @@ class Graph {
   }
 
  private:
+  InstrId before_conversion(InstrId id, bool to_more_bits) const {
+    if (!is(id, Op::CONVERT)) return id;
+    const InstrId from = m_[id].operand(0);
+    const Type narrow = shape(to_more_bits ? from : id).type(), wide = shape(to_more_bits ? id : from).type();
+    const bool fits = is_float(narrow) && is_float(wide) && type_info(narrow).bits < type_info(wide).bits;
+    return fits ? from : id;
+  }
+
   const Module& m_;
   std::vector<uint32_t> uses_;
 };
@@ -132,7 +145,10 @@ std::optional<InstrId> softmax_of(const Graph& g, InstrId root) {
   const int64_t dim = last_dim(g, root);
   const InstrId e = g[root].operand(0);
   const auto sum = g.broadcast_along(g[root].operand(1), dim);
-  if (!sum || g.row_reduction(*sum, COLLET_COMBINE_ADD) != e || !g.is(e, Op::EXPONENTIAL)) return std::nullopt;
+  if (!sum || !g.is(e, Op::EXPONENTIAL)) return std::nullopt;
+  // Of bf16 and f16 the sum is taken in f32.
+  const auto terms = g.row_reduction(g.before_narrowing(*sum), COLLET_COMBINE_ADD);
+  if (!terms || g.before_widening(*terms) != e) return std::nullopt;
   const InstrId shifted = g[e].operand(0);
   if (!g.is(shifted, Op::SUBTRACT)) return std::nullopt;
   const InstrId x = g[shifted].operand(0);
