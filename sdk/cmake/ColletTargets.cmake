@@ -120,7 +120,8 @@ endfunction()
 set(COLLET_LABELS unit golden abi conform corpus fuzz long)
 
 # One ctest entry per test program. It runs in the root of the source tree, so that test data are named as they
-# are there; COLLET_BACKEND_PATH names the plugins of this build.
+# are there; COLLET_BACKEND_PATH names the plugins of this build, and the cpu
+# backend verifies its kernels.
 function(collet_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "NO_MAIN" "NAME;TIMEOUT" "SOURCES;DEPS;LABELS;ARGS")
   if(NOT COLLET_WITH_TESTS)
@@ -161,7 +162,7 @@ function(collet_check)
   endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT
-    "COLLET_BACKEND_PATH=${COLLET_BACKENDS_OUTPUT_DIR};COLLET_BUILD_DIR=${PROJECT_BINARY_DIR};UBSAN_OPTIONS=print_stacktrace=1")
+    "COLLET_BACKEND_PATH=${COLLET_BACKENDS_OUTPUT_DIR};COLLET_BUILD_DIR=${PROJECT_BINARY_DIR};UBSAN_OPTIONS=print_stacktrace=1;COLLET_CPU_VERIFY=1")
   if(arg_EXPECT)
     set_tests_properties(${arg_NAME} PROPERTIES PASS_REGULAR_EXPRESSION "${arg_EXPECT}")
   endif()
