@@ -24,6 +24,7 @@
 
 #include <new>
 
+#include "kernel_check.hpp"
 #include "kernel_later.hpp"
 #include "kernel_moves.hpp"
 #include "kernel_tables.hpp"
@@ -48,6 +49,7 @@ struct Table {
       auto instance = std::make_unique<Instance>();
       instance->backend = backend();
       if (instance->backend.configure) instance->backend.configure(wanted, &instance->backend);
+      check_description(instance->backend);
       fill(instance.get());
       const Backend& mine = instance->backend;
       collet_instance_info said{};
@@ -161,7 +163,7 @@ struct Table {
       const Chooser chooser(instance->backend, instance->known);
       for (uint32_t i = 0; i < count; ++i) {
         const Answer answer = chooser.ask(program, ops[i]);
-        verdicts[i].answer = answer.taken ? COLLET_ACCEPT : COLLET_DECLINE;
+        verdicts[i].answer = answer.taken ? COLLET_ACCEPT : answer.expand ? COLLET_EXPAND : COLLET_DECLINE;
         copy_text(verdicts[i].reason, sizeof verdicts[i].reason, answer.reason.c_str());
         if (answer.kernel && answer.kernel->cost_ns) {
           const collet_op* op = collet_op_at(program, ops[i]);
@@ -267,6 +269,9 @@ struct Table {
     for (uint32_t i = 0; i < mine.device_count; ++i) {
       instance->records.push_back(std::make_unique<Records>());
       instance->devices.push_back(mine.open_device(i));
+      if (!instance->devices.back()) {
+        throw Error(COLLET_FAILED_PRECONDITION, "Backend::open_device returned no device for " + std::to_string(i));
+      }
       instance->devices.back()->set_recorder(instance->records.back().get());
       instance->usage.emplace_back(instance->spaces.size());
       instance->peers.emplace_back();

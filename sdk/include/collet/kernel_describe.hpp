@@ -25,7 +25,9 @@ constexpr uint32_t header_opset = 1;
 
 struct Move;
 
-/** What Kernel::takes answers: true, false, or a reason why not: `return "only rows of at most 1024 elements";`. */
+/** What Kernel::takes answers: true, false, or a reason why not: `return "only rows of at most 1024 elements";`. An op that no
+ * row takes goes to the fallback as it is, if that takes it; `return Taken::expand();` has it rewritten into simpler ops, which
+ * the table is asked about in turn. */
 class Taken {
  public:
   /** Yes or no. */
@@ -34,13 +36,23 @@ class Taken {
   Taken(const char* reason) : yes_(false), reason_(reason) {}
   /** No, for a reason. */
   Taken(std::string reason) : yes_(false), reason_(std::move(reason)) {}
+  /** No: rewrite the op into simpler ones (COLLET_EXPAND). It is declined where the SDK has no expansion of it, and a row below
+   * that takes it goes before. */
+  static Taken expand(std::string reason = {}) {
+    Taken out(std::move(reason));
+    out.expand_ = true;
+    return out;
+  }
   /** Is it yes? */
   explicit operator bool() const { return yes_; }
   /** Why not; may be empty. */
   const std::string& reason() const { return reason_; }
+  /** Is it expand()? */
+  bool wants_expansion() const { return expand_; }
 
  private:
   bool yes_;
+  bool expand_ = false;
   std::string reason_;
 };
 
@@ -86,6 +98,14 @@ struct Kernel {
    * later runs behind it. */
   std::function<void(const std::vector<Member>& group)> run_together = nullptr;
 };
+
+/** A row for ops that are to come to the device in simpler parts: Taken::expand(). */
+inline Kernel expanded(uint32_t opcode, TypeSet operands, TypeSet results) {
+  Kernel row{opcode, operands, results,
+             [](Device&, const Op& op) { throw Error(COLLET_INTERNAL, op.name() + " was to be expanded"); }};
+  row.takes = [](const Op&) { return Taken::expand(); };
+  return row;
+}
 
 /** What open was told. */
 struct Options {

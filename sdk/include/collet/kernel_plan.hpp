@@ -11,6 +11,7 @@
 #include <map>
 #include <utility>
 
+#include "kernel_check.hpp"
 #include "kernel_collective.hpp"
 #include "kernel_shapes.hpp"
 
@@ -209,6 +210,7 @@ struct Answer {
   const Kernel* kernel = nullptr;
   bool taken = false;
   std::string reason = {};
+  bool expand = false; /**< not taken: to be rewritten into simpler ops */
 };
 
 /** The opset of a backend: what both the vendor and this header know. */
@@ -274,17 +276,30 @@ class Chooser {
     const std::vector<Array> arrays = arrays_of(program, op);
     if (const char* complaint = array_complaint(program, op, arrays)) return {nullptr, false, complaint};
     const Op view(program, op, arrays.data());
+    // The strongest refusal of all rows: one by `takes` that gives a reason, the first of those.
+    enum Refusal { kNoRow, kTypes, kUnsaid, kSaid } refusal = kNoRow;
     std::string reason = "no kernel";
+    bool expand = false;
+    const auto refuse = [&](Refusal kind, const std::string& text) {
+      if (kind <= refusal) return;
+      refusal = kind;
+      reason = text;
+    };
     const std::string pattern = view.pattern();
     for (const Kernel& kernel : kernels_) {
       if (kernel.opcode != op->opcode || !is_pattern(kernel, view, pattern)) continue;
       if (!have_types(kernel, view)) {
-        if (reason == "no kernel") reason = "no kernel for these element types";
+        refuse(kTypes, "no kernel for these element types");
         continue;
       }
       const Taken answer = kernel.takes ? kernel.takes(view) : op->regions.count == 0 || !pattern.empty();
       if (answer) return {&kernel, true, {}};
-      reason = answer.reason().empty() ? "no kernel for these attributes or shapes" : answer.reason();
+      expand |= answer.wants_expansion();
+      if (answer.reason().empty()) {
+        refuse(kUnsaid, "no kernel for these attributes or shapes");
+      } else {
+        refuse(kSaid, answer.reason());
+      }
     }
     if (keeps_bytes(op->opcode) && op->operands.count == 1 && op->results.count == 1 &&
         arrays[0].type == arrays[1].type && arrays[0].bytes == arrays[1].bytes) {
@@ -299,7 +314,12 @@ class Chooser {
     }
     if (op->opcode == COLLET_OP_FUSION && fusions_) return ask_regions(program, op);
     if (control_flow_ && is_control_flow(program, op)) return ask_regions(program, op);
-    return {nullptr, false, reason};
+    return {nullptr, false, reason, expand};
+  }
+
+  /** What a row of the table is called in messages. */
+  std::string row_name(const Kernel* row) const {
+    return detail::row_name(static_cast<size_t>(row - kernels_.data()), *row);
   }
 
  private:

@@ -641,13 +641,19 @@ class Planner {
 
   void choose_packing(size_t s, const Op& view, const std::vector<uint32_t>& uses) {
     const Step& step = plan_.steps[s];
-    if (step.kernel->packing.operand >= step.operands.size()) return;
-    const uint32_t value = step.operands[step.kernel->packing.operand];
+    const Packing& packing = step.kernel->packing;
+    if (packing.operand >= step.operands.size()) {
+      if (packing.bytes(view) == 0) return;
+      throw Error(COLLET_FAILED_PRECONDITION, chooser_.row_name(step.kernel) + ": packing.operand is " +
+                                                  std::to_string(packing.operand) + ", and '" + view.name() + "' has " +
+                                                  std::to_string(step.operands.size()) + " operands");
+    }
+    const uint32_t value = step.operands[packing.operand];
     const Place& place = plan_.places[value];
     const bool argument = place.kind == Place::kArgument && uses[value] == 1 && !is_aliased(place.index) &&
                           (collet_value_at(p_, value)->flags & COLLET_VALUE_SCALAR) == 0;
     if (!argument && place.kind != Place::kConstant) return;
-    const uint64_t bytes = step.kernel->packing.bytes(view);
+    const uint64_t bytes = packing.bytes(view);
     if (bytes != 0) plan_.packed.push_back({s, argument ? place.index : COLLET_NONE, bytes});
   }
 
