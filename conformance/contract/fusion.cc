@@ -1,11 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/contract/fusion.h"
+
+#include <array>
+#include <limits>
+
 #include "conformance/contract/program.h"
 
 namespace collet::conformance {
 namespace {
 
 constexpr Bound kFunctions = {.kind = Bound::Kind::Ulp, .ulps = 64};
+
+// Infinities, NaN, zeros of both signs and numbers of which all sums and products are exact, in another order for each operand.
+std::vector<hlo::Literal> draw_edges(const TestProgram& program) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr std::array kEdges = {0.0, -0.0, 1.0, -1.0, kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(),
+                                 2.0, -3.0, 0.5, -0.5};
+  std::vector<hlo::Literal> out = program.draw(9);
+  for (size_t number = 0; number < out.size(); ++number) {
+    if (!hlo::is_float(out[number].type())) continue;
+    size_t step = 1;
+    for (size_t i = 0; i < number; ++i) step *= kEdges.size();
+    // All pairs of the first two operands, and of each further one with them.
+    for (int64_t i = 0; i < out[number].element_count(); ++i)
+      out[number].set_double(i, kEdges[(static_cast<size_t>(i) / step + number) % kEdges.size()]);
+  }
+  return out;
+}
+
+// Elementwise ops of such values are exact; of sums it is open in which order they meet.
+bool takes_edges(const Sample& sample) {
+  const auto has = [&](const char* text) { return sample.body.find(text) != std::string::npos; };
+  return sample.bound.kind == Bound::Kind::Exact && has("kind=kLoop") && !has(" f8e") && !has(" convert(");
+}
 
 void run(Contract& c, const Sample& sample) {
   if (!c.plugin().computes()) return c.skip("the backend runs no ops");
@@ -18,6 +45,9 @@ void run(Contract& c, const Sample& sample) {
     Rig rig(*instance, *ready.program, ready.executable, {});
     for (const uint64_t seed : {1u, 2u, 4u})
       if (!rig.run(seed, sample.name, sample.bound)) return;
+    if (takes_edges(sample) &&
+        !rig.run_with(draw_edges(*ready.program), 1, sample.name + " of infinities, NaN and zeros"))
+      return;
   }
   const auto& results = ready.program->results();
   const auto& inputs = ready.program->inputs();
@@ -249,6 +279,75 @@ void add_movement(std::vector<Fusion>& all) {
         {kMatrix, "f32[30,45]", "s32[]", "s32[]"});
 }
 
+// The same few fusions in many sizes: none, one, odd ones, more than sixteen bits count, one to five dimensions, all of one size.
+void add_sizes(std::vector<Fusion>& all) {
+  struct Size {
+    const char *name, *dims;
+    int rank;
+  };
+  const Size sizes[] = {{"scalar", "", 0},         {"none", "0", 1},
+                        {"one", "1", 1},           {"37", "37", 1},
+                        {"4099", "4099", 1},       {"70001", "70001", 1},
+                        {"5x7", "5,7", 2},         {"7x5", "7,5", 2},
+                        {"6x6", "6,6", 2},         {"300x257", "300,257", 2},
+                        {"3x0", "3,0", 2},         {"3x4x5", "3,4,5", 3},
+                        {"1x3x1x5", "1,3,1,5", 4}, {"2x3x2x3x5", "2,3,2,3,5", 5}};
+  for (const Size& size : sizes) {
+    const auto shape_of = [&](const char* type) { return fmt::format("{}[{}]", type, size.dims); };
+    const std::string f32 = shape_of("f32"), pred = shape_of("pred");
+    const auto add = [&](const char* name, const std::string& lines, const std::string& result,
+                         std::vector<std::string> shapes) {
+      all.push_back({fmt::format("{}_{}", name, size.name), lines, result, std::move(shapes)});
+    };
+    for (const char* type : {"f32", "s32", "bf16"}) {
+      const std::string shape = shape_of(type);
+      add(fmt::format("multiply_then_add_{}", type).c_str(),
+          fmt::format("  t = {0} multiply(x, y)\n  ROOT r = {0} add(t, z)\n", shape), shape, {shape, shape, shape});
+    }
+    add("add_then_relu",
+        fmt::format(
+            "  t = {0} add(x, y)\n  k = f32[] constant(0)\n  n = {0} broadcast(k), dimensions={{}}\n  ROOT r = {0} "
+            "maximum(t, n)\n",
+            f32),
+        f32, {f32, f32});
+    add("scalar_times",
+        fmt::format(
+            "  b = {0} broadcast(y), dimensions={{}}\n  t = {0} multiply(b, x)\n  ROOT r = {0} subtract(t, z)\n", f32),
+        f32, {f32, "f32[]", f32});
+    add("chosen",
+        fmt::format("  p = {1} compare(x, y), direction=LT\n  t = {0} add(x, y)\n  ROOT r = {0} select(p, t, z)\n", f32,
+                    pred),
+        f32, {f32, f32, f32});
+    add("two_results",
+        fmt::format("  a = {0} add(x, y)\n  b = {0} multiply(a, x)\n  ROOT r = ({0}, {0}) tuple(a, b)\n", f32),
+        fmt::format("({0}, {0})", f32), {f32, f32});
+    if (size.rank < 2) continue;
+    // One value for each place in one dimension.
+    const std::string_view dims = size.dims;
+    size_t start = 0;
+    for (int d = 0; d < size.rank; ++d) {
+      const size_t end = std::min(dims.find(',', start), dims.size());
+      const std::string line = fmt::format("f32[{}]", dims.substr(start, end - start));
+      add(fmt::format("along_dimension_{}", d).c_str(),
+          fmt::format(
+              "  b = {0} broadcast(y), dimensions={{{1}}}\n  t = {0} multiply(x, b)\n  ROOT r = {0} subtract(t, z)\n",
+              f32, d),
+          f32, {f32, line, f32});
+      start = end + 1;
+    }
+    if (size.rank != 2) continue;
+    const std::string rows = fmt::format("f32[{}]", dims.substr(0, dims.find(',')));
+    all.push_back(
+        {fmt::format("sums_of_products_{}", size.name),
+         fmt::format("  t = {0} multiply(x, y)\n  ROOT r = {1} reduce(t, z), dimensions={{1}}, to_apply=sum\n", f32,
+                     rows),
+         rows,
+         {f32, f32, "f32[]"},
+         "kInput",
+         kSum});
+  }
+}
+
 std::vector<Sample> make_fusions() {
   std::vector<Fusion> all = fusion_shapes();
   add_elementwise(all);
@@ -257,6 +356,7 @@ std::vector<Sample> make_fusions() {
   add_reductions(all);
   add_products(all);
   add_movement(all);
+  add_sizes(all);
   std::vector<Sample> out;
   for (const Fusion& fusion : all) out.push_back(sample_of(fusion));
   return out;

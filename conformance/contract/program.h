@@ -143,6 +143,9 @@ class Rig {
   Rig(Instance& instance, const TestProgram& program, const Executable& executable, Placement placement);
   /// Runs and judges results, arguments and guards. `what` begins the complaints. False after one.
   bool run(uint64_t seed, const std::string& what, const Bound& bound = {});
+  /// The same with these inputs; `seed` chooses the garbage.
+  bool run_with(const std::vector<hlo::Literal>& inputs, uint64_t seed, const std::string& what,
+                const Bound& bound = {});
   /// The launch of the last run, or, after fill(), of the next one.
   collet_launch& launch() { return launch_; }
   std::vector<collet_argument>& arguments() { return arguments_; }
