@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlo/ops/reference.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -21,42 +22,68 @@ constexpr std::array<ClassText, 6> kClasses{{
     {"communication", "between participants; a copy in a group of one"},
 }};
 
+// Of the elementwise ops that take floats and have an expansion.
+constexpr std::array kWithoutIntegers = {Op::CEIL, Op::CLAMP, Op::IMAG, Op::MINIMUM, Op::REAL, Op::SUBTRACT};
+constexpr std::array kWithWiderIntegers = {Op::COSINE, Op::SINE, Op::TAN};
+
 struct FamilyText {
   Family family;
   std::string_view title, rules;
+  std::string_view edges = {};  // what the ops give where arithmetic has a choice
 };
 // The constraints in short; the labels in error messages are those of StableHLO's specification.
 constexpr FamilyText kFamilies[] = {
     {Family::elementwise, "Elementwise",
      "Operands have one shape and one element type; there is no implicit broadcast, but the bounds of clamp and the "
      "predicate of select may be scalars. abs, real and imag of complex numbers give their real type; compare and "
-     "is-finite give pred; complex takes f32 or f64 parts. abs and sign take no unsigned numbers."},
+     "is-finite give pred; complex takes f32 or f64 parts. abs and sign take no unsigned numbers.",
+     "Integers wrap around. x divided by 0 has all bits set (-1, or the greatest unsigned number), x remainder 0 is x; "
+     "the least number divided by -1 is itself, with remainder 0; its abs and negate are itself, too. Quotients are "
+     "cut "
+     "toward zero. A remainder has the sign of the dividend; of floats it is that of fmod, and NaN for a divisor of 0. "
+     "Shifts take the second operand as unsigned: by the width or more, shift-left and shift-right-logical give 0, "
+     "shift-right-arithmetic the sign in all bits. x to the power of a negative integer is 0, but for x of 1 and -1; "
+     "0 to the power of 0 is 1. maximum and minimum give NaN where an operand is NaN, and +0 is greater than -0; clamp "
+     "is the minimum of the upper bound and the maximum of the lower one and x. compare takes -0 and +0 for equal, and "
+     "NaN for unequal to all; with type TOTALORDER numbers stand between -NaN and NaN, and -0 before +0. sign gives "
+     "-0, +0 and NaN as they are. Of pred, add and maximum are or, multiply and minimum are and."},
     {Family::convert, "Conversion",
      "The result has the operand's dimensions and the element type that is stated. bitcast-convert between types of "
      "different width splits off or takes in a last dimension of the widths' ratio. stochastic-convert takes unsigned "
-     "random bits of the operand's width."},
+     "random bits of the operand's width.",
+     "Floats to integers are cut toward zero; what lies outside becomes the nearest end of the range, NaN 0. Integers "
+     "to narrower ones keep the low bits. To floats is rounded once, to nearest, ties to even; what is too large "
+     "becomes infinity, or NaN or the greatest number of a format that has none. To pred all but 0 is 1, NaN too. Of a "
+     "complex number the real part is taken."},
     {Family::movement, "Data movement",
      "Elements are copied unchanged. broadcast names a different result dimension for each operand dimension, of the "
      "same size. reshape keeps the number of elements; transpose takes a permutation. Slices lie inside of the "
      "operand; "
      "the starts of dynamic slices are integer scalars, one for each dimension. Interior padding is not negative. "
-     "Operands of concatenate differ in the one dimension only."},
+     "Operands of concatenate differ in the one dimension only.",
+     "The starts of dynamic slices are clamped so that the slice lies inside: also with negative or unsigned 64-bit "
+     "starts. Negative padding cuts off."},
     {Family::dot, "Products",
      "Batch and contracting dimensions are named in pairs of equal size, none twice. The result has the batch "
-     "dimensions, then the free ones of lhs, then those of rhs; it may state a wider element type."},
+     "dimensions, then the free ones of lhs, then those of rhs; it may state a wider element type.",
+     "Sums of integers wrap around in the result's type; a sum over no elements is 0."},
     {Family::convolution, "Convolution",
      "Each dimension label occurs once; the window has the kernel's spatial sizes. Feature groups divide the input's "
      "and the output's features, batch groups the batch; not both exceed one."},
     {Family::reduce, "Reduction and map",
      "n inputs of one shape and n scalar initial values; the computation takes 2n scalars and gives n of the initial "
-     "values' types. Dimensions are in range and distinct. map applies a computation of scalars to every element."},
+     "values' types. Dimensions are in range and distinct. map applies a computation of scalars to every element.",
+     "The order in which elements are combined is free. A reduction of no elements gives the initial value."},
     {Family::window, "Windows",
      "The window has one entry for each dimension; sizes, strides and dilations are positive. The source of "
-     "select-and-scatter has one element for each window."},
+     "select-and-scatter has one element for each window.",
+     "What lies in the padding of reduce-window is left out: a window of padding alone gives the initial value."},
     {Family::indexing, "Gather and scatter",
      "Indices are integers; index_vector_dim may be one past the last dimension, which then has size 1. Offset or "
      "window, collapsed or inserted, and batching dimensions together are the operand's, each once, in ascending "
-     "order. Slice sizes do not exceed the operand's, and are at most 1 where collapsed or batching."},
+     "order. Slice sizes do not exceed the operand's, and are at most 1 where collapsed or batching.",
+     "gather clamps its starts so that the slice lies inside; scatter leaves out an update whose window does not lie "
+     "inside as a whole."},
     {Family::sort, "Sort",
      "Operands have one shape; the comparator takes two scalars for each operand and gives pred. k of topk does not "
      "exceed the last dimension."},
@@ -195,10 +222,19 @@ std::string record_link(Record record) {
   return concat("[", record_name(record), "](#", record_id(record), ")");
 }
 
+template <size_t n>
+std::string names_of(const std::array<Op, n>& ops) {
+  std::string out;
+  for (size_t i = 0; i < n; ++i) out += concat(i == 0 ? "" : i + 1 == n ? " and " : ", ", op_info(ops[i]).text);
+  return out;
+}
+
 void append_family(std::string& out, const FamilyText& family, std::set<Record>& records) {
-  out += concat("\n## ", family.title, "\n\n", family.rules,
-                "\n\n| op | class | operands | element types | attributes | computations | f32 error | since |\n"
-                "|---|---|---|---|---|---|---|---|\n");
+  out += concat("\n## ", family.title, "\n\n", family.rules);
+  if (!family.edges.empty()) out += concat("\n\n", family.edges);
+  out += concat(
+      "\n\n| op | class | operands | element types | attributes | computations | f32 error | since |\n"
+      "|---|---|---|---|---|---|---|---|\n");
   for (int id = 1; id <= kLastOp; ++id) {
     const OpInfo& info = op_info(static_cast<Op>(id));
     if (info.family != family.family) continue;
@@ -224,6 +260,14 @@ void append_record(std::string& out, Record record) {
 
 }  // namespace
 
+bool expands_by_integers(Op op) {
+  return std::find(kWithoutIntegers.begin(), kWithoutIntegers.end(), op) == kWithoutIntegers.end();
+}
+
+bool expands_by_wider_integers(Op op) {
+  return std::find(kWithWiderIntegers.begin(), kWithWiderIntegers.end(), op) != kWithWiderIntegers.end();
+}
+
 std::string op_reference_markdown() {
   std::string out =
       "# Ops\n\nMade from the op table, `sdk/include/collet/ops.def`, by `collet info --ops --format md`; do not edit. "
@@ -235,6 +279,14 @@ std::string op_reference_markdown() {
     for (int id = 1; id <= kLastOp; ++id) count += static_cast<size_t>(op_info(static_cast<Op>(id)).op_class) == c;
     out += concat("| ", kClasses[c].name, " | ", count, " | ", kClasses[c].meaning, " |\n");
   }
+  out += concat(
+      "\nExpansions of exact and math ops of floats compute with u32 and s32, or the integers of the float's width "
+      "(u32 "
+      "and s32 for the functions of narrower floats), and bitcast-convert between them: a backend that declares these "
+      "types, and has kernels for and, or, xor, shifts, add and bitcast-convert of them, gets the ops without kernels "
+      "of "
+      "their own; one without them gets no more than ",
+      names_of(kWithoutIntegers), ". ", names_of(kWithWiderIntegers), " of f32 also need u64.\n");
   std::set<Record> records;
   for (const FamilyText& family : kFamilies) append_family(out, family, records);
   records.erase(Record::None);

@@ -6,9 +6,12 @@
 #include <cstring>
 #include <iostream>
 #include <random>
+#include <set>
 
 #include "hlo/base/float_format.h"
 #include "hlo/eval/evaluator.h"
+#include "hlo/ops/reference.h"
+#include "hlo/ops/rules.h"
 #include "hlo/passes/builder.h"
 #include "hlo/passes/pipeline.h"
 #include "hlo/verify/verify.h"
@@ -231,6 +234,41 @@ TEST(Expand, bits_below_a_byte) {
     }
   check_regrouping(Type::S2, Type::S4);
   check_regrouping(Type::U4, Type::U2);
+}
+
+// The integer types in the expansion of an op of f32, for a device that has all other exact ops.
+std::set<Type> integers_of(Op op) {
+  Module module("m");
+  const CompId entry = module.add_computation("entry");
+  module.set_entry(entry);
+  const Shape shape = Shape::array(Type::F32, {4});
+  Builder b(module, entry);
+  std::vector<InstrId> operands;
+  for (int i = 0; i < op_info(op).min_operands; ++i) operands.push_back(module.append_parameter(entry, i, shape));
+  module[entry].root = op == Op::IS_FINITE ? b.unary(op, operands[0]) : b.op(op, shape, operands);
+  PassContext context;
+  context.claim = [op](const Module& m, InstrId id) {
+    const bool exact = op_info(m[id].op).op_class == OpClass::EXACT && m[id].op != op;
+    return exact ? Claim::Take : core_only(m, id);
+  };
+  EXPECT_TRUE(legalize(module, context, {}).ok()) << op_info(op).text;
+  std::set<Type> out;
+  for (CompId c : module.computations())
+    for (InstrId id : module[c].order)
+      if (module[id].shape.is_array() && is_integer(module[id].shape.type())) out.insert(module[id].shape.type());
+  return out;
+}
+
+TEST(Expand, integers_in_expansions_of_floats_are_those_of_the_reference) {
+  for (int id = 1; id <= kLastOp; ++id) {
+    const auto op = static_cast<Op>(id);
+    const OpInfo& info = op_info(op);
+    if (info.family != Family::elementwise || op == Op::COMPLEX || !in_type_set(info.types, Type::F32)) continue;
+    if (info.op_class != OpClass::EXACT && info.op_class != OpClass::MATH) continue;
+    const std::set<Type> found = integers_of(op);
+    EXPECT_EQ(!found.empty(), expands_by_integers(op)) << info.text;
+    EXPECT_EQ(found.contains(Type::U64) || found.contains(Type::S64), expands_by_wider_integers(op)) << info.text;
+  }
 }
 
 TEST(Expand, functions) {
