@@ -21,6 +21,7 @@
 #include <collet/codegen/compile.h>
 #include <collet/kernel_backend.hpp>
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -71,6 +72,7 @@ class LoadedFunction final : public kernel::DeviceProgram {
       CodeImage image;
       const Status linked = link_image(program.object, room, image);
       memory_ = room.memory();
+      room.rethrow();
       throw_unless_ok(linked);
       function_ = image.find(name);
       if (function_ == 0) throw kernel::Error(COLLET_INTERNAL, "generated code has no function " + name);
@@ -100,15 +102,19 @@ class LoadedFunction final : public kernel::DeviceProgram {
       try {
         memory_ = device_.allocate_code(bytes, alignment);
       } catch (...) {
-        memory_ = kernel::no_memory;
+        thrown_ = std::current_exception();
       }
       return memory_;
     }
     uint64_t find(const std::string& name) const override { return device_.find_function(name); }
     kernel::Memory memory() const { return memory_; }
+    void rethrow() const {
+      if (thrown_) std::rethrow_exception(thrown_);
+    }
 
    private:
     CodeDevice& device_;
+    std::exception_ptr thrown_;
     kernel::Memory memory_ = kernel::no_memory;
   };
 
