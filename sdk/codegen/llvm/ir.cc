@@ -3,8 +3,10 @@
 
 #include <collet/types.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsRISCV.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -308,6 +310,47 @@ Value* Ir::cut_to_53_bits(Value* v, bool has_sign) {
   return b.CreateSelect(b.CreateICmpUGT(from_least, constant_int(t, has_sign ? 2 * most : most)), cut, v);
 }
 
+Value* Ir::to_integer(Value* v, Type* to, bool is_signed) {
+  Value* const special = riscv_to_integer(v, to, is_signed);
+  if (special) return special;
+  const auto id = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+  return b.CreateIntrinsic(id, {to, v->getType()}, {v});
+}
+
+// QEMU before 8.0 stops at vfcvt.rtz where no other floating-point instruction stands before it in the same block. Code for the
+// least RISC-V processor converts downward, and what is negative upward, so that it runs there too. LLVM makes rtz of all other
+// ways to say it. Null where nothing special is needed.
+Value* Ir::riscv_to_integer(Value* v, Type* to, bool is_signed) {
+  constexpr unsigned kLeastBlocks = 2,
+                     kMostBlocks = 8;  // of 64 bits: in a register of the least length, in all of a group
+  constexpr uint64_t kDownward = 2, kUpward = 3;
+  const auto lanes = static_cast<unsigned>(lanes_of(v));
+  const bool is_least = target.triple.rfind("riscv64", 0) == 0 && target.cpu == "generic-rv64";
+  if (!is_least || !v->getType()->isVectorTy()) return nullptr;
+  const unsigned blocks = std::max(1u, lanes / kLeastBlocks);
+  const unsigned from_bits = v->getType()->getScalarSizeInBits(), to_bits = to->getScalarSizeInBits();
+  if (!std::has_single_bit(lanes) || blocks > kMostBlocks || from_bits > 2 * to_bits) return nullptr;
+  namespace id = llvm::Intrinsic;
+  const id::ID exact = from_bits == to_bits  ? (is_signed ? id::riscv_vfcvt_x_f_v : id::riscv_vfcvt_xu_f_v)
+                       : from_bits > to_bits ? (is_signed ? id::riscv_vfncvt_x_f_w : id::riscv_vfncvt_xu_f_w)
+                                             : (is_signed ? id::riscv_vfwcvt_x_f_v : id::riscv_vfwcvt_xu_f_v);
+  Type* const wide_from = llvm::ScalableVectorType::get(v->getType()->getScalarType(), blocks);
+  Type* const wide_to = llvm::ScalableVectorType::get(to->getScalarType(), blocks);
+  Value* const all = b.CreateInsertVector(wide_from, llvm::PoisonValue::get(wide_from), v, b.getInt64(0));
+  const auto rounded = [&](uint64_t mode) {
+    Value* const integers =
+        b.CreateIntrinsic(exact, {wide_to, wide_from, b.getInt64Ty()},
+                          {llvm::PoisonValue::get(wide_to), all, b.getInt64(mode), b.getInt64(lanes)});
+    return b.CreateExtractVector(to, integers, b.getInt64(0));
+  };
+  Value* integers = rounded(kDownward);
+  if (is_signed) {
+    Value* const zero = llvm::Constant::getNullValue(v->getType());
+    integers = b.CreateSelect(b.CreateFCmpOLT(v, zero), rounded(kUpward), integers);
+  }
+  return b.CreateSelect(b.CreateFCmpUNO(v, v), llvm::Constant::getNullValue(to), integers);
+}
+
 Value* Ir::real_to_real(Value* v, uint32_t from, uint32_t to) {
   const uint32_t kind_from = collet_type_kind(from);
   const uint32_t kind_to = collet_type_kind(to);
@@ -333,8 +376,7 @@ Value* Ir::real_to_real(Value* v, uint32_t from, uint32_t to) {
   if (to_int) {
     uint32_t bits = bits_of_type(to);
     Type* it = like(v, b.getIntNTy(bits > 32 ? 64 : 32));
-    auto id = is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-    Value* r = b.CreateIntrinsic(id, {it, v->getType()}, {v});
+    Value* r = to_integer(v, it, is_signed(to));
     if (bits >= 32) return r;
     if (is_signed(to)) {
       int64_t top = (int64_t{1} << (bits - 1)) - 1;

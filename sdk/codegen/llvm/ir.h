@@ -65,6 +65,8 @@ class Ir {
   llvm::Type* int_like(llvm::Value* v);
   llvm::Value* bits_of(llvm::Value* v) { return b.CreateBitCast(v, int_like(v)); }
 
+  /// A float toward zero, as integers of type `to`: what is too large becomes the largest, NaN becomes 0.
+  llvm::Value* to_integer(llvm::Value* v, llvm::Type* to, bool is_signed);
   /// f32 rounded to a narrower float type, held as f32.
   llvm::Value* round_narrow(llvm::Value* f32, uint32_t type);
   /// f64 to f32 so that a second rounding to a type of at most 21 bits is right.
@@ -87,6 +89,7 @@ class Ir {
   /// set where something was cut off.
   llvm::Value* cut_to_53_bits(llvm::Value* v, bool has_sign);
   llvm::Value* real_to_real(llvm::Value* v, uint32_t from, uint32_t to);
+  llvm::Value* riscv_to_integer(llvm::Value* v, llvm::Type* to, bool is_signed);
 };
 
 }  // namespace collet::codegen

@@ -194,9 +194,9 @@ F pow_of(F x, F y, F positive) {
   F ay = abs(y);
   F ax = abs(x);
   const double whole_above = is_f64(x) ? 9007199254740992.0 : 16777216.0;
-  llvm::Value* integer = F(ir, ir.unary(llvm::Intrinsic::trunc, y.v)) == y;
+  llvm::Value* integer = F(ir, ir.unary(llvm::Intrinsic::floor, y.v)) == y;
   F halved = y * 0.5;
-  llvm::Value* even = b.CreateOr(F(ir, ir.unary(llvm::Intrinsic::trunc, halved.v)) == halved, ay >= whole_above);
+  llvm::Value* even = b.CreateOr(F(ir, ir.unary(llvm::Intrinsic::floor, halved.v)) == halved, ay >= whole_above);
   llvm::Value* odd = both(integer, b.CreateNot(even));
   llvm::Value* negative = b.CreateICmpSLT(bits(x), ki(x, 0));
   llvm::Value* flip = both(negative, odd);

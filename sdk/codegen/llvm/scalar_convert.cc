@@ -31,7 +31,7 @@ Value* stochastic_to_int(Ir& ir, Value* x, Value* random, uint32_t to) {
   Type* wide = ir.like(x, b.getDoubleTy());
   Value* limit = b.CreateFMul(x->getType()->getScalarType()->isDoubleTy() ? fraction : b.CreateFPExt(fraction, wide),
                               ir.constant(wide, width == 64 ? 0x1p64 : static_cast<double>(uint64_t{1} << width)));
-  Value* threshold = b.CreateIntrinsic(id::fptoui_sat, {random->getType(), wide}, {limit});
+  Value* threshold = ir.to_integer(limit, random->getType(), false);
   Value* up = b.CreateICmpULT(random, threshold);
   Value* more = b.CreateFAdd(whole, ir.constant(x->getType(), 1.0));
   Value* rounded = b.CreateSelect(up, more, whole);
