@@ -16,7 +16,7 @@ constexpr int64_t kBlockSteps = 128;
 using llvm::BasicBlock;
 
 KernelEmitter::KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name)
-    : k_(kernel), ir_(module, target), b_(ir_.b) {
+    : k_(kernel), passes_(kernel, target), ir_(module, target), b_(ir_.b) {
   Type* ptr = b_.getPtrTy();
   Type* i64 = b_.getInt64Ty();
   function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {ptr, i64, i64}, false),
@@ -25,7 +25,7 @@ KernelEmitter::KernelEmitter(const Kernel& kernel, llvm::Module& module, const T
 }
 
 KernelEmitter::KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, llvm::Function* within)
-    : k_(kernel), ir_(module, target), b_(ir_.b), function_(within) {}
+    : k_(kernel), passes_(kernel, target), ir_(module, target), b_(ir_.b), function_(within) {}
 
 void KernelEmitter::read_bases(Value* buffers) {
   for (uint32_t i = 0; i < k_.buffers; ++i) {
@@ -56,7 +56,7 @@ llvm::Value* KernelEmitter::point(llvm::IRBuilder<>& at, const std::vector<Value
 }
 
 llvm::Function* KernelEmitter::run() {
-  analyse();
+  contracts_ = std::any_of(k_.reductions.begin(), k_.reductions.end(), [](const Reduction& r) { return r.contract; });
   b_.SetInsertPoint(BasicBlock::Create(ir_.context(), "entry", function_));
   read_bases(function_->getArg(0));
   iv_.resize(k_.loops.size());
@@ -93,7 +93,7 @@ void KernelEmitter::branch(Value* condition, const std::function<void()>& body) 
 }
 
 void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
-  if (straight_ && l >= k_.outer) {
+  if (passes_.is_straight() && l >= k_.outer) {
     iv_[l] = b_.getInt64(0);
     for (int64_t i = 0; i < k_.loops[l].size; ++i) {
       iv_plus_[l] = i;
@@ -106,13 +106,13 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
   Value* begin = ranged ? static_cast<Value*>(function_->getArg(1)) : b_.getInt64(0);
   Value* end =
       ranged ? static_cast<Value*>(function_->getArg(2)) : b_.getInt64(static_cast<uint64_t>(k_.loops[l].size));
-  if (side_turns_ > 1 && l == side_loop_) {
+  if (passes_.side_turns() > 1 && l == passes_.side_loop()) {
     const Value* none = b_.getInt64(0);
     Value* whole = b_.CreateSub(end, begin);
-    whole = b_.CreateSub(whole, b_.CreateURem(whole, b_.getInt64(static_cast<uint64_t>(side_turns_))));
+    whole = b_.CreateSub(whole, b_.CreateURem(whole, b_.getInt64(static_cast<uint64_t>(passes_.side_turns()))));
     Value* main_end = begin == none ? whole : b_.CreateAdd(begin, whole);
-    for (int turns : {side_turns_, 1}) {
-      if (turns == 1 && !ranged && k_.loops[l].size % side_turns_ == 0) continue;
+    for (int turns : {passes_.side_turns(), 1}) {
+      if (turns == 1 && !ranged && k_.loops[l].size % passes_.side_turns() == 0) continue;
       turns_now_ = turns;
       loop(turns > 1 ? begin : main_end, turns > 1 ? main_end : end, turns, [&](Value* i) {
         iv_[l] = i;
@@ -131,7 +131,7 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
   }
   const int w = l < k_.outer ? k_.lanes : width_;
   const bool full = !ranged && k_.loops[l].size % w == 0;
-  if (straight_ && side_turns_ == 1 && !full && ir_.target.masks) {
+  if (passes_.is_straight() && passes_.side_turns() == 1 && !full && ir_.target.masks) {
     // Much code: once for full vectors and the last.
     loop(begin, end, w, [&](Value* i) { masked(l, i, end, w, body); });
     return;
@@ -204,7 +204,7 @@ void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int64_t step, con
     for (Accumulator& a : *open_) {
       if (a.sums.empty()) continue;
       const uint32_t type = k_.reductions[a.reduction].types[0];
-      const int lanes = lanes_inside() ? width_ : lanes_;
+      const int lanes = passes_.lanes_inside() ? width_ : lanes_;
       Val sum = emit_combine(ir_, COLLET_COMBINE_ADD, type, get(a.sums, 0, type, lanes), get(a.slots, 0, type, lanes));
       put(a.sums, 0, sum);
       put(a.slots, 0, ir_.splat(combine_identity(ir_, COLLET_COMBINE_ADD, type), lanes));
@@ -218,7 +218,8 @@ void KernelEmitter::outer(size_t l) {
     return;
   }
   for (size_t k = 0; k < k_.exprs.size(); ++k) {
-    if (level_[k] == l && k_.exprs[k].op != ExprOp::kReduced) vals_[k] = instruction(k_.exprs[k]);
+    if (passes_.level_of(static_cast<ExprId>(k)) == l && k_.exprs[k].op != ExprOp::kReduced)
+      vals_[k] = instruction(k_.exprs[k]);
   }
   walk(l, [&] { outer(l + 1); });
 }
@@ -227,7 +228,7 @@ void KernelEmitter::turns() {
   if (turns_now_ == 1) {
     stages();
     for (const Store& s : k_.stores) {
-      if (!is_inner(s)) store(s);
+      if (!passes_.is_inner(s)) store(s);
     }
     for (const Update& u : k_.updates) update(u);
     return;
@@ -235,27 +236,29 @@ void KernelEmitter::turns() {
   // Nothing is stored before all is loaded: loads of the same place become one.
   std::vector<std::vector<Val>> values;
   for (int turn = 0; turn < turns_now_; ++turn) {
-    iv_plus_[side_loop_] = turn;
+    iv_plus_[passes_.side_loop()] = turn;
     for (size_t k = 0; k < k_.exprs.size(); ++k) {
-      const bool moves = level_[k] > side_loop_ && level_[k] < k_.outer;
+      const bool moves = passes_.level_of(static_cast<ExprId>(k)) > passes_.side_loop() &&
+                         passes_.level_of(static_cast<ExprId>(k)) < k_.outer;
       if (moves && k_.exprs[k].op != ExprOp::kReduced) vals_[k] = instruction(k_.exprs[k]);
     }
     stages();
     values.push_back(vals_);
   }
   for (int turn = 0; turn < turns_now_; ++turn) {
-    iv_plus_[side_loop_] = turn;
+    iv_plus_[passes_.side_loop()] = turn;
     vals_ = values[static_cast<size_t>(turn)];
     for (const Store& s : k_.stores) store(s);
   }
-  iv_plus_[side_loop_] = 0;
+  iv_plus_[passes_.side_loop()] = 0;
 }
 
 void KernelEmitter::stages() {
   known_.clear();
-  for (int pass = 0; pass <= last_stage_; ++pass) {
+  for (int pass = 0; pass <= passes_.last(); ++pass) {
     for (size_t k = 0; k < k_.exprs.size(); ++k) {
-      if (level_[k] == k_.outer && stage_[k] == pass && k_.exprs[k].op != ExprOp::kReduced) {
+      if (passes_.level_of(static_cast<ExprId>(k)) == k_.outer && passes_.stage_of(static_cast<ExprId>(k)) == pass &&
+          k_.exprs[k].op != ExprOp::kReduced) {
         vals_[k] = instruction(k_.exprs[k]);
       }
     }
@@ -266,12 +269,12 @@ void KernelEmitter::stages() {
 void KernelEmitter::inner_pass(int pass) {
   std::vector<Accumulator> accumulators;
   const int outer_lanes = lanes_;
-  width_ = widths_[static_cast<size_t>(pass)];
+  width_ = passes_.width(pass);
   for (size_t r = 0; r < k_.reductions.size(); ++r) {
-    if (reduction_stage_[r] == pass) accumulators.push_back(open_accumulator(r, outer_lanes));
+    if (passes_.reduction_pass(r) == pass) accumulators.push_back(open_accumulator(r, outer_lanes));
   }
   bool stores = std::any_of(k_.stores.begin(), k_.stores.end(),
-                            [&](const Store& s) { return is_inner(s) && store_stage(s) == pass; });
+                            [&](const Store& s) { return passes_.is_inner(s) && passes_.pass_of(s) == pass; });
   if (accumulators.empty() && !stores) return;
   open_ = &accumulators;
   inner(k_.outer, pass, accumulators);
@@ -281,7 +284,7 @@ void KernelEmitter::inner_pass(int pass) {
 
 Val KernelEmitter::known(size_t k) {
   std::vector<int64_t> point(iv_plus_.begin() + static_cast<int64_t>(k_.outer), iv_plus_.end());
-  point.resize(level_[k] - k_.outer);
+  point.resize(passes_.level_of(static_cast<ExprId>(k)) - k_.outer);
   const auto [it, fresh] = known_.try_emplace({k, std::move(point)});
   if (fresh) it->second = instruction(k_.exprs[k]);
   return it->second;
@@ -290,8 +293,8 @@ Val KernelEmitter::known(size_t k) {
 void KernelEmitter::inner(size_t l, int pass, std::vector<Accumulator>& accumulators) {
   if (l > k_.outer || l == k_.loops.size()) {
     for (size_t k = 0; k < k_.exprs.size(); ++k) {
-      if (level_[k] == l && needed_[static_cast<size_t>(pass)][k])
-        vals_[k] = straight_ ? known(k) : inner_value(k, pass);
+      if (passes_.level_of(static_cast<ExprId>(k)) == l && passes_.needs(pass, k))
+        vals_[k] = passes_.is_straight() ? known(k) : inner_value(k, pass);
     }
   }
   if (l < k_.loops.size()) {
@@ -300,7 +303,7 @@ void KernelEmitter::inner(size_t l, int pass, std::vector<Accumulator>& accumula
   }
   for (Accumulator& a : accumulators) accumulate(a);
   for (const Store& s : k_.stores) {
-    if (is_inner(s) && store_stage(s) == pass) store(s);
+    if (passes_.is_inner(s) && passes_.pass_of(s) == pass) store(s);
   }
 }
 

@@ -40,8 +40,8 @@ std::vector<llvm::Value*> KernelEmitter::make_slots(const Reduction& r, int lane
 KernelEmitter::Accumulator KernelEmitter::open_accumulator(size_t reduction, int outer_lanes) {
   const Reduction& r = k_.reductions[reduction];
   const uint32_t type = r.types[0];
-  const int lanes = lanes_inside() ? width_ : outer_lanes;
-  const bool tail = lanes_inside() && !ir_.target.masks;
+  const int lanes = passes_.lanes_inside() ? width_ : outer_lanes;
+  const bool tail = passes_.lanes_inside() && !ir_.target.masks;
   Accumulator a{reduction, {}, {}, {}};
   if (is_extremum(r)) {
     a.slots = extremum_slots(type, lanes);
@@ -123,13 +123,13 @@ Val KernelEmitter::extremum(const std::vector<Value*>& slots, const Reduction& r
 
 void KernelEmitter::accumulate(Accumulator& a) {
   const Reduction& r = k_.reductions[a.reduction];
-  const bool tail = lanes_inside() && lanes_ == 1;
+  const bool tail = passes_.lanes_inside() && lanes_ == 1;
   auto& slots = tail ? a.tail_slots : a.slots;
   const int lanes = lanes_;
   if (r.combine != COLLET_COMBINE_OTHER) {
     Val x = ir_.splat(val(r.inputs[0]), lanes);
     Value* on = condition_mask(r.condition);
-    if (lanes_inside() && mask_) on = on ? b_.CreateAnd(ir_.splat(on, lanes), mask_) : mask_;
+    if (passes_.lanes_inside() && mask_) on = on ? b_.CreateAnd(ir_.splat(on, lanes), mask_) : mask_;
     if (on) x = ir_.select(ir_.splat(on, lanes), x, ir_.splat(combine_identity(ir_, r.combine, r.types[0]), lanes));
     if (is_extremum(r)) return accumulate_extremum(slots, r, x.v);
     const Contraction contraction(ir_, r.contract || !is_wide(r.types[0]));
@@ -167,16 +167,16 @@ Val KernelEmitter::fold(Val x, int lanes, const std::function<Val(const Val&, co
 Val KernelEmitter::total(const Accumulator& a, size_t result, int outer_lanes) {
   const Reduction& r = k_.reductions[a.reduction];
   const uint32_t type = r.types[result];
-  const int lanes = lanes_inside() ? width_ : outer_lanes;
+  const int lanes = passes_.lanes_inside() ? width_ : outer_lanes;
   auto combine = [&](const Val& x, const Val& y) { return emit_combine(ir_, r.combine, type, x, y); };
   Val x;
   if (is_extremum(r)) {
-    x = extremum(a.slots, r, lanes, lanes_inside());
+    x = extremum(a.slots, r, lanes, passes_.lanes_inside());
     return a.tail_slots.empty() ? x : combine(x, extremum(a.tail_slots, r, 1, true));
   }
   x = get(a.slots, result, type, lanes);
   if (!a.sums.empty()) x = combine(get(a.sums, result, type, lanes), x);
-  if (!lanes_inside()) return x;
+  if (!passes_.lanes_inside()) return x;
   x = fold(x, lanes, combine);
   return a.tail_slots.empty() ? x : combine(x, get(a.tail_slots, result, type, 1));
 }

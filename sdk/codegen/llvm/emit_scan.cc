@@ -30,7 +30,7 @@ Val KernelEmitter::fold_lanes(const Reduction& r, Val x, bool reverse) {
 
 std::vector<Val> KernelEmitter::scan_known(const Reduction& r, const std::vector<Value*>& slots, bool reverse) {
   const uint32_t type = r.types[0];
-  const bool inside = lanes_inside();
+  const bool inside = passes_.lanes_inside();
   const int width = lanes_;
   Val x = ir_.splat(val(r.inputs[0]), width);
   if (Value* on = condition_mask(r.condition)) {
@@ -87,7 +87,8 @@ std::vector<Val> KernelEmitter::scan_body(const Scan& s, const std::vector<Value
 
 void KernelEmitter::scan_point(const Scan& s, const std::vector<Value*>& slots, Value* begun) {
   for (size_t k = 0; k < k_.exprs.size(); ++k) {
-    if (level_[k] > k_.outer && k_.exprs[k].op != ExprOp::kScanned) vals_[k] = instruction(k_.exprs[k]);
+    if (passes_.level_of(static_cast<ExprId>(k)) > k_.outer && k_.exprs[k].op != ExprOp::kScanned)
+      vals_[k] = instruction(k_.exprs[k]);
   }
   const bool known = s.fold.combine != COLLET_COMBINE_OTHER;
   std::vector<Val> results = known ? scan_known(s.fold, slots, s.reverse) : scan_body(s, slots, begun);
@@ -104,14 +105,14 @@ void KernelEmitter::scan() {
   const Scan& s = *k_.scan;
   const size_t l = k_.outer;
   for (size_t k = 0; k < k_.exprs.size(); ++k) {
-    if (level_[k] == l) vals_[k] = instruction(k_.exprs[k]);
+    if (passes_.level_of(static_cast<ExprId>(k)) == l) vals_[k] = instruction(k_.exprs[k]);
   }
   const int outer_lanes = lanes_;
-  const std::vector<Value*> slots = make_slots(s.fold, lanes_inside() ? 1 : outer_lanes);
+  const std::vector<Value*> slots = make_slots(s.fold, passes_.lanes_inside() ? 1 : outer_lanes);
   for (size_t i = 0; i < s.fold.types.size(); ++i) {
     const ExprId init = s.fold.inits[i];
     const Val first = init == kNoExpr ? combine_identity(ir_, s.fold.combine, s.fold.types[i]) : val(init);
-    put(slots, i, lanes_inside() ? first : ir_.splat(first, outer_lanes));
+    put(slots, i, passes_.lanes_inside() ? first : ir_.splat(first, outer_lanes));
   }
   Value* begun = nullptr;
   if (s.fresh) {
@@ -120,12 +121,12 @@ void KernelEmitter::scan() {
     b_.CreateStore(llvm::Constant::getNullValue(flags), begun);
   }
   const auto size = static_cast<uint64_t>(k_.loops[l].size);
-  const auto width = static_cast<uint64_t>(lanes_inside() ? k_.lanes : 1);
+  const auto width = static_cast<uint64_t>(passes_.lanes_inside() ? k_.lanes : 1);
   auto walk_steps = [&](uint64_t from, uint64_t to, uint64_t step) {
     if (from == to) return;
     loop(b_.getInt64(from), b_.getInt64(to), static_cast<int64_t>(step), [&](Value* i) {
       iv_[l] = s.reverse ? b_.CreateSub(b_.getInt64(size - step), i) : i;
-      if (lanes_inside()) lanes_ = static_cast<int>(step);
+      if (passes_.lanes_inside()) lanes_ = static_cast<int>(step);
       scan_point(s, slots, begun);
       lanes_ = outer_lanes;
     });

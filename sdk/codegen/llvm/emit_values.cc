@@ -19,11 +19,11 @@ bool is_zero(const llvm::Value* v) {
 }  // namespace
 
 Val KernelEmitter::inner_value(size_t k, int pass) {
-  if (!kept_[k]) return instruction(k_.exprs[k]);
+  if (!passes_.is_kept(k)) return instruction(k_.exprs[k]);
   Type* t = ir_.scalar(k_.exprs[k].type);
   Value*& room = rooms_[k];
   if (!room) {
-    int64_t n = *std::max_element(widths_.begin(), widths_.end());  // the last vector is read whole
+    int64_t n = passes_.largest_width();  // the last vector is read whole
     int64_t row = 1;
     for (size_t l = k_.outer; l < k_.loops.size(); ++l) row *= k_.loops[l].size;
     room = slot(llvm::ArrayType::get(t, static_cast<uint64_t>(row + n)));
@@ -41,7 +41,7 @@ Val KernelEmitter::inner_value(size_t k, int pass) {
   Value* p = b_.CreateGEP(t, room, lanes(place).scalar);
   const llvm::Align align(t->getScalarSizeInBits() / 8);
   Type* vt = ir_.wide(t, lanes_);
-  if (pass > first_pass_[k]) return {b_.CreateAlignedLoad(vt, p, align)};
+  if (pass > passes_.first_pass(k)) return {b_.CreateAlignedLoad(vt, p, align)};
   Val x = ir_.splat(instruction(k_.exprs[k]), lanes_);
   if (mask_) {
     b_.CreateMaskedStore(x.v, p, align, mask_);

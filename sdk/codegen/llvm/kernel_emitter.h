@@ -9,6 +9,7 @@
 #include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/llvm/emit_memory.h"
 #include "sdk/codegen/llvm/ir.h"
+#include "sdk/codegen/schedule/passes.h"
 
 namespace collet::codegen {
 
@@ -77,30 +78,8 @@ class KernelEmitter {
     std::vector<Value*> sums;        ///< of the blocks before, for sums of floats
   };
 
-  // Levels: the number of loops around a value. Stages: the pass over the inner loops that computes it.
-  size_t level_of_index(const Index& index) const;
-  size_t level_of(ExprId t) const { return t == kNoExpr ? 0 : level_[static_cast<size_t>(t)]; }
-  int stage_of(ExprId t) const { return t == kNoExpr ? 0 : stage_[static_cast<size_t>(t)]; }
-  int stage_of_index(const Index& index) const;
-  /// Level and stage of every expression, and what each pass over the inner loops needs.
-  void analyse();
-  void find_stages(const std::vector<uint64_t>& deps);
-  /// Values worth keeping from one pass over a row to the next: they cost more than a load.
-  void find_costly(const std::vector<uint64_t>& deps);
-  void need_all(int pass);
-  void need(int pass, ExprId t);
-  /// Keeps a value of all the row for later passes; false where there is no room for it.
-  bool keep(size_t k);
-  bool is_inner(const Store& s) const;
-  int store_stage(const Store& s) const;
-  /// Lanes of a pass: several vectors side by side hide the latency of a reduction that does little else.
-  int width_of(int pass) const;
-
   void read_bases(Value* buffers);
 
-  /// Short inner loops are written out, and then several turns of an outer loop side by side, so that they share what
-  /// they load.
-  void find_straight(const std::vector<uint64_t>& deps);
   /// All of the turns that run side by side.
   void turns();
 
@@ -123,7 +102,6 @@ class KernelEmitter {
   void stages();
   void inner_pass(int pass);
   void inner(size_t l, int pass, std::vector<Accumulator>& accumulators);
-  bool lanes_inside() const { return k_.lanes > 1 && k_.lane_loop >= k_.outer; }
 
   // Reductions.
   Value* slot(Type* t);
@@ -184,6 +162,7 @@ class KernelEmitter {
   void update(const Update& u);
 
   const Kernel& k_;
+  const KernelPasses passes_;
   Ir ir_;
   llvm::IRBuilder<>& b_;
   llvm::Function* function_ = nullptr;
@@ -191,24 +170,10 @@ class KernelEmitter {
   std::vector<Value*> iv_;
   std::vector<int64_t> iv_plus_;  ///< known parts of the loop variables
   std::vector<Val> vals_;
-  std::vector<size_t> level_;
-  std::vector<int> stage_;
-  std::vector<int> reduction_stage_;
-  std::vector<std::vector<bool>> needed_;  ///< by pass
-  std::vector<int> widths_;                ///< by pass
-  std::vector<bool> costly_;
-  std::vector<bool> kept_;  ///< values that a later pass reads from memory of the function's own
-  int64_t row_ = 1;         ///< elements of all the inner loops
-  int64_t kept_bytes_ = 0;  ///< of the kept values' rows
-  std::vector<int> first_pass_;
   std::map<size_t, Value*> rooms_;
   std::map<std::pair<size_t, std::vector<int64_t>>, Val> known_;  ///< by instruction and point of the inner loops
-  int last_stage_ = 0;
   bool contracts_ = false;
-  bool straight_ = false;                     ///< the inner loops are written out
-  size_t side_loop_ = 0;                      ///< whose turns run side by side,
-  int side_turns_ = 1;                        ///< at most so many,
-  int turns_now_ = 1;                         ///< and so many where the builder stands
+  int turns_now_ = 1;                         ///< of the side loop, side by side, where the builder stands
   std::vector<Accumulator>* open_ = nullptr;  ///< of the pass that is being emitted
   int width_ = 1;                             ///< lanes of the vectorised loop in this pass
   int lanes_ = 1;                             ///< where the builder stands

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/llvm/kernel_emitter.h"
+#include "sdk/codegen/schedule/passes.h"
 
 #include <algorithm>
 
 #include "sdk/codegen/kernel/elementwise.h"
-#include "sdk/codegen/llvm/scalar_ops.h"
 #include "sdk/codegen/schedule/lanes.h"
 
 namespace collet::codegen {
@@ -26,7 +25,7 @@ int work_of(const Expr& i) {
 
 }  // namespace
 
-size_t KernelEmitter::level_of_index(const Index& index) const {
+size_t KernelPasses::level_of_index(const Index& index) const {
   size_t level = 0;
   for (size_t l = 0; l < index.coefficients.size(); ++l) {
     if (index.coefficients[l] != 0) level = l + 1;
@@ -35,26 +34,25 @@ size_t KernelEmitter::level_of_index(const Index& index) const {
   return level;
 }
 
-int KernelEmitter::stage_of_index(const Index& index) const {
+int KernelPasses::stage_of_index(const Index& index) const {
   int stage = 0;
   for (auto& t : index.terms) stage = std::max(stage, stage_of(t.first));
   return stage;
 }
 
-void KernelEmitter::analyse() {
+KernelPasses::KernelPasses(const Kernel& kernel, const Target& target) : k_(kernel) {
   const std::vector<uint64_t> deps = loop_dependencies(k_);
-  contracts_ = std::any_of(k_.reductions.begin(), k_.reductions.end(), [](const Reduction& r) { return r.contract; });
   find_stages(deps);
   needed_.assign(static_cast<size_t>(last_stage_) + 1, std::vector<bool>(k_.exprs.size(), false));
   first_pass_.assign(k_.exprs.size(), -1);
   kept_.assign(k_.exprs.size(), false);
   find_costly(deps);
-  find_straight(deps);
+  find_straight(deps, target.vector_bits);
   for (int pass = 0; pass <= last_stage_; ++pass) need_all(pass);
   for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(width_of(pass));
 }
 
-void KernelEmitter::find_stages(const std::vector<uint64_t>& deps) {
+void KernelPasses::find_stages(const std::vector<uint64_t>& deps) {
   reduction_stage_.assign(k_.reductions.size(), -1);
   level_.resize(k_.exprs.size());
   stage_.resize(k_.exprs.size());
@@ -79,7 +77,7 @@ void KernelEmitter::find_stages(const std::vector<uint64_t>& deps) {
   }
 }
 
-void KernelEmitter::find_costly(const std::vector<uint64_t>& deps) {
+void KernelPasses::find_costly(const std::vector<uint64_t>& deps) {
   costly_.assign(k_.exprs.size(), false);
   if (last_stage_ == 0 || !(k_.lanes == 1 || k_.lane_loop >= k_.outer)) return;
   int64_t row = 1;
@@ -98,7 +96,7 @@ void KernelEmitter::find_costly(const std::vector<uint64_t>& deps) {
   }
 }
 
-void KernelEmitter::find_straight(const std::vector<uint64_t>& deps) {
+void KernelPasses::find_straight(const std::vector<uint64_t>& deps, int vector_bits) {
   constexpr int64_t kMostPoints = 32;
   if (k_.reductions.empty() || k_.outer == k_.loops.size() || k_.lane_loop >= k_.outer || k_.lanes == 1) return;
   if (k_.sequential || !k_.updates.empty()) return;
@@ -114,8 +112,8 @@ void KernelEmitter::find_straight(const std::vector<uint64_t>& deps) {
   for (size_t l = k_.outer; l < k_.loops.size(); ++l) inner |= uint64_t{1} << l;
   int bytes = 1;
   for (const Reduction& r : k_.reductions) bytes = std::max(bytes, compute_bytes(r.types[0]));
-  const int registers = std::max(1, k_.lanes * bytes * 8 / ir_.target.vector_bits);
-  const int room = ir_.target.vector_bits >= 512 ? 16 : 8;
+  const int registers = std::max(1, k_.lanes * bytes * 8 / vector_bits);
+  const int room = vector_bits >= 512 ? 16 : 8;
   for (size_t l = k_.outer; l-- > 0;) {
     if (l == k_.lane_loop || k_.loops[l].size < 4) continue;
     bool shares = false;
@@ -135,7 +133,7 @@ void KernelEmitter::find_straight(const std::vector<uint64_t>& deps) {
   }
 }
 
-void KernelEmitter::need_all(int pass) {
+void KernelPasses::need_all(int pass) {
   for (size_t r = 0; r < k_.reductions.size(); ++r) {
     if (reduction_stage_[r] != pass) continue;
     for (ExprId x : k_.reductions[r].inputs) need(reduction_stage_[r], x);
@@ -143,7 +141,7 @@ void KernelEmitter::need_all(int pass) {
   }
   for (const Store& s : k_.stores) {
     if (!is_inner(s)) continue;
-    int stage = store_stage(s);
+    int stage = pass_of(s);
     if (stage != pass) continue;
     need(stage, s.value);
     need(stage, s.mask);
@@ -151,15 +149,15 @@ void KernelEmitter::need_all(int pass) {
   }
 }
 
-bool KernelEmitter::is_inner(const Store& s) const {
+bool KernelPasses::is_inner(const Store& s) const {
   return std::max({level_of(s.value), level_of(s.mask), level_of_index(s.index)}) > k_.outer;
 }
 
-int KernelEmitter::store_stage(const Store& s) const {
+int KernelPasses::pass_of(const Store& s) const {
   return std::max({stage_of(s.value), stage_of(s.mask), stage_of_index(s.index)});
 }
 
-void KernelEmitter::need(int pass, ExprId t) {
+void KernelPasses::need(int pass, ExprId t) {
   if (t == kNoExpr || level_of(t) <= k_.outer) return;
   auto k = static_cast<size_t>(t);
   auto& set = needed_[static_cast<size_t>(pass)];
@@ -173,7 +171,7 @@ void KernelEmitter::need(int pass, ExprId t) {
   need(pass, i.mask);
 }
 
-bool KernelEmitter::keep(size_t k) {
+bool KernelPasses::keep(size_t k) {
   if (kept_[k]) return true;
   const Expr& i = k_.exprs[k];
   const bool cheap = !is_costly(i) && std::all_of(i.args.begin(), i.args.end(), [&](ExprId a) {
@@ -187,7 +185,11 @@ bool KernelEmitter::keep(size_t k) {
   return true;
 }
 
-int KernelEmitter::width_of(int pass) const {
+int KernelPasses::largest_width() const {
+  return *std::max_element(widths_.begin(), widths_.end());
+}
+
+int KernelPasses::width_of(int pass) const {
   if (!lanes_inside()) return k_.lanes;
   bool reduces = false;
   for (size_t r = 0; r < k_.reductions.size(); ++r) {
