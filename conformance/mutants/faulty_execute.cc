@@ -360,7 +360,8 @@ collet_status execute(collet_backend_executable* p, const collet_launch* launche
     if (why.empty()) continue;
     if (is(Fault::launch_unchecked)) return COLLET_OK;
     if (is(Fault::refused_launch_leaks)) leave();
-    if (is(Fault::donated_overwritten_on_error)) overwrite_donated(self, launches[i]);
+    if (is(Fault::donated_overwritten_on_error) || is(Fault::older_donated_overwritten_on_error))
+      overwrite_donated(self, launches[i]);
     return fail(error, COLLET_INVALID_ARGUMENT, why);
   }
   if (is(Fault::runs_leak)) {
