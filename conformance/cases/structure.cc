@@ -47,14 +47,16 @@ void add_constants(CaseList& list) {
     Text two;
     const std::string a = two.line(five, fmt::format("constant({{{}}})", row));
     const std::string b = two.line(Shape::array(Type::S32, {3}), "constant({7, -8, 9})");
-    const std::string y = two.parameter(five);
-    list.add(
-        {fmt::format("constant/{}/two_and_an_argument/unit", type_name(type)),
-         Op::CONSTANT,
-         type,
-         two.root(Shape::tuple({five, Shape::array(Type::S32, {3}), five}), fmt::format("tuple({}, {}, {})", a, b, y)),
-         {{.low = 0, .high = 1}},
-         {}});
+    const std::string y = two.parameter(five), i = two.parameter(Shape::array(Type::S32, {4}));
+    const Shape ten = Shape::array(type, {10}), seven = Shape::array(Type::S32, {7});
+    const std::string joined = two.line(ten, fmt::format("concatenate({}, {}), dimensions={{0}}", a, y));
+    const std::string numbers = two.line(seven, fmt::format("concatenate({}, {}), dimensions={{0}}", i, b));
+    list.add({fmt::format("constant/{}/beside_arguments/unit", type_name(type)),
+              Op::CONSTANT,
+              type,
+              two.root(Shape::tuple({ten, seven}), fmt::format("tuple({}, {})", joined, numbers)),
+              {{.low = 0, .high = 1}, {.low = -9, .high = 9}},
+              {}});
   }
   Text text;
   const Shape shape = Shape::array(Type::F32, {4});

@@ -234,6 +234,13 @@ std::vector<Sample> make_samples() {
   b = f32[150] slice(w), slice={[0:150]}
   ROOT r = f32[300] concatenate(a, b), dimensions={0}
 )"));
+  add("joined_with_nothing", R"(ENTRY main {
+  x = f32[24,3] parameter(0)
+  e = f32[24,0] parameter(1)
+  w = f32[24,5] parameter(2)
+  ROOT r = f32[24,8] concatenate(x, e, w), dimensions={1}
+}
+)");
   add("shift", vectors(R"(  a = f32[299] slice(x), slice={[0:299]}
   z = f32[] constant(0)
   ROOT r = f32[300] pad(a, z), padding=1_0
