@@ -68,7 +68,7 @@ kernel::Backend describe() {
                      "program",     // that runs on the device
                      "vlen",        // bits of a vector register
                      "memory_mib",  // of the device
-                     "fail_at"};    // the launch of each device that fails, from 1: to see how failures are reported
+                     "fail_at"};    // the command of each device that fails, from 1: to see how failures are reported
   backend.configure = configure;
   return backend;
 }

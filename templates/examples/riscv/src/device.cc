@@ -189,6 +189,9 @@ void Device::stop() noexcept {
   if (listener_.joinable()) {
     shutdown(socket_, SHUT_RDWR);  // the listener sees the end of the process, which is reaped
     listener_.join();
+  } else if (process_ != 0) {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
   }
   if (shared_) munmap(shared_, RISCV_CONTROL_BYTES + settings_.memory_bytes);
   if (socket_ >= 0) ::close(socket_);
@@ -226,6 +229,10 @@ void Device::submit(uint64_t code, std::initializer_list<uint64_t> words, const 
   uint64_t* const to = control_->ring + submitted_ % RISCV_RING;
   to[0] = code | size << 8;
   std::copy(words.begin(), words.end(), to + 1);
+  if (++commands_ == settings_.fail_at) {  // a jump to where there is no code
+    to[0] = RISCV_LAUNCH | size << 8;
+    to[1] = 0;
+  }
   if (bytes != 0) std::memcpy(to + 1 + words.size(), data, bytes);
   submitted_ += size;
   __atomic_store_n(&control_->submitted, submitted_, __ATOMIC_SEQ_CST);
@@ -317,10 +324,6 @@ uint64_t Device::find_function(const std::string& name) const {
 }
 
 void Device::launch(uint64_t function, const std::vector<uint64_t>& slots, const std::string&) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (++launches_ == settings_.fail_at) function = 0;  // no code lies there
-  }
   submit(RISCV_LAUNCH, {function}, slots.data(), slots.size() * sizeof(uint64_t));
 }
 

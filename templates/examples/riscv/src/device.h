@@ -19,7 +19,7 @@ struct Settings {
   std::string program;   // device/device.c, compiled; empty: beside this library
   uint32_t vlen = 128;   // bits of a vector register
   uint64_t memory_bytes = uint64_t{1} << 30;
-  uint64_t fail_at = 0;  // the launch that fails, from 1; 0: none
+  uint64_t fail_at = 0;  // the command that fails, from 1; 0: none
 };
 
 // A range of addresses, of which pieces are given away: the first that is large enough.
@@ -84,7 +84,7 @@ class Device final : public collet::codegen::CodeDevice {
   std::mutex mutable mutex_;  // of what follows
   std::condition_variable changed_;
   std::string lost_;  // why
-  uint64_t submitted_ = 0, launches_ = 0;
+  uint64_t submitted_ = 0, commands_ = 0;
   Arena memory_arena_, code_arena_;
 };
 
