@@ -300,7 +300,8 @@ Action add_reduce(CLI::App& verb) {
       ->type_name("PATTERN");
   add_seconds_option(verb, "--timeout", options->timeout, "Seconds for each try", 0.01)->default_str("60");
   verb.add_flag("--hang", options->hang, "The fault is that the command does not end in time");
-  verb.add_option("-o,--output", options->output, "Where to write the result; - is stdout [FILE.reduced.hlo]")
+  verb.add_option("-o,--output", options->output,
+                  "Where to write the result; - is stdout [beside FILE: x.reduced.hlo of x.hlo]")
       ->type_name("FILE");
   verb.add_option("--json", options->json, "Write the counts as JSON to this file; - is stdout")->type_name("FILE");
   verb.footer(

@@ -129,9 +129,9 @@ class Device {
     finish();
     return 0;
   }
-  /** Returns when all that was started before the mark has ended; throws what went wrong with what was started between the
-   * mark before and this one, each time that it is asked: several threads may have got the same mark. Called by that thread,
-   * or, of a queue, by a second one, which does nothing else. */
+  /** Returns when all that was started before the mark has ended. Throws what went wrong with what the thread that called `mark`
+   * started since it called `mark` before, each time that it is asked: several threads may have got the same mark. Called by
+   * that thread, or, of a queue, by a second one, which does nothing else. */
   virtual void wait(uint64_t mark) { static_cast<void>(mark); }
   /** Like write, but beside kernels and other copies: none of them uses this memory. Returns when the data are there. */
   virtual void upload(Memory to, uint64_t offset, const void* from, uint64_t bytes) { write(to, offset, from, bytes); }

@@ -56,9 +56,10 @@ class Taken {
   std::string reason_;
 };
 
-/** An operand that a kernel would rather have in a form of its own, made once and kept: weights. Used where the operand is a
- * constant of the program, or an argument that nothing else reads ("residency" of tables.h). The kernel must take both
- * forms: Array::packed says which one it got. */
+/** An operand that a kernel wants in a form of its own, made once and kept: weights. Used where the operand is a constant of the
+ * program, then it is made at compile; or an argument that nothing else reads ("residency" of tables.h), then it is made at the
+ * second run in a row that gets the same array, and anew for another array. The kernel must take both forms:
+ * Array::packed says which one it got. The records of a device ("pack dot ...") show when it is made. */
 struct Packing {
   uint32_t operand = 0;
   /** Bytes of the packed form; 0: not this one. Empty: the kernel packs nothing. */

@@ -255,7 +255,9 @@ class Executable {
     to.offset = 0;
     to.bytes = one.bytes;
     to.packed = true;
-    step.kernel->packing.make(*device, Op(program(), op_of(step), arrays.data()), to);
+    const std::string name = device->wants_records() ? "pack " + record_name(program(), op_of(step)) : std::string();
+    recorded(*device, name.c_str(), "compute", 0, from.bytes + to.bytes,
+             [&] { step.kernel->packing.make(*device, Op(program(), op_of(step), arrays.data()), to); });
     complete(device);
     return out;
   }

@@ -494,7 +494,16 @@ TEST_F(KernelTables, PreparedArgumentsAndLayouts) {
   arguments[0].buffer = bx, arguments[1].buffer = by, result.buffer = br;
   arguments[0].bytes = arguments[1].bytes = result.bytes = 8;
   collet_backend_buffer* packed = nullptr;
+  const auto* profile = static_cast<const collet_profile_table*>(table->query(instance, "profile", 1));
+  ASSERT_NE(profile, nullptr);
+  ASSERT_EQ(profile->enable(instance, 0, 1, &error), COLLET_OK);
   ASSERT_EQ(residency->prepare(executable, 0, 1, &arguments[1], &packed, &error), COLLET_OK) << error.message;
+  ASSERT_EQ(profile->enable(instance, 0, 0, &error), COLLET_OK);
+  collet_profile_record records[4] = {};
+  uint32_t count = 0;
+  ASSERT_EQ(profile->read(instance, 0, records, 4, &count, &error), COLLET_OK);
+  ASSERT_EQ(count, 1u);
+  EXPECT_STREQ(records[0].name, "pack subtract ");
   EXPECT_EQ(residency->prepare(executable, 0, 0, &arguments[0], &packed, &error), COLLET_INVALID_ARGUMENT);
   collet_launch launch{};
   launch.arguments = arguments, launch.argument_count = 2;
