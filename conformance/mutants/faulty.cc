@@ -330,6 +330,7 @@ collet_status copy(collet_backend_instance* p, const collet_copy_region* regions
   Instance* self = of(p);
   note_copy();
   if (is(Fault::copies_leak)) leave();
+  while (is(Fault::copies_hang)) std::this_thread::sleep_for(std::chrono::seconds(1));
   if (lose_one(sync ? sync->queue : nullptr) && !sync) return lost(error);
   if (sync) return copy_on_queue(self, regions, count, sync, error);
   if (is(Fault::uploads_fail) && count > 0 && !regions[0].from.buffer)
