@@ -67,6 +67,38 @@ T remainder(T x, T y) {
   }
 }
 
+/** x of type T shifted by y, which counts as unsigned: what is shifted by its width or more is gone, but for the sign. */
+template <class T>
+T shifted(uint32_t opcode, T x, T y) {
+  using U = std::make_unsigned_t<T>;
+  constexpr unsigned width = sizeof(T) * 8;
+  const bool is_short = static_cast<U>(y) < width;
+  if (opcode == COLLET_OP_SHIFT_RIGHT_ARITHMETIC) {
+    const auto value = static_cast<int64_t>(static_cast<std::make_signed_t<T>>(x));
+    return static_cast<T>(value >> (is_short ? static_cast<unsigned>(y) : width - 1));
+  }
+  const auto bits = static_cast<uint64_t>(static_cast<U>(x));
+  if (!is_short) return 0;
+  return static_cast<T>(opcode == COLLET_OP_SHIFT_LEFT ? bits << static_cast<unsigned>(y)
+                                                       : bits >> static_cast<unsigned>(y));
+}
+
+/** The ones in x. */
+template <class T>
+T popcount(T x) {
+  T count = 0;
+  for (auto bits = static_cast<std::make_unsigned_t<T>>(x); bits != 0; bits &= bits - 1) ++count;
+  return count;
+}
+
+/** The zeros above the highest one of x. */
+template <class T>
+T leading_zeros(T x) {
+  T count = sizeof(T) * 8;
+  for (auto bits = static_cast<std::make_unsigned_t<T>>(x); bits != 0; bits >>= 1) --count;
+  return count;
+}
+
 /** One of COLLET_COMBINE_ADD to COLLET_COMBINE_SECOND. */
 template <class T>
 T combined(uint32_t combine, T x, T y) {
@@ -206,7 +238,7 @@ class Rows {
   }
 
   /** add, subtract, multiply, divide, remainder, maximum, minimum, negate, abs, sign and clamp; for integers and, or, xor,
-   * not, too. For pred what there is of them. */
+   * not, shifts, popcnt and count-leading-zeros, too. For pred what there is of them. */
   template <class T>
   Rows& arithmetic() {
     using W = Wide<T>;
@@ -225,6 +257,13 @@ class Rows {
           return static_cast<W>(~x);
         }
       });
+    }
+    if constexpr (std::is_integral_v<W> && !std::is_same_v<T, bool>) {
+      for (uint32_t opcode : {COLLET_OP_SHIFT_LEFT, COLLET_OP_SHIFT_RIGHT_LOGICAL, COLLET_OP_SHIFT_RIGHT_ARITHMETIC}) {
+        binary<T>(opcode, [opcode](W x, W y) { return detail::shifted(opcode, x, y); });
+      }
+      unary<T>(COLLET_OP_POPCNT, [](W x) { return detail::popcount(x); });
+      unary<T>(COLLET_OP_COUNT_LEADING_ZEROS, [](W x) { return detail::leading_zeros(x); });
     }
     if constexpr (!std::is_same_v<T, bool>) {
       binary<T>(COLLET_OP_SUBTRACT,
@@ -330,6 +369,14 @@ class Rows {
   Rows& convert() {
     (convert_from<T, T...>(), ...);
     return *this;
+  }
+
+  /** bitcast-convert between any of `types`, whose elements take as many bytes in memory as they have bits. */
+  Rows& bitcast(TypeSet types) {
+    return add({COLLET_OP_BITCAST_CONVERT, types, types, [at = address_](Device& device, const Op& op) {
+                  if (op.result().bytes == 0) return;
+                  std::memmove(out<char>(at, device, op), in<char>(at, device, op, 0), op.result().bytes);
+                }});
   }
 
   /** iota. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/kernel_floats.hpp>
+#include <collet/kernel_rows.hpp>
 
 #include <gtest/gtest.h>
 
@@ -81,6 +82,33 @@ TEST(KernelFloats, ConversionsSaturate) {
   EXPECT_EQ((converted<bfloat16, int64_t>((INT64_C(1) << 60) + (INT64_C(1) << 52)).bits), bfloat16(0x1p60f).bits);
   EXPECT_EQ((converted<bfloat16, int64_t>((INT64_C(1) << 60) + (INT64_C(1) << 52) + 1).bits),
             bfloat16(0x1.02p60f).bits);
+}
+
+TEST(KernelRows, ShiftsByTheWidthOrMore) {
+  const auto left = [](auto x, auto y) { return +detail::shifted(COLLET_OP_SHIFT_LEFT, x, y); };
+  const auto logical = [](auto x, auto y) { return +detail::shifted(COLLET_OP_SHIFT_RIGHT_LOGICAL, x, y); };
+  const auto arithmetic = [](auto x, auto y) { return +detail::shifted(COLLET_OP_SHIFT_RIGHT_ARITHMETIC, x, y); };
+  EXPECT_EQ(left(int8_t{1}, int8_t{7}), -128);
+  EXPECT_EQ(left(int8_t{1}, int8_t{8}), 0);
+  EXPECT_EQ(left(int8_t{1}, int8_t{-1}), 0) << "the count is unsigned";
+  EXPECT_EQ(left(uint64_t{3}, uint64_t{63}), UINT64_C(1) << 63);
+  EXPECT_EQ(left(uint64_t{3}, uint64_t{64}), 0u);
+  EXPECT_EQ(left(int32_t{-1}, INT32_MIN), 0);
+  EXPECT_EQ(logical(int8_t{-1}, int8_t{1}), 127);
+  EXPECT_EQ(logical(int8_t{-1}, int8_t{8}), 0);
+  EXPECT_EQ(arithmetic(int8_t{-128}, int8_t{7}), -1);
+  EXPECT_EQ(arithmetic(int8_t{-128}, int8_t{-1}), -1);
+  EXPECT_EQ(arithmetic(int8_t{64}, int8_t{9}), 0);
+  EXPECT_EQ(arithmetic(uint8_t{128}, uint8_t{7}), 255) << "the highest bit is taken for a sign";
+  EXPECT_EQ(arithmetic(INT64_MIN, int64_t{63}), -1);
+}
+
+TEST(KernelRows, CountsBits) {
+  EXPECT_EQ(detail::popcount(int8_t{-1}), 8);
+  EXPECT_EQ(detail::popcount(uint64_t{5}), 2u);
+  EXPECT_EQ(detail::leading_zeros(int8_t{-1}), 0);
+  EXPECT_EQ(detail::leading_zeros(int16_t{0}), 16);
+  EXPECT_EQ(detail::leading_zeros(uint32_t{5}), 29u);
 }
 
 }  // namespace

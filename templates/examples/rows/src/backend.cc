@@ -74,6 +74,8 @@ std::vector<kernel::Kernel> table() {
   rows.compare<float>().compare<double>().compare<bfloat16>().compare<half>();
   rows.compare<int8_t>().compare<int32_t>().compare<int64_t>().compare<uint8_t>().compare<uint32_t>().compare<bool>();
   rows.select(every).moves(every).gather(every);
+  rows.bitcast(kernel::types_of<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, bfloat16,
+                                half, float, double>());
   rows.convert<bool, int8_t, int32_t, int64_t, uint8_t, uint32_t, bfloat16, half, float, double>();
   rows.iota<float>().iota<bfloat16>().iota<int32_t>().iota<int64_t>().iota<uint32_t>();
   rows.product<float, float, double>().product<double, double, double>().product<bfloat16, bfloat16, double>();
