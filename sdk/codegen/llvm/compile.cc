@@ -5,7 +5,6 @@
 
 #include "sdk/codegen/compile/plan_program.h"
 #include "sdk/codegen/llvm/emit_entry.h"
-#include "sdk/codegen/llvm/emit_support.h"
 #include "sdk/codegen/llvm/object_compiler.h"
 
 namespace collet::codegen {
@@ -24,7 +23,6 @@ Status compile(const collet_program* program, const Target& target, const Compil
       emitted = emit_entry(planned, options, module, target);
     } else {
       for (const FunctionSource& source : planned.sources) emit_function(source, module, target);
-      define_support(module, target);
     }
   };
   const Status compiled =

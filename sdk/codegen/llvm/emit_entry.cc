@@ -9,7 +9,6 @@
 
 #include "sdk/codegen/launch/functions.h"
 #include "sdk/codegen/llvm/emit.h"
-#include "sdk/codegen/llvm/emit_support.h"
 #include "sdk/codegen/llvm/object_compiler.h"
 
 namespace collet::codegen {
@@ -451,7 +450,6 @@ Status emit_entry(const PlannedProgram& program, const CompileOptions& options, 
             std::string("no code is made ahead of time for ") + collet_op_name(program.plan.routines[0].opcode)};
   }
   EntryWriter(program, options, module, target).run();
-  define_support(module, target);
   return {};
 }
 

@@ -15,7 +15,6 @@
 #include <mutex>
 
 #include "sdk/codegen/llvm/object_compiler.h"
-#include "sdk/codegen/llvm/support.h"
 #include "sdk/codegen/llvm/targets.h"
 
 namespace collet::codegen {
@@ -29,7 +28,6 @@ struct Support {
   void* address;
 };
 const Support kSupport[] = {
-    {"collet_reduce_quarter", reinterpret_cast<void*>(&collet_reduce_quarter)},
     {"fmod", reinterpret_cast<void*>(static_cast<double (*)(double, double)>(&std::fmod))},
     {"fmodf", reinterpret_cast<void*>(static_cast<float (*)(float, float)>(&std::fmod))},
     {"fma", reinterpret_cast<void*>(static_cast<double (*)(double, double, double)>(&std::fma))},

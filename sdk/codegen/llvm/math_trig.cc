@@ -4,7 +4,6 @@
 
 #include "sdk/codegen/llvm/math.h"
 #include "sdk/codegen/llvm/math_notation.h"
-#include "sdk/codegen/llvm/support.h"
 
 namespace collet::codegen::math {
 namespace {

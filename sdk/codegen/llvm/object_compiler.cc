@@ -22,6 +22,7 @@
 
 #include "sdk/codegen/llvm/emit.h"
 #include "sdk/codegen/llvm/emit_matmul.h"
+#include "sdk/codegen/llvm/emit_support.h"
 #include "sdk/codegen/llvm/targets.h"
 
 namespace collet::codegen {
@@ -114,6 +115,7 @@ Status ObjectCompiler::compile(const std::string& name, const std::function<void
   module.setDataLayout(machine_->createDataLayout());
   module.setTargetTriple(target_.triple);
   fill(module);
+  define_support(module, target_);
   std::string problem;
   llvm::raw_string_ostream report(problem);
   if (llvm::verifyModule(module, &report)) return {COLLET_INTERNAL, "generated code is wrong: " + problem};
