@@ -113,7 +113,8 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
       target.routines = false;
     }
     instance->is_virtual = chosen.is_virtual;
-    instance->threads = std::make_unique<Threads>(instance->as_function ? 1 : chosen.threads);
+    target.threads = instance->as_function ? 1 : chosen.threads;
+    instance->threads = std::make_unique<Threads>(target);
     target.threads = chosen.is_ahead ? chosen.threads : instance->threads->count();
     if (!chosen.is_ahead) {
       if (Status s = codegen::HostCompiler::create(target, instance->compiler); !s.ok()) return fail(error, s);
@@ -170,8 +171,8 @@ collet_status device_info(collet_backend_instance* instance, uint32_t device, co
   info->coordinates[0] = static_cast<int32_t>(device);
   info->compute_units = static_cast<uint32_t>(instance->threads->count());
   info->launch_ns = 200;
-  info->memory_bytes_per_ns = 20;
-  info->flops_per_ns = 50.0 * instance->threads->count();
+  info->memory_bytes_per_ns = instance->target.memory_bytes_per_ns;
+  info->flops_per_ns = instance->target.flops_per_ns * instance->threads->count();
   return COLLET_OK;
 }
 
@@ -254,7 +255,7 @@ CompileOptions options_of(const collet_backend_instance& instance, const collet_
   options.verify = instance.verify;
   options.form = instance.as_function ? codegen::CodeForm::kOneFunction : codegen::CodeForm::kFunctions;
   const std::string said(collet_string(program, program->name), program->name.count);
-  options.name = codegen::c_identifier(instance.ahead.name.empty() ? said : instance.ahead.name);
+  if (instance.is_ahead) options.name = codegen::c_identifier(instance.ahead.name.empty() ? said : instance.ahead.name);
   return options;
 }
 

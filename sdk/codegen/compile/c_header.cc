@@ -89,12 +89,31 @@ std::string loops_of(const std::string& name, const std::string& upper, int thre
          "  void* user;\n};\n";
 }
 
+/// Words of C and C++, and functions of the C library that headers declare or code calls.
+bool is_taken(const std::string& name) {
+  static const std::set<std::string> all = {
+      "abs",       "abort",    "alignas",   "alignof",  "and",     "asm",       "auto",   "bool",     "break",
+      "calloc",    "case",     "catch",     "ceil",     "ceilf",   "char",      "class",  "const",    "continue",
+      "cos",       "default",  "delete",    "do",       "double",  "else",      "enum",   "exit",     "exp",
+      "export",    "extern",   "false",     "float",    "floor",   "floorf",    "fma",    "fmaf",     "fmod",
+      "fmodf",     "for",      "free",      "friend",   "goto",    "if",        "inline", "int",      "int16_t",
+      "int32_t",   "int64_t",  "int8_t",    "log",      "long",    "main",      "malloc", "memcpy",   "memmove",
+      "memset",    "mutable",  "namespace", "new",      "not",     "operator",  "or",     "pow",      "private",
+      "protected", "public",   "register",  "return",   "rint",    "rintf",     "round",  "roundf",   "short",
+      "signed",    "sin",      "sizeof",    "sqrt",     "static",  "struct",    "switch", "tan",      "tanh",
+      "template",  "this",     "throw",     "true",     "trunc",   "truncf",    "try",    "typedef",  "typeid",
+      "typename",  "uint16_t", "uint32_t",  "uint64_t", "uint8_t", "uintptr_t", "union",  "unsigned", "using",
+      "virtual",   "void",     "volatile",  "while",    "xor"};
+  return all.count(name) != 0;
+}
+
 }  // namespace
 
 std::string c_identifier(const std::string& name) {
   std::string out;
   for (char c : name) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   if (out.find_first_not_of('_') == std::string::npos) return "program";
+  if (is_taken(out)) return out + "_program";
   return std::isdigit(static_cast<unsigned char>(out[0])) ? "_" + out : out;
 }
 

@@ -18,10 +18,13 @@ inline void pause() {
 
 }  // namespace
 
-Threads::Threads(int count) : spans_(std::make_unique<Span[]>(static_cast<size_t>(std::max(count, 1)))) {
-  workers_.reserve(static_cast<size_t>(std::max(count, 1)));
+Threads::Threads(const Target& target)
+    : awake_ns_(target.awake_ns),
+      wake_ns_(target.wake_ns),
+      spans_(std::make_unique<Span[]>(static_cast<size_t>(std::max(target.threads, 1)))) {
+  workers_.reserve(static_cast<size_t>(std::max(target.threads, 1)));
   try {
-    for (int i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
+    for (int i = 1; i < target.threads; ++i) workers_.emplace_back([this, i] { work(i); });
   } catch (const std::system_error&) {
     // The system has no more of them to give: those that are there do the work.
   }

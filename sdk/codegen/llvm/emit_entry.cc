@@ -276,14 +276,15 @@ class EntryWriter {
       : plan_(program.plan),
         target_(target),
         module_(module),
-        function_(llvm::Function::Create(pointer_function(module.getContext()), llvm::Function::ExternalLinkage,
-                                         options.name, module)),
+        function_(
+            llvm::Function::Create(pointer_function(module.getContext()), llvm::Function::ExternalLinkage, "", module)),
         w_(function_, target),
         b_(w_.b) {
     for (const FunctionSource& source : program.sources) {
       emit_function(source, module, target);
       functions_.push_back(module.getFunction(source.name));
       functions_.back()->setLinkage(llvm::Function::InternalLinkage);
+      functions_.back()->setName("own." + source.name);  // no name that the caller may choose
     }
     for (const MatmulCall& call : plan_.matmuls)
       matmuls_.push_back(MatmulWriter(call, functions_, module, target).run());
@@ -296,6 +297,13 @@ class EntryWriter {
   void run() {
     steps(plan_.steps);
     b_.CreateRetVoid();
+  }
+
+  /// INVALID_ARGUMENT for the name of a function that the code calls.
+  Status give_name(const std::string& name) {
+    if (module_.getNamedValue(name)) return {COLLET_INVALID_ARGUMENT, "'" + name + "' is a function of the C library"};
+    function_->setName(name);
+    return {};
   }
 
  private:
@@ -315,11 +323,20 @@ class EntryWriter {
     return w_.at(slots_[p.slot], static_cast<int64_t>(p.offset));
   }
 
-  /// The addresses of a step's places.
+  static uint32_t most_places(const StepList& list) {
+    uint32_t most = 1;
+    for (const Step& step : list) {
+      most = std::max(most, step.places);
+      for (const StepList& children : step.children) most = std::max(most, most_places(children));
+    }
+    return most;
+  }
+
+  /// The addresses of a step's places, where those of the step before were.
   Value* places(const Step& step) {
-    Value* const table = w_.local(llvm::ArrayType::get(b_.getPtrTy(), std::max<uint32_t>(step.places, 1)));
-    for (uint32_t i = 0; i < step.places; ++i) b_.CreateStore(place(step, i), w_.at(table, int64_t{8} * i));
-    return table;
+    if (!table_) table_ = w_.local(llvm::ArrayType::get(b_.getPtrTy(), most_places(plan_.steps)));
+    for (uint32_t i = 0; i < step.places; ++i) b_.CreateStore(place(step, i), w_.at(table_, int64_t{8} * i));
+    return table_;
   }
 
   void steps(const StepList& list) {
@@ -438,6 +455,7 @@ class EntryWriter {
   std::vector<llvm::Function*> functions_, matmuls_;
   std::map<FunctionId, llvm::Function*> parts_;
   std::vector<Value*> slots_;
+  Value* table_ = nullptr;    ///< addresses of the places of the step that runs
   Value* threads_ = nullptr;  ///< address of what the caller shares loops with; may be null in a run
 };
 
@@ -449,8 +467,9 @@ Status emit_entry(const PlannedProgram& program, const CompileOptions& options, 
     return {COLLET_UNIMPLEMENTED,
             std::string("no code is made ahead of time for ") + collet_op_name(program.plan.routines[0].opcode)};
   }
-  EntryWriter(program, options, module, target).run();
-  return {};
+  EntryWriter writer(program, options, module, target);
+  writer.run();
+  return writer.give_name(options.name);
 }
 
 }  // namespace collet::codegen

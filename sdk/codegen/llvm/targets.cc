@@ -9,6 +9,8 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -84,6 +86,8 @@ Target make_target(std::string cpu, std::map<std::string, bool> on) {
   target.vector_bits = wide ? 512 : on["avx2"] ? 256 : 128;
   target.fma = on["fma"] || wide || target.triple.rfind("aarch64", 0) == 0;
   target.half_conversion = on["f16c"] || wide;
+  if (const long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0) target.first_cache = bytes;
+  if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) target.second_cache = bytes;
   return target;
 }
 
@@ -129,6 +133,16 @@ Status check_runs_here(const Target& target) {
   return {};
 }
 
+std::string Target::fingerprint() const {
+  std::string out = triple + ";" + cpu + ";" + features + ";" + abi;
+  for (const bool flag : {masks, fma, scales, half_conversion, routines}) out += flag ? "1" : "0";
+  for (const int64_t number : {int64_t{vector_bits}, int64_t{threads}, first_cache, second_cache})
+    out += ";" + std::to_string(number);
+  for (const double number : {flops_per_ns, memory_bytes_per_ns, awake_ns, wake_ns})
+    out += ";" + std::to_string(static_cast<int64_t>(number * 1000));
+  return out;
+}
+
 void initialize_targets() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -172,7 +186,8 @@ Status cross_target(const std::string& name, Target& out) {
   const auto* const found =
       std::find_if(std::begin(kArchitectures), std::end(kArchitectures), [&](const auto& a) { return a.name == arch; });
   if (found == std::end(kArchitectures))
-    return {COLLET_NOT_FOUND, "no code is made for '" + arch + "': there are x86_64, aarch64 and riscv64"};
+    return {COLLET_NOT_FOUND, "no code is made for '" + arch +
+                                  "': there are x86_64, aarch64 and riscv64, each perhaps with ':' and a processor"};
   std::string problem;
   const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(found->triple, problem);
   if (!target) return {COLLET_UNIMPLEMENTED, "this build of LLVM makes no code for " + arch};

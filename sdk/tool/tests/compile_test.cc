@@ -208,6 +208,21 @@ TEST(AheadOfTimeForms, ThreadsOfTheCallerShareTheWorkAndWeightsArePassed) {
   }
 }
 
+TEST(AheadOfTimeForms, ProgramsMayBeCalledAsWhatTheyAreMadeOf) {
+  const Folder folder;
+  for (const std::string name : {"fmodf", "memmove", "kernel0", "micro_f32_4x2", "part", "matmul", "double"}) {
+    write(folder / "p.hlo", "HloModule " + name +
+                                "\nENTRY e {\n  x = f32[5,7] parameter(0)\n  y = f32[5,7] parameter(1)\n"
+                                "  r = f32[5,7] remainder(x, y)\n  d = f32[5,5] dot(r, y), lhs_contracting_dims={1}, "
+                                "rhs_contracting_dims={1}\n  ROOT t = (f32[5,7], f32[5,5]) tuple(r, d)\n}\n");
+    Ran ran = collet("run " + (folder / "p.hlo") +
+                     " --backend cpu --option launch=function --inputs random:1 --compare interpreter");
+    EXPECT_EQ(ran.code, 0) << name << ": " << ran.err;
+    ran = collet("compile " + (folder / "p.hlo") + " --target riscv64 --output " + folder.path());
+    EXPECT_EQ(ran.code, 0) << name << ": " << ran.err;
+  }
+}
+
 TEST(AheadOfTimeErrors, NameTheTargetTheFormAndTheOp) {
   const Folder folder;
   const std::string program = "sdk/tool/tests/data/ahead.hlo --output " + folder.path();

@@ -99,7 +99,7 @@ uint64_t Device::find_function(const std::string& name) const {
 }
 
 // A device would be told the function and the slots, and this would return at once: see Device::mark in <collet/kernel_call.hpp>.
-void Device::launch(uint64_t function, const std::vector<uint64_t>& slots, const std::string&) {
+void Device::launch(uint64_t function, const std::vector<uint64_t>& slots, const std::string&, uint64_t) {
   std::vector<char*> addresses;
   addresses.reserve(slots.size());
   for (const uint64_t slot : slots) addresses.push_back(at(slot, 0));

@@ -323,7 +323,7 @@ uint64_t Device::find_function(const std::string& name) const {
   return found == std::end(names) ? 0 : control_->functions[found - std::begin(names)];
 }
 
-void Device::launch(uint64_t function, const std::vector<uint64_t>& slots, const std::string&) {
+void Device::launch(uint64_t function, const std::vector<uint64_t>& slots, const std::string&, uint64_t) {
   submit(RISCV_LAUNCH, {function}, slots.data(), slots.size() * sizeof(uint64_t));
 }
 

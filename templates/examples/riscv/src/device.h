@@ -61,7 +61,7 @@ class Device final : public collet::codegen::CodeDevice {
   void load_code(Memory code, const void* image, uint64_t bytes) override;
   void free_code(Memory code) noexcept override;
   uint64_t find_function(const std::string& name) const override;
-  void launch(uint64_t function, const std::vector<uint64_t>& slots, const std::string& name) override;
+  void launch(uint64_t function, const std::vector<uint64_t>& slots, const std::string& name, uint64_t run_id) override;
 
  private:
   void start(const Settings& settings);

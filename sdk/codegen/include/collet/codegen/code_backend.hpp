@@ -34,11 +34,13 @@ namespace collet::codegen {
 class CodeDevice : public kernel::Device {
  public:
   /// Starts the function at address `function`, behind all that was started before. The device gives it one argument, the
-  /// address of an array of `slots` in memory that it can read: void function(char* const* slots). Addresses have 64 bits. It
-  /// need not wait, see kernel::Device::mark. `name` is for records.
-  virtual void launch(uint64_t function, const std::vector<uint64_t>& slots, const std::string& name) = 0;
+  /// address of an array of `slots` in memory that it can read: void function(char* const* slots), with at least 256 KiB of
+  /// stack. Addresses have 64 bits. This need not wait, see kernel::Device::mark. `name`, of the program, and `run_id` are for
+  /// records: those that the helper makes itself are of this call, and not of what the device does later.
+  virtual void launch(uint64_t function, const std::vector<uint64_t>& slots, const std::string& name,
+                      uint64_t run_id) = 0;
 
-  /// Memory for code, a multiple of `alignment`, from which the device can run it.
+  /// Memory for code, at a multiple of `alignment` (64, or little more), from which the device can run it.
   virtual kernel::Memory allocate_code(uint64_t bytes, uint64_t alignment) { return allocate(bytes, alignment); }
   /// Puts code there and makes it ready to run.
   virtual void load_code(kernel::Memory code, const void* image, uint64_t bytes) {
@@ -65,8 +67,9 @@ inline void throw_unless_ok(const Status& status) {
 /// Code on a device.
 class LoadedFunction final : public kernel::DeviceProgram {
  public:
-  LoadedFunction(CodeDevice& device, const CompiledProgram& program, const std::string& name)
-      : device_(device), name_(name) {
+  /// `symbol`: the function in the object code. `name` is for records.
+  LoadedFunction(CodeDevice& device, const CompiledProgram& program, const std::string& symbol, std::string name)
+      : device_(device), name_(std::move(name)) {
     try {
       Room room(device);
       CodeImage image;
@@ -74,8 +77,8 @@ class LoadedFunction final : public kernel::DeviceProgram {
       memory_ = room.memory();
       room.rethrow();
       throw_unless_ok(linked);
-      function_ = image.find(name);
-      if (function_ == 0) throw kernel::Error(COLLET_INTERNAL, "generated code has no function " + name);
+      function_ = image.find(symbol);
+      if (function_ == 0) throw kernel::Error(COLLET_INTERNAL, "generated code has no function " + symbol);
       device.load_code(memory_, image.bytes.data(), image.bytes.size());
     } catch (...) {
       give_back();
@@ -86,11 +89,11 @@ class LoadedFunction final : public kernel::DeviceProgram {
   LoadedFunction& operator=(const LoadedFunction&) = delete;
   ~LoadedFunction() override { give_back(); }
 
-  void launch(kernel::Device& device, const std::vector<kernel::Piece>& pieces, uint64_t) override {
+  void launch(kernel::Device& device, const std::vector<kernel::Piece>& pieces, uint64_t run_id) override {
     std::vector<uint64_t> slots;
     slots.reserve(pieces.size());
     for (const kernel::Piece& piece : pieces) slots.push_back(piece.memory + piece.offset);
-    static_cast<CodeDevice&>(device).launch(function_, slots, name_);
+    static_cast<CodeDevice&>(device).launch(function_, slots, name_, run_id);
   }
 
  private:
@@ -132,7 +135,8 @@ class LoadedFunction final : public kernel::DeviceProgram {
 /// A program of machine code.
 class CodeProgram final : public kernel::WholeProgram {
  public:
-  CodeProgram(CompiledProgram program, std::string name) : program_(std::move(program)), name_(std::move(name)) {
+  CodeProgram(CompiledProgram program, std::string symbol, std::string name)
+      : program_(std::move(program)), symbol_(std::move(symbol)), name_(std::move(name)) {
     workspace_bytes = program_.plan.workspace_bytes;
     code_bytes = resident_bytes = program_.object.size();
     traffic_bytes = program_.plan.traffic_bytes;
@@ -140,12 +144,12 @@ class CodeProgram final : public kernel::WholeProgram {
     artifacts = std::move(program_.artifacts);
   }
   std::unique_ptr<kernel::DeviceProgram> load(kernel::Device& device) override {
-    return std::make_unique<LoadedFunction>(static_cast<CodeDevice&>(device), program_, name_);
+    return std::make_unique<LoadedFunction>(static_cast<CodeDevice&>(device), program_, symbol_, name_);
   }
 
  private:
   CompiledProgram program_;
-  std::string name_;
+  std::string symbol_, name_;
 };
 
 /// The code generator as kernel_backend.hpp sees it.
@@ -173,11 +177,12 @@ class CodeCompiler final : public kernel::ProgramCompiler {
     if (!rejected->empty()) return nullptr;
     throw_unless_ok(checked);
     CompileOptions options;
-    options.name = c_identifier(std::string(collet_string(program, program->name), program->name.count));
+    options.name = "collet_program";
     options.keep_artifacts = keep_artifacts;
     CompiledProgram made;
     throw_unless_ok(codegen::compile(program, target_, options, made));
-    return std::make_unique<CodeProgram>(std::move(made), options.name);
+    return std::make_unique<CodeProgram>(std::move(made), options.name,
+                                         std::string(collet_string(program, program->name), program->name.count));
   }
 
  private:
@@ -207,7 +212,9 @@ inline void set_code(kernel::Backend* backend, const Target& target) {
   }
   backend->traits |= COLLET_TRAIT_CONTROL_FLOW | COLLET_TRAIT_SHARED_CODE;
   if (backend->device_kind.empty()) backend->device_kind = target.cpu;
-  backend->fingerprint = target.fingerprint() + backend->fingerprint;
+  if (backend->fingerprint.rfind(target.fingerprint(), 0) != 0) {
+    backend->fingerprint = target.fingerprint() + backend->fingerprint;
+  }
   backend->compiler = std::make_shared<detail::CodeCompiler>(target);
 }
 

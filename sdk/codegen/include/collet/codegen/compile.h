@@ -33,7 +33,7 @@ enum class CodeForm {
   /// One function, void name(char* const* slots), that runs the whole launch plan. A slot is the address of an argument, of a
   /// result, then of the workspace and, unless they are embedded, of the constants; see LaunchPlan. For a target with more than
   /// one thread, the slot behind that of the constants is the address of a SharedLoops, or null: the caller's threads. It
-  /// allocates nothing and calls at most memcpy, memset, memmove and the rounding functions of C's <math.h>.
+  /// needs at most 256 KiB of stack, allocates nothing, and calls at most memcpy, memset, memmove and the rounding functions of C's <math.h>.
   /// UNIMPLEMENTED for programs with routines: compile for a target with `routines` false, so that they are not accepted.
   kOneFunction,
   /// The functions of the launch plan, by their names; whoever runs the plan calls them.
@@ -72,7 +72,8 @@ struct CompiledProgram {
 Status compile(const collet_program* program, const Target& target, const CompileOptions& options,
                CompiledProgram& out);
 
-/// `name` as an identifier of C: other characters become '_'. "program" where nothing is left.
+/// `name` as an identifier of C: other characters become '_'. "program" where nothing is left; words of C and functions of its
+/// library get "_program" at their end.
 std::string c_identifier(const std::string& name);
 
 /// The header of a program that was compiled ahead of time as one function, `options.name` + "_slots": structs of its arguments

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/target.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -16,17 +18,14 @@ namespace collet::codegen {
 /// loops never come here.
 class Threads {
  public:
-  static constexpr double kWorthwhileNs = 20000;
-  static constexpr double kAwakeNs = 6000;  ///< while the workers wait for work and need not be woken
-
-  /// `count` with the caller of loop(); fewer where the system has not so many to give.
-  explicit Threads(int count);
+  /// target.threads with the caller of loop(); fewer where the system has not so many to give.
+  explicit Threads(const Target& target);
   ~Threads();
   Threads(const Threads&) = delete;
 
   /// Whether sharing so much work costs less than it saves, as things are.
   bool worthwhile(double ns) const {
-    return ns > kWorthwhileNs || (ns > kAwakeNs && sleeping_.load(std::memory_order_relaxed) == 0);
+    return ns > wake_ns_ || (ns > awake_ns_ && sleeping_.load(std::memory_order_relaxed) == 0);
   }
 
   int count() const { return static_cast<int>(workers_.size()) + 1; }
@@ -54,6 +53,8 @@ class Threads {
   bool enter();
   void leave();
 
+  const double awake_ns_;  ///< of work that pays while the workers wait for it
+  const double wake_ns_;   ///< and while they sleep
   std::vector<std::thread> workers_;
   std::unique_ptr<Span[]> spans_;
   std::mutex busy_;  ///< held by the thread whose loop runs
