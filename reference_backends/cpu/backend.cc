@@ -254,8 +254,10 @@ CompileOptions options_of(const collet_backend_instance& instance, const collet_
   options.fuse = instance.fuse;
   options.verify = instance.verify;
   options.form = instance.as_function ? codegen::CodeForm::kOneFunction : codegen::CodeForm::kFunctions;
-  const std::string said(collet_string(program, program->name), program->name.count);
-  if (instance.is_ahead) options.name = codegen::c_identifier(instance.ahead.name.empty() ? said : instance.ahead.name);
+  if (instance.is_ahead) {
+    const std::string said(collet_string(program, program->name), program->name.count);
+    options.name = codegen::c_identifier(instance.ahead.name.empty() ? said : instance.ahead.name);
+  }
   return options;
 }
 
@@ -333,8 +335,7 @@ collet_status compile(collet_backend_instance* instance, const collet_program* p
 
 /// All that code depends on, the program aside.
 std::string target_of(const collet_backend_instance& instance) {
-  return std::string("cpu ") + kVersion + " " + instance.fingerprint +
-         ";threads=" + std::to_string(instance.threads->count());
+  return std::string("cpu ") + kVersion + " " + instance.fingerprint;
 }
 
 collet_status serialize(collet_backend_executable* executable, void* out, uint64_t capacity, uint64_t* out_bytes,

@@ -5,7 +5,6 @@
 #include <llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h>
 
 #include <algorithm>
-#include <optional>
 
 namespace collet::codegen {
 namespace {
@@ -19,10 +18,14 @@ std::string text_of(llvm::Error error) {
   return llvm::toString(std::move(error));
 }
 
+llvm::Error failure(const std::string& text) {
+  return llvm::make_error<llvm::StringError>(text, llvm::inconvertibleErrorCode());
+}
+
 /// Lays all segments of a graph into one block, which becomes the image.
 class ImageMemory final : public jitlink::JITLinkMemoryManager {
  public:
-  ImageMemory(CodeMemory& memory, CodeImage& image) : memory_(memory), image_(image) {}
+  ImageMemory(CodeMemory& memory, CodeImage& image, Status& status) : memory_(memory), image_(image), status_(status) {}
 
   void allocate(const jitlink::JITLinkDylib*, jitlink::LinkGraph& graph, OnAllocatedFunction done) override {
     jitlink::BasicLayout layout(graph);
@@ -34,8 +37,8 @@ class ImageMemory final : public jitlink::JITLinkMemoryManager {
     }
     image_.address = size == 0 ? 0 : memory_.allocate(size, alignment);
     if (size != 0 && image_.address == 0) {
-      no_room_ = true;
-      return done(llvm::make_error<llvm::StringError>("no room for code", llvm::inconvertibleErrorCode()));
+      status_ = {COLLET_RESOURCE_EXHAUSTED, "the device cannot allocate " + std::to_string(size) + " bytes for code"};
+      return done(failure(status_.message()));
     }
     image_.bytes.assign(size, '\0');
     uint64_t at = 0;
@@ -54,10 +57,8 @@ class ImageMemory final : public jitlink::JITLinkMemoryManager {
     done(llvm::Error::success());
   }
 
-  bool had_no_room() const { return no_room_; }
-
  private:
-  /// The image is whole as soon as its addresses are patched: nothing is left to be done.
+  /// The image is complete as soon as its addresses are patched: nothing is left to be done.
   class Finished final : public InFlightAlloc {
    public:
     void abandon(OnAbandonedFunction done) override { done(llvm::Error::success()); }
@@ -66,35 +67,31 @@ class ImageMemory final : public jitlink::JITLinkMemoryManager {
 
   CodeMemory& memory_;
   CodeImage& image_;
-  bool no_room_ = false;
+  Status& status_;
 };
 
-/// One link. Everything happens inside of jitlink::link.
+/// One link. Everything happens inside of jitlink::link. `status` receives the first error.
 class Link final : public jitlink::JITLinkContext {
  public:
-  Link(CodeMemory& memory, CodeImage& image, std::string& missing, std::optional<std::string>& problem, bool& no_room)
-      : JITLinkContext(nullptr),
-        devices_(memory),
-        memory_(memory, image),
-        image_(image),
-        missing_(missing),
-        problem_(problem),
-        no_room_(no_room) {}
+  Link(CodeMemory& memory, CodeImage& image, Status& status)
+      : JITLinkContext(nullptr), device_(memory), memory_(memory, image, status), image_(image), status_(status) {}
 
   jitlink::JITLinkMemoryManager& getMemoryManager() override { return memory_; }
   void notifyFailed(llvm::Error error) override {
-    problem_ = text_of(std::move(error));
-    no_room_ = memory_.had_no_room();
+    const std::string text = text_of(std::move(error));
+    if (status_.ok()) status_ = {COLLET_INTERNAL, "LLVM: " + text};
   }
   void lookup(const LookupMap& names, std::unique_ptr<jitlink::JITLinkAsyncLookupContinuation> then) override {
     jitlink::AsyncLookupResult found;
     for (const auto& [name, flags] : names) {
-      const uint64_t address = devices_.find(name.str());
-      if (address == 0 && missing_.empty()) missing_ = name.str();
+      const uint64_t address = device_.find(name.str());
+      if (address == 0) {
+        status_ = {COLLET_NOT_FOUND, "code calls " + name.str() + ", which the device does not have"};
+        return then->run(failure(status_.message()));
+      }
       found[name] = {ExecutorAddr(address), llvm::JITSymbolFlags::Exported};
     }
-    if (missing_.empty()) return then->run(std::move(found));
-    then->run(llvm::make_error<llvm::StringError>("no function " + missing_, llvm::inconvertibleErrorCode()));
+    then->run(std::move(found));
   }
   llvm::Error notifyResolved(jitlink::LinkGraph& graph) override {
     for (const jitlink::Symbol* symbol : graph.defined_symbols()) {
@@ -106,12 +103,10 @@ class Link final : public jitlink::JITLinkContext {
   void notifyFinalized(jitlink::JITLinkMemoryManager::FinalizedAlloc all) override { all.release(); }
 
  private:
-  CodeMemory& devices_;
+  CodeMemory& device_;
   ImageMemory memory_;
   CodeImage& image_;
-  std::string& missing_;
-  std::optional<std::string>& problem_;
-  bool& no_room_;
+  Status& status_;
 };
 
 }  // namespace
@@ -127,14 +122,9 @@ Status link_image(const std::string& object, CodeMemory& memory, CodeImage& out)
   out = {};
   auto graph = jitlink::createLinkGraphFromObject(llvm::MemoryBufferRef(object, "object"));
   if (!graph) return {COLLET_INVALID_ARGUMENT, "LLVM: " + text_of(graph.takeError())};
-  std::string missing;
-  std::optional<std::string> problem;
-  bool no_room = false;
-  jitlink::link(std::move(*graph), std::make_unique<Link>(memory, out, missing, problem, no_room));
-  if (!missing.empty()) return {COLLET_NOT_FOUND, "code calls " + missing + ", which the device does not have"};
-  if (no_room) return {COLLET_RESOURCE_EXHAUSTED, "the device has no room for code"};
-  if (problem) return {COLLET_INTERNAL, "LLVM: " + *problem};
-  return {};
+  Status status;
+  jitlink::link(std::move(*graph), std::make_unique<Link>(memory, out, status));
+  return status;
 }
 
 }  // namespace collet::codegen

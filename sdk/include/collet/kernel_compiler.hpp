@@ -24,12 +24,12 @@ struct Piece {
   uint64_t offset = 0;       /**< bytes from the start of the memory */
 };
 
-/** A compiled program on one device. It goes before the device. */
+/** A compiled program that is loaded on one device. It is destroyed before the device. */
 class DeviceProgram {
  public:
   virtual ~DeviceProgram() = default;
-  /** Starts it, behind all that was started on the device before. `pieces`: the arguments, the results, the workspace. It need
-   * not wait; memory stays until the launch has ended. */
+  /** Starts the program after all work that was started on the device before. `pieces` are the arguments, the results and the
+   * workspace, in this order. The call need not wait; the memory stays allocated until the launch has ended. */
   virtual void launch(Device& device, const std::vector<Piece>& pieces, uint64_t run_id) = 0;
 };
 
@@ -37,8 +37,8 @@ class DeviceProgram {
 class WholeProgram {
  public:
   virtual ~WholeProgram() = default;
-  /** Readies it on a device: loads its code. Called by compile, once for each device on which it may run. The device must not go
-   * before what it returns. */
+  /** Loads the code on a device. Called by compile, once for each device on which the program may run. The helper destroys the
+   * result before the device. */
   virtual std::unique_ptr<DeviceProgram> load(Device& device) = 0;
 
   uint64_t workspace_bytes = 0; /**< of device memory that a launch uses for itself */

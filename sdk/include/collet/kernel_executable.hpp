@@ -37,6 +37,7 @@ class Executable {
              std::vector<uint32_t>* rejected)
       : instance_(instance), block_((program->total_bytes + 7) / 8) {
     std::memcpy(block_.data(), program, program->total_bytes);
+    name_.assign(collet_string(program, program->name), program->name.count);
     const bool keep_artifacts = options.intermediate_check != 0;
     if (backend().compiler) {
       whole_ = backend().compiler->compile(this->program(), keep_artifacts, rejected);
@@ -437,8 +438,7 @@ class Executable {
     for (uint32_t i = 0; i < launch.result_count; ++i) add(launch.results[i]);
     add(launch.workspace);
     Device& device = *instance_->devices[launch.device];
-    const std::string name(collet_string(program(), program()->name), program()->name.count);
-    recorded(device, name.c_str(), "compute", run_id, plan_.traffic_bytes,
+    recorded(device, name_.c_str(), "compute", run_id, plan_.traffic_bytes,
              [&] { on_devices_[launch.device]->program->launch(device, pieces, run_id); });
   }
 
@@ -453,6 +453,7 @@ class Executable {
 
   Instance* instance_;
   std::vector<uint64_t> block_;  // the program, which is valid during compile alone
+  std::string name_;             // of the program, for records
   Plan plan_;
   std::vector<Array> arrays_;  // of all steps, operands then results, without memory
   std::vector<size_t> first_array_;

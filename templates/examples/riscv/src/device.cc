@@ -216,7 +216,7 @@ void Device::wait_until(std::unique_lock<std::mutex>& lock, Condition condition)
 void Device::submit(uint64_t code, std::initializer_list<uint64_t> words, const void* data, uint64_t bytes) {
   const uint64_t size = 1 + words.size() + (bytes + 7) / 8;
   if (size > RISCV_RING / 2)
-    throw Error(COLLET_RESOURCE_EXHAUSTED, "more arguments than the device's ring has room for");
+    throw Error(COLLET_RESOURCE_EXHAUSTED, "the launch has more arguments than fit into the device's ring");
   std::unique_lock<std::mutex> lock(mutex_);
   uint64_t skipped = 0;
   wait_until(lock, [&] {
@@ -246,7 +246,7 @@ Memory Device::allocate_from(Arena& arena, uint64_t bytes, uint64_t alignment) {
   check_alive();
   const Memory memory = arena.allocate(bytes, alignment);
   if (memory != 0) return memory;
-  throw Error(COLLET_RESOURCE_EXHAUSTED, "the device has no room for " + std::to_string(bytes) + " bytes");
+  throw Error(COLLET_RESOURCE_EXHAUSTED, "the device cannot allocate " + std::to_string(bytes) + " bytes");
 }
 
 Memory Device::allocate(uint64_t bytes, uint64_t alignment) {
@@ -318,7 +318,7 @@ uint64_t Device::find_function(const std::string& name) const {
       RISCV_FUNCTIONS(NAME)
 #undef NAME
   };
-  static_assert(sizeof names / sizeof names[0] <= RISCV_MOST_FUNCTIONS, "room for all");
+  static_assert(sizeof names / sizeof names[0] <= RISCV_MOST_FUNCTIONS, "the table is too small");
   const auto* const found = std::find(std::begin(names), std::end(names), name);
   return found == std::end(names) ? 0 : control_->functions[found - std::begin(names)];
 }

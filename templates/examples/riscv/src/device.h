@@ -26,7 +26,7 @@ struct Settings {
 class Arena {
  public:
   void add(uint64_t begin, uint64_t bytes) { free_[begin] = bytes; }
-  // 0: there is no room.
+  // Returns 0 if there is not enough memory.
   uint64_t allocate(uint64_t bytes, uint64_t alignment);
   void free(uint64_t begin);
 

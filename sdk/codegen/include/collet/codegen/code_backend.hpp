@@ -71,11 +71,11 @@ class LoadedFunction final : public kernel::DeviceProgram {
   LoadedFunction(CodeDevice& device, const CompiledProgram& program, const std::string& symbol, std::string name)
       : device_(device), name_(std::move(name)) {
     try {
-      Room room(device);
+      CodeAllocation allocation(device);
       CodeImage image;
-      const Status linked = link_image(program.object, room, image);
-      memory_ = room.memory();
-      room.rethrow();
+      const Status linked = link_image(program.object, allocation, image);
+      memory_ = allocation.memory();
+      allocation.rethrow();
       throw_unless_ok(linked);
       function_ = image.find(symbol);
       if (function_ == 0) throw kernel::Error(COLLET_INTERNAL, "generated code has no function " + symbol);
@@ -97,10 +97,10 @@ class LoadedFunction final : public kernel::DeviceProgram {
   }
 
  private:
-  /// Memory that link_image asks for. What the device throws is kept until the linker is done.
-  class Room final : public CodeMemory {
+  /// The memory that link_image asks for. An exception of the device is kept until link_image has returned.
+  class CodeAllocation final : public CodeMemory {
    public:
-    explicit Room(CodeDevice& device) : device_(device) {}
+    explicit CodeAllocation(CodeDevice& device) : device_(device) {}
     uint64_t allocate(uint64_t bytes, uint64_t alignment) override {
       try {
         memory_ = device_.allocate_code(bytes, alignment);

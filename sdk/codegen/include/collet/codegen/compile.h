@@ -33,7 +33,8 @@ enum class CodeForm {
   /// One function, void name(char* const* slots), that runs the whole launch plan. A slot is the address of an argument, of a
   /// result, then of the workspace and, unless they are embedded, of the constants; see LaunchPlan. For a target with more than
   /// one thread, the slot behind that of the constants is the address of a SharedLoops, or null: the caller's threads. It
-  /// needs at most 256 KiB of stack, allocates nothing, and calls at most memcpy, memset, memmove and the rounding functions of C's <math.h>.
+  /// allocates nothing, expects 256 KiB of stack, and calls at most memcpy, memset, memmove, and fma, fmod and the rounding
+  /// functions of C's <math.h>.
   /// UNIMPLEMENTED for programs with routines: compile for a target with `routines` false, so that they are not accepted.
   kOneFunction,
   /// The functions of the launch plan, by their names; whoever runs the plan calls them.
@@ -98,14 +99,14 @@ struct CodeImage {
 class CodeMemory {
  public:
   virtual ~CodeMemory() = default;
-  /// The address of new memory for an image, a multiple of `alignment`; 0: no room.
+  /// Allocates memory for an image and returns its address, a multiple of `alignment`. Returns 0 if there is not enough.
   virtual uint64_t allocate(uint64_t bytes, uint64_t alignment) = 0;
   /// The address of a function that the device has, such as memcpy; 0: it has none of that name.
   virtual uint64_t find(const std::string& name) const = 0;
 };
 
 /// Links an object file, of any architecture, for the address that `memory` gives. The image is one block: instructions, then
-/// data that they only read. RESOURCE_EXHAUSTED where there is no room; NOT_FOUND, with its name, where a function is missing.
+/// data that they only read. RESOURCE_EXHAUSTED if `memory` cannot allocate it; NOT_FOUND, with its name, where a function is missing.
 Status link_image(const std::string& object, CodeMemory& memory, CodeImage& out);
 
 }  // namespace collet::codegen

@@ -20,8 +20,8 @@ class HostProgram {
   HostProgram(const HostProgram&) = delete;
   HostProgram& operator=(const HostProgram&) = delete;
 
-  /// Runs it. `slots` has an address for each argument, each result, the workspace, and room for one more. The workspace is
-  /// overwritten. From any thread, several at once as long as they share no memory.
+  /// Runs it. `slots` holds the address of each argument, of each result and of the workspace; its last element, for the
+  /// constants, is ignored. The workspace is overwritten. From any thread, several at once as long as they share no memory.
   virtual void run(char** slots, Threads& threads) const = 0;
 
   virtual const LaunchPlan& plan() const = 0;
@@ -37,7 +37,7 @@ class HostProgram {
 /// Compiles for the processor of this process. Any thread. Outlives its programs.
 class HostCompiler {
  public:
-  /// FAILED_PRECONDITION and the like where there is no code generator for the target.
+  /// INTERNAL if LLVM cannot generate code for the target in this process.
   static Status create(const Target& target, std::unique_ptr<HostCompiler>& out);
   ~HostCompiler();
   HostCompiler(const HostCompiler&) = delete;
@@ -45,7 +45,8 @@ class HostCompiler {
 
   const Target& target() const;
 
-  /// Compiles a program of which check_program approves. `artifacts` is null or gets what it went through, after an error, too.
+  /// Compiles a program of which check_program approves. If `artifacts` is not null it receives the intermediate forms, even
+  /// after an error; options.keep_artifacts is ignored.
   Status compile(const collet_program* program, const CompileOptions& options, Artifacts* artifacts,
                  std::unique_ptr<HostProgram>& out);
   /// The same program from its object code: HostProgram::objects of a process with the same target and options. The bytes
