@@ -27,6 +27,17 @@ std::vector<Shape> parameter_shapes(const Module& module) {
   return shapes;
 }
 
+// Whether more than one op of the entry needs a kernel. Control flow counts as several.
+bool has_several_ops(const Module& module) {
+  int count = 0;
+  for (const hlo::InstrId id : module.entry_computation().order) {
+    const Op op = module[id].op;
+    if (op == Op::WHILE || op == Op::CONDITIONAL || op == Op::CALL || op == Op::FUSION) return true;
+    count += hlo::op_info(op).op_class != hlo::OpClass::EXECUTOR;
+  }
+  return count > 1;
+}
+
 Expected<std::vector<Literal>> evaluate(const Module& module, const std::vector<Literal>& inputs) {
   COLLET_ASSIGN(const Literal result, hlo::Evaluator(module).run(inputs));
   return hlo::flatten(result);
@@ -74,6 +85,7 @@ Expected<Answer> answer_case(const Case& one, uint64_t seed, bool flushes) {
   const std::vector<Shape> shapes = parameter_shapes(*module);
   if (shapes.size() != one.inputs.size()) return internal_error("the case has as many inputs as parameters");
   Answer answer;
+  answer.several_ops = has_several_ops(*module);
   for (size_t i = 0; i < shapes.size(); ++i) {
     answer.inputs.push_back(make_input(one.inputs[i], shapes[i], i, shapes.size(), seed, flushes));
   }

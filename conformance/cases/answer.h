@@ -13,6 +13,7 @@ namespace collet::conformance {
 struct Answer {
   std::vector<hlo::Literal> inputs;
   std::vector<Reference> outputs;
+  bool several_ops = false;  ///< more than one op that a device is asked about, or ops in regions of control flow
 };
 
 /// Draws the inputs and evaluates; the error means that the case itself, or the evaluator, is at fault.

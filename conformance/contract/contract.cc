@@ -37,8 +37,21 @@ std::optional<Promise> Contract::judged_by(Promise promise, bool refuses) const 
 void Contract::note(Promise promise, std::string what) {
   const PromiseInfo& info = promise_info(promise);
   const std::lock_guard lock(mutex_);
+  if (set_up_ && !lost_.empty()) return;
   if (complaints_.size() < kMostComplaints)
     complaints_.push_back(fmt::format("{}; {}: \"{}\"", what, info.header, info.text));
+}
+
+void Contract::note_lost(std::string_view call, std::string_view message) {
+  const std::lock_guard lock(mutex_);
+  if (!lost_.empty()) return;
+  lost_ = fmt::format("{} said that the device is lost: {}", call, message);
+  if (set_up_) skipped_ = lost_ + "; that was while the case was set up: let it fail later";
+}
+
+bool Contract::lost() const {
+  const std::lock_guard lock(mutex_);
+  return !lost_.empty();
 }
 
 void Contract::skip(std::string why) {
@@ -74,7 +87,7 @@ std::string_view Contract::outcome() const {
 std::string Contract::text() const {
   const std::lock_guard lock(mutex_);
   if (complaints_.empty()) return fault_.empty() ? skipped_ : fault_;
-  return fmt::format("{}", fmt::join(complaints_, "\n"));
+  return fmt::format("{}{}{}", fmt::join(complaints_, "\n"), lost_.empty() ? "" : "\n", lost_);
 }
 
 namespace {

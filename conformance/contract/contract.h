@@ -57,6 +57,15 @@ class Contract {
   Promise out_arguments() const {
     return holds(Promise::OUT_ARGUMENTS) ? Promise::OUT_ARGUMENTS : Promise::ERROR_CHANGES_NOTHING;
   }
+  /// Notes that a call gave UNAVAILABLE, and what it said.
+  void note_lost(std::string_view call, std::string_view message);
+  /// Whether one did.
+  bool lost() const;
+  /// What a case does to set itself up: a device that is lost meanwhile makes the case one that was not asked. For cases that
+  /// expect the loss; in all others it is a failure, and complaints that follow from it are left out.
+  void begin_set_up() { set_up_ = true; }
+  void end_set_up() { set_up_ = false; }
+
   /// The case does not concern this backend.
   void skip(std::string why);
   /// The case itself is at fault.
@@ -80,6 +89,8 @@ class Contract {
   std::vector<std::string> complaints_;
   Uses uses_;
   std::string skipped_, fault_;
+  std::string lost_;
+  bool set_up_ = false;
 };
 
 struct ContractCase {

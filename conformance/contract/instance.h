@@ -37,6 +37,7 @@ collet_status checked_call(Contract& c, const char* what, Function function, std
             what);
     return status;
   }
+  if (status == COLLET_UNAVAILABLE) c.note_lost(what, {error.message, strnlen(error.message, sizeof error.message)});
   c.check(status > 0 && status <= COLLET_DATA_LOSS, Promise::STATUS, "{} returned {}, which is no code", what, status);
   c.check(error.code == status, Promise::ERRORS, "{} returned {} and an error with the code {}", what, status,
           error.code);

@@ -45,6 +45,7 @@ void open_again(Contract& c) {
 
 void queues(Contract& c) {
   {
+    c.begin_set_up();
     const Setting s = start_queues(c);
     if (!s) return;
     std::array<Queue, 3> all = {s.create(COLLET_QUEUE_COMPUTE), s.create(COLLET_QUEUE_UPLOAD),
@@ -58,6 +59,7 @@ void queues(Contract& c) {
     if (s.instance->try_alloc(0, space, kBytes, alignment, a) != COLLET_OK ||
         s.instance->try_alloc(0, space, kBytes, alignment, b) != COLLET_OK)
       return c.skip("the device fails before there is memory: let it fail later");
+    c.end_set_up();
     const auto put = [&](size_t i) {
       const collet_copy_region one = i == 0   ? region(at(a), at(b), kBytes)
                                      : i == 1 ? region(at_host(host.data()), at(a), kBytes)
@@ -129,6 +131,7 @@ void queues(Contract& c) {
 void calls(Contract& c) {
   {
     if (!c.plugin().computes()) return c.skip("the backend runs no ops");
+    c.begin_set_up();
     const auto instance = Instance::open(c);
     if (!instance) return;
     if (!instance->executes()) return c.skip("a device has COLLET_TRAIT_VIRTUAL");
@@ -143,6 +146,7 @@ void calls(Contract& c) {
     Rig rig(*instance, *ready.program, ready.executable, {.donate_all = true});
     const std::vector<hlo::Literal> inputs = ready.program->draw(1);
     if (!rig.fill(inputs, 1)) return;
+    c.end_set_up();
     Failure failure;
     for (int piece = 0; piece < kMostPieces && failure.status == COLLET_OK; ++piece)
       failure.status = rig.execute(&failure.message);

@@ -23,7 +23,8 @@ struct Ran {
 };
 
 // Queues are asked of a backend that has them. For cases of a device that is lost, it is lost.
-Ran conform(const std::string& fault, const std::string& cases, const std::string& seconds = "3") {
+Ran conform(const std::string& fault, const std::string& cases, const std::string& seconds = "3",
+            const std::string& lose_after = "14") {
   const std::string lib = folder() + "/lib/collet/";
   const bool loss = cases.find("loss") != std::string::npos;
   const std::string inner = cases.find("queue") == std::string::npos && !loss
@@ -33,7 +34,7 @@ Ran conform(const std::string& fault, const std::string& cases, const std::strin
   const std::string line = (older ? "COLLET_TEST_ABI_MINOR_0=1 " : "") + folder() + "/bin/collet conform --timeout " +
                            seconds + " --backend " + lib +
                            "test_backends/libcollet_backend_faulty.so --option fault=" + fault +
-                           " --option backend=" + lib + inner + (loss ? " --option lose_after=14" : "") +
+                           " --option backend=" + lib + inner + (loss ? " --option lose_after=" + lose_after : "") +
                            " --filter '" + cases + "' 2>/dev/null";
   Ran ran;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"), [](std::FILE*) { return 0; });
@@ -106,6 +107,9 @@ TEST(Faulty, ConformsWithoutAFault) {
   const Ran lost = conform("none", "contract/loss/*");
   EXPECT_EQ(WEXITSTATUS(lost.code), 0) << lost.out;
   EXPECT_NE(lost.out.find("2 of 2 cases passed"), std::string::npos) << lost.out;
+  // A device that is lost in the set-up of a case was not asked, and has not failed.
+  const Ran early = conform("none", "contract/loss/*", "3", "0");
+  EXPECT_NE(early.out.find("1 of 2 cases passed, 1 unsupported"), std::string::npos) << early.out;
   const Ran queues = conform("none", "contract/queue/*");
   EXPECT_EQ(WEXITSTATUS(queues.code), 0) << queues.out;
 }

@@ -21,7 +21,20 @@
 
 namespace {
 
-enum class Wrong { VectorTail, AttributeIgnored, OneElement, Crash, Hang, HangInCompile, HangInOpen };
+enum class Wrong {
+  VectorTail,
+  AttributeIgnored,
+  OneElement,
+  Crash,
+  Hang,
+  HangInCompile,
+  HangInOpen,
+  CompileRefuses,
+  ExecuteRefuses,
+  DeclinesAll,
+  Lost,
+  FreesTwice
+};
 
 struct Mutant {
   std::string_view name;
@@ -37,6 +50,11 @@ constexpr Mutant kMutants[] = {
     {"hang", Wrong::Hang, COLLET_OP_REVERSE},                             // execute does not return
     {"hang-in-compile", Wrong::HangInCompile, COLLET_OP_REVERSE},         // compile does not
     {"hang-in-open", Wrong::HangInOpen, COLLET_OP_REVERSE},               // open does not
+    {"compile-refuses", Wrong::CompileRefuses, COLLET_OP_DOT},            // UNIMPLEMENTED, which supports did not say
+    {"execute-refuses", Wrong::ExecuteRefuses, COLLET_OP_DOT},            // likewise, once it is compiled
+    {"declines-all", Wrong::DeclinesAll, COLLET_OP_DOT},                  // supports says no to everything
+    {"lost", Wrong::Lost, COLLET_OP_REVERSE},                             // the device is lost, and stays so
+    {"frees-twice", Wrong::FreesTwice, COLLET_OP_ADD},                    // release does
 };
 constexpr uint64_t kVector = 16;
 
@@ -46,6 +64,7 @@ struct Choice {
 };
 
 const collet_host* host = nullptr;
+bool is_lost = false;
 
 collet_status fail(collet_error* error, collet_status code, const std::string& message) {
   error->code = code;
@@ -169,7 +188,7 @@ collet_status copy_regions(collet_backend_instance* handle, const collet_copy_re
 collet_status supports(collet_backend_instance* handle, uint32_t device, const collet_program* program,
                        const uint32_t* ops, uint32_t count, collet_verdict* verdicts, collet_error* error) {
   Instance* self = instance_of(handle);
-  if (self->behind->supports == nullptr) return COLLET_OK;
+  if (self->behind->supports == nullptr || self->choice.mutant->wrong == Wrong::DeclinesAll) return COLLET_OK;
   return self->behind->supports(self->instance, device, program, ops, count, verdicts, error);
 }
 
@@ -225,7 +244,10 @@ collet_status compile(collet_backend_instance* handle, const collet_program* pro
   auto executable = std::make_unique<Executable>();
   executable->owner = self;
   executable->hit = contains(program, self->choice.op);
-  while (executable->hit && self->choice.mutant->wrong == Wrong::HangInCompile) pause();
+  const Wrong wrong = self->choice.mutant->wrong;
+  while (executable->hit && wrong == Wrong::HangInCompile) pause();
+  if (executable->hit && wrong == Wrong::CompileRefuses) return fail(error, COLLET_UNIMPLEMENTED, "not done yet");
+  if (is_lost) return fail(error, COLLET_UNAVAILABLE, "the device is lost");
   executable->results = results_of(program);
   std::vector<uint64_t> storage;
   if (executable->hit && self->choice.mutant->wrong == Wrong::AttributeIgnored) {
@@ -275,6 +297,9 @@ collet_status execute(collet_backend_executable* handle, const collet_launch* la
   const Wrong wrong = self.owner->choice.mutant->wrong;
   if (self.hit && wrong == Wrong::Crash) std::abort();
   while (self.hit && wrong == Wrong::Hang) pause();
+  if (self.hit && wrong == Wrong::ExecuteRefuses) return fail(error, COLLET_UNIMPLEMENTED, "not done yet");
+  is_lost |= self.hit && wrong == Wrong::Lost;
+  if (is_lost) return fail(error, COLLET_UNAVAILABLE, "the device is lost");
   const collet_status code = self.owner->behind->execute(self.behind, launches, count, run_id, error);
   if (code != COLLET_OK || !self.hit) return code;
   for (uint32_t i = 0; i < count; ++i) {
@@ -286,6 +311,12 @@ collet_status execute(collet_backend_executable* handle, const collet_launch* la
 void release(collet_backend_executable* handle) {
   Executable* self = executable_of(handle);
   self->owner->behind->release(self->behind);
+  if (self->hit && self->owner->choice.mutant->wrong == Wrong::FreesTwice) {
+    // Through a volatile pointer, or a compiler sees it.
+    void* volatile state = std::malloc(24);
+    std::free(state);
+    std::free(state);
+  }
   delete self;
 }
 

@@ -262,6 +262,7 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
   out += road_text(report, ops);
   if (report.not_run == 0) out += silent_text(report);
   if (report.not_run > 0) out += fmt::format("ended early: {}\n", report.ended);
+  if (report.nothing_on_device()) out += fmt::format("{} ran no op of any case: it has declined all\n", report.backend);
   out += fmt::format("{} {}: {} of {} cases passed", report.backend, report.version, report.count(Outcome::Pass),
                      report.cases.size());
   for (const Outcome outcome :

@@ -63,7 +63,8 @@ struct ConformReport {
   std::string declared;  ///< per element type, by its number: '1' where the device declares it
   uint64_t seed = 0;
   bool full = false;
-  bool whole = true;  ///< of all cases, no filter or shard of them
+  bool whole = true;         ///< of all cases, no filter or shard of them
+  bool of_all_names = true;  ///< no filter; it may be a shard
   double seconds = 0;
   std::vector<CaseResult> cases;
   size_t not_run = 0;      ///< cases that were left out when the run was ended
@@ -76,7 +77,9 @@ struct ConformReport {
     const auto number = static_cast<size_t>(type);
     return number < declared.size() && declared[number] == '1';
   }
-  /// All cases ran, none failed, crashed or hung, and at least one passed.
+  /// Of a run without filters: no op of any case ran on the device, all was declined.
+  bool nothing_on_device() const;
+  /// All cases ran, none failed, crashed or hung, at least one passed, and the device has run something.
   bool conforms() const;
 };
 

@@ -56,9 +56,36 @@ Judgement judge(const Case& one, const Answer& answer, const std::vector<Literal
 Fields with_status(std::string status, std::string detail) {
   return {{"status", std::move(status)}, {"detail", std::move(detail)}};
 }
+std::string& find_detail(Fields& fields) {
+  return fields[1].second;
+}
 
-Fields of_error(const Status& status) {
-  return with_status(status.code() == Code::Unimplemented ? "unsupported" : "fail", status.to_string());
+// Whether a call of the backend's own gave the error, and not the runtime, which asked before: "compile: backend 'x', compile: ...".
+bool is_from_the_backend(const Status& status) {
+  const std::string& message = status.message();
+  const size_t start = message.find(": ");
+  return start != std::string::npos && std::string_view(message).substr(start + 2).starts_with("backend '");
+}
+
+// A yes of supports is a promise for the op: an executable that says UNIMPLEMENTED breaks it, and so does compile, unless a
+// program of several ops exceeds a limit of the whole.
+Fields of_error(const Status& status, bool may_have_limits) {
+  const bool declined = status.code() == Code::Unimplemented && (may_have_limits || !is_from_the_backend(status));
+  Fields fields = with_status(declined ? "unsupported" : "fail", status.to_string());
+  if (status.code() == Code::Unimplemented && !declined) find_detail(fields) += "; supports had said yes";
+  // A lost device stays lost: the next case gets another process, and with it a device that works.
+  if (status.code() == Code::Unavailable) add_retires(fields);
+  return fields;
+}
+
+// Why the device did not compile what it had accepted; empty where it did.
+std::string not_compiled(const Program& program) {
+  constexpr std::string_view kReason = "not compiled: ";
+  const Expected<collet_executable_facts> facts = program.facts();
+  if (!facts.ok() || facts->fallback_ops == 0) return {};
+  const Expected<std::string> plan = program.explain(false);
+  const size_t start = plan.ok() ? plan->find(kReason) : std::string::npos;
+  return start == std::string::npos ? std::string() : plan->substr(start, plan->find('\n', start) - start);
 }
 
 }  // namespace
@@ -68,9 +95,13 @@ Fields run_case(const Case& one, const Session& session, uint64_t seed) {
   const Expected<Answer> answer = answer_case(one, case_seed(one.name, seed), flushes);
   if (!answer.ok()) return with_status("oracle", answer.status().to_string());
   const Expected<Program> program = session.compile(one.text, {.file = one.name, .ignore_costs = true});
-  if (!program.ok()) return of_error(program.status());
+  if (!program.ok()) return of_error(program.status(), answer->several_ops);
   const Expected<std::vector<Literal>> got = program->run(answer->inputs);
-  if (!got.ok()) return of_error(got.status());
+  if (!got.ok()) return of_error(got.status(), false);
+  if (!answer->several_ops) {
+    if (const std::string why = not_compiled(*program); !why.empty())
+      return with_status("fail", why + "; supports had said yes");
+  }
   const Judgement judgement = judge(one, *answer, *got, flushes);
   Fields fields = with_status(judgement.pass ? "pass" : "fail", judgement.detail);
   fields.emplace_back("ulp", fmt::format("{}", judgement.ulp));

@@ -293,7 +293,9 @@ class Pool {
       const std::string line = worker.pending.substr(0, end);
       worker.pending.erase(0, end + 1);
       if (options_.judge_end && !ends_well(worker)) return;
-      finish(worker, {TaskResult::Kind::Replied, decode_fields(line), {}, 0});
+      Fields reply = decode_fields(line);
+      if (!find_field(reply, kRetires).empty()) worker.stop();
+      finish(worker, {TaskResult::Kind::Replied, std::move(reply), {}, 0});
     } else if (!open) {
       const std::string how = death(worker.reap());
       fail(worker, TaskResult::Kind::Crashed, "the worker " + how);

@@ -23,6 +23,11 @@ std::string encode_fields(const Fields& fields);
 Fields decode_fields(std::string_view line);
 /// The value of `key`; empty when there is none.
 std::string_view find_field(const Fields& fields, std::string_view key);
+/// A reply with this field, whatever its value, is the worker's last one: the next task gets a new process.
+constexpr std::string_view kRetires = "retires";
+inline void add_retires(Fields& fields) {
+  fields.emplace_back(kRetires, "1");
+}
 
 /// How a task ended.
 struct TaskResult {

@@ -182,18 +182,51 @@ TEST_P(Mutants, AreKilled) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Mutants,
-                         ::testing::Values(MutantCase{"vector-tail", "subtract", "fail"},
-                                           MutantCase{"attribute-ignored", "transpose", "fail"},
-                                           MutantCase{"one-element", "dot", "fail"},
-                                           MutantCase{"crash", "sort", "crash"},
-                                           MutantCase{"hang", "reverse", "timeout"},
-                                           MutantCase{"hang-in-compile", "reverse", "timeout"}),
-                         [](const auto& instance) {
-                           std::string name = instance.param.mutant;
-                           for (char& c : name) c = c == '-' ? '_' : c;
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, Mutants,
+    ::testing::Values(MutantCase{"vector-tail", "subtract", "fail"},
+                      MutantCase{"attribute-ignored", "transpose", "fail"}, MutantCase{"one-element", "dot", "fail"},
+                      MutantCase{"crash", "sort", "crash"}, MutantCase{"hang", "reverse", "timeout"},
+                      MutantCase{"hang-in-compile", "reverse", "timeout"}, MutantCase{"compile-refuses", "dot", "fail"},
+                      MutantCase{"execute-refuses", "dot", "fail"},
+                      // A process with a lost device is replaced before the next case.
+                      MutantCase{"lost", "reverse", "fail"}),
+    [](const auto& instance) {
+      std::string name = instance.param.mutant;
+      for (char& c : name) c = c == '-' ? '_' : c;
+      return name;
+    });
+
+// The line that runs the mutant on the interpreter.
+std::string mutant_line(const std::string& mutant) {
+  const std::string lib = build_dir() + "/lib/collet/";
+  return "conform --backend " + lib + "test_backends/libcollet_backend_mutant.so --option mutant=" + mutant +
+         " --option backend=" + lib + "backends/libcollet_backend_interpreter.so";
+}
+
+// A yes of supports is a promise also where a fallback does what compile then refuses.
+TEST(Claims, FallbackDoesNotHideWhatCompileRefuses) {
+  const Ran ran = collet(mutant_line("compile-refuses") + " --filter 'dot/f32/1*' --filter 'add/f32/*'");
+  EXPECT_EQ(ran.code, 1) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "not compiled: ")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "supports had said yes")) << ran.out;
+}
+
+// What is declined is no failure; but a backend that declines all is none that conforms.
+TEST(Claims, BackendThatDeclinesAllDoesNotConform) {
+  const Ran all = collet(mutant_line("declines-all") + " --no-fallback --shard 0/200");
+  EXPECT_EQ(all.code, 1) << all.out;
+  EXPECT_TRUE(contains(all.out, "it has declined all")) << all.out;
+  EXPECT_FALSE(contains(all.out, " fail in ")) << all.out;
+}
+
+// Where much crashes, the verdict does not take as many processes as there are cases.
+TEST(Claims, CrashesEndARunEarly) {
+  const Ran ran = collet(mutant_line("frees-twice") + " --filter 'add/*'");
+  EXPECT_EQ(ran.code, 1) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "ended early: ")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, " cases crashed")) << ran.out;
+}
 
 // A backend that never answers, wherever that is, is told of and left behind.
 TEST(Hangs, HaveAnEnd) {
