@@ -184,6 +184,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
     return;
   }
   verify(kernel, "lowering");
+  move_as_integers(kernel);
   collapse_loops(kernel);
   KernelPlan parts;
   KernelPlan rest;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/kernel/transform.h"
 
+#include <algorithm>
+
 namespace collet::codegen {
 namespace {
 
@@ -35,7 +37,40 @@ void erase_loop(Kernel& kernel, size_t loop) {
   if (loop < kernel.outer) --kernel.outer;
 }
 
+/// The integer that an element of `type` is moved as; 0 where it stays what it is.
+uint32_t moved_as(uint32_t type) {
+  if (type == COLLET_TYPE_C64) return COLLET_TYPE_U64;
+  if (!is_narrow_float(type)) return 0;
+  switch (type_bits(type)) {
+    case 16:
+      return COLLET_TYPE_U16;
+    case 8:
+      return COLLET_TYPE_U8;
+    default:
+      return 0;
+  }
+}
+
+/// Whether an expression passes elements of such types on, or has none.
+bool only_moves(const Kernel& kernel, const Expr& e) {
+  if (e.op == ExprOp::kLoad || e.op == ExprOp::kConstant) return true;
+  if (e.op == ExprOp::kOp && e.opcode == COLLET_OP_SELECT) return true;
+  if (moved_as(e.type) != 0) return false;
+  return std::none_of(e.args.begin(), e.args.end(),
+                      [&](ExprId a) { return moved_as(kernel.exprs[static_cast<size_t>(a)].type) != 0; });
+}
+
 }  // namespace
+
+void move_as_integers(Kernel& kernel) {
+  if (!kernel.reductions.empty() || kernel.scan || !kernel.updates.empty()) return;
+  for (const Expr& e : kernel.exprs) {
+    if (!only_moves(kernel, e)) return;
+  }
+  for (Expr& e : kernel.exprs) {
+    if (const uint32_t type = moved_as(e.type); type != 0) e.type = type;
+  }
+}
 
 void collapse_loops(Kernel& kernel, size_t first) {
   for (size_t l = kernel.loops.size(); l-- > first;) {

@@ -15,6 +15,11 @@ namespace collet::codegen {
 /// stay.
 void collapse_loops(Kernel& kernel, size_t first = 0);
 
+/// Makes elements that the kernel only moves, whatever their type, unsigned integers of as many bits: nothing has to be taken
+/// apart or widened. Leaves kernels that compute with such elements, or have more than loads, choices and stores, as they
+/// are.
+void move_as_integers(Kernel& kernel);
+
 /// Puts the loops in the order of `groups`, all outer, and makes each group, outermost loop first, one loop; an empty
 /// one becomes a loop of size 1. Loops in no group must be of size 1. False where some access does not walk a group as
 /// one loop; the kernel is lost then.

@@ -106,7 +106,8 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
   Value* begin = ranged ? static_cast<Value*>(function_->getArg(1)) : b_.getInt64(0);
   Value* end =
       ranged ? static_cast<Value*>(function_->getArg(2)) : b_.getInt64(static_cast<uint64_t>(k_.loops[l].size));
-  if (passes_.side_turns() > 1 && l == passes_.side_loop()) {
+  if (passes_.is_transposing() && l == passes_.side_loop() && lanes_ > 1) return walk_squares(l, body);
+  if (passes_.side_turns() > 1 && l == passes_.side_loop() && !passes_.is_transposing()) {
     const Value* none = b_.getInt64(0);
     Value* whole = b_.CreateSub(end, begin);
     whole = b_.CreateSub(whole, b_.CreateURem(whole, b_.getInt64(static_cast<uint64_t>(passes_.side_turns()))));
@@ -184,10 +185,12 @@ void KernelEmitter::masked(size_t l, Value* begin, Value* end, int width, const 
   Type* t = b_.getInt64Ty();
   for (int i = 0; i < width; ++i) steps.push_back(llvm::ConstantInt::get(b_.getInt32Ty(), static_cast<uint64_t>(i)));
   Value* rest = ir_.binary(llvm::Intrinsic::smin, b_.CreateSub(end, begin), llvm::ConstantInt::get(t, 1 << 30));
+  counted_ = rest;
   rest = b_.CreateTrunc(rest, b_.getInt32Ty());
   mask_ = b_.CreateICmpULT(llvm::ConstantVector::get(steps), ir_.splat(rest, width));
   body();
   mask_ = nullptr;
+  counted_ = nullptr;
   lanes_ = 1;
 }
 
@@ -259,7 +262,7 @@ void KernelEmitter::stages() {
     for (size_t k = 0; k < k_.exprs.size(); ++k) {
       if (passes_.level_of(static_cast<ExprId>(k)) == k_.outer && passes_.stage_of(static_cast<ExprId>(k)) == pass &&
           k_.exprs[k].op != ExprOp::kReduced) {
-        vals_[k] = instruction(k_.exprs[k]);
+        vals_[k] = outer_value(k);
       }
     }
     inner_pass(pass);

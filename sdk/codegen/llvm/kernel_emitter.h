@@ -93,6 +93,12 @@ class KernelEmitter {
   bool walk_straight(size_t l, int64_t steps, int width, const std::function<void()>& body);
   /// The body for those of `width` lanes that lie before `end`.
   void masked(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);
+  /// Walks the loop along which loads are transposed, a square at a time.
+  void walk_squares(size_t l, const std::function<void()>& body);
+  /// Turns [skip, width) of the square that begins at turn `begin` of loop `l`.
+  void square(size_t l, Value* begin, int width, int skip, const std::function<void()>& body);
+  /// What load `k` reads in `width` turns from `begin` on: for each of them a vector, as it lies in memory.
+  std::vector<Value*> read_square(size_t k, size_t l, Value* begin, int width);
   void walk_rest(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);
   /// The loop, in blocks after each of which the sums so far are put aside where there are many terms: the error of a sum
   /// grows with the terms that one accumulator takes.
@@ -141,6 +147,8 @@ class KernelEmitter {
   Val inner_value(size_t k, int pass);
   /// Where the inner loops are written out: what another pass has computed at the same point is still there.
   Val known(size_t k);
+  /// The value at a point of the outer loops: an instruction, or what a square has of it.
+  Val outer_value(size_t k);
   Lanes lanes(const Index& index);
   /// The index as a value: a scalar where it is the same in all lanes.
   Value* index_value(const Index& index);
@@ -178,6 +186,8 @@ class KernelEmitter {
   int width_ = 1;                             ///< lanes of the vectorised loop in this pass
   int lanes_ = 1;                             ///< where the builder stands
   Value* mask_ = nullptr;
+  Value* counted_ = nullptr;          ///< where there is a mask: i64, how many lanes count
+  std::map<size_t, Value*> squares_;  ///< by load: what it reads in the turn where the builder stands
 };
 
 }  // namespace collet::codegen

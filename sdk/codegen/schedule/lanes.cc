@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sdk/codegen/kernel/transform.h"
+
 namespace collet::codegen {
 namespace {
 
@@ -125,7 +127,65 @@ void choose_scan_lanes(Kernel& kernel, int vector_bits, size_t first) {
   }
 }
 
+/// Whether the points of a kernel may be computed in any order, a block of one loop at a time.
+bool is_plain(const Kernel& kernel) {
+  return kernel.reductions.empty() && !kernel.scan && kernel.updates.empty() && !kernel.sequential &&
+         kernel.outer == kernel.loops.size();
+}
+
+/// Puts the loop last along which most of what would be gathered lies side by side, where there is one. What is put first
+/// has turns enough for threads to share.
+void transpose_lanes(Kernel& kernel, size_t first) {
+  constexpr int64_t kManyTurns = 8;
+  if (!is_plain(kernel) || kernel.lanes == 1) return;
+  const auto deps = loop_dependencies(kernel);
+  size_t best = kernel.loops.size();
+  std::ptrdiff_t most = 0;
+  for (size_t l = first; l < kernel.outer; ++l) {
+    if (l == kernel.lane_loop) continue;
+    std::ptrdiff_t count = 0;
+    for (size_t k = 0; k < kernel.exprs.size(); ++k) count += is_transposed(kernel, deps, k, l) ? 1 : 0;
+    if (count > most) {
+      most = count;
+      best = l;
+    }
+  }
+  if (most == 0) return;
+  std::vector<std::vector<size_t>> order;
+  for (size_t l = 0; l < kernel.outer; ++l) {
+    if (l != kernel.lane_loop && l != best) order.push_back({l});
+  }
+  const bool few = first == order.size() || kernel.loops[order[first][0]].size < kManyTurns;
+  const size_t lane_at = few ? first : order.size();
+  order.insert(order.begin() + static_cast<int64_t>(lane_at), {kernel.lane_loop});
+  order.push_back({best});
+  regroup_loops(kernel, order);
+  kernel.lane_loop = lane_at;
+}
+
 }  // namespace
+
+bool is_transposed(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t k, size_t loop) {
+  const Expr& e = kernel.exprs[k];
+  if (e.op != ExprOp::kLoad || e.mask != kNoExpr || e.index.coefficient(loop) != 1) return false;
+  if (kernel.loops[loop].size < 2) return false;
+  const int64_t apart = e.index.coefficient(kernel.lane_loop);
+  if (apart >= -1 && apart <= 1) return false;
+  if (collet_type_kind(e.type) == COLLET_KIND_COMPLEX) return false;
+  const uint64_t both = uint64_t{1} << loop | uint64_t{1} << kernel.lane_loop;
+  return std::none_of(e.index.terms.begin(), e.index.terms.end(),
+                      [&](const auto& t) { return (deps[static_cast<size_t>(t.first)] & both) != 0; });
+}
+
+size_t transposing_loop(const Kernel& kernel) {
+  const size_t none = kernel.loops.size();
+  if (kernel.lanes == 1 || none < 2 || kernel.lane_loop + 1 >= none || !is_plain(kernel)) return none;
+  const auto deps = loop_dependencies(kernel);
+  for (size_t k = 0; k < kernel.exprs.size(); ++k) {
+    if (is_transposed(kernel, deps, k, none - 1)) return none - 1;
+  }
+  return none;
+}
 
 void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
   kernel.lanes = 1;
@@ -166,6 +226,7 @@ void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
   const int bytes = widest(kernel, deps, kernel.lane_loop);
   kernel.lanes = vector_bits / (8 * std::max(bytes, 2));
   if (!kernel.reductions.empty() && kernel.lane_loop < kernel.outer) widen_reduction(kernel, deps);
+  transpose_lanes(kernel, first);
 }
 
 }  // namespace collet::codegen

@@ -48,6 +48,7 @@ KernelPasses::KernelPasses(const Kernel& kernel, const Target& target) : k_(kern
   kept_.assign(k_.exprs.size(), false);
   find_costly(deps);
   find_straight(deps, target.vector_bits);
+  find_transposed(deps);
   for (int pass = 0; pass <= last_stage_; ++pass) need_all(pass);
   for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(width_of(pass));
 }
@@ -130,6 +131,17 @@ void KernelPasses::find_straight(const std::vector<uint64_t>& deps, int vector_b
       break;
     }
     return;
+  }
+}
+
+void KernelPasses::find_transposed(const std::vector<uint64_t>& deps) {
+  const size_t loop = transposing_loop(k_);
+  if (loop == k_.loops.size()) return;
+  transposing_ = true;
+  side_loop_ = loop;
+  side_turns_ = k_.lanes;
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    transposed_.push_back(collet::codegen::is_transposed(k_, deps, k, loop));
   }
 }
 

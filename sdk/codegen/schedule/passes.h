@@ -53,6 +53,11 @@ class KernelPasses {
   size_t side_loop() const { return side_loop_; }
   int side_turns() const { return side_turns_; }
 
+  /// Whether the side loop is one that loads are transposed along, as transposing_loop says: is_transposed() of them. As many
+  /// of its turns as there are lanes read squares first.
+  bool is_transposing() const { return transposing_; }
+  bool is_transposed(size_t k) const { return transposing_ && transposed_[k]; }
+
  private:
   size_t level_of_index(const Index& index) const;
   int stage_of_index(const Index& index) const;
@@ -60,6 +65,7 @@ class KernelPasses {
   /// Values worth keeping from one pass over a row to the next: they cost more than a load.
   void find_costly(const std::vector<uint64_t>& deps);
   void find_straight(const std::vector<uint64_t>& deps, int vector_bits);
+  void find_transposed(const std::vector<uint64_t>& deps);
   void need_all(int pass);
   void need(int pass, ExprId t);
   /// Keeps a value of all the row for later passes; false where there is no room for it.
@@ -79,6 +85,8 @@ class KernelPasses {
   int64_t row_ = 1;         ///< elements of all the inner loops
   int64_t kept_bytes_ = 0;  ///< of the kept values' rows
   bool straight_ = false;
+  bool transposing_ = false;
+  std::vector<bool> transposed_;
   size_t side_loop_ = 0;
   int side_turns_ = 1;
 };

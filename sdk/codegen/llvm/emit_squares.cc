@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads that lie side by side along one loop and apart along the lanes: a square of them is read row by row, and transposed
+// in registers.
+#include "sdk/codegen/llvm/emit_memory.h"
+#include "sdk/codegen/llvm/kernel_emitter.h"
+
+namespace collet::codegen {
+namespace {
+
+using llvm::Value;
+using Values = std::vector<Value*>;
+
+/// Two rows of vectors as two others: `order` makes the number of a lane of x, then y, of that of the result's lane.
+template <typename Order>
+Value* shuffled(Ir& ir, Value* x, Value* y, int count, const Order& order) {
+  std::vector<int> lanes;
+  for (int i = 0; i < count; ++i) lanes.push_back(order(i));
+  return ir.b.CreateShuffleVector(x, y, lanes);
+}
+
+/// The transpose of a square whose side is a power of two. First blocks change places, as large as those parts of registers
+/// that most instructions cannot look beyond; then the elements within each.
+Values transposed(Ir& ir, Values rows) {
+  constexpr unsigned kPartBits = 128;
+  const int n = static_cast<int>(rows.size());
+  const int part = std::min<int>(n, static_cast<int>(kPartBits / rows[0]->getType()->getScalarSizeInBits()));
+  for (int d = n / 2; d >= part; d /= 2) {
+    for (int i = 0; i < n; ++i) {
+      if ((i & d) != 0) continue;
+      Value* const x = rows[static_cast<size_t>(i)];
+      Value* const y = rows[static_cast<size_t>(i + d)];
+      rows[static_cast<size_t>(i)] = shuffled(ir, x, y, n, [&](int k) { return (k & d) == 0 ? k : n + k - d; });
+      rows[static_cast<size_t>(i + d)] = shuffled(ir, x, y, n, [&](int k) { return (k & d) == 0 ? k + d : n + k; });
+    }
+  }
+  for (int steps = 1; steps < part; steps *= 2) {
+    Values next(rows.size());
+    for (int first = 0; first < n; first += part) {
+      for (int i = 0; i < part / 2; ++i) {
+        Value* const x = rows[static_cast<size_t>(first + i)];
+        Value* const y = rows[static_cast<size_t>(first + i + part / 2)];
+        const auto zip = [&](int from) {
+          return shuffled(ir, x, y, n, [&](int k) {
+            const int at = k / part * part + from + k % part / 2;
+            return k % 2 == 0 ? at : n + at;
+          });
+        };
+        next[static_cast<size_t>(first + 2 * i)] = zip(0);
+        next[static_cast<size_t>(first + 2 * i + 1)] = zip(part / 2);
+      }
+    }
+    rows = std::move(next);
+  }
+  return rows;
+}
+
+/// Vectors side by side as one.
+Value* joined(Ir& ir, Values parts) {
+  const int each = Ir::lanes_of(parts[0]);
+  int count = each;
+  Value* all = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) {
+    Value* const wide = shuffled(ir, parts[i], parts[i], count, [&](int k) { return k < each ? k : -1; });
+    all = shuffled(ir, all, wide, count + each, [](int k) { return k; });
+    count += each;
+  }
+  return all;
+}
+
+}  // namespace
+
+Val KernelEmitter::outer_value(size_t k) {
+  const auto found = squares_.find(k);
+  if (found == squares_.end()) return instruction(k_.exprs[k]);
+  return {ir_.from_storage(found->second, k_.exprs[k].type)};
+}
+
+std::vector<llvm::Value*> KernelEmitter::read_square(size_t k, size_t l, Value* begin, int width) {
+  const Expr& e = k_.exprs[k];
+  Type* const element = ir_.storage(e.type);
+  const int n = lanes_;
+  const int64_t apart = e.index.coefficient(k_.lane_loop);
+  iv_[l] = begin;
+  lanes_ = 1;
+  Value* const first = b_.CreateGEP(element, bases_[e.buffer], lanes(e.index).scalar);
+  lanes_ = n;
+  const llvm::Align align(std::max(1U, element->getScalarSizeInBits() / 8));
+  Values rows;
+  if (apart == width && !mask_) {  // the rows lie one behind the other
+    for (int i = 0; i < width; ++i) {
+      Value* const p = b_.CreateGEP(element, first, b_.getInt64(static_cast<uint64_t>(i * n)));
+      rows.push_back(b_.CreateAlignedLoad(ir_.wide(element, n), p, align));
+    }
+    Value* const all = joined(ir_, std::move(rows));
+    Values columns;
+    for (int t = 0; t < width; ++t) {
+      columns.push_back(shuffled(ir_, all, all, n, [&](int lane) { return lane * width + t; }));
+    }
+    return columns;
+  }
+  for (int i = 0; i < n; ++i) {
+    Value* at = b_.getInt64(static_cast<uint64_t>(i));
+    // Beyond the last row that counts, that is read again.
+    if (mask_) at = ir_.binary(llvm::Intrinsic::smin, at, b_.CreateSub(counted_, b_.getInt64(1)));
+    Value* const p = b_.CreateGEP(element, first, b_.CreateMul(at, llvm::ConstantInt::getSigned(at->getType(), apart)));
+    Value* row = b_.CreateAlignedLoad(ir_.wide(element, width), p, align);
+    if (width < n) row = shuffled(ir_, row, row, n, [&](int lane) { return lane < width ? lane : -1; });
+    rows.push_back(row);
+  }
+  return transposed(ir_, std::move(rows));
+}
+
+void KernelEmitter::square(size_t l, Value* begin, int width, int skip, const std::function<void()>& body) {
+  constexpr size_t kMostInstructions = 600;  ///< of all turns
+  std::map<size_t, Values> columns;
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    if (passes_.is_transposed(k)) columns[k] = read_square(k, l, begin, width);
+  }
+  if (k_.exprs.size() * static_cast<size_t>(width - skip) <= kMostInstructions) {
+    for (int turn = skip; turn < width; ++turn) {
+      iv_[l] = begin;
+      iv_plus_[l] = turn;
+      for (const auto& [k, vectors] : columns) squares_[k] = vectors[static_cast<size_t>(turn)];
+      body();
+    }
+    iv_plus_[l] = 0;
+    squares_.clear();
+    return;
+  }
+  for (const auto& [k, vectors] : columns) {
+    Type* const vector = vectors[0]->getType();
+    Value*& room = rooms_[k];
+    if (!room) room = slot(llvm::ArrayType::get(vector, static_cast<uint64_t>(lanes_)));
+    for (int turn = skip; turn < width; ++turn) {
+      b_.CreateStore(vectors[static_cast<size_t>(turn)],
+                     b_.CreateGEP(vector, room, b_.getInt64(static_cast<uint64_t>(turn))));
+    }
+  }
+  loop(b_.getInt64(static_cast<uint64_t>(skip)), b_.getInt64(static_cast<uint64_t>(width)), 1, [&](Value* turn) {
+    for (const auto& [k, vectors] : columns) {
+      Type* const vector = vectors[0]->getType();
+      squares_[k] = b_.CreateLoad(vector, b_.CreateGEP(vector, rooms_[k], turn));
+    }
+    iv_[l] = b_.CreateAdd(begin, turn);
+    body();
+  });
+  squares_.clear();
+}
+
+void KernelEmitter::walk_squares(size_t l, const std::function<void()>& body) {
+  const int64_t size = k_.loops[l].size;
+  const int turns = passes_.side_turns();
+  const int rest = static_cast<int>(size % turns);
+  const int64_t whole = size - rest;
+  if (whole > 0) {
+    loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(whole)), turns,
+         [&](Value* begin) { square(l, begin, turns, 0, body); });
+  }
+  if (rest == 0) return;
+  // The last turns, with some of those before; where there are none, a narrower square.
+  if (whole > 0) {
+    square(l, b_.getInt64(static_cast<uint64_t>(size - turns)), turns, turns - rest, body);
+  } else {
+    square(l, b_.getInt64(0), rest, 0, body);
+  }
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads that are transposed in registers: what generated code leaves in memory is what the evaluator does, for all types,
+// whole and broken squares, and bodies that are written out or loop.
+
+#include <collet/program.h>
+#include <gtest/gtest.h>
+
+#include "sdk/codegen/kernel/parse.h"
+#include "sdk/codegen/kernel/transform.h"
+#include "sdk/codegen/llvm/kernel_harness.h"
+#include "sdk/codegen/schedule/lanes.h"
+
+namespace collet::codegen {
+namespace {
+
+class Squares : public ::testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Widths, Squares, ::testing::Values(128, 256, 512));
+
+Kernel kernel_of(const std::string& text) {
+  Kernel kernel;
+  const Status read = parse_kernel(text, kernel);
+  EXPECT_TRUE(read.ok()) << read.message() << "\n" << text;
+  return kernel;
+}
+
+/// y[j, i] = x[i, j] for `rows` times `columns` elements, `batches` of them.
+Kernel transpose_of(const std::string& type, int64_t batches, int64_t rows, int64_t columns) {
+  const auto text = [](int64_t x) { return std::to_string(x); };
+  return kernel_of("kernel (2 buffers) {\nouter i0: " + text(batches) + "\nouter i1: " + text(columns) +
+                   "\nouter i2: " + text(rows) + "\n%0 = load " + type + " b0[" + text(rows * columns) + "*i0 + i1 + " +
+                   text(columns) + "*i2]\nstore b1[" + text(rows * columns) + "*i0 + " + text(rows) +
+                   "*i1 + i2], %0\n}");
+}
+
+void compare(int vector_bits, std::vector<std::pair<std::string, Kernel>> kernels, size_t least) {
+  std::unique_ptr<Jit> jit;
+  ASSERT_TRUE(Jit::create(machine_of(vector_bits), jit).ok());
+  std::vector<KernelCase> cases;
+  size_t transposing = 0;
+  for (auto& [name, kernel] : kernels) {
+    collapse_loops(kernel);
+    choose_lanes(kernel, vector_bits);
+    const Status verified = verify_kernel(kernel);
+    ASSERT_TRUE(verified.ok()) << verified.message() << "\n" << print_kernel(kernel);
+    transposing += transposing_loop(kernel) < kernel.loops.size() ? 1 : 0;
+    cases.push_back({name, std::move(kernel), Fill::kSmall, {}});
+  }
+  EXPECT_GE(transposing, least);
+  compare_with_evaluator(*jit, cases);
+}
+
+TEST_P(Squares, OfAllTypes_AreTransposed) {
+  std::vector<std::pair<std::string, Kernel>> kernels;
+  for (uint32_t type = 1; type < COLLET_TYPE_LIMIT; ++type) {
+    const std::string name = collet_type_name(type);
+    Kernel kernel;
+    if (!parse_kernel("kernel (1 buffer) {\n%0 = load " + name + " b0[0]\n}", kernel).ok()) continue;
+    kernels.emplace_back(name, transpose_of(name, 1, 33, 70));
+    kernels.emplace_back(name + ", moved", transpose_of(name, 1, 33, 70));
+    move_as_integers(kernels.back().second);
+  }
+  compare(GetParam(), std::move(kernels), 30);
+}
+
+TEST_P(Squares, OfAllSizes_AreTransposed) {
+  std::vector<std::pair<std::string, Kernel>> kernels;
+  for (const char* type : {"u8", "f32", "f64"}) {
+    for (int64_t rows : {16, 17, 64, 75}) {
+      for (int64_t columns : {2, 3, 7, 16, 40, 65}) {
+        for (int64_t batches : {1, 9}) kernels.emplace_back(type, transpose_of(type, batches, rows, columns));
+      }
+    }
+  }
+  compare(GetParam(), std::move(kernels), 140);
+}
+
+TEST_P(Squares, BesideOtherLoads_AreTransposed) {
+  std::vector<std::pair<std::string, Kernel>> kernels;
+  kernels.emplace_back("with a load along the lanes, a start and a mask", kernel_of(R"(kernel (5 buffers) {
+    outer i0: 9
+    outer i1: 21
+    outer i2: 35
+    %0 = load s32 b0[i0]
+    %1 = start %0 limit 5
+    %2 = load f32 b1[800*i0 + 35*i1 + i2]
+    %3 = load f32 b2[i1 + 21*i2 + 7*%1 + 3]
+    %4 = in_range (i1 - i2) below 9
+    %5 = load f32 b3[i1 + 40*i2] if %4
+    %6 = add f32 %2, %3
+    %7 = subtract f32 %6, %5
+    store b4[735*i0 + 35*i1 + i2], %7 if %4
+  })"));
+  kernels.emplace_back("backwards", kernel_of(R"(kernel (2 buffers) {
+    outer i0: 37
+    outer i1: 50
+    %0 = load s16 b0[i0 - 40*i1 + 2000]
+    store b1[50*i0 + i1], %0
+  })"));
+  std::string text = "kernel (3 buffers) {\nouter i0: 37\nouter i1: 50\n%0 = load f32 b0[i0 + 37*i1]\n";
+  text += "%1 = load f32 b1[50*i0 + i1]\n%2 = add f32 %0, %1\n";
+  int last = 2;
+  for (; last < 200; ++last) {
+    const std::string next = "%" + std::to_string(last + 1);
+    text += next + " = " + (last % 2 == 0 ? "subtract" : "add") + " f32 %" + std::to_string(last) + ", %" +
+            std::to_string(last % 3 == 0 ? 0 : 1) + "\n";
+  }
+  text += "store b2[50*i0 + i1], %" + std::to_string(last) + "\n}";
+  kernels.emplace_back("long", kernel_of(text));
+  compare(GetParam(), std::move(kernels), 3);
+}
+
+TEST(Squares, LoopThatOthersCannotReplace_StaysFirst) {
+  Kernel kernel = transpose_of("f32", 40, 64, 64);
+  choose_lanes(kernel, 256, 1);
+  EXPECT_EQ(kernel.loops[0].size, 40);
+  EXPECT_EQ(transposing_loop(kernel), 2U);
+}
+
+}  // namespace
+}  // namespace collet::codegen
