@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <collet/codegen/launch_plan.h>
+
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/lower/routines.h"
@@ -17,10 +21,29 @@ struct MicroSource {
   std::optional<Epilogue> epilogue;
 };
 
-/// What one function of a program is compiled from: a KernelFunction, a MicroFunction or a CompareFunction.
+/// A loop of the launch plan with all that it runs: kernels, copies, loops and branches. Its places lie in regions, which do not
+/// overlap.
+struct LoopSource {
+  struct Region {
+    uint32_t slot = 0;
+    uint64_t begin = 0;  ///< in bytes, as is the end
+    uint64_t end = 0;
+    bool written = false;  ///< perhaps
+  };
+  struct Spot {
+    uint32_t region = 0;
+    uint64_t offset = 0;  ///< from the region's begin
+  };
+  Step loop;
+  std::vector<Region> regions;
+  std::map<uint32_t, Spot> spots;          ///< by the number of a place in LaunchPlan::places
+  std::map<FunctionId, Kernel> functions;  ///< by their numbers in the steps
+};
+
+/// What one function of a program is compiled from: a KernelFunction, a MicroFunction, a CompareFunction or a LoopFunction.
 struct FunctionSource {
   std::string name;
-  std::variant<Kernel, MicroSource, Comparator> body;
+  std::variant<Kernel, MicroSource, Comparator, LoopSource> body;
   /// Many programs have a function of this name, which is the same in all.
   bool shared = false;
 };

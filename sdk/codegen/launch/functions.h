@@ -15,6 +15,9 @@ using KernelFunction = void (*)(char* const* buffers, int64_t begin, int64_t end
 /// A comparator: whether element i of the buffers comes before element j.
 using CompareFunction = uint8_t (*)(char* const* buffers, int64_t i, int64_t j);
 
+/// A loop of the launch plan: the addresses of the slots, as LaunchPlan has them.
+using LoopFunction = void (*)(char* const* slots);
+
 /// One call of a micro-kernel: c[rows, columns] (+)= a[rows, depth] * b[depth, columns]. Steps are in elements: a's between rows (or steps
 /// of the depth), b's between steps of the depth, c's between rows.
 struct Tile {

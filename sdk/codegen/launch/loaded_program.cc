@@ -76,6 +76,7 @@ LoadedProgram::Steps LoadedProgram::resolve(const StepList& steps) const {
     to.cost_ns = from.kernel.cost_ns;
     to.bytes = from.bytes;
     to.index_bytes = from.index_bytes;
+    if (from.loop != kNoFunction) to.loop = reinterpret_cast<LoopFunction>(addresses_[from.loop]);
     if (from.kind == StepKind::kMatmul) to.matmul = &matmuls_[from.call];
     if (from.kind == StepKind::kRoutine) to.routine = routines_[from.call].get();
     for (const StepList& child : from.children) to.children.push_back(resolve(child));
@@ -83,7 +84,7 @@ LoadedProgram::Steps LoadedProgram::resolve(const StepList& steps) const {
   return out;
 }
 
-void LoadedProgram::run(const Steps& steps, char* const* addresses, Threads& threads) {
+void LoadedProgram::run(const Steps& steps, char* const* slots, char* const* addresses, Threads& threads) {
   for (const Step& step : steps) {
     char* const* at = addresses + step.first_place;
     switch (step.kind) {
@@ -106,14 +107,18 @@ void LoadedProgram::run(const Steps& steps, char* const* addresses, Threads& thr
         if (at[0] != at[1]) std::memcpy(at[1], at[0], step.bytes);
         break;
       case StepKind::kWhile:
+        if (step.loop) {
+          step.loop(slots);
+          break;
+        }
         for (;;) {
-          run(step.children[0], addresses, threads);
+          run(step.children[0], slots, addresses, threads);
           if (!*at[0]) break;
-          run(step.children[1], addresses, threads);
+          run(step.children[1], slots, addresses, threads);
         }
         break;
       case StepKind::kConditional:
-        run(step.children[branch_of(step.index_bytes, step.children.size(), at[0])], addresses, threads);
+        run(step.children[branch_of(step.index_bytes, step.children.size(), at[0])], slots, addresses, threads);
         break;
     }
   }
@@ -123,7 +128,7 @@ void LoadedProgram::run(char** bases, Threads& threads) const {
   bases[constant_slot(plan_)] = constants_;
   char** addresses = reinterpret_cast<char**>(bases[workspace_slot(plan_)]);
   for (size_t i = 0; i < plan_.places.size(); ++i) addresses[i] = bases[plan_.places[i].slot] + plan_.places[i].offset;
-  run(steps_, addresses, threads);
+  run(steps_, bases, addresses, threads);
 }
 
 }  // namespace collet::codegen

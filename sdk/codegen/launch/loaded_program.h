@@ -45,6 +45,7 @@ class LoadedProgram {
     double cost_ns = 0;
     uint64_t bytes = 0;
     uint32_t index_bytes = 0;
+    LoopFunction loop = nullptr;
     const MatmulRunner* matmul = nullptr;
     const Routine* routine = nullptr;
     std::vector<std::vector<Step>> children;
@@ -53,7 +54,7 @@ class LoadedProgram {
 
   explicit LoadedProgram(LaunchPlan plan) : plan_(std::move(plan)) {}
   Steps resolve(const StepList& steps) const;
-  static void run(const Steps& steps, char* const* addresses, Threads& threads);
+  static void run(const Steps& steps, char* const* slots, char* const* addresses, Threads& threads);
 
   LaunchPlan plan_;
   std::vector<void*> addresses_;  ///< of plan_.functions

@@ -77,6 +77,7 @@ class Printer {
         break;
       case StepKind::kWhile:
         out_ += "while" + places(step);
+        if (step.loop != kNoFunction) out_ += " as " + plan_.functions[step.loop];
         break;
       case StepKind::kConditional:
         out_ += "conditional" + places(step);

@@ -9,68 +9,13 @@
 
 #include "sdk/codegen/launch/functions.h"
 #include "sdk/codegen/llvm/emit.h"
+#include "sdk/codegen/llvm/emit_steps.h"
 #include "sdk/codegen/llvm/object_compiler.h"
 
 namespace collet::codegen {
 namespace {
 
 using llvm::Value;
-
-/// A function that is being written, with loops and branches.
-class FunctionWriter {
- public:
-  FunctionWriter(llvm::Function* function, const Target& target) : b(function->getContext()), function_(function) {
-    set_function_attributes(function, target);
-    b.SetInsertPoint(llvm::BasicBlock::Create(b.getContext(), "entry", function));
-  }
-
-  llvm::IRBuilder<> b;
-
-  llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function_); }
-  Value* number(int64_t x) { return llvm::ConstantInt::getSigned(b.getInt64Ty(), x); }
-  Value* at(Value* base, Value* bytes) { return b.CreateGEP(b.getInt8Ty(), base, bytes); }
-  Value* at(Value* base, int64_t bytes) { return bytes == 0 ? base : at(base, number(bytes)); }
-  Value* add(Value* x, Value* y) { return b.CreateAdd(x, y); }
-  Value* times(Value* x, int64_t y) { return b.CreateMul(x, number(y)); }
-
-  /// body(i) for begin <= i < end.
-  void loop(Value* begin, Value* end, const std::function<void(Value*)>& body) {
-    llvm::BasicBlock *head = block("head"), *inside = block("body"), *after = block("after"),
-                     *before = b.GetInsertBlock();
-    b.CreateBr(head);
-    b.SetInsertPoint(head);
-    llvm::PHINode* i = b.CreatePHI(b.getInt64Ty(), 2);
-    i->addIncoming(begin, before);
-    b.CreateCondBr(b.CreateICmpSLT(i, end), inside, after);
-    b.SetInsertPoint(inside);
-    body(i);
-    i->addIncoming(b.CreateAdd(i, number(1)), b.GetInsertBlock());
-    b.CreateBr(head);
-    b.SetInsertPoint(after);
-  }
-
-  void branch(Value* condition, const std::function<void()>& body) {
-    llvm::BasicBlock *inside = block("then"), *after = block("after");
-    b.CreateCondBr(condition, inside, after);
-    b.SetInsertPoint(inside);
-    body();
-    b.CreateBr(after);
-    b.SetInsertPoint(after);
-  }
-
-  /// Memory of the function's own.
-  Value* local(llvm::Type* type) {
-    llvm::IRBuilder<> first(&function_->getEntryBlock(), function_->getEntryBlock().begin());
-    return first.CreateAlloca(type);
-  }
-
- private:
-  llvm::Function* function_;
-};
-
-llvm::FunctionType* pointer_function(llvm::LLVMContext& context) {
-  return llvm::FunctionType::get(llvm::Type::getVoidTy(context), {llvm::PointerType::get(context, 0)}, false);
-}
 
 Value* numbers(llvm::Module& module, const std::vector<int64_t>& values) {
   llvm::Constant* const data = llvm::ConstantDataArray::get(module.getContext(), values);
@@ -270,16 +215,15 @@ class MatmulWriter {
 };
 
 /// The function of a plan.
-class EntryWriter {
+class EntryWriter final : public StepsWriter {
  public:
   EntryWriter(const PlannedProgram& program, const CompileOptions& options, llvm::Module& module, const Target& target)
-      : plan_(program.plan),
+      : StepsWriter(
+            llvm::Function::Create(pointer_function(module.getContext()), llvm::Function::ExternalLinkage, "", module),
+            target),
+        plan_(program.plan),
         target_(target),
-        module_(module),
-        function_(
-            llvm::Function::Create(pointer_function(module.getContext()), llvm::Function::ExternalLinkage, "", module)),
-        w_(function_, target),
-        b_(w_.b) {
+        module_(module) {
     for (const FunctionSource& source : program.sources) {
       emit_function(source, module, target);
       functions_.push_back(module.getFunction(source.name));
@@ -318,7 +262,7 @@ class EntryWriter {
     return global;
   }
 
-  Value* place(const Step& step, uint32_t i) {
+  Value* place(const Step& step, uint32_t i) override {
     const Place& p = plan_.places[step.first_place + i];
     return w_.at(slots_[p.slot], static_cast<int64_t>(p.offset));
   }
@@ -339,47 +283,26 @@ class EntryWriter {
     return table_;
   }
 
-  void steps(const StepList& list) {
-    for (const Step& step : list) one(step);
+  void kernel(const Step& step) override {
+    const KernelCall& call = step.kernel;
+    Value* const table = places(step);
+    const auto whole = [&] { b_.CreateCall(functions_[call.function], {table, w_.number(0), w_.number(call.range)}); };
+    if (call.parallel && call.range > 1) {
+      share(call.cost_ns, part_of(call.function), table, call.range, call.grain, whole);
+    } else {
+      whole();
+    }
+    if (call.tail == kNoFunction) return;
+    Value* const rest = w_.at(table, int64_t{8} * call.tail_place);
+    b_.CreateCall(functions_[call.tail], {rest, w_.number(0), w_.number(call.tail_range)});
   }
 
-  void one(const Step& step) {
-    switch (step.kind) {
-      case StepKind::kKernel: {
-        const KernelCall& call = step.kernel;
-        Value* const table = places(step);
-        const auto whole = [&] {
-          b_.CreateCall(functions_[call.function], {table, w_.number(0), w_.number(call.range)});
-        };
-        if (call.parallel && call.range > 1) {
-          share(call.cost_ns, part_of(call.function), table, call.range, call.grain, whole);
-        } else {
-          whole();
-        }
-        if (call.tail == kNoFunction) return;
-        Value* const rest = w_.at(table, int64_t{8} * call.tail_place);
-        b_.CreateCall(functions_[call.tail], {rest, w_.number(0), w_.number(call.tail_range)});
-        return;
-      }
-      case StepKind::kMatmul: {
-        const MatmulCall& call = plan_.matmuls[step.call];
-        const int64_t jobs = call.batches / call.shared * call.chunks * call.column_parts;
-        Value* const table = places(step);
-        share(call.cost_ns, matmuls_[step.call], table, jobs, 1,
-              [&] { b_.CreateCall(matmuls_[step.call], {table, w_.number(0), w_.number(jobs), b_.getInt32(0)}); });
-        return;
-      }
-      case StepKind::kRoutine:
-        return;  // emit_entry has refused it
-      case StepKind::kCopy:
-        // Both may be the same memory, which memmove allows.
-        b_.CreateMemMove(place(step, 1), llvm::Align(1), place(step, 0), llvm::Align(1), step.bytes);
-        return;
-      case StepKind::kWhile:
-        return turn(step);
-      case StepKind::kConditional:
-        return choose(step);
-    }
+  void matmul(const Step& step) override {
+    const MatmulCall& call = plan_.matmuls[step.call];
+    const int64_t jobs = call.batches / call.shared * call.chunks * call.column_parts;
+    Value* const table = places(step);
+    share(call.cost_ns, matmuls_[step.call], table, jobs, 1,
+          [&] { b_.CreateCall(matmuls_[step.call], {table, w_.number(0), w_.number(jobs), b_.getInt32(0)}); });
   }
 
   /// Lets the caller's threads share [0, range), where that pays and there are any; else it is done by `whole`.
@@ -413,45 +336,9 @@ class EntryWriter {
     return made;
   }
 
-  void turn(const Step& step) {
-    llvm::BasicBlock *head = w_.block("condition"), *body = w_.block("turn"), *after = w_.block("after");
-    b_.CreateBr(head);
-    b_.SetInsertPoint(head);
-    steps(step.children[0]);
-    Value* const again = b_.CreateLoad(b_.getInt8Ty(), place(step, 0));
-    b_.CreateCondBr(b_.CreateICmpNE(again, b_.getInt8(0)), body, after);
-    b_.SetInsertPoint(body);
-    steps(step.children[1]);
-    b_.CreateBr(head);
-    b_.SetInsertPoint(after);
-  }
-
-  void choose(const Step& step) {
-    llvm::BasicBlock* const after = w_.block("after");
-    std::vector<llvm::BasicBlock*> branches;
-    for (size_t i = 0; i < step.children.size(); ++i) branches.push_back(w_.block("branch"));
-    if (step.index_bytes == 0) {
-      Value* const choice = b_.CreateLoad(b_.getInt8Ty(), place(step, 0));
-      b_.CreateCondBr(b_.CreateICmpNE(choice, b_.getInt8(0)), branches.front(), branches.back());
-    } else {
-      Value* const choice = b_.CreateLoad(b_.getInt32Ty(), place(step, 0));
-      auto* const cases = b_.CreateSwitch(choice, branches.back(), static_cast<unsigned>(branches.size()));
-      for (uint32_t i = 0; i + 1 < branches.size(); ++i) cases->addCase(b_.getInt32(i), branches[i]);
-    }
-    for (size_t i = 0; i < branches.size(); ++i) {
-      b_.SetInsertPoint(branches[i]);
-      steps(step.children[i]);
-      b_.CreateBr(after);
-    }
-    b_.SetInsertPoint(after);
-  }
-
   const LaunchPlan& plan_;
   const Target& target_;
   llvm::Module& module_;
-  llvm::Function* function_;
-  FunctionWriter w_;
-  llvm::IRBuilder<>& b_;
   std::vector<llvm::Function*> functions_, matmuls_;
   std::map<FunctionId, llvm::Function*> parts_;
   std::vector<Value*> slots_;

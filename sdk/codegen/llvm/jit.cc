@@ -53,9 +53,9 @@ std::string text_of(llvm::Error error) {
 
 // A module for every few functions that are no others' as well: micro-kernels are large.
 std::vector<std::vector<const FunctionSource*>> modules_of(const std::vector<FunctionSource>& sources) {
-  constexpr size_t kMost[] = {12, 4, SIZE_MAX};  // by kind of source
+  constexpr size_t kMost[] = {12, 4, SIZE_MAX, 1};  // by kind of source
   std::vector<std::vector<const FunctionSource*>> modules;
-  for (size_t kind = 0; kind < 3; ++kind) {
+  for (size_t kind = 0; kind < std::size(kMost); ++kind) {
     size_t count = 0;
     for (const FunctionSource& f : sources) {
       if (f.shared || f.body.index() != kind) continue;

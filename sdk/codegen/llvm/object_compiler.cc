@@ -9,6 +9,7 @@
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/IPO/AlwaysInliner.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/DCE.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
@@ -18,10 +19,12 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "sdk/codegen/llvm/emit.h"
 #include "sdk/codegen/llvm/emit_matmul.h"
+#include "sdk/codegen/llvm/emit_steps.h"
 #include "sdk/codegen/llvm/emit_support.h"
 #include "sdk/codegen/llvm/targets.h"
 
@@ -40,6 +43,12 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graphs, modules);
+  if (std::any_of(module.begin(), module.end(),
+                  [](const llvm::Function& f) { return f.hasFnAttribute(llvm::Attribute::AlwaysInline); })) {
+    llvm::ModulePassManager inliner;
+    inliner.addPass(llvm::AlwaysInlinerPass());
+    inliner.run(module, modules);
+  }
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass());
@@ -78,6 +87,8 @@ void emit_function(const FunctionSource& f, llvm::Module& module, const Target& 
     emit_kernel(*kernel, module, target, f.name);
   } else if (const auto* comparator = std::get_if<Comparator>(&f.body)) {
     emit_comparator(comparator->body, comparator->types, module, target, f.name);
+  } else if (const auto* loop = std::get_if<LoopSource>(&f.body)) {
+    emit_loop(*loop, module, target, f.name);
   } else {
     const auto& micro = std::get<MicroSource>(f.body);
     const Epilogue* const epilogue = micro.epilogue ? &*micro.epilogue : nullptr;

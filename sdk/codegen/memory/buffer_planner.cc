@@ -160,15 +160,15 @@ Place BufferPlanner::place(RangeId range, const LaunchPlan& plan) const {
   const Buffer& s = buffers_[ranges_[range].storage];
   switch (s.kind) {
     case Kind::kArgument:
-      return {s.slot, s.offset};
+      return {s.slot, s.offset, s.bytes};
     case Kind::kResult:
-      return {result_slot(plan, s.slot), s.offset};
+      return {result_slot(plan, s.slot), s.offset, s.bytes};
     case Kind::kConstant:
-      return {constant_slot(plan), s.offset};
+      return {constant_slot(plan), s.offset, s.bytes};
     case Kind::kWorkspace:
       break;
   }
-  return {workspace_slot(plan), s.offset};
+  return {workspace_slot(plan), s.offset, s.bytes};
 }
 
 }  // namespace collet::codegen

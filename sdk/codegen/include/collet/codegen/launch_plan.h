@@ -21,6 +21,7 @@ inline constexpr FunctionId kNoFunction = UINT32_MAX;
 struct Place {
   uint32_t slot = 0;
   uint64_t offset = 0;
+  uint64_t bytes = 0;  ///< of the buffer that begins there
   bool operator==(const Place& o) const { return slot == o.slot && offset == o.offset; }
 };
 
@@ -124,6 +125,8 @@ struct Step {
   uint64_t bytes = 0;              ///< kCopy: from the first place to the second
   uint32_t index_bytes = 0;        ///< kConditional: width of the branch number; 0: a pred, true is branch 0
   std::vector<StepList> children;  ///< kWhile: condition, body; kConditional: branches
+  /// kWhile: a LoopFunction that runs all of the loop, which then has no children; kNoFunction: there is none.
+  FunctionId loop = kNoFunction;
 };
 
 /// A compiled program but for its code.

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
+#include "sdk/codegen/compile/plan_program.h"
+
+namespace collet::codegen {
+namespace {
+
+constexpr double kLongTurn = 5000;        ///< ns; beside these, walking the steps is nothing
+constexpr size_t kMostKernels = 24;       ///< in all of a loop
+constexpr size_t kMostExpressions = 600;  ///< of these kernels
+
+/// What the steps of a loop are made of.
+struct Content {
+  double cost_ns = 0;
+  size_t kernels = 0;
+  size_t expressions = 0;
+  bool suits = true;
+  std::set<FunctionId> functions;
+  std::set<uint32_t> places;
+};
+
+class Joiner {
+ public:
+  explicit Joiner(PlannedProgram& program) : program_(program), plan_(program.plan) {}
+
+  void run() {
+    join(plan_.steps);
+    drop_unused();
+  }
+
+ private:
+  void join(StepList& steps) {
+    for (Step& step : steps) {
+      if (step.kind == StepKind::kWhile && join(step)) continue;
+      for (StepList& children : step.children) join(children);
+    }
+  }
+
+  bool join(Step& step) {
+    Content content;
+    look_at(step, content);
+    if (!content.suits || content.cost_ns > kLongTurn || content.kernels > kMostKernels ||
+        content.expressions > kMostExpressions) {
+      return false;
+    }
+    LoopSource source;
+    source.loop = step;
+    for (FunctionId id : content.functions) source.functions[id] = std::get<Kernel>(program_.sources[id].body);
+    find_regions(content.places, source);
+    step.children.clear();
+    step.loop = static_cast<FunctionId>(plan_.functions.size());
+    const std::string name = "loop" + std::to_string(step.loop);
+    plan_.functions.push_back(name);
+    program_.sources.push_back({name, std::move(source), false});
+    return true;
+  }
+
+  void look_at(const Step& step, Content& content) const {
+    for (uint32_t i = 0; i < step.places; ++i) content.places.insert(step.first_place + i);
+    switch (step.kind) {
+      case StepKind::kKernel:
+        for (FunctionId id : {step.kernel.function, step.kernel.tail}) {
+          if (id == kNoFunction) continue;
+          content.functions.insert(id);
+          ++content.kernels;
+          content.expressions += std::get<Kernel>(program_.sources[id].body).exprs.size();
+        }
+        content.cost_ns += step.kernel.cost_ns;
+        content.suits = content.suits && !step.kernel.parallel;
+        break;
+      case StepKind::kMatmul:
+      case StepKind::kRoutine:
+        content.suits = false;
+        break;
+      case StepKind::kCopy:
+        content.cost_ns += static_cast<double>(step.bytes) / 32;
+        break;
+      case StepKind::kWhile:
+      case StepKind::kConditional:
+        break;
+    }
+    for (const StepList& children : step.children) {
+      for (const Step& child : children) look_at(child, content);
+    }
+  }
+
+  /// Places that share memory lie in one region.
+  void find_regions(const std::set<uint32_t>& places, LoopSource& source) const {
+    std::vector<uint32_t> sorted(places.begin(), places.end());
+    const auto at = [this](uint32_t i) { return plan_.places[i]; };
+    std::sort(sorted.begin(), sorted.end(), [&](uint32_t i, uint32_t k) {
+      return std::pair(at(i).slot, at(i).offset) < std::pair(at(k).slot, at(k).offset);
+    });
+    for (uint32_t i : sorted) {
+      const Place p = at(i);
+      auto& regions = source.regions;
+      if (regions.empty() || regions.back().slot != p.slot || regions.back().end <= p.offset) {
+        const bool written = p.slot >= plan_.arguments && p.slot <= workspace_slot(plan_);
+        regions.push_back({p.slot, p.offset, p.offset, written});
+      }
+      regions.back().end = std::max(regions.back().end, p.offset + p.bytes);
+      source.spots[i] = {static_cast<uint32_t>(regions.size() - 1), p.offset - regions.back().begin};
+    }
+  }
+
+  void drop_unused() {
+    std::vector<FunctionId> number(plan_.functions.size(), kNoFunction);
+    each_function([&](FunctionId& id) {
+      if (id != kNoFunction) number[id] = 0;
+    });
+    std::vector<std::string> names;
+    std::vector<FunctionSource> sources;
+    for (size_t i = 0; i < number.size(); ++i) {
+      if (number[i] == kNoFunction) continue;
+      number[i] = static_cast<FunctionId>(names.size());
+      names.push_back(std::move(plan_.functions[i]));
+      sources.push_back(std::move(program_.sources[i]));
+    }
+    each_function([&](FunctionId& id) {
+      if (id != kNoFunction) id = number[id];
+    });
+    plan_.functions = std::move(names);
+    program_.sources = std::move(sources);
+  }
+
+  /// Calls `visit` for each number of a function in the plan.
+  template <typename Visit>
+  void each_function(const Visit& visit) {
+    each_function(plan_.steps, visit);
+    for (MatmulCall& call : plan_.matmuls) {
+      for (auto& row : call.micro) {
+        for (FunctionId& id : row) visit(id);
+      }
+      for (FunctionId& id : call.after) visit(id);
+      visit(call.pack_a);
+      visit(call.pack_b);
+    }
+    for (RoutineCall& call : plan_.routines) visit(call.compare);
+  }
+
+  template <typename Visit>
+  void each_function(StepList& steps, const Visit& visit) {
+    for (Step& step : steps) {
+      visit(step.kernel.function);
+      visit(step.kernel.tail);
+      visit(step.loop);
+      for (StepList& children : step.children) each_function(children, visit);
+    }
+  }
+
+  PlannedProgram& program_;
+  LaunchPlan& plan_;
+};
+
+}  // namespace
+
+void join_loops(PlannedProgram& program) {
+  Joiner(program).run();
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which loops of a launch plan become one function, and what is left of the plan.
+#include <collet/program.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "sdk/codegen/compile/plan_program.h"
+#include "sdk/codegen/launch/print.h"
+#include "sdk/codegen/testing/program_builder.h"
+
+namespace collet::codegen {
+namespace {
+
+using testing::Handle;
+using testing::ProgramBuilder;
+using testing::RegionBuilder;
+
+/// A loop over arrays of `size` elements; with a product of matrices in each turn, where `dot`.
+void write_loop(ProgramBuilder& b, int64_t size, bool dot) {
+  RegionBuilder& e = b.entry();
+  Handle count = e.argument(COLLET_TYPE_S32);
+  Handle x = e.argument(COLLET_TYPE_F32, {size, size});
+  RegionBuilder& condition = b.region();
+  Handle left = condition.argument(COLLET_TYPE_S32);
+  condition.argument(COLLET_TYPE_F32, {size, size});
+  Handle zero = condition.scalar(COLLET_TYPE_S32, 0);
+  condition.results({condition.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {left, zero},
+                                  collet_compare_attrs{COLLET_DIRECTION_GT, COLLET_COMPARE_SIGNED})});
+  RegionBuilder& body = b.region();
+  Handle n = body.argument(COLLET_TYPE_S32);
+  Handle y = body.argument(COLLET_TYPE_F32, {size, size});
+  if (dot) {
+    collet_dot_attrs a{};
+    a.lhs_contracting = b.list({1});
+    a.rhs_contracting = b.list({0});
+    y = body.op(COLLET_OP_DOT, COLLET_TYPE_F32, {size, size}, {y, y}, a);
+  }
+  body.results({body.binary(COLLET_OP_SUBTRACT, n, body.scalar(COLLET_TYPE_S32, 1)), body.unary(COLLET_OP_COSINE, y)});
+  const auto out = e.ops(COLLET_OP_WHILE, {count, x}, {count, x}, collet_while_attrs{}, {&condition, &body});
+  e.results({e.unary(COLLET_OP_NEGATE, out[1])});
+}
+
+PlannedProgram planned(int64_t size, bool dot) {
+  ProgramBuilder b;
+  write_loop(b, size, dot);
+  PlannedProgram program;
+  const Status status = plan_program(b.finish(), Target(), CompileOptions(), program);
+  EXPECT_TRUE(status.ok()) << status.message();
+  join_loops(program);
+  EXPECT_EQ(program.plan.functions.size(), program.sources.size());
+  for (size_t i = 0; i < program.sources.size(); ++i) EXPECT_EQ(program.plan.functions[i], program.sources[i].name);
+  return program;
+}
+
+const Step* loop_of(const StepList& steps) {
+  for (const Step& s : steps) {
+    if (s.kind == StepKind::kWhile) return &s;
+  }
+  return nullptr;
+}
+
+TEST(JoinLoops, OfShortTurns_BecomeAFunction) {
+  const PlannedProgram program = planned(4, false);
+  const Step* loop = loop_of(program.plan.steps);
+  ASSERT_NE(loop, nullptr);
+  ASSERT_NE(loop->loop, kNoFunction);
+  EXPECT_TRUE(loop->children.empty());
+  const auto* source = std::get_if<LoopSource>(&program.sources[loop->loop].body);
+  ASSERT_NE(source, nullptr);
+  EXPECT_EQ(program.sources.size(), 2U) << "the loop and what follows it; all else is in the loop";
+  EXPECT_FALSE(source->functions.empty());
+  EXPECT_NE(print_launch_plan(program.plan).find(" as loop"), std::string::npos);
+  std::set<std::pair<uint32_t, uint64_t>> begins;
+  for (const LoopSource::Region& r : source->regions) {
+    EXPECT_LT(r.begin, r.end);
+    EXPECT_EQ(r.written, r.slot >= program.plan.arguments && r.slot <= workspace_slot(program.plan));
+    begins.insert({r.slot, r.begin});
+  }
+  EXPECT_EQ(begins.size(), source->regions.size());
+  for (const LoopSource::Region& r : source->regions) {
+    for (const LoopSource::Region& q : source->regions) {
+      EXPECT_TRUE(&r == &q || r.slot != q.slot || r.end <= q.begin || q.end <= r.begin);
+    }
+  }
+}
+
+TEST(JoinLoops, OfLongTurnsOrProducts_AreLeft) {
+  for (const auto& [size, dot] : {std::pair{int64_t{400}, false}, {int64_t{64}, true}}) {
+    const PlannedProgram program = planned(size, dot);
+    const Step* loop = loop_of(program.plan.steps);
+    ASSERT_NE(loop, nullptr);
+    EXPECT_EQ(loop->loop, kNoFunction);
+    EXPECT_EQ(loop->children.size(), 2U);
+    for (const FunctionSource& f : program.sources) EXPECT_FALSE(std::holds_alternative<LoopSource>(f.body));
+  }
+}
+
+}  // namespace
+}  // namespace collet::codegen

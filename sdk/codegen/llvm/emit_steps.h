@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Steps of a launch plan as code: what LoadedProgram does with them, without a table of steps.
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <functional>
+
+#include "sdk/codegen/compile/function_source.h"
+#include "sdk/codegen/llvm/emit.h"
+
+namespace collet::codegen {
+
+/// void function(pointer)
+llvm::FunctionType* pointer_function(llvm::LLVMContext& context);
+
+/// A function that is being written, with loops and branches.
+class FunctionWriter {
+ public:
+  FunctionWriter(llvm::Function* function, const Target& target) : b(function->getContext()), function_(function) {
+    set_function_attributes(function, target);
+    b.SetInsertPoint(llvm::BasicBlock::Create(b.getContext(), "entry", function));
+  }
+
+  llvm::IRBuilder<> b;
+
+  llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function_); }
+  llvm::Value* number(int64_t x) { return llvm::ConstantInt::getSigned(b.getInt64Ty(), x); }
+  llvm::Value* at(llvm::Value* base, llvm::Value* bytes) { return b.CreateGEP(b.getInt8Ty(), base, bytes); }
+  llvm::Value* at(llvm::Value* base, int64_t bytes) { return bytes == 0 ? base : at(base, number(bytes)); }
+  llvm::Value* add(llvm::Value* x, llvm::Value* y) { return b.CreateAdd(x, y); }
+  llvm::Value* times(llvm::Value* x, int64_t y) { return b.CreateMul(x, number(y)); }
+
+  /// body(i) for begin <= i < end.
+  void loop(llvm::Value* begin, llvm::Value* end, const std::function<void(llvm::Value*)>& body) {
+    llvm::BasicBlock *head = block("head"), *inside = block("body"), *after = block("after"),
+                     *before = b.GetInsertBlock();
+    b.CreateBr(head);
+    b.SetInsertPoint(head);
+    llvm::PHINode* i = b.CreatePHI(b.getInt64Ty(), 2);
+    i->addIncoming(begin, before);
+    b.CreateCondBr(b.CreateICmpSLT(i, end), inside, after);
+    b.SetInsertPoint(inside);
+    body(i);
+    i->addIncoming(b.CreateAdd(i, number(1)), b.GetInsertBlock());
+    b.CreateBr(head);
+    b.SetInsertPoint(after);
+  }
+
+  void branch(llvm::Value* condition, const std::function<void()>& body) {
+    llvm::BasicBlock *inside = block("then"), *after = block("after");
+    b.CreateCondBr(condition, inside, after);
+    b.SetInsertPoint(inside);
+    body();
+    b.CreateBr(after);
+    b.SetInsertPoint(after);
+  }
+
+  /// Memory of the function's own.
+  llvm::Value* local(llvm::Type* type) {
+    llvm::IRBuilder<> first(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+    return first.CreateAlloca(type);
+  }
+
+ private:
+  llvm::Function* function_;
+};
+
+/// Writes steps, one after the other, with their loops and branches.
+class StepsWriter {
+ public:
+  StepsWriter(llvm::Function* function, const Target& target) : function_(function), w_(function, target), b_(w_.b) {}
+  virtual ~StepsWriter() = default;
+  StepsWriter(const StepsWriter&) = delete;
+  StepsWriter& operator=(const StepsWriter&) = delete;
+
+ protected:
+  using Value = llvm::Value;
+
+  void steps(const StepList& list);
+  void one(const Step& step);
+  /// The address of place `i` of a step.
+  virtual Value* place(const Step& step, uint32_t i) = 0;
+  virtual void kernel(const Step& step) = 0;
+  virtual void matmul(const Step& step) = 0;
+
+  llvm::Function* function_;
+  FunctionWriter w_;
+  llvm::IRBuilder<>& b_;
+
+ private:
+  void turn(const Step& step);
+  void choose(const Step& step);
+};
+
+/// Adds the loop to the module as a LoopFunction. What is small it keeps in registers, as far as there are any.
+void emit_loop(const LoopSource& source, llvm::Module& module, const Target& target, const std::string& name);
+
+}  // namespace collet::codegen
