@@ -122,8 +122,9 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
     instance->fuse = chosen.fuse;
     instance->verify = chosen.verify;
     instance->kind = target.cpu;
-    instance->fingerprint =
-        target.fingerprint() + (chosen.fuse ? "" : ";unfused") + (chosen.as_function ? ";function" : "");
+    instance->fingerprint = target.fingerprint() + (chosen.fuse ? "" : ";unfused") +
+                            (chosen.as_function ? ";function" : "") +
+                            (target.routines && codegen::routine_composite(0) ? ";lapack" : "");
 #define COLLET_TYPE(NAME, text, value, bits, kind, since)                                        \
   if (COLLET_KIND_##kind != COLLET_KIND_OPAQUE || value == COLLET_TYPE_TOKEN) {                  \
     instance->types.push_back({value, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE}); \
@@ -458,8 +459,16 @@ constexpr collet_aot_table kAot = {sizeof(collet_aot_table), 0, serialize, load}
 constexpr collet_memory_stats_table kMemoryStats = {sizeof(collet_memory_stats_table), 0, memory_stats};
 constexpr collet_artifacts_table kArtifacts = {sizeof(collet_artifacts_table), 0, artifact};
 
+/// Composites that the SDK is to offer.
+const char* pattern(collet_backend_instance* instance, uint32_t, uint32_t index) {
+  return instance->target.routines ? codegen::routine_composite(index) : nullptr;
+}
+
+constexpr collet_patterns_table kPatterns = {sizeof(collet_patterns_table), 0, pattern};
+
 const void* query(collet_backend_instance*, const char* name, uint32_t version) {
   if (version != 1) return nullptr;
+  if (std::strcmp(name, "patterns") == 0) return &kPatterns;
   if (std::strcmp(name, "aot") == 0) return &kAot;
   if (std::strcmp(name, "memory_stats") == 0) return &kMemoryStats;
   if (std::strcmp(name, "artifacts") == 0) return &kArtifacts;

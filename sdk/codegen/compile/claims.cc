@@ -5,7 +5,9 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "sdk/codegen/base/factorization.h"
 #include "sdk/codegen/fusion/fusion.h"
+#include "sdk/codegen/launch/lapack.h"
 #include "sdk/codegen/lower/lower.h"
 #include "sdk/codegen/lower/routines.h"
 #include "sdk/codegen/lower/scalar_block.h"
@@ -147,7 +149,8 @@ void Claims::answer(uint32_t id, collet_verdict& verdict) const {
 }
 
 std::string Claims::refusal(const collet_op* op, bool& expand) const {
-  if (op->opcode == COLLET_OP_CALL || op->opcode == COLLET_OP_FUSION) {
+  const bool named = op->opcode == COLLET_OP_CALL && node_of_.contains(op);
+  if (!named && (op->opcode == COLLET_OP_CALL || op->opcode == COLLET_OP_FUSION)) {
     const collet_region* region = collet_region_at(program_, op->regions.first);
     for (uint32_t i = 0; i < region->ops.count; ++i) {
       bool inner = false;
@@ -191,6 +194,10 @@ Status answer_ops(const collet_program* program, const Target& target, const uin
     claims.answer(ops[i], verdicts[i]);
   }
   return {};
+}
+
+const char* routine_composite(uint32_t index) {
+  return has_lapack() ? factorization_name(index) : nullptr;
 }
 
 Status check_program(const collet_program* program, const Target& target, collet_rejection* rejection) {

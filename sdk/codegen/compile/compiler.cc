@@ -279,7 +279,9 @@ void Compiler::routine(const Node& n, Drafts& drafts) {
   if (!comparator.types.empty()) {
     call.compare = add_function({"compare" + std::to_string(sources_.size()), std::move(comparator), false});
   }
-  for (ValueId v : n.operands) d.ranges.push_back(read(v));
+  for (size_t i = n.operands.size() - call.operands.size(); i < n.operands.size(); ++i) {
+    d.ranges.push_back(read(n.operands[i]));
+  }
   for (ValueId v : n.results) d.ranges.push_back(write(v));
   d.ranges.push_back(buffers_.add(std::max<uint64_t>(make_routine(call)->scratch_bytes(), 64), time_));
   for (ValueId v : n.operands) plan_->traffic_bytes += bytes_of(v);

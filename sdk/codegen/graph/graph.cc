@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "sdk/codegen/base/factorization.h"
+
 namespace collet::codegen {
 namespace {
 
@@ -79,6 +81,8 @@ class Builder {
     }
     switch (op->opcode) {
       case COLLET_OP_CALL:
+        if (factorization_of(p_, op) != Factorization::kUnknown) break;  // a node; what it stands for is not looked at
+        return inline_region(op, operands, into);
       case COLLET_OP_FUSION:
         return inline_region(op, operands, into);
       case COLLET_OP_COPY:
@@ -103,7 +107,8 @@ class Builder {
       result_ids.push_back(v);
     }
     graph_.nodes[id].results = result_ids;
-    for (uint32_t i = 0; i < op->regions.count; ++i) {
+    const uint32_t regions = op->opcode == COLLET_OP_CALL ? 0 : op->regions.count;
+    for (uint32_t i = 0; i < regions; ++i) {
       BlockId b = 0;
       COLLET_CODEGEN_TRY(block(op->regions.first + i, b));
       graph_.nodes[id].blocks.push_back(b);

@@ -42,6 +42,10 @@ std::unique_ptr<LoadedProgram> LoadedProgram::load(LaunchPlan plan, const Find& 
   for (const RoutineCall& call : p.routines) {
     void* const compare = call.compare == kNoFunction ? nullptr : made->addresses_[call.compare];
     made->routines_.push_back(make_routine(call, reinterpret_cast<CompareFunction>(compare)));
+    if (!made->routines_.back()) {
+      missing = "LAPACK";
+      return nullptr;
+    }
   }
   made->steps_ = made->resolve(p.steps);
   if (!p.constants.empty()) {

@@ -19,6 +19,8 @@ std::unique_ptr<Routine> make_routine(const RoutineCall& call, CompareFunction c
       return make_cholesky(call);
     case COLLET_OP_TRIANGULAR_SOLVE:
       return make_triangular_solve(call);
+    case COLLET_OP_CALL:
+      return make_factorization(call);
     default:
       return nullptr;
   }

@@ -19,7 +19,7 @@ class Routine {
   virtual uint64_t scratch_bytes() const { return 0; }
 };
 
-/// The routine of a call; null for an opcode that has none. `compare` is needed only where it runs.
+/// The routine of a call; null for an opcode that has none, and for factorizations without LAPACK. `compare` is needed only where it runs.
 std::unique_ptr<Routine> make_routine(const RoutineCall& call, CompareFunction compare = nullptr);
 
 std::unique_ptr<Routine> make_sort(const RoutineCall& call, CompareFunction compare);
@@ -29,5 +29,7 @@ std::unique_ptr<Routine> make_random_state(const RoutineCall& call);
 std::unique_ptr<Routine> make_fft(const RoutineCall& call);
 std::unique_ptr<Routine> make_cholesky(const RoutineCall& call);
 std::unique_ptr<Routine> make_triangular_solve(const RoutineCall& call);
+/// Null where there is no LAPACK.
+std::unique_ptr<Routine> make_factorization(const RoutineCall& call);
 
 }  // namespace collet::codegen

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <collet/attributes.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstdint>
 #include <type_traits>
 
+#include "sdk/codegen/launch/lapack.h"
+#include "sdk/codegen/launch/matrix_batch.h"
 #include "sdk/codegen/launch/routine.h"
 
 namespace collet::codegen {
@@ -39,22 +43,45 @@ struct Wide<std::complex<T>> {
   using type = std::complex<double>;
 };
 
+/// Matrices with fewer rows take less time without the library.
+constexpr int64_t kSmall = 12;
+
 /// L of A = L L^H; A is given by element functions so that both triangles share the code.
 template <typename T>
 class Cholesky : public Routine {
  public:
   Cholesky(int64_t batch, int64_t n, bool lower) : batch_(batch), n_(n), lower_(lower) {}
 
-  void run(char* const* buffers, Threads&) const override {
+  void run(char* const* buffers, Threads& threads) const override {
     const T* a = reinterpret_cast<const T*>(buffers[0]);
     T* l = reinterpret_cast<T*>(buffers[1]);
-    for (int64_t b = 0; b < batch_; ++b) factor(a + b * n_ * n_, l + b * n_ * n_);
+    const auto n = static_cast<double>(n_);
+    for_each_matrix(batch_, n * n * n / 3, nullptr, 0, threads, [&](int64_t b, char*) {
+      if (!factor_in_blocks(a + b * n_ * n_, l + b * n_ * n_)) factor(a + b * n_ * n_, l + b * n_ * n_);
+    });
   }
 
  private:
   using W = typename Wide<T>::type;
 
   T& at(T* l, int64_t i, int64_t j) const { return lower_ ? l[i * n_ + j] : l[j * n_ + i]; }
+
+  /// False where LAPACK is not there, or the matrix is not positive definite: that it leaves as it is.
+  bool factor_in_blocks(const T* a, T* l) const {
+    const Lapack<T>* library = lapack<T>();
+    if (!library || n_ < kSmall || n_ > INT32_MAX) return false;
+    for (int64_t i = 0; i < n_; ++i) {
+      const int64_t first = lower_ ? 0 : i;
+      const int64_t last = lower_ ? i + 1 : n_;
+      std::fill(l + i * n_, l + (i + 1) * n_, T(0));
+      std::copy(a + i * n_ + first, a + i * n_ + last, l + i * n_ + first);
+    }
+    // By columns a lower triangle is an upper one, and its factor too.
+    const auto n = static_cast<int32_t>(n_);
+    int32_t info = 0;
+    library->potrf(lower_ ? "U" : "L", &n, l, &n, &info, 1);
+    return info == 0;
+  }
 
   void factor(const T* a, T* l) const {
     auto value = [&](int64_t i, int64_t j) { return lower_ ? a[i * n_ + j] : a[j * n_ + i]; };
@@ -98,16 +125,40 @@ class TriangularSolve : public Routine {
  public:
   TriangularSolve(int64_t batch, int64_t m, int64_t n, Form a) : batch_(batch), m_(m), n_(n), a_(a) {}
 
-  void run(char* const* buffers, Threads&) const override {
+  void run(char* const* buffers, Threads& threads) const override {
     const T* a = reinterpret_cast<const T*>(buffers[0]);
     const T* b = reinterpret_cast<const T*>(buffers[1]);
     T* x = reinterpret_cast<T*>(buffers[2]);
     const int64_t side = a_.left_side ? m_ : n_;
-    for (int64_t k = 0; k < batch_; ++k) solve(a + k * side * side, b + k * m_ * n_, x + k * m_ * n_);
+    const double ns = static_cast<double>(side) * static_cast<double>(m_) * static_cast<double>(n_);
+    for_each_matrix(batch_, ns, nullptr, 0, threads, [&](int64_t k, char*) {
+      const T* from = b + k * m_ * n_;
+      T* to = x + k * m_ * n_;
+      if (!solve_in_blocks(a + k * side * side, from, to)) solve(a + k * side * side, from, to);
+    });
   }
 
  private:
   using W = typename Wide<T>::type;
+
+  /// False where BLAS is not there, or more than the operation takes.
+  bool solve_in_blocks(const T* a, const T* b, T* x) const {
+    const Lapack<T>* library = lapack<T>();
+    const int64_t side = a_.left_side ? m_ : n_;
+    if (!library || side < kSmall || m_ > INT32_MAX || n_ > INT32_MAX) return false;
+    if (b != x) std::copy(b, b + m_ * n_, x);
+    // By columns all matrices are their transposes: op(A) X = B is X^T op(A)^T = B^T.
+    const char* trans = a_.transpose_a == COLLET_TRANSPOSE_NONE      ? "N"
+                        : a_.transpose_a == COLLET_TRANSPOSE_ADJOINT ? "C"
+                                                                     : "T";
+    const auto rows = static_cast<int32_t>(n_);
+    const auto columns = static_cast<int32_t>(m_);
+    const auto order = static_cast<int32_t>(side);
+    const T one(1);
+    library->trsm(a_.left_side ? "R" : "L", a_.lower ? "U" : "L", trans, a_.unit_diagonal ? "U" : "N", &rows, &columns,
+                  &one, a, &order, x, &rows, 1, 1, 1, 1);
+    return true;
+  }
 
   void solve(const T* a, const T* b, T* x) const {
     const int64_t side = a_.left_side ? m_ : n_;
@@ -153,12 +204,6 @@ std::unique_ptr<Routine> make(uint32_t type, Args... args) {
     default:
       return std::make_unique<Call<std::complex<double>>>(args...);
   }
-}
-
-int64_t batch_of(const Dims& dims) {
-  int64_t batch = 1;
-  for (size_t d = 0; d + 2 < dims.size(); ++d) batch *= dims[d];
-  return batch;
 }
 
 }  // namespace

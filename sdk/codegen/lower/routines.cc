@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sdk/codegen/base/factorization.h"
+#include "sdk/codegen/launch/lapack.h"
 #include "sdk/codegen/lower/kernel_builder.h"
 #include "sdk/codegen/lower/scalar_block.h"
 
@@ -53,6 +55,64 @@ bool plain_comparison(const Graph& graph, const Block& block, bool& descending) 
   return true;
 }
 
+/// Whether there is a routine for the factorization that the call stands for, in its types and shapes.
+bool can_factorize(const Graph& graph, const Node& node) {
+  constexpr int64_t kMost = 16384;  // sizes of work arrays are s32
+  const Factorization kind = factorization_of(graph.program, node.op);
+  if (kind == Factorization::kUnknown || node.operands.empty() || node.results.empty() || !has_lapack()) return false;
+  // JAX puts constants of the decomposition before the operands.
+  const size_t inputs = kind == Factorization::kReflectors ? 2 : 1;
+  if (node.operands.size() < inputs) return false;
+  const ValueId* operands = node.operands.data() + (node.operands.size() - inputs);
+  const ArrayType& a = graph.type(operands[0]);
+  const size_t rank = a.dims.size();
+  if (!real_or_complex(a.element) || rank < 2) return false;
+  const int64_t m = a.dims[rank - 2];
+  const int64_t n = a.dims[rank - 1];
+  const int64_t k = std::min(m, n);
+  if (k < 1 || std::max(m, n) > kMost) return false;
+  const uint32_t type = a.element;
+  const bool wide = type == COLLET_TYPE_F64 || type == COLLET_TYPE_C128;
+  const uint32_t real = wide ? COLLET_TYPE_F64 : COLLET_TYPE_F32;
+  const uint32_t complex = wide ? COLLET_TYPE_C128 : COLLET_TYPE_C64;
+  const auto is = [&](ValueId v, uint32_t element, std::initializer_list<int64_t> last) {
+    Dims dims(a.dims.begin(), a.dims.end() - 2);
+    dims.insert(dims.end(), last);
+    return graph.type(v).element == element && graph.type(v).dims == dims;
+  };
+  const std::vector<ValueId>& out = node.results;
+  switch (kind) {
+    case Factorization::kLu:
+      return out.size() == 3 && is(out[0], type, {m, n}) && is(out[1], COLLET_TYPE_S32, {k}) &&
+             is(out[2], COLLET_TYPE_S32, {m});
+    case Factorization::kQr:
+      return out.size() == 2 && is(out[0], type, {m, n}) && is(out[1], type, {k});
+    case Factorization::kReflectors: {
+      const Dims& factors = graph.type(operands[1]).dims;
+      if (factors.empty() || factors.back() > n || n > m || factors.back() < 1) return false;
+      return is(operands[1], type, {factors.back()}) && out.size() == 1 && is(out[0], type, {m, n});
+    }
+    case Factorization::kEigh:
+      return m == n && out.size() == 2 && is(out[0], type, {n, n}) && is(out[1], real, {n});
+    case Factorization::kSvd: {
+      if (!is(out[0], real, {k})) return false;
+      if (out.size() == 1) return true;
+      const bool square = out.size() == 3 && is(out[1], type, {m, m}) && is(out[2], type, {n, n});
+      return square || (out.size() == 3 && is(out[1], type, {m, k}) && is(out[2], type, {k, n}));
+    }
+    case Factorization::kEig:
+      return m == n && out.size() <= 3 && is(out[0], complex, {n}) &&
+             std::all_of(out.begin() + 1, out.end(), [&](ValueId v) { return is(v, complex, {n, n}); });
+    case Factorization::kSchur:
+      return m == n && out.size() <= 2 &&
+             std::all_of(out.begin(), out.end(), [&](ValueId v) { return is(v, type, {n, n}); });
+    case Factorization::kHessenberg:
+      return m == n && n > 1 && out.size() == 2 && is(out[0], type, {n, n}) && is(out[1], type, {n - 1});
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 bool has_long_rows(const Graph& graph, const Node& node) {
@@ -83,7 +143,9 @@ bool has_routine(const Graph& graph, const Node& node) {
       return type.element == COLLET_TYPE_U64 && type.elements == 2;
     }
     case COLLET_OP_CUSTOM_CALL:
-      return is_topk_call(graph, node) && !has_long_rows(graph, node);
+      return can_factorize(graph, node) || (is_topk_call(graph, node) && !has_long_rows(graph, node));
+    case COLLET_OP_CALL:
+      return can_factorize(graph, node);
     case COLLET_OP_FFT:
     case COLLET_OP_CHOLESKY:
     case COLLET_OP_TRIANGULAR_SOLVE:
@@ -114,7 +176,14 @@ RoutineCall routine_call(const Graph& graph, const Node& node, Comparator& compa
     case COLLET_OP_TOPK:
       call.numbers = {attributes<collet_topk_attrs>(graph, node).smallest != 0};
       break;
+    case COLLET_OP_CALL:
     case COLLET_OP_CUSTOM_CALL:
+      if (const Factorization kind = factorization_of(graph.program, node.op); kind != Factorization::kUnknown) {
+        call.opcode = COLLET_OP_CALL;
+        call.numbers = {static_cast<int64_t>(kind)};
+        call.operands.erase(call.operands.begin(), call.operands.end() - (kind == Factorization::kReflectors ? 2 : 1));
+        break;
+      }
       call.opcode = COLLET_OP_TOPK;
       call.numbers = {0};
       break;

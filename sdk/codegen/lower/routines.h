@@ -23,7 +23,7 @@ bool has_long_rows(const Graph& graph, const Node& node);
 /// Whether there is a routine for the node.
 bool has_routine(const Graph& graph, const Node& node);
 
-/// The call of a node that has a routine. Where it needs a comparator, that is in `comparator` and its types are not empty;
+/// The call of a node that has a routine; its operands are the last of the node's. Where it needs a comparator, that is in `comparator` and its types are not empty;
 /// the caller names its function.
 RoutineCall routine_call(const Graph& graph, const Node& node, Comparator& comparator);
 

@@ -24,6 +24,10 @@ using Artifacts = std::vector<std::pair<std::string, std::string>>;
 Status answer_ops(const collet_program* program, const Target& target, const uint32_t* ops, uint32_t count,
                   collet_verdict* verdicts);
 
+/// Names for the optional table "patterns" of a backend whose target has `routines`: composites that run as routines, such as
+/// "collet.eigh". Null past the last. None where this process finds no LAPACK: see docs/building.md.
+const char* routine_composite(uint32_t index);
+
 /// OK if all ops of the program's entry can be compiled for `target`; else UNIMPLEMENTED with the first reason. Numbers of up to
 /// rejection->count refused ops are put into `rejection`, unless it is null; then count is how many there are.
 Status check_program(const collet_program* program, const Target& target, collet_rejection* rejection);

@@ -98,7 +98,7 @@ struct MatmulCall {
   uint64_t scratch_bytes() const { return static_cast<uint64_t>(threads * (a_scratch() + b_scratch())); }
 };
 
-/// An op that is no loop nest: sort, top-k, fft, cholesky, triangular solve, random bits. Places of the step: operands,
+/// An op that is no loop nest: sort, top-k, fft, cholesky, triangular solve, other factorizations, random bits. Places of the step: operands,
 /// results, scratch.
 struct RoutineCall {
   uint32_t opcode = 0;
@@ -106,7 +106,7 @@ struct RoutineCall {
   std::vector<ArrayType> results;
   /// By opcode. SORT: dimension, by key, descending, total order. TOPK: smallest. FFT: type, lengths. CHOLESKY: lower.
   /// TRIANGULAR_SOLVE: left side, lower, unit diagonal, transpose. RNG_BIT_GENERATOR: algorithm.
-  /// RNG_GET_AND_UPDATE_STATE: delta, number of the source.
+  /// RNG_GET_AND_UPDATE_STATE: delta, number of the source. CALL, the other factorizations: which one.
   std::vector<int64_t> numbers;
   FunctionId compare = kNoFunction;  ///< of SORT, unless by key: a CompareFunction
 };

@@ -23,24 +23,38 @@ def _wide(dtype):
     return jnp.float32 if jnp.finfo(dtype).bits < 32 else dtype
 
 
-def _batched(function, ranks):
-    """`function` of single matrices, over leading batch dimensions; the k-th operand has rank `ranks[k]` without them."""
+def _each(function, *operands):
+    """`function`, of single matrices, for each of a batch."""
+    for _ in range(operands[0].ndim - 2):
+        function = jax.vmap(function)
+    return function(*operands)
+
+
+def _named(name, function, ranks, *operands):
+    """Results of `function`, of single matrices, over leading batch dimensions; the k-th operand has rank `ranks[k]` without
+    them. All of it is a composite with a name, which a backend may compute in its own way: see docs/patterns.md. None: it
+    has none."""
+    batch = operands[0].shape[: operands[0].ndim - ranks[0]]
+    if 0 in batch:
+        singles = [jax.ShapeDtypeStruct(o.shape[len(batch):], o.dtype) for o in operands]
+        results = jax.eval_shape(function, *singles)
+        return tuple(jnp.zeros(batch + result.shape, result.dtype) for result in results)
+    for _ in batch:
+        function = jax.vmap(function)
+    if name:
+        function = jax.lax.composite(function, name="collet." + name)
+    return function(*operands)
+
+
+def _widened(function):
+    """`function` of half precisions in f32. A program may be traced under the strictest rules; they are meant for its own
+    text."""
 
     def call(*operands, **options):
-        one = functools.partial(function, **options)
-        batch = operands[0].shape[: operands[0].ndim - ranks[0]]
         types = [operand.dtype for operand in operands]
-        if 0 in batch:
-            singles = [jax.ShapeDtypeStruct(o.shape[len(batch):], o.dtype) for o in operands]
-            with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-                results = jax.eval_shape(one, *singles)
-            return tuple(jnp.zeros(batch + result.shape, result.dtype) for result in results)
         wide = [o.astype(_wide(o.dtype)) if jnp.issubdtype(o.dtype, jnp.inexact) else o for o in operands]
-        for _ in batch:
-            one = jax.vmap(one)
-        # A program may be traced under the strictest rules; they are meant for its own text.
         with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-            results = one(*wide)
+            results = function(*wide, **options)
         if wide[0].dtype != types[0]:
             results = [r.astype(types[0]) if jnp.issubdtype(r.dtype, jnp.floating) else r for r in results]
         return tuple(results)
@@ -48,37 +62,66 @@ def _batched(function, ranks):
     return call
 
 
+def _lu(a):
+    return jax.lax.composite(lambda a: tuple(lax_linalg._lu_python(a)), name="collet.lu")(a)
+
+
 def _eigh(a, *, lower, sort_eigenvalues, subset_by_index, algorithm=None):
     del sort_eigenvalues, algorithm
-    values, vectors = jacobi.eigh(reflectors.hermitian(a, lower))
+    a = _each(functools.partial(reflectors.hermitian, lower=lower), a)
+    vectors, values = _named("eigh", lambda a: jacobi.eigh(a)[::-1], (2,), a)
     if subset_by_index is not None:
-        values, vectors = values[slice(*subset_by_index)], vectors[:, slice(*subset_by_index)]
+        values, vectors = values[..., slice(*subset_by_index)], vectors[..., slice(*subset_by_index)]
     return vectors, values
 
 
 def _svd(a, *, full_matrices, compute_uv, subset_by_index, algorithm=None):
     del algorithm
-    results = jacobi.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
-    if subset_by_index is None or subset_by_index == (0, min(a.shape)):
+    one = functools.partial(jacobi.svd, full_matrices=full_matrices, compute_uv=compute_uv)
+    results = _named("svd", lambda a: tuple(one(a)), (2,), a)
+    if subset_by_index is None or subset_by_index == (0, min(a.shape[-2:])):
         return results
     part = slice(*subset_by_index)
-    return (results[0][part], *((results[1][:, part], results[2][part, :]) if compute_uv else ()))
+    return (results[0][..., part], *((results[1][..., part], results[2][..., part, :]) if compute_uv else ()))
 
 
 def _schur(a, *, compute_schur_vectors, sort_eig_vals, select_callable):
     del select_callable
     if sort_eig_vals:
         raise NotImplementedError("schur does not sort eigenvalues")
-    return schur.schur(a)[: 2 if compute_schur_vectors else 1]
+    return _named("schur", lambda a: tuple(schur.schur(a)[: 2 if compute_schur_vectors else 1]), (2,), a)
 
 
 def _eig(a, *, compute_left_eigenvectors, compute_right_eigenvectors, **_):
-    return schur.eig(a, compute_left_eigenvectors, compute_right_eigenvectors)
+    # The name stands for no vectors, right ones, or both.
+    left, right = compute_left_eigenvectors, compute_right_eigenvectors
+    results = _named("eig", lambda a: schur.eig(a, left, left or right), (2,), a)
+    return results[:2] if left and not right else results
 
 
 def _geqp3(a, jpvt, *, use_magma):
     del use_magma
-    return reflectors.geqp3(a, jpvt)
+    return _named(None, reflectors.geqp3, (2, 1), a, jpvt)
+
+
+def _geqrf(a):
+    return _named("geqrf", reflectors.geqrf, (2,), a)
+
+
+def _householder_product(a, taus):
+    return _named("householder_product", lambda a, taus: (reflectors.product(a, taus),), (2, 1), a, taus)
+
+
+def _hessenberg(a):
+    return _named("hessenberg", reflectors.hessenberg, (2,), a)
+
+
+def _tridiagonal(a, *, lower):
+    return _named(None, functools.partial(reflectors.tridiagonal, lower=lower), (2,), a)
+
+
+def _tridiagonal_solve(*operands, **options):
+    return _named(None, lambda *o: (tridiagonal.solve(*o, **options),), (1, 1, 1, 2), *operands)
 
 
 def _approx_top_k(x, *, k, reduction_dimension, recall_target, is_max_k, reduction_input_size_override,
@@ -96,16 +139,16 @@ def _approx_top_k(x, *, k, reduction_dimension, recall_target, is_max_k, reducti
 
 
 _RULES = (
-    ("eigh_p", _eigh, (2,)),
-    ("svd_p", _svd, (2,)),
-    ("schur_p", _schur, (2,)),
-    ("eig_p", _eig, (2,)),
-    ("hessenberg_p", reflectors.hessenberg, (2,)),
-    ("tridiagonal_p", reflectors.tridiagonal, (2,)),
-    ("geqrf_p", reflectors.geqrf, (2,)),
-    ("geqp3_p", _geqp3, (2, 1)),
-    ("tridiagonal_solve_p", lambda *operands, **options: (tridiagonal.solve(*operands, **options),), (1, 1, 1, 2)),
-    ("householder_product_p", lambda a, taus: (reflectors.product(a, taus),), (2, 1)),
+    ("eigh_p", _eigh),
+    ("svd_p", _svd),
+    ("schur_p", _schur),
+    ("eig_p", _eig),
+    ("hessenberg_p", _hessenberg),
+    ("tridiagonal_p", _tridiagonal),
+    ("geqrf_p", _geqrf),
+    ("geqp3_p", _geqp3),
+    ("tridiagonal_solve_p", _tridiagonal_solve),
+    ("householder_product_p", _householder_product),
 )
 
 
@@ -185,6 +228,6 @@ def register(platform: str) -> None:
     else:
         sys.meta_path.insert(0, _WhenImported(_SPARSE, register_sparse))
     mlir.register_lowering(ann.approx_top_k_p, _rule(_approx_top_k), platform=platform)
-    mlir.register_lowering(lax_linalg.lu_p, _rule(lax_linalg._lu_python), platform=platform)
-    for name, function, ranks in _RULES:
-        mlir.register_lowering(getattr(lax_linalg, name), _rule(_batched(function, ranks)), platform=platform)
+    mlir.register_lowering(lax_linalg.lu_p, _rule(_lu), platform=platform)
+    for name, function in _RULES:
+        mlir.register_lowering(getattr(lax_linalg, name), _rule(_widened(function)), platform=platform)

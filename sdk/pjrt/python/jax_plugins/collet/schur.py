@@ -15,13 +15,12 @@ def _entry(h, i, j):
 def _reflect(h, z, x, k):
     """Applies to rows and columns k, k+1, k+2 the reflector that maps x to its first direction."""
     v, tau, _ = reflectors.reflector(x, 0)
-    size = h.shape[0]
-    rows = lax.dynamic_slice(h, (k, 0), (3, size))
-    h = lax.dynamic_update_slice(h, reflectors.apply_left(rows, v, tau), (k, 0))
-    columns = lax.dynamic_slice(h, (0, k), (size, 3))
-    h = lax.dynamic_update_slice(h, reflectors.apply_right(columns, v, tau), (0, k))
-    columns = lax.dynamic_slice(z, (0, k), (size, 3))
-    return h, lax.dynamic_update_slice(z, reflectors.apply_right(columns, v, tau), (0, k))
+    rows = lax.dynamic_slice_in_dim(h, k, 3, 0)
+    h = lax.dynamic_update_slice_in_dim(h, reflectors.apply_left(rows, v, tau), k, 0)
+    columns = lax.dynamic_slice_in_dim(h, k, 3, 1)
+    h = lax.dynamic_update_slice_in_dim(h, reflectors.apply_right(columns, v, tau), k, 1)
+    columns = lax.dynamic_slice_in_dim(z, k, 3, 1)
+    return h, lax.dynamic_update_slice_in_dim(z, reflectors.apply_right(columns, v, tau), k, 1)
 
 
 def _first_column(h, low, high, tries):
@@ -80,11 +79,10 @@ def _standard_block(h, z, i):
     length = jnp.where(length > 0, length, 1)
     cosine, sine = jnp.where(real, root / length, cosine), jnp.where(real, c / length, sine)
     turn = jnp.stack([jnp.stack([cosine, -sine]), jnp.stack([sine, cosine])])
-    size = h.shape[0]
 
     def columns(x):
-        part = lax.dynamic_slice(x, (0, i), (size, 2))
-        return lax.dynamic_update_slice(x, jnp.sum(part[:, :, None] * turn[None], axis=1), (0, i))
+        part = lax.dynamic_slice_in_dim(x, i, 2, 1)
+        return lax.dynamic_update_slice_in_dim(x, jnp.sum(part[:, :, None] * turn[None], axis=1), i, 1)
 
     h, z = columns(columns(h).T).T, columns(z)
     corner = jnp.where(real, 0, _entry(h, i + 1, i))

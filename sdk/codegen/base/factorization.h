@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Factorizations of matrices that a program calls by name: as a composite "collet.NAME" (docs/patterns.md), or as one of XLA's
+/// custom calls. Conventions are LAPACK's; leading dimensions are a batch.
+
+#include <collet/program.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace collet::codegen {
+
+/// Operands and results in brackets; m x n matrices, k = min(m, n).
+enum class Factorization : uint8_t {
+  kUnknown,
+  kLu,          ///< "lu" [a] -> [l and u, s32 pivots k, s32 permutation m]
+  kQr,          ///< "geqrf" [a] -> [r and reflectors, factors k]
+  kReflectors,  ///< "householder_product" [reflectors, factors] -> [m x n columns of their product]
+  kEigh,        ///< "eigh" [Hermitian a] -> [vectors, ascending real values]
+  kSvd,         ///< "svd" [a] -> [real values], or [values, u, v^H], the last two with k or all columns and rows
+  kEig,         ///< "eig" [a] -> [complex values], [values, right vectors], or [values, left vectors, right vectors]
+  kSchur,       ///< "schur" [a] -> [t], or [t, vectors]
+  kHessenberg,  ///< "hessenberg" [a] -> [h and reflectors, factors n - 1]
+};
+
+/// What a call or custom call of a program stands for by its name; kUnknown for any other op.
+Factorization factorization_of(const collet_program* program, const collet_op* op);
+
+/// Name number `index` of the composites that stand for factorizations; null past the last.
+const char* factorization_name(uint32_t index);
+
+}  // namespace collet::codegen

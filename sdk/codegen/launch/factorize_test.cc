@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/attributes.h>
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <random>
+
+#include "sdk/codegen/base/factorization.h"
+#include "sdk/codegen/launch/lapack.h"
+#include "sdk/codegen/launch/routine.h"
+
+namespace collet::codegen {
+namespace {
+
+template <typename T>
+constexpr uint32_t kType = COLLET_TYPE_F32;
+template <>
+constexpr uint32_t kType<double> = COLLET_TYPE_F64;
+template <>
+constexpr uint32_t kType<std::complex<float>> = COLLET_TYPE_C64;
+template <>
+constexpr uint32_t kType<std::complex<double>> = COLLET_TYPE_C128;
+template <>
+constexpr uint32_t kType<int32_t> = COLLET_TYPE_S32;
+
+template <typename T>
+struct Array {
+  Array(Dims dims) : type(make_type(kType<T>, std::move(dims))), data(static_cast<size_t>(type.elements)) {}
+  /// Row i, column j of matrix b.
+  T at(int64_t b, int64_t i, int64_t j) const {
+    const int64_t columns = type.dims.back();
+    return data[static_cast<size_t>((b * type.dims[type.dims.size() - 2] + i) * columns + j)];
+  }
+  ArrayType type;
+  std::vector<T> data;
+};
+
+template <typename T>
+void fill(Array<T>& a) {
+  std::mt19937 random(7);
+  std::normal_distribution<double> normal;
+  for (T& x : a.data) {
+    const double re = normal(random);
+    if constexpr (std::is_floating_point_v<T>) {
+      x = static_cast<T>(re);
+    } else {
+      x = T(static_cast<typename T::value_type>(re), static_cast<typename T::value_type>(normal(random)));
+    }
+  }
+}
+
+void run(const RoutineCall& call, std::vector<char*> buffers) {
+  const std::unique_ptr<Routine> routine = make_routine(call);
+  ASSERT_TRUE(routine);
+  std::vector<char> scratch(routine->scratch_bytes() + 64);
+  buffers.push_back(scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64));
+  Target target;
+  target.threads = 3;
+  Threads threads(target);
+  routine->run(buffers.data(), threads);
+}
+
+template <typename A>
+char* bytes(A& a) {
+  return reinterpret_cast<char*>(a.data.data());
+}
+
+template <typename T>
+class Factorizations : public testing::Test {
+ protected:
+  using Real = typename RealOf<T>::type;
+  void SetUp() override {
+    if (!has_lapack()) GTEST_SKIP() << "there is no LAPACK";
+  }
+  template <typename... Results>
+  static void factorize(Factorization kind, Array<T>& a, Results&... results) {
+    RoutineCall call;
+    call.opcode = COLLET_OP_CALL;
+    call.operands = {a.type};
+    call.results = {results.type...};
+    call.numbers = {static_cast<int64_t>(kind)};
+    run(call, {bytes(a), bytes(results)...});
+  }
+  static double tolerance(int64_t n) { return 60.0 * static_cast<double>(n) * std::numeric_limits<Real>::epsilon(); }
+  static T conjugate(T x) {
+    if constexpr (std::is_floating_point_v<T>) return x;
+    if constexpr (!std::is_floating_point_v<T>) return std::conj(x);
+  }
+};
+
+using Types = testing::Types<float, double, std::complex<float>, std::complex<double>>;
+TYPED_TEST_SUITE(Factorizations, Types);
+
+TYPED_TEST(Factorizations, Lu_OfABatch_GivesTheRowsInTheOrderOfThePermutation) {
+  const int64_t batch = 5, m = 37, n = 29, k = 29;
+  Array<TypeParam> a({batch, m, n}), lu({batch, m, n});
+  Array<int32_t> pivots({batch, k}), order({batch, m});
+  fill(a);
+  this->factorize(Factorization::kLu, a, lu, pivots, order);
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        TypeParam sum = i <= j ? lu.at(b, i, j) : TypeParam(0);
+        for (int64_t l = 0; l < std::min(i, j + 1); ++l) sum += lu.at(b, i, l) * lu.at(b, l, j);
+        const int32_t row = order.data[static_cast<size_t>(b * m + i)];
+        ASSERT_LT(std::abs(sum - a.at(b, row, j)), this->tolerance(m)) << b << " " << i << " " << j;
+      }
+    }
+  }
+}
+
+TYPED_TEST(Factorizations, Eigh_OfAHermitianMatrix_GivesVectorsOfItsValues) {
+  using R = typename RealOf<TypeParam>::type;
+  const int64_t n = 41;
+  Array<TypeParam> half({1, n, n}), a({1, n, n}), vectors({1, n, n});
+  Array<R> values({1, n});
+  fill(half);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < n; ++j)
+      a.data[static_cast<size_t>(i * n + j)] = half.at(0, i, j) + this->conjugate(half.at(0, j, i));
+  }
+  this->factorize(Factorization::kEigh, a, vectors, values);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      TypeParam sum(0);
+      for (int64_t l = 0; l < n; ++l) sum += a.at(0, i, l) * vectors.at(0, l, j);
+      const R value = values.data[static_cast<size_t>(j)];
+      ASSERT_LT(std::abs(sum - vectors.at(0, i, j) * value), this->tolerance(n)) << i << " " << j;
+    }
+  }
+  EXPECT_TRUE(std::is_sorted(values.data.begin(), values.data.end()));
+}
+
+TYPED_TEST(Factorizations, Svd_OfAnyShape_GivesBackTheMatrix) {
+  using R = typename RealOf<TypeParam>::type;
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{23, 31}, {31, 23}, {1, 4}, {17, 17}}) {
+    for (const bool full : {false, true}) {
+      const int64_t k = std::min(m, n);
+      Array<TypeParam> a({2, m, n}), u({2, m, full ? m : k}), v({2, full ? n : k, n});
+      Array<R> s({2, k});
+      fill(a);
+      this->factorize(Factorization::kSvd, a, s, u, v);
+      for (int64_t b = 0; b < 2; ++b) {
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            TypeParam sum(0);
+            for (int64_t l = 0; l < k; ++l)
+              sum += u.at(b, i, l) * s.data[static_cast<size_t>(b * k + l)] * v.at(b, l, j);
+            ASSERT_LT(std::abs(sum - a.at(b, i, j)), this->tolerance(m + n)) << m << " " << n << " " << i << " " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(Factorizations, Eig_WithRightVectors_GivesVectorsOfItsValues) {
+  using C = std::complex<typename RealOf<TypeParam>::type>;
+  const int64_t n = 24;
+  Array<TypeParam> a({1, n, n});
+  Array<C> values({1, n}), vectors({1, n, n});
+  fill(a);
+  this->factorize(Factorization::kEig, a, values, vectors);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      C sum(0);
+      for (int64_t l = 0; l < n; ++l) sum += a.at(0, i, l) * vectors.at(0, l, j);
+      const C value = values.data[static_cast<size_t>(j)];
+      ASSERT_LT(std::abs(sum - vectors.at(0, i, j) * value), 4 * this->tolerance(n)) << i << " " << j;
+    }
+  }
+}
+
+TYPED_TEST(Factorizations, QrAndItsReflectors_GiveBackTheMatrix) {
+  const int64_t m = 33, n = 20;
+  Array<TypeParam> a({3, m, n}), packed({3, m, n}), factors({3, n}), q({3, m, n});
+  fill(a);
+  this->factorize(Factorization::kQr, a, packed, factors);
+  RoutineCall call;
+  call.opcode = COLLET_OP_CALL;
+  call.operands = {packed.type, factors.type};
+  call.results = {q.type};
+  call.numbers = {static_cast<int64_t>(Factorization::kReflectors)};
+  run(call, {bytes(packed), bytes(factors), bytes(q)});
+  for (int64_t b = 0; b < 3; ++b) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        TypeParam sum(0);
+        for (int64_t l = 0; l <= j; ++l) sum += q.at(b, i, l) * packed.at(b, l, j);
+        ASSERT_LT(std::abs(sum - a.at(b, i, j)), this->tolerance(m)) << i << " " << j;
+      }
+    }
+  }
+}
+
+TYPED_TEST(Factorizations, OfWhatIsNotFinite_GivesNaN) {
+  using R = typename RealOf<TypeParam>::type;
+  Array<TypeParam> a({2, 3, 3}), vectors({2, 3, 3});
+  Array<R> values({2, 3});
+  for (int i = 0; i < 9; ++i) a.data[static_cast<size_t>(9 + i)] = i % 4 == 0 ? 2 : 0;
+  a.data[4] = std::numeric_limits<R>::infinity();
+  this->factorize(Factorization::kEigh, a, vectors, values);
+  EXPECT_TRUE(std::isnan(values.data[0]));
+  EXPECT_TRUE(std::isnan(std::real(vectors.data[8])));
+  EXPECT_EQ(values.data[3], R(2));
+}
+
+TEST(FactorizationNames, EndWithNull) {
+  uint32_t n = 0;
+  while (factorization_name(n)) ++n;
+  EXPECT_GT(n, 4u);
+}
+
+}  // namespace
+}  // namespace collet::codegen

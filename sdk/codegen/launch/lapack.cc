@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/launch/lapack.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <string>
+#include <type_traits>
+
+namespace collet::codegen {
+namespace {
+
+constexpr char kFile[] = "libcollet_lapack.so";
+
+/// The folder that holds the code of this function.
+std::string own_folder() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void*>(&has_lapack), &info) || !info.dli_fname) return {};
+  const std::string path = info.dli_fname;
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+void* open_library() {
+  const int how = RTLD_NOW | RTLD_LOCAL;
+  if (const char* chosen = std::getenv("COLLET_LAPACK")) return *chosen ? dlopen(chosen, how) : nullptr;
+  const std::string folder = own_folder();
+  for (const char* place : {"/", "/../", "/../lib/", "/../../"}) {
+    if (void* library = folder.empty() ? nullptr : dlopen((folder + place + kFile).c_str(), how)) return library;
+  }
+  return nullptr;
+}
+
+template <typename T>
+bool find_all(void* library, char prefix, Lapack<T>& out) {
+  const bool complex = !std::is_same_v<T, typename RealOf<T>::type>;
+  bool there = true;
+  const auto find = [&](auto& function, const std::string& name) {
+    void* address = dlsym(library, (prefix + name + "_").c_str());
+    there &= address != nullptr;
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(address);
+  };
+  find(out.potrf, "potrf");
+  find(out.trsm, "trsm");
+  find(out.getrf, "getrf");
+  find(out.geqrf, "geqrf");
+  find(out.orgqr, complex ? "ungqr" : "orgqr");
+  find(out.gehrd, "gehrd");
+  find(out.syevd_, complex ? "heevd" : "syevd");
+  find(out.gesdd_, "gesdd");
+  find(out.geev_, "geev");
+  find(out.gees_, "gees");
+  return there;
+}
+
+struct Library {
+  Lapack<float> s;
+  Lapack<double> d;
+  Lapack<std::complex<float>> c;
+  Lapack<std::complex<double>> z;
+  bool there = false;
+
+  Library() {
+    void* library = open_library();  // stays open: functions of it are in use until the end
+    if (!library) return;
+    there = find_all(library, 's', s) && find_all(library, 'd', d) && find_all(library, 'c', c) &&
+            find_all(library, 'z', z);
+  }
+  static const Library& get() {
+    static const Library library;
+    return library;
+  }
+};
+
+}  // namespace
+
+bool has_lapack() {
+  return Library::get().there;
+}
+
+template <typename T>
+const Lapack<T>* lapack() {
+  const Library& all = Library::get();
+  if (!all.there) return nullptr;
+  if constexpr (std::is_same_v<T, float>) return &all.s;
+  if constexpr (std::is_same_v<T, double>) return &all.d;
+  if constexpr (std::is_same_v<T, std::complex<float>>) return &all.c;
+  if constexpr (std::is_same_v<T, std::complex<double>>) return &all.z;
+}
+
+template <typename T>
+void Lapack<T>::syevd(char jobz, char uplo, int32_t n, T* a, R* w, T* work, int32_t lwork, R* rwork, int32_t lrwork,
+                      int32_t* iwork, int32_t liwork, int32_t& info) const {
+  if constexpr (std::is_same_v<T, R>) {
+    const auto f =
+        reinterpret_cast<void (*)(Flag, Flag, Int, T*, Int, R*, T*, Int, int32_t*, Int, int32_t*, size_t, size_t)>(
+            syevd_);
+    f(&jobz, &uplo, &n, a, &n, w, work, &lwork, iwork, &liwork, &info, 1, 1);
+  } else {
+    const auto f = reinterpret_cast<void (*)(Flag, Flag, Int, T*, Int, R*, T*, Int, R*, Int, int32_t*, Int, int32_t*,
+                                             size_t, size_t)>(syevd_);
+    f(&jobz, &uplo, &n, a, &n, w, work, &lwork, rwork, &lrwork, iwork, &liwork, &info, 1, 1);
+  }
+}
+
+template <typename T>
+void Lapack<T>::gesdd(char jobz, int32_t m, int32_t n, T* a, R* s, T* u, int32_t ldu, T* vt, int32_t ldvt, T* work,
+                      int32_t lwork, R* rwork, int32_t* iwork, int32_t& info) const {
+  if constexpr (std::is_same_v<T, R>) {
+    const auto f =
+        reinterpret_cast<void (*)(Flag, Int, Int, T*, Int, R*, T*, Int, T*, Int, T*, Int, int32_t*, int32_t*, size_t)>(
+            gesdd_);
+    f(&jobz, &m, &n, a, &m, s, u, &ldu, vt, &ldvt, work, &lwork, iwork, &info, 1);
+  } else {
+    const auto f = reinterpret_cast<void (*)(Flag, Int, Int, T*, Int, R*, T*, Int, T*, Int, T*, Int, R*, int32_t*,
+                                             int32_t*, size_t)>(gesdd_);
+    f(&jobz, &m, &n, a, &m, s, u, &ldu, vt, &ldvt, work, &lwork, rwork, iwork, &info, 1);
+  }
+}
+
+template <typename T>
+void Lapack<T>::geev(char jobvl, char jobvr, int32_t n, T* a, T* w, T* vl, T* vr, T* work, int32_t lwork, R* rwork,
+                     int32_t& info) const {
+  if constexpr (std::is_same_v<T, R>) {
+    const auto f = reinterpret_cast<void (*)(Flag, Flag, Int, T*, Int, T*, T*, T*, Int, T*, Int, T*, Int, int32_t*,
+                                             size_t, size_t)>(geev_);
+    f(&jobvl, &jobvr, &n, a, &n, w, w + n, vl, &n, vr, &n, work, &lwork, &info, 1, 1);
+  } else {
+    const auto f = reinterpret_cast<void (*)(Flag, Flag, Int, T*, Int, T*, T*, Int, T*, Int, T*, Int, R*, int32_t*,
+                                             size_t, size_t)>(geev_);
+    f(&jobvl, &jobvr, &n, a, &n, w, vl, &n, vr, &n, work, &lwork, rwork, &info, 1, 1);
+  }
+}
+
+template <typename T>
+void Lapack<T>::gees(char jobvs, int32_t n, T* a, T* w, T* vs, T* work, int32_t lwork, R* rwork, int32_t& info) const {
+  const char sort = 'N';
+  int32_t selected = 0;
+  if constexpr (std::is_same_v<T, R>) {
+    const auto f = reinterpret_cast<void (*)(Flag, Flag, void*, Int, T*, Int, int32_t*, T*, T*, T*, Int, T*, Int,
+                                             int32_t*, int32_t*, size_t, size_t)>(gees_);
+    f(&jobvs, &sort, nullptr, &n, a, &n, &selected, w, w + n, vs, &n, work, &lwork, nullptr, &info, 1, 1);
+  } else {
+    const auto f = reinterpret_cast<void (*)(Flag, Flag, void*, Int, T*, Int, int32_t*, T*, T*, Int, T*, Int, R*,
+                                             int32_t*, int32_t*, size_t, size_t)>(gees_);
+    f(&jobvs, &sort, nullptr, &n, a, &n, &selected, w, vs, &n, work, &lwork, rwork, nullptr, &info, 1, 1);
+  }
+}
+
+template const Lapack<float>* lapack();
+template const Lapack<double>* lapack();
+template const Lapack<std::complex<float>>* lapack();
+template const Lapack<std::complex<double>>* lapack();
+template struct Lapack<float>;
+template struct Lapack<double>;
+template struct Lapack<std::complex<float>>;
+template struct Lapack<std::complex<double>>;
+
+}  // namespace collet::codegen
