@@ -46,11 +46,13 @@ def fail(message):
     sys.exit(f"wheel.py: {message}")
 
 
-def library(root, name):
-    """A library of a build or an installation."""
+def library(root, name, optional=False):
+    """A library of a build or an installation; None where one that is optional was not built."""
     for folder in (root / "lib", root / "lib64", *sorted(root.glob("lib/*-linux-gnu*"))):
         if (folder / name).is_file():
             return folder / name
+    if optional:
+        return None
     fail(f"there is no {name} in {root}/lib")
 
 
@@ -137,6 +139,9 @@ def package_files(options, vendors):
 def library_files(options, vendors, backends):
     """(name, bytes) of the libraries; backends stand where libcollet looks for them."""
     libraries = {name: library(options.build, name) for name in ("libcollet_pjrt.so", "libcollet.so.0")}
+    lapack = library(options.build, "libcollet_lapack.so", optional=True)  # the cpu backend opens it
+    if lapack and any(path.name == "libcollet_backend_cpu.so" for path in backends):
+        libraries[lapack.name] = lapack
     fallback = backends[-1] if vendors and backends[-1] != vendors else None
     libraries |= companions([*libraries.values(), *backends], fallback)
     for name, path in libraries.items():
