@@ -95,4 +95,16 @@ Expected<Answer> answer_case(const Case& one, uint64_t seed, bool flushes) {
   return answer;
 }
 
+std::vector<Literal> other_inputs(const Case& one, const Answer& answer, uint64_t seed, bool flushes) {
+  std::vector<Literal> out;
+  const uint64_t other = case_seed(one.name, seed ^ 0x5EED);
+  for (size_t i = 0; i < answer.inputs.size(); ++i) {
+    const Shape& shape = answer.inputs[i].shape();
+    out.push_back(one.inputs[i].values == Values::Fixed
+                      ? answer.inputs[i]
+                      : make_input(one.inputs[i], shape, i, answer.inputs.size(), other, flushes));
+  }
+  return out;
+}
+
 }  // namespace collet::conformance

@@ -19,4 +19,7 @@ struct Answer {
 /// Draws the inputs and evaluates; the error means that the case itself, or the evaluator, is at fault.
 Expected<Answer> answer_case(const Case& one, uint64_t seed, bool flushes);
 
+/// Inputs of the same kinds for another execution, of which the results do not matter. A loop's are the case's own: their trips are.
+std::vector<hlo::Literal> other_inputs(const Case& one, const Answer& answer, uint64_t seed, bool flushes);
+
 }  // namespace collet::conformance

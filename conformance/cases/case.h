@@ -31,6 +31,7 @@ enum class Values : uint8_t {
   Large,     ///< magnitudes over the whole range of the type
   Ties,      ///< few distinct values, halves among them: equal keys, rounding ties
   Distinct,  ///< no value twice, shuffled
+  Critical,  ///< where functions overflow, saturate and round, ties of narrower types, with the neighbours of each
   Fixed      ///< the numbers given
 };
 std::string_view values_name(Values values);
@@ -81,6 +82,8 @@ uint64_t case_seed(std::string_view name, uint64_t run_seed);
 /// Fills parameter `number`, of `count` that are crossed with each other. `flushes`: no denormals.
 hlo::Literal make_input(const InputSpec& spec, const Shape& shape, size_t number, size_t count, uint64_t seed,
                         bool flushes);
+/// How many elements show each critical value of one operand of `type`; of more operands each is drawn.
+int64_t critical_count(Type type);
 /// How many elements show each pair of edge values of two operands of `type`, or each single one of one.
 int64_t edge_count(Type type, size_t operands);
 

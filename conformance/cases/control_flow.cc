@@ -39,6 +39,41 @@ void add_while(CaseList& list, int trips, Type type) {
   list.add(std::move(one));
 }
 
+// A thousand trips with a state that each of them changes, and exactly: y = c - x.
+void add_long_while(CaseList& list, int trips, Type type) {
+  Text text;
+  const std::string t(type_name(type));
+  const std::string state = fmt::format("(s32[], {0}[33], {0}[33], s32[])", t);
+  text.computation("cond", fmt::format("  s = {} parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n  n = s32[] "
+                                       "get-tuple-element(s), index=3\n"
+                                       "  ROOT r = pred[] compare(i, n), direction=LT\n",
+                                       state));
+  text.computation(
+      "body",
+      fmt::format("  s = {0} parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n"
+                  "  x = {1}[33] get-tuple-element(s), index=1\n  c = {1}[33] get-tuple-element(s), index=2\n"
+                  "  n = s32[] get-tuple-element(s), index=3\n  one = s32[] constant(1)\n"
+                  "  j = s32[] add(i, one)\n  y = {1}[33] subtract(c, x)\n  d = {1}[33] reverse(c), dimensions={{0}}\n"
+                  "  ROOT r = {0} tuple(j, y, d, n)\n",
+                  state, t));
+  const Shape counter = Shape::scalar(Type::S32), vector = Shape::array(type, {33});
+  const std::string i = text.parameter(counter), x = text.parameter(vector), c = text.parameter(vector),
+                    n = text.parameter(counter);
+  const Shape tuple = Shape::tuple({counter, vector, vector, counter});
+  const std::string init = text.line(tuple, fmt::format("tuple({}, {}, {}, {})", i, x, c, n));
+  Case one{fmt::format("while/{}/state_of_{}_trips/unit", t, trips),
+           Op::WHILE,
+           type,
+           "",
+           {{.values = Values::Fixed, .fixed = {0}},
+            {.low = -9, .high = 9},
+            {.low = -9, .high = 9},
+            {.values = Values::Fixed, .fixed = {double(trips)}}},
+           {}};
+  one.text = text.root(tuple, fmt::format("while({}), condition=cond, body=body", init));
+  list.add(std::move(one));
+}
+
 // A loop in a loop, with the inner trip count taken from the outer counter.
 void add_nested_while(CaseList& list) {
   Text text;
@@ -129,6 +164,10 @@ void add_call(CaseList& list) {
 void add_control_flow_cases(CaseList& list) {
   for (const int trips : {0, 1, 2, 7, 100}) {
     for (const Type type : {Type::F32, Type::S32, Type::BF16}) add_while(list, trips, type);
+  }
+  for (const Type type : {Type::F32, Type::S32}) {
+    add_long_while(list, 10, type);
+    add_long_while(list, 1003, type);
   }
   add_nested_while(list);
   add_conditionals(list);

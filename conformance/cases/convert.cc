@@ -10,7 +10,9 @@ namespace {
 using Dims = std::vector<int64_t>;
 
 void add_convert(CaseList& list, Type from, Type to, Values values) {
-  const int64_t size = values == Values::Edges ? edge_count(from, 1) : 129;
+  const int64_t size = values == Values::Edges      ? edge_count(from, 1)
+                       : values == Values::Critical ? critical_count(from)
+                                                    : 129;
   Text text;
   const std::string x = text.parameter(Shape::array(from, {size}));
   Case one{fmt::format("convert/{}/to_{}_{}/{}", type_name(from), type_name(to), size, values_name(values)),
@@ -32,7 +34,9 @@ void add_converts(CaseList& list) {
       add_convert(list, from, to, Values::Unit);
       if (hlo::is_complex(from)) continue;
       add_convert(list, from, to, Values::Edges);
-      if (from != Type::PRED) add_convert(list, from, to, Values::Large);
+      if (from == Type::PRED) continue;
+      add_convert(list, from, to, Values::Large);
+      add_convert(list, from, to, Values::Critical);
     }
   }
 }

@@ -15,10 +15,27 @@ using Dims = std::vector<int64_t>;
 
 // Sizes around vector widths, and shapes at the ends of what is usual.
 const std::vector<Dims>& sweep() {
-  static const std::vector<Dims> kSweep = {{},     {0},       {1},       {15},       {16},
-                                           {17},   {63},      {64},      {65},       {127},
-                                           {129},  {3, 0, 2}, {1, 1, 1}, {5, 7, 11}, {2, 3, 1, 5, 2},
-                                           {4099}, {1, 2051}, {2051, 1}};
+  static const std::vector<Dims> kSweep = {{},
+                                           {0},
+                                           {1},
+                                           {15},
+                                           {16},
+                                           {17},
+                                           {63},
+                                           {64},
+                                           {65},
+                                           {127},
+                                           {129},
+                                           {3, 0, 2},
+                                           {1, 1, 1},
+                                           {5, 7, 11},
+                                           {2, 3, 1, 5, 2},
+                                           {4099},
+                                           {1, 2051},
+                                           {2051, 1},
+                                           {70001},
+                                           {2, 3, 1, 2, 3, 2},
+                                           {1, 2, 1, 1, 3, 1, 2, 1}};
   return kSweep;
 }
 const std::vector<Dims>& few() {
@@ -134,7 +151,12 @@ void add_form(CaseList& list, const Form& form) {
   const bool integer_power = form.op == Op::POWER && hlo::is_integer(form.type);
   if (!integer_power) add_one(list, form, {edge_count(form.operands.back(), form.operands.size())}, Values::Edges);
   if (form.type == Type::PRED) return;
-  if (!integer_power) add_one(list, form, {257}, Values::Large);
+  if (!integer_power) {
+    // Of one operand each value is shown, of more a thousand draws.
+    const int64_t count = form.operands.size() == 1 ? critical_count(form.operands[0]) : 1009;
+    add_one(list, form, {count}, Values::Critical);
+    add_one(list, form, {257}, Values::Large);
+  }
   if (likes_ties(form.op)) add_one(list, form, {129}, Values::Ties);
 }
 

@@ -60,20 +60,42 @@ const std::vector<ScatterRow>& scatters() {
 }
 // clang-format on
 
+// Inside and outside, as numbers that are others in fewer bits or with a sign.
+InputSpec far_indices(Type index) {
+  InputSpec spec{.values = Values::Fixed};
+  switch (index) {
+    case Type::U32:
+      spec.fixed = {0, 2147483648.0, 3, 4294967295.0, 2, 2147483650.0, 1};
+      break;
+    case Type::S64:
+      spec.fixed = {2, 4294967297.0, -4294967295.0, 1, 1099511627777.0, 0, -1};
+      break;
+    case Type::U64:
+      spec.fixed = {4294967297.0, 3, 9223372036854774784.0, 0, 2, 1099511627776.0, 1};
+      break;
+    case Type::U8:
+      spec.fixed = {3, 129, 0, 255, 128, 1, 2};
+      break;
+    default:
+      spec.fixed = {-128, 3, 127, 0, -127, 1, 2};
+  }
+  return spec;
+}
+
 InputSpec indices_of(double most, Type index) {
   if (most == 0) return {.values = Values::Fixed, .fixed = {0, 3, 3, 8, 15, 16, 17, 64, 65, 127, 128}};
   return {.low = hlo::is_unsigned(index) ? 0.0 : -1.0, .high = most};
 }
 
-void add_gather(CaseList& list, const GatherRow& row, Type type, Type index) {
+void add_gather(CaseList& list, const GatherRow& row, Type type, Type index, bool far = false) {
   Text text;
   const std::string x = text.parameter(Shape::array(type, row.operand)),
                     i = text.parameter(Shape::array(index, row.indices));
-  Case one{fmt::format("gather/{}/{}_{}/large", type_name(type), row.label, type_name(index)),
+  Case one{fmt::format("gather/{}/{}_{}{}/large", type_name(type), row.label, far ? "far_" : "", type_name(index)),
            Op::GATHER,
            type,
            "",
-           {{.values = Values::Large}, indices_of(row.most, index)},
+           {{.values = Values::Large}, far ? far_indices(index) : indices_of(row.most, index)},
            {.kind = Bound::Kind::Bits}};
   if (row.most == 0) {  // ascending, as it claims
     std::vector<double> sorted;
@@ -85,7 +107,7 @@ void add_gather(CaseList& list, const GatherRow& row, Type type, Type index) {
 }
 
 // Duplicate indices combine in any order, so the body commutes; indices outside are dropped.
-void add_scatter(CaseList& list, const ScatterRow& row, const char* body, Type type, Type index) {
+void add_scatter(CaseList& list, const ScatterRow& row, const char* body, Type type, Type index, bool far = false) {
   Text text;
   const std::string combine = text.combiner(body, type);
   const Shape operand = Shape::array(type, row.operand);
@@ -95,12 +117,15 @@ void add_scatter(CaseList& list, const ScatterRow& row, const char* body, Type t
   double terms = 2;
   for (const int64_t d : row.indices) terms *= static_cast<double>(std::max<int64_t>(d, 1));
   const bool sum = std::string_view(body) == "add";
-  Case one{fmt::format("scatter/{}/{}_{}_{}/unit", type_name(type), body, row.label, type_name(index)),
-           Op::SCATTER,
-           type,
-           "",
-           {{.low = -most, .high = most}, indices_of(row.most, index), {.low = -most, .high = most}},
-           sum ? sum_bound(type, std::min(terms, 64.0), false) : Bound{}};
+  Case one{
+      fmt::format("scatter/{}/{}_{}_{}{}/unit", type_name(type), body, row.label, far ? "far_" : "", type_name(index)),
+      Op::SCATTER,
+      type,
+      "",
+      {{.low = -most, .high = most},
+       far ? far_indices(index) : indices_of(row.most, index),
+       {.low = -most, .high = most}},
+      sum ? sum_bound(type, std::min(terms, 64.0), false) : Bound{}};
   one.text =
       text.root(operand, fmt::format("scatter({}, {}, {}), {}, to_apply={}", x, i, updates, row.attributes, combine));
   list.add(std::move(one));
@@ -168,6 +193,15 @@ void add_indexing_cases(CaseList& list) {
     add_scatter(list, row, "multiply", Type::S32, Type::S32);
     add_scatter(list, row, "add", Type::F32, Type::S64);
     add_scatter(list, row, "add", Type::F32, Type::U32);
+  }
+  const auto is_far = [](std::string_view label) {
+    return label == "rows" || label == "elements" || label == "windows" || label == "batched";
+  };
+  for (const Type index : {Type::U32, Type::S64, Type::U64, Type::U8, Type::S8}) {
+    for (const GatherRow& row : gathers())
+      if (is_far(row.label)) add_gather(list, row, Type::F32, index, true);
+    for (const ScatterRow& row : scatters())
+      if (is_far(row.label)) add_scatter(list, row, "add", Type::S32, index, true);
   }
   for (const Type type : moving_types()) add_assign(list, type);
   add_pair_scatter(list);

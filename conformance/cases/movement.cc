@@ -105,6 +105,11 @@ const std::vector<Row>& rows() {
       {Op::PAD, "70001_low_high", {{70001}, {}}, {70004}, "padding=1_2"},
       {Op::CONCATENATE, "40000_and_30001", {{40000}, {30001}}, {70001}, "dimensions={0}"},
       {Op::REVERSE, "70001", {{70001}}, {70001}, "dimensions={0}"},
+      {Op::TRANSPOSE, "65537x2", {{65537, 2}}, {2, 65537}, "dimensions={1,0}"},
+      {Op::BROADCAST, "2_to_65537x2_by_1", {{2}}, {65537, 2}, "dimensions={1}"},
+      {Op::PAD, "65537x2_inner", {{65537, 2}, {}}, {65539, 3}, "padding=1_1x0_0_1"},
+      {Op::CONCATENATE, "65537x1_and_65537x2_by_1", {{65537, 1}, {65537, 2}}, {65537, 3}, "dimensions={1}"},
+      {Op::REVERSE, "65537x2_by_1", {{65537, 2}}, {65537, 2}, "dimensions={1}"},
   };
   return kRows;
 }
@@ -191,6 +196,12 @@ const std::vector<SliceRow>& slice_rows() {
       {"3x2x4x2x5", {3, 2, 4, 2, 5}, {2, 1, 3, 2, 2}, {1, 1, 0, 0, 2}},
       {"70001_late", {70001}, {5}, {69000}},
       {"17_empty", {17}, {0}, {20}},
+      // What becomes another number in fewer bits, or with a sign.
+      {"17_beyond_32_bits", {17}, {5}, {4294967299}},
+      {"17_below_32_bits", {17}, {5}, {-4294967293}},
+      {"17_above_31_bits", {17}, {5}, {2147483651}},
+      {"200_above_7_bits", {200}, {5}, {150}},
+      {"17_least_of_8_bits", {17}, {5}, {-128}},
       {"scalar", {}, {}, {}},
   };
   return kRows;

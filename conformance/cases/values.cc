@@ -72,7 +72,71 @@ std::vector<int64_t> integer_edges(Type type) {
       sign ? (bits == 64 ? INT64_MAX : (int64_t{1} << (bits - 1)) - 1) : (bits == 64 ? -1 : (int64_t{1} << bits) - 1);
   std::vector<int64_t> edges = {0, 1, 2, 3, low, low + 1, high, high - 1, high / 2, bits - 1, bits, bits + 1};
   if (sign) edges.insert(edges.end(), {-1, -2, -3});
+  if (bits >= 32) edges.insert(edges.end(), {0xFFFF, 0x10000, 0x7FFFFFFE, 0x80000001});
+  if (bits == 64) {
+    constexpr int64_t kWord = int64_t{1} << 32;
+    edges.insert(edges.end(), {kWord / 2 - 1, kWord / 2, kWord - 1, kWord, kWord + 1, -kWord / 2 - 1, -kWord - 1});
+  }
   return edges;
+}
+
+// Where elementary functions overflow, underflow, saturate or lose their way; limits of integer types; ties of narrower floats and
+// of their denormals and largest numbers. Magnitudes.
+constexpr double kCritical[] = {
+    // exp, expm1, logistic, sinh, cosh of f16, f32 and f64; tanh and erf become 1
+    9.7040605, 11.0898663, 16.6355324, 17.3286795, 86.5, 87.3365448, 88.0296919, 88.7228391, 89.4159863, 89.0, 102.5,
+    103.2789302, 103.9720764, 104.5, 708.3964185322641, 709.782712893384, 710.4758600739439, 744.4400719213812,
+    745.1332191019412, 746.0, 2.6, 3.9192059, 4.5, 5.8635847, 9.0109129, 19.0615475, 1e-3, 1e-5, 1e-8, 1e-17,
+    // rounding
+    0.5, 1.5, 2.5, 1023.5, 1024.5, 2047.5, 4194303.5, 4194304.5, 8388607.5, 8388608.5, 16777217.0, 4503599627370495.5,
+    4503599627370496.5,
+    // ends of integer types
+    1.0, 2.0, 3.0, 7.5, 8.0, 15.5, 16.0, 127.0, 127.5, 128.0, 255.5, 256.0, 32767.5, 32768.0, 65535.5, 65536.0,
+    2147483647.5, 2147483648.0, 4294967295.5, 4294967296.0, 9223372036854775808.0, 18446744073709551616.0,
+    // ties of f8, bf16, f16 and f32 at 1
+    0x1.1p0, 0x1.3p0, 0x1.2p0, 0x1.6p0, 0x1.01p0, 0x1.03p0, 0x1.002p0, 0x1.006p0, 0x1.000001p0, 0x1.000003p0,
+    // their largest numbers, and what rounds to them or beyond
+    448, 464, 480, 57344, 61440, 65504, 65519, 65520, 65535, 0x1.fep127, 0x1.ffp127, 0x1.fffffep127, 0x1.ffffffp127,
+    // their denormals
+    0x1p-9, 0x1p-10, 0x1.8p-10, 0x1p-16, 0x1p-17, 0x1.8p-17, 0x1p-14, 0x1p-24, 0x1p-25, 0x1.8p-25, 0x1p-126, 0x1p-133,
+    0x1p-134, 0x1.8p-134, 0x1p-149, 0x1p-150, 0x1.8p-150, 0x1p-1022,
+    // angles, small and large
+    0.7853981633974483, 1.5707963267948966, 3.141592653589793, 4.71238898038469, 6.283185307179586, 22, 355,
+    31.41592653589793, 3141.592653589793, 1e5, 1e6, 1e10, 1e15, 1e22, 1e30, 0x1p100};
+
+// Each with its neighbours in the type, of both signs; and zeros, infinities and NaN. What the type cannot hold repeats others.
+std::vector<double> critical_floats(Type type, bool flushes) {
+  const FloatFormat format = float_format(static_cast<uint32_t>(real_type(type)));
+  const double normal = std::ldexp(1.0, 1 - format.bias);
+  std::vector<double> out = float_edges(type, flushes);
+  for (const double magnitude : kCritical) {
+    const double value = decode_float(format, encode_float(format, magnitude));
+    if (!std::isfinite(value)) continue;
+    const double step = std::ldexp(1.0, (value < normal ? 1 - format.bias : std::ilogb(value)) - format.mantissa_bits);
+    for (const double near : {value, value - step, value + step}) {
+      if (flushes && std::fabs(near) < normal) continue;
+      out.push_back(near);
+      if (format.specials != FloatSpecials::E8M0) out.push_back(-near);
+    }
+  }
+  return out;
+}
+
+// Powers of two and their neighbours, and what lies at, below and above a tie of f16, bf16, f32 and f64.
+std::vector<int64_t> critical_integers(Type type) {
+  std::vector<int64_t> out = integer_edges(type);
+  const auto add = [&](uint64_t value) {
+    for (const uint64_t near : {value, value - 1, value + 1}) {
+      out.push_back(static_cast<int64_t>(near));
+      out.push_back(-static_cast<int64_t>(near));
+    }
+  };
+  const int bits = type_info(type).bits;
+  for (int k = 2; k < bits; ++k) add(uint64_t{1} << k);
+  for (const int digits : {8, 11, 24, 53})
+    for (int k = 0; digits + 1 + k <= bits; ++k)
+      for (const uint64_t odd : {1, 3}) add(((uint64_t{1} << digits) + odd) << k);
+  return out;
 }
 
 int64_t edges_of_one(Type type) {
@@ -80,16 +144,24 @@ int64_t edges_of_one(Type type) {
   return static_cast<int64_t>(is_integer(type) ? integer_edges(type).size() : float_edges(type, false).size());
 }
 
-// Gives a NaN of an IEEE type all of its mantissa, either sign: rounding and comparing by bits go wrong there first. Every third
-// one stays as it is.
+// Gives a NaN of an IEEE type all of its mantissa, or only its lowest bit, either sign: rounding and comparing by bits go wrong
+// there first. Some stay as they are.
 void vary_nan(Literal& value, int64_t index, int number) {
   const Type type = value.type();
-  if (number % 3 == 0 || is_complex(type) || float_format(static_cast<uint32_t>(type)).specials != FloatSpecials::IEEE)
+  const int kind = number % 5;
+  if (kind == 0 || is_complex(type) || float_format(static_cast<uint32_t>(type)).specials != FloatSpecials::IEEE)
     return;
   const auto bytes = static_cast<size_t>(type_info(type).bits / 8);
   uint8_t* at = value.mutable_bytes() + static_cast<size_t>(index) * bytes;
-  std::memset(at, 0xff, bytes);
-  if (number % 3 == 1) at[bytes - 1] = 0x7f;
+  if (kind < 3) {
+    std::memset(at, 0xff, bytes);
+    if (kind == 1) at[bytes - 1] = 0x7f;
+    return;
+  }
+  // The exponent's bits, and of the mantissa the last one: a signalling NaN.
+  const uint64_t infinity = encode_float(float_format(static_cast<uint32_t>(type)), kInfinity);
+  const uint64_t bits = infinity | 1 | (kind == 4 ? uint64_t{1} << (bytes * 8 - 1) : 0);
+  std::memcpy(at, &bits, bytes);
 }
 
 void fill_edges(Literal& value, size_t number, size_t count, uint64_t seed, bool flushes) {
@@ -111,6 +183,26 @@ void fill_edges(Literal& value, size_t number, size_t count, uint64_t seed, bool
       at /= n;
     }
     at %= n;
+    if (integer) {
+      value.set_int(i, integers[at]);
+    } else {
+      value.set_double(i, floats[at], is_complex(type) ? floats[random.below(n)] : 0);
+      if (std::isnan(floats[at])) vary_nan(value, i, ++nans);
+    }
+  }
+}
+
+// One operand walks over all values; of several each is drawn.
+void fill_critical(Literal& value, size_t count, uint64_t seed, bool flushes) {
+  const Type type = value.type();
+  const bool integer = is_integer(type) || type == Type::PRED;
+  const std::vector<int64_t> integers = integer ? critical_integers(type) : std::vector<int64_t>{};
+  const std::vector<double> floats = integer ? std::vector<double>{} : critical_floats(type, flushes);
+  const size_t n = integer ? integers.size() : floats.size();
+  Random random(seed);
+  int nans = 0;
+  for (int64_t i = 0; i < value.element_count(); ++i) {
+    const size_t at = count > 1 ? random.below(n) : static_cast<size_t>(i) % n;
     if (integer) {
       value.set_int(i, integers[at]);
     } else {
@@ -212,13 +304,18 @@ void make_definite(Literal& value) {
 }  // namespace
 
 std::string_view values_name(Values values) {
-  constexpr std::string_view kNames[] = {"unit", "edges", "large", "ties", "distinct", "fixed"};
+  constexpr std::string_view kNames[] = {"unit", "edges", "large", "ties", "distinct", "critical", "fixed"};
   return kNames[static_cast<size_t>(values)];
 }
 
 int64_t edge_count(Type type, size_t operands) {
   const int64_t n = edges_of_one(type);
   return operands == 1 ? n : operands == 2 ? n * n : 1000;
+}
+
+int64_t critical_count(Type type) {
+  const bool integer = is_integer(type) || type == Type::PRED;
+  return static_cast<int64_t>(integer ? critical_integers(type).size() : critical_floats(type, false).size());
 }
 
 uint64_t case_seed(std::string_view name, uint64_t run_seed) {
@@ -234,6 +331,9 @@ Literal make_input(const InputSpec& spec, const Shape& shape, size_t number, siz
   switch (spec.values) {
     case Values::Edges:
       fill_edges(value, number, count, own, flushes);
+      break;
+    case Values::Critical:
+      fill_critical(value, count, own, flushes);
       break;
     case Values::Distinct:
       fill_distinct(value, own);

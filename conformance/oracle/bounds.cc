@@ -99,6 +99,12 @@ bool judge_real(const Judge& judge, int64_t i, double expected, double rounded, 
     if (!same) result.worst_ulp = std::max(result.worst_ulp, std::max(ulp_error(judge.type, rounded, got), 1.0));
     return same;
   }
+  // A function of a number of ULP keeps the sign of a zero all the same.
+  if (judge.bound.kind == Bound::Kind::Ulp && rounded == 0 && got == 0 && !is_complex(judge.type) &&
+      std::signbit(rounded) != std::signbit(got)) {
+    result.worst_ulp = std::max(result.worst_ulp, 1.0);
+    return false;
+  }
   const double error = std::fabs(got - expected);
   const double allowed = judge.allowed(i, expected, modulus);
   const double modulus_ulp = ulp_at(judge.type, is_complex(judge.type) ? modulus : expected);
@@ -110,6 +116,7 @@ bool judge_real(const Judge& judge, int64_t i, double expected, double rounded, 
 bool judge_element(const Judge& judge, int64_t i, const Literal& got, Comparison& result) {
   const Literal& rounded = judge.reference.value;
   const Literal& exact = judge.reference.exact.valid() ? judge.reference.exact : rounded;
+  if (judge.type == Type::PRED) return rounded.bytes()[i] == got.bytes()[i];  // a byte of 0 or 1, and no other
   if (!is_float(judge.type) && !is_complex(judge.type)) {
     return rounded.as_int(i) == got.as_int(i);
   }

@@ -91,6 +91,20 @@ TEST(Compare, SumsAreJudgedByTheirMagnitude) {
   EXPECT_FALSE(compare(reference, floats({2e-5}), bound, false).agrees);
 }
 
+TEST(Compare, ZerosKeepTheirSignWithinUlp) {
+  const Bound three{.kind = Bound::Kind::Ulp, .ulps = 3};
+  EXPECT_FALSE(compared(floats({0.0}), floats({-0.0}), three).agrees);
+  EXPECT_FALSE(compared(floats({-0.0}), floats({0.0}), three).agrees);
+  EXPECT_TRUE(compared(floats({0.0}), floats({1e-45}), three).agrees);
+}
+
+TEST(Compare, PredIsAByteOfZeroOrOne) {
+  Literal yes = Literal::scalar(Type::PRED, 1), other = Literal::scalar(Type::PRED, 1);
+  other.mutable_bytes()[0] = 0xff;
+  EXPECT_TRUE(compared(yes, yes).agrees);
+  EXPECT_FALSE(compared(yes, other).agrees);
+}
+
 TEST(Compare, ShapesMustAgree) {
   EXPECT_FALSE(compared(floats({1}), floats({1, 1})).agrees);
   EXPECT_FALSE(compared(floats({1}), floats({1}, Type::F64)).agrees);

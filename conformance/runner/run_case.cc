@@ -53,6 +53,45 @@ Judgement judge(const Case& one, const Answer& answer, const std::vector<Literal
   return all;
 }
 
+bool same(const std::vector<Literal>& a, const std::vector<Literal>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Literal& x, const Literal& y) { return x == y; });
+}
+
+struct Runs {
+  std::vector<Literal> first, again;
+  std::string complaint;  // about arguments or results that changed by themselves
+};
+
+// Runs the case, runs it with other inputs, and runs it again: results of the first run are read after the second, so that
+// nothing may depend on what ran before, or be kept where the next run writes. The arguments must stay what they were.
+Expected<Runs> run_thrice(const Program& program, const Answer& answer, const Case& one, uint64_t seed, bool flushes) {
+  const auto fetch_all = [](const std::vector<BufferHandle>& buffers) -> Expected<std::vector<Literal>> {
+    std::vector<Literal> out;
+    for (const BufferHandle& buffer : buffers) {
+      COLLET_ASSIGN(Literal value, fetch(buffer.get()));
+      out.push_back(std::move(value));
+    }
+    return out;
+  };
+  Runs runs;
+  COLLET_ASSIGN(const std::vector<BufferHandle> in, program.upload(answer.inputs));
+  COLLET_ASSIGN(const std::vector<BufferHandle> out, program.execute(in));
+  if (!answer.inputs.empty()) {
+    COLLET_ASSIGN(const std::vector<BufferHandle> other_in, program.upload(other_inputs(one, answer, seed, flushes)));
+    COLLET_ASSIGN(const std::vector<BufferHandle> other_out, program.execute(other_in));
+  }
+  COLLET_ASSIGN(runs.first, fetch_all(out));
+  COLLET_ASSIGN(const std::vector<BufferHandle> third, program.execute(in));
+  COLLET_ASSIGN(runs.again, fetch_all(third));
+  COLLET_ASSIGN(const std::vector<Literal> arguments, fetch_all(in));
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == answer.inputs[i % answer.inputs.size()]) continue;
+    runs.complaint = fmt::format("argument {} has changed in an execution", i);
+    break;
+  }
+  return runs;
+}
+
 Fields with_status(std::string status, std::string detail) {
   return {{"status", std::move(status)}, {"detail", std::move(detail)}};
 }
@@ -96,13 +135,21 @@ Fields run_case(const Case& one, const Session& session, uint64_t seed) {
   if (!answer.ok()) return with_status("oracle", answer.status().to_string());
   const Expected<Program> program = session.compile(one.text, {.file = one.name, .ignore_costs = true});
   if (!program.ok()) return of_error(program.status(), answer->several_ops);
-  const Expected<std::vector<Literal>> got = program->run(answer->inputs);
-  if (!got.ok()) return of_error(got.status(), false);
+  const Expected<Runs> runs = run_thrice(*program, *answer, one, seed, flushes);
+  if (!runs.ok()) return of_error(runs.status(), false);
+  const std::vector<Literal>* got = &runs->first;
   if (!answer->several_ops) {
     if (const std::string why = not_compiled(*program); !why.empty())
       return with_status("fail", why + "; supports had said yes");
   }
-  const Judgement judgement = judge(one, *answer, *got, flushes);
+  Judgement judgement = judge(one, *answer, *got, flushes);
+  if (judgement.pass && !runs->complaint.empty()) {
+    judgement = {false, judgement.ulp, judgement.share, runs->complaint};
+  } else if (judgement.pass && !same(runs->first, runs->again)) {
+    // Sums may come in another order each time: then both are judged.
+    const Judgement again = judge(one, *answer, runs->again, flushes);
+    if (!again.pass) judgement = {false, again.ulp, again.share, "in the third execution, " + again.detail};
+  }
   Fields fields = with_status(judgement.pass ? "pass" : "fail", judgement.detail);
   fields.emplace_back("ulp", fmt::format("{}", judgement.ulp));
   fields.emplace_back("share", fmt::format("{}", judgement.share));

@@ -258,16 +258,16 @@ Value* Ir::round_narrow(Value* f32, uint32_t type) {
 }
 
 Value* Ir::round_to_odd(Value* f64) {
-  // Keeps 23 bits of the mantissa; the last is set when anything was cut off.
-  Type* i64 = int_like(f64);
-  Value* bits = bits_of(f64);
-  Value* rest = b.CreateAnd(bits, constant_int(i64, (uint64_t{1} << 29) - 1));
-  Value* sticky = b.CreateSelect(b.CreateICmpNE(rest, constant_int(i64, 0)), constant_int(i64, uint64_t{1} << 29),
-                                 constant_int(i64, 0));
-  Value* cut = b.CreateOr(b.CreateAnd(bits, constant_int(i64, ~((uint64_t{1} << 29) - 1))), sticky);
-  Value* nan = b.CreateFCmpUNO(f64, f64);
-  Value* odd = b.CreateBitCast(b.CreateSelect(nan, bits, cut), f64->getType());
-  return b.CreateFPTrunc(odd, like(f64, b.getFloatTy()));
+  // Of the two neighbours of what is no f32 one is odd: the nearest, or else the one on the other side. So also for denormals.
+  Value* nearest = b.CreateFPTrunc(f64, like(f64, b.getFloatTy()));
+  Value* back = b.CreateFPExt(nearest, f64->getType());
+  Value* bits = bits_of(nearest);
+  Type* i32 = bits->getType();
+  Value* even = b.CreateICmpEQ(b.CreateAnd(bits, constant_int(i32, 1)), constant_int(i32, 0));
+  Value* moves = b.CreateAnd(even, b.CreateFCmpONE(back, f64));
+  Value* up = b.CreateFCmpOLT(unary(llvm::Intrinsic::fabs, back), unary(llvm::Intrinsic::fabs, f64));
+  Value* other = b.CreateAdd(bits, b.CreateSelect(up, constant_int(i32, 1), llvm::ConstantInt::getSigned(i32, -1)));
+  return b.CreateBitCast(b.CreateSelect(moves, other, bits), nearest->getType());
 }
 
 Value* Ir::to_storage(const Val& x, uint32_t type) {
