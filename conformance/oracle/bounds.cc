@@ -105,7 +105,8 @@ bool judge_real(const Judge& judge, int64_t i, double expected, double rounded, 
     result.worst_ulp = std::max(result.worst_ulp, 1.0);
     return false;
   }
-  const double error = std::fabs(got - expected);
+  const double rest = judge.reference.rest.valid() ? judge.reference.rest.as_double(i) : 0;
+  const double error = std::fabs(got - expected - rest);
   const double allowed = judge.allowed(i, expected, modulus);
   const double modulus_ulp = ulp_at(judge.type, is_complex(judge.type) ? modulus : expected);
   result.worst_ulp = std::max(result.worst_ulp, error / modulus_ulp);

@@ -36,9 +36,10 @@ struct Bound {
 
 /// What the oracle knows of one output.
 struct Reference {
-  hlo::Literal value;      ///< in the output's type, rounded once
-  hlo::Literal exact;      ///< f64 or c128, for Sum and `exact`; may be invalid
-  hlo::Literal magnitude;  ///< f64, for Sum: the same program on absolute values; may be invalid
+  hlo::Literal value = {};      ///< in the output's type, rounded once
+  hlo::Literal exact = {};      ///< f64 or c128, for Sum and `exact`, and for functions of f32 and f64; may be invalid
+  hlo::Literal magnitude = {};  ///< f64, for Sum: the same program on absolute values; may be invalid
+  hlo::Literal rest = {};       ///< f64, what `exact` lacks where it is rounded itself; may be invalid
 };
 
 /// What came of comparing one output.

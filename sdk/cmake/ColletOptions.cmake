@@ -33,6 +33,15 @@ if(COLLET_WITH_TESTS)
   find_package(GTest REQUIRED)
 endif()
 
+# collet::mpfr: for conformance/oracle. It brings no CMake package.
+find_library(COLLET_MPFR_LIBRARY mpfr REQUIRED)
+find_path(COLLET_MPFR_INCLUDE_DIR mpfr.h REQUIRED)
+mark_as_advanced(COLLET_MPFR_LIBRARY COLLET_MPFR_INCLUDE_DIR)
+add_library(collet_mpfr INTERFACE)
+add_library(collet::mpfr ALIAS collet_mpfr)
+target_include_directories(collet_mpfr SYSTEM INTERFACE "${COLLET_MPFR_INCLUDE_DIR}")
+target_link_libraries(collet_mpfr INTERFACE "${COLLET_MPFR_LIBRARY}")
+
 # collet::llvm: LLVM's headers (as system headers, so that their warnings stay away) and its shared
 # library, or the host's parts of it as archives: their unused sections and symbols are left out.
 if(COLLET_WITH_LLVM)
