@@ -193,6 +193,20 @@ const Program kPrograms[] = {
        e.results({e.op(COLLET_OP_REDUCE_WINDOW, kF32, {4, 8}, {x, e.scalar(kF32, 0.0F)}, a, {&adder(b, kF32)})});
      }},
     {"gather", write_gather},
+    {"gather_pairs",
+     [](ProgramBuilder& b, RegionBuilder& e) {
+       Handle table = e.argument(kF32, {30, 12});
+       Handle rows = e.argument(kS32, {7, 1});
+       Handle columns = e.argument(kS32, {7, 1});
+       Handle pairs = e.op(COLLET_OP_CONCATENATE, kS32, {7, 2}, {rows, columns}, collet_dimension_attrs{1});
+       collet_gather_attrs a{};
+       a.offset_dims = b.list({});
+       a.collapsed_slice_dims = b.list({0, 1});
+       a.start_index_map = b.list({0, 1});
+       a.index_vector_dim = 1;
+       a.slice_sizes = b.list({1, 1});
+       e.results({e.op(COLLET_OP_GATHER, kF32, {7}, {table, pairs}, a)});
+     }},
     {"scatter_add", write_scatter},
     {"dynamic_update_slice",
      [](ProgramBuilder&, RegionBuilder& e) {

@@ -204,7 +204,7 @@ class Planner {
 
   /// Ops that computing one element takes, were all of it inlined.
   void weigh(const Node& node) {
-    if (!can_inline(graph_, node)) return;
+    if (!can_inline(graph_, node) && !is_taken_apart(node)) return;
     const ValueId v = node.results[0];
     int weight = 1;
     bool heavy = is_expensive(node.opcode) || node.opcode == COLLET_OP_DIVIDE;
@@ -214,10 +214,26 @@ class Planner {
     }
     for (ValueId o : node.operands) {
       weight += users_[o].size() > 1 ? std::min(weight_[o], 4) : weight_[o];
-      heavy = heavy || heavy_[o];
+      heavy = heavy || (heavy_[o] && !grows(node, o));  // what grows is not computed in place
     }
     weight_[v] = std::min(weight, 1000);
     heavy_[v] = heavy;
+  }
+
+  /// A concatenation that is only taken apart again: whose parts are the numbers of an index.
+  bool is_taken_apart(const Node& node) const {
+    if (node.opcode != COLLET_OP_CONCATENATE) return false;
+    const int64_t d = attributes<collet_dimension_attrs>(graph_, node).dimension;
+    return std::all_of(users_[node.results[0]].begin(), users_[node.results[0]].end(), [&](NodeId u) {
+      const Node& user = graph_.nodes[u];
+      const ValueId v = node.results[0];
+      if (user.opcode == COLLET_OP_GATHER) {
+        return user.operands[0] != v && attributes<collet_gather_attrs>(graph_, user).index_vector_dim == d;
+      }
+      return user.opcode == COLLET_OP_SCATTER && user.operands[user.results.size()] == v &&
+             std::count(user.operands.begin(), user.operands.end(), v) == 1 &&
+             attributes<collet_scatter_attrs>(graph_, user).index_vector_dim == d;
+    });
   }
 
   bool grows(const Node& user, ValueId v) const {
@@ -230,7 +246,8 @@ class Planner {
   bool inlined(const Node& node) {
     const ValueId v = node.results[0];
     if (is_guarded(node)) return true;  // in the select's kernel
-    if (!can_inline(graph_, node) || is_result(v) || plan_.guards[node_id(node)] != kNone) return false;
+    if ((!can_inline(graph_, node) && !is_taken_apart(node)) || is_result(v) || plan_.guards[node_id(node)] != kNone)
+      return false;
     const bool free = node.opcode == COLLET_OP_IOTA || node.opcode == COLLET_OP_BROADCAST;
     if (!fuse_ && !free) return false;
     if (weight_[v] > 100) return false;
