@@ -170,6 +170,13 @@ llvm::Value* emit_divide(Ir& ir, llvm::Value* x, int64_t by, bool modulo) {
 llvm::Value* emit_start(Ir& ir, const Expr& i, llvm::Value* x, uint32_t type) {
   auto& b = ir.b;
   llvm::Type* t = ir.like(x, b.getInt64Ty());
+  if (x->getType()->getScalarSizeInBits() == 32 && i.a <= INT32_MAX) {  // twice the lanes in a register
+    llvm::Value* const limit = ir.constant_int(x->getType(), static_cast<uint64_t>(i.a));
+    if (collet_type_kind(type) == COLLET_KIND_SIGNED) {
+      x = ir.binary(llvm::Intrinsic::smax, x, llvm::Constant::getNullValue(x->getType()));
+    }
+    return b.CreateZExt(ir.binary(llvm::Intrinsic::umin, x, limit), t);
+  }
   llvm::Value* limit = ir.constant_int(t, static_cast<uint64_t>(i.a));
   if (collet_type_kind(type) != COLLET_KIND_SIGNED) {
     return ir.binary(llvm::Intrinsic::umin, b.CreateZExt(x, t), limit);

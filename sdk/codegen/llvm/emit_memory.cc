@@ -71,6 +71,82 @@ Value* step_addresses(Ir& ir, Value* base, Type* element, const Lanes& where) {
   return ir.b.CreateGEP(element, address(ir, base, element, where.scalar), llvm::ConstantVector::get(steps));
 }
 
+/// The place of each lane of a scattered access, from an address: one after the other, as few processors have instructions for
+/// such accesses that are faster.
+std::vector<Value*> places_of_lanes(Ir& ir, Value* base, Type* element, const Lanes& where, uint64_t parts) {
+  auto& b = ir.b;
+  std::vector<Value*> places;
+  Value* const first = address(ir, base, element, times(ir, where.scalar, parts));
+  const auto step = static_cast<int64_t>(parts) * where.stride;
+  if (!where.vec) {
+    for (int i = 0; i < where.count; ++i)
+      places.push_back(address(ir, first, element, b.getInt64(static_cast<uint64_t>(step * i))));
+    return places;
+  }
+  Lanes distances = where;
+  distances.scalar = b.getInt64(0);
+  Value* const indices = times(ir, lane_indices(ir, distances), parts);
+  for (int i = 0; i < where.count; ++i) {
+    places.push_back(address(ir, first, element, b.CreateExtractElement(indices, static_cast<uint64_t>(i))));
+  }
+  return places;
+}
+
+/// Elements at places that need not have anything to do with each other; `offset` elements behind these.
+Value* load_each(Ir& ir, const std::vector<Value*>& places, Type* element, uint64_t offset) {
+  Value* all = llvm::PoisonValue::get(ir.wide(element, static_cast<int>(places.size())));
+  for (size_t i = 0; i < places.size(); ++i) {
+    Value* const p = address(ir, places[i], element, ir.b.getInt64(offset));
+    all = ir.b.CreateInsertElement(all, ir.b.CreateAlignedLoad(element, p, align_of(element)), i);
+  }
+  return all;
+}
+
+void store_each(Ir& ir, const std::vector<Value*>& places, Type* element, Value* values, uint64_t offset) {
+  for (size_t i = 0; i < places.size(); ++i) {
+    Value* const p = address(ir, places[i], element, ir.b.getInt64(offset));
+    ir.b.CreateAlignedStore(ir.b.CreateExtractElement(values, i), p, align_of(element));
+  }
+}
+
+constexpr int64_t kNear = 4;  ///< lanes that lie so far apart are chosen from all that lie between them
+
+/// Lanes that lie near each other, where `mask`, if it is not null, holds.
+Value* load_near(Ir& ir, Value* base, Type* element, const Lanes& where, Value* mask) {
+  auto& b = ir.b;
+  const int n = where.count;
+  const int step = static_cast<int>(std::abs(where.stride));
+  const int span = step * (n - 1) + 1;
+  Value* first = where.scalar;
+  if (where.stride < 0) first = b.CreateAdd(first, b.getInt64(static_cast<uint64_t>(where.stride * (n - 1))));
+  Value* const p = address(ir, base, element, first);
+  const auto place_of = [&](int lane) { return where.stride < 0 ? step * (n - 1 - lane) : step * lane; };
+  if (mask) {
+    std::vector<int> order(static_cast<size_t>(step * n), n);  // between them: false
+    for (int i = 0; i < n; ++i) order[static_cast<size_t>(place_of(i))] = i;
+    Value* const wide = b.CreateShuffleVector(mask, llvm::Constant::getNullValue(mask->getType()), order);
+    Value* const all = load_run(ir, p, ir.wide(element, step * n), wide);
+    std::vector<int> chosen;
+    for (int i = 0; i < n; ++i) chosen.push_back(place_of(i));
+    return b.CreateShuffleVector(all, chosen);
+  }
+  // Whole vectors, the last one so that it ends where the last lane does.
+  Value* result = nullptr;
+  for (int v = 0; v < step; ++v) {
+    const int from = std::min(v * n, span - n);
+    Value* const part = b.CreateAlignedLoad(
+        ir.wide(element, n), address(ir, p, element, b.getInt64(static_cast<uint64_t>(from))), align_of(element));
+    std::vector<int> order;
+    for (int i = 0; i < n; ++i) {
+      const int at = place_of(i);
+      const bool mine = at >= v * n && at < (v + 1) * n;
+      order.push_back(mine ? n + at - from : i);
+    }
+    result = b.CreateShuffleVector(result ? result : part, part, order);
+  }
+  return result;
+}
+
 constexpr uint64_t kZeros = 512;  ///< bytes
 
 /// Memory that holds zeros.
@@ -143,7 +219,17 @@ Val load_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, Value* ma
     Value* v = load_run(ir, address(ir, base, st, first), vt, nullptr);
     return {ir.from_storage(b.CreateShuffleVector(v, every(n - 1, -1, n)), type)};
   }
-  Value* all = mask ? mask : llvm::Constant::getAllOnesValue(ir.wide(b.getInt1Ty(), n));
+  const bool near = !where.vec && std::abs(where.stride) <= kNear && !complex;
+  if (near && (!mask || st->getScalarSizeInBits() >= 32)) {
+    return {ir.from_storage(load_near(ir, base, st, where, mask), type)};
+  }
+  if (!mask) {
+    const std::vector<Value*> places = places_of_lanes(ir, base, st, where, parts);
+    Value* const re = load_each(ir, places, st, 0);
+    if (complex) return {re, load_each(ir, places, st, 1)};
+    return {ir.from_storage(re, type)};
+  }
+  Value* all = mask;
   Value* none = llvm::Constant::getNullValue(vt);
   if (!complex && in_steps(where)) {
     Value* places = step_addresses(ir, base, st, where);
@@ -184,7 +270,13 @@ void store_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, const V
     }
     return;
   }
-  Value* all = mask ? mask : llvm::Constant::getAllOnesValue(ir.wide(b.getInt1Ty(), n));
+  if (!mask) {
+    const std::vector<Value*> places = places_of_lanes(ir, base, st, where, parts);
+    store_each(ir, places, st, complex ? x.v : ir.to_storage(x, type), 0);
+    if (complex) store_each(ir, places, st, x.im, 1);
+    return;
+  }
+  Value* all = mask;
   if (!complex && in_steps(where)) {
     b.CreateMaskedScatter(ir.to_storage(x, type), step_addresses(ir, base, st, where), align_of(st), all);
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads that are transposed in registers: what generated code leaves in memory is what the evaluator does, for all types,
-// whole and broken squares, and bodies that are written out or loop.
+// Loads that are transposed in registers, or whose lanes lie apart: what generated code leaves in memory is what the
+// evaluator does, for all types, whole and broken squares, and bodies that are written out or loop.
 
 #include <collet/program.h>
 #include <gtest/gtest.h>
@@ -108,6 +108,25 @@ TEST_P(Squares, BesideOtherLoads_AreTransposed) {
   text += "store b2[50*i0 + i1], %" + std::to_string(last) + "\n}";
   kernels.emplace_back("long", kernel_of(text));
   compare(GetParam(), std::move(kernels), 3);
+}
+
+TEST_P(Squares, LanesApart_AreReadAndWritten) {
+  std::vector<std::pair<std::string, Kernel>> kernels;
+  for (const char* type : {"u8", "s16", "bf16", "f32", "f64", "c64"}) {
+    for (const int64_t step : {2, 3, 4, 5, 90}) {
+      for (const char* mask : {"", " if %0"}) {
+        for (const bool back : {false, true}) {
+          const std::string n = std::to_string(step);
+          const std::string read = back ? "-" + n + "*i0 + " + std::to_string(step * 76) : n + "*i0";
+          const std::string head = "kernel (3 buffers) {\nouter i0: 77\n%0 = in_range (i0 - 3) below 70\n%1 = load ";
+          kernels.emplace_back(
+              type, kernel_of(head + type + " b0[" + read + "]" + mask + "\n%2 = load " + type + " b1[" + n +
+                              "*i0 + 1]\n%3 = add " + type + " %1, %2\nstore b2[" + n + "*i0], %3" + mask + "\n}"));
+        }
+      }
+    }
+  }
+  compare(GetParam(), std::move(kernels), 0);
 }
 
 TEST(Squares, LoopThatOthersCannotReplace_StaysFirst) {
