@@ -224,6 +224,7 @@ void KernelEmitter::outer(size_t l) {
     if (passes_.level_of(static_cast<ExprId>(k)) == l && k_.exprs[k].op != ExprOp::kReduced)
       vals_[k] = instruction(k_.exprs[k]);
   }
+  if (l == k_.lane_loop && passes_.is_row_by_row()) return fold_rows();
   walk(l, [&] { outer(l + 1); });
 }
 

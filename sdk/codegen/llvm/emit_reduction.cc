@@ -182,11 +182,15 @@ Val KernelEmitter::total(const Accumulator& a, size_t result, int outer_lanes) {
 }
 
 void KernelEmitter::finish(const Accumulator& a, int outer_lanes) {
-  const Reduction& r = k_.reductions[a.reduction];
   std::vector<Val> results;
+  for (size_t i = 0; i < k_.reductions[a.reduction].types.size(); ++i) results.push_back(total(a, i, outer_lanes));
+  finish_fold(a.reduction, std::move(results));
+}
+
+void KernelEmitter::finish_fold(size_t reduction, std::vector<Val> results) {
+  const Reduction& r = k_.reductions[reduction];
   for (size_t i = 0; i < r.types.size(); ++i) {
     const uint32_t type = r.types[i];
-    results.push_back(total(a, i, outer_lanes));
     if (r.combine == COLLET_COMBINE_OTHER) continue;
     if (r.inits[i] != kNoExpr) {
       Val init = ir_.splat(val(r.inits[i]), Ir::lanes_of(results[i]));
@@ -196,7 +200,7 @@ void KernelEmitter::finish(const Accumulator& a, int outer_lanes) {
   }
   for (size_t k = 0; k < k_.exprs.size(); ++k) {
     const Expr& i = k_.exprs[k];
-    if (i.op == ExprOp::kReduced && static_cast<size_t>(i.b) == a.reduction) {
+    if (i.op == ExprOp::kReduced && static_cast<size_t>(i.b) == reduction) {
       vals_[k] = results[static_cast<size_t>(i.a)];
     }
   }

@@ -93,6 +93,12 @@ class KernelEmitter {
   bool walk_straight(size_t l, int64_t steps, int width, const std::function<void()>& body);
   /// The body for those of `width` lanes that lie before `end`.
   void masked(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);
+  /// The loop of the columns and that of the rows within, row by row.
+  void fold_rows();
+  /// Lanes [begin, end) of the vectorised loop: full vectors and then what is left.
+  void walk_lanes(Value* begin, Value* end, const std::function<void()>& body);
+  /// Adds `count` rows from `first` on to what is folded of the columns where the builder stands.
+  void take_rows(Value* first, int count, const std::vector<Value*>& folded);
   /// Walks the loop along which loads are transposed, a square at a time.
   void walk_squares(size_t l, const std::function<void()>& body);
   /// Turns [skip, width) of the square that begins at turn `begin` of loop `l`.
@@ -129,6 +135,8 @@ class KernelEmitter {
   Val total(const Accumulator& a, size_t result, int outer_lanes);
   /// Adds the initial value; from here on the reduction's value is known.
   void finish(const Accumulator& a, int outer_lanes);
+  /// The same, for what it comes to without that.
+  void finish_fold(size_t reduction, std::vector<Val> results);
 
   // Scans.
   /// The inner loop, with what is folded so far in registers.

@@ -23,6 +23,10 @@ void choose_lanes(Kernel& kernel, int vector_bits, size_t first = 0);
 /// first. The number of loops where there is none.
 size_t transposing_loop(const Kernel& kernel);
 
+/// Whether a scheduled kernel folds columns that are too many for registers: it is best to walk row by row, with what is folded
+/// so far in memory. Its only inner loop is that of the rows, the last outer one that of the columns, in lanes.
+bool folds_rows(const Kernel& kernel);
+
 /// Whether expression `k` is a load of such squares, of `loop` and the lanes.
 bool is_transposed(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t k, size_t loop);
 

@@ -49,6 +49,7 @@ KernelPasses::KernelPasses(const Kernel& kernel, const Target& target) : k_(kern
   find_costly(deps);
   find_straight(deps, target.vector_bits);
   find_transposed(deps);
+  find_rows(target);
   for (int pass = 0; pass <= last_stage_; ++pass) need_all(pass);
   for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(width_of(pass));
 }
@@ -143,6 +144,16 @@ void KernelPasses::find_transposed(const std::vector<uint64_t>& deps) {
   for (size_t k = 0; k < k_.exprs.size(); ++k) {
     transposed_.push_back(collet::codegen::is_transposed(k_, deps, k, loop));
   }
+}
+
+void KernelPasses::find_rows(const Target& target) {
+  constexpr size_t kMostInstructions = 96;  ///< of all rows that are taken at a time
+  if (!folds_rows(k_)) return;
+  rows_ = 8;
+  while (rows_ > 1 && k_.exprs.size() * static_cast<size_t>(rows_) > kMostInstructions) rows_ /= 2;
+  int64_t bytes = 0;  // of a column: what is folded, twice for sums
+  for (const Reduction& r : k_.reductions) bytes += 2 * compute_bytes(r.types[0]);
+  strip_ = std::max<int64_t>(target.first_cache / 2 / bytes / k_.lanes, 4) * k_.lanes;
 }
 
 void KernelPasses::need_all(int pass) {

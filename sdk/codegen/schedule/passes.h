@@ -53,6 +53,11 @@ class KernelPasses {
   size_t side_loop() const { return side_loop_; }
   int side_turns() const { return side_turns_; }
 
+  /// Whether rows are folded as folds_rows says: how many of them at a time, and how many columns before the next ones.
+  bool is_row_by_row() const { return rows_ > 0; }
+  int rows() const { return rows_; }
+  int64_t strip() const { return strip_; }
+
   /// Whether the side loop is one that loads are transposed along, as transposing_loop says: is_transposed() of them. As many
   /// of its turns as there are lanes read squares first.
   bool is_transposing() const { return transposing_; }
@@ -65,6 +70,7 @@ class KernelPasses {
   /// Values worth keeping from one pass over a row to the next: they cost more than a load.
   void find_costly(const std::vector<uint64_t>& deps);
   void find_straight(const std::vector<uint64_t>& deps, int vector_bits);
+  void find_rows(const Target& target);
   void find_transposed(const std::vector<uint64_t>& deps);
   void need_all(int pass);
   void need(int pass, ExprId t);
@@ -85,6 +91,8 @@ class KernelPasses {
   int64_t row_ = 1;         ///< elements of all the inner loops
   int64_t kept_bytes_ = 0;  ///< of the kept values' rows
   bool straight_ = false;
+  int rows_ = 0;
+  int64_t strip_ = 0;
   bool transposing_ = false;
   std::vector<bool> transposed_;
   size_t side_loop_ = 0;

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns that are folded row by row: what is folded so far lies in memory of the function's own, a strip of columns at a time.
+#include "sdk/codegen/llvm/kernel_emitter.h"
+#include "sdk/codegen/llvm/scalar_ops.h"
+
+namespace collet::codegen {
+namespace {
+
+constexpr int64_t kBlockRows = 128;  ///< after which sums are put aside: the error of a sum grows with its terms
+
+bool is_float_sum(const Reduction& r) {
+  return r.combine == COLLET_COMBINE_ADD && collet_type_kind(r.types[0]) == COLLET_KIND_FLOAT;
+}
+
+}  // namespace
+
+void KernelEmitter::walk_lanes(Value* begin, Value* end, const std::function<void()>& body) {
+  const int w = k_.lanes;
+  Value* const whole = b_.CreateAnd(b_.CreateSub(end, begin), b_.getInt64(~static_cast<uint64_t>(w - 1)));
+  Value* const main_end = b_.CreateAdd(begin, whole);
+  loop(begin, main_end, w, [&](Value* i) {
+    iv_[k_.lane_loop] = i;
+    lanes_ = w;
+    body();
+    lanes_ = 1;
+  });
+  if (ir_.target.masks) return walk_rest(k_.lane_loop, main_end, end, w, body);
+  loop(main_end, end, 1, [&](Value* i) {
+    iv_[k_.lane_loop] = i;
+    body();
+  });
+}
+
+void KernelEmitter::take_rows(Value* first, int count, const std::vector<Value*>& folded) {
+  for (size_t k = 0; k < k_.exprs.size(); ++k) {
+    const bool of_columns = passes_.level_of(static_cast<ExprId>(k)) == k_.outer;
+    if (of_columns && passes_.stage_of(static_cast<ExprId>(k)) == 0) vals_[k] = instruction(k_.exprs[k]);
+  }
+  iv_[k_.outer] = first;
+  std::vector<Val> sums;
+  std::vector<std::vector<Value*>> extrema(k_.reductions.size());  ///< of these rows alone
+  for (size_t r = 0; r < k_.reductions.size(); ++r) {
+    if (count > 1 && is_extremum(k_.reductions[r])) {
+      extrema[r] = extremum_slots(k_.reductions[r].types[0], lanes_);
+      start_extremum(extrema[r], k_.reductions[r], lanes_);
+    }
+    Type* const t = ir_.wide(ir_.scalar(k_.reductions[r].types[0]), lanes_);
+    sums.push_back({b_.CreateAlignedLoad(t, folded[r], llvm::Align(t->getScalarSizeInBits() / 8))});
+  }
+  for (int row = 0; row < count; ++row) {
+    iv_plus_[k_.outer] = row;
+    for (size_t k = 0; k < k_.exprs.size(); ++k) {
+      if (passes_.level_of(static_cast<ExprId>(k)) > k_.outer && passes_.needs(0, k))
+        vals_[k] = instruction(k_.exprs[k]);
+    }
+    for (size_t r = 0; r < k_.reductions.size(); ++r) {
+      const Reduction& fold = k_.reductions[r];
+      const Contraction contraction(ir_, fold.contract || !is_wide(fold.types[0]));
+      const Val x = ir_.splat(val(fold.inputs[0]), lanes_);
+      if (!extrema[r].empty()) {
+        accumulate_extremum(extrema[r], fold, x.v);
+        continue;
+      }
+      sums[r] = emit_combine(ir_, fold.combine, fold.types[0], sums[r], x);
+    }
+  }
+  iv_plus_[k_.outer] = 0;
+  for (size_t r = 0; r < sums.size(); ++r) {
+    const Reduction& fold = k_.reductions[r];
+    if (!extrema[r].empty()) {
+      sums[r] = emit_combine(ir_, fold.combine, fold.types[0], sums[r], extremum(extrema[r], fold, lanes_, false));
+    }
+    b_.CreateAlignedStore(sums[r].v, folded[r], llvm::Align(sums[r].v->getType()->getScalarSizeInBits() / 8));
+  }
+}
+
+void KernelEmitter::fold_rows() {
+  const bool ranged = k_.lane_loop == 0;
+  Value* const all_begin = ranged ? static_cast<Value*>(function_->getArg(1)) : b_.getInt64(0);
+  Value* const all_end = ranged ? static_cast<Value*>(function_->getArg(2))
+                                : b_.getInt64(static_cast<uint64_t>(k_.loops[k_.lane_loop].size));
+  const int64_t rows = k_.loops[k_.outer].size;
+  const int64_t width = passes_.strip();
+  std::vector<Value*> room;
+  std::vector<Value*> aside;  ///< null where nothing is put aside
+  for (const Reduction& r : k_.reductions) {
+    // A last vector is written whole.
+    Type* const strip = llvm::ArrayType::get(ir_.scalar(r.types[0]), static_cast<uint64_t>(width + k_.lanes));
+    room.push_back(slot(strip));
+    aside.push_back(is_float_sum(r) && rows > 2 * kBlockRows ? slot(strip) : nullptr);
+  }
+  loop(all_begin, all_end, width, [&](Value* begin) {
+    Value* const end =
+        ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(begin, b_.getInt64(static_cast<uint64_t>(width))), all_end);
+    const auto at = [&](const std::vector<Value*>& arrays, size_t r) {
+      Value* const column = b_.CreateSub(iv_[k_.lane_loop], begin);
+      return b_.CreateGEP(ir_.scalar(k_.reductions[r].types[0]), arrays[r], column);
+    };
+    const auto load = [&](const std::vector<Value*>& arrays, size_t r) {
+      Type* const t = ir_.scalar(k_.reductions[r].types[0]);
+      return Val{b_.CreateAlignedLoad(ir_.wide(t, lanes_), at(arrays, r), llvm::Align(t->getScalarSizeInBits() / 8))};
+    };
+    const auto store = [&](const std::vector<Value*>& arrays, size_t r, const Val& x) {
+      Value* const v = ir_.splat(x, lanes_).v;
+      b_.CreateAlignedStore(v, at(arrays, r), llvm::Align(v->getType()->getScalarSizeInBits() / 8));
+    };
+    const auto identity = [&](size_t r) {
+      return combine_identity(ir_, k_.reductions[r].combine, k_.reductions[r].types[0]);
+    };
+    walk_lanes(begin, end, [&] {
+      for (size_t r = 0; r < room.size(); ++r) {
+        store(room, r, identity(r));
+        if (aside[r]) store(aside, r, identity(r));
+      }
+    });
+    const auto take = [&](Value* first, int count) {
+      walk_lanes(begin, end, [&] {
+        std::vector<Value*> places;
+        for (size_t r = 0; r < room.size(); ++r) places.push_back(at(room, r));
+        take_rows(first, count, places);
+      });
+    };
+    const int each = passes_.rows();
+    const int64_t whole = rows / each * each;
+    loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(whole)), kBlockRows, [&](Value* first) {
+      Value* const last = ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, b_.getInt64(kBlockRows)),
+                                     b_.getInt64(static_cast<uint64_t>(whole)));
+      loop(first, last, each, [&](Value* row) { take(row, each); });
+      if (std::all_of(aside.begin(), aside.end(), [](Value* v) { return v == nullptr; })) return;
+      walk_lanes(begin, end, [&] {
+        for (size_t r = 0; r < room.size(); ++r) {
+          if (!aside[r]) continue;
+          store(aside, r,
+                emit_combine(ir_, COLLET_COMBINE_ADD, k_.reductions[r].types[0], load(aside, r), load(room, r)));
+          store(room, r, identity(r));
+        }
+      });
+    });
+    if (whole < rows) take(b_.getInt64(static_cast<uint64_t>(whole)), static_cast<int>(rows - whole));
+    walk_lanes(begin, end, [&] {
+      for (size_t k = 0; k < k_.exprs.size(); ++k) {
+        const bool of_columns = passes_.level_of(static_cast<ExprId>(k)) == k_.outer;
+        if (of_columns && passes_.stage_of(static_cast<ExprId>(k)) == 0) vals_[k] = instruction(k_.exprs[k]);
+      }
+      for (size_t r = 0; r < room.size(); ++r) {
+        const Reduction& fold = k_.reductions[r];
+        Val x = load(room, r);
+        if (aside[r]) x = emit_combine(ir_, COLLET_COMBINE_ADD, fold.types[0], load(aside, r), x);
+        finish_fold(r, {x});
+      }
+      for (size_t k = 0; k < k_.exprs.size(); ++k) {
+        const bool of_columns = passes_.level_of(static_cast<ExprId>(k)) == k_.outer;
+        if (of_columns && passes_.stage_of(static_cast<ExprId>(k)) > 0 && k_.exprs[k].op != ExprOp::kReduced) {
+          vals_[k] = instruction(k_.exprs[k]);
+        }
+      }
+      for (const Store& s : k_.stores) this->store(s);
+    });
+  });
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns that are folded row by row: what generated code leaves in memory is what the evaluator does.
+
+#include <collet/program.h>
+#include <gtest/gtest.h>
+
+#include "sdk/codegen/kernel/parse.h"
+#include "sdk/codegen/llvm/kernel_harness.h"
+#include "sdk/codegen/schedule/lanes.h"
+
+namespace collet::codegen {
+namespace {
+
+class Rows : public ::testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Widths, Rows, ::testing::Values(128, 256, 512));
+
+Kernel kernel_of(const std::string& text) {
+  Kernel kernel;
+  const Status read = parse_kernel(text, kernel);
+  EXPECT_TRUE(read.ok()) << read.message() << "\n" << text;
+  return kernel;
+}
+
+/// Folds the rows of `batches` matrices.
+Kernel fold_of(const std::string& combine, const std::string& type, int64_t batches, int64_t rows, int64_t columns) {
+  const auto text = [](int64_t x) { return std::to_string(x); };
+  return kernel_of("kernel (3 buffers) {\nouter i0: " + text(batches) + "\nouter i1: " + text(columns) +
+                   "\ninner i2: " + text(rows) + "\n%0 = load " + type + " b0[" + text(rows * columns) + "*i0 + i1 + " +
+                   text(columns) + "*i2]\n%1 = load " + type + " b1[0]\nr0 = reduce " + combine + " " + type +
+                   " %0 init %1\n%2 = reduced " + type + " r0 result 0\nstore b2[" + text(columns) +
+                   "*i0 + i1], %2\n}");
+}
+
+/// Schedules the kernels, all of which are to be folded row by row, and runs them.
+void compare(int vector_bits, std::vector<KernelCase> cases) {
+  std::unique_ptr<Jit> jit;
+  ASSERT_TRUE(Jit::create(machine_of(vector_bits), jit).ok());
+  for (KernelCase& c : cases) {
+    choose_lanes(c.kernel, vector_bits);
+    const Status verified = verify_kernel(c.kernel);
+    ASSERT_TRUE(verified.ok()) << verified.message() << "\n" << print_kernel(c.kernel);
+    EXPECT_TRUE(folds_rows(c.kernel)) << c.name << "\n" << print_kernel(c.kernel);
+  }
+  compare_with_evaluator(*jit, cases);
+}
+
+TEST_P(Rows, OfAllTypes_AreFolded) {
+  std::vector<KernelCase> cases;
+  for (const char* type : {"f32", "f64", "bf16", "f16", "f8e4m3fn", "s32", "s8", "u16", "s64", "u4"}) {
+    for (const char* combine : {"add", "multiply", "maximum", "minimum", "and", "xor"}) {
+      Kernel kernel = fold_of(combine, type, 1, 45, 300);
+      if (!verify_kernel(kernel).ok()) continue;
+      // Any bits where nothing is rounded: infinities, zeros of both signs and what is not a number.
+      const bool exact =
+          kernel.reductions[0].combine != COLLET_COMBINE_ADD && kernel.reductions[0].combine != COLLET_COMBINE_MULTIPLY;
+      cases.push_back(
+          {std::string(combine) + " of " + type, std::move(kernel), exact ? Fill::kBits : Fill::kSmall, {}});
+    }
+  }
+  EXPECT_GT(cases.size(), 35U);
+  compare(GetParam(), std::move(cases));
+}
+
+TEST_P(Rows, OfAllSizes_AreFolded) {
+  std::vector<KernelCase> cases;
+  for (const int64_t rows : {33, 40, 257, 300}) {
+    for (const int64_t columns : {150, 256}) {
+      for (const int64_t batches : {1, 3})
+        cases.push_back({"sum", fold_of("add", "f32", batches, rows, columns), Fill::kSmall, {}});
+    }
+  }
+  cases.push_back({"several strips", fold_of("add", "f32", 1, 35, 4099), Fill::kSmall, {}});
+  // The columns are the first loop, which threads share.
+  cases.push_back({"without batches",
+                   kernel_of(R"(kernel (2 buffers) {
+    outer i0: 1500
+    inner i1: 70
+    %0 = load s32 b0[i0 + 1500*i1]
+    r0 = reduce maximum s32 %0 init identity
+    %1 = reduced s32 r0 result 0
+    store b1[i0], %1
+  })"),
+                   Fill::kBits,
+                   {}});
+  compare(GetParam(), std::move(cases));
+}
+
+TEST_P(Rows, OfSeveralFolds_AreFoldedInOnePass) {
+  std::vector<KernelCase> cases;
+  cases.push_back({"moments and extremes",
+                   kernel_of(R"(kernel (7 buffers) {
+    outer i0: 2
+    outer i1: 333
+    inner i2: 299
+    %0 = load f32 b0[99567*i0 + i1 + 333*i2]
+    %1 = load f32 b1[i1]
+    %2 = subtract f32 %0, %1
+    %3 = multiply f32 %2, %2
+    %4 = load f32 b2[i2]
+    %5 = multiply f32 %0, %4
+    %6 = constant f32 0
+    r0 = reduce add f32 %3 init %6
+    r1 = reduce add f32 %5 init %1
+    r2 = reduce minimum f32 %2 init identity
+    %7 = reduced f32 r0 result 0
+    %8 = reduced f32 r1 result 0
+    %9 = reduced f32 r2 result 0
+    %10 = add f32 %7, %8
+    %11 = subtract f32 %9, %1
+    store b3[333*i0 + i1], %10
+    store b4[333*i0 + i1], %11
+    store b5[333*i0 + i1], %7
+    store b6[i0 + 2*i1], %9
+  })"),
+                   Fill::kSmall,
+                   {}});
+  cases.push_back({"some rows, at computed places",
+                   kernel_of(R"(kernel (3 buffers) {
+    outer i0: 200
+    inner i1: 64
+    %0 = load s32 b0[i1]
+    %1 = start %0 limit 30
+    %2 = in_range (i0 - i1) below 100
+    %3 = load s16 b1[i0 + 200*%1] if %2
+    r0 = reduce add s16 %3 init identity
+    %4 = reduced s16 r0 result 0
+    store b2[i0], %4
+  })"),
+                   Fill::kSmall,
+                   {}});
+  compare(GetParam(), std::move(cases));
+}
+
+TEST(Rows, ThatRegistersHold_AreFoldedThere) {
+  for (const int64_t columns : {16, 32}) {
+    Kernel kernel = fold_of("add", "f32", 1, 400, columns);
+    choose_lanes(kernel, 256);
+    EXPECT_FALSE(folds_rows(kernel));
+  }
+}
+
+}  // namespace
+}  // namespace collet::codegen
