@@ -31,6 +31,8 @@ enum class Values : uint8_t {
   Large,     ///< magnitudes over the whole range of the type
   Ties,      ///< few distinct values, halves among them: equal keys, rounding ties
   Distinct,  ///< no value twice, shuffled
+  All,  ///< every bit pattern of a type of at most 16 bits, or every pair of those of at most 8; of wider floats all signs and
+  ///< exponents, with mantissas drawn
   Critical,  ///< where functions overflow, saturate and round, ties of narrower types, with the neighbours of each
   Fixed      ///< the numbers given
 };
@@ -57,25 +59,44 @@ struct Case {
 /// Where family files put their cases.
 class CaseList {
  public:
-  /// `full`: every shape for every type, not for the usual ones alone.
-  explicit CaseList(bool full) : full_(full) {}
+  /// `full`: every shape for every type, not for the usual ones alone. `names_only`: programs and inputs may be left out.
+  explicit CaseList(bool full, bool names_only = false) : full_(full), names_only_(names_only) {}
   void add(Case one) { cases_.push_back(std::move(one)); }
   bool full() const { return full_; }
+  bool names_only() const { return names_only_; }
   std::vector<Case>& cases() { return cases_; }
 
  private:
-  bool full_;
+  bool full_, names_only_;
   std::vector<Case> cases_;
 };
 
 /// All cases, in the order of families.def.
 std::vector<Case> all_cases(bool full);
 
+/// Generated cases of one op and element type, beyond those above: the grid of shapes, values and attributes. They are the bulk of the
+/// full set, and made block by block.
+struct GridBlock {
+  Op op = Op::INVALID;
+  Type type = Type::Invalid;
+  bool operator==(const GridBlock&) const = default;
+};
+const std::vector<GridBlock>& grid_blocks();
+std::vector<Case> grid_cases(const GridBlock& block, bool names_only);
+/// The grid's case of this name; one of INVALID where there is none. Keeps the block for the next question.
+const Case& find_grid_case(std::string_view name);
+
 /// Why an op has no case of its own; empty where it should have one.
 std::string_view why_no_case(Op op);
 
 #define COLLET_CASE_FAMILY(name) void add_##name##_cases(CaseList& list);
 #include "conformance/cases/families.def"
+
+void add_elementwise_grid(CaseList& list, Op op, Type type);
+void add_convert_grid(CaseList& list, Type from);
+void add_movement_grid(CaseList& list, Op op, Type type);
+void add_reduce_grid(CaseList& list, Type type);
+void add_dot_grid(CaseList& list, Type type);
 
 /// The seed of a case.
 uint64_t case_seed(std::string_view name, uint64_t run_seed);
@@ -84,6 +105,8 @@ hlo::Literal make_input(const InputSpec& spec, const Shape& shape, size_t number
                         bool flushes);
 /// How many elements show each critical value of one operand of `type`; of more operands each is drawn.
 int64_t critical_count(Type type);
+/// How many elements show All of `operands` operands of `type`; 0 where there is no such case.
+int64_t all_count(Type type, size_t operands);
 /// How many elements show each pair of edge values of two operands of `type`, or each single one of one.
 int64_t edge_count(Type type, size_t operands);
 

@@ -41,6 +41,46 @@ TEST(Cases, AreValidAndHaveAnswers) {
   if (unknown > 0) GTEST_SKIP() << unknown << " cases have ops that the evaluator does not know yet";
 }
 
+// Names of all, programs of a sample: each is valid and has an answer; its name alone finds it.
+TEST(Grid, BlocksHoldValidCases) {
+  size_t count = 0;
+  std::set<std::string> names;
+  for (const Case& one : all_cases(true)) names.insert(one.name);
+  const size_t others = names.size();
+  for (const GridBlock& block : grid_blocks()) {
+    const std::vector<Case> listed = grid_cases(block, true), made = grid_cases(block, false);
+    ASSERT_EQ(listed.size(), made.size());
+    for (size_t i = 0; i < made.size(); ++i) {
+      EXPECT_EQ(listed[i].name, made[i].name);
+      EXPECT_TRUE(names.insert(made[i].name).second) << made[i].name;
+      EXPECT_EQ(std::count(made[i].name.begin(), made[i].name.end(), '/'), 3) << made[i].name;
+      if (++count % 53 != 0 || made[i].inputs.empty() || made[i].inputs[0].values == Values::All) continue;
+      EXPECT_EQ(find_grid_case(made[i].name).text, made[i].text);
+      const Expected<Answer> answer = answer_case(made[i], case_seed(made[i].name, 0), false);
+      EXPECT_TRUE(answer.ok()) << made[i].name << ": " << answer.status().to_string();
+    }
+  }
+  EXPECT_GT(names.size() - others, 200000u);
+}
+
+TEST(Values, AllShowsEveryPattern) {
+  EXPECT_EQ(all_count(Type::BF16, 1), 65536);
+  EXPECT_EQ(all_count(Type::S8, 2), 65536);
+  EXPECT_EQ(all_count(Type::S16, 2), 0);
+  const InputSpec spec{.values = Values::All};
+  for (const Type type : {Type::BF16, Type::U16}) {
+    const hlo::Literal all = make_input(spec, Shape::array(type, {65536}), 0, 1, 1, false);
+    std::set<uint16_t> seen;
+    for (int i = 0; i < 65536; ++i) seen.insert(all.data<uint16_t>()[i]);
+    EXPECT_EQ(seen.size(), 65536u);
+  }
+  std::set<std::pair<int64_t, int64_t>> pairs;
+  const Shape bytes = Shape::array(Type::S8, {65536});
+  const hlo::Literal a = make_input(spec, bytes, 0, 2, 1, false), b = make_input(spec, bytes, 1, 2, 1, false);
+  for (int i = 0; i < 65536; ++i) pairs.emplace(a.as_int(i), b.as_int(i));
+  EXPECT_EQ(pairs.size(), 65536u);
+}
+
 TEST(Cases, InputsFollowFromTheName) {
   const InputSpec spec;
   const Shape shape = Shape::array(Type::F32, {64});

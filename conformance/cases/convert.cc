@@ -9,22 +9,27 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
+void add_convert_of(CaseList& list, Type from, Type to, std::string_view label, const Dims& dims, Values values) {
+  Case one{fmt::format("convert/{}/{}to_{}_{}/{}", type_name(from), label, type_name(to), dims_name(dims),
+                       values_name(values)),
+           Op::CONVERT,
+           from,
+           "",
+           {{.values = values, .low = -9, .high = 9}},
+           {}};
+  if (!list.names_only()) {
+    Text text;
+    const std::string x = text.parameter(Shape::array(from, dims));
+    one.text = text.root(Shape::array(to, dims), fmt::format("convert({})", x));
+  }
+  list.add(std::move(one));
+}
+
 void add_convert(CaseList& list, Type from, Type to, Values values) {
   const int64_t size = values == Values::Edges      ? edge_count(from, 1)
                        : values == Values::Critical ? critical_count(from)
                                                     : 129;
-  Text text;
-  const std::string x = text.parameter(Shape::array(from, {size}));
-  Case one{fmt::format("convert/{}/to_{}_{}/{}", type_name(from), type_name(to), size, values_name(values)),
-           Op::CONVERT,
-           from,
-           "",
-           {},
-           {}};
-  one.text = text.root(Shape::array(to, {size}), fmt::format("convert({})", x));
-  InputSpec spec{.values = values, .low = -9, .high = 9};
-  one.inputs = {spec};
-  list.add(std::move(one));
+  add_convert_of(list, from, to, "", {size}, values);
 }
 
 void add_converts(CaseList& list) {
@@ -126,6 +131,21 @@ void add_stochastic_convert(CaseList& list) {
 }
 
 }  // namespace
+
+void add_convert_grid(CaseList& list, Type from) {
+  const bool is_narrow = hlo::type_info(from).bits < 32 && from != Type::PRED;
+  for (const Type to : all_types_of(hlo::TypeSet::ANY)) {
+    if (from == to || (hlo::is_complex(from) && !hlo::is_complex(to))) continue;
+    for (const Dims& dims : {Dims{}, Dims{0}, Dims{1}, Dims{7}, Dims{16}, Dims{33}, Dims{65}, Dims{257}, Dims{3, 5, 7},
+                             Dims{2, 1, 2, 1, 3, 2}, Dims{1025}, Dims{65537}}) {
+      add_convert_of(list, from, to, "grid_", dims, Values::Unit);
+      if (dims == Dims{0} || hlo::is_complex(from) || from == Type::PRED) continue;
+      add_convert_of(list, from, to, "grid_", dims, Values::Large);
+      if (is_narrow) add_convert_of(list, from, to, "grid_", dims, Values::Ties);
+    }
+    if (const int64_t all = all_count(from, 1); all > 0) add_convert_of(list, from, to, "grid_", {all}, Values::All);
+  }
+}
 
 void add_convert_cases(CaseList& list) {
   add_converts(list);

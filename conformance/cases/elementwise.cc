@@ -125,21 +125,45 @@ struct Form {
   Type type;  // that the name says
 };
 
-void add_one(CaseList& list, const Form& form, const Dims& dims, Values values) {
+// What stands for the operands, and what becomes of the result.
+enum class Use : uint8_t { Plain, Same, Constant, Twice };
+constexpr std::string_view kUses[] = {"", "_same", "_constant", "_twice"};
+
+void add_one(CaseList& list, const Form& form, const Dims& dims, Values values, std::string_view prefix = "",
+             Use use = Use::Plain) {
   Text text;
   Case one;
   std::string operands;
+  one.name = fmt::format("{}/{}/{}{}{}/{}", form.label, type_name(form.type), prefix, dims_name(dims),
+                         kUses[static_cast<size_t>(use)], values_name(values));
+  one.op = form.op;
+  one.type = form.type;
+  if (list.names_only()) return list.add(std::move(one));
   for (size_t i = 0; i < form.operands.size(); ++i) {
+    if (use == Use::Same && i > 0) {
+      operands += ", p0";
+      continue;
+    }
+    if (use == Use::Constant && i + 1 == form.operands.size()) {
+      const char* number = hlo::is_complex(form.operands[i]) ? "(2, 1)" : "1";
+      const std::string c = text.line(Shape::scalar(form.operands[i]), fmt::format("constant({})", number));
+      operands +=
+          ", " + text.line(Shape::array(form.operands[i], dims), fmt::format("broadcast({}), dimensions={{}}", c));
+      continue;
+    }
     operands += (i ? ", " : "") + text.parameter(Shape::array(form.operands[i], dims));
     InputSpec spec = domain(form.op, i, form.operands[i]);
     if (values != Values::Unit) spec.values = values;
     one.inputs.push_back(spec);
   }
-  one.name = fmt::format("{}/{}/{}/{}", form.label, type_name(form.type), dims_name(dims), values_name(values));
-  one.op = form.op;
-  one.type = form.type;
-  one.text = text.root(Shape::array(form.result, dims),
-                       fmt::format("{}({}){}", op_info(form.op).text, operands, form.attributes));
+  const Shape shape = Shape::array(form.result, dims);
+  const std::string expression = fmt::format("{}({}){}", op_info(form.op).text, operands, form.attributes);
+  if (use == Use::Twice) {
+    const std::string y = text.line(shape, expression);
+    one.text = text.root(Shape::tuple({shape, shape}), fmt::format("tuple({0}, {0})", y));
+  } else {
+    one.text = text.root(shape, expression);
+  }
   one.bound = function_bound(form.op, form.type);
   list.add(std::move(one));
 }
@@ -184,31 +208,45 @@ bool has_type(Op op, Type type) {
   return !(cut && hlo::is_complex(type));
 }
 
+Form plain_form(Op op, Type type) {
+  const OpInfo& info = op_info(op);
+  Form form{op, std::string(info.text), "", {}, result_type(op, type), type};
+  form.operands.assign(static_cast<size_t>(info.min_operands), type);
+  if (op == Op::COMPLEX) form.result = type == Type::F32 ? Type::C64 : Type::C128;
+  return form;
+}
+
+std::vector<Form> compare_forms(Type type) {
+  std::vector<Form> forms;
+  for (const std::string direction : {"EQ", "NE", "GE", "GT", "LE", "LT"}) {
+    if (hlo::is_complex(type) && direction != "EQ" && direction != "NE") continue;
+    Form form{Op::COMPARE, "compare-" + direction, ", direction=" + direction, {type, type}, Type::PRED, type};
+    forms.push_back(form);
+    if (!hlo::is_float(type)) continue;
+    form.label += "-total";
+    form.attributes += ", type=TOTALORDER";
+    forms.push_back(std::move(form));
+  }
+  return forms;
+}
+
+std::vector<Form> forms_of(Op op, Type type) {
+  if (op == Op::COMPARE) return compare_forms(type);
+  if (op == Op::SELECT) return {{Op::SELECT, "select", "", {Type::PRED, type, type}, type, type}};
+  return {plain_form(op, type)};
+}
+
 void add_plain(CaseList& list, Op op) {
   const OpInfo& info = op_info(op);
   const bool narrow = op == Op::ADD || op == Op::MULTIPLY || op == Op::MAXIMUM || op == Op::NEGATE;
   for (const Type type : types_of(info.types, narrow)) {
-    if (!has_type(op, type)) continue;
-    Form form{op, std::string(info.text), "", {}, result_type(op, type), type};
-    form.operands.assign(static_cast<size_t>(info.min_operands), type);
-    if (op == Op::COMPLEX) form.result = type == Type::F32 ? Type::C64 : Type::C128;
-    add_form(list, form);
+    if (has_type(op, type)) add_form(list, plain_form(op, type));
   }
 }
 
 void add_compare(CaseList& list) {
-  constexpr const char* kDirections[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
-  for (const Type type : types_of(hlo::TypeSet::ANY, true)) {
-    for (const std::string direction : kDirections) {
-      if (hlo::is_complex(type) && direction != "EQ" && direction != "NE") continue;
-      Form form{Op::COMPARE, "compare-" + direction, ", direction=" + direction, {type, type}, Type::PRED, type};
-      add_form(list, form);
-      if (!hlo::is_float(type)) continue;
-      form.label += "-total";
-      form.attributes += ", type=TOTALORDER";
-      add_form(list, form);
-    }
-  }
+  for (const Type type : types_of(hlo::TypeSet::ANY, true))
+    for (const Form& form : compare_forms(type)) add_form(list, form);
 }
 
 void add_select(CaseList& list) {
@@ -234,7 +272,84 @@ void add_clamp(CaseList& list) {
   }
 }
 
+// Ranks 0 to 8; empty, one, odd, prime, powers of two and their neighbours, long and thin, beyond 2^16.
+const std::vector<Dims>& grid_shapes() {
+  static const std::vector<Dims> kShapes = {{},
+                                            {0},
+                                            {1},
+                                            {2},
+                                            {3},
+                                            {5},
+                                            {7},
+                                            {8},
+                                            {13},
+                                            {15},
+                                            {16},
+                                            {17},
+                                            {31},
+                                            {32},
+                                            {33},
+                                            {63},
+                                            {64},
+                                            {65},
+                                            {127},
+                                            {128},
+                                            {129},
+                                            {255},
+                                            {256},
+                                            {257},
+                                            {511},
+                                            {512},
+                                            {513},
+                                            {1021},
+                                            {1024},
+                                            {1025},
+                                            {4093},
+                                            {1, 1},
+                                            {1, 129},
+                                            {129, 1},
+                                            {17, 16},
+                                            {3, 0, 2},
+                                            {7, 5, 3},
+                                            {1, 64, 1},
+                                            {2, 3, 4, 5},
+                                            {2, 2, 2, 2, 3},
+                                            {1, 2, 3, 1, 2, 3},
+                                            {2, 1, 2, 1, 2, 1, 3},
+                                            {1, 2, 1, 2, 1, 2, 1, 2},
+                                            {65537},
+                                            {2, 65537}};
+  return kShapes;
+}
+
+constexpr char kGrid[] = "grid_";
+
 }  // namespace
+
+void add_elementwise_grid(CaseList& list, Op op, Type type) {
+  if (!has_type(op, type)) return;
+  const bool complex = hlo::is_complex(type), integer_power = op == Op::POWER && hlo::is_integer(type);
+  const bool has_same = op != Op::SELECT && op_info(op).min_operands > 1;
+  for (const Form& form : forms_of(op, type)) {
+    for (const Dims& dims : grid_shapes()) {
+      const int64_t count = Shape::array(type, dims).element_count();
+      for (const Values values : {Values::Unit, Values::Edges, Values::Large, Values::Ties, Values::Critical}) {
+        const bool plain = complex || integer_power || count > 65536;
+        if (values != Values::Unit && (plain || count == 0)) continue;
+        if (type == Type::PRED && values != Values::Unit && values != Values::Edges) continue;
+        add_one(list, form, dims, values, kGrid);
+      }
+    }
+    for (const Dims& dims : {Dims{}, Dims{17}, Dims{129}, Dims{3, 5, 7}, Dims{1025}}) {
+      if (has_same) add_one(list, form, dims, Values::Unit, kGrid, Use::Same);
+      if (has_same && !complex && !integer_power) add_one(list, form, dims, Values::Critical, kGrid, Use::Same);
+      if (has_same) add_one(list, form, dims, Values::Unit, kGrid, Use::Constant);
+      add_one(list, form, dims, Values::Unit, kGrid, Use::Twice);
+    }
+    const int64_t all = op == Op::SELECT || integer_power ? 0 : all_count(type, form.operands.size());
+    if (all > 0) add_one(list, form, {all}, Values::All, kGrid);
+  }
+}
 
 void add_elementwise_cases(CaseList& list) {
   for (int id = 1; id <= hlo::kLastOp; ++id) {

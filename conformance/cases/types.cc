@@ -49,6 +49,14 @@ std::vector<Type> types_of(TypeSet set, bool narrow) {
   return types;
 }
 
+std::vector<Type> all_types_of(TypeSet set) {
+  std::vector<Type> types = types_of(set, true);
+  for (const Type type : {Type::F8E4M3B11FNUZ, Type::F8E5M2FNUZ, Type::F8E4M3FNUZ, Type::F8E4M3, Type::F8E3M4,
+                          Type::F4E2M1FN, Type::S2, Type::U2})
+    if (belongs(set, type)) types.push_back(type);
+  return types;
+}
+
 std::vector<Type> moving_types() {
   return {Type::F32, Type::BF16, Type::S8,   Type::PRED, Type::F64,
           Type::U16, Type::C64,  Type::C128, Type::U4,   Type::F8E4M3FN};

@@ -212,6 +212,37 @@ void fill_critical(Literal& value, size_t count, uint64_t seed, bool flushes) {
   }
 }
 
+constexpr int64_t kStrata = int64_t{1} << 20;
+
+// A byte for each element of a type below a byte, sign- or zero-extended: set_int does that.
+void fill_all(Literal& value, size_t number, uint64_t seed, bool flushes) {
+  const Type type = value.type();
+  const int bits = type_info(type).bits;
+  Random random(seed);
+  const uint64_t patterns = uint64_t{1} << std::min(bits, 16);
+  const bool is_narrow_float = is_float(type);
+  const FloatFormat format = is_narrow_float ? float_format(static_cast<uint32_t>(type)) : FloatFormat{};
+  for (int64_t i = 0; i < value.element_count(); ++i) {
+    const auto at = static_cast<uint64_t>(i);
+    uint64_t pattern = (number == 0 ? at : at / patterns) % patterns;
+    if (bits > 16) {
+      const uint64_t mantissa = random.next() & ((uint64_t{1} << format.mantissa_bits) - 1);
+      pattern = (at % (uint64_t{2} << format.exponent_bits)) << format.mantissa_bits | mantissa;
+    }
+    if (!is_narrow_float) {
+      value.set_int(i, static_cast<int64_t>(pattern));
+    } else if (const double x = decode_float(format, pattern);
+               flushes && x != 0 && std::fabs(x) < std::ldexp(1.0, 1 - format.bias)) {
+      value.set_double(i, 0);
+    } else if (bits < 8) {
+      value.set_double(i, x);
+    } else {
+      std::memcpy(value.mutable_bytes() + static_cast<size_t>(i) * static_cast<size_t>(bits / 8), &pattern,
+                  static_cast<size_t>(bits / 8));
+    }
+  }
+}
+
 double drawn_over_range(Random& random, Type type) {
   const FloatFormat format = float_format(static_cast<uint32_t>(real_type(type)));
   const int low = 1 - format.bias, high = std::ilogb(largest_finite(type));
@@ -304,13 +335,21 @@ void make_definite(Literal& value) {
 }  // namespace
 
 std::string_view values_name(Values values) {
-  constexpr std::string_view kNames[] = {"unit", "edges", "large", "ties", "distinct", "critical", "fixed"};
+  constexpr std::string_view kNames[] = {"unit", "edges", "large", "ties", "distinct", "all", "critical", "fixed"};
   return kNames[static_cast<size_t>(values)];
 }
 
 int64_t edge_count(Type type, size_t operands) {
   const int64_t n = edges_of_one(type);
   return operands == 1 ? n : operands == 2 ? n * n : 1000;
+}
+
+int64_t all_count(Type type, size_t operands) {
+  const int bits = type_info(type).bits;
+  if (type == Type::PRED || is_complex(type)) return 0;
+  if (operands == 1 && bits > 16) return is_float(type) ? kStrata : 0;
+  if (operands > 2 || static_cast<int>(operands) * bits > 16) return 0;
+  return int64_t{1} << (static_cast<int>(operands) * bits);
 }
 
 int64_t critical_count(Type type) {
@@ -331,6 +370,9 @@ Literal make_input(const InputSpec& spec, const Shape& shape, size_t number, siz
   switch (spec.values) {
     case Values::Edges:
       fill_edges(value, number, count, own, flushes);
+      break;
+    case Values::All:
+      fill_all(value, number, own, flushes);
       break;
     case Values::Critical:
       fill_critical(value, count, own, flushes);

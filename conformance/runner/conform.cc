@@ -35,10 +35,18 @@ bool is_contract(std::string_view name) {
   return name.starts_with("contract/");
 }
 
-std::vector<Case> every_case(bool full) {
+// Of the grid the names alone, unless `wanted` takes them: then with their programs.
+std::vector<Case> every_case(bool full, const std::function<bool(const std::string&)>& wanted = {}) {
   std::vector<Case> cases;
   for (const ContractCase& one : contract_cases()) cases.push_back({.name = one.name, .text = describe_case(one)});
   for (Case& one : all_cases(full)) cases.push_back(std::move(one));
+  if (!full) return cases;
+  for (const GridBlock& block : grid_blocks()) {
+    std::vector<Case> some = grid_cases(block, true);
+    if (wanted && std::any_of(some.begin(), some.end(), [&](const Case& one) { return wanted(one.name); }))
+      some = grid_cases(block, false);
+    std::move(some.begin(), some.end(), std::back_inserter(cases));
+  }
   return cases;
 }
 
@@ -229,8 +237,9 @@ bool ConformReport::conforms() const {
          count(Outcome::Pass) + count(Outcome::Unsupported) == cases.size();
 }
 
-std::vector<Case> chosen_cases(const ConformOptions& options) {
-  std::vector<Case> cases = every_case(options.full);
+std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs) {
+  std::vector<Case> cases = every_case(
+      options.full, [&](const std::string& name) { return with_programs && matches(options.filters, name); });
   std::erase_if(cases, [&](const Case& one) { return !matches(options.filters, one.name); });
   std::vector<Case> shard;
   for (size_t i = options.shard; i < cases.size(); i += options.shards) shard.push_back(std::move(cases[i]));
@@ -259,7 +268,7 @@ std::vector<std::string> idle_filters(const ConformOptions& options) {
 
 Expected<ConformReport> run_conformance(const ConformOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<Case> cases = chosen_cases(options);
+  std::vector<Case> cases = chosen_cases(options, false);
   if (cases.empty()) return invalid_argument("no case has such a name; see --list");
   PoolOptions pool;
   pool.arguments = arguments_of(options, options.backend);
@@ -344,8 +353,9 @@ int serve_conformance(const ConformOptions& options) {
     }
     if (task == kProbe) return describe_backend(*session);
     const auto found = by_name.find(task);
-    if (found == by_name.end()) return {{"status", "oracle"}, {"detail", "no such case"}};
-    return run_case(*found->second, *session, options.seed);
+    const Case& one = found != by_name.end() ? *found->second : find_grid_case(task);
+    if (one.op == Op::INVALID) return {{"status", "oracle"}, {"detail", "no such case"}};
+    return run_case(one, *session, options.seed);
   });
 }
 

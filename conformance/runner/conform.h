@@ -83,8 +83,8 @@ struct ConformReport {
   bool conforms() const;
 };
 
-/// The cases that the options choose.
-std::vector<Case> chosen_cases(const ConformOptions& options);
+/// The cases that the options choose. `with_programs`: also those of the grid, which are many, have their programs and inputs.
+std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs);
 /// Those of the options' filters that no case matches.
 std::vector<std::string> idle_filters(const ConformOptions& options);
 /// Runs them. The error means that the backend could not be opened or no worker started.

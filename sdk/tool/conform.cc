@@ -143,7 +143,7 @@ int run_cases(const Options& options) {
   if (const Status status = read_shard(options, run); !status.ok()) return report(kUsage, status.message());
   if (options.worker) return suite::serve_conformance(run);
   if (options.list || options.show) {
-    for (const suite::Case& one : suite::chosen_cases(run))
+    for (const suite::Case& one : suite::chosen_cases(run, options.show))
       fmt::print("{}{}\n", one.name, options.show ? "\n" + one.text : "");
     return kDone;
   }
