@@ -95,6 +95,25 @@ std::string road(const ConformReport& report, const std::vector<OpSummary>& ops)
   return out + "</ol>\n";
 }
 
+std::string profile_rows(const ConformReport& report) {
+  std::string out;
+  for (const ProfileSummary& s : summarize_profiles(report)) {
+    const char* verdict = s.failed > 0 ? "failed" : s.on_device == s.cases ? "passed" : "in part";
+    out +=
+        fmt::format("<tr><td>{}<td>{}<td class=\"{}\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td>{}\n",
+                    s.profile->name, s.profile->text,
+                    s.failed                 ? "bad"
+                    : s.on_device == s.cases ? "good"
+                                             : "",
+                    verdict, s.cases, s.on_device, s.failed, s.claimed ? "claimed" : "");
+  }
+  if (out.empty()) return out;
+  return "<h2>Profiles</h2>\n<table>\n<tr><th>profile<th>what it is<th>verdict<th class=\"n\">cases<th class=\"n\">on "
+         "the "
+         "device<th class=\"n\">failed<th>\n" +
+         out + "</table>\n";
+}
+
 std::string silent_rows(const ConformReport& report) {
   std::string out;
   for (const Silent& one : report.whole ? silent(report) : std::vector<Silent>()) {
@@ -114,7 +133,7 @@ std::string report_html(const ConformReport& report, const BackendChoice& backen
   std::string out = fmt::format(kHead, escape_markup(report.backend), escape_markup(report.version),
                                 report.conforms() ? "good" : "bad",
                                 report.conforms() ? "It conforms." : "It does not conform.", counts(report));
-  out += failures(report, backend) + road(report, ops) + silent_rows(report) + op_rows(ops);
+  out += profile_rows(report) + failures(report, backend) + road(report, ops) + silent_rows(report) + op_rows(ops);
   return out + "<footer>Written by <code>collet conform</code>.</footer>\n</html>\n";
 }
 

@@ -42,7 +42,12 @@ std::string report_json(const ConformReport& report, const BackendChoice& backen
     json.field(outcome_name(outcome), report.count(outcome));
   }
   json.field("not_run", report.not_run);
-  json.end_object();
+  json.end_object().key("profiles").begin_array();
+  for (const ProfileSummary& s : summarize_profiles(report)) {
+    json.begin_object().field("profile", s.profile->name).field("claimed", s.claimed).field("cases", s.cases);
+    json.field("on_device", s.on_device).field("failed", s.failed).end_object();
+  }
+  json.end_array();
   if (!report.ended.empty()) json.field("ended", report.ended);
   json.key("ops").begin_array();
   for (const OpSummary& s : ops) write_summary(json, s);

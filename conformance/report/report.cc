@@ -153,7 +153,35 @@ std::string silent_text(const ConformReport& report) {
   return out;
 }
 
+// One line for each profile of which cases ran.
+std::string profiles_text(const ConformReport& report) {
+  std::string out;
+  for (const ProfileSummary& s : summarize_profiles(report)) {
+    out += fmt::format("  {:<14} {:>6} of {:>6} on the device{}{}\n", s.profile->name, s.on_device, s.cases,
+                       s.failed ? fmt::format(", {} failed", s.failed) : "", s.claimed ? ", claimed" : "");
+  }
+  return out.empty() ? out : "profiles:\n" + out;
+}
+
 }  // namespace
+
+std::vector<ProfileSummary> summarize_profiles(const ConformReport& report) {
+  std::vector<ProfileSummary> out;
+  for (const Profile& profile : profiles()) {
+    if (!profile.may_be_claimed) continue;
+    ProfileSummary s{.profile = &profile};
+    s.claimed = std::find(report.claims.begin(), report.claims.end(), profile.name) != report.claims.end();
+    for (const CaseResult& one : report.cases) {
+      if (!profile.holds(one.name, one.op, one.type)) continue;
+      ++s.cases;
+      const bool passed = one.outcome == Outcome::Pass;
+      s.on_device += passed && one.fallback_ops == 0;
+      s.failed += !passed && one.outcome != Outcome::Unsupported;
+    }
+    if (s.cases > 0) out.push_back(s);
+  }
+  return out;
+}
 
 std::vector<Silent> silent(const ConformReport& report) {
   struct Sum {
@@ -258,7 +286,7 @@ std::string report_text(const ConformReport& report, const BackendChoice& backen
   const std::vector<OpSummary> ops = summarize(report);
   std::string out = failures_text(report, backend, most_failures);
   if (!out.empty()) out += '\n';
-  out += errors_text(ops);
+  out += errors_text(ops) + profiles_text(report);
   out += road_text(report, ops);
   if (report.not_run == 0) out += silent_text(report);
   if (report.not_run > 0) out += fmt::format("ended early: {}\n", report.ended);

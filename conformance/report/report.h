@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "conformance/runner/conform.h"
+#include "conformance/runner/profiles.h"
 
 namespace collet::conformance {
 
@@ -22,6 +23,14 @@ struct OpSummary {
   std::vector<hlo::Type> types_on_device, types_elsewhere;
 };
 
+/// What became of a profile's cases, as far as they were run.
+struct ProfileSummary {
+  const Profile* profile = nullptr;
+  bool claimed = false;
+  size_t cases = 0, on_device = 0, failed = 0;
+};
+/// Of all profiles that can be claimed and have cases in the report.
+std::vector<ProfileSummary> summarize_profiles(const ConformReport& report);
 /// What a case is about: the name of its pattern or op, or "contract".
 std::string_view subject(const CaseResult& one);
 /// "core", "math", ...

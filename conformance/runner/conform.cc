@@ -7,9 +7,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <unordered_map>
 
 #include "conformance/contract/contract.h"
+#include "conformance/runner/journal.h"
+#include "conformance/runner/profiles.h"
 #include "conformance/runner/run_case.h"
 #include "conformance/runner/workers.h"
 
@@ -56,6 +60,15 @@ bool matches(const std::vector<std::string>& filters, const std::string& name) {
          });
 }
 
+bool is_chosen(const ConformOptions& options, const Case& one) {
+  if (!matches(options.filters, one.name)) return false;
+  return options.profiles.empty() ||
+         std::any_of(options.profiles.begin(), options.profiles.end(), [&](const std::string& name) {
+           const Profile* profile = find_profile(name);
+           return profile != nullptr && profile->holds(one.name, one.op, one.type);
+         });
+}
+
 double number(const Fields& fields, std::string_view key) {
   return std::strtod(std::string(find_field(fields, key)).c_str(), nullptr);
 }
@@ -66,22 +79,57 @@ Outcome outcome_of(std::string_view status) {
   return status == "oracle" ? Outcome::Oracle : Outcome::Fail;
 }
 
-CaseResult result_of(const Case& one, const TaskResult& task) {
+// A task's end as fields, which a journal keeps.
+Fields fields_of(const TaskResult& task) {
+  Fields fields = task.reply;
+  if (task.kind != TaskResult::Kind::Replied)
+    fields = {{"status", task.kind == TaskResult::Kind::TimedOut ? "timeout" : "crash"}, {"detail", task.detail}};
+  fields.emplace_back("seconds", fmt::format("{}", task.seconds));
+  return fields;
+}
+
+CaseResult result_of(const Case& one, const Fields& fields, const std::vector<std::string>& claims) {
   CaseResult result{.name = one.name, .op = one.op, .type = one.type, .pattern = one.pattern};
-  result.seconds = task.seconds;
-  if (task.kind != TaskResult::Kind::Replied) {
-    result.outcome = task.kind == TaskResult::Kind::TimedOut ? Outcome::Timeout : Outcome::Crash;
-    result.detail = task.detail;
+  result.seconds = number(fields, "seconds");
+  const std::string_view status = find_field(fields, "status");
+  result.detail = find_field(fields, "detail");
+  if (status == "crash" || status == "timeout") {
+    result.outcome = status == "timeout" ? Outcome::Timeout : Outcome::Crash;
     if (is_contract(one.name)) result.detail += "; " + promises_of(one.name);
     return result;
   }
-  result.outcome = outcome_of(find_field(task.reply, "status"));
-  result.detail = find_field(task.reply, "detail");
-  result.ulp = number(task.reply, "ulp");
-  result.share = number(task.reply, "share");
-  result.device_ops = static_cast<int64_t>(number(task.reply, "device_ops"));
-  result.fallback_ops = static_cast<int64_t>(number(task.reply, "fallback_ops"));
+  result.outcome = outcome_of(status);
+  result.ulp = number(fields, "ulp");
+  result.share = number(fields, "share");
+  result.device_ops = static_cast<int64_t>(number(fields, "device_ops"));
+  result.fallback_ops = static_cast<int64_t>(number(fields, "fallback_ops"));
+  const bool elsewhere =
+      result.outcome == Outcome::Unsupported || (result.outcome == Outcome::Pass && result.fallback_ops > 0);
+  if (const Profile* profile = elsewhere ? claimed_profile(claims, result) : nullptr) {
+    result.detail = fmt::format("profile {} is claimed, and the device did not take it{}{}", profile->name,
+                                result.detail.empty() ? "" : ": ", result.detail);
+    result.outcome = Outcome::Fail;
+  }
   return result;
+}
+
+// What the backend's own file claims: `libcollet_backend_acme.so.claims`, beside the library.
+Status add_claims_of_file(const std::string& library, std::vector<std::string>& claims) {
+  std::ifstream in(library + ".claims");
+  if (!in) return ok_status();
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  COLLET_ASSIGN(const std::vector<std::string> more, read_claims(text));
+  claims.insert(claims.end(), more.begin(), more.end());
+  return ok_status();
+}
+
+// What a journal has to agree about.
+std::string journal_head(const ConformOptions& options, const ConformReport& report) {
+  std::string head = fmt::format("collet conform, {} {} at {}, seed {}{}", report.backend, report.version, report.path,
+                                 options.seed, options.backend.no_fallback ? ", no fallback" : "");
+  for (const auto& [key, value] : options.backend.options) head += fmt::format(", {}={}", key, value);
+  std::replace(head.begin(), head.end(), '\n', ' ');
+  return head;
 }
 
 std::vector<std::string> arguments_of(const ConformOptions& options, const BackendChoice& backend) {
@@ -240,7 +288,7 @@ bool ConformReport::conforms() const {
 std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs) {
   std::vector<Case> cases = every_case(
       options.full, [&](const std::string& name) { return with_programs && matches(options.filters, name); });
-  std::erase_if(cases, [&](const Case& one) { return !matches(options.filters, one.name); });
+  std::erase_if(cases, [&](const Case& one) { return !is_chosen(options, one); });
   std::vector<Case> shard;
   for (size_t i = options.shard; i < cases.size(); i += options.shards) shard.push_back(std::move(cases[i]));
   return shard;
@@ -280,19 +328,30 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   report.seed = options.seed;
   report.full = options.full;
   report.of_all_names = options.filters.empty();
-  report.whole = report.of_all_names && options.shards == 1;
+  report.whole = report.of_all_names && options.profiles.empty() && options.shards == 1;
   const Status opened = probe(pool, report);
   if (!opened.ok()) {
     if (opened.code() == Code::InvalidArgument || !describes_itself_wrongly(pool)) return opened;
     report.backend = report.path = options.backend.name;
   }
+  report.claims = options.claims;
+  COLLET_TRY(add_claims_of_file(report.path, report.claims));
+  COLLET_ASSIGN(Journal journal, Journal::open(options.resume, journal_head(options, report)));
   report.cases.resize(cases.size());
   std::vector<size_t> contracts, programs;
-  for (size_t i = 0; i < cases.size(); ++i) (is_contract(cases[i].name) ? contracts : programs).push_back(i);
+  std::vector<bool> ran(cases.size());
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (const Fields* before = journal.find(cases[i].name)) {
+      report.cases[i] = result_of(cases[i], *before, report.claims);
+      report.uses.add(Uses::from_text(find_field(*before, "uses")));
+      ran[i] = true;
+      continue;
+    }
+    (is_contract(cases[i].name) ? contracts : programs).push_back(i);
+  }
   size_t done = 0;
   Alike alike(options.most_alike);
   size_t hangs = 0, crashes = 0, ended_cases = 0;
-  std::vector<bool> ran(cases.size());
   pool.timeout = [&](size_t) { return hangs < kPatientHangs ? options.timeout : kLessTime * options.timeout; };
   const auto ended = [&]() -> std::string {
     if (hangs >= kMostHangs) return fmt::format("{} cases gave no answer in time", hangs);
@@ -306,7 +365,9 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
         chosen.size(), pool, [&](size_t i) { return cases[chosen[i]].name; },
         [&](size_t i, const TaskResult& task) {
           const Case& one = cases[chosen[i]];
-          report.cases[chosen[i]] = result_of(one, task);
+          const Fields fields = fields_of(task);
+          journal.note(one.name, fields);
+          report.cases[chosen[i]] = result_of(one, fields, report.claims);
           report.uses.add(Uses::from_text(find_field(task.reply, "uses")));
           ran[chosen[i]] = true;
           alike.note(report.cases[chosen[i]]);

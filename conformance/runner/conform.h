@@ -35,7 +35,10 @@ struct ConformOptions {
   std::vector<std::string> filters;  ///< globs over names; none: everything
   uint32_t shard = 0, shards = 1;
   uint64_t seed = 0;
-  bool full = false;  ///< every shape for every type
+  bool full = false;                       ///< every shape for every type, and the grid
+  std::vector<std::string> profiles = {};  ///< only cases of one of these; none: everything
+  std::vector<std::string> claims = {};    ///< profiles that the backend claims, beside those of its own file
+  std::string resume = {};                 ///< a file of results, to go on from and to add to
   unsigned jobs = 1;
   double timeout = 20;  ///< seconds a case
   uint64_t memory_bytes = uint64_t{4} << 30;
@@ -67,9 +70,10 @@ struct ConformReport {
   bool of_all_names = true;  ///< no filter; it may be a shard
   double seconds = 0;
   std::vector<CaseResult> cases;
-  size_t not_run = 0;      ///< cases that were left out when the run was ended
-  std::string ended = {};  ///< why it was
-  Uses uses = {};          ///< what the device was asked in all of them, and what ran there
+  size_t not_run = 0;                    ///< cases that were left out when the run was ended
+  std::string ended = {};                ///< why it was
+  std::vector<std::string> claims = {};  ///< profiles that the backend claims
+  Uses uses = {};                        ///< what the device was asked in all of them, and what ran there
 
   size_t count(Outcome outcome) const;
   /// Whether the device declares the element type.

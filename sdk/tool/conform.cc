@@ -13,6 +13,7 @@
 #include "conformance/corpus/corpus.h"
 #include "conformance/report/report.h"
 #include "conformance/runner/conform.h"
+#include "conformance/runner/profiles.h"
 #include "hlo/base/shell.h"
 #include "sdk/tool/backend_choice.h"
 #include "sdk/tool/files.h"
@@ -27,8 +28,8 @@ namespace suite = collet::conformance;
 
 struct Options {
   suite::BackendChoice backend;
-  std::vector<std::string> filters;
-  std::string corpus, json, junit, html, shard;
+  std::vector<std::string> filters, profiles, claims;
+  std::string corpus, json, junit, html, shard, resume;
   uint64_t seed = 0, memory_mib = 0;
   unsigned jobs = 1;
   double timeout = 0;
@@ -54,6 +55,14 @@ Status read_shard(const Options& options, suite::ConformOptions& run) {
     return invalid_argument("--shard " + options.shard + ": write i/n, with i from 0 to n-1");
   run.shard = static_cast<unsigned>(*index);
   run.shards = static_cast<unsigned>(*count);
+  return ok_status();
+}
+
+Status check_profiles(const Options& options) {
+  for (const std::string& name : options.profiles)
+    if (suite::find_profile(name) == nullptr)
+      return invalid_argument("--profile " + name + ": there are " + suite::profile_names());
+  for (const std::string& name : options.claims) COLLET_TRY(suite::read_claims(name).status());
   return ok_status();
 }
 
@@ -137,10 +146,14 @@ int run_cases(const Options& options) {
   run.filters = options.filters;
   run.seed = options.seed;
   run.full = options.full;
+  run.profiles = options.profiles;
+  run.claims = options.claims;
+  run.resume = options.resume;
   run.jobs = options.jobs;
   if (options.timeout > 0) run.timeout = options.timeout;
   run.memory_bytes = memory_share(options);
   if (const Status status = read_shard(options, run); !status.ok()) return report(kUsage, status.message());
+  if (const Status status = check_profiles(options); !status.ok()) return report(kUsage, status.message());
   if (options.worker) return suite::serve_conformance(run);
   if (options.list || options.show) {
     for (const suite::Case& one : suite::chosen_cases(run, options.show))
@@ -189,7 +202,18 @@ Action add_conform(CLI::App& verb) {
   verb.add_flag("--show", options->show, "Print the programs of the cases, and do nothing else");
   verb.add_option("--shard", options->shard, "Run one part of several: i/n, i from 0")->type_name("I/N");
   add_number_option(verb, "--seed", options->seed, "Draw other inputs");
-  verb.add_flag("--full", options->full, "Every shape for every element type");
+  verb.add_flag("--full", options->full, "All 300,000 cases: every shape for every element type, and the grid");
+  verb.add_option("--profile", options->profiles,
+                  "Run only cases of this profile; may be repeated. quick takes a minute on two cores")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  verb.add_option("--claim", options->claims,
+                  "The backend claims this profile: what the device does not take of it is a failure")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  verb.add_option("--resume", options->resume,
+                  "Keep results in this file as they come, and go on from what it has of the same run")
+      ->type_name("FILE");
   verb.add_option("--corpus", options->corpus,
                   "Run a corpus instead: an index (.jsonl), a folder of models, or of self-checking modules")
       ->type_name("PATH");

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/journal.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+namespace collet::conformance {
+
+Expected<Journal> Journal::open(const std::string& path, const std::string& head) {
+  Journal journal;
+  if (path.empty()) return journal;
+  std::ifstream in(path, std::ios::binary);
+  std::string line;
+  bool fresh = true;
+  while (std::getline(in, line)) {
+    if (in.eof()) break;  // a line without its end was cut off
+    if (fresh && line != head) return invalid_argument(path + " is of another run: it begins with '" + line + "'");
+    if (!fresh) {
+      Fields fields = decode_fields(line);
+      std::string name(find_field(fields, "name"));
+      journal.found_.insert_or_assign(std::move(name), std::move(fields));
+    }
+    fresh = false;
+  }
+  in.close();
+  // Written anew: what was cut off is left out.
+  journal.file_.reset(std::fopen(path.c_str(), "wb"));
+  if (!journal.file_) return Status(Code::Unavailable, path + " cannot be written: " + std::strerror(errno));
+  std::fprintf(journal.file_.get(), "%s\n", head.c_str());
+  for (const auto& [name, fields] : journal.found_)
+    std::fprintf(journal.file_.get(), "%s\n", encode_fields(fields).c_str());
+  std::fflush(journal.file_.get());
+  return journal;
+}
+
+const Fields* Journal::find(const std::string& name) const {
+  const auto found = found_.find(name);
+  return found == found_.end() ? nullptr : &found->second;
+}
+
+void Journal::note(const std::string& name, const Fields& fields) {
+  if (!file_) return;
+  Fields line = {{"name", name}};
+  line.insert(line.end(), fields.begin(), fields.end());
+  std::fprintf(file_.get(), "%s\n", encode_fields(line).c_str());
+  std::fflush(file_.get());
+}
+
+}  // namespace collet::conformance

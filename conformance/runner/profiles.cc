@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/runner/profiles.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace collet::conformance {
+namespace {
+
+using hlo::OpClass;
+
+bool is_contract(std::string_view name) {
+  return name.starts_with("contract/");
+}
+
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> starts) {
+  return std::any_of(starts.begin(), starts.end(), [&](std::string_view start) { return name.starts_with(start); });
+}
+
+bool is_usual(Type type) {
+  return type == Type::F32 || type == Type::S32 || type == Type::PRED;
+}
+
+bool is_control_flow(Op op) {
+  return op == Op::WHILE || op == Op::CONDITIONAL || op == Op::CALL;
+}
+
+bool in_memory(std::string_view name, Op, Type) {
+  return is_one_of(name, {"contract/lifecycle/", "contract/alloc/", "contract/memory/", "contract/copy/"});
+}
+
+bool in_core(std::string_view name, Op op, Type type) {
+  return !is_contract(name) && is_usual(type) && hlo::op_info(op).op_class == OpClass::CORE;
+}
+
+bool in_extended(std::string_view name, Op op, Type type) {
+  const OpClass op_class = hlo::op_info(op).op_class;
+  return in_core(name, op, type) ||
+         (!is_contract(name) && is_usual(type) && !is_control_flow(op) &&
+          (op_class == OpClass::EXACT || op_class == OpClass::MATH || op_class == OpClass::STRUCTURED));
+}
+
+// What models of vision and language use when they run.
+bool in_inference(std::string_view name, Op op, Type type) {
+  switch (op) {
+    case Op::CONVOLUTION:
+    case Op::REDUCE_WINDOW:
+    case Op::EXPONENTIAL:
+    case Op::TANH:
+    case Op::LOGISTIC:
+    case Op::ERF:
+    case Op::RSQRT:
+    case Op::SQRT:
+    case Op::LOG:
+    case Op::POWER:
+    case Op::NEGATE:
+    case Op::SUBTRACT:
+    case Op::MINIMUM:
+    case Op::CLAMP:
+    case Op::TOPK:
+    case Op::ABS:
+    case Op::SINE:
+    case Op::COSINE:
+      break;
+    default:
+      if (hlo::op_info(op).op_class != OpClass::CORE) return false;
+  }
+  return !is_contract(name) && (is_usual(type) || type == Type::BF16);
+}
+
+bool in_training(std::string_view name, Op op, Type type) {
+  const bool more = op == Op::SELECT_AND_SCATTER || op == Op::BATCH_NORM_GRAD || op == Op::BATCH_NORM_TRAINING ||
+                    op == Op::RNG_BIT_GENERATOR || op == Op::LOG_PLUS_ONE || op == Op::SORT ||
+                    op == Op::EXPONENTIAL_MINUS_ONE || op == Op::SHIFT_RIGHT_LOGICAL || op == Op::SIGN;
+  return in_inference(name, op, type) || (more && !is_contract(name) && (is_usual(type) || type == Type::U32));
+}
+
+bool in_low_precision(std::string_view name, Op op, Type type) {
+  const int bits = hlo::type_info(type).bits;
+  return !is_contract(name) && type != Type::PRED && bits > 0 && bits <= 16 && op != Op::INVALID &&
+         hlo::op_info(op).op_class == OpClass::CORE;
+}
+
+bool in_control_flow(std::string_view, Op op, Type) {
+  return is_control_flow(op);
+}
+
+bool in_collectives(std::string_view name, Op op, Type) {
+  return name.starts_with("contract/collective/") ||
+         (op != Op::INVALID && hlo::op_info(op).op_class == OpClass::COMMUNICATION);
+}
+
+bool in_contract(std::string_view name, Op, Type) {
+  return is_contract(name);
+}
+
+// A number of four thousand or more in the name's third part, or every bit pattern.
+bool in_stress(std::string_view name, Op, Type) {
+  if (is_contract(name)) return name.starts_with("contract/repeat/") || name.starts_with("contract/hazard/");
+  if (name.ends_with("/all")) return true;
+  long number = 0;
+  for (const char c : name) {
+    number = c >= '0' && c <= '9' ? std::min(number * 10 + (c - '0'), 1000000L) : 0;
+    if (number >= 4000) return true;
+  }
+  return false;
+}
+
+// Of each op and type the values and shapes at which backends fail; of the many sizes of usual ones each second.
+bool in_quick(std::string_view name, Op op, Type type) {
+  if (is_contract(name)) {
+    return !is_one_of(name, {"contract/fusion/", "contract/repeat/"}) || case_seed(name, 0) % 8 == 0;
+  }
+  if (name.find("/grid_") != std::string_view::npos) return false;
+  const bool sweeps = name.ends_with("/unit") && is_usual(type) && op != Op::INVALID &&
+                      hlo::op_info(op).family == hlo::Family::elementwise;
+  const bool rare = hlo::type_info(type).bits > 32 || hlo::type_info(type).bits < 8;
+  if (name.ends_with("/critical") || name.ends_with("/edges")) return !rare || case_seed(name, 0) % 2 == 0;
+  return case_seed(name, 0) % (sweeps || rare ? 4 : 2) == 0;
+}
+
+}  // namespace
+
+const std::vector<Profile>& profiles() {
+  static const std::vector<Profile> kProfiles = {
+      {"memory", "holds and copies data", in_memory},
+      {"core", "the core ops on f32, s32 and pred", in_core},
+      {"extended", "all ops that need a kernel, on f32, s32 and pred", in_extended},
+      {"inference", "what models use when they run, on f32, bf16, s32 and pred", in_inference},
+      {"training", "inference, and what gradients and optimisers use", in_training},
+      {"low-precision", "the core ops on types of at most 16 bits", in_low_precision},
+      {"control-flow", "while, conditional and call", in_control_flow},
+      {"collectives", "communication among devices", in_collectives},
+      {"contract", "what the headers promise beyond the meaning of ops", in_contract},
+      {"stress", "large arrays, every bit pattern, many repetitions", in_stress, false},
+      {"quick", "a choice that finds most faults in a minute", in_quick, false},
+  };
+  return kProfiles;
+}
+
+const Profile* find_profile(std::string_view name) {
+  const auto found =
+      std::find_if(profiles().begin(), profiles().end(), [&](const Profile& one) { return one.name == name; });
+  return found == profiles().end() ? nullptr : &*found;
+}
+
+std::string profile_names() {
+  std::string out;
+  for (const Profile& one : profiles()) out += (out.empty() ? "" : ", ") + std::string(one.name);
+  return out;
+}
+
+Expected<std::vector<std::string>> read_claims(std::string_view text) {
+  std::vector<std::string> claims;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, std::min(text.find('#'), end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\t' || line.back() == '\r')) line.remove_suffix(1);
+    while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
+    if (line.empty()) continue;
+    const Profile* profile = find_profile(line);
+    if (profile == nullptr || !profile->may_be_claimed)
+      return invalid_argument("'" + std::string(line) +
+                              "' is no profile that can be claimed; there are: " + profile_names());
+    claims.emplace_back(line);
+  }
+  return claims;
+}
+
+const Profile* claimed_profile(const std::vector<std::string>& claims, const CaseResult& one) {
+  if (is_contract(one.name)) return nullptr;  // what the device does not have there it need not have
+  for (const std::string& claim : claims) {
+    const Profile* profile = find_profile(claim);
+    if (profile != nullptr && profile->holds(one.name, one.op, one.type)) return profile;
+  }
+  return nullptr;
+}
+
+}  // namespace collet::conformance
