@@ -3,6 +3,7 @@
 
 #include "conformance/cases/case.h"
 #include "conformance/cases/types.h"
+#include "hlo/base/float_format.h"
 
 namespace collet::conformance {
 namespace {
@@ -331,6 +332,10 @@ void add_elementwise_grid(CaseList& list, Op op, Type type) {
   const bool complex = hlo::is_complex(type), integer_power = op == Op::POWER && hlo::is_integer(type);
   const bool has_same = op != Op::SELECT && op_info(op).min_operands > 1;
   for (const Form& form : forms_of(op, type)) {
+    // The one NaN of these formats has no sign that says on which side of the numbers it stands; the remainder by zero has no NaN.
+    const FloatSpecials specials = float_format(static_cast<uint32_t>(type)).specials;
+    if (hlo::is_float(type) && specials == FloatSpecials::FNUZ && form.label.ends_with("-total")) continue;
+    if (hlo::is_float(type) && specials == FloatSpecials::FINITE && op == Op::REMAINDER) continue;
     for (const Dims& dims : grid_shapes()) {
       const int64_t count = Shape::array(type, dims).element_count();
       for (const Values values : {Values::Unit, Values::Edges, Values::Large, Values::Ties, Values::Critical}) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 #include <vector>
@@ -202,6 +203,55 @@ std::string mutant_line(const std::string& mutant) {
   const std::string lib = build_dir() + "/lib/collet/";
   return "conform --backend " + lib + "test_backends/libcollet_backend_mutant.so --option mutant=" + mutant +
          " --option backend=" + lib + "backends/libcollet_backend_interpreter.so";
+}
+
+// A run that was cut off goes on where it stopped, and with nothing else.
+TEST(Resume, GoesOnFromWhatIsKept) {
+  const Folder folder;
+  const std::string line =
+      "conform --backend interpreter --no-fallback --filter 'negate/*' --json - --resume " + (folder / "kept");
+  const Ran whole = collet(line);
+  EXPECT_EQ(whole.code, 0) << whole.err;
+  std::string kept = contents(folder / "kept");
+  const size_t count = static_cast<size_t>(std::count(kept.begin(), kept.end(), '\n'));
+  EXPECT_GT(count, 20u);
+  // The end of the file is lost, in the middle of a line; and a case is said to have failed.
+  kept.resize(kept.size() - kept.size() / 3);
+  const std::string passed = "status=pass";
+  const size_t first = kept.find(passed);
+  ASSERT_NE(first, std::string::npos);
+  kept.replace(first, passed.size(), "status=fail");
+  write(folder / "kept", kept);
+  const Ran again = collet(line);
+  EXPECT_EQ(again.code, 1) << again.err;
+  EXPECT_TRUE(contains(again.out, "\"fail\": 1,")) << again.out;
+  const std::string full = contents(folder / "kept");
+  EXPECT_EQ(static_cast<size_t>(std::count(full.begin(), full.end(), '\n')), count);
+  const Ran other = collet(line + " --seed 7");
+  EXPECT_EQ(other.code, 2) << other.err;
+  EXPECT_TRUE(contains(other.err, "is of another run")) << other.err;
+}
+
+// What is claimed must run on the device.
+TEST(Profiles, ClaimsAreHeld) {
+  const std::string lib = build_dir() + "/lib/collet/test_backends/libcollet_backend_memory_only.so";
+  const std::string line =
+      "conform --backend " + lib + " --profile core --filter 'sort/f32/*' --filter 'dot/f32/1*' --filter 'add/f32/*'";
+  const Ran unclaimed = collet(line);
+  EXPECT_EQ(unclaimed.code, 0) << unclaimed.out;
+  EXPECT_TRUE(contains(unclaimed.out, "profiles:\n")) << unclaimed.out;
+  const Ran claimed = collet(line + " --claim core");
+  EXPECT_EQ(claimed.code, 1) << claimed.out;
+  EXPECT_TRUE(contains(claimed.out, "profile core is claimed, and the device did not take it")) << claimed.out;
+  EXPECT_EQ(collet("conform --profile no_such").code, 2);
+  EXPECT_EQ(collet("conform --claim quick").code, 2);
+}
+
+TEST(Profiles, QuickIsAPartOfAll) {
+  const auto count = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+  const auto quick = count(collet("conform --list --profile quick").out), all = count(collet("conform --list").out);
+  EXPECT_GT(quick, all / 3);
+  EXPECT_LT(quick, all * 2 / 3);
 }
 
 // A yes of supports is a promise also where a fallback does what compile then refuses.
