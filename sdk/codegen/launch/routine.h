@@ -10,6 +10,11 @@
 
 namespace collet::codegen {
 
+/// Flags of the order of a sort by key. What is not a number and zeros stand in total order without them.
+inline constexpr int64_t kSortEqualZeros = 1;  ///< -0 is 0
+inline constexpr int64_t kSortEqualNaNs = 2;   ///< all of them come behind infinity
+inline constexpr int64_t kSortButForNaN = 4;   ///< rows that have one are sorted by the comparator
+
 /// A routine of a RoutineCall, written in C++, with all its parameters bound.
 class Routine {
  public:

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <numeric>
 
 #include "sdk/codegen/launch/routine.h"
+#include "sdk/codegen/launch/sort_keys.h"
+#include "sdk/codegen/launch/worker_memory.h"
 
 namespace collet::codegen {
 namespace {
@@ -46,118 +47,153 @@ void copy_elements(const char* from, int64_t from_step, char* to, int64_t to_ste
   }
 }
 
-void permute(const char* from, const int32_t* order, char* to, int64_t n, size_t bytes) {
-  for (int64_t i = 0; i < n; ++i) {
-    std::memcpy(to + static_cast<size_t>(i) * bytes, from + static_cast<size_t>(order[i]) * bytes, bytes);
-  }
+template <typename U>
+U bits_at(const char* p) {
+  U bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return bits;
 }
 
-/// Bits of an element such that unsigned comparison of them is the element's order.
-struct KeyRule {
-  uint32_t type = 0;
-  bool descending = false;
-  bool total = false;  ///< floats by total order; else what is not a number comes last and zeros are equal
-};
+template <size_t kBytes, typename Order>
+void gather(const char* from, int64_t from_step, const Order& order, char* to, int64_t to_step, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_step, from + order(i) * from_step, kBytes);
+}
 
-uint64_t key_of(const char* p, const KeyRule& rule) {
-  const size_t bytes = collet_type_bytes(rule.type);
-  uint64_t bits = 0;
-  std::memcpy(&bits, p, bytes);
-  const unsigned width = static_cast<unsigned>(bytes * 8);
-  const uint64_t sign = uint64_t{1} << (width - 1);
-  const uint64_t all = width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
-  switch (collet_type_kind(rule.type)) {
-    case COLLET_KIND_FLOAT:
-      if (!rule.total && bits == sign) bits = 0;
-      bits = bits & sign ? ~bits & all : bits | sign;
-      break;
-    case COLLET_KIND_SIGNED:
-      bits ^= sign;
-      break;
+/// Copies n elements that are `step` bytes apart, those that order(0), order(1), ... name.
+template <typename Order>
+void gather_elements(const char* from, const Order& order, char* to, int64_t step, int64_t n, size_t bytes) {
+  switch (bytes) {
+    case 1:
+      return gather<1>(from, step, order, to, step, n);
+    case 2:
+      return gather<2>(from, step, order, to, step, n);
+    case 4:
+      return gather<4>(from, step, order, to, step, n);
+    case 8:
+      return gather<8>(from, step, order, to, step, n);
     default:
-      break;
+      return gather<16>(from, step, order, to, step, n);
   }
-  return rule.descending ? ~bits & all : bits;
 }
 
 class Sort : public Routine {
  public:
   Sort(const RoutineCall& call, CompareFunction compare)
-      : rows_(call.results[0].dims, call.numbers[0]), keyed_(call.numbers[1] != 0), compare_(compare) {
-    rule_ = {call.results[0].element, call.numbers[2] != 0, call.numbers[3] != 0};
+      : rows_(call.results[0].dims, call.numbers[0]),
+        needed_(call.numbers[4]),
+        keyed_(call.numbers[1] != 0),
+        but_for_nan_((call.numbers[3] & kSortButForNaN) != 0),
+        compare_(compare) {
+    rule_ = {call.results[0].element, call.numbers[2] != 0, (call.numbers[3] & kSortEqualZeros) != 0,
+             (call.numbers[3] & kSortEqualNaNs) != 0};
     for (const ArrayType& type : call.results) bytes_.push_back(collet_type_bytes(type.element));
     for (size_t b : bytes_) row_bytes_ += (b * static_cast<size_t>(rows_.length) + 63) / 64 * 64;
   }
 
   uint64_t scratch_bytes() const override {
-    // Every row's copy and sorted copy, the order, keys with their places and room to merge.
-    return 2 * row_bytes_ + static_cast<uint64_t>(rows_.length) * (2 * sizeof(int32_t) + 2 * sizeof(Keyed)) + 256;
+    const auto n = static_cast<uint64_t>(rows_.length);
+    // Keys, with places, and room to sort them; or the row's copy and the order, with room to merge.
+    const uint64_t keys = 2 * (n + Selection<uint64_t>::kBlock) * sizeof(KeyAndPlace) + 128;
+    const uint64_t merge = row_bytes_ + 2 * n * sizeof(int32_t) + 128;
+    return std::max(keyed_ ? keys : 0, !keyed_ || but_for_nan_ ? merge : 0);
   }
 
-  void run(char* const* buffers, Threads&) const override {
-    const size_t n = bytes_.size();
-    char* scratch = buffers[2 * n];
-    std::vector<char*> row(n);
-    for (size_t k = 0; k < n; ++k) {
-      row[k] = scratch;
-      scratch += (bytes_[k] * static_cast<size_t>(rows_.length) + 63) / 64 * 64;
-    }
-    char* sorted = scratch;
-    scratch += row_bytes_;
-    auto* keys = reinterpret_cast<Keyed*>(scratch);
-    scratch += static_cast<size_t>(rows_.length) * 2 * sizeof(Keyed);
-    auto* order = reinterpret_cast<int32_t*>(scratch);
-    for (int64_t r = 0; r < rows_.count(); ++r) {
+  void run(char* const* buffers, Threads& threads) const override {
+    if (rows_.count() == 0 || rows_.length == 0) return;
+    const WorkerMemory memory(buffers[2 * bytes_.size()], scratch_bytes(), rows_.count(), threads);
+    const double ns = 10.0 * static_cast<double>(rows_.length) * static_cast<double>(bytes_.size());
+    for_each_part(rows_.count(), ns, threads, [&](int64_t r, int worker) {
       const int64_t start = rows_.start(r);
-      for (size_t k = 0; k < n; ++k) {
-        const auto b = static_cast<int64_t>(bytes_[k]);
-        copy_elements(buffers[k] + start * b, rows_.inner * b, row[k], b, rows_.length, bytes_[k]);
-      }
-      sort_row(row, keys, order);
-      for (size_t k = 0; k < n; ++k) {
-        const auto b = static_cast<int64_t>(bytes_[k]);
-        permute(row[k], order, sorted, rows_.length, bytes_[k]);
-        copy_elements(sorted, b, buffers[n + k] + start * b, rows_.inner * b, rows_.length, bytes_[k]);
-      }
-    }
+      char* work = memory.of(worker);
+      const bool sorted = keyed_ && by_key(buffers, start, work);
+      if (!sorted) by_comparison(buffers, start, work);
+    });
   }
 
  private:
-  struct Keyed {
-    uint64_t key;
-    int64_t place;
-  };
+  int64_t step(size_t k) const { return rows_.inner * static_cast<int64_t>(bytes_[k]); }
+  const char* input(char* const* buffers, size_t k, int64_t start) const {
+    return buffers[k] + start * static_cast<int64_t>(bytes_[k]);
+  }
+  char* output(char* const* buffers, size_t k, int64_t start) const {
+    return buffers[bytes_.size() + k] + start * static_cast<int64_t>(bytes_[k]);
+  }
 
-  void sort_row(const std::vector<char*>& row, Keyed* keys, int32_t* order) const {
+  bool by_key(char* const* buffers, int64_t start, char* work) const {
+    switch (bytes_[0]) {
+      case 1:
+        return by_key_of<uint8_t>(buffers, start, work);
+      case 2:
+        return by_key_of<uint16_t>(buffers, start, work);
+      case 4:
+        return by_key_of<uint32_t>(buffers, start, work);
+      default:
+        return by_key_of<uint64_t>(buffers, start, work);
+    }
+  }
+
+  /// False where the row has what is not a number, and the comparator must say where it goes.
+  template <typename U>
+  bool by_key_of(char* const* buffers, int64_t start, char* work) const {
+    const Keys<U> keys(rule_);
+    const char* row = input(buffers, 0, start);
     const int64_t n = rows_.length;
-    if (keyed_) {
-      for (int64_t i = 0; i < n; ++i) keys[i] = {key_of(row[0] + static_cast<size_t>(i) * bytes_[0], rule_), i};
-      Keyed* sorted = n < 64 ? merge(keys, n) : radix(keys, keys + n, n);
-      for (int64_t i = 0; i < n; ++i) order[i] = static_cast<int32_t>(sorted[i].place);
-      return;
+    if (but_for_nan_) {
+      bool any = false;
+      for (int64_t i = 0; i < n; ++i) any |= keys.is_nan(bits_at<U>(row + i * step(0)), rule_.type);
+      if (any) return false;
     }
-    std::iota(order, order + n, 0);
-    merge_sort(row, order, order + n, n);
+    using E = typename Entry<U>::type;
+    E* entries = reinterpret_cast<E*>(work);
+    const auto place = [](const E* sorted) { return [sorted](int64_t i) { return Entry<U>::place(sorted[i]); }; };
+    if (needed_ <= n / 4 && rows_.inner == 1) {
+      write(buffers, start, place(Selection<U>::run(keys, row, n, needed_, entries)));
+      return true;
+    }
+    if (bytes_.size() == 1 && sort_alone(keys, row, output(buffers, 0, start), work)) return true;
+    for (int64_t i = 0; i < n; ++i) entries[i] = Entry<U>::make(keys.key(bits_at<U>(row + i * step(0))), i);
+    write(buffers, start, place(sort_by_bits(entries, entries + n, n, Entry<U>::kFirst, sizeof(U))));
+    return true;
   }
 
-  static Keyed* merge(Keyed* keys, int64_t n) {
-    std::sort(keys, keys + n,
-              [](const Keyed& x, const Keyed& y) { return x.key != y.key ? x.key < y.key : x.place < y.place; });
-    return keys;
+  /// Sorts the only operand, of which equal keys are equal elements; false where they are not.
+  template <typename U>
+  bool sort_alone(const Keys<U>& keys, const char* row, char* out, char* work) const {
+    const int64_t n = rows_.length;
+    U* from = reinterpret_cast<U*>(work);
+    bool ambiguous = false;
+    for (int64_t i = 0; i < n; ++i) {
+      const U bits = bits_at<U>(row + i * step(0));
+      ambiguous |= keys.is_ambiguous(bits);
+      from[i] = keys.key(bits);
+    }
+    if (ambiguous) return false;
+    const U* sorted = sort_by_bits(from, from + n, n, 0, sizeof(U));
+    for (int64_t i = 0; i < n; ++i) {
+      const U bits = keys.element(sorted[i]);
+      std::memcpy(out + i * step(0), &bits, sizeof bits);
+    }
+    return true;
   }
 
-  /// Byte by byte from the lowest; bytes that are the same everywhere are skipped.
-  Keyed* radix(Keyed* from, Keyed* to, int64_t n) const {
-    for (unsigned byte = 0; byte < bytes_[0]; ++byte) {
-      int64_t counts[257] = {};
-      for (int64_t i = 0; i < n; ++i) ++counts[(from[i].key >> (8 * byte) & 0xff) + 1];
-      bool one = std::any_of(counts + 1, counts + 257, [&](int64_t c) { return c == n; });
-      if (one) continue;
-      for (int i = 1; i < 257; ++i) counts[i] += counts[i - 1];
-      for (int64_t i = 0; i < n; ++i) to[counts[from[i].key >> (8 * byte) & 0xff]++] = from[i];
-      std::swap(from, to);
+  template <typename Order>
+  void write(char* const* buffers, int64_t start, const Order& order) const {
+    for (size_t k = 0; k < bytes_.size(); ++k)
+      gather_elements(input(buffers, k, start), order, output(buffers, k, start), step(k), needed_, bytes_[k]);
+  }
+
+  void by_comparison(char* const* buffers, int64_t start, char* work) const {
+    std::vector<char*> row(bytes_.size());
+    for (size_t k = 0; k < bytes_.size(); ++k) {
+      row[k] = work;
+      work += (bytes_[k] * static_cast<size_t>(rows_.length) + 63) / 64 * 64;
+      const auto b = static_cast<int64_t>(bytes_[k]);
+      copy_elements(input(buffers, k, start), step(k), row[k], b, rows_.length, bytes_[k]);
     }
-    return from;
+    int32_t* order = reinterpret_cast<int32_t*>(work);
+    std::iota(order, order + rows_.length, 0);
+    merge_sort(row, order, order + rows_.length, rows_.length);
+    write(buffers, start, [order](int64_t i) { return int64_t{order[i]}; });
   }
 
   /// Bottom-up and stable, whatever the comparator says.
@@ -182,9 +218,11 @@ class Sort : public Routine {
   }
 
   Rows rows_;
+  int64_t needed_;  ///< elements of each row that are read
   std::vector<size_t> bytes_;
   size_t row_bytes_ = 0;
   bool keyed_;
+  bool but_for_nan_;
   KeyRule rule_;
   CompareFunction compare_;
 };
@@ -197,34 +235,46 @@ class TopK : public Routine {
     length_ = type.dims.back();
     rows_ = length_ == 0 ? 0 : type.elements / length_;
     k_ = call.results[0].dims.back();
-    rule_ = {type.element, call.numbers[0] == 0, true};
+    rule_ = {type.element, call.numbers[0] == 0, false, false};
   }
 
-  uint64_t scratch_bytes() const override { return static_cast<uint64_t>(length_) * sizeof(Entry) + 64; }
+  uint64_t scratch_bytes() const override {
+    return static_cast<uint64_t>(2 * Selection<uint64_t>::room(length_, k_)) * sizeof(KeyAndPlace) + 128;
+  }
 
-  void run(char* const* buffers, Threads&) const override {
-    const size_t bytes = collet_type_bytes(rule_.type);
-    auto* entries = reinterpret_cast<Entry*>(buffers[3]);
-    auto* places = reinterpret_cast<int32_t*>(buffers[2]);
-    for (int64_t r = 0; r < rows_; ++r) {
-      const char* row = buffers[0] + static_cast<size_t>(r * length_) * bytes;
-      for (int64_t i = 0; i < length_; ++i) entries[i] = {key_of(row + static_cast<size_t>(i) * bytes, rule_), i};
-      auto less = [](const Entry& x, const Entry& y) { return x.key != y.key ? x.key < y.key : x.place < y.place; };
-      if (k_ < length_) std::nth_element(entries, entries + k_, entries + length_, less);
-      std::sort(entries, entries + k_, less);
-      for (int64_t i = 0; i < k_; ++i) {
-        std::memcpy(buffers[1] + static_cast<size_t>(r * k_ + i) * bytes,
-                    row + static_cast<size_t>(entries[i].place) * bytes, bytes);
-        places[r * k_ + i] = static_cast<int32_t>(entries[i].place);
+  void run(char* const* buffers, Threads& threads) const override {
+    if (rows_ == 0 || k_ == 0) return;
+    const WorkerMemory memory(buffers[3], scratch_bytes(), rows_, threads);
+    const double ns = static_cast<double>(length_) + 20.0 * static_cast<double>(k_);
+    for_each_part(rows_, ns, threads, [&](int64_t r, int worker) {
+      switch (collet_type_bytes(rule_.type)) {
+        case 1:
+          return row<uint8_t>(buffers, r, memory.of(worker));
+        case 2:
+          return row<uint16_t>(buffers, r, memory.of(worker));
+        case 4:
+          return row<uint32_t>(buffers, r, memory.of(worker));
+        default:
+          return row<uint64_t>(buffers, r, memory.of(worker));
       }
-    }
+    });
   }
 
  private:
-  struct Entry {
-    uint64_t key;
-    int64_t place;
-  };
+  template <typename U>
+  void row(char* const* buffers, int64_t r, char* work) const {
+    using E = typename Entry<U>::type;
+    const char* in = buffers[0] + static_cast<size_t>(r * length_) * sizeof(U);
+    const E* found = Selection<U>::run(Keys<U>(rule_), in, length_, k_, reinterpret_cast<E*>(work));
+    char* values = buffers[1] + static_cast<size_t>(r * k_) * sizeof(U);
+    auto* places = reinterpret_cast<int32_t*>(buffers[2]) + r * k_;
+    for (int64_t j = 0; j < k_; ++j) {
+      const int64_t place = Entry<U>::place(found[j]);
+      std::memcpy(values + static_cast<size_t>(j) * sizeof(U), in + static_cast<size_t>(place) * sizeof(U), sizeof(U));
+      places[j] = static_cast<int32_t>(place);
+    }
+  }
+
   int64_t length_ = 0;
   int64_t rows_ = 0;
   int64_t k_ = 0;

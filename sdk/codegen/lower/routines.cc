@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include "sdk/codegen/base/factorization.h"
 #include "sdk/codegen/launch/lapack.h"
+#include "sdk/codegen/launch/routine.h"
 #include "sdk/codegen/lower/kernel_builder.h"
 #include "sdk/codegen/lower/scalar_block.h"
 
@@ -32,23 +34,107 @@ bool is_topk_call(const Graph& graph, const Node& node) {
   return fits && (from.element == COLLET_TYPE_F32 || from.element == COLLET_TYPE_BF16);
 }
 
+bool is_constant(const Graph& graph, ValueId v, bool (*accept)(uint64_t bits, uint32_t type)) {
+  const Value& value = graph.value(v);
+  if (!value.constant) return false;
+  uint64_t bits = 0;
+  std::memcpy(&bits, value.constant, collet_type_bytes(value.type.element));
+  return accept(bits, value.type.element);
+}
+
+bool is_zero(uint64_t bits, uint32_t) {
+  return bits == 0;
+}
+
+/// Not a number, without a sign.
+bool is_nan(uint64_t bits, uint32_t type) {
+  switch (type) {
+    case COLLET_TYPE_F16:
+      return bits > 0x7c00 && bits < 0x8000;
+    case COLLET_TYPE_BF16:
+      return bits > 0x7f80 && bits < 0x8000;
+    case COLLET_TYPE_F32:
+      return bits > 0x7f800000u && bits < 0x80000000u;
+    default:
+      return bits > 0x7ff0000000000000u && bits < 0x8000000000000000u;
+  }
+}
+
+/// Whether `v` is the argument, or the argument with -0 made 0 or with one form of what is not a number, as JAX's comparators
+/// have them. Adds kSortEqual* to `flags`.
+bool is_canonical(const Graph& graph, ValueId v, ValueId argument, int64_t& flags) {
+  if (v == argument) return true;
+  const Node* select = graph.def(v);
+  if (!select || select->opcode != COLLET_OP_SELECT) return false;
+  const Node* condition = graph.def(select->operands[0]);
+  if (!condition || condition->opcode != COLLET_OP_COMPARE) return false;
+  if (!is_canonical(graph, select->operands[2], argument, flags)) return false;
+  const auto a = attributes<collet_compare_attrs>(graph, *condition);
+  if (a.type == COLLET_COMPARE_TOTALORDER) return false;
+  int64_t ignored = 0;
+  const ValueId x = condition->operands[0];
+  const ValueId y = condition->operands[1];
+  if (a.direction == COLLET_DIRECTION_NE && x == y && is_canonical(graph, x, argument, ignored) &&
+      is_constant(graph, select->operands[1], is_nan)) {
+    flags |= kSortEqualNaNs;
+    return true;
+  }
+  const ValueId compared = is_constant(graph, y, is_zero) ? x : y;
+  const ValueId zero = compared == x ? y : x;
+  if (a.direction == COLLET_DIRECTION_EQ && is_constant(graph, zero, is_zero) &&
+      is_canonical(graph, compared, argument, ignored) && is_constant(graph, select->operands[1], is_zero)) {
+    flags |= kSortEqualZeros;
+    return true;
+  }
+  return false;
+}
+
+/// How many elements at the beginning of each row of a sort are read: few where a top-k is written as a sort and slices.
+int64_t needed_of_sort(const Graph& graph, const Node& node) {
+  const auto d = static_cast<size_t>(attributes<collet_sort_attrs>(graph, node).dimension);
+  const int64_t all = graph.type(node.operands[0]).dims[d];
+  const auto is_result = [&](ValueId v) {
+    return std::find(node.results.begin(), node.results.end(), v) != node.results.end();
+  };
+  for (const Block& block : graph.blocks) {
+    if (std::any_of(block.results.begin(), block.results.end(), is_result)) return all;
+  }
+  int64_t needed = 1;
+  for (const Node& user : graph.nodes) {
+    if (std::none_of(user.operands.begin(), user.operands.end(), is_result)) continue;
+    if (user.opcode != COLLET_OP_SLICE) return all;
+    needed = std::max(needed, integers(graph, attributes<collet_slice_attrs>(graph, user).limit)[d]);
+  }
+  return std::min(needed, all);
+}
+
 /// The order of a comparator that is one comparison of its first pair, if it is.
-bool plain_comparison(const Graph& graph, const Block& block, bool& descending) {
-  if (block.nodes.size() != 1 || block.results.size() != 1) return false;
-  const Node& node = graph.nodes[block.nodes[0]];
-  if (node.opcode != COLLET_OP_COMPARE || block.results[0] != node.results[0]) return false;
-  auto a = attributes<collet_compare_attrs>(graph, node);
+bool plain_comparison(const Graph& graph, const Block& block, bool& descending, int64_t& flags) {
+  flags = 0;
+  if (block.results.size() != 1 || block.arguments.size() < 2) return false;
+  const Node* node = graph.def(block.results[0]);
+  if (!node || node->opcode != COLLET_OP_COMPARE) return false;
+  auto a = attributes<collet_compare_attrs>(graph, *node);
   const bool less = a.direction == COLLET_DIRECTION_LT;
   if (!less && a.direction != COLLET_DIRECTION_GT) return false;
-  const bool straight = node.operands[0] == block.arguments[0] && node.operands[1] == block.arguments[1];
-  const bool crossed = node.operands[0] == block.arguments[1] && node.operands[1] == block.arguments[0];
-  if (!straight && !crossed) return false;
-  const uint32_t type = graph.type(node.operands[0]).element;
+  const auto pair = [&](size_t first) {
+    int64_t left = 0;
+    int64_t right = 0;
+    const bool both = is_canonical(graph, node->operands[0], block.arguments[first], left) &&
+                      is_canonical(graph, node->operands[1], block.arguments[1 - first], right) && left == right;
+    flags = left;
+    return both;
+  };
+  const bool straight = pair(0);
+  if (!straight && !pair(1)) return false;
+  const uint32_t type = graph.type(node->operands[0]).element;
   if (collet_type_kind(type) == COLLET_KIND_COMPLEX) return false;
   if (collet_type_kind(type) == COLLET_KIND_FLOAT) {
-    if (a.type != COLLET_COMPARE_TOTALORDER) return false;  // what is not a number has no place in this order
     if (type != COLLET_TYPE_F16 && type != COLLET_TYPE_BF16 && type != COLLET_TYPE_F32 && type != COLLET_TYPE_F64) {
       return false;
+    }
+    if (a.type != COLLET_COMPARE_TOTALORDER) {
+      flags = kSortEqualZeros | kSortButForNaN;  // what is not a number has no place in this order
     }
   }
   descending = less != straight;
@@ -164,9 +250,11 @@ RoutineCall routine_call(const Graph& graph, const Node& node, Comparator& compa
     case COLLET_OP_SORT: {
       const Block& block = graph.blocks[node.blocks[0]];
       bool descending = false;
-      const bool by_key = plain_comparison(graph, block, descending);
-      call.numbers = {attributes<collet_sort_attrs>(graph, node).dimension, by_key, descending, true};
-      if (by_key) break;
+      int64_t flags = 0;
+      const bool by_key = plain_comparison(graph, block, descending, flags);
+      call.numbers = {attributes<collet_sort_attrs>(graph, node).dimension, by_key, descending, by_key ? flags : 0,
+                      needed_of_sort(graph, node)};
+      if (by_key && !(flags & kSortButForNaN)) break;
       Kernel scratch;
       KernelBuilder builder(graph, scratch, [](ValueId) { return false; });
       comparator.body = builder.body(block);

@@ -104,11 +104,11 @@ struct RoutineCall {
   uint32_t opcode = 0;
   std::vector<ArrayType> operands;
   std::vector<ArrayType> results;
-  /// By opcode. SORT: dimension, by key, descending, total order. TOPK: smallest. FFT: type, lengths. CHOLESKY: lower.
+  /// By opcode. SORT: dimension, by key, descending, flags of the order, elements of a row that are read. TOPK: smallest. FFT: type, lengths. CHOLESKY: lower.
   /// TRIANGULAR_SOLVE: left side, lower, unit diagonal, transpose. RNG_BIT_GENERATOR: algorithm.
   /// RNG_GET_AND_UPDATE_STATE: delta, number of the source. CALL, the other factorizations: which one.
   std::vector<int64_t> numbers;
-  FunctionId compare = kNoFunction;  ///< of SORT, unless by key: a CompareFunction
+  FunctionId compare = kNoFunction;  ///< of SORT, unless by key alone: a CompareFunction
 };
 
 enum class StepKind : uint8_t { kKernel, kMatmul, kRoutine, kCopy, kWhile, kConditional };

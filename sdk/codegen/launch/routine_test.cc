@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/launch/routine.h"
+
+#include <collet/attributes.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "sdk/codegen/launch/sort_keys.h"
+
+namespace collet::codegen {
+namespace {
+
+void run(const RoutineCall& call, std::vector<char*> buffers, CompareFunction compare = nullptr) {
+  const std::unique_ptr<Routine> routine = make_routine(call, compare);
+  ASSERT_TRUE(routine);
+  std::vector<char> scratch(routine->scratch_bytes() + 128);
+  buffers.push_back(scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64));
+  Target target;
+  target.threads = 3;
+  Threads threads(target);
+  routine->run(buffers.data(), threads);
+}
+
+template <typename T>
+char* bytes(std::vector<T>& v) {
+  return reinterpret_cast<char*>(v.data());
+}
+
+/// Numbers of which many are equal, with zeros of both signs, infinities and several forms of what is not a number.
+std::vector<float> floats(int64_t n) {
+  std::mt19937 random(static_cast<unsigned>(n));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> out;
+  for (int64_t i = 0; i < n; ++i) {
+    const unsigned kind = static_cast<unsigned>(random() % 40);
+    const float small = static_cast<float>(static_cast<int>(random() % 64) - 32) / 4;
+    const float infinity = std::numeric_limits<float>::infinity();
+    const float specials[] = {0.0f, -0.0f, infinity, -infinity, nan, -nan};
+    out.push_back(kind < 6 ? specials[kind] : small);
+  }
+  return out;
+}
+
+/// A number whose order is that of the rule.
+double rank(float x, const KeyRule& rule) {
+  double r = x;
+  if (std::isnan(x)) r = std::signbit(x) && !rule.equal_nans ? -1e300 : 1e300;
+  if (std::isinf(x)) r = x > 0 ? 1e200 : -1e200;
+  if (x == 0 && std::signbit(x) && !rule.equal_zeros) r = -1e-300;
+  return rule.descending ? -r : r;
+}
+
+RoutineCall sort_call(const Dims& dims, int64_t dimension, const KeyRule& rule, int64_t flags, int64_t needed,
+                      size_t operands) {
+  RoutineCall call;
+  call.opcode = COLLET_OP_SORT;
+  for (size_t i = 0; i < operands; ++i) call.operands.push_back(make_type(i ? COLLET_TYPE_S32 : COLLET_TYPE_F32, dims));
+  call.results = call.operands;
+  call.numbers = {dimension, 1, rule.descending, flags, needed};
+  return call;
+}
+
+TEST(Sort, ByKey_IsStableInEveryOrder) {
+  for (const int64_t n : {1, 2, 17, 64, 65, 300, 9000}) {
+    for (int flags = 0; flags < 4; ++flags) {
+      for (const bool descending : {false, true}) {
+        for (const int64_t needed : {n, std::max<int64_t>(n / 9, 1)}) {
+          const KeyRule rule{COLLET_TYPE_F32, descending, (flags & kSortEqualZeros) != 0,
+                             (flags & kSortEqualNaNs) != 0};
+          std::vector<float> keys = floats(2 * n), sorted_keys(keys.size());
+          std::vector<int32_t> places(keys.size()), sorted_places(keys.size());
+          std::iota(places.begin(), places.end(), 0);
+          run(sort_call({2, n}, 1, rule, flags, needed, 2),
+              {bytes(keys), bytes(places), bytes(sorted_keys), bytes(sorted_places)});
+          std::vector<float> alone(keys.size());
+          run(sort_call({2, n}, 1, rule, flags, needed, 1), {bytes(keys), bytes(alone)});
+          for (int64_t row = 0; row < 2; ++row) {
+            const auto first = places.begin() + row * n;
+            std::stable_sort(first, first + n, [&](int32_t x, int32_t y) {
+              return rank(keys[static_cast<size_t>(x)], rule) < rank(keys[static_cast<size_t>(y)], rule);
+            });
+            for (int64_t i = row * n; i < row * n + needed; ++i) {
+              const auto at = static_cast<size_t>(i);
+              ASSERT_EQ(sorted_places[at], places[at]) << n << " " << flags << " " << descending << " " << i;
+              const float want = keys[static_cast<size_t>(places[at])];
+              ASSERT_EQ(std::memcmp(&sorted_keys[at], &want, 4), 0);
+              ASSERT_EQ(std::memcmp(&alone[at], &want, 4), 0);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+uint8_t first_is_less(char* const* buffers, int64_t i, int64_t j) {
+  const float* x = reinterpret_cast<const float*>(buffers[0]);
+  return x[i] < x[j];
+}
+
+TEST(Sort, ButForNaN_AsksTheComparatorWhereOneIs) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> keys{3, -1, 2, 0, nan, 2, 1, 3}, sorted(8);
+  const KeyRule rule{COLLET_TYPE_F32, false, true, false};
+  run(sort_call({2, 4}, 1, rule, kSortEqualZeros | kSortButForNaN, 4, 1), {bytes(keys), bytes(sorted)}, first_is_less);
+  EXPECT_EQ(std::vector<float>(sorted.begin(), sorted.begin() + 4), (std::vector<float>{-1, 0, 2, 3}));
+  EXPECT_TRUE(std::isnan(sorted[4]));  // nothing is less, as the comparator has it
+  EXPECT_EQ(std::vector<float>(sorted.begin() + 5, sorted.end()), (std::vector<float>{1, 2, 3}));
+}
+
+TEST(Sort, AlongTheFirstDimension_SortsColumns) {
+  std::vector<float> keys = floats(40 * 3), sorted(keys.size());
+  const KeyRule rule{COLLET_TYPE_F32, false, true, true};
+  run(sort_call({40, 3}, 0, rule, kSortEqualZeros | kSortEqualNaNs, 40, 1), {bytes(keys), bytes(sorted)});
+  for (size_t i = 3; i < sorted.size(); ++i) EXPECT_LE(rank(sorted[i - 3], rule), rank(sorted[i], rule));
+}
+
+template <typename T>
+void check_topk(uint32_t type, int64_t n, int64_t k, bool smallest) {
+  std::mt19937_64 random(9);
+  std::vector<T> x(static_cast<size_t>(2 * n)), values(static_cast<size_t>(2 * k));
+  for (T& e : x) e = static_cast<T>(random() % 1000);
+  std::vector<int32_t> places(static_cast<size_t>(2 * k));
+  RoutineCall call;
+  call.opcode = COLLET_OP_TOPK;
+  call.operands = {make_type(type, {2, n})};
+  call.results = {make_type(type, {2, k}), make_type(COLLET_TYPE_S32, {2, k})};
+  call.numbers = {smallest};
+  run(call, {bytes(x), bytes(values), bytes(places)});
+  for (int64_t row = 0; row < 2; ++row) {
+    std::vector<int32_t> order(static_cast<size_t>(n));
+    std::iota(order.begin(), order.end(), 0);
+    const T* at = x.data() + row * n;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int32_t i, int32_t j) { return smallest ? at[i] < at[j] : at[i] > at[j]; });
+    for (int64_t i = 0; i < k; ++i) {
+      ASSERT_EQ(places[static_cast<size_t>(row * k + i)], order[static_cast<size_t>(i)]) << n << " " << k << " " << i;
+      ASSERT_EQ(values[static_cast<size_t>(row * k + i)], at[order[static_cast<size_t>(i)]]);
+    }
+  }
+}
+
+TEST(TopK, OfManyLengths_GivesTheFirstOfEqualOnes) {
+  for (const int64_t n : {1, 15, 16, 17, 1000, 5000}) {
+    for (const int64_t k : {int64_t{1}, std::min<int64_t>(n, 7), n / 3 + 1, n}) {
+      for (const bool smallest : {false, true}) {
+        check_topk<float>(COLLET_TYPE_F32, n, k, smallest);
+        check_topk<double>(COLLET_TYPE_F64, n, k, smallest);
+        check_topk<int32_t>(COLLET_TYPE_S32, n, k, smallest);
+        check_topk<uint16_t>(COLLET_TYPE_U16, n, k, smallest);
+        check_topk<uint8_t>(COLLET_TYPE_U8, n, k, smallest);
+      }
+    }
+  }
+}
+
+template <typename T>
+void check_fft(uint32_t kind, int64_t rows, int64_t n) {
+  const bool wide = sizeof(T) == 8;
+  const uint32_t real = wide ? COLLET_TYPE_F64 : COLLET_TYPE_F32;
+  const uint32_t complex = wide ? COLLET_TYPE_C128 : COLLET_TYPE_C64;
+  const bool from_real = kind == COLLET_FFT_RFFT;
+  const bool to_real = kind == COLLET_FFT_IRFFT;
+  const bool inverse = to_real || kind == COLLET_FFT_IFFT;
+  const int64_t in = to_real ? n / 2 + 1 : n;
+  const int64_t out = from_real ? n / 2 + 1 : n;
+  std::mt19937 random(3);
+  std::normal_distribution<T> normal;
+  std::vector<T> x(static_cast<size_t>(rows * in * (from_real ? 1 : 2))),
+      y(static_cast<size_t>(rows * out * (to_real ? 1 : 2)));
+  for (T& e : x) e = normal(random);
+  RoutineCall call;
+  call.opcode = COLLET_OP_FFT;
+  call.operands = {make_type(from_real ? real : complex, {rows, in})};
+  call.results = {make_type(to_real ? real : complex, {rows, out})};
+  call.numbers = {kind, n};
+  run(call, {bytes(x), bytes(y)});
+  const double tolerance =
+      8 * static_cast<double>(std::numeric_limits<T>::epsilon()) * std::sqrt(static_cast<double>(n) + 8);
+  for (int64_t r = 0; r < rows; r += std::max<int64_t>(rows - 1, 1)) {
+    const auto element = [&](int64_t i) -> std::complex<double> {
+      const auto at = static_cast<size_t>(r * in + std::min(i, to_real ? n - i : i));
+      if (from_real) return x[at];
+      std::complex<double> z(x[2 * at], x[2 * at + 1]);
+      if (to_real && (i == 0 || 2 * i == n)) z = z.real();
+      return to_real && 2 * i > n ? std::conj(z) : z;
+    };
+    for (int64_t k = 0; k < out; k += std::max<int64_t>(out / 5, 1)) {
+      std::complex<double> sum = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        const double angle = 2 * 3.14159265358979323846 * static_cast<double>(i * k % n) / static_cast<double>(n);
+        sum += element(i) * std::complex<double>(std::cos(angle), inverse ? std::sin(angle) : -std::sin(angle));
+      }
+      if (inverse) sum /= static_cast<double>(n);
+      const auto at = static_cast<size_t>(r * out + k);
+      const std::complex<double> got =
+          to_real ? std::complex<double>(y[at]) : std::complex<double>(y[2 * at], y[2 * at + 1]);
+      const double size = inverse ? 1 / std::sqrt(static_cast<double>(n)) : std::sqrt(static_cast<double>(n));
+      ASSERT_LT(std::abs(got - sum), tolerance * size * 4) << kind << " " << rows << " x " << n << ": " << k;
+    }
+  }
+}
+
+TEST(Fft, OfManyLengths_IsTheSum) {
+  for (const int64_t n :
+       {1, 2, 3, 4, 5, 7, 8, 9, 16, 30, 32, 37, 64, 77, 100, 128, 243, 256, 338, 512, 1000, 1009, 4096, 5000, 8192}) {
+    for (const int64_t rows : {1, 2, 5, 16, 33}) {
+      if (n > 2000 && rows > 2) continue;
+      for (const uint32_t kind : {COLLET_FFT_FFT, COLLET_FFT_IFFT, COLLET_FFT_RFFT, COLLET_FFT_IRFFT}) {
+        check_fft<float>(kind, rows, n);
+        check_fft<double>(kind, rows, n);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace collet::codegen

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Elements as integers whose order is the elements' order, and sorting of such integers.
+
+#include <collet/types.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace collet::codegen {
+
+/// In what order elements come.
+struct KeyRule {
+  uint32_t type = 0;
+  bool descending = false;
+  bool equal_zeros = false;  ///< -0 is 0
+  bool equal_nans = false;   ///< what is not a number comes behind infinity, whatever its sign and payload
+};
+
+/// Keys of elements of one width, U, an unsigned integer.
+template <typename U>
+class Keys {
+ public:
+  explicit Keys(const KeyRule& rule) : flip_(rule.descending ? static_cast<U>(~U{0}) : U{0}) {
+    const uint32_t kind = collet_type_kind(rule.type);
+    is_float_ = kind == COLLET_KIND_FLOAT;
+    if (kind == COLLET_KIND_SIGNED) flip_ = static_cast<U>(flip_ ^ kSign);
+    zeros_ = is_float_ && rule.equal_zeros;
+    if (is_float_ && rule.equal_nans) infinity_ = infinity_of(rule.type);
+  }
+
+  U key(U bits) const {
+    if (!is_float_) return static_cast<U>(bits ^ flip_);
+    if (zeros_ && bits == kSign) bits = 0;
+    if (static_cast<U>(bits & static_cast<U>(~kSign)) > infinity_) bits = static_cast<U>(kSign - 1);
+    const U turned = static_cast<U>(bits & kSign ? ~bits : bits | kSign);
+    return static_cast<U>(turned ^ flip_);
+  }
+  /// Whether other elements have the same key, so that the element does not follow from it.
+  bool is_ambiguous(U bits) const {
+    return (zeros_ && bits == kSign) || static_cast<U>(bits & static_cast<U>(~kSign)) > infinity_;
+  }
+  bool is_nan(U bits, uint32_t type) const {
+    return is_float_ && static_cast<U>(bits & static_cast<U>(~kSign)) > infinity_of(type);
+  }
+  /// Whether each element has a key of its own.
+  bool is_plain() const { return !zeros_ && infinity_ == static_cast<U>(~U{0}); }
+  bool is_float() const { return is_float_; }
+  U flip() const { return flip_; }
+  /// The element of a key, unless it is ambiguous.
+  U element(U key) const {
+    const U turned = static_cast<U>(key ^ flip_);
+    if (!is_float_) return turned;
+    return static_cast<U>(turned & kSign ? turned ^ kSign : ~turned);
+  }
+
+ private:
+  static constexpr U kSign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
+  static U infinity_of(uint32_t type) {
+    if (type == COLLET_TYPE_F16) return static_cast<U>(0x7c00);
+    if (type == COLLET_TYPE_BF16) return static_cast<U>(0x7f80);
+    if (type == COLLET_TYPE_F32) return static_cast<U>(0x7f800000u);
+    return static_cast<U>(0x7ff0000000000000u);
+  }
+
+  U flip_;
+  U infinity_ = static_cast<U>(~U{0});
+  bool is_float_ = false;
+  bool zeros_ = false;
+};
+
+/// A key of up to 64 bits and the number of the element.
+struct KeyAndPlace {
+  uint64_t key;
+  uint64_t place;
+};
+
+/// The bits of `from[i]` that are sorted by: those from `first` on, or the key.
+inline uint64_t sort_bits(uint8_t x) {
+  return x;
+}
+inline uint64_t sort_bits(uint16_t x) {
+  return x;
+}
+inline uint64_t sort_bits(uint32_t x) {
+  return x;
+}
+inline uint64_t sort_bits(uint64_t x) {
+  return x;
+}
+inline uint64_t sort_bits(const KeyAndPlace& x) {
+  return x.key;
+}
+
+/// Sorts `from` by kDigits digits of sort_bits from bit `first` on, stably; what is at `to` is overwritten. Returns `from` or
+/// `to`, whichever has the result. Linear: digits are counted, those that are the same everywhere skipped.
+template <int kDigit, int kDigits, typename E>
+E* radix_sort(E* from, E* to, int64_t n, int first) {
+  constexpr uint64_t kValues = uint64_t{1} << kDigit;
+  uint32_t counts[kDigits][kValues];
+  std::memset(counts, 0, sizeof counts);
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t bits = sort_bits(from[i]) >> first;
+#pragma GCC unroll 8
+    for (int d = 0; d < kDigits; ++d) ++counts[d][bits >> (d * kDigit) & (kValues - 1)];
+  }
+  for (int d = 0; d < kDigits; ++d) {
+    const int shift = first + d * kDigit;
+    uint32_t* next = counts[d];
+    if (next[sort_bits(from[0]) >> shift & (kValues - 1)] == n) continue;
+    uint32_t sum = 0;
+    for (uint64_t v = 0; v < kValues; ++v) {
+      const uint32_t count = next[v];
+      next[v] = sum;
+      sum += count;
+    }
+    for (int64_t i = 0; i < n; ++i) to[next[sort_bits(from[i]) >> shift & (kValues - 1)]++] = from[i];
+    std::swap(from, to);
+  }
+  return from;
+}
+
+/// As radix_sort, by `bytes` bytes from bit `first` on, in the way that suits the number of elements. Fewer than 2^32.
+template <typename E>
+E* sort_by_bits(E* from, E* to, int64_t n, int first, size_t bytes) {
+  if (n < 2) return from;
+  if (n <= 64) {  // insertion
+    for (int64_t i = 1; i < n; ++i) {
+      const E x = from[i];
+      const uint64_t bits = sort_bits(x) >> first;
+      int64_t j = i;
+      for (; j > 0 && sort_bits(from[j - 1]) >> first > bits; --j) from[j] = from[j - 1];
+      from[j] = x;
+    }
+    return from;
+  }
+  const bool few = n < 8192;
+  switch (bytes) {
+    case 1:
+      return radix_sort<8, 1>(from, to, n, first);
+    case 2:
+      return radix_sort<8, 2>(from, to, n, first);
+    case 4:
+      return few ? radix_sort<8, 4>(from, to, n, first) : radix_sort<11, 3>(from, to, n, first);
+    default:
+      return few ? radix_sort<8, 8>(from, to, n, first) : radix_sort<11, 6>(from, to, n, first);
+  }
+}
+
+/// Key and place as one number, where the key has at most 32 bits, or as two; in the order of keys, then of places.
+template <typename U>
+struct Entry {
+  using type = uint64_t;
+  static type make(U key, int64_t place) { return uint64_t{key} << 32 | static_cast<uint64_t>(place); }
+  static U key(type x) { return static_cast<U>(x >> 32); }
+  static int64_t place(type x) { return static_cast<int64_t>(x & 0xffffffffu); }
+  static bool less(type x, type y) { return x < y; }
+  static constexpr int kFirst = 32;  ///< bit of the key
+};
+template <>
+struct Entry<uint64_t> {
+  using type = KeyAndPlace;
+  static type make(uint64_t key, int64_t place) { return {key, static_cast<uint64_t>(place)}; }
+  static uint64_t key(const type& x) { return x.key; }
+  static int64_t place(const type& x) { return static_cast<int64_t>(x.place); }
+  static bool less(const type& x, const type& y) { return x.key != y.key ? x.key < y.key : x.place < y.place; }
+  static constexpr int kFirst = 0;
+};
+
+/// Finds the first k of a row in the order of keys, without sorting the others.
+template <typename U>
+class Selection {
+ public:
+  using E = typename Entry<U>::type;
+  static constexpr int64_t kBlock = 16;
+
+  /// Entries that `run` needs room for, of rows of n elements.
+  static int64_t room(int64_t n, int64_t k) {
+    return k > n / 4 ? n + kBlock : std::min(n, std::max<int64_t>(2 * k, 256)) + kBlock;
+  }
+
+  /// `row`: n elements, one after the other. `work`: twice room(n, k). Returns k entries, in order.
+  static const E* run(const Keys<U>& keys, const char* row, int64_t n, int64_t k, E* work) {
+    const int64_t most = room(n, k);
+    const auto less = [](const E& x, const E& y) { return Entry<U>::less(x, y); };
+    int64_t count = 0;
+    bool limited = false;
+    U limit = 0;  // keys from here on are out: those before it that have been found are k
+    int64_t i = 0;
+    while (i < n) {
+      if (limited) i = skip(keys, row, i, n, limit);
+      const int64_t end = std::min(i + kBlock, n);
+      for (; i < end; ++i) {
+        U bits;
+        std::memcpy(&bits, row + static_cast<size_t>(i) * sizeof(U), sizeof bits);
+        const U key = keys.key(bits);
+        work[count] = Entry<U>::make(key, i);
+        count += !limited || key < limit;
+      }
+      if (count + kBlock > most && i < n) {
+        std::nth_element(work, work + k - 1, work + count, less);
+        count = k;
+        limit = Entry<U>::key(work[k - 1]);
+        limited = true;
+      }
+    }
+    if (count > k) std::nth_element(work, work + k - 1, work + count, less);
+    if (k < 256) {
+      std::sort(work, work + k, less);
+      return work;
+    }
+    std::sort(work, work + k, [](const E& x, const E& y) { return Entry<U>::place(x) < Entry<U>::place(y); });
+    return sort_by_bits(work, work + most, k, Entry<U>::kFirst, sizeof(U));
+  }
+
+ private:
+  /// Where the next block is that may have a key below `limit`, from element i on.
+  static int64_t skip(const Keys<U>& keys, const char* row, int64_t i, int64_t n, U limit) {
+    using S = std::make_signed_t<U>;
+    typedef S Vector __attribute__((vector_size(kBlock * sizeof(S))));
+    if (!keys.is_plain()) return i;
+    const S sign = static_cast<S>(U{1} << (8 * sizeof(U) - 1));
+    const S magnitude = keys.is_float() ? static_cast<S>(~sign) : S{0};
+    const S flip = static_cast<S>(keys.flip() ^ (keys.is_float() ? U{0} : static_cast<U>(sign)));
+    const S worst = static_cast<S>(limit ^ static_cast<U>(sign));
+    for (; i + kBlock <= n; i += kBlock) {
+      Vector x;
+      std::memcpy(&x, row + static_cast<size_t>(i) * sizeof(U), sizeof x);
+      const Vector good = (x ^ ((x >> (8 * sizeof(S) - 1)) & magnitude) ^ flip) < worst;
+      uint64_t words[sizeof good / 8];
+      std::memcpy(words, &good, sizeof good);
+      uint64_t any = 0;
+      for (uint64_t word : words) any |= word;
+      if (any) break;
+    }
+    return i;
+  }
+};
+
+}  // namespace collet::codegen
