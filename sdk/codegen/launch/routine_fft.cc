@@ -6,7 +6,11 @@
 #include <cmath>
 #include <complex>
 
+#include "sdk/codegen/launch/fft_lanes.h"
 #include "sdk/codegen/launch/routine.h"
+#include "sdk/codegen/launch/worker_memory.h"
+
+#pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace collet::codegen {
 namespace {
@@ -14,10 +18,8 @@ namespace {
 using Complex = std::complex<double>;
 
 constexpr double kPi = 3.14159265358979323846;
-
-Complex product(Complex x, Complex y) {
-  return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
-}
+constexpr int64_t kLong = 4096;  ///< rows from here on are transformed as matrices of two dimensions
+constexpr int64_t kAlone = 256;  ///< the same where there are too few rows for the lanes
 
 /// e^(-2 pi i k / n), with the angle kept small.
 Complex root_of_unity(int64_t k, int64_t n) {
@@ -26,223 +28,431 @@ Complex root_of_unity(int64_t k, int64_t n) {
   return {std::cos(turn), -std::sin(turn)};
 }
 
-/// Transforms of one length: of powers of two in place, of others as a convolution of such a length (Bluestein).
-class Transform {
- public:
-  explicit Transform(int64_t n) : n_(n), size_(n) {
-    if (n > 1 && !std::has_single_bit(static_cast<uint64_t>(n))) {
-      size_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
-      chirp_.resize(static_cast<size_t>(n));
-      for (int64_t k = 0; k < n; ++k) chirp_[static_cast<size_t>(k)] = root_of_unity(k * k % (2 * n), 2 * n);
+template <typename T>
+void append(std::vector<T>& out, Complex x) {
+  out.push_back(static_cast<T>(x.real()));
+  out.push_back(static_cast<T>(x.imag()));
+}
+
+/// The factors of n, each of which gets a pass; empty where one of its primes is too large, and for 1.
+std::vector<int64_t> radices_of(int64_t n) {
+  std::vector<int64_t> out;
+  int64_t twos = 0;
+  for (; n % 2 == 0; n /= 2) ++twos;
+  for (; twos == 2 || twos == 4 || (twos > 3 && twos % 3 == 1) || (twos > 3 && twos % 3 == 2); twos -= 2)
+    out.push_back(4);
+  for (; twos >= 3; twos -= 3) out.push_back(8);
+  if (twos == 1) out.push_back(2);
+  for (int64_t p = 3; n > 1; p += 2) {
+    if (p > kMostRadix) return {};
+    for (; n % p == 0; n /= p) out.push_back(p);
+  }
+  return out;
+}
+
+template <typename T>
+FftPlan<T> make_plan(int64_t n) {
+  FftPlan<T> plan;
+  plan.n = n;
+  int64_t left = n;
+  int64_t stride = 1;
+  for (int64_t r : radices_of(n)) {
+    FftStage<T>& s = plan.stages.emplace_back();
+    s.radix = r;
+    s.groups = left / r;
+    s.stride = stride;
+    for (int64_t p = 0; p < s.groups; ++p) {
+      for (int64_t k = 1; k < r; ++k) append(s.roots, root_of_unity(p * k, left));
     }
-    roots_.resize(static_cast<size_t>(std::max<int64_t>(size_ / 2, 1)));
-    for (size_t k = 0; k < roots_.size(); ++k) roots_[k] = root_of_unity(static_cast<int64_t>(k), size_);
-    if (!chirp_.empty()) {
-      filter_.assign(static_cast<size_t>(size_), 0);
-      for (int64_t k = 0; k < n; ++k) {
-        const Complex c = std::conj(chirp_[static_cast<size_t>(k)]);
-        filter_[static_cast<size_t>(k)] = c;
-        if (k > 0) filter_[static_cast<size_t>(size_ - k)] = c;
+    for (int64_t k = 0; r % 2 && k < r; ++k) {
+      for (int64_t j = 0; j < r; ++j) {
+        const Complex c = root_of_unity(j * k, r);
+        s.cosines.push_back(static_cast<T>(c.real()));
+        s.sines.push_back(static_cast<T>(-c.imag()));
       }
-      power_of_two(filter_.data());
+    }
+    left = s.groups;
+    stride *= r;
+  }
+  return plan;
+}
+
+/// Of a power of two, in f64; for tables.
+void transform_in_place(std::vector<Complex>& x) {
+  const auto n = static_cast<int64_t>(x.size());
+  for (int64_t i = 1, j = 0; i < n; ++i) {
+    int64_t bit = n >> 1;
+    for (; j & bit; bit >>= 1) j ^= bit;
+    j |= bit;
+    if (i < j) std::swap(x[static_cast<size_t>(i)], x[static_cast<size_t>(j)]);
+  }
+  for (int64_t half = 1; half < n; half *= 2) {
+    for (int64_t k = 0; k < half; ++k) {
+      const Complex w = root_of_unity(k, 2 * half);
+      for (int64_t first = k; first < n; first += 2 * half) {
+        Complex& a = x[static_cast<size_t>(first)];
+        Complex& b = x[static_cast<size_t>(first + half)];
+        const Complex t(b.real() * w.real() - b.imag() * w.imag(), b.real() * w.imag() + b.imag() * w.real());
+        b = a - t;
+        a += t;
+      }
     }
   }
+}
 
-  int64_t length() const { return n_; }
-  int64_t room() const { return chirp_.empty() ? 0 : size_; }
+template <typename T>
+using LanesFunction = void (*)(const FftJob<T>& job, char* work);
 
-  void run(Complex* x, Complex* room, bool inverse) const {
-    if (n_ <= 1) return;
-    if (inverse) {
-      for (int64_t i = 0; i < n_; ++i) x[i] = std::conj(x[i]);
+template <typename T>
+void lanes16(const FftJob<T>& job, char* work) {
+  FftLanes<T, 16>::run(job, work);
+}
+#if defined(__x86_64__)
+template <typename T>
+[[gnu::target("avx2,fma")]] void lanes32(const FftJob<T>& job, char* work) {
+  FftLanes<T, 32>::run(job, work);
+}
+template <typename T>
+[[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")]] void lanes64(
+    const FftJob<T>& job, char* work) {
+  FftLanes<T, 64>::run(job, work);
+}
+#endif
+
+/// The widest vectors of this processor.
+template <typename T>
+struct Lanes {
+  LanesFunction<T> function = lanes16<T>;
+  int64_t bytes = 16;
+  int64_t count() const { return bytes / static_cast<int64_t>(sizeof(T)); }
+
+  static Lanes get() {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl")) {
+      return {lanes64<T>, 64};
     }
-    if (chirp_.empty()) {
-      power_of_two(x);
-    } else {
-      bluestein(x, room);
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {lanes32<T>, 32};
+#endif
+    return {};
+  }
+};
+
+/// All rows of an array along one dimension: row r begins at (r / inner) * outer_step + r % inner.
+template <typename T>
+struct Line {
+  FftForm form = FftForm::kComplex;
+  T* data = nullptr;
+  int64_t inner = 1;
+  int64_t outer_step = 1;
+  int64_t begin(int64_t r) const { return r / inner * outer_step + r % inner; }
+};
+
+/// Transforms of rows of one length.
+template <typename T>
+class Transform {
+ public:
+  /// `complex`: rows are, on both sides.
+  Transform(int64_t n, int64_t rows, bool complex) : lanes_(Lanes<T>::get()), n_(n), rows_(rows) {
+    const bool small_primes = n == 1 || !radices_of(n).empty();
+    if (complex && small_primes && (n >= kLong || (n >= kAlone && 2 * rows < lanes_.count())) && split()) return;
+    if (small_primes) {
+      plan_ = make_plan<T>(n);
+      return;
     }
-    if (inverse) {
-      for (int64_t i = 0; i < n_; ++i) x[i] = std::conj(x[i]) / static_cast<double>(n_);
+    const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
+    plan_ = make_plan<T>(size);
+    std::vector<Complex> filter(static_cast<size_t>(size));
+    for (int64_t k = 0; k < n; ++k) {
+      const Complex c = root_of_unity(k * k % (2 * n), 2 * n);
+      append(chirp_, c);
+      filter[static_cast<size_t>(k)] = std::conj(c) / static_cast<double>(size);
+      if (k > 0) filter[static_cast<size_t>(size - k)] = filter[static_cast<size_t>(k)];
+    }
+    transform_in_place(filter);
+    for (const Complex& c : filter) append(filter_, c);
+  }
+
+  /// Of each worker.
+  int64_t lane_bytes() const {
+    const int64_t most = n1_ ? std::max(first_.n, plan_.n) : plan_.n;
+    return 4 * most * lanes_.bytes;
+  }
+  /// Of all together.
+  int64_t shared_bytes() const { return n1_ ? 2 * n_ * static_cast<int64_t>(sizeof(T)) : 0; }
+
+  /// `own` and `shared` have that many bytes.
+  void run(const Line<const T>& from, const Line<T>& to, bool inverse, T scale, char* own, char* shared,
+           Threads& threads) const {
+    FftJob<T> job;
+    job.inverse = inverse;
+    job.scale = scale;
+    job.length = n_;
+    if (!n1_) {
+      job.plan = &plan_;
+      if (!chirp_.empty()) {
+        job.chirp = chirp_.data();
+        job.filter = filter_.data();
+      }
+      rows(job, rows_, from, from.inner, to, to.inner, own, threads);
+      return;
+    }
+    T* between = reinterpret_cast<T*>(shared);
+    for (int64_t r = 0; r < rows_; ++r) {
+      // Columns of a matrix [n1, n2], turned, then its rows.
+      FftJob<T> columns;
+      columns.plan = &first_;
+      columns.length = n1_;
+      columns.inverse = inverse;
+      columns.coarse = coarse_.data();
+      columns.fine = fine_.data();
+      columns.fine_size = fine_size_;
+      const int64_t step = from.inner;
+      const int64_t out_step = to.inner;
+      rows(columns, n2_, {FftForm::kComplex, from.data + 2 * from.begin(r), step, 0}, n2_ * step,
+           {FftForm::kComplex, between, 1, 0}, n2_, own, threads, step, 1);
+      job.plan = &plan_;
+      job.length = n2_;
+      rows(job, n1_, {FftForm::kComplex, between, 1, 0}, 1, {FftForm::kComplex, to.data + 2 * to.begin(r), 1, 0},
+           n1_ * out_step, own, threads, n2_, out_step);
     }
   }
 
  private:
-  void power_of_two(Complex* x) const {
-    for (int64_t i = 1, j = 0; i < size_; ++i) {
-      int64_t bit = size_ >> 1;
-      for (; j & bit; bit >>= 1) j ^= bit;
-      j |= bit;
-      if (i < j) std::swap(x[i], x[j]);
+  /// Divides n into two factors of similar size; false where there are none.
+  bool split() {
+    int64_t best = 1;
+    for (int64_t d = 2; d * d <= n_; ++d) {
+      if (n_ % d == 0) best = d;
     }
-    for (int64_t half = 1; half < size_; half *= 2) {
-      const int64_t step = size_ / (2 * half);
-      for (int64_t first = 0; first < size_; first += 2 * half) {
-        for (int64_t k = 0; k < half; ++k) {
-          const Complex t = product(x[first + k + half], roots_[static_cast<size_t>(k * step)]);
-          x[first + k + half] = x[first + k] - t;
-          x[first + k] += t;
-        }
+    if (best * best < n_ / 64 || best < 8) return false;
+    n1_ = best;
+    n2_ = n_ / best;
+    first_ = make_plan<T>(n1_);
+    plan_ = make_plan<T>(n2_);
+    for (fine_size_ = 1; fine_size_ * fine_size_ < n_; fine_size_ *= 2) {
+    }
+    for (int64_t k = 0; k < fine_size_; ++k) append(fine_, root_of_unity(k, n_));
+    for (int64_t k = 0; k * fine_size_ < n_; ++k) append(coarse_, root_of_unity(k * fine_size_, n_));
+    return true;
+  }
+
+  /// Rows whose elements are `step` and `out_step` apart. Their beginnings are those of the lines, or, where a distance is
+  /// given, multiples of it.
+  void rows(const FftJob<T>& job, int64_t count, const Line<const T>& from, int64_t step, const Line<T>& to,
+            int64_t out_step, char* own, Threads& threads, int64_t distance = 0, int64_t out_distance = 0) const {
+    const bool pairs = from.form != FftForm::kComplex || to.form != FftForm::kComplex;
+    const int64_t together = lanes_.count() * (pairs ? 2 : 1);
+    const int64_t groups = (count + together - 1) / together;
+    const auto bytes = static_cast<size_t>(4 * job.plan->n * lanes_.bytes);
+    const WorkerMemory memory(own, bytes, groups, threads);
+    const double ns = 2.0 * static_cast<double>(job.plan->n) *
+                      static_cast<double>(std::bit_width(static_cast<uint64_t>(job.plan->n)));
+    for_each_part(groups, ns, threads, [&](int64_t g, int worker) {
+      int64_t begins[2][2 * 64];
+      FftJob<T> one = job;
+      const int64_t first = g * together;
+      const int64_t n = std::min(together, count - first);
+      for (int64_t r = 0; r < n; ++r) {
+        begins[0][r] = distance ? (first + r) * distance : from.begin(first + r);
+        begins[1][r] = out_distance ? (first + r) * out_distance : to.begin(first + r);
       }
-    }
+      const auto adjacent = [n](const int64_t* b) {
+        for (int64_t r = 1; r < n; ++r) {
+          if (b[r] != b[0] + r) return false;
+        }
+        return true;
+      };
+      one.from = {from.form, from.data, step, begins[0], n, adjacent(begins[0])};
+      one.to = {to.form, to.data, out_step, begins[1], n, adjacent(begins[1])};
+      one.first_row = first;
+      lanes_.function(one, memory.of(worker));
+    });
   }
 
-  void bluestein(Complex* x, Complex* room) const {
-    for (int64_t k = 0; k < size_; ++k) room[k] = k < n_ ? product(x[k], chirp_[static_cast<size_t>(k)]) : 0;
-    power_of_two(room);
-    for (int64_t k = 0; k < size_; ++k) room[k] = std::conj(product(room[k], filter_[static_cast<size_t>(k)]));
-    power_of_two(room);
-    const double scale = 1.0 / static_cast<double>(size_);
-    for (int64_t k = 0; k < n_; ++k) x[k] = product(std::conj(room[k]) * scale, chirp_[static_cast<size_t>(k)]);
-  }
-
+  Lanes<T> lanes_;
   int64_t n_;
-  int64_t size_;
-  std::vector<Complex> roots_;
-  std::vector<Complex> chirp_;
-  std::vector<Complex> filter_;
+  int64_t rows_;
+  FftPlan<T> plan_;
+  std::vector<T> chirp_;
+  std::vector<T> filter_;
+  // Of a length that is divided: the first factor's plan, and roots of unity.
+  int64_t n1_ = 0;
+  int64_t n2_ = 0;
+  FftPlan<T> first_;
+  int64_t fine_size_ = 1;
+  std::vector<T> coarse_;
+  std::vector<T> fine_;
 };
 
-double read_real(const char* p, int64_t i, bool wide) {
-  return wide ? reinterpret_cast<const double*>(p)[i] : static_cast<double>(reinterpret_cast<const float*>(p)[i]);
-}
-
-void write_real(char* p, int64_t i, double x, bool wide) {
-  if (wide) {
-    reinterpret_cast<double*>(p)[i] = x;
-  } else {
-    reinterpret_cast<float*>(p)[i] = static_cast<float>(x);
-  }
-}
-
+template <typename T>
 class Fft : public Routine {
  public:
   explicit Fft(const RoutineCall& call)
       : type_(static_cast<uint32_t>(call.numbers[0])), lengths_(call.numbers.begin() + 1, call.numbers.end()) {
     const ArrayType& in = call.operands[0];
     const ArrayType& out = call.results[0];
-    wide_ = in.element == COLLET_TYPE_F64 || in.element == COLLET_TYPE_C128;
-    const size_t rank = lengths_.size();
-    for (size_t d = 0; d + rank < in.dims.size(); ++d) batch_ *= in.dims[d];
-    for (size_t d = in.dims.size() - rank; d < in.dims.size(); ++d) in_.push_back(in.dims[d]);
-    for (size_t d = out.dims.size() - rank; d < out.dims.size(); ++d) out_.push_back(out.dims[d]);
-    if (in.elements == 0 || out.elements == 0) batch_ = 0;
-    for (int64_t n : lengths_) {
-      transforms_.emplace_back(n);
-      room_ = std::max({room_, transforms_.back().room(), n});
-      volume_ *= n;
+    empty_ = in.elements == 0 || out.elements == 0;
+    if (empty_) return;
+    real_ = type_ == COLLET_FFT_RFFT || type_ == COLLET_FFT_IRFFT;
+    inverse_ = type_ == COLLET_FFT_IFFT || type_ == COLLET_FFT_IRFFT;
+    const ArrayType& complex = type_ == COLLET_FFT_IRFFT ? in : out;
+    elements_ = complex.elements;
+    const size_t rank = complex.dims.size();
+    int64_t inner = 1;
+    for (size_t k = 0; k < lengths_.size(); ++k) {  // the last dimension first
+      const size_t d = rank - 1 - k;
+      const int64_t length = lengths_[lengths_.size() - 1 - k];
+      const int64_t size = complex.dims[d];
+      axes_.push_back({length, size, inner, elements_ / size});
+      inner *= size;
     }
+    Axis& last = axes_[0];
+    halved_ = real_ && last.length % 2 == 0 &&
+              (last.length >= kLong || (last.rows == 1 && last.length >= 32) ||
+               (last.length >= 2 * kAlone && 2 * last.rows < Lanes<T>::get().count()));
+    for (const Axis& a : axes_) {
+      const bool half = halved_ && &a == &last;
+      transforms_.emplace_back(half ? a.length / 2 : a.length, half ? 1 : a.rows, half || !real_ || &a != &last);
+      lane_bytes_ = std::max(lane_bytes_, transforms_.back().lane_bytes());
+      shared_bytes_ = std::max(shared_bytes_, transforms_.back().shared_bytes());
+    }
+    if (halved_) {
+      for (int64_t k = 0; k <= last.length / 4; ++k) append(halves_, root_of_unity(k, last.length));
+      half_bytes_ = last.length * static_cast<int64_t>(sizeof(T));
+    }
+    if (type_ == COLLET_FFT_IRFFT && axes_.size() > 1) copy_bytes_ = 2 * elements_ * static_cast<int64_t>(sizeof(T));
+    for (int64_t* bytes : {&lane_bytes_, &shared_bytes_, &half_bytes_}) *bytes = (*bytes + 63) / 64 * 64;
   }
 
-  uint64_t scratch_bytes() const override { return static_cast<uint64_t>(volume_ + 2 * room_) * sizeof(Complex) + 64; }
+  uint64_t scratch_bytes() const override {
+    return static_cast<uint64_t>(lane_bytes_ + shared_bytes_ + half_bytes_ + copy_bytes_) + 64;
+  }
 
-  void run(char* const* buffers, Threads&) const override {
-    auto* work = reinterpret_cast<Complex*>(buffers[2]);
-    Complex* line = work + volume_;
-    int64_t in_size = 1;
-    int64_t out_size = 1;
-    for (int64_t d : in_) in_size *= d;
-    for (int64_t d : out_) out_size *= d;
-    const bool real_in = type_ == COLLET_FFT_RFFT;
-    const bool real_out = type_ == COLLET_FFT_IRFFT;
-    const int64_t in_bytes = (wide_ ? 8 : 4) * (real_in ? 1 : 2);
-    const int64_t out_bytes = (wide_ ? 8 : 4) * (real_out ? 1 : 2);
-    for (int64_t b = 0; b < batch_; ++b) {
-      load(buffers[0] + b * in_size * in_bytes, work, real_in);
-      transform(work, line);
-      store(buffers[1] + b * out_size * out_bytes, work, real_out);
+  void run(char* const* buffers, Threads& threads) const override {
+    if (empty_) return;
+    const Work work{buffers[2], buffers[2] + lane_bytes_,
+                    reinterpret_cast<T*>(buffers[2] + lane_bytes_ + shared_bytes_)};
+    const T* in = reinterpret_cast<const T*>(buffers[0]);
+    T* out = reinterpret_cast<T*>(buffers[1]);
+    if (type_ == COLLET_FFT_IRFFT) {
+      T* copy = reinterpret_cast<T*>(buffers[2] + lane_bytes_ + shared_bytes_ + half_bytes_);
+      for (size_t a = axes_.size() - 1; a > 0; --a) {
+        along(a, a + 1 == axes_.size() ? in : copy, copy, work, threads);
+      }
+      const T* half = axes_.size() > 1 ? copy : in;
+      const Axis& last = axes_[0];
+      if (halved_) {
+        for (int64_t r = 0; r < last.rows; ++r) join(half + 2 * r * last.size, out + r * last.length, work, threads);
+        return;
+      }
+      transforms_[0].run({FftForm::kHalves, half, 1, last.size}, {FftForm::kReals, out, 1, last.length}, true, scale(0),
+                         work.lanes, work.shared, threads);
+      return;
     }
+    const Axis& last = axes_[0];
+    if (!real_) {
+      along(0, in, out, work, threads);
+    } else if (halved_) {
+      for (int64_t r = 0; r < last.rows; ++r) part(in + r * last.length, out + 2 * r * last.size, work, threads);
+    } else {
+      transforms_[0].run({FftForm::kReals, in, 1, last.length}, {FftForm::kHalves, out, 1, last.size}, false, T(1),
+                         work.lanes, work.shared, threads);
+    }
+    for (size_t a = 1; a < axes_.size(); ++a) along(a, out, out, work, threads);
   }
 
  private:
-  /// Visits rows of `dims`, of which the last is `from_last` long there and `lengths_.back()` in the work array.
-  void load(const char* p, Complex* work, bool real) const {
-    const int64_t last = in_.back();
-    const int64_t full = lengths_.back();
-    for (int64_t row = 0; row < volume_ / full; ++row) {
-      for (int64_t i = 0; i < full; ++i) {
-        Complex x = 0;
-        if (i < last) {
-          const int64_t at = row * last + i;
-          x = real ? Complex(read_real(p, at, wide_))
-                   : Complex(read_real(p, 2 * at, wide_), read_real(p, 2 * at + 1, wide_));
-        }
-        work[row * full + i] = x;
-      }
+  /// A dimension of the complex array.
+  struct Axis {
+    int64_t length;  ///< of the transform
+    int64_t size;    ///< of the dimension: length / 2 + 1 where the other side is real
+    int64_t inner;   ///< elements within it
+    int64_t rows;
+  };
+  struct Work {
+    char* lanes;
+    char* shared;
+    T* half;
+  };
+
+  T scale(size_t a) const { return inverse_ ? static_cast<T>(1.0 / static_cast<double>(axes_[a].length)) : T(1); }
+
+  void along(size_t a, const T* from, T* to, const Work& work, Threads& threads) const {
+    const Axis& x = axes_[a];
+    transforms_[a].run({FftForm::kComplex, from, x.inner, x.size * x.inner},
+                       {FftForm::kComplex, to, x.inner, x.size * x.inner}, inverse_, scale(a), work.lanes, work.shared,
+                       threads);
+  }
+
+  /// A real row as half as many complex numbers: their transform, taken apart.
+  void part(const T* from, T* to, const Work& work, Threads& threads) const {
+    const int64_t half = axes_[0].length / 2;
+    T* z = work.half;
+    transforms_[0].run({FftForm::kComplex, from, 1, half}, {FftForm::kComplex, z, 1, half}, false, T(1), work.lanes,
+                       work.shared, threads);
+    to[0] = z[0] + z[1];
+    to[1] = 0;
+    to[2 * half] = z[0] - z[1];
+    to[2 * half + 1] = 0;
+    for (int64_t k = 1; 2 * k <= half; ++k) {
+      const int64_t m = half - k;
+      const T er = (z[2 * k] + z[2 * m]) / 2, ei = (z[2 * k + 1] - z[2 * m + 1]) / 2;
+      const T dr = (z[2 * k + 1] + z[2 * m + 1]) / 2, di = (z[2 * m] - z[2 * k]) / 2;
+      const T wr = halves_[static_cast<size_t>(2 * k)], wi = halves_[static_cast<size_t>(2 * k + 1)];
+      const T tr = dr * wr - di * wi, ti = dr * wi + di * wr;
+      to[2 * k] = er + tr;
+      to[2 * k + 1] = ei + ti;
+      to[2 * m] = er - tr;
+      to[2 * m + 1] = ti - ei;
     }
   }
 
-  void store(char* p, const Complex* work, bool real) const {
-    const int64_t last = out_.back();
-    const int64_t full = lengths_.back();
-    for (int64_t row = 0; row < volume_ / full; ++row) {
-      for (int64_t i = 0; i < last; ++i) {
-        const Complex x = work[row * full + i];
-        const int64_t at = row * last + i;
-        if (real) {
-          write_real(p, at, x.real(), wide_);
-        } else {
-          write_real(p, 2 * at, x.real(), wide_);
-          write_real(p, 2 * at + 1, x.imag(), wide_);
-        }
-      }
+  /// The way back of part().
+  void join(const T* from, T* to, const Work& work, Threads& threads) const {
+    const int64_t half = axes_[0].length / 2;
+    T* z = work.half;
+    z[0] = (from[0] + from[2 * half]) / 2;
+    z[1] = (from[0] - from[2 * half]) / 2;
+    for (int64_t k = 1; 2 * k <= half; ++k) {
+      const int64_t m = half - k;
+      const T er = (from[2 * k] + from[2 * m]) / 2, ei = (from[2 * k + 1] - from[2 * m + 1]) / 2;
+      const T tr = (from[2 * k] - from[2 * m]) / 2, ti = (from[2 * k + 1] + from[2 * m + 1]) / 2;
+      const T wr = halves_[static_cast<size_t>(2 * k)], wi = -halves_[static_cast<size_t>(2 * k + 1)];
+      const T dr = tr * wr - ti * wi, di = tr * wi + ti * wr;
+      z[2 * k] = er - di;
+      z[2 * k + 1] = ei + dr;
+      z[2 * m] = er + di;
+      z[2 * m + 1] = dr - ei;
     }
-  }
-
-  void transform(Complex* work, Complex* line) const {
-    const bool inverse = type_ == COLLET_FFT_IFFT || type_ == COLLET_FFT_IRFFT;
-    const size_t rank = lengths_.size();
-    // The last dimension goes first on the way there and last on the way back, where its second half is then filled in.
-    for (size_t k = 0; k < rank; ++k) {
-      const size_t d = type_ == COLLET_FFT_IRFFT ? k : rank - 1 - k;
-      if (type_ == COLLET_FFT_IRFFT && d + 1 == rank) mirror(work);
-      along(work, line, d, inverse);
-    }
-  }
-
-  void mirror(Complex* work) const {
-    const int64_t n = lengths_.back();
-    for (int64_t row = 0; row < volume_ / n; ++row) {
-      Complex* x = work + row * n;
-      x[0] = x[0].real();
-      if (n % 2 == 0) x[n / 2] = x[n / 2].real();
-      for (int64_t i = n / 2 + 1; i < n; ++i) x[i] = std::conj(x[n - i]);
-    }
-  }
-
-  void along(Complex* work, Complex* line, size_t dim, bool inverse) const {
-    int64_t inner = 1;
-    for (size_t d = dim + 1; d < lengths_.size(); ++d) inner *= lengths_[d];
-    const int64_t n = lengths_[dim];
-    const Transform& t = transforms_[dim];
-    for (int64_t o = 0; o < volume_ / (n * inner); ++o) {
-      for (int64_t i = 0; i < inner; ++i) {
-        Complex* x = work + o * n * inner + i;
-        if (inner == 1) {
-          t.run(x, line, inverse);
-          continue;
-        }
-        for (int64_t j = 0; j < n; ++j) line[j] = x[j * inner];
-        t.run(line, line + room_, inverse);
-        for (int64_t j = 0; j < n; ++j) x[j * inner] = line[j];
-      }
-    }
+    const T factor = static_cast<T>(1.0 / static_cast<double>(half));
+    transforms_[0].run({FftForm::kComplex, z, 1, half}, {FftForm::kComplex, to, 1, half}, true, factor, work.lanes,
+                       work.shared, threads);
   }
 
   uint32_t type_ = 0;
-  bool wide_ = false;
   Dims lengths_;
-  Dims in_;
-  Dims out_;
-  int64_t batch_ = 1;
-  int64_t volume_ = 1;
-  int64_t room_ = 0;
-  std::vector<Transform> transforms_;
+  bool empty_ = false;
+  bool real_ = false;
+  bool inverse_ = false;
+  bool halved_ = false;  ///< each real row is transformed as a complex one of half the length
+  int64_t elements_ = 0;
+  std::vector<Axis> axes_;  ///< the last dimension first
+  std::vector<Transform<T>> transforms_;
+  std::vector<T> halves_;
+  int64_t lane_bytes_ = 0;
+  int64_t shared_bytes_ = 0;
+  int64_t half_bytes_ = 0;
+  int64_t copy_bytes_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<Routine> make_fft(const RoutineCall& call) {
-  return std::make_unique<Fft>(call);
+  const uint32_t type = call.operands[0].element;
+  if (type == COLLET_TYPE_F64 || type == COLLET_TYPE_C128) return std::make_unique<Fft<double>>(call);
+  return std::make_unique<Fft<float>>(call);
 }
 
 }  // namespace collet::codegen

@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Discrete Fourier transforms of several rows at once, one in each lane of a vector: no element has to move between lanes, and
+/// all lengths are vectorised alike.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+namespace collet::codegen {
+
+#define COLLET_INLINE [[gnu::always_inline]] inline
+
+/// A pass over data in which each element is the sum of `radix` others times a root of unity.
+template <typename T>
+struct FftStage {
+  int64_t radix = 1;
+  int64_t groups = 1;      ///< of elements with the same roots
+  int64_t stride = 1;      ///< elements of a group
+  std::vector<T> roots;    ///< real, imaginary: radix - 1 for each group
+  std::vector<T> cosines;  ///< of the radix, where it has no pass of its own: [k][j] of e^(-2 pi i j k / radix)
+  std::vector<T> sines;
+};
+
+/// Lengths whose prime factors are small (kMostRadix).
+template <typename T>
+struct FftPlan {
+  int64_t n = 1;
+  std::vector<FftStage<T>> stages;
+};
+
+constexpr int64_t kMostRadix = 31;
+
+/// How the elements of rows lie, in elements of their own type.
+enum class FftForm : uint8_t {
+  kComplex,  ///< one row of complex numbers in each lane
+  kReals,    ///< two rows of real numbers in each lane: real and imaginary part
+  kHalves    ///< two rows of n / 2 + 1 complex numbers each, the transforms of real ones
+};
+
+template <typename T>
+struct FftRows {
+  FftForm form = FftForm::kComplex;
+  T* data = nullptr;
+  int64_t step = 1;                 ///< between elements of a row
+  const int64_t* begins = nullptr;  ///< of each row
+  int64_t rows = 0;
+  bool adjacent = false;  ///< row k begins k elements behind the first
+};
+
+/// What is done with the lanes of one vector.
+template <typename T>
+struct FftJob {
+  const FftPlan<T>* plan = nullptr;
+  FftRows<const T> from;
+  FftRows<T> to;
+  bool inverse = false;
+  T scale = 1;
+  /// Unless null: result k of row j is multiplied by e^(-2 pi i j k / N), j counted from `first_row`, out of two tables: entry
+  /// j k / fine_size of `coarse` and j k % fine_size of `fine`.
+  const T* coarse = nullptr;
+  const T* fine = nullptr;
+  int64_t fine_size = 1;
+  int64_t first_row = 0;
+  // Unless null, the length is another (Bluestein): a factor for each element, before and after, and the transform of what it
+  // is convolved with.
+  const T* chirp = nullptr;
+  const T* filter = nullptr;
+  int64_t length = 0;  ///< of the rows: that of the plan, but for Bluestein
+};
+
+template <typename T, int kBytes>
+class FftLanes {
+ public:
+  static constexpr int kLanes = kBytes / static_cast<int>(sizeof(T));
+  typedef T V __attribute__((vector_size(kBytes)));
+  struct C {
+    V re;
+    V im;
+  };
+
+  /// `work`: twice plan->n elements of C.
+  COLLET_INLINE static void run(const FftJob<T>& job, char* work) {
+    C* x = reinterpret_cast<C*>(work);
+    C* y = x + job.plan->n;
+    load(job, x);
+    if (job.chirp) {
+      for (int64_t i = 0; i < job.length; ++i) multiply(x[i], job.chirp[2 * i], job.chirp[2 * i + 1]);
+      for (int64_t i = job.length; i < job.plan->n; ++i) x[i] = C{V{}, V{}};
+      C* z = stages(*job.plan, x, y);
+      // The way back is the way there of the conjugate.
+      for (int64_t i = 0; i < job.plan->n; ++i) {
+        multiply(z[i], job.filter[2 * i], job.filter[2 * i + 1]);
+        z[i].im = -z[i].im;
+      }
+      z = stages(*job.plan, z, z == x ? y : x);
+      for (int64_t i = 0; i < job.length; ++i) {
+        z[i].im = -z[i].im;
+        multiply(z[i], job.chirp[2 * i], job.chirp[2 * i + 1]);
+      }
+      store(job, z);
+    } else {
+      store(job, stages(*job.plan, x, y));
+    }
+  }
+
+ private:
+  COLLET_INLINE static void multiply(C& x, T re, T im) {
+    const V r = x.re * re - x.im * im;
+    x.im = x.re * im + x.im * re;
+    x.re = r;
+  }
+
+  template <int S, int... I>
+  COLLET_INLINE static void exchange(V& x, V& y, std::integer_sequence<int, I...>) {
+    const V low = __builtin_shufflevector(x, y, ((I & S) ? kLanes + I - S : I)...);
+    y = __builtin_shufflevector(x, y, ((I & S) ? kLanes + I : I + S)...);
+    x = low;
+  }
+
+  /// Transposes kLanes / E rows of as many units, each of E numbers.
+  template <int E, int S = E>
+  COLLET_INLINE static void transpose(V* x) {
+    if constexpr (S < kLanes) {
+#pragma GCC unroll 16
+      for (int k = 0; k < kLanes / E; ++k) {
+        if (!(k & (S / E))) exchange<S>(x[k], x[k | (S / E)], std::make_integer_sequence<int, kLanes>());
+      }
+      transpose<E, 2 * S>(x);
+    }
+  }
+
+  template <int... I>
+  COLLET_INLINE static void apart(const V& x, const V& y, V& re, V& im, std::integer_sequence<int, I...>) {
+    re = __builtin_shufflevector(x, y, (2 * I)...);
+    im = __builtin_shufflevector(x, y, (2 * I + 1)...);
+  }
+  template <int... I>
+  COLLET_INLINE static void together(const V& re, const V& im, V& x, V& y, std::integer_sequence<int, I...>) {
+    x = __builtin_shufflevector(re, im, (I / 2 + (I % 2) * kLanes)...);
+    y = __builtin_shufflevector(re, im, ((I + kLanes) / 2 + (I % 2) * kLanes)...);
+  }
+
+  static constexpr int kUnits = kLanes / 2;  ///< complex numbers in a vector
+
+  COLLET_INLINE static V read(const T* p) {
+    V x;
+    std::memcpy(&x, p, sizeof x);
+    return x;
+  }
+  COLLET_INLINE static void write(T* p, const V& x) { std::memcpy(p, &x, sizeof x); }
+
+  /// Elements [i, i + count) of complex rows; count is at most kUnits. Rows that are not there give what is of no use.
+  COLLET_INLINE static void read_complex(const FftRows<const T>& f, int64_t i, int64_t count, C* x) {
+    constexpr std::make_integer_sequence<int, kLanes> all;
+    if (f.rows == kLanes && f.adjacent) {
+      for (int64_t j = 0; j < count; ++j) {
+        const T* p = f.data + 2 * (f.begins[0] + (i + j) * f.step);
+        apart(read(p), read(p + kLanes), x[j].re, x[j].im, all);
+      }
+    } else if (f.rows == kLanes && f.step == 1 && count == kUnits) {
+      V rows[2][kUnits];
+#pragma GCC unroll 16
+      for (int l = 0; l < kUnits; ++l) {
+        rows[0][l] = read(f.data + 2 * (f.begins[l] + i));
+        rows[1][l] = read(f.data + 2 * (f.begins[l + kUnits] + i));
+      }
+      transpose<2>(rows[0]);
+      transpose<2>(rows[1]);
+#pragma GCC unroll 16
+      for (int j = 0; j < kUnits; ++j) apart(rows[0][j], rows[1][j], x[j].re, x[j].im, all);
+    } else {
+      T re[kUnits][kLanes];
+      T im[kUnits][kLanes];
+      for (int64_t l = 0; l < kLanes; ++l) {
+        const T* p = f.data + 2 * (f.begins[l < f.rows ? l : 0] + i * f.step);
+        for (int64_t j = 0; j < count; ++j) {
+          re[j][l] = p[2 * j * f.step];
+          im[j][l] = p[2 * j * f.step + 1];
+        }
+      }
+      for (int64_t j = 0; j < count; ++j) x[j] = C{read(re[j]), read(im[j])};
+    }
+  }
+
+  COLLET_INLINE static void write_complex(const FftRows<T>& t, int64_t i, int64_t count, const C* x) {
+    constexpr std::make_integer_sequence<int, kLanes> all;
+    if (t.rows == kLanes && t.adjacent) {
+      for (int64_t j = 0; j < count; ++j) {
+        T* p = t.data + 2 * (t.begins[0] + (i + j) * t.step);
+        V low;
+        V high;
+        together(x[j].re, x[j].im, low, high, all);
+        write(p, low);
+        write(p + kLanes, high);
+      }
+    } else if (t.rows == kLanes && t.step == 1 && count == kUnits) {
+      V rows[2][kUnits];
+#pragma GCC unroll 16
+      for (int j = 0; j < kUnits; ++j) together(x[j].re, x[j].im, rows[0][j], rows[1][j], all);
+      transpose<2>(rows[0]);
+      transpose<2>(rows[1]);
+#pragma GCC unroll 16
+      for (int l = 0; l < kUnits; ++l) {
+        write(t.data + 2 * (t.begins[l] + i), rows[0][l]);
+        write(t.data + 2 * (t.begins[l + kUnits] + i), rows[1][l]);
+      }
+    } else {
+      T re[kUnits][kLanes];
+      T im[kUnits][kLanes];
+      for (int64_t j = 0; j < count; ++j) {
+        write(re[j], x[j].re);
+        write(im[j], x[j].im);
+      }
+      for (int64_t l = 0; l < t.rows; ++l) {
+        T* p = t.data + 2 * (t.begins[l] + i * t.step);
+        for (int64_t j = 0; j < count; ++j) {
+          p[2 * j * t.step] = re[j][l];
+          p[2 * j * t.step + 1] = im[j][l];
+        }
+      }
+    }
+  }
+
+  /// The rows of one real number each: every second one.
+  template <typename Rows>
+  COLLET_INLINE static Rows every_second(const Rows& rows, int64_t* begins, int64_t first) {
+    Rows out = rows;
+    out.rows = 0;
+    for (int64_t r = first; r < rows.rows; r += 2) begins[out.rows++] = rows.begins[r];
+    out.begins = begins;
+    out.adjacent = false;
+    return out;
+  }
+
+  /// Elements [i, i + count) of real rows; count is at most kLanes. Zero for rows that are not there.
+  COLLET_INLINE static void read_real(const FftRows<const T>& f, int64_t i, int64_t count, V* x) {
+    if (f.rows == kLanes && count == kLanes) {
+#pragma GCC unroll 16
+      for (int l = 0; l < kLanes; ++l) x[l] = read(f.data + f.begins[l] + i);
+      return transpose<1>(x);
+    }
+    T a[kLanes][kLanes] = {};
+    for (int64_t l = 0; l < f.rows; ++l) {
+      for (int64_t j = 0; j < count; ++j) a[j][l] = f.data[f.begins[l] + i + j];
+    }
+    for (int64_t j = 0; j < count; ++j) x[j] = read(a[j]);
+  }
+
+  COLLET_INLINE static void write_real(const FftRows<T>& t, int64_t i, int64_t count, V* x) {
+    if (t.rows == kLanes && count == kLanes) {
+      transpose<1>(x);
+#pragma GCC unroll 16
+      for (int l = 0; l < kLanes; ++l) write(t.data + t.begins[l] + i, x[l]);
+      return;
+    }
+    T a[kLanes][kLanes];
+    for (int64_t j = 0; j < count; ++j) write(a[j], x[j]);
+    for (int64_t l = 0; l < t.rows; ++l) {
+      for (int64_t j = 0; j < count; ++j) t.data[t.begins[l] + i + j] = a[j][l];
+    }
+  }
+
+  COLLET_INLINE static void load(const FftJob<T>& job, C* x) {
+    const FftRows<const T>& f = job.from;
+    const int64_t n = job.length;
+    if (f.form == FftForm::kComplex) {
+      for (int64_t i = 0; i < n; i += kUnits) {
+        const int64_t count = std::min<int64_t>(kUnits, n - i);
+        read_complex(f, i, count, x + i);
+        for (int64_t j = i; job.inverse && j < i + count; ++j) std::swap(x[j].re, x[j].im);
+      }
+      return;
+    }
+    int64_t begins[2][kLanes] = {};
+    const FftRows<const T> first = every_second(f, begins[0], 0);
+    const FftRows<const T> second = every_second(f, begins[1], 1);
+    if (f.form == FftForm::kReals) {
+      for (int64_t i = 0; i < n; i += kLanes) {
+        const int64_t count = std::min<int64_t>(kLanes, n - i);
+        V re[kLanes];
+        V im[kLanes];
+        read_real(first, i, count, re);
+        read_real(second, i, count, im);
+        for (int64_t j = 0; j < count; ++j) x[i + j] = C{re[j], im[j]};
+      }
+      return;
+    }
+    // z = first + i second, for the way back; z[n - k] from the conjugates.
+    const int64_t all = n / 2 + 1;
+    for (int64_t i = 0; i < all; i += kUnits) {
+      const int64_t count = std::min<int64_t>(kUnits, all - i);
+      C a[kUnits];
+      C b[kUnits];
+      read_complex(first, i, count, a);
+      read_complex(second, i, count, b);
+      for (int64_t j = 0; j < count; ++j) {
+        const int64_t k = i + j;
+        // Real and imaginary part change places for the inverse. Where a number is its own conjugate, it is taken as real.
+        if (k == 0 || 2 * k == n) {
+          x[k] = C{b[j].re, a[j].re};
+        } else {
+          x[k] = C{a[j].im + b[j].re, a[j].re - b[j].im};
+          x[n - k] = C{b[j].re - a[j].im, a[j].re + b[j].im};
+        }
+      }
+    }
+  }
+
+  COLLET_INLINE static void store(const FftJob<T>& job, C* x) {
+    const FftRows<T>& t = job.to;
+    const int64_t n = job.length;
+    if (t.form == FftForm::kComplex) {
+      for (int64_t i = 0; i < n; i += kUnits) {
+        const int64_t count = std::min<int64_t>(kUnits, n - i);
+        for (int64_t j = i; j < i + count; ++j) {
+          if (job.inverse) std::swap(x[j].re, x[j].im);
+          x[j] = C{x[j].re * job.scale, x[j].im * job.scale};
+          if (job.coarse) turn(job, j, x[j].re, x[j].im);
+        }
+        write_complex(t, i, count, x + i);
+      }
+      return;
+    }
+    int64_t begins[2][kLanes] = {};
+    const FftRows<T> first = every_second(t, begins[0], 0);
+    const FftRows<T> second = every_second(t, begins[1], 1);
+    if (t.form == FftForm::kReals) {  // of the way back
+      for (int64_t i = 0; i < n; i += kLanes) {
+        const int64_t count = std::min<int64_t>(kLanes, n - i);
+        V a[kLanes];
+        V b[kLanes];
+        for (int64_t j = 0; j < count; ++j) {
+          a[j] = x[i + j].im * job.scale;
+          b[j] = x[i + j].re * job.scale;
+        }
+        write_real(first, i, count, a);
+        write_real(second, i, count, b);
+      }
+      return;
+    }
+    const int64_t all = n / 2 + 1;
+    for (int64_t i = 0; i < all; i += kUnits) {
+      const int64_t count = std::min<int64_t>(kUnits, all - i);
+      C a[kUnits];
+      C b[kUnits];
+      for (int64_t j = 0; j < count; ++j) {
+        const C& z = x[i + j];
+        const C& w = x[i + j == 0 ? 0 : n - i - j];
+        a[j] = C{(z.re + w.re) * T(0.5), (z.im - w.im) * T(0.5)};
+        b[j] = C{(z.im + w.im) * T(0.5), (w.re - z.re) * T(0.5)};
+      }
+      write_complex(first, i, count, a);
+      write_complex(second, i, count, b);
+    }
+  }
+
+  /// Multiplies result k of each row by its root of unity.
+  COLLET_INLINE static void turn(const FftJob<T>& job, int64_t k, V& re, V& im) {
+    T a[kLanes];
+    T b[kLanes];
+    for (int l = 0; l < kLanes; ++l) {
+      const int64_t at = (job.first_row + l) * k;
+      const T* c = job.coarse + 2 * (at / job.fine_size);
+      const T* f = job.fine + 2 * (at % job.fine_size);
+      a[l] = c[0] * f[0] - c[1] * f[1];
+      b[l] = c[0] * f[1] + c[1] * f[0];
+      if (job.inverse) b[l] = -b[l];
+    }
+    V wr;
+    V wi;
+    std::memcpy(&wr, a, sizeof wr);
+    std::memcpy(&wi, b, sizeof wi);
+    const V r = re * wr - im * wi;
+    im = re * wi + im * wr;
+    re = r;
+  }
+
+  COLLET_INLINE static C* stages(const FftPlan<T>& plan, C* x, C* y) {
+    for (const FftStage<T>& s : plan.stages) {
+      switch (s.radix) {
+        case 2:
+          stage<2>(s, x, y);
+          break;
+        case 3:
+          stage<3>(s, x, y);
+          break;
+        case 4:
+          stage<4>(s, x, y);
+          break;
+        case 5:
+          stage<5>(s, x, y);
+          break;
+        case 7:
+          stage<7>(s, x, y);
+          break;
+        case 8:
+          stage<8>(s, x, y);
+          break;
+        default:
+          stage<0>(s, x, y);
+          break;
+      }
+      std::swap(x, y);
+    }
+    return x;
+  }
+
+  template <int R>
+  COLLET_INLINE static void stage(const FftStage<T>& s, const C* x, C* y) {
+    constexpr int kRoom = R ? R : static_cast<int>(kMostRadix);
+    const int64_t radix = R ? R : s.radix;
+    const int64_t m = s.groups;
+    const int64_t stride = s.stride;
+    for (int64_t p = 0; p < m; ++p) {
+      const T* w = s.roots.data() + 2 * p * (radix - 1);
+      for (int64_t q = 0; q < stride; ++q) {
+        C a[kRoom];
+#pragma GCC unroll 8
+        for (int64_t k = 0; k < radix; ++k) a[k] = x[q + stride * (p + m * k)];
+        butterfly<R>(s, a);
+        C* to = y + q + stride * radix * p;
+        to[0] = a[0];
+        if (m == 1) {
+#pragma GCC unroll 8
+          for (int64_t k = 1; k < radix; ++k) to[stride * k] = a[k];
+        } else {
+#pragma GCC unroll 8
+          for (int64_t k = 1; k < radix; ++k) {
+            multiply(a[k], w[2 * (k - 1)], w[2 * (k - 1) + 1]);
+            to[stride * k] = a[k];
+          }
+        }
+      }
+    }
+  }
+
+  COLLET_INLINE static void both(C& x, C& y) {
+    const C sum{x.re + y.re, x.im + y.im};
+    y = C{x.re - y.re, x.im - y.im};
+    x = sum;
+  }
+  /// x times -i.
+  COLLET_INLINE static void quarter(C& x) { x = C{x.im, -x.re}; }
+
+  COLLET_INLINE static void four(C& a, C& b, C& c, C& d) {
+    both(a, c);
+    both(b, d);
+    quarter(d);
+    both(a, b);
+    both(c, d);
+    std::swap(b, c);  // a, c, b, d are results 0, 1, 2, 3
+  }
+
+  template <int R>
+  COLLET_INLINE static void butterfly(const FftStage<T>& s, C* a) {
+    if constexpr (R == 2) {
+      both(a[0], a[1]);
+    } else if constexpr (R == 4) {
+      four(a[0], a[1], a[2], a[3]);
+    } else if constexpr (R == 8) {
+      const T h = T(0.70710678118654752440);
+      four(a[0], a[2], a[4], a[6]);
+      four(a[1], a[3], a[5], a[7]);
+      // Even results in 0, 2, 4, 6; odd ones in 1, 3, 5, 7, to be turned by eighths.
+      a[3] = C{(a[3].re + a[3].im) * h, (a[3].im - a[3].re) * h};
+      quarter(a[5]);
+      a[7] = C{(a[7].im - a[7].re) * h, -(a[7].re + a[7].im) * h};
+#pragma GCC unroll 8
+      for (int k = 0; k < 8; k += 2) both(a[k], a[k + 1]);
+      const C r[8] = {a[0], a[2], a[4], a[6], a[1], a[3], a[5], a[7]};
+#pragma GCC unroll 8
+      for (int k = 0; k < 8; ++k) a[k] = r[k];
+    } else {
+      constexpr int kRoom = R ? R : static_cast<int>(kMostRadix);
+      const int64_t radix = R ? R : s.radix;
+      const int64_t half = radix / 2;
+      C sum[kRoom / 2 + 1];
+      C difference[kRoom / 2 + 1];
+      C first = a[0];
+#pragma GCC unroll 8
+      for (int64_t j = 1; j <= half; ++j) {
+        sum[j] = C{a[j].re + a[radix - j].re, a[j].im + a[radix - j].im};
+        difference[j] = C{a[j].re - a[radix - j].re, a[j].im - a[radix - j].im};
+        first.re += sum[j].re;
+        first.im += sum[j].im;
+      }
+#pragma GCC unroll 8
+      for (int64_t k = 1; k <= half; ++k) {
+        const T* c = s.cosines.data() + k * radix;
+        const T* d = s.sines.data() + k * radix;
+        C even = a[0];
+        C odd{V{}, V{}};
+#pragma GCC unroll 8
+        for (int64_t j = 1; j <= half; ++j) {
+          even.re += sum[j].re * c[j];
+          even.im += sum[j].im * c[j];
+          odd.re += difference[j].re * d[j];
+          odd.im += difference[j].im * d[j];
+        }
+        // Times -i: the sines are those of positive angles.
+        a[k] = C{even.re + odd.im, even.im - odd.re};
+        a[radix - k] = C{even.re - odd.im, even.im + odd.re};
+      }
+      a[0] = first;
+    }
+  }
+};
+
+}  // namespace collet::codegen
+
+#pragma GCC diagnostic pop
