@@ -104,6 +104,9 @@ TEST_P(ProductTest, Convolutions) {
       {2, 15, 13, 64, 96, 1, 2, 0, 1, 1, 1, true},  {1, 12, 19, 70, 35, 3, 1, 2, 1, 2, 1, true},
       {1, 13, 21, 20, 20, 3, 1, 1, 1, 1, 20, true}, {2, 17, 9, 40, 40, 5, 2, 2, 1, 1, 40, true},
       {1, 11, 23, 6, 6, 3, 1, 1, 1, 1, 6, false},   {1, 9, 9, 130, 130, 3, 1, 0, 1, 1, 130, true},
+      {2, 9, 8, 16, 24, 3, 1, 1, 2, 1, 1, true},    {1, 7, 6, 16, 24, 4, 2, 1, 3, 1, 1, true},
+      {1, 9, 9, 8, 12, 1, 1, 0, 2, 1, 1, true},     {2, 7, 5, 8, 12, 3, 1, 2, 2, 1, 2, false},
+      {1, 8, 9, 16, 20, 3, 3, 2, 2, 3, 1, true},    {1, 5, 6, 8, 9, 5, 1, -1, 3, 2, 1, false},
   };
   for (const Convolution& c : cases) {
     const int64_t span = (c.kernel - 1) * c.dilation + 1;
@@ -181,15 +184,17 @@ TEST_P(ProductTest, WhatFollowsAConvolutionRunsWithIt) {
     int64_t batch, side, in, out, kernel, pad, groups;
     bool channels_last, slow;
     uint32_t kernels;
+    int64_t base = 1;  ///< dilation of the input
   };
   const Case cases[] = {
-      {2, 9, 8, 20, 3, 0, 1, true, false, 1},   {2, 9, 8, 20, 3, 1, 1, true, true, 2},
-      {1, 28, 3, 16, 5, 2, 1, true, false, 2},  {2, 9, 24, 40, 1, 0, 1, false, false, 1},
-      {2, 9, 24, 40, 1, 0, 1, false, true, 1},  {2, 10, 33, 33, 3, 1, 33, true, false, 1},
-      {1, 10, 33, 33, 3, 1, 33, true, true, 1}, {2, 10, 7, 7, 3, 1, 7, false, false, 1},
+      {2, 9, 8, 20, 3, 0, 1, true, false, 1},    {2, 9, 8, 20, 3, 1, 1, true, true, 2},
+      {1, 28, 3, 16, 5, 2, 1, true, false, 2},   {2, 9, 24, 40, 1, 0, 1, false, false, 1},
+      {2, 9, 24, 40, 1, 0, 1, false, true, 1},   {2, 10, 33, 33, 3, 1, 33, true, false, 1},
+      {1, 10, 33, 33, 3, 1, 33, true, true, 1},  {2, 10, 7, 7, 3, 1, 7, false, false, 1},
+      {2, 9, 8, 20, 3, 1, 1, true, false, 8, 2},
   };
   for (const Case& c : cases) {
-    const int64_t to = c.side + 2 * c.pad - c.kernel + 1;
+    const int64_t to = (c.side - 1) * c.base + 1 + 2 * c.pad - c.kernel + 1;
     ProgramBuilder b;
     RegionBuilder& e = b.entry();
     using D = std::vector<int64_t>;
@@ -201,7 +206,8 @@ TEST_P(ProductTest, WhatFollowsAConvolutionRunsWithIt) {
     Handle more = e.argument(COLLET_TYPE_F32, dims);
     collet_convolution_attrs a{};
     a.window.size = b.list({c.kernel, c.kernel});
-    a.window.stride = a.window.base_dilation = a.window.window_dilation = b.list({1, 1});
+    a.window.stride = a.window.window_dilation = b.list({1, 1});
+    a.window.base_dilation = b.list({c.base, c.base});
     a.window.padding_low = a.window.padding_high = b.list({c.pad, c.pad});
     a.window.reversal = b.list({0, 0});
     a.feature_groups = c.groups;
@@ -224,7 +230,8 @@ TEST_P(ProductTest, WhatFollowsAConvolutionRunsWithIt) {
       Handle u = f.argument(COLLET_TYPE_F32, x.dims);
       Handle v = f.argument(COLLET_TYPE_F32, w.dims);
       a.window.size = only.list({c.kernel, c.kernel});
-      a.window.stride = a.window.base_dilation = a.window.window_dilation = only.list({1, 1});
+      a.window.stride = a.window.window_dilation = only.list({1, 1});
+      a.window.base_dilation = only.list({c.base, c.base});
       a.window.padding_low = a.window.padding_high = only.list({c.pad, c.pad});
       a.window.reversal = only.list({0, 0});
       a.labels.input_spatial = a.labels.output_spatial = only.list({first, first + 1});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "sdk/codegen/fusion/print.h"
 #include "sdk/codegen/graph/print.h"
@@ -237,17 +238,23 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
       return {};
     }
   }
+  const ValueId result = n.results[0];
+  const auto writers = std::count_if(kernels.begin(), kernels.end(), [&](const KernelPlan& k) {
+    return std::find(k.writes.begin(), k.writes.end(), result) != k.writes.end();
+  });
+  // Where several kernels write parts of the result, none of them may take with it what is done with all.
+  KernelPlan* const epilogue = writers > 1 ? std::exchange(epilogue_, nullptr) : nullptr;
   for (KernelPlan& k : kernels) {
     Product product;
     if (find_product(k, graph_, target_, product)) {
       add_product(product, drafts);
       continue;
     }
-    const ValueId result = n.results[0];
     const bool last = &k == &kernels.back();
     if (epilogue_ && last && append_epilogue(*epilogue_, result, graph_.type(result).dims, k)) epilogue_ = nullptr;
     add_kernel(k, drafts);
   }
+  if (writers > 1) epilogue_ = epilogue;
   return {};
 }
 

@@ -2,8 +2,11 @@
 #include "sdk/codegen/lower/convolution.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <numeric>
 
 #include "sdk/codegen/lower/kernel_builder.h"
+#include "sdk/codegen/lower/lower.h"
 #include "sdk/codegen/lower/window.h"
 
 namespace collet::codegen {
@@ -271,10 +274,219 @@ class Edges {
   Dims dims_;
 };
 
+/// A convolution whose input is dilated, without the zeros between: of each dimension, results that lie a step apart meet
+/// elements with the same positions of the window. These are a phase; a kernel computes the results of one phase of each
+/// dimension.
+class Phases {
+ public:
+  Phases(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make)
+      : graph_(graph),
+        node_(node),
+        is_input_(is_input),
+        make_(make),
+        a_(attributes<collet_convolution_attrs>(graph, node)),
+        window_(window_of(graph, a_.window)) {}
+
+  bool run(std::vector<KernelPlan>& out) {
+    if (!find()) return false;
+    const uint32_t type = graph_.type(node_.results[0]).element;
+    input_ = node_.operands[0];
+    if (has_edges()) copy_input(out);
+    ValueId result = node_.results[0];
+    if (sum_type(type) != type) result = make_(sum_type(type), graph_.type(result).dims);
+    std::vector<const Phase*> now(phases_.size());
+    each(0, now, result, out);
+    if (result != node_.results[0]) out.push_back(convert_kernel(graph_, result, node_.results[0]));
+    return true;
+  }
+
+ private:
+  static constexpr size_t kMostPhases = 16;  ///< of all dimensions together
+
+  /// Results first, first + step, ... of one dimension, and the positions of the window that they meet.
+  struct Phase {
+    int64_t first = 0;
+    int64_t count = 0;
+    int64_t first_tap = 0;
+    int64_t taps = 0;
+  };
+
+  bool find() {
+    const ArrayType& input = graph_.type(node_.operands[0]);
+    const ArrayType& result = graph_.type(node_.results[0]);
+    if (input.elements == 0 || result.elements == 0 || result.element == COLLET_TYPE_PRED) return false;
+    const Dims from = integers(graph_, a_.labels.input_spatial);
+    const Dims to = integers(graph_, a_.labels.output_spatial);
+    size_t all = 1;
+    bool any = false;
+    dims_ = input.dims;
+    for (size_t d = 0; d < from.size(); ++d) {
+      const int64_t dilation = window_.base_dilation[d];
+      any = any || dilation != 1;
+      const int64_t extent = at_dim(input, from[d]);
+      const int64_t outputs = at_dim(result, to[d]);
+      for (int64_t n : {dilation, extent, outputs, window_.size[d], window_.stride[d], window_.dilation[d]}) {
+        if (n > kLargest) return false;
+      }
+      if (std::abs(window_.low[d]) > kLargest || std::abs(window_.high[d]) > kLargest) return false;
+      steps_.push_back(dilation / std::gcd(dilation, window_.stride[d]));
+      tap_steps_.push_back(dilation / std::gcd(dilation, window_.dilation[d]));
+      find_phases(d, outputs);
+      all *= phases_.back().size();
+      if (all > kMostPhases) return false;
+      find_edges(d, extent);
+      dims_[static_cast<size_t>(from[d])] = before_[d] + extent + after_[d];
+    }
+    int64_t elements = 1;
+    for (int64_t d : dims_) elements *= d;
+    return any && elements <= 4 * input.elements;
+  }
+
+  void find_phases(size_t d, int64_t outputs) {
+    std::vector<Phase> found;
+    for (int64_t first = 0; first < std::min(steps_[d], outputs); ++first) {
+      Phase phase{first, (outputs - first + steps_[d] - 1) / steps_[d], 0, 0};
+      for (int64_t tap = 0; tap < std::min(tap_steps_[d], window_.size[d]); ++tap) {
+        if (place(d, first, tap) % window_.base_dilation[d] != 0) continue;
+        phase.first_tap = tap;
+        phase.taps = (window_.size[d] - tap + tap_steps_[d] - 1) / tap_steps_[d];
+        break;
+      }
+      found.push_back(phase);
+    }
+    phases_.push_back(std::move(found));
+  }
+
+  /// Where in the dilated input a result meets a position of the window.
+  int64_t place(size_t d, int64_t result, int64_t tap) const {
+    return result * window_.stride[d] + tap * window_.dilation[d] - window_.low[d];
+  }
+
+  /// How far the window reaches beyond the input.
+  void find_edges(size_t d, int64_t extent) {
+    int64_t before = 0;
+    int64_t after = 0;
+    for (const Phase& p : phases_[d]) {
+      if (p.taps == 0) continue;
+      const int64_t first = place(d, p.first, p.first_tap) / window_.base_dilation[d];
+      const int64_t last = place(d, p.first + (p.count - 1) * steps_[d], p.first_tap + (p.taps - 1) * tap_steps_[d]) /
+                           window_.base_dilation[d];
+      before = std::max(before, -first);
+      after = std::max(after, last - (extent - 1));
+    }
+    before_.push_back(before);
+    after_.push_back(after);
+  }
+
+  bool has_edges() const {
+    const auto is_some = [](int64_t n) { return n != 0; };
+    return std::any_of(before_.begin(), before_.end(), is_some) || std::any_of(after_.begin(), after_.end(), is_some);
+  }
+
+  /// The input with zeros around it.
+  void copy_input(std::vector<KernelPlan>& out) {
+    const ArrayType& input = graph_.type(node_.operands[0]);
+    const uint32_t type = sum_type(input.element);
+    const ValueId copy = make_(type, dims_);
+    KernelPlan plan;
+    for (int64_t d : dims_) plan.kernel.loops.push_back({d});
+    plan.kernel.outer = dims_.size();
+    KernelBuilder builder(graph_, plan.kernel, is_input_);
+    Position at = loop_position(0, dims_.size());
+    const Index to = builder.linear(at, dims_);
+    const Dims spatial = integers(graph_, a_.labels.input_spatial);
+    ExprId mask = kNoExpr;
+    for (size_t d = 0; d < spatial.size(); ++d) {
+      const auto dim = static_cast<size_t>(spatial[d]);
+      at[dim].constant -= before_[d];
+      mask = builder.both(mask, builder.in_range(at[dim], input.dims[dim]));
+    }
+    const ExprId x = builder.convert(builder.value(input_, at, mask), type);
+    plan.kernel.stores.push_back({builder.output(copy), x, to, kNoExpr});
+    plan.buffers = builder.buffers();
+    plan.writes = {copy};
+    out.push_back(std::move(plan));
+    input_ = copy;
+  }
+
+  void each(size_t d, std::vector<const Phase*>& now, ValueId result, std::vector<KernelPlan>& out) {
+    if (d == phases_.size()) {
+      out.push_back(kernel(now, result));
+      return;
+    }
+    for (const Phase& p : phases_[d]) {
+      now[d] = &p;
+      each(d + 1, now, result, out);
+    }
+  }
+
+  KernelPlan kernel(const std::vector<const Phase*>& now, ValueId result) const {
+    const ArrayType& type = graph_.type(result);
+    const Dims to = integers(graph_, a_.labels.output_spatial);
+    KernelPlan plan;
+    Kernel& k = plan.kernel;
+    for (int64_t d : type.dims) k.loops.push_back({d});
+    k.outer = type.dims.size();
+    Position at = loop_position(0, type.dims.size());
+    bool none = false;
+    Window window = window_;
+    for (size_t d = 0; d < now.size(); ++d) {
+      const auto dim = static_cast<size_t>(to[d]);
+      k.loops[dim].size = now[d]->count;
+      Index first;
+      first.constant = now[d]->first;
+      at[dim] = add_scaled(first, at[dim], steps_[d]);
+      none = none || now[d]->taps == 0;
+      window.low[d] -= before_[d] * window_.base_dilation[d];
+    }
+    if (none) return zeros(std::move(plan), at, result);
+    Position taps;
+    for (size_t d = 0; d < now.size(); ++d) {
+      Index first;
+      first.constant = now[d]->first_tap;
+      taps.at.push_back(add_scaled(first, loop_index(k.loops.size()), tap_steps_[d]));
+      k.loops.push_back({now[d]->taps});
+    }
+    taps.at.push_back(loop_index(k.loops.size()));
+    k.loops.push_back({at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature)});
+    KernelBuilder builder(graph_, k, is_input_);
+    const ConvolutionPlaces places =
+        convolution_places(builder, graph_, node_, window, graph_.type(input_).dims, at, taps);
+    const ExprId x = builder.value(input_, places.input, places.exists);
+    const ExprId y = builder.value(node_.operands[1], places.filter);
+    sum_of_products(builder, plan, x, y, result, builder.linear(at, type.dims), type.element);
+    return plan;
+  }
+
+  KernelPlan zeros(KernelPlan plan, const Position& at, ValueId result) const {
+    KernelBuilder builder(graph_, plan.kernel, is_input_);
+    const ExprId zero = builder.integer(graph_.type(result).element, 0);
+    plan.kernel.stores.push_back({builder.output(result), zero, builder.linear(at, graph_.type(result).dims), kNoExpr});
+    plan.buffers = builder.buffers();
+    plan.writes = {result};
+    return plan;
+  }
+
+  static constexpr int64_t kLargest = int64_t{1} << 20;
+
+  const Graph& graph_;
+  const Node& node_;
+  const InputTest& is_input_;
+  const MakeValue& make_;
+  collet_convolution_attrs a_;
+  Window window_;
+  std::vector<std::vector<Phase>> phases_;  ///< by dimension of the window
+  Dims steps_, tap_steps_;                  ///< between results, and between positions, of a phase
+  Dims before_, after_;                     ///< zeros that the input needs around it
+  Dims dims_;                               ///< of the input with these
+  ValueId input_ = kNone;
+};
+
 }  // namespace
 
 void convolution_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
                          std::vector<KernelPlan>& out) {
+  if (Phases(graph, node, is_input, make).run(out)) return;
   Edges edges(graph, node);
   ValueId input = node.operands[0];
   if (edges.worthwhile()) input = edges.copy(is_input, make, out);
