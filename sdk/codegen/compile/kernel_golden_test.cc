@@ -70,6 +70,16 @@ void write_softmax(ProgramBuilder&, RegionBuilder& e) {
   e.results({e.binary(COLLET_OP_DIVIDE, powers, e.broadcast(sum, {6, 20}, {0}))});
 }
 
+/// Rows over the root of their sums of squares, which are kept with a dimension of size 1, and scaled by columns.
+void write_standardize(ProgramBuilder&, RegionBuilder& e) {
+  Handle x = e.argument(kF32, {6, 20});
+  Handle scale = e.argument(kF32, {20});
+  Handle sums = e.reshape(reduce_add(e, e.binary(COLLET_OP_MULTIPLY, x, x), {1}), {6, 1});
+  Handle roots = e.reshape(e.unary(COLLET_OP_RSQRT, sums), {6});
+  Handle y = e.binary(COLLET_OP_MULTIPLY, x, e.broadcast(roots, {6, 20}, {0}));
+  e.results({e.binary(COLLET_OP_MULTIPLY, y, e.broadcast(scale, {6, 20}, {1}))});
+}
+
 void write_argmax(ProgramBuilder& b, RegionBuilder& e) {
   Handle x = e.argument(kF32, {5, 9});
   Handle at = e.op(COLLET_OP_IOTA, kS32, {5, 9}, {}, collet_iota_attrs{1});
@@ -132,12 +142,14 @@ void write_while(ProgramBuilder& b, RegionBuilder& e) {
   e.results({e.op(COLLET_OP_MAP, kS32, {19}, {x}, collet_map_attrs{b.list({0})}, {&f})});
 }
 
-void write_convolution(ProgramBuilder& b, RegionBuilder& e) {
+/// `dilation` of the input; the window is one of 3.
+void write_convolution(ProgramBuilder& b, RegionBuilder& e, int64_t dilation, int64_t high) {
   Handle x = e.argument(kS32, {2, 9, 3});
   Handle k = e.argument(kS32, {3, 3, 4});
   collet_convolution_attrs a{};
   a.window = window(b, {3}, {1}, {1});
-  a.window.padding_high = b.list({1});
+  a.window.padding_high = b.list({high});
+  a.window.base_dilation = b.list({dilation});
   a.labels.input_batch = a.labels.output_batch = 0;
   a.labels.input_feature = a.labels.output_feature = 2;
   a.labels.kernel_input_feature = 1;
@@ -145,7 +157,8 @@ void write_convolution(ProgramBuilder& b, RegionBuilder& e) {
   a.labels.input_spatial = a.labels.output_spatial = b.list({1});
   a.labels.kernel_spatial = b.list({0});
   a.feature_groups = a.batch_groups = 1;
-  e.results({e.op(COLLET_OP_CONVOLUTION, kS32, {2, 9, 4}, {x, k}, a)});
+  const int64_t length = 8 * dilation + 1 + 1 + high - 2;
+  e.results({e.op(COLLET_OP_CONVOLUTION, kS32, {2, length, 4}, {x, k}, a)});
 }
 
 const Program kPrograms[] = {
@@ -179,6 +192,7 @@ const Program kPrograms[] = {
     {"reduce_all",
      [](ProgramBuilder&, RegionBuilder& e) { e.results({reduce_add(e, e.argument(kF32, {9, 50}), {0, 1})}); }},
     {"softmax", write_softmax},
+    {"standardize", write_standardize},
     {"argmax", write_argmax},
     {"cumulative_sum",
      [](ProgramBuilder& b, RegionBuilder& e) {
@@ -236,7 +250,8 @@ const Program kPrograms[] = {
        a.rhs_contracting = b.list({0});
        e.results({e.op(COLLET_OP_DOT, COLLET_TYPE_S16, {5, 20}, {x, y}, a)});
      }},
-    {"convolution", write_convolution},
+    {"convolution", [](ProgramBuilder& b, RegionBuilder& e) { write_convolution(b, e, 1, 1); }},
+    {"convolution_transposed", [](ProgramBuilder& b, RegionBuilder& e) { write_convolution(b, e, 2, 2); }},
     {"while", write_while},
     {"complex",
      [](ProgramBuilder&, RegionBuilder& e) {

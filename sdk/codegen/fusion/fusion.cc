@@ -257,15 +257,29 @@ class Planner {
       for (size_t i = 0; i < user.operands.size(); ++i) {
         if (user.operands[i] == v && !takes_inlined(graph_, user, i)) return false;
       }
-      if (heavy_[v] && grows(user, v)) return false;
+      if (!heavy_[v] || !grows(user, v)) continue;
+      if (!is_squeeze(node)) return false;
+      computed_once_.insert(node.operands[0]);  // and read under another name
     }
     if (!writers_.empty() && is_read_first(node)) return false;
     if (users.size() <= 1) return true;
     return !heavy_[v] && weight_[v] <= 4;
   }
 
+  /// A reshape that only adds or drops dimensions of size 1.
+  bool is_squeeze(const Node& node) const {
+    if (!is_reshape(node)) return false;
+    const auto squeezed = [this](ValueId v) {
+      Dims dims = graph_.type(v).dims;
+      dims.erase(std::remove(dims.begin(), dims.end(), 1), dims.end());
+      return dims;
+    };
+    return squeezed(node.operands[0]) == squeezed(node.results[0]);
+  }
+
   void decide(const Node& node) {
-    if (inlined(node)) return;
+    const bool once = !node.results.empty() && computed_once_.count(node.results[0]) > 0;
+    if (!once && inlined(node)) return;
     for (ValueId v : node.results) plan_.in_memory[v] = true;
     // A reshape of something computed: that is put into memory, and the reshape is another name for it.
     if (is_reshape(node) && !is_result(node.results[0])) plan_.in_memory[node.operands[0]] = true;
@@ -280,6 +294,7 @@ class Planner {
   std::map<ValueId, std::vector<NodeId>> writers_;  ///< nodes that may write over a value
   std::vector<int> weight_;
   std::vector<bool> heavy_;
+  std::set<ValueId> computed_once_;  ///< to be in memory, as what is inlined reads them often
 };
 
 }  // namespace
