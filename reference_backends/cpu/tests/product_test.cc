@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
+#include <type_traits>
 
 #include "reference_backends/cpu/tests/plugin.h"
 
@@ -27,6 +29,13 @@ class ProductTest : public ::testing::TestWithParam<const char*> {
 
   template <typename T>
   void dot(uint32_t type, int64_t batch, int64_t m, int64_t n, int64_t k, bool lhs_turned, bool rhs_turned) {
+    dot<T, T>(type, type, integers<T>(static_cast<size_t>(batch * m * k), 1),
+              integers<T>(static_cast<size_t>(batch * k * n), 2), batch, m, n, k, lhs_turned, rhs_turned);
+  }
+
+  template <typename T, typename R>
+  void dot(uint32_t type, uint32_t result, const std::vector<T>& p, const std::vector<T>& q, int64_t batch, int64_t m,
+           int64_t n, int64_t k, bool lhs_turned, bool rhs_turned) {
     ProgramBuilder b;
     RegionBuilder& e = b.entry();
     Handle x = e.argument(type, lhs_turned ? std::vector<int64_t>{batch, k, m} : std::vector<int64_t>{batch, m, k});
@@ -36,20 +45,18 @@ class ProductTest : public ::testing::TestWithParam<const char*> {
     a.rhs_batch = b.list({0});
     a.lhs_contracting = b.list({lhs_turned ? 1 : 2});
     a.rhs_contracting = b.list({rhs_turned ? 2 : 1});
-    e.results({e.op(COLLET_OP_DOT, type, {batch, m, n}, {x, y}, a)});
+    e.results({e.op(COLLET_OP_DOT, result, {batch, m, n}, {x, y}, a)});
     Compiled c(plugin_, b.finish());
     ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
-    auto p = integers<T>(static_cast<size_t>(batch * m * k), 1);
-    auto q = integers<T>(static_cast<size_t>(batch * k * n), 2);
-    auto got = elements_of<T>(c.run({bytes_of(p), bytes_of(q)})[0]);
+    auto got = elements_of<R>(c.run({bytes_of(p), bytes_of(q)})[0]);
     for (int64_t g = 0; g < batch; ++g) {
       for (int64_t i = 0; i < m; ++i) {
         for (int64_t j = 0; j < n; ++j) {
-          T want = 0;
+          R want = 0;
           for (int64_t d = 0; d < k; ++d) {
             const int64_t at = lhs_turned ? (g * k + d) * m + i : (g * m + i) * k + d;
             const int64_t bt = rhs_turned ? (g * n + j) * k + d : (g * k + d) * n + j;
-            want = static_cast<T>(want + p[static_cast<size_t>(at)] * q[static_cast<size_t>(bt)]);
+            want = static_cast<R>(want + static_cast<R>(p[static_cast<size_t>(at)]) * q[static_cast<size_t>(bt)]);
           }
           ASSERT_EQ(got[static_cast<size_t>((g * m + i) * n + j)], want)
               << batch << "x" << m << "x" << n << "x" << k << " at " << g << ", " << i << ", " << j;
@@ -71,6 +78,38 @@ TEST_P(ProductTest, EveryShapeAndLayout) {
     }
     dot<float>(COLLET_TYPE_F32, 3, m, n, k, false, true);
     dot<int32_t>(COLLET_TYPE_S32, 2, m, n, k, true, false);
+  }
+}
+
+/// Of integers of 8 bits, the least and the largest among them.
+TEST_P(ProductTest, SumsOfSmallIntegersAreExact) {
+  const int64_t sizes[][3] = {{14, 32, 64},  {15, 33, 66}, {13, 5, 10}, {29, 70, 401},
+                              {64, 16, 514}, {5, 7, 2},    {1, 40, 40}};
+  std::mt19937 random(7);
+  const auto fill = [&](auto& v) {
+    for (auto& x : v) {
+      using T = std::decay_t<decltype(x)>;
+      const uint32_t r = random();
+      x = r % 3 == 0   ? std::numeric_limits<T>::min()
+          : r % 3 == 1 ? std::numeric_limits<T>::max()
+                       : static_cast<T>(r >> 8);
+    }
+  };
+  for (auto [m, n, k] : sizes) {
+    for (const int64_t batch : {1, 2}) {
+      for (const int turned : {0, 1, 2, 3}) {
+        std::vector<int8_t> p(static_cast<size_t>(batch * m * k));
+        std::vector<int8_t> q(static_cast<size_t>(batch * k * n));
+        fill(p);
+        fill(q);
+        dot<int8_t, int32_t>(COLLET_TYPE_S8, COLLET_TYPE_S32, p, q, batch, m, n, k, turned % 2 == 1, turned > 1);
+        std::vector<uint8_t> r(p.size());
+        std::vector<uint8_t> t(q.size());
+        fill(r);
+        fill(t);
+        dot<uint8_t, int32_t>(COLLET_TYPE_U8, COLLET_TYPE_S32, r, t, batch, m, n, k, turned % 2 == 1, turned > 1);
+      }
+    }
   }
 }
 

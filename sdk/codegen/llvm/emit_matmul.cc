@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/llvm/emit_matmul.h"
 
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include <cstddef>
 #include <memory>
 
@@ -178,9 +180,32 @@ class MicroEmitter {
       Value* left = ir_.splat(b_.CreateAlignedLoad(scalar_, p, align()), lanes_);
       for (int v = 0; v < k_.vectors; ++v) {
         auto i = static_cast<size_t>(r * k_.vectors + v);
-        sums[i] = ir_.fma(left, right[static_cast<size_t>(v)], sums[i]);
+        sums[i] = add_product(left, right[static_cast<size_t>(v)], sums[i]);
       }
     }
+  }
+
+  Value* add_product(Value* x, Value* y, Value* sum) {
+    return k_.type == COLLET_TYPE_S32 ? b_.CreateAdd(sum, products_of_pairs(x, y)) : ir_.fma(x, y, sum);
+  }
+
+  /// x.low * y.low + x.high * y.high of halves of s16, in each lane.
+  Value* products_of_pairs(Value* x, Value* y) {
+    const Target& target = ir_.target;
+    const int bits = lanes_ * 32;
+    const bool x86 = target.triple.starts_with("x86_64");
+    const bool wide = bits == 512 && target.features.find("+avx512bw") != std::string::npos;
+    if (x86 && (bits == 128 || (bits == 256 && target.features.find("+avx2") != std::string::npos) || wide)) {
+      const auto id = bits == 128   ? llvm::Intrinsic::x86_sse2_pmadd_wd
+                      : bits == 256 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                                    : llvm::Intrinsic::x86_avx512_pmaddw_d_512;
+      Type* const halves = ir_.wide(b_.getInt16Ty(), 2 * lanes_);
+      return b_.CreateIntrinsic(id, {}, {b_.CreateBitCast(x, halves), b_.CreateBitCast(y, halves)});
+    }
+    Value* const half = ir_.constant_int(vector_, 16);
+    const auto high = [&](Value* v) { return b_.CreateAShr(v, half); };
+    const auto low = [&](Value* v) { return b_.CreateAShr(b_.CreateShl(v, half), half); };
+    return b_.CreateAdd(b_.CreateMul(low(x), low(y)), b_.CreateMul(high(x), high(y)));
   }
 
   bool is_partial(int v) const { return k_.masked && v + 1 == k_.vectors; }
@@ -226,20 +251,22 @@ class MicroEmitter {
 
   void add_old(std::vector<Value*>& sums) {
     BasicBlock* before = b_.GetInsertBlock();
-    BasicBlock* add = block("add");
+    BasicBlock* adding = block("add");
     BasicBlock* exit = block("added");
     Value* c = field_ptr(offsetof(Tile, c));
     Value* c_step = field_i64(offsetof(Tile, c_step));
-    b_.CreateCondBr(b_.CreateICmpNE(field_i64(offsetof(Tile, accumulate)), b_.getInt64(0)), add, exit);
-    b_.SetInsertPoint(add);
+    b_.CreateCondBr(b_.CreateICmpNE(field_i64(offsetof(Tile, accumulate)), b_.getInt64(0)), adding, exit);
+    b_.SetInsertPoint(adding);
     std::vector<Value*> added = sums;
-    each(c, c_step, [&](Value* p, size_t i, int, int v) { added[i] = b_.CreateFAdd(load(p, v), sums[i]); });
+    each(c, c_step, [&](Value* p, size_t i, int, int v) { added[i] = add(load(p, v), sums[i]); });
     b_.CreateBr(exit);
     b_.SetInsertPoint(exit);
     std::vector<Value*> phis = phis_of(sums, before);
-    close(phis, added, add);
+    close(phis, added, adding);
     sums = phis;
   }
+
+  Value* add(Value* x, Value* y) { return k_.type == COLLET_TYPE_S32 ? b_.CreateAdd(x, y) : b_.CreateFAdd(x, y); }
 
   void store(const std::vector<Value*>& sums) {
     Value* c = field_ptr(offsetof(Tile, c));

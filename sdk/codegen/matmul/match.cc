@@ -60,6 +60,7 @@ class Finder {
 
   bool run() {
     if (!match() || !group()) return false;
+    if (paired_ && !pair_depth()) return false;
     split_columns();
     if (!worthwhile()) return false;
     split_rows();
@@ -96,16 +97,40 @@ class Finder {
     if (r.combine != COLLET_COMBINE_ADD || r.inputs.size() != 1 || r.condition != kNoExpr) return false;
     if (r.inits[0] == kNoExpr) return false;
     type_ = r.types[0];
-    if (type_ != COLLET_TYPE_F32 && type_ != COLLET_TYPE_F64) return false;
+    paired_ = type_ == COLLET_TYPE_S32;
+    if (type_ != COLLET_TYPE_F32 && type_ != COLLET_TYPE_F64 && !paired_) return false;
     const Expr& init = at(r.inits[0]);
     if (init.op != ExprOp::kConstant || (init.bits[0] << 1) != 0) return false;
     const Expr& product = at(r.inputs[0]);
     if (product.op != ExprOp::kOp || product.opcode != COLLET_OP_MULTIPLY) return false;
+    if (paired_ && !(is_small(product.args[0]) && is_small(product.args[1]))) return false;
     if (k_.loops.size() > 60) return false;
     auto deps = loop_dependencies(k_);
     lhs_ = side(product.args[0], deps);
     rhs_ = side(product.args[1], deps);
     return true;
+  }
+
+  /// An integer of at most 8 bits, widened.
+  bool is_small(ExprId t) const {
+    const Expr& e = at(t);
+    if (e.op != ExprOp::kOp || e.opcode != COLLET_OP_CONVERT) return false;
+    const uint32_t from = at(e.args[0]).type;
+    const uint32_t kind = collet_type_kind(from);
+    return (kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED) && type_bits(from) <= 8;
+  }
+
+  /// Two neighbours of the depth are one element: s16 in each half of an s32.
+  bool pair_depth() {
+    if (depth_.empty() || k_.loops[depth_.back()].size % 2 != 0) return false;
+    out_.depth /= 2;
+    return true;
+  }
+
+  /// Turns of a loop of the depth, in elements.
+  Loop depth_loop(size_t l) const {
+    const int64_t size = k_.loops[l].size;
+    return {paired_ && l == depth_.back() ? size / 2 : size};
   }
 
   bool has(uint64_t set, size_t loop) const { return (set >> loop & 1) != 0; }
@@ -375,7 +400,7 @@ class Finder {
     Kernel& k = o.pack.kernel;
     const int64_t units = (out_.rows + o.pack_rows - 1) / o.pack_rows;
     k.loops.push_back({o.batches * units});
-    for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
+    for (size_t l : depth_) k.loops.push_back(depth_loop(l));
     if (by_depth) k.loops.push_back({tile});
     k.outer = k.loops.size();
     KernelBuilder builder(graph_, k, [](ValueId) { return true; });
@@ -394,7 +419,7 @@ class Finder {
     for (size_t i = depth_.size(); i-- > 0;) {
       loops[depth_[i]] = loop_index(1 + i);
       to = add_scaled(to, loop_index(1 + i), step);
-      step *= k_.loops[depth_[i]].size;
+      step *= depth_loop(depth_[i]).size;
     }
     finish_pack(o, builder, lhs_, std::move(loops), to);
   }
@@ -430,7 +455,7 @@ class Finder {
     b.matrix = pitch * out_.depth;
     Kernel& k = b.pack.kernel;
     k.loops.push_back({b.batches});
-    for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
+    for (size_t l : depth_) k.loops.push_back(depth_loop(l));
     for (size_t l : columns_) k.loops.push_back(k_.loops[l]);
     k.outer = k.loops.size();
     KernelBuilder builder(graph_, k, [](ValueId) { return true; });
@@ -443,7 +468,7 @@ class Finder {
       for (size_t i = group->size(); i-- > 0;) {
         loops[(*group)[i]] = loop_index(--next);
         to = add_scaled(to, loop_index(next), step);
-        step *= k_.loops[(*group)[i]].size;
+        step *= group == &depth_ ? depth_loop((*group)[i]).size : k_.loops[(*group)[i]].size;
       }
       step = pitch;
     }
@@ -462,7 +487,7 @@ class Finder {
     b.matrix = panels * out_.depth * width;
     Kernel& k = b.pack.kernel;
     k.loops.push_back({b.batches * panels});
-    for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
+    for (size_t l : depth_) k.loops.push_back(depth_loop(l));
     k.loops.push_back({width});
     k.outer = k.loops.size();
     KernelBuilder builder(graph_, k, [](ValueId) { return true; });
@@ -480,7 +505,7 @@ class Finder {
     for (size_t i = depth_.size(); i-- > 0;) {
       loops[depth_[i]] = loop_index(1 + i);
       to = add_scaled(to, loop_index(1 + i), step);
-      step *= k_.loops[depth_[i]].size;
+      step *= depth_loop(depth_[i]).size;
     }
     builder.guard(mask);
     finish_pack(b, builder, rhs_, std::move(loops), to);
@@ -488,8 +513,22 @@ class Finder {
 
   void finish_pack(ProductOperand& o, KernelBuilder& builder, const Side& s, std::vector<Index> loops,
                    const Index& to) {
-    KernelRewriter rewriter(k_, plan_.buffers, std::move(loops), builder, o.pack.kernel);
-    ExprId x = builder.convert(rewriter.value(s.value), type_);
+    ExprId x = kNoExpr;
+    if (paired_) {
+      const Index pair = add_scaled({}, loops[depth_.back()], 2);
+      ExprId half[2];
+      for (int64_t i = 0; i < 2; ++i) {
+        loops[depth_.back()] = pair;
+        loops[depth_.back()].constant += i;
+        half[i] = KernelRewriter(k_, plan_.buffers, loops, builder, o.pack.kernel).value(s.value);
+      }
+      const ExprId low = builder.op(COLLET_OP_AND, type_, {half[0], builder.integer(type_, 0xffff)});
+      const ExprId high = builder.op(COLLET_OP_SHIFT_LEFT, type_, {half[1], builder.integer(type_, 16)});
+      x = builder.op(COLLET_OP_OR, type_, {low, high});
+    } else {
+      KernelRewriter rewriter(k_, plan_.buffers, std::move(loops), builder, o.pack.kernel);
+      x = builder.convert(rewriter.value(s.value), type_);
+    }
     o.pack.buffers = builder.buffers();
     o.pack_output = static_cast<uint32_t>(o.pack.buffers.size());
     o.pack.buffers.push_back(kNone);
@@ -511,6 +550,7 @@ class Finder {
   Group depth_;
   Group batch_;
   size_t runs_ = SIZE_MAX;  ///< where a is read run by run: the loops of the depth outside of a run
+  bool paired_ = false;     ///< products of small integers, two at a time: see MicroKernel::type
   bool in_rows_ = false;    ///< b is packed row by row: its columns are several loops
 };
 

@@ -21,7 +21,9 @@ namespace collet::codegen {
 
 /// The innermost function: rows x (vectors * lanes) elements of the result in registers.
 struct MicroKernel {
-  uint32_t type = 0;  ///< COLLET_TYPE_F32 or F64
+  /// COLLET_TYPE_F32 or F64; or S32, and then an element of a or b is two neighbours of the depth as s16, the first one in the
+  /// low half. The sums of their products are s32.
+  uint32_t type = 0;
   int rows = 1;
   int vectors = 1;
   bool masked = false;       ///< the last vector may be partial
