@@ -65,6 +65,9 @@ struct FftJob {
   T scale = 1;
   /// Unless null: result k of row j is multiplied by e^(-2 pi i j k / N), j counted from `first_row`, out of two tables: entry
   /// j k / fine_size of `coarse` and j k % fine_size of `fine`.
+  /// Or, unless null, all of them: that of j and k at k turn_step + j.
+  const T* turns = nullptr;
+  int64_t turn_step = 0;
   const T* coarse = nullptr;
   const T* fine = nullptr;
   int64_t fine_size = 1;
@@ -268,11 +271,17 @@ class FftLanes {
     }
   }
 
+  /// Where a block begins that ends within n elements, if they are enough: the last one takes some that were in the one before.
+  COLLET_INLINE static int64_t whole_block(int64_t at, int64_t block, int64_t n) {
+    return at + block > n && n >= block ? n - block : at;
+  }
+
   COLLET_INLINE static void load(const FftJob<T>& job, C* x) {
     const FftRows<const T>& f = job.from;
     const int64_t n = job.length;
     if (f.form == FftForm::kComplex) {
-      for (int64_t i = 0; i < n; i += kUnits) {
+      for (int64_t at = 0; at < n; at += kUnits) {
+        const int64_t i = whole_block(at, kUnits, n);
         const int64_t count = std::min<int64_t>(kUnits, n - i);
         read_complex(f, i, count, x + i);
         for (int64_t j = i; job.inverse && j < i + count; ++j) std::swap(x[j].re, x[j].im);
@@ -283,7 +292,8 @@ class FftLanes {
     const FftRows<const T> first = every_second(f, begins[0], 0);
     const FftRows<const T> second = every_second(f, begins[1], 1);
     if (f.form == FftForm::kReals) {
-      for (int64_t i = 0; i < n; i += kLanes) {
+      for (int64_t at = 0; at < n; at += kLanes) {
+        const int64_t i = whole_block(at, kLanes, n);
         const int64_t count = std::min<int64_t>(kLanes, n - i);
         V re[kLanes];
         V im[kLanes];
@@ -295,7 +305,8 @@ class FftLanes {
     }
     // z = first + i second, for the way back; z[n - k] from the conjugates.
     const int64_t all = n / 2 + 1;
-    for (int64_t i = 0; i < all; i += kUnits) {
+    for (int64_t at = 0; at < all; at += kUnits) {
+      const int64_t i = whole_block(at, kUnits, all);
       const int64_t count = std::min<int64_t>(kUnits, all - i);
       C a[kUnits];
       C b[kUnits];
@@ -318,9 +329,10 @@ class FftLanes {
     const FftRows<T>& t = job.to;
     const int64_t n = job.length;
     if (t.form == FftForm::kComplex) {
-      for (int64_t i = 0; i < n; i += kUnits) {
+      for (int64_t at = 0; at < n; at += kUnits) {
+        const int64_t i = whole_block(at, kUnits, n);
         const int64_t count = std::min<int64_t>(kUnits, n - i);
-        for (int64_t j = i; j < i + count; ++j) {
+        for (int64_t j = at; j < i + count; ++j) {
           if (job.inverse) std::swap(x[j].re, x[j].im);
           x[j] = C{x[j].re * job.scale, x[j].im * job.scale};
           if (job.coarse) turn(job, j, x[j].re, x[j].im);
@@ -333,7 +345,8 @@ class FftLanes {
     const FftRows<T> first = every_second(t, begins[0], 0);
     const FftRows<T> second = every_second(t, begins[1], 1);
     if (t.form == FftForm::kReals) {  // of the way back
-      for (int64_t i = 0; i < n; i += kLanes) {
+      for (int64_t at = 0; at < n; at += kLanes) {
+        const int64_t i = whole_block(at, kLanes, n);
         const int64_t count = std::min<int64_t>(kLanes, n - i);
         V a[kLanes];
         V b[kLanes];
@@ -347,7 +360,8 @@ class FftLanes {
       return;
     }
     const int64_t all = n / 2 + 1;
-    for (int64_t i = 0; i < all; i += kUnits) {
+    for (int64_t at = 0; at < all; at += kUnits) {
+      const int64_t i = whole_block(at, kUnits, all);
       const int64_t count = std::min<int64_t>(kUnits, all - i);
       C a[kUnits];
       C b[kUnits];
@@ -364,10 +378,21 @@ class FftLanes {
 
   /// Multiplies result k of each row by its root of unity.
   COLLET_INLINE static void turn(const FftJob<T>& job, int64_t k, V& re, V& im) {
+    if (job.turns && job.to.rows == kLanes) {
+      const T* p = job.turns + 2 * (k * job.turn_step + job.first_row);
+      V wr;
+      V wi;
+      apart(read(p), read(p + kLanes), wr, wi, std::make_integer_sequence<int, kLanes>());
+      if (job.inverse) wi = -wi;
+      const V r = re * wr - im * wi;
+      im = re * wi + im * wr;
+      re = r;
+      return;
+    }
     T a[kLanes];
     T b[kLanes];
-    for (int l = 0; l < kLanes; ++l) {
-      const int64_t at = (job.first_row + l) * k;
+    for (int64_t l = 0; l < kLanes; ++l) {
+      const int64_t at = std::min(job.first_row + l, job.first_row + job.to.rows - 1) * k;
       const T* c = job.coarse + 2 * (at / job.fine_size);
       const T* f = job.fine + 2 * (at % job.fine_size);
       a[l] = c[0] * f[0] - c[1] * f[1];

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <complex>
+#include <memory>
 
 #include "sdk/codegen/launch/fft_lanes.h"
 #include "sdk/codegen/launch/routine.h"
@@ -18,8 +19,9 @@ namespace {
 using Complex = std::complex<double>;
 
 constexpr double kPi = 3.14159265358979323846;
-constexpr int64_t kLong = 4096;  ///< rows from here on are transformed as matrices of two dimensions
-constexpr int64_t kAlone = 256;  ///< the same where there are too few rows for the lanes
+constexpr int64_t kLong = 4096;                   ///< rows from here on are transformed as matrices of two dimensions
+constexpr int64_t kMostTurns = int64_t{1} << 20;  ///< elements of longer rows get their roots from two small tables
+constexpr int64_t kAlone = 256;                   ///< the same where there are too few rows for the lanes
 
 /// e^(-2 pi i k / n), with the angle kept small.
 Complex root_of_unity(int64_t k, int64_t n) {
@@ -162,7 +164,11 @@ class Transform {
       return;
     }
     const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
-    plan_ = make_plan<T>(size);
+    if (complex && (n >= kLong || (n >= kAlone && 2 * rows < lanes_.count()))) {
+      inner_ = std::make_unique<Transform>(size, 1, true);
+    } else {
+      plan_ = make_plan<T>(size);
+    }
     std::vector<Complex> filter(static_cast<size_t>(size));
     for (int64_t k = 0; k < n; ++k) {
       const Complex c = root_of_unity(k * k % (2 * n), 2 * n);
@@ -176,15 +182,20 @@ class Transform {
 
   /// Of each worker.
   int64_t lane_bytes() const {
+    if (inner_) return inner_->lane_bytes();
     const int64_t most = n1_ ? std::max(first_.n, plan_.n) : plan_.n;
     return 4 * most * lanes_.bytes;
   }
   /// Of all together.
-  int64_t shared_bytes() const { return n1_ ? 2 * n_ * static_cast<int64_t>(sizeof(T)) : 0; }
+  int64_t shared_bytes() const {
+    if (inner_) return 2 * inner_->n_ * static_cast<int64_t>(sizeof(T)) + inner_->shared_bytes();
+    return n1_ ? 2 * n_ * static_cast<int64_t>(sizeof(T)) : 0;
+  }
 
   /// `own` and `shared` have that many bytes.
   void run(const Line<const T>& from, const Line<T>& to, bool inverse, T scale, char* own, char* shared,
            Threads& threads) const {
+    if (inner_) return convolve(from, to, inverse, scale, own, shared, threads);
     FftJob<T> job;
     job.inverse = inverse;
     job.scale = scale;
@@ -205,6 +216,8 @@ class Transform {
       columns.plan = &first_;
       columns.length = n1_;
       columns.inverse = inverse;
+      columns.turns = turns_.empty() ? nullptr : turns_.data();
+      columns.turn_step = n2_;
       columns.coarse = coarse_.data();
       columns.fine = fine_.data();
       columns.fine_size = fine_size_;
@@ -220,6 +233,46 @@ class Transform {
   }
 
  private:
+  /// Row after row as a convolution (Bluestein), with transforms of another length.
+  void convolve(const Line<const T>& from, const Line<T>& to, bool inverse, T scale, char* own, char* shared,
+                Threads& threads) const {
+    const int64_t size = inner_->n_;
+    T* z = reinterpret_cast<T*>(shared);
+    char* rest = shared + 2 * size * static_cast<int64_t>(sizeof(T));
+    const Line<T> line{FftForm::kComplex, z, 1, size};
+    const Line<const T> same{FftForm::kComplex, z, 1, size};
+    const T sign = inverse ? T(-1) : T(1);  // the way back is that of the conjugate
+    for (int64_t r = 0; r < rows_; ++r) {
+      const T* x = from.data + 2 * from.begin(r);
+      T* y = to.data + 2 * to.begin(r);
+      for (int64_t i = 0; i < n_; ++i) {
+        z[2 * i] = x[2 * i * from.inner];
+        z[2 * i + 1] = sign * x[2 * i * from.inner + 1];
+      }
+      std::fill(z + 2 * n_, z + 2 * size, T(0));
+      multiply(z, chirp_, n_);
+      inner_->run(same, line, false, T(1), own, rest, threads);
+      multiply(z, filter_, size);
+      inner_->run(same, line, true, T(1), own, rest, threads);
+      multiply(z, chirp_, n_);
+      for (int64_t i = 0; i < n_; ++i) {
+        y[2 * i * to.inner] = scale * z[2 * i];
+        y[2 * i * to.inner + 1] = sign * scale * z[2 * i + 1];
+      }
+    }
+  }
+
+  /// The first n complex numbers of x times those of y.
+  static void multiply(T* x, const std::vector<T>& y, int64_t n) {
+    const T* f = y.data();
+    for (int64_t i = 0; i < n; ++i) {
+      const T re = x[2 * i];
+      const T im = x[2 * i + 1];
+      x[2 * i] = re * f[2 * i] - im * f[2 * i + 1];
+      x[2 * i + 1] = re * f[2 * i + 1] + im * f[2 * i];
+    }
+  }
+
   /// Divides n into two factors of similar size; false where there are none.
   bool split() {
     int64_t best = 1;
@@ -233,8 +286,21 @@ class Transform {
     plan_ = make_plan<T>(n2_);
     for (fine_size_ = 1; fine_size_ * fine_size_ < n_; fine_size_ *= 2) {
     }
-    for (int64_t k = 0; k < fine_size_; ++k) append(fine_, root_of_unity(k, n_));
-    for (int64_t k = 0; k * fine_size_ < n_; ++k) append(coarse_, root_of_unity(k * fine_size_, n_));
+    std::vector<Complex> fine;
+    std::vector<Complex> coarse;
+    for (int64_t k = 0; k < fine_size_; ++k) fine.push_back(root_of_unity(k, n_));
+    for (int64_t k = 0; k * fine_size_ < n_; ++k) coarse.push_back(root_of_unity(k * fine_size_, n_));
+    for (const Complex& x : fine) append(fine_, x);
+    for (const Complex& x : coarse) append(coarse_, x);
+    if (n_ > kMostTurns) return true;
+    turns_.reserve(static_cast<size_t>(2 * n_));
+    for (int64_t k = 0; k < n1_; ++k) {
+      for (int64_t row = 0; row < n2_; ++row) {
+        const Complex x = coarse[static_cast<size_t>(k * row / fine_size_)];
+        const Complex y = fine[static_cast<size_t>(k * row % fine_size_)];
+        append(turns_, Complex(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()));
+      }
+    }
     return true;
   }
 
@@ -252,7 +318,9 @@ class Transform {
     for_each_part(groups, ns, threads, [&](int64_t g, int worker) {
       int64_t begins[2][2 * 64];
       FftJob<T> one = job;
-      const int64_t first = g * together;
+      // The last group takes some of the rows before, where they are still what they were.
+      const bool apart = static_cast<const void*>(from.data) != to.data && count >= together;
+      const int64_t first = apart ? std::min(g * together, count - together) : g * together;
       const int64_t n = std::min(together, count - first);
       for (int64_t r = 0; r < n; ++r) {
         begins[0][r] = distance ? (first + r) * distance : from.begin(first + r);
@@ -284,6 +352,8 @@ class Transform {
   int64_t fine_size_ = 1;
   std::vector<T> coarse_;
   std::vector<T> fine_;
+  std::vector<T> turns_;
+  std::unique_ptr<Transform> inner_;  ///< of a few rows whose length has a large prime factor
 };
 
 template <typename T>
@@ -310,7 +380,7 @@ class Fft : public Routine {
     }
     Axis& last = axes_[0];
     halved_ = real_ && last.length % 2 == 0 &&
-              (last.length >= kLong || (last.rows == 1 && last.length >= 32) ||
+              (last.length >= 4 * kLong || (last.rows == 1 && last.length >= 32) ||
                (last.length >= 2 * kAlone && 2 * last.rows < Lanes<T>::get().count()));
     for (const Axis& a : axes_) {
       const bool half = halved_ && &a == &last;

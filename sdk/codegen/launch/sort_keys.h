@@ -180,7 +180,7 @@ class Selection {
 
   /// Entries that `run` needs room for, of rows of n elements.
   static int64_t room(int64_t n, int64_t k) {
-    return k > n / 4 ? n + kBlock : std::min(n, std::max<int64_t>(2 * k, 256)) + kBlock;
+    return k > n / 4 ? n + kBlock : std::min(n, std::max<int64_t>(4 * k, 64)) + kBlock;
   }
 
   /// `row`: n elements, one after the other. `work`: twice room(n, k). Returns k entries, in order.
@@ -221,21 +221,24 @@ class Selection {
   /// Where the next block is that may have a key below `limit`, from element i on.
   static int64_t skip(const Keys<U>& keys, const char* row, int64_t i, int64_t n, U limit) {
     using S = std::make_signed_t<U>;
-    typedef S Vector __attribute__((vector_size(kBlock * sizeof(S))));
+    constexpr int64_t kLanes = 16 / static_cast<int64_t>(sizeof(S));  // of vectors that every processor has
+    typedef S Vector __attribute__((vector_size(16)));
     if (!keys.is_plain()) return i;
     const S sign = static_cast<S>(U{1} << (8 * sizeof(U) - 1));
     const S magnitude = keys.is_float() ? static_cast<S>(~sign) : S{0};
     const S flip = static_cast<S>(keys.flip() ^ (keys.is_float() ? U{0} : static_cast<U>(sign)));
     const S worst = static_cast<S>(limit ^ static_cast<U>(sign));
     for (; i + kBlock <= n; i += kBlock) {
-      Vector x;
-      std::memcpy(&x, row + static_cast<size_t>(i) * sizeof(U), sizeof x);
-      const Vector good = (x ^ ((x >> (8 * sizeof(S) - 1)) & magnitude) ^ flip) < worst;
-      uint64_t words[sizeof good / 8];
-      std::memcpy(words, &good, sizeof good);
-      uint64_t any = 0;
-      for (uint64_t word : words) any |= word;
-      if (any) break;
+      Vector any = {};
+#pragma GCC unroll 8
+      for (int64_t part = 0; part < kBlock; part += kLanes) {
+        Vector x;
+        std::memcpy(&x, row + static_cast<size_t>(i + part) * sizeof(U), sizeof x);
+        any |= (x ^ ((x >> (8 * sizeof(S) - 1)) & magnitude) ^ flip) < worst;
+      }
+      uint64_t words[2];
+      std::memcpy(words, &any, sizeof any);
+      if (words[0] | words[1]) break;
     }
     return i;
   }
