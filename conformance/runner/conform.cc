@@ -353,7 +353,9 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   Alike alike(options.most_alike);
   size_t hangs = 0, crashes = 0, ended_cases = 0;
   pool.timeout = [&](size_t) { return hangs < kPatientHangs ? options.timeout : kLessTime * options.timeout; };
+  size_t failures = 0;
   const auto ended = [&]() -> std::string {
+    if (options.stop_at_first && failures > 0) return "a case failed";
     if (hangs >= kMostHangs) return fmt::format("{} cases gave no answer in time", hangs);
     if (crashes >= kMostCrashes && static_cast<double>(crashes) >= kCrashShare * static_cast<double>(ended_cases))
       return fmt::format("{} of {} cases crashed", crashes, ended_cases);
@@ -372,6 +374,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
           ran[chosen[i]] = true;
           alike.note(report.cases[chosen[i]]);
           ++ended_cases;
+          failures += is_failure(report.cases[chosen[i]].outcome);
           crashes += report.cases[chosen[i]].outcome == Outcome::Crash;
           hangs += report.cases[chosen[i]].outcome == Outcome::Timeout;
           if (options.failed && is_failure(report.cases[chosen[i]].outcome)) options.failed(report.cases[chosen[i]]);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "conformance/corpus/corpus.h"
+#include "conformance/mutants/kill.h"
 #include "conformance/report/report.h"
 #include "conformance/runner/conform.h"
 #include "conformance/runner/profiles.h"
@@ -34,7 +35,7 @@ struct Options {
   unsigned jobs = 1;
   double timeout = 0;
   size_t most_failures = 20;
-  bool full = false, list = false, worker = false, show = false;
+  bool full = false, list = false, worker = false, show = false, mutants = false;
 };
 
 constexpr uint64_t kMostMib = uint64_t{1} << 40;  // far more than a machine has, and its bytes can be counted
@@ -179,7 +180,26 @@ int run_cases(const Options& options) {
   return result->conforms() ? kDone : kFailed;
 }
 
+// The suite's own test: does it see each of the mutants?
+int run_mutants(const Options& options) {
+  suite::KillOptions run;
+  run.filters = options.filters;
+  run.jobs = options.jobs;
+  if (options.list) {
+    for (const std::string& name : suite::chosen_mutants(run)) fmt::print("{}\n", name);
+    return kDone;
+  }
+  std::unique_ptr<Progress> bar;
+  run.progress = progress_on(bar, "mutants");
+  const Expected<suite::KillReport> result = suite::run_mutants(run);
+  bar.reset();
+  if (!result.ok()) return report(kUsage, result.status().message());
+  print_report(suite::kill_text(*result), result->good());
+  return result->good() ? kDone : kFailed;
+}
+
 int conform(const Options& options) {
+  if (options.mutants) return run_mutants(options);
   if (!options.corpus.empty() && !(options.junit.empty() && options.html.empty())) {
     return report(kUsage, "--corpus has a report as text and as --json; not as --junit or --html");
   }
@@ -227,6 +247,8 @@ Action add_conform(CLI::App& verb) {
   verb.add_option("--json", options->json, "Write the report as JSON to this file; - is stdout")->type_name("FILE");
   verb.add_option("--html", options->html, "Write the report as a web page to this file")->type_name("FILE");
   verb.add_option("--junit", options->junit, "Write the report as JUnit's XML to this file")->type_name("FILE");
+  verb.add_flag("--mutants", options->mutants,
+                "Test the suite itself: run it on backends that are wrong on purpose, and say which it does not see");
   verb.add_flag("--worker", options->worker)->group("");
   verb.footer(
       "Each case runs in a child process: a crash or hang costs one case. Inputs follow\n"

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/runner/conform.h"
+
+/// \file
+/// The suite's test of itself: mutants are backends that are wrong on purpose; each must fail some case of its op.
+
+namespace collet::conformance {
+
+struct KillOptions {
+  std::vector<std::string> filters;  ///< globs over names of mutants; none: all
+  unsigned jobs = 1;                 ///< worker processes for each
+  ProgressFunction progress;
+};
+
+struct Kill {
+  std::string mutant;
+  std::string_view group;
+  std::string by = {};           ///< the case that failed; empty for a survivor
+  bool by_quick = false;         ///< a case of the profile quick
+  std::string_view reason = {};  ///< why a survivor is no other backend than a right one; empty where none is known
+};
+
+struct KillReport {
+  std::vector<Kill> mutants;
+  double seconds = 0;
+  /// No survivor without a reason, and none with one that was killed.
+  bool good() const;
+};
+
+std::vector<std::string> chosen_mutants(const KillOptions& options);
+/// Runs each mutant in front of the interpreter. The error: this build has no mutants, or no name matches.
+Expected<KillReport> run_mutants(const KillOptions& options);
+/// A row for each group, the survivors, and a last line with the verdict.
+std::string kill_text(const KillReport& report);
+
+}  // namespace collet::conformance

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <collet/backend.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/mutants/mutations.h"
+
+/// \file
+/// A backend that does one of mutations.def to programs with a given op, and passes all else to the backend behind it. Options of
+/// open: `mutant`, a name of all_mutants(); `backend`, the path of the library behind, whose memory the host may copy from and to.
+
+namespace collet::mutants {
+namespace {
+
+const collet_host* host = nullptr;
+const collet_backend* behind = nullptr;
+const Mutant* mutant = nullptr;
+std::string own_name;
+
+collet_status fail(collet_error* error, collet_status code, const std::string& message) {
+  error->code = code;
+  std::snprintf(error->message, sizeof error->message, "%s", message.c_str());
+  return code;
+}
+
+struct Result {
+  uint32_t element = 0, rank = 0;
+  uint64_t elements = 0, width = 0;
+  uint64_t bytes() const { return elements * width; }
+};
+
+struct Executable {
+  collet_backend_executable* inner = nullptr;
+  collet_backend_instance* instance = nullptr;
+  bool hit = false;
+  std::vector<Result> results, arguments;
+  std::vector<std::vector<uint8_t>> first;  // results of the first run
+  int runs = 0;
+};
+Executable* of(collet_backend_executable* handle) {
+  return reinterpret_cast<Executable*>(handle);
+}
+
+collet_status open_instance(const collet_open_options* options, collet_backend_instance** out,
+                            collet_instance_info* info, collet_error* error) {
+  std::string path;
+  for (uint32_t i = 0; i < options->pairs; ++i) {
+    const std::string_view key = options->keys[i];
+    if (key == "backend") path = options->values[i];
+    if (key == "mutant") mutant = find_mutant(options->values[i]);
+  }
+  if (mutant == nullptr) return fail(error, COLLET_INVALID_ARGUMENT, "there is no such mutant");
+  if (behind == nullptr) {
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* symbol = library ? dlsym(library, "collet_backend_entry") : nullptr;
+    if (symbol == nullptr) return fail(error, COLLET_NOT_FOUND, "there is no backend at '" + path + "'");
+    collet_backend_entry_fn entry = nullptr;
+    std::memcpy(&entry, &symbol, sizeof entry);
+    if (const collet_status code = entry(host, &behind, error)) return code;
+  }
+  collet_open_options inner{};
+  inner.struct_size = sizeof inner;
+  inner.device_count = options->device_count;
+  inner.target = options->target;
+  if (const collet_status code = behind->open(&inner, out, info, error)) return code;
+  own_name = "mutation";
+  info->name = own_name.c_str();
+  return COLLET_OK;
+}
+
+template <typename T>
+T* at(collet_program* program, const collet_array& array, uint32_t index) {
+  return const_cast<T*>(static_cast<const T*>(collet_array_at(program, array, index)));
+}
+
+void change_integers(collet_program* program, const collet_range& range, How how) {
+  auto* integers = const_cast<int64_t*>(collet_integers(program, range));
+  switch (how) {
+    case How::TURNED:
+      return std::reverse(integers, integers + range.count);
+    case How::ONES:
+      std::fill_n(integers, range.count, 1);
+      return;
+    case How::ZEROS:
+      std::fill_n(integers, range.count, 0);
+      return;
+    default:
+      if (range.count > 0) ++integers[range.count - 1];
+  }
+}
+
+void change_attribute(collet_program* program, const collet_op* op) {
+  char* field = reinterpret_cast<char*>(program) + program->records.offset + op->record + mutant->offset;
+  const uint32_t width = mutant->field == FieldKind::Flag ? 4 : 8;
+  if (mutant->offset + width > op->record_bytes) return;
+  if (mutant->field == FieldKind::Range) {
+    collet_range range{};
+    std::memcpy(&range, field, sizeof range);
+    change_integers(program, range, mutant->how);
+  } else if (mutant->field == FieldKind::Number) {
+    int64_t number = 0;
+    std::memcpy(&number, field, sizeof number);
+    number = mutant->how == How::ZERO ? 0 : mutant->how == How::ONE ? 1 : number + 1;
+    std::memcpy(field, &number, sizeof number);
+  } else {
+    uint32_t flag = 0;
+    std::memcpy(&flag, field, sizeof flag);
+    flag ^= 1;
+    std::memcpy(field, &flag, sizeof flag);
+  }
+}
+
+void change(collet_program* program) {
+  for (uint32_t i = 0; i < program->ops.count; ++i) {
+    auto* op = at<collet_op>(program, program->ops, i);
+    if (op->opcode != mutant->op) continue;
+    if (mutant->kind == Mutant::Kind::Attribute) change_attribute(program, op);
+    if (mutant->kind == Mutant::Kind::Operand && op->operands.count > 1)
+      std::swap(*at<uint32_t>(program, program->refs, op->operands.first),
+                *at<uint32_t>(program, program->refs, op->operands.first + 1));
+  }
+}
+
+Result described(const collet_program* program, uint32_t value) {
+  const collet_type* type = collet_value_type(program, value);
+  return {type->element, type->dims.count, type->elements, collet_type_bytes(type->element)};
+}
+
+collet_status compile(collet_backend_instance* instance, const collet_program* program,
+                      const collet_compile_options* options, collet_backend_executable** out,
+                      collet_executable_info* info, collet_rejection* rejection, collet_error* error) {
+  auto made = std::make_unique<Executable>();
+  made->instance = instance;
+  for (uint32_t i = 0; i < program->ops.count; ++i) made->hit |= collet_op_at(program, i)->opcode == mutant->op;
+  const collet_region* entry = collet_region_at(program, 0);
+  for (uint32_t i = 0; i < entry->results.count; ++i)
+    made->results.push_back(described(program, collet_ref_at(program, entry->results.first + i)));
+  for (uint32_t i = 0; i < entry->arguments.count; ++i)
+    made->arguments.push_back(described(program, entry->arguments.first + i));
+  std::vector<uint64_t> storage;
+  if (made->hit && mutant->kind != Mutant::Kind::Result) {
+    storage.resize((program->total_bytes + 7) / 8 + 8);
+    auto* copy = reinterpret_cast<collet_program*>((reinterpret_cast<uintptr_t>(storage.data()) + 63) / 64 * 64);
+    std::memcpy(copy, program, program->total_bytes);
+    change(copy);
+    program = copy;
+  }
+  if (const collet_status code = behind->compile(instance, program, options, &made->inner, info, rejection, error))
+    return code;
+  *out = reinterpret_cast<collet_backend_executable*>(made.release());
+  return COLLET_OK;
+}
+
+bool is_wanted(const Result& r) {
+  const uint32_t kind = collet_type_kind(r.element);
+  switch (mutant->types) {
+    case Types::FLOATS:
+      return r.element == COLLET_TYPE_F16 || r.element == COLLET_TYPE_BF16 || r.element == COLLET_TYPE_F32 ||
+             r.element == COLLET_TYPE_F64;
+    case Types::INTEGERS:
+      return (kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED) &&
+             r.element <= COLLET_TYPE_U64;  // whole bytes
+    case Types::PREDS:
+      return kind == COLLET_KIND_PRED;
+    default:
+      return true;
+  }
+}
+
+uint64_t load(const uint8_t* from, uint64_t width) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, from, width);
+  return bits;
+}
+
+uint64_t changed_float(uint64_t bits, uint32_t element) {
+  const int mantissa_bits = element == COLLET_TYPE_F64    ? 52
+                            : element == COLLET_TYPE_F32  ? 23
+                            : element == COLLET_TYPE_BF16 ? 7
+                                                          : 10;
+  const int width = static_cast<int>(collet_type_bytes(element)) * 8;
+  const uint64_t sign = uint64_t{1} << (width - 1), mantissa_mask = (uint64_t{1} << mantissa_bits) - 1;
+  const uint64_t magnitude = bits & (sign - 1), mantissa = magnitude & mantissa_mask,
+                 exponent = magnitude >> mantissa_bits;
+  const uint64_t most = (sign - 1) >> mantissa_bits, infinity = most << mantissa_bits;
+  const bool is_nan = magnitude > infinity, is_finite = magnitude < infinity;
+  const uint64_t one = (most >> 1) << mantissa_bits;
+  switch (mutant->result) {
+    case ResultMutation::nan_becomes_zero:
+      return is_nan ? 0 : bits;
+    case ResultMutation::nan_becomes_infinity:
+      return is_nan ? infinity : bits;
+    case ResultMutation::infinity_becomes_largest:
+      return magnitude == infinity ? bits - 1 : bits;
+    case ResultMutation::negative_zero_becomes_zero:
+      return bits == sign ? 0 : bits;
+    case ResultMutation::denormals_become_zero:
+      return exponent == 0 ? bits & sign : bits;
+    case ResultMutation::largest_binade_overflows:
+      return is_finite && exponent == most - 1 ? (bits & sign) | infinity : bits;
+    case ResultMutation::smallest_binade_becomes_zero:
+      return exponent == 1 ? bits & sign : bits;
+    case ResultMutation::sixty_four_units_off:
+      return is_finite && exponent > 0 ? bits ^ (uint64_t{1} << std::min(6, mantissa_bits - 2)) : bits;
+    case ResultMutation::last_bits_cut:
+      return is_finite ? bits & ~uint64_t{(mantissa & 7) == 7 ? uint64_t{7} : uint64_t{0}} : bits;
+    case ResultMutation::sign_of_small_lost:
+      return magnitude < one && magnitude > 0 ? magnitude : bits;
+    default:
+      return bits;
+  }
+}
+
+uint64_t changed_integer(uint64_t bits, uint32_t element) {
+  const int width = static_cast<int>(collet_type_bytes(element)) * 8;
+  const uint64_t top = uint64_t{1} << (width - 1), all = top | (top - 1);
+  const bool has_sign = collet_type_kind(element) == COLLET_KIND_SIGNED;
+  const uint64_t least = has_sign ? top : 0;
+  switch (mutant->result) {
+    case ResultMutation::least_becomes_next:
+      return bits == least ? (bits + 1) & all : bits;
+    case ResultMutation::upper_half_lost: {
+      const uint64_t half = bits & ((uint64_t{1} << (width / 2)) - 1);
+      const bool negative = has_sign && half >> (width / 2 - 1) & 1;
+      return negative ? (half | ~((uint64_t{1} << (width / 2)) - 1)) & all : half;
+    }
+    case ResultMutation::one_off_above_sixteen_bits: {
+      const uint64_t magnitude = has_sign && bits & top ? (~bits + 1) & all : bits;
+      return magnitude >> 16 ? bits ^ 1 : bits;
+    }
+    default:
+      return bits;
+  }
+}
+
+void clear(std::vector<uint8_t>& data, uint64_t from, uint64_t width) {
+  if (from * width < data.size())
+    std::fill(data.begin() + static_cast<ptrdiff_t>(from * width), data.end(), uint8_t{0});
+}
+
+// Changes one result. `runs`: how many there were, this one included.
+void spoil(Executable& self, size_t index, const Result& r, std::vector<uint8_t>& data) {
+  const uint64_t n = r.elements, w = r.width;
+  switch (mutant->result) {
+    case ResultMutation::true_is_255:
+      for (uint8_t& byte : data) byte = byte ? 255 : 0;
+      return;
+    case ResultMutation::last_is_first:
+      if (n > 1) std::memcpy(data.data() + (n - 1) * w, data.data(), w);
+      return;
+    case ResultMutation::tail_of_eight_missing:
+      return clear(data, n / 8 * 8, w);
+    case ResultMutation::tail_of_sixteen_missing:
+      return clear(data, n / 16 * 16, w);
+    case ResultMutation::element_64_of_more_wrong:
+      if (n > 64) data[64 * w + w - 1] ^= collet_type_kind(r.element) == COLLET_KIND_PRED ? 1 : 0x40;
+      return;
+    case ResultMutation::beyond_1024_missing:
+      return clear(data, 1024, w);
+    case ResultMutation::beyond_65536_missing:
+      return clear(data, 65536, w);
+    case ResultMutation::scalars_missing:
+      if (r.rank == 0) clear(data, 0, w);
+      return;
+    case ResultMutation::single_elements_missing:
+      if (n == 1) clear(data, 0, w);
+      return;
+    case ResultMutation::rank_five_missing:
+      if (r.rank >= 5) clear(data, 0, w);
+      return;
+    case ResultMutation::second_run_is_first:
+      if (self.runs == 1) self.first.push_back(data);
+      if (self.runs == 2 && index < self.first.size()) data = self.first[index];
+      // Later ones are what the second was, as of a cache that is filled late.
+      if (self.runs > 2 && index < self.first.size() && n > 0) std::fill_n(data.begin(), w, uint8_t{0});
+      return;
+    case ResultMutation::third_run_off:
+      if (self.runs == 3 && n > 0) data[w - 1] ^= collet_type_kind(r.element) == COLLET_KIND_PRED ? 1 : 0x20;
+      return;
+    default:
+      break;
+  }
+  for (uint64_t i = 0; i < n; ++i) {
+    const uint64_t bits = load(data.data() + i * w, w);
+    const uint64_t changed =
+        mutant->types == Types::FLOATS ? changed_float(bits, r.element) : changed_integer(bits, r.element);
+    std::memcpy(data.data() + i * w, &changed, w);
+  }
+}
+
+collet_status copy_one(const Executable& self, collet_backend_buffer* buffer, uint64_t offset,
+                       std::vector<uint8_t>& data, bool read, collet_error* error) {
+  if (data.empty()) return COLLET_OK;
+  const collet_place on_device = {buffer, nullptr, offset}, on_host = {nullptr, data.data(), 0};
+  const collet_copy_region region = {read ? on_device : on_host, read ? on_host : on_device, data.size()};
+  return behind->copy(self.instance, &region, 1, nullptr, error);
+}
+
+collet_status execute(collet_backend_executable* handle, const collet_launch* launches, uint32_t count, uint64_t run_id,
+                      collet_error* error) {
+  Executable& self = *of(handle);
+  if (const collet_status code = behind->execute(self.inner, launches, count, run_id, error)) return code;
+  if (!self.hit || mutant->kind != Mutant::Kind::Result) return COLLET_OK;
+  ++self.runs;
+  for (uint32_t l = 0; l < count; ++l) {
+    const bool arguments = mutant->result == ResultMutation::argument_overwritten;
+    const std::vector<Result>& all = arguments ? self.arguments : self.results;
+    const collet_argument* places = arguments ? launches[l].arguments : launches[l].results;
+    for (size_t i = 0; i < all.size() && i < (arguments ? launches[l].argument_count : launches[l].result_count); ++i) {
+      if (!is_wanted(all[i]) || places[i].buffer == nullptr) continue;
+      std::vector<uint8_t> data(all[i].bytes());
+      if (const collet_status code = copy_one(self, places[i].buffer, places[i].offset, data, true, error)) return code;
+      if (arguments) {
+        if (!data.empty()) data[0] ^= 1;
+      } else {
+        spoil(self, i, all[i], data);
+      }
+      if (const collet_status code = copy_one(self, places[i].buffer, places[i].offset, data, false, error))
+        return code;
+      if (arguments) break;
+    }
+  }
+  return COLLET_OK;
+}
+
+void release(collet_backend_executable* handle) {
+  behind->release(of(handle)->inner);
+  delete of(handle);
+}
+
+}  // namespace
+}  // namespace collet::mutants
+
+extern "C" COLLET_EXPORT collet_status collet_backend_entry(const collet_host* with, const collet_backend** out_backend,
+                                                            collet_error* error) {
+  using namespace collet::mutants;
+  static collet_backend table{};
+  if (with->abi_major != COLLET_ABI_MAJOR) return fail(error, COLLET_FAILED_PRECONDITION, "another ABI");
+  host = with;
+  table.struct_size = sizeof table;
+  table.abi_major = COLLET_ABI_MAJOR;
+  table.abi_minor = COLLET_ABI_MINOR;
+  table.open = open_instance;
+  table.close = [](collet_backend_instance* instance) { behind->close(instance); };
+  table.device_info = [](collet_backend_instance* instance, uint32_t device, collet_device_info* info,
+                         collet_error* e) { return behind->device_info(instance, device, info, e); };
+  table.alloc = [](collet_backend_instance* instance, uint32_t device, uint32_t space, uint64_t bytes,
+                   uint64_t alignment, collet_backend_buffer** out, void** pointer, collet_error* e) {
+    return behind->alloc(instance, device, space, bytes, alignment, out, pointer, e);
+  };
+  table.free = [](collet_backend_instance* instance, collet_backend_buffer* buffer) { behind->free(instance, buffer); };
+  table.copy = [](collet_backend_instance* instance, const collet_copy_region* regions, uint32_t count,
+                  const collet_sync* sync, collet_error* e) { return behind->copy(instance, regions, count, sync, e); };
+  table.supports = [](collet_backend_instance* instance, uint32_t device, const collet_program* program,
+                      const uint32_t* ops, uint32_t count, collet_verdict* verdicts,
+                      collet_error* e) { return behind->supports(instance, device, program, ops, count, verdicts, e); };
+  table.compile = compile;
+  table.execute = execute;
+  table.release = release;
+  *out_backend = &table;
+  return COLLET_OK;
+}
