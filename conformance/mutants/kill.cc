@@ -58,7 +58,7 @@ Expected<std::string> first_failure(const mutants::Mutant& mutant, const KillOpt
 
 bool KillReport::good() const {
   return std::all_of(mutants.begin(), mutants.end(),
-                     [](const Kill& one) { return one.by.empty() != one.reason.empty(); });
+                     [](const Kill& one) { return one.by.empty() == (one.legal || !one.reason.empty()); });
 }
 
 std::vector<std::string> chosen_mutants(const KillOptions& options) {
@@ -82,7 +82,7 @@ Expected<KillReport> run_mutants(const KillOptions& options) {
   KillReport report;
   for (const std::string& name : names) {
     const mutants::Mutant& mutant = *mutants::find_mutant(name);
-    Kill kill{.mutant = name, .group = mutant.group, .reason = reason_of(name)};
+    Kill kill{.mutant = name, .group = mutant.group, .legal = mutant.legal, .reason = reason_of(name)};
     COLLET_ASSIGN(kill.by, first_failure(mutant, options, true));
     kill.by_quick = !kill.by.empty();
     if (!kill.by_quick) {
@@ -103,7 +103,14 @@ std::string kill_text(const KillReport& report) {
   std::vector<Row> rows;
   Row sum{.group = "all"};
   std::string survivors;
+  size_t legal = 0, accused = 0;
   for (const Kill& one : report.mutants) {
+    if (one.legal) {
+      ++legal;
+      accused += !one.by.empty();
+      if (!one.by.empty()) survivors += fmt::format("  {:<44} is legal, and failed {}\n", one.mutant, one.by);
+      continue;
+    }
     auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.group == one.group; });
     if (row == rows.end()) row = rows.insert(rows.end(), Row{.group = one.group});
     for (Row* r : {&*row, &sum}) {
@@ -121,7 +128,8 @@ std::string kill_text(const KillReport& report) {
   rows.push_back(sum);
   for (const Row& r : rows)
     out += fmt::format("{:<12} {:>8} {:>8} {:>8} {:>11}\n", r.group, r.all, r.killed, r.quick, r.equivalent);
-  if (!survivors.empty()) out += "survivors:\n" + survivors;
+  if (legal > 0) out += fmt::format("{} legal variants, {} of them accused\n", legal, accused);
+  if (!survivors.empty()) out += "not as it should be, or equivalent:\n" + survivors;
   const size_t others = sum.all - sum.equivalent;
   return out + fmt::format("{} of {} mutants killed, {:.1f} % by the profile quick, in {:.0f} s\n", sum.killed, others,
                            100.0 * static_cast<double>(sum.quick) / static_cast<double>(std::max<size_t>(others, 1)),

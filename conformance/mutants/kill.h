@@ -23,6 +23,7 @@ struct Kill {
   std::string_view group;
   std::string by = {};           ///< the case that failed; empty for a survivor
   bool by_quick = false;         ///< a case of the profile quick
+  bool legal = false;            ///< a right backend of another kind, that must survive
   std::string_view reason = {};  ///< why a survivor is no other backend than a right one; empty where none is known
 };
 

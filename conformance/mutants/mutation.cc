@@ -211,6 +211,12 @@ uint64_t changed_float(uint64_t bits, uint32_t element) {
       return is_finite && exponent > 0 ? bits ^ (uint64_t{1} << std::min(6, mantissa_bits - 2)) : bits;
     case ResultMutation::last_bits_cut:
       return is_finite ? bits & ~uint64_t{(mantissa & 7) == 7 ? uint64_t{7} : uint64_t{0}} : bits;
+    case ResultMutation::last_bit_other:
+      return width >= 32 && is_finite && exponent > 0 ? bits ^ 1 : bits;  // narrower ones are rounded once
+    case ResultMutation::nan_bits_other:
+      return is_nan ? (bits ^ sign) | mantissa_mask : bits;
+    case ResultMutation::declared_flush:
+      return exponent == 0 ? bits & sign : bits;
     case ResultMutation::sign_of_small_lost:
       return magnitude < one && magnitude > 0 ? magnitude : bits;
     default:
@@ -318,7 +324,7 @@ collet_status execute(collet_backend_executable* handle, const collet_launch* la
       std::vector<uint8_t> data(all[i].bytes());
       if (const collet_status code = copy_one(self, places[i].buffer, places[i].offset, data, true, error)) return code;
       if (arguments) {
-        if (!data.empty()) data[0] ^= 1;
+        if (!data.empty()) ++data[0];
       } else {
         spoil(self, i, all[i], data);
       }
@@ -350,7 +356,12 @@ extern "C" COLLET_EXPORT collet_status collet_backend_entry(const collet_host* w
   table.open = open_instance;
   table.close = [](collet_backend_instance* instance) { behind->close(instance); };
   table.device_info = [](collet_backend_instance* instance, uint32_t device, collet_device_info* info,
-                         collet_error* e) { return behind->device_info(instance, device, info, e); };
+                         collet_error* e) {
+    const collet_status code = behind->device_info(instance, device, info, e);
+    if (code == COLLET_OK && mutant->result == ResultMutation::declared_flush)
+      info->traits |= COLLET_TRAIT_FLUSHES_DENORMALS;
+    return code;
+  };
   table.alloc = [](collet_backend_instance* instance, uint32_t device, uint32_t space, uint64_t bytes,
                    uint64_t alignment, collet_backend_buffer** out, void** pointer, collet_error* e) {
     return behind->alloc(instance, device, space, bytes, alignment, out, pointer, e);

@@ -42,7 +42,6 @@ constexpr MutatedOp kOps[] = {
     {COLLET_OP_NEGATE, Gives::ANY, true},
     {COLLET_OP_SELECT, Gives::ANY, true},
     {COLLET_OP_REVERSE, Gives::ANY, true},
-    {COLLET_OP_COPY, Gives::ANY, true},
     {COLLET_OP_CONVERT, Gives::ANY, true},
     {COLLET_OP_SINE, Gives::FLOATS, false},
     {COLLET_OP_TANH, Gives::FLOATS, false},
@@ -112,6 +111,14 @@ std::vector<Mutant> make() {
                  .group = "operand",                                                        \
                  .kind = Mutant::Kind::Operand,                                             \
                  .op = COLLET_OP_##OP});
+#define COLLET_LEGAL_VARIANT(variant, OP)                                            \
+  all.push_back({.name = std::string(#variant ":") + collet_op_name(COLLET_OP_##OP), \
+                 .group = "legal",                                                   \
+                 .kind = Mutant::Kind::Result,                                       \
+                 .op = COLLET_OP_##OP,                                               \
+                 .result = ResultMutation::variant,                                  \
+                 .types = Types::FLOATS,                                             \
+                 .legal = true});
 #include "conformance/mutants/mutations.def"
   return all;
 }

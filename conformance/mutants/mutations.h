@@ -16,6 +16,9 @@ namespace collet::mutants {
 enum class ResultMutation : uint8_t {
 #define COLLET_RESULT_MUTATION(name, group, types, needs) name,
 #include "conformance/mutants/mutations.def"
+  last_bit_other,
+  nan_bits_other,
+  declared_flush,
   COUNT
 };
 
@@ -34,6 +37,7 @@ struct Mutant {
   FieldKind field = FieldKind::Flag;
   uint32_t offset = 0;  ///< of the field in the record
   How how = How::OTHER;
+  bool legal = false;  ///< a right backend, of another kind
 };
 
 /// All of them.

@@ -61,6 +61,15 @@ std::string_view kind_name(uint32_t kind);
 /// The line that runs one case again.
 std::string reproducer(const ConformReport& report, const BackendChoice& backend, const CaseResult& one);
 
+/// What two reports of report_json tell apart: of another version of a backend, or of the suite.
+struct ReportDifference {
+  std::string text;    ///< for people
+  bool worse = false;  ///< something fails, or is not taken, that was right before; or a new case fails
+};
+/// The error: one of them, by its name, is no report. `most`: lines of each kind.
+Expected<ReportDifference> diff_reports(std::string_view name_a, std::string_view a, std::string_view name_b,
+                                        std::string_view b, size_t most);
+
 /// For machines.
 std::string report_json(const ConformReport& report, const BackendChoice& backend);
 /// JUnit's XML, a suite for each op.

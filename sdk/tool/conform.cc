@@ -15,6 +15,7 @@
 #include "conformance/report/report.h"
 #include "conformance/runner/conform.h"
 #include "conformance/runner/profiles.h"
+#include "hlo/base/files.h"
 #include "hlo/base/shell.h"
 #include "sdk/tool/backend_choice.h"
 #include "sdk/tool/files.h"
@@ -29,7 +30,7 @@ namespace suite = collet::conformance;
 
 struct Options {
   suite::BackendChoice backend;
-  std::vector<std::string> filters, profiles, claims;
+  std::vector<std::string> filters, profiles, claims, diff;
   std::string corpus, json, junit, html, shard, resume;
   uint64_t seed = 0, memory_mib = 0;
   unsigned jobs = 1;
@@ -198,7 +199,22 @@ int run_mutants(const Options& options) {
   return result->good() ? kDone : kFailed;
 }
 
+int diff_runs(const Options& options) {
+  std::string texts[2];
+  for (size_t i = 0; i < 2; ++i) {
+    Expected<std::string> text = read_file(options.diff[i], uint64_t{1} << 30);
+    if (!text.ok()) return report(text.status());
+    texts[i] = *std::move(text);
+  }
+  const auto difference =
+      suite::diff_reports(options.diff[0], texts[0], options.diff[1], texts[1], options.most_failures);
+  if (!difference.ok()) return report(kUsage, difference.status().message());
+  fmt::print("{}", difference->text);
+  return difference->worse ? kFailed : kDone;
+}
+
 int conform(const Options& options) {
+  if (!options.diff.empty()) return diff_runs(options);
   if (options.mutants) return run_mutants(options);
   if (!options.corpus.empty() && !(options.junit.empty() && options.html.empty())) {
     return report(kUsage, "--corpus has a report as text and as --json; not as --junit or --html");
@@ -247,6 +263,9 @@ Action add_conform(CLI::App& verb) {
   verb.add_option("--json", options->json, "Write the report as JSON to this file; - is stdout")->type_name("FILE");
   verb.add_option("--html", options->html, "Write the report as a web page to this file")->type_name("FILE");
   verb.add_option("--junit", options->junit, "Write the report as JUnit's XML to this file")->type_name("FILE");
+  verb.add_option("--diff", options->diff, "Compare two reports of --json: what fails now, and what no more")
+      ->type_name("A B")
+      ->expected(2);
   verb.add_flag("--mutants", options->mutants,
                 "Test the suite itself: run it on backends that are wrong on purpose, and say which it does not see");
   verb.add_flag("--worker", options->worker)->group("");

@@ -254,6 +254,44 @@ TEST(Profiles, QuickIsAPartOfAll) {
   EXPECT_LT(quick, all * 2 / 3);
 }
 
+// Two runs of which one has a failure.
+TEST(Diff, SaysWhatFailsNow) {
+  const Folder folder;
+  const std::string cases = " --no-fallback --filter 'dot/f32/1*' --filter 'add/f32/*' --json ";
+  const std::string good = folder / "good.json", bad = folder / "bad.json";
+  EXPECT_EQ(collet("conform --backend interpreter" + cases + good).code, 0);
+  const std::string lib = build_dir() + "/lib/collet/";
+  EXPECT_EQ(
+      collet("conform --backend " + lib + "test_backends/libcollet_backend_mutant.so --option mutant=one-element " +
+             "--option backend=" + lib + "backends/libcollet_backend_interpreter.so" + cases + bad)
+          .code,
+      1);
+  const Ran worse = collet("conform --diff " + good + " " + bad);
+  EXPECT_EQ(worse.code, 1);
+  EXPECT_TRUE(contains(worse.out, "fails now: ")) << worse.out;
+  EXPECT_TRUE(contains(worse.out, "  fail        dot/f32/1")) << worse.out;
+  EXPECT_FALSE(contains(worse.out, "add/")) << worse.out;
+  const Ran better = collet("conform --diff " + bad + " " + good);
+  EXPECT_EQ(better.code, 0);
+  EXPECT_TRUE(contains(better.out, "fails no more: ")) << better.out;
+  const Ran same = collet("conform --diff " + good + " " + good);
+  EXPECT_EQ(same.code, 0);
+  EXPECT_TRUE(contains(same.out, "no case differs")) << same.out;
+  const Ran no_report = collet("conform --diff " + good + " sdk/tool/tests/data/add.hlo");
+  EXPECT_EQ(no_report.code, 2);
+  EXPECT_TRUE(contains(no_report.err, "add.hlo is no report")) << no_report.err;
+}
+
+// The suite sees its mutants, and leaves right backends of another kind alone. --mutants without a filter takes minutes.
+TEST(SelfTest, SeesASampleOfMutants) {
+  const Ran ran = collet(
+      "conform --mutants --jobs 2 --filter '*:shift-left' --filter 'last_bit_other:sine' --filter "
+      "'nan_bits_other:add'");
+  EXPECT_EQ(ran.code, 0) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "2 legal variants, 0 of them accused")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, " mutants killed")) << ran.out;
+}
+
 // A yes of supports is a promise also where a fallback does what compile then refuses.
 TEST(Claims, FallbackDoesNotHideWhatCompileRefuses) {
   const Ran ran = collet(mutant_line("compile-refuses") + " --filter 'dot/f32/1*' --filter 'add/f32/*'");

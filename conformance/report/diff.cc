@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <map>
+#include <string>
+
+#include "conformance/report/report.h"
+
+namespace collet::conformance {
+namespace {
+
+namespace json = boost::json;
+
+struct OneCase {
+  std::string status, detail;
+  bool failed() const { return status != "pass" && status != "unsupported"; }
+};
+
+struct Run {
+  std::string title, verdict;
+  double seconds = 0;
+  std::map<std::string, OneCase> cases;
+};
+
+std::string text_of(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains(key);
+  return value != nullptr && value->is_string() ? std::string(value->as_string()) : std::string();
+}
+
+Expected<Run> read(std::string_view name, std::string_view text) {
+  boost::system::error_code error;
+  const json::value root = json::parse(json::string_view(text.data(), text.size()), error);
+  const json::array* cases = nullptr;
+  if (!error && root.is_object())
+    if (const json::value* found = root.as_object().if_contains("cases"); found != nullptr) cases = found->if_array();
+  if (cases == nullptr)
+    return invalid_argument(fmt::format("{} is no report that collet conform --json has written", name));
+  const json::object& object = root.as_object();
+  Run run;
+  run.title = fmt::format("{} {}", text_of(object, "backend"), text_of(object, "version"));
+  run.verdict = text_of(object, "verdict");
+  if (const json::value* seconds = object.if_contains("seconds"); seconds != nullptr && seconds->is_number())
+    run.seconds = seconds->to_number<double>();
+  for (const json::value& value : *cases) {
+    if (!value.is_object()) continue;
+    const json::object& one = value.as_object();
+    run.cases.insert_or_assign(text_of(one, "name"), OneCase{text_of(one, "status"), text_of(one, "detail")});
+  }
+  return run;
+}
+
+// A heading and lines, the first of them.
+std::string listed(std::string_view heading, const std::vector<std::string>& lines, size_t most) {
+  if (lines.empty()) return {};
+  std::string out = fmt::format("{}: {}\n", heading, lines.size());
+  for (size_t i = 0; i < std::min(lines.size(), most); ++i) out += "  " + lines[i] + "\n";
+  if (lines.size() > most) out += fmt::format("  and {} more\n", lines.size() - most);
+  return out;
+}
+
+}  // namespace
+
+Expected<ReportDifference> diff_reports(std::string_view name_a, std::string_view a, std::string_view name_b,
+                                        std::string_view b, size_t most) {
+  COLLET_ASSIGN(const Run before, read(name_a, a));
+  COLLET_ASSIGN(const Run after, read(name_b, b));
+  std::vector<std::string> broken, fixed, lost, taken, added, gone;
+  for (const auto& [name, now] : after.cases) {
+    const auto found = before.cases.find(name);
+    if (found == before.cases.end()) {
+      added.push_back(fmt::format("{:<11} {}", now.status, name));
+      if (now.failed()) broken.push_back(fmt::format("{:<11} {}: {}", now.status, name, now.detail));
+      continue;
+    }
+    const OneCase& was = found->second;
+    if (now.failed() && !was.failed()) broken.push_back(fmt::format("{:<11} {}: {}", now.status, name, now.detail));
+    if (!now.failed() && was.failed()) fixed.push_back(name);
+    if (was.status == "pass" && now.status == "unsupported") lost.push_back(name);
+    if (was.status == "unsupported" && now.status == "pass") taken.push_back(name);
+  }
+  for (const auto& [name, was] : before.cases)
+    if (!after.cases.contains(name)) gone.push_back(fmt::format("{:<11} {}", was.status, name));
+  ReportDifference out;
+  out.worse = !broken.empty() || !lost.empty();
+  out.text =
+      fmt::format("{}: {}, {} cases in {:.1f} s\n{}: {}, {} cases in {:.1f} s\n", before.title, before.verdict,
+                  before.cases.size(), before.seconds, after.title, after.verdict, after.cases.size(), after.seconds);
+  out.text += listed("fails now", broken, most) + listed("no longer taken", lost, most) +
+              listed("fails no more", fixed, most) + listed("taken now", taken, most) +
+              listed("new cases", added, most) + listed("cases that are gone", gone, most);
+  if (broken.empty() && lost.empty() && fixed.empty() && taken.empty() && added.empty() && gone.empty())
+    out.text += "no case differs\n";
+  return out;
+}
+
+}  // namespace collet::conformance
