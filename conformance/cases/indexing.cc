@@ -32,6 +32,10 @@ const std::vector<GatherRow>& gathers() {
       {"scalar_index", {9, 5}, {}, {5}, "offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=0, slice_sizes={1,5}", 9},
       {"no_indices", {9, 5}, {0}, {0, 5}, "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,5}", 9},
       {"three_dimensions", {4, 5, 6}, {3, 2}, {3, 2, 6}, "offset_dims={1,2}, collapsed_slice_dims={0}, start_index_map={0,1}, index_vector_dim=1, slice_sizes={1,2,6}", 5},
+      {"one_element", {9, 5}, {2}, {}, "offset_dims={}, collapsed_slice_dims={0,1}, start_index_map={0,1}, index_vector_dim=0, slice_sizes={1,1}", 8},
+      {"one_of_one", {9, 5}, {1, 2}, {1}, "offset_dims={}, collapsed_slice_dims={0,1}, start_index_map={0,1}, index_vector_dim=1, slice_sizes={1,1}", 8},
+      {"five_dimensions", {2, 3, 2, 5, 2}, {3, 1}, {3, 2, 3, 2, 2}, "offset_dims={1,2,3,4}, collapsed_slice_dims={3}, start_index_map={3}, index_vector_dim=1, slice_sizes={2,3,2,1,2}", 5},
+      {"many", {300, 3}, {23003}, {23003, 3}, "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,3}", 300},
       {"sorted", {129}, {17, 1}, {17}, "offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}, indices_are_sorted=true", 0},
   };
   return kRows;
@@ -54,6 +58,9 @@ const std::vector<ScatterRow>& scatters() {
       {"index_vector_first", {9, 5}, {2, 7}, {7}, "update_window_dims={}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=0", 6},
       {"batched", {4, 9}, {4, 3, 1}, {4, 3}, "update_window_dims={}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={0}, index_vector_dim=2", 9},
       {"scalar_index", {9, 5}, {}, {5}, "update_window_dims={0}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=0", 8},
+      {"one_element", {1}, {3, 1}, {3}, "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1", 1},
+      {"five_dimensions", {2, 3, 2, 5, 2}, {3, 1}, {3, 2, 3, 2, 2}, "update_window_dims={1,2,3,4}, inserted_window_dims={3}, scatter_dims_to_operand_dims={3}, index_vector_dim=1", 5},
+      {"large_operand", {23003, 3}, {9}, {9, 3}, "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1", 23003},
       {"no_indices", {9, 5}, {0}, {0, 5}, "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1", 9},
   };
   return kRows;

@@ -191,7 +191,8 @@ void add_reduce_cases(CaseList& list) {
   }
   // More elements than sixteen bits count, and five dimensions.
   for (const Row& row : {Row{"70001_all", {70001}, {0}}, Row{"300x257_rows", {300, 257}, {1}},
-                         Row{"300x257_columns", {300, 257}, {0}}, Row{"4097x3_columns", {4097, 3}, {0}},
+                         Row{"300x257_columns", {300, 257}, {0}}, Row{"3x70001_columns", {3, 70001}, {0}},
+                         Row{"2x3x1x2x2x3_by_3", {2, 3, 1, 2, 2, 3}, {3}}, Row{"4097x3_columns", {4097, 3}, {0}},
                          Row{"3x8191_rows", {3, 8191}, {1}}, Row{"2x3x2x4x3_by_024", {2, 3, 2, 4, 3}, {0, 2, 4}}}) {
     for (const Type type : {Type::F32, Type::S32}) {
       add_reduce(list, row, "add", type, type == Type::F32 ? 0.5 : 1, Values::Unit);

@@ -100,6 +100,8 @@ void add_sort_cases(CaseList& list) {
   }
   for (const Type type : {Type::F32, Type::S32}) {
     add_sort(list, {{9001}, 0}, type, "LT", false, Values::Large);
+    add_sort(list, {{2, 3, 2, 7, 2}, 3}, type, "LT", false, Values::Large);
+    add_sort(list, {{9973, 7}, 1}, type, "GT", false, Values::Large);
     add_sort(list, {{3, 4099}, 1}, type, "GT", false, Values::Ties);
     add_stable(list, {{4099}, 0}, type, Type::F32, Values::Ties);
   }

@@ -58,8 +58,8 @@ std::vector<Type> all_types_of(TypeSet set) {
 }
 
 std::vector<Type> moving_types() {
-  return {Type::F32, Type::BF16, Type::S8,   Type::PRED, Type::F64,
-          Type::U16, Type::C64,  Type::C128, Type::U4,   Type::F8E4M3FN};
+  return {Type::F32, Type::BF16, Type::S8,   Type::PRED, Type::F64,     Type::U16,
+          Type::S64, Type::C64,  Type::C128, Type::U4,   Type::F8E4M3FN};
 }
 
 }  // namespace collet::conformance

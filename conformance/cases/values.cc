@@ -267,7 +267,13 @@ void fill_drawn(Literal& value, const InputSpec& spec, uint64_t seed) {
       value.set_int(i, static_cast<int64_t>(random.next() >> 63));
     } else if (is_integer(type)) {
       if (spec.values == Values::Large) {
-        value.set_int(i, static_cast<int64_t>(random.next()));
+        // Drawn, and now and then an end of the range or the number beside it.
+        const uint64_t drawn = random.next();
+        const int bits = type_info(type).bits;
+        const auto least = static_cast<int64_t>(is_signed(type) ? ~uint64_t{0} << (bits - 1) : 0);
+        value.set_int(i, static_cast<int64_t>(i % 13 == 5   ? static_cast<uint64_t>(least)
+                                              : i % 13 == 9 ? static_cast<uint64_t>(least) - 1
+                                                            : drawn));
       } else if (spec.values == Values::Ties) {
         value.set_int(i, static_cast<int64_t>(random.below(4)) - (is_signed(type) ? 2 : 0));
       } else {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <map>
+#include <set>
+#include <utility>
+
 #include "conformance/report/markup.h"
 #include "conformance/report/report.h"
 
@@ -25,6 +29,10 @@ th, td {{ text-align: left; padding: .2rem .6rem .2rem 0; border-bottom: 1px sol
 td.n, th.n {{ text-align: right; font-variant-numeric: tabular-nums }}
 code, pre {{ font: 13px/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: .1rem 0 }}
 .bar {{ display: flex; height: .7rem; width: 9rem; margin-top: .45rem; background: var(--line) }}
+.map {{ overflow-x: auto }} .map table {{ width: auto }} .map th, .map td {{ padding: .1rem .3rem; font-size: 12px; text-align: center }}
+.map th:first-child {{ text-align: left }} .map a {{ color: inherit; text-decoration: none }}
+.map .p {{ color: #fff }} .map .f {{ color: #fff; font-weight: 700 }} .map .u {{ color: #fff }}
+.map .w {{ background: #c98a1b; color: #fff }}
 .bar i {{ display: block }} .p {{ background: var(--good) }} .f {{ background: var(--bad) }} .u {{ background: var(--skip) }}
 footer {{ margin-top: 2rem; opacity: .7 }}
 </style>
@@ -49,8 +57,8 @@ std::string failures(const ConformReport& report, const BackendChoice& backend) 
   std::string out;
   for (const CaseResult& one : report.cases) {
     if (one.outcome == Outcome::Pass || one.outcome == Outcome::Unsupported) continue;
-    out += fmt::format("<tr><td class=\"bad\">{}<td><code>{}</code><td>{}<pre>{}</pre>\n", outcome_name(one.outcome),
-                       escape_markup(one.name), escape_markup(one.detail),
+    out += fmt::format("<tr id=\"{1}\"><td class=\"bad\">{0}<td><code>{1}</code><td>{2}<pre>{3}</pre>\n",
+                       outcome_name(one.outcome), escape_markup(one.name), escape_markup(one.detail),
                        escape_markup(reproducer(report, backend, one)));
   }
   if (out.empty()) return out;
@@ -95,6 +103,56 @@ std::string road(const ConformReport& report, const std::vector<OpSummary>& ops)
   return out + "</ol>\n";
 }
 
+// A cell for each op and element type: what became of its cases. Failures lead to the first of them.
+std::string heat_map(const ConformReport& report) {
+  struct Cell {
+    size_t cases = 0, failed = 0, unsupported = 0, elsewhere = 0;
+    std::string_view first;
+  };
+  std::map<std::pair<Op, hlo::Type>, Cell> cells;
+  std::set<Op> ops;
+  std::set<hlo::Type> types;
+  for (const CaseResult& one : report.cases) {
+    if (one.op == Op::INVALID || one.type == hlo::Type::Invalid) continue;
+    Cell& cell = cells[{one.op, one.type}];
+    ops.insert(one.op);
+    types.insert(one.type);
+    ++cell.cases;
+    const bool failed = one.outcome != Outcome::Pass && one.outcome != Outcome::Unsupported;
+    cell.failed += failed;
+    cell.unsupported += one.outcome == Outcome::Unsupported;
+    cell.elsewhere += one.outcome == Outcome::Pass && one.fallback_ops > 0;
+    if (failed && cell.first.empty()) cell.first = one.name;
+  }
+  if (cells.empty()) return {};
+  std::string out =
+      "<h2>Ops and types</h2>\n<p>Green: on the device; amber: partly on the fallback; grey: not taken; red: failed, "
+      "with the number "
+      "of cases.</p>\n<div class=\"map\"><table>\n<tr><th>";
+  for (const hlo::Type type : types) out += fmt::format("<th>{}", hlo::type_info(type).text);
+  for (const Op op : ops) {
+    out += fmt::format("\n<tr><th><code>{}</code>", op_info(op).text);
+    for (const hlo::Type type : types) {
+      const auto found = cells.find({op, type});
+      if (found == cells.end()) {
+        out += "<td>";
+        continue;
+      }
+      const Cell& cell = found->second;
+      const char* kind = cell.failed > 0                         ? "f"
+                         : cell.unsupported == cell.cases        ? "u"
+                         : cell.unsupported + cell.elsewhere > 0 ? "w"
+                                                                 : "p";
+      if (cell.failed > 0) {
+        out += fmt::format("<td class=\"f\"><a href=\"#{0}\">{1}</a>", escape_markup(cell.first), cell.failed);
+      } else {
+        out += fmt::format("<td class=\"{}\" title=\"{} cases\">{}", kind, cell.cases, cell.cases);
+      }
+    }
+  }
+  return out + "\n</table></div>\n";
+}
+
 std::string profile_rows(const ConformReport& report) {
   std::string out;
   for (const ProfileSummary& s : summarize_profiles(report)) {
@@ -133,7 +191,8 @@ std::string report_html(const ConformReport& report, const BackendChoice& backen
   std::string out = fmt::format(kHead, escape_markup(report.backend), escape_markup(report.version),
                                 report.conforms() ? "good" : "bad",
                                 report.conforms() ? "It conforms." : "It does not conform.", counts(report));
-  out += profile_rows(report) + failures(report, backend) + road(report, ops) + silent_rows(report) + op_rows(ops);
+  out += profile_rows(report) + heat_map(report) + failures(report, backend) + road(report, ops) + silent_rows(report) +
+         op_rows(ops);
   return out + "<footer>Written by <code>collet conform</code>.</footer>\n</html>\n";
 }
 

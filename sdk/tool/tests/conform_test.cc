@@ -99,8 +99,8 @@ TEST(Conform, FailuresNameTheLineThatRunsThemAgain) {
   EXPECT_EQ(WEXITSTATUS(std::system((line + " >" + (folder / "again")).c_str())), 1) << line;
   EXPECT_TRUE(contains(contents(folder / "again"), ": 0 of 1 cases passed, 1 fail")) << contents(folder / "again");
   const std::string page = contents(folder / "page.html");
-  for (const char* part :
-       {"<!DOCTYPE html>", "It does not conform.", "<code>dot</code>", "--option mutant=one-element"})
+  for (const char* part : {"<!DOCTYPE html>", "It does not conform.", "<code>dot</code>", "--option mutant=one-element",
+                           "<td class=\"f\"><a href=\"#dot/f32/1", "<tr id=\"dot/f32/1", "<h2>Profiles</h2>"})
     EXPECT_TRUE(contains(page, part)) << part;
 }
 
