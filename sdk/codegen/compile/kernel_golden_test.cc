@@ -229,6 +229,18 @@ const Program kPrograms[] = {
        Handle row = e.argument(kS32);
        e.results({e.op(COLLET_OP_DYNAMIC_UPDATE_SLICE, kF32, {10, 12}, {x, with, row, e.scalar(kS32, 0)})});
      }},
+    {"update_from_neighbours",
+     [](ProgramBuilder& b, RegionBuilder& e) {
+       // Made first: the rows that are written over are neighbours of others.
+       Handle x = e.argument(kF32, {20, 20});
+       const auto rows = [&](int64_t first) {
+         return e.op(COLLET_OP_SLICE, kF32, {18, 20}, {x},
+                     collet_slice_attrs{b.list({first, 0}), b.list({first + 18, 20}), b.list({1, 1})});
+       };
+       Handle sum = e.binary(COLLET_OP_ADD, rows(0), rows(2));
+       e.results(
+           {e.op(COLLET_OP_DYNAMIC_UPDATE_SLICE, kF32, {20, 20}, {x, sum, e.scalar(kS32, 1), e.scalar(kS32, 0)})});
+     }},
     {"pad",
      [](ProgramBuilder& b, RegionBuilder& e) {
        Handle x = e.argument(kF32, {4, 9});

@@ -194,6 +194,29 @@ class Planner {
     return false;
   }
 
+  /// Whether `node` is what an update writes, and comes of reads of the array that is written over which the update's
+  /// kernel must not make: made first, it is one value, whatever it comes of.
+  bool is_made_first(const Node& node) const {
+    constexpr size_t kMostNodes = 64;
+    for (NodeId user : users_[node.results[0]]) {
+      const Node& update = graph_.nodes[user];
+      const NodeId u = is_guarded(update) ? users_[update.results[0]][0] : user;
+      if (!is_writer(u) || !is_step(graph_, plan_, u)) continue;
+      std::vector<const Node*> open{&node};
+      for (size_t at = 0; at < open.size() && open.size() <= kMostNodes; ++at) {
+        for (ValueId o : open[at]->operands) {
+          const auto writers = writers_.find(array_of(o));
+          const bool written = writers != writers_.end() &&
+                               std::find(writers->second.begin(), writers->second.end(), u) != writers->second.end();
+          if (written && !is_reshape(*open[at]) && !reads_in_step(u, *open[at], o)) return open[at] != &node;
+          const Node* def = graph_.def(o);
+          if (def && can_inline(graph_, *def)) open.push_back(def);
+        }
+      }
+    }
+    return false;
+  }
+
   bool is_writer(NodeId n) const {
     const Node& node = graph_.nodes[n];
     for (size_t i = 0; i < node.operands.size(); ++i) {
@@ -261,9 +284,12 @@ class Planner {
       if (!is_squeeze(node)) return false;
       computed_once_.insert(node.operands[0]);  // and read under another name
     }
-    if (!writers_.empty() && is_read_first(node)) return false;
+    if (!writers_.empty() && (is_read_first(node) || is_made_first(node))) return false;
     if (users.size() <= 1) return true;
-    return !heavy_[v] && weight_[v] <= 4;
+    if (!heavy_[v] && weight_[v] <= 4) return true;
+    if (!is_squeeze(node)) return false;
+    computed_once_.insert(node.operands[0]);
+    return true;
   }
 
   /// A reshape that only adds or drops dimensions of size 1.
