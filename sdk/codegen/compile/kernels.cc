@@ -75,6 +75,7 @@ void Compiler::add_micros(const Product& p, const Epilogue* epilogue, MatmulCall
     m.type = shape.type;
     m.rows = 0;
     m.vectors = shape.vectors;
+    m.lanes = shape.lanes;
     m.masked = shape.masked;
     call.after[column] = function_of(m, epilogue);
   }

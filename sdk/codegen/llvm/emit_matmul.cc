@@ -26,7 +26,7 @@ class MicroEmitter {
                                        llvm::Function::ExternalLinkage, name, module);
     set_function_attributes(function_, target);
     scalar_ = ir_.scalar(k_.type);
-    lanes_ = target.vector_bits / static_cast<int>(scalar_->getScalarSizeInBits());
+    lanes_ = k_.lanes;
     vector_ = ir_.wide(scalar_, lanes_);
     if (epilogue) points_ = std::make_unique<KernelEmitter>(epilogue->kernel, module, target, function_);
   }

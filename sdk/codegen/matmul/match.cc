@@ -18,6 +18,8 @@ constexpr int64_t kMostSegments = 4096;
 constexpr int64_t kMostBatches = 1 << 20;  ///< whose places are kept
 constexpr int64_t kFewElements = 1 << 16;  ///< of b, with what lies between
 
+constexpr int kShortVector = 16;  ///< bytes of the shortest vector that is worth having
+
 /// A run of loops that act as one: outermost first.
 using Group = std::vector<size_t>;
 
@@ -288,6 +290,8 @@ class Finder {
   void choose_tile() {
     const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
     out_.lanes = target_.vector_bits / 8 / bytes;
+    // Few columns: shorter vectors, of which more are computed at a time.
+    while (out_.lanes * bytes > kShortVector && out_.columns <= out_.lanes / 2) out_.lanes /= 2;
     const bool many = target_.vector_bits >= 512;  // 32 registers
     const int room = many ? 28 : 12;
     const int64_t most = many ? 14 : 6;
@@ -561,6 +565,7 @@ MicroKernel Product::micro(int64_t tile, int64_t tile_columns) const {
   m.type = type;
   m.rows = static_cast<int>(tile);
   m.vectors = static_cast<int>((tile_columns + lanes - 1) / lanes);
+  m.lanes = lanes;
   m.masked = tile_columns % lanes != 0;
   m.by_depth = a.row == 1 && a.depth != 1;
   m.segmented = !a.segments.empty();
@@ -573,9 +578,9 @@ bool find_product(const KernelPlan& plan, const Graph& graph, const Target& targ
 }
 
 std::string name_of(const MicroKernel& k) {
-  return std::string("micro_") + collet_type_name(k.type) + "_" + std::to_string(k.rows) + "x" +
-         std::to_string(k.vectors) + (k.masked ? "_masked" : "") + (k.by_depth ? "_by_depth" : "") +
-         (k.accumulates ? "_accumulates" : "") + (k.segmented ? "_segmented" : "");
+  return std::string("micro_") + collet_type_name(k.type) + "x" + std::to_string(k.lanes) + "_" +
+         std::to_string(k.rows) + "x" + std::to_string(k.vectors) + (k.masked ? "_masked" : "") +
+         (k.by_depth ? "_by_depth" : "") + (k.accumulates ? "_accumulates" : "") + (k.segmented ? "_segmented" : "");
 }
 
 }  // namespace collet::codegen

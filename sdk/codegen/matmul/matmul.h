@@ -26,6 +26,7 @@ struct MicroKernel {
   uint32_t type = 0;
   int rows = 1;
   int vectors = 1;
+  int lanes = 1;             ///< of a vector
   bool masked = false;       ///< the last vector may be partial
   bool by_depth = false;     ///< a's rows are neighbours, its depth is a_step apart; else the other way round
   bool accumulates = false;  ///< the depth may come in several parts

@@ -210,7 +210,7 @@ TEST(AheadOfTimeForms, ThreadsOfTheCallerShareTheWorkAndWeightsArePassed) {
 
 TEST(AheadOfTimeForms, ProgramsMayBeCalledAsWhatTheyAreMadeOf) {
   const Folder folder;
-  for (const std::string name : {"fmodf", "memmove", "kernel0", "micro_f32_4x2", "part", "matmul", "double"}) {
+  for (const std::string name : {"fmodf", "memmove", "kernel0", "micro_f32x4_4x2", "part", "matmul", "double"}) {
     write(folder / "p.hlo", "HloModule " + name +
                                 "\nENTRY e {\n  x = f32[5,7] parameter(0)\n  y = f32[5,7] parameter(1)\n"
                                 "  r = f32[5,7] remainder(x, y)\n  d = f32[5,5] dot(r, y), lhs_contracting_dims={1}, "
