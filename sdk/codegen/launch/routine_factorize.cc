@@ -11,6 +11,7 @@
 #include "sdk/codegen/launch/lapack.h"
 #include "sdk/codegen/launch/matrix_batch.h"
 #include "sdk/codegen/launch/routine.h"
+#include "sdk/codegen/launch/small_matrices.h"
 
 namespace collet::codegen {
 namespace {
@@ -113,6 +114,13 @@ class Factorize : public Routine {
   uint64_t scratch_bytes() const override { return static_cast<uint64_t>(work_bytes_); }
 
   void run(char* const* buffers, Threads& threads) const override {
+    if constexpr (!kComplex<T>) {
+      if (kind_ == Factorization::kLu && is_small_batch(batch_, m_, n_)) {
+        return factor_small_lu(reinterpret_cast<const T*>(buffers[0]), reinterpret_cast<T*>(buffers[1]),
+                               reinterpret_cast<int32_t*>(buffers[2]), reinterpret_cast<int32_t*>(buffers[3]), batch_,
+                               m_, n_, threads);
+      }
+    }
     const double ns = 4.0 * static_cast<double>(m_) * n_ * k_;
     char* own = buffers[places_];
     for_each_matrix(batch_, ns, own, work_bytes_, threads,

@@ -10,6 +10,7 @@
 #include "sdk/codegen/launch/lapack.h"
 #include "sdk/codegen/launch/matrix_batch.h"
 #include "sdk/codegen/launch/routine.h"
+#include "sdk/codegen/launch/small_matrices.h"
 
 namespace collet::codegen {
 namespace {
@@ -55,6 +56,9 @@ class Cholesky : public Routine {
   void run(char* const* buffers, Threads& threads) const override {
     const T* a = reinterpret_cast<const T*>(buffers[0]);
     T* l = reinterpret_cast<T*>(buffers[1]);
+    if constexpr (std::is_floating_point_v<T>) {
+      if (is_small_batch(batch_, n_, n_)) return factor_small_cholesky(a, l, batch_, n_, lower_, threads);
+    }
     const auto n = static_cast<double>(n_);
     for_each_matrix(batch_, n * n * n / 3, nullptr, 0, threads, [&](int64_t b, char*) {
       if (!factor_in_blocks(a + b * n_ * n_, l + b * n_ * n_)) factor(a + b * n_ * n_, l + b * n_ * n_);
@@ -130,6 +134,13 @@ class TriangularSolve : public Routine {
     const T* b = reinterpret_cast<const T*>(buffers[1]);
     T* x = reinterpret_cast<T*>(buffers[2]);
     const int64_t side = a_.left_side ? m_ : n_;
+    if constexpr (std::is_floating_point_v<T>) {
+      if (is_small_batch(batch_, side, m_) && n_ <= kMostSmall) {
+        const bool swap = (a_.transpose_a != COLLET_TRANSPOSE_NONE) != !a_.left_side;
+        const SmallTriangle form{a_.left_side, a_.lower != swap, swap, a_.unit_diagonal};
+        return solve_small_triangle(a, b, x, batch_, m_, n_, form, threads);
+      }
+    }
     const double ns = static_cast<double>(side) * static_cast<double>(m_) * static_cast<double>(n_);
     for_each_matrix(batch_, ns, nullptr, 0, threads, [&](int64_t k, char*) {
       const T* from = b + k * m_ * n_;
