@@ -146,6 +146,7 @@ TEST_P(ProductTest, Convolutions) {
       {2, 9, 8, 16, 24, 3, 1, 1, 2, 1, 1, true},    {1, 7, 6, 16, 24, 4, 2, 1, 3, 1, 1, true},
       {1, 9, 9, 8, 12, 1, 1, 0, 2, 1, 1, true},     {2, 7, 5, 8, 12, 3, 1, 2, 2, 1, 2, false},
       {1, 8, 9, 16, 20, 3, 3, 2, 2, 3, 1, true},    {1, 5, 6, 8, 9, 5, 1, -1, 3, 2, 1, false},
+      {2, 9, 8, 32, 64, 3, 1, 1, 1, 1, 4, true},    {1, 8, 8, 16, 24, 3, 1, 1, 1, 1, 2, false},
   };
   for (const Convolution& c : cases) {
     const int64_t span = (c.kernel - 1) * c.dilation + 1;

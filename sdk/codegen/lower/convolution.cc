@@ -97,6 +97,29 @@ KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_
 
 namespace {
 
+/// The loops of a result, and its position in them. Features of several groups, where each has several of its own, are two
+/// loops, the groups and what is in one: then each group is a product.
+Position result_loops(const collet_convolution_attrs& a, const ArrayType& filter, const Dims& dims, Kernel& k) {
+  constexpr int64_t kLeastColumns = 4;
+  const int64_t groups = std::max(a.feature_groups, a.batch_groups);
+  Position at;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const bool split = static_cast<int64_t>(d) == a.labels.output_feature && groups > 1 &&
+                       dims[d] / groups >= kLeastColumns && at_dim(filter, a.labels.kernel_input_feature) > 1;
+    const Index loop = loop_index(k.loops.size());
+    if (split) {
+      k.loops.push_back({groups});
+      at.at.push_back(add_scaled(loop_index(k.loops.size()), loop, dims[d] / groups));
+      k.loops.push_back({dims[d] / groups});
+    } else {
+      k.loops.push_back({dims[d]});
+      at.at.push_back(loop);
+    }
+  }
+  k.outer = k.loops.size();
+  return at;
+}
+
 KernelPlan convolution_kernel(const Graph& graph, const Node& node, const InputTest& is_input, ValueId operand,
                               const Window& w) {
   auto a = attributes<collet_convolution_attrs>(graph, node);
@@ -104,12 +127,10 @@ KernelPlan convolution_kernel(const Graph& graph, const Node& node, const InputT
   const ArrayType& type = graph.type(node.results[0]);
   KernelPlan plan;
   Kernel& k = plan.kernel;
-  for (int64_t d : type.dims) k.loops.push_back({d});
-  k.outer = type.dims.size();
+  const Position at = result_loops(a, filter, type.dims, k);
   for (int64_t s : w.size) k.loops.push_back({s});
   k.loops.push_back({at_dim(filter, a.labels.kernel_input_feature)});
   KernelBuilder builder(graph, k, is_input);
-  const Position at = loop_position(0, type.dims.size());
   const Position taps = loop_position(k.outer, w.size.size() + 1);
   const ConvolutionPlaces places = convolution_places(builder, graph, node, w, graph.type(operand).dims, at, taps);
   ExprId x = builder.value(operand, places.input, places.exists);
