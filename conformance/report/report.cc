@@ -279,6 +279,13 @@ std::string reproducer(const ConformReport& report, const BackendChoice& backend
   for (const auto& [key, value] : backend.options) line += fmt::format(" --option {}", shell_word(key + "=" + value));
   if (report.seed != 0) line += fmt::format(" --seed {}", report.seed);
   if (report.full) line += " --full";
+  if (one.pattern == "random") {
+    const std::string run = command + " run {} --compare interpreter --backend " + shell_word(backend.name);
+    return line + fmt::format(
+                      " --filter {0}\n         or smaller: {1} conform --show --filter {0} | tail -n +2 >p.hlo; {1} "
+                      "reduce p.hlo -- {2}",
+                      one.name, command, run);
+  }
   return line + fmt::format(" --filter {}", shell_word(one.name));
 }
 

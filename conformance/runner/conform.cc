@@ -14,6 +14,7 @@
 #include "conformance/contract/contract.h"
 #include "conformance/runner/journal.h"
 #include "conformance/runner/profiles.h"
+#include "conformance/runner/random_case.h"
 #include "conformance/runner/run_case.h"
 #include "conformance/runner/workers.h"
 
@@ -60,7 +61,11 @@ bool matches(const std::vector<std::string>& filters, const std::string& name) {
          });
 }
 
+// More than a run of a day gets through.
+constexpr uint64_t kMostRandom = 1000000;
+
 bool is_chosen(const ConformOptions& options, const Case& one) {
+  if (options.fuzz_seconds > 0) return false;
   if (!matches(options.filters, one.name)) return false;
   return options.profiles.empty() ||
          std::any_of(options.profiles.begin(), options.profiles.end(), [&](const std::string& name) {
@@ -289,6 +294,12 @@ std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs
   std::vector<Case> cases = every_case(
       options.full, [&](const std::string& name) { return with_programs && matches(options.filters, name); });
   std::erase_if(cases, [&](const Case& one) { return !is_chosen(options, one); });
+  // Random programs are chosen by their names alone.
+  for (const std::string& filter : options.filters)
+    if (const auto seed = random_case_seed(filter))
+      cases.push_back({.name = filter, .text = with_programs ? random_case_text(*seed) : "", .pattern = "random"});
+  for (uint64_t i = 0; options.fuzz_seconds > 0 && i < kMostRandom; ++i)
+    cases.push_back({.name = random_case_name(options.seed + i), .pattern = "random"});
   std::vector<Case> shard;
   for (size_t i = options.shard; i < cases.size(); i += options.shards) shard.push_back(std::move(cases[i]));
   return shard;
@@ -308,6 +319,7 @@ std::vector<std::string> idle_filters(const ConformOptions& options) {
   const std::vector<Case> cases = every_case(options.full);
   std::vector<std::string> idle;
   for (const std::string& filter : options.filters) {
+    if (random_case_seed(filter)) continue;
     const auto is_matched = [&](const Case& one) { return matches({filter}, one.name); };
     if (std::none_of(cases.begin(), cases.end(), is_matched)) idle.push_back(filter);
   }
@@ -327,7 +339,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   ConformReport report;
   report.seed = options.seed;
   report.full = options.full;
-  report.of_all_names = options.filters.empty();
+  report.of_all_names = options.filters.empty() && options.fuzz_seconds == 0;
   report.whole = report.of_all_names && options.profiles.empty() && options.shards == 1;
   const Status opened = probe(pool, report);
   if (!opened.ok()) {
@@ -353,9 +365,11 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   Alike alike(options.most_alike);
   size_t hangs = 0, crashes = 0, ended_cases = 0;
   pool.timeout = [&](size_t) { return hangs < kPatientHangs ? options.timeout : kLessTime * options.timeout; };
+  const std::chrono::duration<double> fuzz_time(options.fuzz_seconds);
   size_t failures = 0;
   const auto ended = [&]() -> std::string {
     if (options.stop_at_first && failures > 0) return "a case failed";
+    if (options.fuzz_seconds > 0 && std::chrono::steady_clock::now() - start >= fuzz_time) return "time is up";
     if (hangs >= kMostHangs) return fmt::format("{} cases gave no answer in time", hangs);
     if (crashes >= kMostCrashes && static_cast<double>(crashes) >= kCrashShare * static_cast<double>(ended_cases))
       return fmt::format("{} of {} cases crashed", crashes, ended_cases);
@@ -395,7 +409,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
     std::vector<CaseResult> seen;
     for (size_t i = 0; i < cases.size(); ++i)
       if (ran[i]) seen.push_back(std::move(report.cases[i]));
-    report.not_run = cases.size() - seen.size();
+    report.not_run = options.fuzz_seconds > 0 ? 0 : cases.size() - seen.size();
     report.cases = std::move(seen);
   }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -416,6 +430,7 @@ int serve_conformance(const ConformOptions& options) {
       session = *std::move(opened);
     }
     if (task == kProbe) return describe_backend(*session);
+    if (const auto seed = random_case_seed(task)) return run_random_case(*seed, *session);
     const auto found = by_name.find(task);
     const Case& one = found != by_name.end() ? *found->second : find_grid_case(task);
     if (one.op == Op::INVALID) return {{"status", "oracle"}, {"detail", "no such case"}};

@@ -46,6 +46,7 @@ struct ConformOptions {
   std::function<void(const CaseResult&)> failed;  ///< told of each failure as it happens
   /// So many cases in a row that fail with the same words end the run: what fails is not the cases. 0: never.
   size_t most_alike = 50;
+  double fuzz_seconds = 0;     ///< beyond 0: random programs for so long, from `seed` on, and no other cases
   bool stop_at_first = false;  ///< the first failure ends the run
 };
 

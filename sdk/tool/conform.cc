@@ -34,7 +34,7 @@ struct Options {
   std::string corpus, json, junit, html, shard, resume;
   uint64_t seed = 0, memory_mib = 0;
   unsigned jobs = 1;
-  double timeout = 0;
+  double timeout = 0, fuzz = 0;
   size_t most_failures = 20;
   bool full = false, list = false, worker = false, show = false, mutants = false;
 };
@@ -151,6 +151,7 @@ int run_cases(const Options& options) {
   run.profiles = options.profiles;
   run.claims = options.claims;
   run.resume = options.resume;
+  run.fuzz_seconds = options.fuzz;
   run.jobs = options.jobs;
   if (options.timeout > 0) run.timeout = options.timeout;
   run.memory_bytes = memory_share(options);
@@ -263,6 +264,9 @@ Action add_conform(CLI::App& verb) {
   verb.add_option("--json", options->json, "Write the report as JSON to this file; - is stdout")->type_name("FILE");
   verb.add_option("--html", options->html, "Write the report as a web page to this file")->type_name("FILE");
   verb.add_option("--junit", options->junit, "Write the report as JUnit's XML to this file")->type_name("FILE");
+  add_seconds_option(
+      verb, "--fuzz", options->fuzz,
+      "Run random programs for so many seconds instead, from --seed on: loops, branches and fusions among them");
   verb.add_option("--diff", options->diff, "Compare two reports of --json: what fails now, and what no more")
       ->type_name("A B")
       ->expected(2);

@@ -282,6 +282,27 @@ TEST(Diff, SaysWhatFailsNow) {
   EXPECT_TRUE(contains(no_report.err, "add.hlo is no report")) << no_report.err;
 }
 
+// Random programs run for the time that is given; a backend that swaps or spoils what an op does is found, and the line that it is told
+// by finds it again.
+TEST(Fuzz, FindsWhatIsWrongAndNothingElse) {
+  const Ran good = collet("conform --backend interpreter --no-fallback --fuzz 3 --seed 5 --json -");
+  EXPECT_EQ(good.code, 0) << good.out;
+  EXPECT_TRUE(contains(good.out, "\"name\": \"random/program/seed_5\"")) << good.out;
+  const std::string lib = build_dir() + "/lib/collet/";
+  const std::string wrong =
+      "conform --no-fallback --backend " + lib +
+      "test_backends/libcollet_backend_mutation.so --option mutant=operands_swapped:subtract --option backend=" + lib +
+      "backends/libcollet_backend_interpreter.so ";
+  const Ran bad = collet(wrong + "--fuzz 4 --json -");
+  EXPECT_EQ(bad.code, 1) << bad.out;
+  const size_t at = bad.out.find("\"status\": \"fail\"");
+  ASSERT_NE(at, std::string::npos) << bad.out;
+  const size_t name = bad.out.rfind("random/program/seed_", at);
+  const std::string found = bad.out.substr(name, bad.out.find('"', name) - name);
+  EXPECT_EQ(collet(wrong + "--filter " + found).code, 1) << found;
+  EXPECT_TRUE(contains(collet("conform --show --filter " + found).out, "ENTRY ")) << found;
+}
+
 // The suite sees its mutants, and leaves right backends of another kind alone. --mutants without a filter takes minutes.
 TEST(SelfTest, SeesASampleOfMutants) {
   const Ran ran = collet(
