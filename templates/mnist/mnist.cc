@@ -21,6 +21,7 @@ const char kHelp[] =
     R"(mnist [options]: trains softmax regression on handwritten digits
 
   --backend B     name or path of a backend                        (cpu, or COLLET_BACKEND)
+  --option K=V    for the backend, any number of times
   --steps N       training steps                                   (1000)
   --batch N       images in a step                                 (100)
   --rate R        learning rate                                    (0.5)
@@ -42,7 +43,8 @@ constexpr double kTolerance = 1e-5;
 constexpr size_t kTrain = 10000, kTest = 2000;
 
 struct Options {
-  std::string backend, data, check, losses, write_data, json, programs;
+  mnist::Choice device;
+  std::string data, check, losses, write_data, json, programs;
   size_t steps = 1000, batch = 100;
   double rate = 0.5;
   uint64_t seed = 1;
@@ -59,6 +61,12 @@ double number(const std::string& option, const std::string& text, double least) 
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end || !(value >= least) || value > 1e15) usage(option + ": '" + text + "' will not do");
   return value;
+}
+
+std::pair<std::string, std::string> pair(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) usage("--option takes KEY=VALUE, not '" + text + "'");
+  return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
 Options parse(int argc, char** argv) {
@@ -83,7 +91,9 @@ Options parse(int argc, char** argv) {
       usage(name + " is no option, or lacks its value");
     }
     if (name == "--backend")
-      options.backend = value;
+      options.device.backend = value;
+    else if (name == "--option")
+      options.device.options.push_back(pair(value));
     else if (name == "--data")
       options.data = value;
     else if (name == "--check")
@@ -199,7 +209,7 @@ int run(const Options& options) {
     return 0;
   }
   FILE* const out = options.json == "-" ? stderr : stdout;
-  mnist::Trainer trainer(options.backend, options.programs, data.train, options.batch, options.rate);
+  mnist::Trainer trainer(options.device, options.programs, data.train, options.batch, options.rate);
   if (options.explain) std::fprintf(out, "%s\n", trainer.explain().c_str());
   const auto begin = std::chrono::steady_clock::now();
   {
@@ -222,7 +232,7 @@ int run(const Options& options) {
   bool good = std::isfinite(losses.back());
   if (!options.losses.empty()) good &= compare(losses, read_losses(options.losses), options.losses, out);
   if (!options.check.empty()) {
-    mnist::Trainer other(options.check, options.programs, data.train, options.batch, options.rate);
+    mnist::Trainer other({options.check, {}}, options.programs, data.train, options.batch, options.rate);
     for (size_t step = 0; step < std::min<size_t>(10, options.steps); ++step) other.step();
     good &= compare(losses, other.losses(), other.info().backend, out);
   }

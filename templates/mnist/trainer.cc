@@ -38,11 +38,19 @@ std::string with_batch(std::string text, size_t batch) {
   return text;
 }
 
-Client open_client(const std::string& backend) {
+Client open_client(const Choice& choice) {
+  std::vector<const char*> keys, values;
+  for (const auto& [key, value] : choice.options) {
+    keys.push_back(key.c_str());
+    values.push_back(value.c_str());
+  }
   collet_client_options options;
   std::memset(&options, 0, sizeof options);
   options.struct_size = sizeof options;
-  options.backend = backend.empty() ? nullptr : backend.c_str();
+  options.backend = choice.backend.empty() ? nullptr : choice.backend.c_str();
+  options.keys = keys.data();
+  options.values = values.data();
+  options.pairs = static_cast<uint32_t>(keys.size());
   collet_client* client = nullptr;
   collet_error error;
   check(collet_client_open(&options, &client, &error), error);
@@ -51,9 +59,9 @@ Client open_client(const std::string& backend) {
 
 }  // namespace
 
-Trainer::Trainer(const std::string& backend, const std::string& folder, const Digits& train, size_t batch, double rate)
+Trainer::Trainer(const Choice& choice, const std::string& folder, const Digits& train, size_t batch, double rate)
     : folder_(folder),
-      client_(open_client(backend)),
+      client_(open_client(choice)),
       step_(compile("train.hlo", kTrainProgram, batch)),
       accuracy_(nullptr, collet_executable_release),
       weights_(nullptr, collet_buffer_release),

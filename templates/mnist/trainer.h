@@ -8,6 +8,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "digits.h"
@@ -21,12 +22,18 @@ using Executable = std::unique_ptr<collet_executable, void (*)(collet_executable
 using Buffer = std::unique_ptr<collet_buffer, void (*)(collet_buffer*)>;
 using Blob = std::unique_ptr<collet_blob, void (*)(collet_blob*)>;
 
+// A backend by name or path, empty for the usual one, and options that it is opened with.
+struct Choice {
+  std::string backend;
+  std::vector<std::pair<std::string, std::string>> options;
+};
+
 // Softmax regression on one backend: a program for a step, one for the accuracy, and the parameters on the device.
 class Trainer {
  public:
-  // `backend` is a name or a path; empty for the usual one. `folder` holds train.hlo and accuracy.hlo; empty for those
+  // `folder` holds train.hlo and accuracy.hlo; empty for those
   // that were built in. The images of `train` are put on the device, batch by batch. Throws std::runtime_error.
-  Trainer(const std::string& backend, const std::string& folder, const Digits& train, size_t batch, double rate);
+  Trainer(const Choice& choice, const std::string& folder, const Digits& train, size_t batch, double rate);
 
   // Starts one step on the next batch. It need not be done when this returns.
   void step();

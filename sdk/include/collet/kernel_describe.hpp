@@ -169,7 +169,10 @@ struct Backend {
   /** Makes device number `number`, from 0 to device_count - 1. */
   std::function<std::unique_ptr<Device>(uint32_t number)> open_device;
 
-  bool queues = false;       /**< work of queues runs on threads of the helper's: see Device::mark */
+  bool queues = false; /**< work of queues runs on threads of the helper's: see Device::mark */
+  /** For tests: each piece of work of a queue begins late, and its end is told late, by random times of up to so many
+   * nanoseconds, so that work which does not wait for what it needs shows. 0: as soon as possible. */
+  uint64_t queue_jitter_ns = 0;
   bool host_visible = false; /**< the default space is COLLET_SPACE_HOST_VISIBLE: Device::host_pointer says where */
   std::vector<Space> more_spaces;   /**< numbers 1, 2, ...: see Device::allocate_in */
   bool profile = false;             /**< hand out records of what ran: see Device::record */

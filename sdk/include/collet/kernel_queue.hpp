@@ -8,6 +8,7 @@
  * that the device always has the next program. Included by kernel_backend.hpp.
  */
 
+#include <random>
 #include <thread>
 
 #include "kernel_instance.hpp"
@@ -30,11 +31,31 @@ struct Progress {
  * called, where they are called one at a time. */
 using Begin = std::function<uint64_t(const std::atomic<bool>& stop, std::unique_lock<std::mutex>* turn)>;
 
+/** Delays the calling thread by a random time: Backend::queue_jitter_ns. */
+class Jitter {
+ public:
+  Jitter(uint64_t most_ns, uint32_t seed) : most_ns_(most_ns), random_(seed) {}
+  void delay() {
+    if (most_ns_ == 0) return;
+    std::uniform_int_distribution<uint64_t> time(0, most_ns_);
+    std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<int64_t>(time(random_))));
+  }
+
+ private:
+  uint64_t most_ns_;
+  std::minstd_rand random_;
+};
+
 /** A queue. */
 class Queue {
  public:
   Queue(Instance* instance, uint32_t number, uint32_t kind)
-      : instance_(instance), number_(number), kind_(kind), progress_(std::make_shared<Progress>()) {
+      : instance_(instance),
+        number_(number),
+        kind_(kind),
+        begin_jitter_(instance->backend.queue_jitter_ns, 2 * (3 * number + kind) + 1),
+        end_jitter_(instance->backend.queue_jitter_ns, 2 * (3 * number + kind) + 2),
+        progress_(std::make_shared<Progress>()) {
     issuer_ = std::thread([this] { issue(); });
     const std::lock_guard<std::mutex> lock(instance->queue_mutex);
     instance->queues.push_back(this);
@@ -174,6 +195,7 @@ class Queue {
 
   void begin(std::unique_lock<std::mutex>& lock, const Work& piece) {
     lock.unlock();
+    begin_jitter_.delay();
     collet_error error{};
     uint64_t mark = 0;
     {
@@ -181,6 +203,7 @@ class Queue {
       const collet_status code = guarded(&error, [&] { mark = piece.begin(stop_, &turn); });
       if (code != COLLET_OK) settle(instance_->devices[number_].get());
     }
+    if (mark == 0) begin_jitter_.delay();
     lock.lock();
     if (error.code != COLLET_OK) return fail_by_work(error);
     if (mark == 0 && started_.empty()) {
@@ -204,6 +227,7 @@ class Queue {
         const auto turn = instance_->turn();
         guarded(&error, [&] { instance_->devices[number_]->wait(one.mark); });
       }
+      end_jitter_.delay();
       lock.lock();
       if (error.code != COLLET_OK) fail_by_work(error);
       if (progress_->status == COLLET_OK) progress_->counter = one.value;
@@ -215,7 +239,8 @@ class Queue {
 
   Instance* instance_;
   uint32_t number_, kind_;
-  uint64_t last_ = 0;  // the point that was signalled last
+  Jitter begin_jitter_, end_jitter_;  // of the issuer, of the completer
+  uint64_t last_ = 0;                 // the point that was signalled last
   std::shared_ptr<Progress> progress_;
   std::deque<Work> work_;
   std::deque<Started> started_;

@@ -52,10 +52,12 @@ kernel::Backend describe() {
     link->bytes_per_ns = 8;
   };
   backend.options = {
-      "fail_at"};  // the command list of each device that fails, from 1: to see how failures are reported
+      "fail_at",     // the command list of each device that fails, from 1: to see how failures are reported
+      "jitter_ns"};  // random delays of the queues, up to so long: to find work that does not wait for what it needs
   backend.configure = [](const kernel::Options& options, kernel::Backend* mine) {
     if (options.device_count > 8) throw kernel::Error(COLLET_INVALID_ARGUMENT, "there are at most 8 machines");
     if (options.device_count != 0) mine->device_count = options.device_count;
+    mine->queue_jitter_ns = number(options, "jitter_ns");
     const uint64_t fail_at = number(options, "fail_at");
     mine->open_device = [fail_at](uint32_t) { return std::make_unique<Device>(fail_at); };
   };
