@@ -26,19 +26,8 @@ Dims64 dims_of(const Instruction& instr) {
 
 // Reads each element of its operands at most once, at a place that follows from the result's.
 bool moves_once(Op op) {
-  switch (op) {
-    case Op::RESHAPE:
-    case Op::TRANSPOSE:
-    case Op::REVERSE:
-    case Op::SLICE:
-    case Op::PAD:
-    case Op::CONCATENATE:
-    case Op::DYNAMIC_SLICE:
-    case Op::BITCAST_CONVERT:
-      return true;
-    default:
-      return false;
-  }
+  const OpInfo& info = op_info(op);
+  return info.has(COLLET_OP_INDEXED) && info.has(COLLET_OP_MOVES) && op != Op::BROADCAST;
 }
 
 bool is_pointwise(const Instruction& instr) {
@@ -113,12 +102,13 @@ class Grouping {
     if (!instr.shape.is_array() || instr.shape.has_dynamic() || instr.shape.element_count() == 0) return false;
     if (instr.extras && !instr.extras->control_predecessors.empty()) return false;
     if (awaited_.contains(index_of(order_[i]))) return false;
-    if (has_side_effect(instr.op) || instr.op == Op::PARAMETER || instr.op == Op::CONSTANT) return false;
+    if (has_side_effect(instr.op) || op_info(instr.op).op_class == OpClass::EXECUTOR) return false;
     for (InstrId o : instr.operands)
       if (!module_[o].shape.is_array() || module_[o].shape.has_dynamic()) return false;
     const bool reduce = instr.op == Op::REDUCE && instr.operands.size() == 2 && limits_.reductions;
-    const bool known = is_pointwise(instr) || moves_once(instr.op) || instr.op == Op::BROADCAST ||
-                       instr.op == Op::IOTA || reduce || (is_product(instr.op) && limits_.products);
+    // A gather is left alone: its start indices would be read again for each element.
+    const bool indexed = op_info(instr.op).has(COLLET_OP_INDEXED) && instr.op != Op::GATHER;
+    const bool known = is_pointwise(instr) || indexed || reduce || (is_product(instr.op) && limits_.products);
     if (!known || (instr.op == Op::CONCATENATE && instr.operands.size() > 8)) return false;
     if (context_.claim && context_.claim(module_, order_[i]) != Claim::Take) return false;
     return !context_.fusible || context_.fusible(module_, order_[i]);

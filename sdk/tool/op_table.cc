@@ -49,6 +49,7 @@ std::vector<std::string_view> trait_names(int traits) {
   constexpr std::pair<int, std::string_view> kNames[] = {
       {COLLET_OP_COMMUTES, "commutes"}, {COLLET_OP_BINARY, "binary"},           {COLLET_OP_ELEMENTWISE, "elementwise"},
       {COLLET_OP_MOVES, "moves"},       {COLLET_OP_SIDE_EFFECT, "side effect"}, {COLLET_OP_SHAPED, "shaped"},
+      {COLLET_OP_INDEXED, "indexed"},
   };
   std::vector<std::string_view> names;
   for (const auto& [bit, name] : kNames) {

@@ -327,21 +327,14 @@ class Planner {
 
 bool can_inline(const Graph& graph, const Node& node) {
   switch (node.opcode) {
-    case COLLET_OP_BROADCAST:
-    case COLLET_OP_RESHAPE:
-    case COLLET_OP_BITCAST:
-    case COLLET_OP_TRANSPOSE:
-    case COLLET_OP_REVERSE:
-    case COLLET_OP_SLICE:
-    case COLLET_OP_IOTA:
-    case COLLET_OP_PAD:
-    case COLLET_OP_DYNAMIC_SLICE:
-    case COLLET_OP_GATHER:
-      return true;
+    case COLLET_OP_CONCATENATE:  // its operands are written one after another
+      return false;
     case COLLET_OP_MAP:
       return is_scalar_block(graph, graph.blocks[node.blocks[0]]) && graph.blocks[node.blocks[0]].results.size() == 1;
-    default:
+    case COLLET_OP_BITCAST_CONVERT:  // between elements of one size
       return elementwise(graph, node);
+    default:
+      return (collet_op_traits(node.opcode) & COLLET_OP_INDEXED) != 0 || elementwise(graph, node);
   }
 }
 

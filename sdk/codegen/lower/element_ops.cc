@@ -8,14 +8,7 @@ namespace {
 
 /// Computed from the operands' elements at the same place.
 bool is_pointwise(uint32_t opcode) {
-  switch (opcode) {
-#define COLLET_OP(id, NAME, text, CLASS, family, min, max, Record, REGIONS, TYPES, traits, ulp, since) \
-  case id:                                                                                             \
-    return ((traits) & COLLET_OP_ELEMENTWISE) != 0 || (id) == COLLET_OP_BITCAST_CONVERT;
-#include <collet/ops.def>
-    default:
-      return false;
-  }
+  return (collet_op_traits(opcode) & COLLET_OP_ELEMENTWISE) != 0 || opcode == COLLET_OP_BITCAST_CONVERT;
 }
 
 bool contains(const Dims& dims, int64_t d) {

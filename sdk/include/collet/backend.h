@@ -141,8 +141,8 @@ struct collet_device_info {
   const uint32_t* peers; /**< devices of this instance that copy reaches directly */
   uint32_t peer_count;
   uint32_t compute_units;     /**< for people; 0: unknown */
-  double link_latency_ns;     /**< of one copy between host and device; 0: same memory */
-  double link_bytes_per_ns;   /**< bandwidth of that link; 0: unknown */
+  double link_latency_ns;     /**< of one copy between host and device; 0: unknown, taken as none */
+  double link_bytes_per_ns;   /**< bandwidth of that link; 0: unknown, taken as no limit */
   double launch_ns;           /**< fixed cost of one execute */
   double memory_bytes_per_ns; /**< bandwidth of the device's own memory; 0: unknown */
   double flops_per_ns;        /**< peak of f32 multiply-add, counted as two; 0: unknown */

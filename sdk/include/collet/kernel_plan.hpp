@@ -164,14 +164,7 @@ inline bool is_control_flow(const collet_program* program, const collet_op* op) 
 }
 
 inline bool is_elementwise(uint32_t opcode) {
-  switch (opcode) {
-#define COLLET_OP(id, NAME, text, CLASS, family, min, max, Record, REGIONS, TYPES, traits, ulp, since) \
-  case id:                                                                                             \
-    return ((traits) & COLLET_OP_ELEMENTWISE) != 0;
-#include "ops.def"
-    default:
-      return false;
-  }
+  return (collet_op_traits(opcode) & COLLET_OP_ELEMENTWISE) != 0;
 }
 
 /** Why a program cannot be read at all; empty when it can. */

@@ -145,8 +145,8 @@ struct collet_layout_table {
                            struct collet_error* error);
 };
 
-/** "residency", version 1: arguments that stay the same from run to run, weights most often, and that an executable would
- * rather have in a form of its own. */
+/** "residency", version 1: arguments that stay the same from run to run, weights most often, that an executable reads in a
+ * form of its own: packed, or in the order in which a kernel reads them. */
 struct collet_residency_table {
   uint32_t struct_size;
   uint32_t reserved; /**< zero */

@@ -98,7 +98,8 @@ enum {
   COLLET_OP_ELEMENTWISE = 4,
   COLLET_OP_MOVES = 8,
   COLLET_OP_SIDE_EFFECT = 16,
-  COLLET_OP_SHAPED = 32
+  COLLET_OP_SHAPED = 32,
+  COLLET_OP_INDEXED = 64
 };
 
 /** Bytes of one element of `type` at the ABI boundary (sub-byte types: 1; token and opaque: 0). Unknown types: 0. */
@@ -146,6 +147,18 @@ static inline const char* collet_op_name(uint32_t opcode) {
 #include "ops.def"
     default:
       return "?";
+  }
+}
+
+/** Traits of `opcode`, bits of COLLET_OP_COMMUTES and so on; 0 for an unknown number. */
+static inline uint32_t collet_op_traits(uint32_t opcode) {
+  switch (opcode) {
+#define COLLET_OP(id, NAME, text, CLASS, family, min, max, Record, REGIONS, TYPES, traits, ulp, since) \
+  case id:                                                                                             \
+    return traits;
+#include "ops.def"
+    default:
+      return 0;
   }
 }
 
