@@ -57,6 +57,19 @@ TEST(PjrtTable, StructsOfOlderAndNewerCallers) {
   EXPECT_EQ(outcome(api()->PJRT_Client_Create(&too_short)).first, PJRT_Error_Code_INVALID_ARGUMENT);
 }
 
+TEST(Options, TheEnvironmentGivesThemToTheBackend) {
+  auto create = args_of<PJRT_Client_Create_Args>();
+  setenv("COLLET_OPTIONS", "no_such_option=1", 1);
+  const auto [unknown, name] = outcome(api()->PJRT_Client_Create(&create));
+  setenv("COLLET_OPTIONS", "no_such_option", 1);
+  const auto [malformed, pair] = outcome(api()->PJRT_Client_Create(&create));
+  unsetenv("COLLET_OPTIONS");
+  EXPECT_EQ(unknown, PJRT_Error_Code_INVALID_ARGUMENT);
+  EXPECT_THAT(name, testing::HasSubstr("no_such_option"));
+  EXPECT_EQ(malformed, PJRT_Error_Code_INVALID_ARGUMENT);
+  EXPECT_THAT(pair, testing::HasSubstr("KEY=VALUE"));
+}
+
 TEST(PjrtTable, WhatIsNotThereSaysSo) {
   auto args = args_of<PJRT_ExecuteContext_Create_Args>();
   const auto [code, message] = outcome(api()->PJRT_ExecuteContext_Create(&args));

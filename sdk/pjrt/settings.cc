@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <map>
 
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/client.h"
@@ -54,6 +56,20 @@ PJRT_Error* to_host_calls(const std::string& name, const std::string& text, Host
   return nullptr;
 }
 
+// KEY=VALUE, separated by commas.
+PJRT_Error* read_pairs(const std::string& text, std::map<std::string, std::string>& out) {
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = std::min(text.find(',', start), text.size());
+    const std::string pair = text.substr(start, end - start);
+    const size_t equals = pair.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      return invalid_argument("COLLET_OPTIONS has KEY=VALUE, separated by commas, not '" + pair + "'");
+    out[pair.substr(0, equals)] = pair.substr(equals + 1);
+    start = end + 1;
+  }
+  return nullptr;
+}
+
 // What jax.distributed adds to every client's options: a client of ours is one process.
 bool is_of_the_frontend(const std::string& name) {
   return name == "node_id" || name == "num_nodes" || name == "partition_index";
@@ -90,6 +106,7 @@ PJRT_Error* read_settings(const PJRT_NamedValue* options, size_t count, Settings
       out.others[name] = text;
     }
   }
+  COLLET_PJRT_CHECK(read_pairs(environment("COLLET_OPTIONS"), out.others));
   if (!host_calls.empty()) COLLET_PJRT_CHECK(to_host_calls(host_calls_name, host_calls, out.host_calls));
   if (!devices.empty()) COLLET_PJRT_CHECK(to_number(devices_name, devices, out.device_count));
   return nullptr;
