@@ -27,10 +27,11 @@ struct Target {
   int threads = 1;               ///< that share the work of one program
   int64_t first_cache = int64_t{32} << 10;  ///< bytes, of one core
   int64_t second_cache = int64_t{1} << 20;  ///< bytes, of one core
-  double flops_per_ns = 60;                 ///< of one core, in f32 products; half of it in f64: what threads are worth
-  double memory_bytes_per_ns = 20;          ///< of one core
-  double awake_ns = 6000;                   ///< work that pays for sharing it among threads that wait for work
-  double wake_ns = 20000;                   ///< work that pays for waking threads that sleep
+  /// Peak of one core, in f32 products; half of it in f64: what threads are worth. host_target derives it from vectors and clock.
+  double flops_per_ns = 60;
+  double memory_bytes_per_ns = 20;  ///< of one core; no system tells it
+  double awake_ns = 6000;           ///< work that pays for sharing it among threads that wait for work
+  double wake_ns = 20000;           ///< work that pays for waking threads that sleep
 
   /// All that generated code depends on, for keys of caches.
   std::string fingerprint() const;
