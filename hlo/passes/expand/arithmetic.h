@@ -1,30 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
+#include <collet/elementary.hpp>
 
 #include "hlo/passes/expand/float_bits.h"
 
 /// \file
-/// Floating-point expressions over arrays, so that expansions read like the formulas they are.
+/// The arithmetic of HLO in which <collet/elementary.hpp> is written: floating-point expressions over arrays. Also what is in
+/// its style, and of use to HLO alone.
 
 namespace collet::hlo {
 
+using elementary::kInfinity;
+using elementary::kNaN;
+
+/// An array of truth values.
+struct Truth {
+  Builder* b = nullptr;
+  InstrId id = InstrId::None;
+};
+
+inline Truth operator&&(Truth p, Truth q) {
+  return {p.b, p.b->and_(p.id, q.id)};
+}
+inline Truth operator||(Truth p, Truth q) {
+  return {p.b, p.b->or_(p.id, q.id)};
+}
+inline Truth operator!(Truth p) {
+  return {p.b, p.b->not_(p.id)};
+}
+inline Truth exclusive_or(Truth p, Truth q) {
+  return {p.b, p.b->xor_(p.id, q.id)};
+}
+
+/// An array of signed integers as wide as a float type.
+struct Whole {
+  Builder* b = nullptr;
+  InstrId id = InstrId::None;
+
+  Whole like(int64_t c) const { return {b, b->like_int(id, c)}; }
+};
+
+inline Whole operator+(Whole i, Whole j) {
+  return {i.b, i.b->add(i.id, j.id)};
+}
+inline Whole operator-(Whole i, Whole j) {
+  return {i.b, i.b->sub(i.id, j.id)};
+}
+inline Whole operator^(Whole i, Whole j) {
+  return {i.b, i.b->xor_(i.id, j.id)};
+}
+inline Whole operator+(Whole i, int64_t c) {
+  return i + i.like(c);
+}
+inline Whole operator-(Whole i, int64_t c) {
+  return i - i.like(c);
+}
+inline Whole operator&(Whole i, int64_t c) {
+  return {i.b, i.b->and_(i.id, i.like(c).id)};
+}
+inline Whole operator|(Whole i, int64_t c) {
+  return {i.b, i.b->or_(i.id, i.like(c).id)};
+}
+inline Whole operator<<(Whole i, int k) {
+  return {i.b, i.b->shl(i.id, k)};
+}
+inline Whole operator>>(Whole i, int k) {
+  return {i.b, i.b->binary(Op::SHIFT_RIGHT_ARITHMETIC, i.id, i.like(k).id)};
+}
+inline Whole divide(Whole i, int64_t c) {
+  return {i.b, i.b->div(i.id, i.like(c).id)};
+}
+inline Truth operator<(Whole i, int64_t c) {
+  return {i.b, i.b->compare(i.id, Direction::LT, i.like(c).id)};
+}
+inline Truth operator==(Whole i, int64_t c) {
+  return {i.b, i.b->compare(i.id, Direction::EQ, i.like(c).id)};
+}
+
 /// An array of floats; operators work element by element, numbers stand for arrays of that number.
-struct Real {
+struct Real : elementary::Operators<Real> {
+  using Mask = Truth;
+  using Bits = Whole;
+
   Builder* b = nullptr;
   InstrId id = InstrId::None;
 
   Real() = default;
   Real(Builder& builder, InstrId value) : b(&builder), id(value) {}
   Type type() const { return b->type(id); }
+  bool wide() const { return type() == Type::F64; }
+  bool fuses() const { return false; }
   Real like(double v) const { return {*b, b->like(id, v)}; }
   Real of(InstrId other) const { return {*b, other}; }
-};
-/// An array of truth values.
-struct Truth {
-  Builder* b = nullptr;
-  InstrId id = InstrId::None;
 };
 
 inline Real operator+(Real x, Real y) {
@@ -39,21 +107,6 @@ inline Real operator*(Real x, Real y) {
 inline Real operator/(Real x, Real y) {
   return x.of(x.b->div(x.id, y.id));
 }
-inline Real operator+(Real x, double y) {
-  return x + x.like(y);
-}
-inline Real operator-(Real x, double y) {
-  return x + x.like(-y);
-}
-inline Real operator-(double x, Real y) {
-  return y.like(x) - y;
-}
-inline Real operator*(Real x, double y) {
-  return x * x.like(y);
-}
-inline Real operator/(double x, Real y) {
-  return y.like(x) / y;
-}
 inline Real operator-(Real x) {
   return x.of(x.b->neg(x.id));
 }
@@ -63,29 +116,20 @@ inline Truth compare(Real x, Direction d, Real y) {
 inline Truth operator<(Real x, Real y) {
   return compare(x, Direction::LT, y);
 }
-inline Truth operator<(Real x, double y) {
-  return x < x.like(y);
-}
 inline Truth operator>(Real x, Real y) {
   return compare(x, Direction::GT, y);
 }
-inline Truth operator>(Real x, double y) {
-  return x > x.like(y);
+inline Truth operator<=(Real x, Real y) {
+  return compare(x, Direction::LE, y);
 }
-inline Truth operator>=(Real x, double y) {
-  return compare(x, Direction::GE, x.like(y));
+inline Truth operator>=(Real x, Real y) {
+  return compare(x, Direction::GE, y);
 }
-inline Truth equal(Real x, double y) {
-  return compare(x, Direction::EQ, x.like(y));
+inline Truth operator==(Real x, Real y) {
+  return compare(x, Direction::EQ, y);
 }
-inline Truth operator&&(Truth p, Truth q) {
-  return {p.b, p.b->and_(p.id, q.id)};
-}
-inline Truth operator||(Truth p, Truth q) {
-  return {p.b, p.b->or_(p.id, q.id)};
-}
-inline Truth operator!(Truth p) {
-  return {p.b, p.b->not_(p.id)};
+inline Truth is_nan(Real x) {
+  return compare(x, Direction::NE, x);
 }
 inline Real select(Truth p, Real x, Real y) {
   return x.of(x.b->select(p.id, x.id, y.id));
@@ -96,14 +140,20 @@ inline Real select(Truth p, double x, Real y) {
 inline Real select(Truth p, Real x, double y) {
   return select(p, x, x.like(y));
 }
-inline Real maximum(Real x, double y) {
-  return x.of(x.b->max(x.id, x.b->like(x.id, y)));
+inline Whole select(Truth p, Whole i, Whole j) {
+  return {i.b, i.b->select(p.id, i.id, j.id)};
 }
-inline Real minimum(Real x, double y) {
-  return x.of(x.b->min(x.id, x.b->like(x.id, y)));
+inline Real at_most(Real x, double c) {
+  return x.of(x.b->min(x.id, x.b->like(x.id, c)));
 }
-inline Truth is_nan(Real x) {
-  return compare(x, Direction::NE, x);
+inline Real at_least(Real x, double c) {
+  return x.of(x.b->max(x.id, x.b->like(x.id, c)));
+}
+inline Real multiply_add(Real x, Real y, Real z) {
+  return x * y + z;
+}
+inline Real fused_multiply_add(Real x, Real y, Real z) {
+  return multiply_add(x, y, z);  // not called: HLO has none
 }
 inline Real magnitude(Real x) {
   return x.of(FloatBits(*x.b, x.type()).magnitude(x.id));
@@ -112,38 +162,38 @@ inline Real magnitude(Real x) {
 inline Real with_sign_of(Real size, Real x) {
   return x.of(FloatBits(*x.b, x.type()).with_sign_of(size.id, x.id));
 }
-/// c[0] + c[1] x + c[2] x^2 + ...
-inline Real polynomial(Real x, std::span<const double> c) {
-  Real sum = x.like(c.back());
-  for (size_t i = c.size() - 1; i-- > 0;) sum = sum * x + c[i];
-  return sum;
+inline Real root(Real x) {
+  return x.of(x.b->unary(Op::SQRT, x.id));
 }
+inline Real floor(Real x) {
+  return x.of(x.b->unary(Op::FLOOR, x.id));
+}
+inline Whole bits(Real x) {
+  return {x.b, FloatBits(*x.b, x.type()).signed_bits(x.id)};
+}
+inline Real from_bits(Real x, Whole i) {
+  return x.of(FloatBits(*x.b, x.type()).value(i.id));
+}
+inline Real to_number(Real x, Whole i) {
+  return x.of(x.b->convert(i.id, x.type()));
+}
+inline Whole to_whole(Real n) {
+  return {n.b, n.b->convert(n.id, bits_type(n.type(), true))};
+}
+inline Real power_of_two(Whole n, Real like) {
+  return like.of(FloatBits(*n.b, like.type()).power_of_two(n.id));
+}
+inline Real power_of_two(Real n) {
+  return power_of_two(to_whole(n), n);
+}
+/// In two steps, so that the result may end among the subnormal numbers or at the very top.
+inline Real scale(Real x, Real n) {
+  const Whole whole = to_whole(n), half = whole >> 1;
+  return x * power_of_two(half, x) * power_of_two(whole - half, x);
+}
+elementary::Quarter<Real> reduce_quarter(Real x);
 
-/// An unevaluated sum of two floats: twice the precision.
-struct Double {
-  Real high, low;
-};
-/// x + y exactly.
-inline Double two_sum(Real x, Real y) {
-  const Real s = x + y, t = s - x;
-  return {s, (x - (s - t)) + (y - t)};
-}
-/// x + y exactly, where |x| >= |y|.
-inline Double fast_two_sum(Real x, Real y) {
-  const Real s = x + y;
-  return {s, y - (s - x)};
-}
-/// x with its lower half of mantissa bits cleared, and the rest.
-inline Double split(Real x) {
-  const FloatBits f(*x.b, x.type());
-  const Real high = x.of(f.value(f.masked(x.id, x.type() == Type::F64 ? ~int64_t{0x7FFFFFF} : ~int64_t{0xFFF})));
-  return {high, x - high};
-}
-/// x * y exactly, without overflow or underflow.
-inline Double two_product(Real x, Real y) {
-  const Real p = x * y;
-  const Double a = split(x), c = split(y);
-  return {p, ((a.high * c.high - p) + a.high * c.low + a.low * c.high) + a.low * c.low};
-}
+/// The square root, correctly rounded, by the other operations.
+Real square_root(Real x);
 
 }  // namespace collet::hlo

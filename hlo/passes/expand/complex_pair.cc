@@ -6,7 +6,6 @@
 namespace collet::hlo {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kPi = 3.14159265358979323846;
 constexpr double kLn2 = 0.69314718055994530942;
 
@@ -31,13 +30,13 @@ Arc arc_of(Real x, Real y) {
   const Real right = r + (x + 1), left = s + (1.0 - x), beyond = s + (x - 1), sum = a + x;
   const Real near = call(Op::SQRT, sum * 0.5 * (y * y / right + left));
   const Real far = y * call(Op::SQRT, (sum / right + sum / beyond) * 0.5);
-  const Real outside = select(equal(y, 0), 0, far);
+  const Real outside = select(y == 0, 0, far);
   // a - 1, without cancellation.
   const Real over_one = select(x < 1, y * y / right + y * y / left, y * y / right + beyond) * 0.5;
   const Real low = call(Op::LOG_PLUS_ONE, over_one + call(Op::SQRT, over_one * (a + 1)));
   const Real high = call(Op::LOG, a + call(Op::SQRT, a * a - 1));
   const Real most = larger(x, y), least = smaller(x, y);
-  const Real ratio = select(equal(least, kInfinity), 1, least / most);
+  const Real ratio = select(least == kInfinity, 1, least / most);
   const Real top = call(Op::LOG, most) + call(Op::LOG_PLUS_ONE, ratio * ratio) * 0.5 + kLn2;
   const Truth big = most > huge(x);
   return {select(big, top, select(a < 1.5, low, high)), select(big, y, select(inside, near, outside))};
@@ -47,9 +46,9 @@ Arc arc_of(Real x, Real y) {
 
 Real hypotenuse(Pair z) {
   const Real a = magnitude(z.re), c = magnitude(z.im), most = larger(a, c), least = smaller(a, c);
-  const Real ratio = select(equal(most, 0), 0, least / most);
+  const Real ratio = select(most == 0, 0, least / most);
   const Real length = most * call(Op::SQRT, ratio * ratio + 1);
-  return select(equal(a, kInfinity) || equal(c, kInfinity), kInfinity, length);
+  return select((a == kInfinity) || (c == kInfinity), kInfinity, length);
 }
 
 Pair times(Pair x, Pair y) {
@@ -73,7 +72,7 @@ Pair square_root(Pair z) {
   const Real a = magnitude(z.re);
   // Halves, so that the sum does not overflow.
   const Real t = call(Op::SQRT, hypotenuse(z) * 0.5 + a * 0.5);
-  const Real other = select(equal(t, 0), t, magnitude(z.im) * 0.5 / t);
+  const Real other = select(t == 0, t, magnitude(z.im) * 0.5 / t);
   const Truth left = z.re < 0;
   const Real im = select(left, t, other);
   return {select(left, other, t), with_sign_of(im, z.im)};
@@ -119,7 +118,7 @@ Pair arc_tangent(Pair y, Pair x) {
   const Pair below = {pick(y.re, s.re + x.re), pick(y.im, s.im + x.im)};
   const Pair u = over(above, below);
   const Pair half = arc_tanh({-u.im, u.re});
-  const Truth straight = left && equal(y.re, 0) && equal(y.im, 0);
+  const Truth straight = left && (y.re == 0) && (y.im == 0);
   return {select(straight, kPi, half.im * 2.0), select(straight, 0, half.re * -2.0)};
 }
 

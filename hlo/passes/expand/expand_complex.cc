@@ -29,7 +29,7 @@ Pair minus(Pair z) {
 Pair exponential(Pair z) {
   const Real size = call(Op::EXPONENTIAL, z.re);
   // A real argument has a real result, also where the size is infinite.
-  return {size * call(Op::COSINE, z.im), select(equal(z.im, 0), z.im, size * call(Op::SINE, z.im))};
+  return {size * call(Op::COSINE, z.im), select(z.im == 0, z.im, size * call(Op::SINE, z.im))};
 }
 Pair exponential_minus_one(Pair z) {
   const Real half = call(Op::SINE, z.im * 0.5);
@@ -84,12 +84,12 @@ Pair inverse_root(Pair z) {
 }
 Pair direction(Pair z) {
   const Real size = hypotenuse(z);
-  const Truth zero = equal(size, 0);
+  const Truth zero = size == 0;
   return {select(zero, 0, z.re / size), select(zero, 0, z.im / size)};
 }
 Pair power(Pair z, Pair w) {
   const Pair general = exponential(times(w, logarithm(z)));
-  const Truth no_base = equal(z.re, 0) && equal(z.im, 0), no_exponent = equal(w.re, 0) && equal(w.im, 0);
+  const Truth no_base = (z.re == 0) && (z.im == 0), no_exponent = (w.re == 0) && (w.im == 0);
   const Pair at_zero = {select(no_base, 0, general.re), select(no_base, 0, general.im)};
   return {select(no_exponent, 1, at_zero.re), select(no_exponent, 0, at_zero.im)};
 }

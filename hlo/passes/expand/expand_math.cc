@@ -1,65 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hlo/passes/expand/math.h"
-
-#include <cmath>
-
+#include "hlo/passes/expand/arithmetic.h"
 #include "hlo/passes/expand/expand.h"
 
 namespace collet::hlo {
 namespace {
 
-constexpr double kLn2 = 0.69314718055994530942;
-
-Real sqrt_op(Real x) {
-  return x.of(x.b->unary(Op::SQRT, x.id));
-}
-
-Real logistic_of(Real x) {
-  const Real e = exp_of(-magnitude(x)), below = e + 1;
-  return select(x.like(0) > x, e / below, 1.0 / below);
-}
-Real tanh_of(Real x) {
-  const Real a = magnitude(x);
-  const Real small = expm1_of(a * -2.0), large = expm1_of(minimum(a, 40) * 2.0);
-  const Real value = select(a < 1, -small / (small + 2), 1.0 - 2.0 / (large + 2));
-  return select(equal(x, 0), x, with_sign_of(select(is_nan(x), x, value), x));
-}
-Real sinh_of(Real x) {
-  const Real a = magnitude(x), t = expm1_of(minimum(a, 40));
-  const Real small = (t + t / (t + 1)) * 0.5;
-  return select(equal(x, 0), x, with_sign_of(select(a < 30, small, half_exp_of(a)), x));
-}
-Real cosh_of(Real x) {
-  const Real a = magnitude(x), e = half_exp_of(minimum(a, 40));
-  return select(a < 30, e + 0.25 / e, half_exp_of(a));
-}
-Real asin_of(Real x) {
-  return atan2_of(x, sqrt_op((1.0 - x) * (x + 1)));
-}
-Real acos_of(Real x) {
-  return atan2_of(sqrt_op(1.0 - x), sqrt_op(x + 1)) * 2.0;
-}
-Real asinh_of(Real x) {
-  const Real a = magnitude(x);
-  const double huge = x.type() == Type::F64 ? 0x1p28 : 0x1p13;
-  const Real inside = minimum(a, huge);
-  const Real near = log1p_of(inside + inside * inside / (sqrt_op(inside * inside + 1) + 1));
-  const Real value = select(a > huge, log_of(a) + kLn2, near);
-  return select(equal(x, 0), x, with_sign_of(value, x));
-}
-Real acosh_of(Real x) {
-  const double huge = x.type() == Type::F64 ? 0x1p28 : 0x1p13;
-  const Real t = minimum(x, huge) - 1;
-  const Real near = log1p_of(t + sqrt_op(t * 2.0 + t * t));
-  return select(x < 1, NAN, select(x > huge, log_of(x) + kLn2, near));
-}
-Real atanh_of(Real x) {
-  const Real a = magnitude(x), twice = a * 2.0;
-  const Real far = log1p_of(twice / (1.0 - a)), near = log1p_of(twice + twice * a / (1.0 - a));
-  return select(equal(x, 0), x, with_sign_of(select(a < 0.5, near, far) * 0.5, x));
-}
-Real rsqrt_of(Real x) {
-  return 1.0 / sqrt_op(x);
+Real rsqrt(Real x) {
+  return 1 / root(x);
 }
 
 /// In f32 for narrower floats: the result is then rounded once more, from a value that is nearly exact for it.
@@ -101,21 +48,32 @@ InstrId integer_power(const ExpandInput& in) {
 }
 
 InstrId power(const ExpandInput& in) {
-  return is_integer(in.type()) ? integer_power(in) : binary<&power_of>(in);
+  return is_integer(in.type()) ? integer_power(in) : binary<&elementary::power<Real>>(in);
 }
 
 constexpr Expansion kTable[] = {
-    {Op::EXPONENTIAL, &unary<&exp_of>},   {Op::EXPONENTIAL_MINUS_ONE, &unary<&expm1_of>},
-    {Op::LOG, &unary<&log_of>},           {Op::LOG_PLUS_ONE, &unary<&log1p_of>},
-    {Op::LOGISTIC, &unary<&logistic_of>}, {Op::TANH, &unary<&tanh_of>},
-    {Op::SINH, &unary<&sinh_of>},         {Op::COSH, &unary<&cosh_of>},
-    {Op::ASINH, &unary<&asinh_of>},       {Op::ACOSH, &unary<&acosh_of>},
-    {Op::ATANH, &unary<&atanh_of>},       {Op::SINE, &unary<&sine_of>},
-    {Op::COSINE, &unary<&cosine_of>},     {Op::TAN, &unary<&tangent_of>},
-    {Op::ASIN, &unary<&asin_of>},         {Op::ACOS, &unary<&acos_of>},
-    {Op::ATAN2, &binary<&atan2_of>},      {Op::SQRT, &unary<&sqrt_of>},
-    {Op::RSQRT, &unary<&rsqrt_of>},       {Op::CBRT, &unary<&cbrt_of>},
-    {Op::ERF, &unary<&erf_of>},           {Op::POWER, &power},
+    {Op::EXPONENTIAL, &unary<&elementary::exp<Real>>},
+    {Op::EXPONENTIAL_MINUS_ONE, &unary<&elementary::expm1<Real>>},
+    {Op::LOG, &unary<&elementary::log<Real>>},
+    {Op::LOG_PLUS_ONE, &unary<&elementary::log1p<Real>>},
+    {Op::LOGISTIC, &unary<&elementary::logistic<Real>>},
+    {Op::TANH, &unary<&elementary::tanh<Real>>},
+    {Op::SINH, &unary<&elementary::sinh<Real>>},
+    {Op::COSH, &unary<&elementary::cosh<Real>>},
+    {Op::ASINH, &unary<&elementary::asinh<Real>>},
+    {Op::ACOSH, &unary<&elementary::acosh<Real>>},
+    {Op::ATANH, &unary<&elementary::atanh<Real>>},
+    {Op::SINE, &unary<&elementary::sin<Real>>},
+    {Op::COSINE, &unary<&elementary::cos<Real>>},
+    {Op::TAN, &unary<&elementary::tan<Real>>},
+    {Op::ASIN, &unary<&elementary::asin<Real>>},
+    {Op::ACOS, &unary<&elementary::acos<Real>>},
+    {Op::ATAN2, &binary<&elementary::atan2<Real>>},
+    {Op::SQRT, &unary<&square_root>},
+    {Op::RSQRT, &unary<&rsqrt>},
+    {Op::CBRT, &unary<&elementary::cbrt<Real>>},
+    {Op::ERF, &unary<&elementary::erf<Real>>},
+    {Op::POWER, &power},
 };
 
 }  // namespace

@@ -62,24 +62,24 @@ F angle(C x) {
 /// By the larger part of the divisor, so that nothing overflows on the way.
 C operator/(C x, C y) {
   Ir& ir = *x.re.ir;
-  llvm::Value* flat = abs(y.re) >= abs(y.im);
+  llvm::Value* flat = magnitude(y.re) >= magnitude(y.im);
   F big = math::select(flat, y.re, y.im);
   F small = math::select(flat, y.im, y.re);
   F ratio = small / big;
-  F d = fma(small, ratio, big);
-  F re = math::select(flat, fma(x.im, ratio, x.re), fma(x.re, ratio, x.im));
-  F im = math::select(flat, fma(-x.re, ratio, x.im), fma(x.im, ratio, -x.re));
+  F d = multiply_add(small, ratio, big);
+  F re = math::select(flat, multiply_add(x.im, ratio, x.re), multiply_add(x.re, ratio, x.im));
+  F im = math::select(flat, multiply_add(-x.re, ratio, x.im), multiply_add(x.im, ratio, -x.re));
   C q{re / d, im / d};
   // What C says of zero and infinite divisors.
   auto& b = ir.b;
   llvm::Value* zero = b.CreateAnd(y.re == 0.0, y.im == 0.0);
-  F inf = copysign(x.re.k(kInfinity), y.re);
+  F inf = with_sign_of(x.re.like(kInfinity), y.re);
   q = select(zero, {inf * x.re, inf * x.im}, q);
-  llvm::Value* infinite = b.CreateOr(abs(y.re) == kInfinity, abs(y.im) == kInfinity);
-  llvm::Value* finite = b.CreateAnd(abs(x.re) < x.re.k(kInfinity), abs(x.im) < x.re.k(kInfinity));
-  F one_re = copysign(math::select(abs(y.re) == kInfinity, 1.0, x.re.k(0.0)), y.re);
-  F one_im = copysign(math::select(abs(y.im) == kInfinity, 1.0, x.re.k(0.0)), y.im);
-  C none{0.0 * fma(x.re, one_re, x.im * one_im), 0.0 * fma(x.im, one_re, -(x.re * one_im))};
+  llvm::Value* infinite = b.CreateOr(magnitude(y.re) == kInfinity, magnitude(y.im) == kInfinity);
+  llvm::Value* finite = b.CreateAnd(magnitude(x.re) < x.re.like(kInfinity), magnitude(x.im) < x.re.like(kInfinity));
+  F one_re = with_sign_of(math::select(magnitude(y.re) == kInfinity, 1.0, x.re.like(0.0)), y.re);
+  F one_im = with_sign_of(math::select(magnitude(y.im) == kInfinity, 1.0, x.re.like(0.0)), y.im);
+  C none{0.0 * multiply_add(x.re, one_re, x.im * one_im), 0.0 * multiply_add(x.im, one_re, -(x.re * one_im))};
   return select(b.CreateAnd(infinite, finite), none, q);
 }
 
@@ -104,22 +104,22 @@ C exp_of(C x) {
   F e = call(math::exp, 0.5 * x.re);
   C y{(e * c) * e, (e * times_unless_zero(e, s))};
   llvm::Value* down = x.re == -kInfinity;
-  y = select(down, {x.re.k(0.0), x.re.k(0.0)}, y);
+  y = select(down, {x.re.like(0.0), x.re.like(0.0)}, y);
   return {y.re, math::select(x.im == 0.0, x.im, y.im)};
 }
 
 C log_of(C x) {
   Ir& ir = *x.re.ir;
-  F a = abs(x.re);
-  F c = abs(x.im);
+  F a = magnitude(x.re);
+  F c = magnitude(x.im);
   llvm::Value* swap = a < c;
   F big = math::select(swap, c, a);
   F small = math::select(swap, a, c);
   // Near |x| = 1: log1p((big - 1)(big + 1) + small^2) / 2.
-  F near = 0.5 * call(math::log1p, fma(big - 1.0, big + 1.0, small * small));
+  F near = 0.5 * call(math::log1p, multiply_add(big - 1.0, big + 1.0, small * small));
   F far = call(math::log, magnitude(x));
   llvm::Value* is_near = ir.b.CreateAnd(big > 0.5, big < 2.0);
-  const double huge = is_f64(a) ? 1e300 : 1e37;
+  const double huge = a.wide() ? 1e300 : 1e37;
   F halved = call(math::log, magnitude({0.25 * x.re, 0.25 * x.im})) + 2.0 * kLn2;
   F re = math::select(is_near, near, math::select(big > huge, halved, far));
   return {re, angle(x)};
@@ -127,14 +127,14 @@ C log_of(C x) {
 
 C sqrt_of(C x) {
   Ir& ir = *x.re.ir;
-  const bool f64 = is_f64(x.re);
-  F a = abs(x.re);
-  F c = abs(x.im);
+  const bool f64 = x.re.wide();
+  F a = magnitude(x.re);
+  F c = magnitude(x.im);
   // Scaled by a power of 4 where the squares would leave the range.
   llvm::Value* large = ir.b.CreateOr(a > (f64 ? 1e300 : 1e37), c > (f64 ? 1e300 : 1e37));
   llvm::Value* tiny = ir.b.CreateAnd(a < (f64 ? 1e-290 : 1e-30), c < (f64 ? 1e-290 : 1e-30));
-  F scale = math::select(large, 0.0625, math::select(tiny, f64 ? 0x1p200 : 0x1p60, a.k(1.0)));
-  F back = math::select(large, 4.0, math::select(tiny, f64 ? 0x1p-100 : 0x1p-30, a.k(1.0)));
+  F scale = math::select(large, 0.0625, math::select(tiny, f64 ? 0x1p200 : 0x1p60, a.like(1.0)));
+  F back = math::select(large, 4.0, math::select(tiny, f64 ? 0x1p-100 : 0x1p-30, a.like(1.0)));
   F re = a * scale;
   F im = c * scale;
   F m = magnitude({re, im});
@@ -143,14 +143,14 @@ C sqrt_of(C x) {
   other = math::select(t == 0.0, 0.0, other);
   llvm::Value* right = x.re >= 0.0;
   C y{math::select(right, t, other) * back, math::select(right, other, t) * back};
-  y.im = copysign(y.im, x.im);
+  y.im = with_sign_of(y.im, x.im);
   llvm::Value* im_infinite = c == kInfinity;
   llvm::Value* re_infinite = a == kInfinity;
-  C at_infinity{math::select(x.re > 0.0, kInfinity, a.k(0.0)),
-                copysign(math::select(x.re > 0.0, 0.0, a.k(kInfinity)), x.im)};
+  C at_infinity{math::select(x.re > 0.0, kInfinity, a.like(0.0)),
+                with_sign_of(math::select(x.re > 0.0, 0.0, a.like(kInfinity)), x.im)};
   at_infinity.im = math::select(is_nan(x.im), x.im, at_infinity.im);
   y = select(re_infinite, at_infinity, y);
-  return select(im_infinite, {a.k(kInfinity), x.im}, y);
+  return select(im_infinite, {a.like(kInfinity), x.im}, y);
 }
 
 C expm1_of(C x) {
@@ -161,7 +161,7 @@ C expm1_of(C x) {
   F e1 = call(math::expm1, x.re);
   F e = call(math::exp, x.re);
   // e^x cos y - 1 = expm1(x) cos y - 2 sin^2(y / 2)
-  F re = fma(e1, c, -2.0 * half_s * half_s);
+  F re = multiply_add(e1, c, -2.0 * half_s * half_s);
   return {re, math::select(x.im == 0.0, x.im, e * s)};
 }
 
@@ -170,10 +170,10 @@ C log1p_of(C x) {
   F one = x.re + 1.0;
   C shifted{one, x.im};
   // |1 + x|^2 - 1 = re (2 + re) + im^2
-  F square = fma(x.re, 2.0 + x.re, x.im * x.im);
+  F square = multiply_add(x.re, 2.0 + x.re, x.im * x.im);
   F near = 0.5 * call(math::log1p, square);
   F far = log_of(shifted).re;
-  llvm::Value* is_near = ir.b.CreateAnd(abs(x.re) < 0.5, abs(x.im) < 0.5);
+  llvm::Value* is_near = ir.b.CreateAnd(magnitude(x.re) < 0.5, magnitude(x.im) < 0.5);
   return {math::select(is_near, near, far), angle(shifted)};
 }
 
@@ -202,14 +202,14 @@ C tanh_of(C x) {
   F s = x.im;
   F c = x.im;
   sin_cos(x.im, s, c);
-  F a = abs(x.re);
+  F a = magnitude(x.re);
   F limit = at_most(a, 20.0);
   F sh = call(math::sinh, limit);
   F ch = call(math::cosh, limit);
-  F d = fma(sh, sh, c * c);
-  C y{copysign(sh * ch / d, x.re), s * c / d};
+  F d = multiply_add(sh, sh, c * c);
+  C y{with_sign_of(sh * ch / d, x.re), s * c / d};
   F e = call(math::exp, -a);
-  C far{copysign(x.re.k(1.0), x.re), 4.0 * s * c * e * e};
+  C far{with_sign_of(x.re.like(1.0), x.re), 4.0 * s * c * e * e};
   llvm::Value* is_far = a > 20.0;
   return select(is_far, far, y);
 }
@@ -218,10 +218,10 @@ C tanh_of(C x) {
 /// for very large arguments, which log covers.
 void inverse_sine(C x, C& as, C& ac) {
   Ir& ir = *x.re.ir;
-  const bool f64 = is_f64(x.re);
+  const bool f64 = x.re.wide();
   auto widened = [&](F v) { return f64 ? v : math::widen(v); };
-  F a = abs(widened(x.re));
-  F c = abs(widened(x.im));
+  F a = magnitude(widened(x.re));
+  F c = magnitude(widened(x.im));
   F r = {ir, math::hypot(ir, (a + 1.0).v, c.v)};
   F s = {ir, math::hypot(ir, (a - 1.0).v, c.v)};
   F p = 0.5 * (r + s);
@@ -235,8 +235,8 @@ void inverse_sine(C x, C& as, C& ac) {
   F cross = root(math::select(a <= 1.0, small_a, large_a));
   llvm::Value* crossed = q > 0.6417;
   auto arctan2 = [&](F y, F z) { return F(ir, math::atan2(ir, y.v, z.v)); };
-  F real_sine = math::select(crossed, arctan2(a, cross), call(math::asin, math::at_most(q, 1.0)));
-  F real_cosine = math::select(crossed, arctan2(cross, a), call(math::acos, math::at_most(q, 1.0)));
+  F real_sine = math::select(crossed, arctan2(a, cross), call(math::asin, elementary::at_most(q, 1.0)));
+  F real_cosine = math::select(crossed, arctan2(cross, a), call(math::acos, elementary::at_most(q, 1.0)));
   F am1_small = 0.5 * (c2 / rp + c2 / below);
   F am1_large = 0.5 * (c2 / rp + above);
   am1_small = math::select(c == 0.0, 0.0, am1_small);
@@ -253,10 +253,10 @@ void inverse_sine(C x, C& as, C& ac) {
   real_cosine = math::select(huge, arctan2(c, a), real_cosine);
   auto back = [&](F v) { return f64 ? v : math::narrow(v); };
   constexpr double kPi = 3.14159265358979323846;
-  llvm::Value* left = ir.b.CreateICmpSLT(bits(x.re), math::ki(x.re, 0));
-  as = {copysign(back(real_sine), x.re), copysign(back(imag), x.im)};
+  llvm::Value* left = bits(x.re) < 0;
+  as = {with_sign_of(back(real_sine), x.re), with_sign_of(back(imag), x.im)};
   F left_cosine = back(kPi - real_cosine);
-  ac = {math::select(left, left_cosine, back(real_cosine)), -copysign(back(imag), x.im)};
+  ac = {math::select(left, left_cosine, back(real_cosine)), -with_sign_of(back(imag), x.im)};
 }
 
 C asin_of(C x) {
@@ -275,7 +275,7 @@ C acos_of(C x) {
 
 /// (log1p(x) - log1p(-x)) / 2, in f64 for f32.
 C atanh_of(C x) {
-  const bool f64 = is_f64(x.re);
+  const bool f64 = x.re.wide();
   C w = f64 ? x : C{math::widen(x.re), math::widen(x.im)};
   F a = w.re;
   F c = w.im;
@@ -293,8 +293,8 @@ C power_of(C x, C y) {
   C r = exp_of(y * log_of(x));
   llvm::Value* base_zero = ir.b.CreateAnd(x.re == 0.0, x.im == 0.0);
   llvm::Value* exponent_zero = ir.b.CreateAnd(y.re == 0.0, y.im == 0.0);
-  C none{x.re.k(0.0), x.re.k(0.0)};
-  C one{x.re.k(1.0), x.re.k(0.0)};
+  C none{x.re.like(0.0), x.re.like(0.0)};
+  C one{x.re.like(1.0), x.re.like(0.0)};
   r = select(ir.b.CreateAnd(base_zero, y.re > 0.0), none, r);
   return select(exponent_zero, one, r);
 }
@@ -373,7 +373,7 @@ Val complex_atanh(Ir& ir, const ScalarOp& op) {
 
 Val complex_acosh(Ir& ir, const ScalarOp& op) {
   C y = acos_of(arg(ir, op));  // turned so that the real part is not negative
-  llvm::Value* up = ir.b.CreateICmpSLT(bits(y.im), math::ki(y.im, 0));
+  llvm::Value* up = bits(y.im) < 0;
   return val(select(up, times_i(y), times_minus_i(y)));
 }
 
@@ -389,18 +389,18 @@ Val complex_atan2(Ir& ir, const ScalarOp& op) {
 /// cos t near 0, neither m nor cos t loses digits.
 Val complex_logistic(Ir& ir, const ScalarOp& op) {
   C x = arg(ir, op);
-  F a = abs(x.re);
+  F a = magnitude(x.re);
   F e = call(math::exp, -a);
   F m = -call(math::expm1, -a);
   F s = x.im;
   F c = x.im;
   sin_cos(0.5 * x.im, s, c);
   F twice = 2.0 * c * c;
-  F d = fma(m, m, 2.0 * e * twice);
+  F d = multiply_add(m, m, 2.0 * e * twice);
   llvm::Value* right = x.re >= 0.0;
-  F re = math::select(right, fma(e, twice, m), e * (twice - m));
+  F re = math::select(right, multiply_add(e, twice, m), e * (twice - m));
   C y{re / d, (2.0 * e) * (s * c) / d};
-  C limit{math::select(right, 1.0, x.re.k(0.0)), copysign(x.re.k(0.0), x.im)};
+  C limit{math::select(right, 1.0, x.re.like(0.0)), with_sign_of(x.re.like(0.0), x.im)};
   return val(select(a == kInfinity, limit, y));
 }
 
@@ -410,7 +410,7 @@ Val complex_power(Ir& ir, const ScalarOp& op) {
 
 Val complex_rsqrt(Ir& ir, const ScalarOp& op) {
   C x = arg(ir, op);
-  C one{x.re.k(1.0), x.re.k(0.0)};
+  C one{x.re.like(1.0), x.re.like(0.0)};
   return val(one / sqrt_of(x));
 }
 
@@ -418,7 +418,7 @@ Val complex_sign(Ir& ir, const ScalarOp& op) {
   C x = arg(ir, op);
   F m = magnitude(x);
   C y{x.re / m, x.im / m};
-  return val(select(m == 0.0, {x.re.k(0.0), x.re.k(0.0)}, y));
+  return val(select(m == 0.0, {x.re.like(0.0), x.re.like(0.0)}, y));
 }
 
 }  // namespace collet::codegen

@@ -3,24 +3,96 @@
 
 #include <llvm/IR/Intrinsics.h>
 
-#include <initializer_list>
-#include <iterator>
+#include <collet/elementary.hpp>
 
 #include "sdk/codegen/llvm/ir.h"
 
 /// \file
-/// Lets the mathematical functions be written as formulas.
+/// The arithmetic of LLVM IR in which <collet/elementary.hpp> and the functions of complex numbers are written.
 
 namespace collet::codegen::math {
 
+using elementary::kInfinity;
+using elementary::kNaN;
+
+/// Truth values.
+struct Mask {
+  Ir* ir;
+  llvm::Value* v;
+  operator llvm::Value*() const { return v; }
+};
+
+inline Mask operator&&(Mask p, Mask q) {
+  return {p.ir, p.ir->b.CreateAnd(p.v, q.v)};
+}
+inline Mask operator||(Mask p, Mask q) {
+  return {p.ir, p.ir->b.CreateOr(p.v, q.v)};
+}
+inline Mask operator!(Mask p) {
+  return {p.ir, p.ir->b.CreateNot(p.v)};
+}
+inline Mask exclusive_or(Mask p, Mask q) {
+  return {p.ir, p.ir->b.CreateXor(p.v, q.v)};
+}
+
+/// Integers of a float's width.
+struct Bits {
+  Ir* ir;
+  llvm::Value* v;
+
+  Bits like(int64_t c) const { return {ir, ir->constant_int(v->getType(), static_cast<uint64_t>(c))}; }
+};
+
+inline Bits operator+(Bits i, Bits j) {
+  return {i.ir, i.ir->b.CreateAdd(i.v, j.v)};
+}
+inline Bits operator-(Bits i, Bits j) {
+  return {i.ir, i.ir->b.CreateSub(i.v, j.v)};
+}
+inline Bits operator^(Bits i, Bits j) {
+  return {i.ir, i.ir->b.CreateXor(i.v, j.v)};
+}
+inline Bits operator+(Bits i, int64_t c) {
+  return i + i.like(c);
+}
+inline Bits operator-(Bits i, int64_t c) {
+  return i - i.like(c);
+}
+inline Bits operator&(Bits i, int64_t c) {
+  return {i.ir, i.ir->b.CreateAnd(i.v, i.like(c).v)};
+}
+inline Bits operator|(Bits i, int64_t c) {
+  return {i.ir, i.ir->b.CreateOr(i.v, i.like(c).v)};
+}
+inline Bits operator<<(Bits i, int k) {
+  return {i.ir, i.ir->b.CreateShl(i.v, i.like(k).v)};
+}
+inline Bits operator>>(Bits i, int k) {
+  return {i.ir, i.ir->b.CreateAShr(i.v, i.like(k).v)};
+}
+inline Bits divide(Bits i, int64_t c) {
+  return {i.ir, i.ir->b.CreateUDiv(i.v, i.like(c).v)};
+}
+inline Mask operator<(Bits i, int64_t c) {
+  return {i.ir, i.ir->b.CreateICmpSLT(i.v, i.like(c).v)};
+}
+inline Mask operator==(Bits i, int64_t c) {
+  return {i.ir, i.ir->b.CreateICmpEQ(i.v, i.like(c).v)};
+}
+
 /// A float value with operators.
-struct F {
+struct F : elementary::Operators<F> {
+  using Mask = math::Mask;
+  using Bits = math::Bits;
+
   Ir* ir;
   llvm::Value* v;
 
   F(Ir& i, llvm::Value* value) : ir(&i), v(value) {}
   /// The constant `x`, with this value's type.
-  F k(double x) const { return {*ir, ir->constant(v->getType(), x)}; }
+  F like(double x) const { return {*ir, ir->constant(v->getType(), x)}; }
+  bool wide() const { return v->getType()->getScalarType()->isDoubleTy(); }
+  bool fuses() const { return ir->target.fma; }
 };
 
 inline F operator+(F a, F b) {
@@ -35,124 +107,68 @@ inline F operator*(F a, F b) {
 inline F operator/(F a, F b) {
   return {*a.ir, a.ir->b.CreateFDiv(a.v, b.v)};
 }
-inline F operator+(F a, double b) {
-  return a + a.k(b);
-}
-inline F operator-(F a, double b) {
-  return a - a.k(b);
-}
-inline F operator*(F a, double b) {
-  return a * a.k(b);
-}
-inline F operator/(F a, double b) {
-  return a / a.k(b);
-}
-inline F operator+(double a, F b) {
-  return b.k(a) + b;
-}
-inline F operator-(double a, F b) {
-  return b.k(a) - b;
-}
-inline F operator*(double a, F b) {
-  return b.k(a) * b;
-}
-inline F operator/(double a, F b) {
-  return b.k(a) / b;
-}
 inline F operator-(F a) {
   return {*a.ir, a.ir->b.CreateFNeg(a.v)};
 }
-inline llvm::Value* operator<(F a, F b) {
-  return a.ir->b.CreateFCmpOLT(a.v, b.v);
+inline Mask operator<(F a, F b) {
+  return {a.ir, a.ir->b.CreateFCmpOLT(a.v, b.v)};
 }
-inline llvm::Value* operator>(F a, F b) {
-  return a.ir->b.CreateFCmpOGT(a.v, b.v);
+inline Mask operator>(F a, F b) {
+  return {a.ir, a.ir->b.CreateFCmpOGT(a.v, b.v)};
 }
-inline llvm::Value* operator<=(F a, F b) {
-  return a.ir->b.CreateFCmpOLE(a.v, b.v);
+inline Mask operator<=(F a, F b) {
+  return {a.ir, a.ir->b.CreateFCmpOLE(a.v, b.v)};
 }
-inline llvm::Value* operator>=(F a, F b) {
-  return a.ir->b.CreateFCmpOGE(a.v, b.v);
+inline Mask operator>=(F a, F b) {
+  return {a.ir, a.ir->b.CreateFCmpOGE(a.v, b.v)};
 }
-inline llvm::Value* operator==(F a, F b) {
-  return a.ir->b.CreateFCmpOEQ(a.v, b.v);
-}
-inline llvm::Value* operator<(F a, double b) {
-  return a < a.k(b);
-}
-inline llvm::Value* operator>(F a, double b) {
-  return a > a.k(b);
-}
-inline llvm::Value* operator<=(F a, double b) {
-  return a <= a.k(b);
-}
-inline llvm::Value* operator>=(F a, double b) {
-  return a >= a.k(b);
-}
-inline llvm::Value* operator==(F a, double b) {
-  return a == a.k(b);
+inline Mask operator==(F a, F b) {
+  return {a.ir, a.ir->b.CreateFCmpOEQ(a.v, b.v)};
 }
 
-inline llvm::Value* is_nan(F a) {
-  return a.ir->b.CreateFCmpUNO(a.v, a.v);
+inline Mask is_nan(F a) {
+  return {a.ir, a.ir->b.CreateFCmpUNO(a.v, a.v)};
 }
-inline F fma(F a, F b, F c) {
+inline F multiply_add(F a, F b, F c) {
   return {*a.ir, a.ir->fma(a.v, b.v, c.v)};
 }
-inline F fma(F a, F b, double c) {
-  return fma(a, b, a.k(c));
-}
-inline F exact_fma(F a, F b, F c) {
+inline F fused_multiply_add(F a, F b, F c) {
   return {*a.ir, a.ir->exact_fma(a.v, b.v, c.v)};
 }
 inline F select(llvm::Value* c, F a, F b) {
   return {*a.ir, a.ir->b.CreateSelect(c, a.v, b.v)};
 }
 inline F select(llvm::Value* c, F a, double b) {
-  return select(c, a, a.k(b));
+  return select(c, a, a.like(b));
 }
 inline F select(llvm::Value* c, double a, F b) {
-  return select(c, b.k(a), b);
+  return select(c, b.like(a), b);
 }
-inline F abs(F a) {
+inline Bits select(llvm::Value* c, Bits a, Bits b) {
+  return {a.ir, a.ir->b.CreateSelect(c, a.v, b.v)};
+}
+inline F magnitude(F a) {
   return {*a.ir, a.ir->unary(llvm::Intrinsic::fabs, a.v)};
 }
 inline F root(F a) {
   return {*a.ir, a.ir->unary(llvm::Intrinsic::sqrt, a.v)};
 }
-inline F nearest(F a) {
-  return {*a.ir, a.ir->unary(llvm::Intrinsic::rint, a.v)};
+inline F floor(F a) {
+  return {*a.ir, a.ir->unary(llvm::Intrinsic::floor, a.v)};
 }
-inline F copysign(F a, F b) {
+/// `a`, of any sign, with the sign of `b`.
+inline F with_sign_of(F a, F b) {
   return {*a.ir, a.ir->binary(llvm::Intrinsic::copysign, a.v, b.v)};
 }
-/// The lesser; where `a` is not a number, `a`.
-inline F at_most(F a, double b) {
-  return select(a > b, b, a);
-}
-inline F at_least(F a, double b) {
-  return select(a < b, b, a);
-}
 
-inline bool is_f64(F a) {
-  return a.v->getType()->getScalarType()->isDoubleTy();
+inline Bits bits(F a) {
+  return {a.ir, a.ir->bits_of(a.v)};
 }
-inline llvm::Value* bits(F a) {
-  return a.ir->bits_of(a.v);
+inline F from_bits(F like, Bits i) {
+  return {*like.ir, like.ir->b.CreateBitCast(i.v, like.v->getType())};
 }
-inline F from_bits(F like, llvm::Value* v) {
-  return {*like.ir, like.ir->b.CreateBitCast(v, like.v->getType())};
-}
-inline llvm::Value* ki(F like, uint64_t x) {
-  return like.ir->constant_int(like.ir->int_like(like.v), x);
-}
-
-/// c[0] + c[1] x + c[2] x^2 + ...
-inline F polynomial(F x, std::initializer_list<double> c) {
-  auto it = std::rbegin(c);
-  F r = x.k(*it++);
-  for (; it != std::rend(c); ++it) r = fma(r, x, x.k(*it));
-  return r;
+inline F to_number(F like, Bits i) {
+  return {*like.ir, like.ir->b.CreateSIToFP(i.v, like.v->getType())};
 }
 
 inline F widen(F x) {
@@ -162,27 +178,19 @@ inline F narrow(F x) {
   return {*x.ir, x.ir->b.CreateFPTrunc(x.v, x.ir->like(x.v, x.ir->b.getFloatTy()))};
 }
 
-/// 1.5 times the power of two whose last place is 1: what is added to it is rounded to a whole number.
-inline double whole_number(F like) {
-  return is_f64(like) ? 6755399441055744.0 : 12582912.0;
+/// 2^n for whole n, where that is normal. Converting n by adding a number spares an instruction that many machines lack.
+inline F power_of_two(F n) {
+  const int digits = n.wide() ? 52 : 23, bias = n.wide() ? 1023 : 127;
+  return from_bits(n, (bits(n + (n.wide() ? 0x1.8p52 : 0x1.8p23)) + bias) << digits);
 }
-
-/// x * 2^n for integers n, held as float, of any size that two factors can express.
 inline F scale(F x, F n) {
   Ir& ir = *x.ir;
   if (llvm::Value* scaled = ir.scale_by_power(x.v, n.v)) return {ir, scaled};
-  const bool f64 = is_f64(x);
-  const int mantissa = f64 ? 52 : 23;
-  const int bias = f64 ? 1023 : 127;
-  const double magic = whole_number(x);
-  F half = nearest(n * 0.5);
-  F rest = n - half;
-  auto power = [&](F e) {
-    llvm::Value* i = bits(e + magic);
-    i = ir.b.CreateShl(ir.b.CreateAdd(i, ki(x, static_cast<uint64_t>(bias))), ki(x, static_cast<uint64_t>(mantissa)));
-    return from_bits(x, i);
-  };
-  return x * power(half) * power(rest);
+  const F half = {ir, ir.unary(llvm::Intrinsic::rint, (n * 0.5).v)};
+  return x * power_of_two(half) * power_of_two(n - half);
 }
+
+/// Large arguments are reduced lane by lane, by a function of the module (emit_support.h).
+elementary::Quarter<F> reduce_quarter(F x);
 
 }  // namespace collet::codegen::math

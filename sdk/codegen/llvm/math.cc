@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/llvm/math.h"
+
+#include "sdk/codegen/llvm/math_notation.h"
+
+namespace collet::codegen::math {
+namespace {
+
+template <F (*function)(F)>
+llvm::Value* apply(Ir& ir, llvm::Value* x) {
+  return function({ir, x}).v;
+}
+
+}  // namespace
+
+llvm::Value* exp(Ir& ir, llvm::Value* x) {
+  return apply<elementary::exp<F>>(ir, x);
+}
+llvm::Value* expm1(Ir& ir, llvm::Value* x) {
+  return apply<elementary::expm1<F>>(ir, x);
+}
+llvm::Value* log(Ir& ir, llvm::Value* x) {
+  return apply<elementary::log<F>>(ir, x);
+}
+llvm::Value* log1p(Ir& ir, llvm::Value* x) {
+  return apply<elementary::log1p<F>>(ir, x);
+}
+llvm::Value* logistic(Ir& ir, llvm::Value* x) {
+  return apply<elementary::logistic<F>>(ir, x);
+}
+llvm::Value* sin(Ir& ir, llvm::Value* x) {
+  return apply<elementary::sin<F>>(ir, x);
+}
+llvm::Value* cos(Ir& ir, llvm::Value* x) {
+  return apply<elementary::cos<F>>(ir, x);
+}
+llvm::Value* tan(Ir& ir, llvm::Value* x) {
+  return apply<elementary::tan<F>>(ir, x);
+}
+llvm::Value* asin(Ir& ir, llvm::Value* x) {
+  return apply<elementary::asin<F>>(ir, x);
+}
+llvm::Value* acos(Ir& ir, llvm::Value* x) {
+  return apply<elementary::acos<F>>(ir, x);
+}
+llvm::Value* sinh(Ir& ir, llvm::Value* x) {
+  return apply<elementary::sinh<F>>(ir, x);
+}
+llvm::Value* cosh(Ir& ir, llvm::Value* x) {
+  return apply<elementary::cosh<F>>(ir, x);
+}
+llvm::Value* tanh(Ir& ir, llvm::Value* x) {
+  return apply<elementary::tanh<F>>(ir, x);
+}
+llvm::Value* asinh(Ir& ir, llvm::Value* x) {
+  return apply<elementary::asinh<F>>(ir, x);
+}
+llvm::Value* acosh(Ir& ir, llvm::Value* x) {
+  return apply<elementary::acosh<F>>(ir, x);
+}
+llvm::Value* atanh(Ir& ir, llvm::Value* x) {
+  return apply<elementary::atanh<F>>(ir, x);
+}
+llvm::Value* cbrt(Ir& ir, llvm::Value* x) {
+  return apply<elementary::cbrt<F>>(ir, x);
+}
+llvm::Value* erf(Ir& ir, llvm::Value* x) {
+  return apply<elementary::erf<F>>(ir, x);
+}
+
+llvm::Value* sqrt(Ir& ir, llvm::Value* x) {
+  return root(F(ir, x)).v;
+}
+llvm::Value* rsqrt(Ir& ir, llvm::Value* x) {
+  return (1.0 / root(F(ir, x))).v;
+}
+
+llvm::Value* atan2(Ir& ir, llvm::Value* y, llvm::Value* x) {
+  return elementary::atan2(F(ir, y), F(ir, x)).v;
+}
+
+llvm::Value* pow(Ir& ir, llvm::Value* x, llvm::Value* y) {
+  const F base(ir, x), exponent(ir, y);
+  if (base.wide()) return elementary::power(base, exponent).v;
+  // In f64 one product is accurate enough, which costs less than an f32 product of twice the precision.
+  const F logarithm = elementary::log(widen(magnitude(base)));
+  const F inside = elementary::at_least(elementary::at_most(exponent, 1e30), -1e30);
+  return elementary::power_specials(base, exponent, narrow(elementary::exp(widen(inside) * logarithm))).v;
+}
+
+llvm::Value* hypot(Ir& ir, llvm::Value* x, llvm::Value* y) {
+  const F a(ir, x), c(ir, y);
+  if (a.wide()) return elementary::hypot(a, c).v;
+  const F p = widen(a), q = widen(c);
+  const F r = select(is_nan(a) || is_nan(c), kNaN, narrow(root(p * p + q * q)));
+  return select(magnitude(a) == kInfinity || magnitude(c) == kInfinity, kInfinity, r).v;
+}
+
+/// Long division in binary, by a function: exact for every pair.
+llvm::Value* fmod(Ir& ir, llvm::Value* x, llvm::Value* y) {
+  return ir.b.CreateFRem(x, y);
+}
+
+void sincos(Ir& ir, llvm::Value* x, llvm::Value*& sine, llvm::Value*& cosine) {
+  const auto both = elementary::sine_and_cosine(F(ir, x));
+  sine = both.sine.v;
+  cosine = both.cosine.v;
+}
+
+}  // namespace collet::codegen::math
