@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,6 +13,8 @@
 
 namespace collet::pjrt {
 namespace {
+
+using ::testing::HasSubstr;
 
 using namespace testing;
 
@@ -65,9 +68,9 @@ TEST(Options, TheEnvironmentGivesThemToTheBackend) {
   const auto [malformed, pair] = outcome(api()->PJRT_Client_Create(&create));
   unsetenv("COLLET_OPTIONS");
   EXPECT_EQ(unknown, PJRT_Error_Code_INVALID_ARGUMENT);
-  EXPECT_THAT(name, testing::HasSubstr("no_such_option"));
+  EXPECT_THAT(name, HasSubstr("no_such_option"));
   EXPECT_EQ(malformed, PJRT_Error_Code_INVALID_ARGUMENT);
-  EXPECT_THAT(pair, testing::HasSubstr("KEY=VALUE"));
+  EXPECT_THAT(pair, HasSubstr("KEY=VALUE"));
 }
 
 TEST(PjrtTable, WhatIsNotThereSaysSo) {
