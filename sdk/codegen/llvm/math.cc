@@ -81,8 +81,8 @@ llvm::Value* atan2(Ir& ir, llvm::Value* y, llvm::Value* x) {
 
 llvm::Value* pow(Ir& ir, llvm::Value* x, llvm::Value* y) {
   const F base(ir, x), exponent(ir, y);
-  if (base.wide()) return elementary::power(base, exponent).v;
-  // In f64 one product is accurate enough, which costs less than an f32 product of twice the precision.
+  if (base.wide() || base.fuses()) return elementary::power(base, exponent).v;
+  // In f64 one product is accurate enough, which costs less than products of twice the precision made by splitting.
   const F logarithm = elementary::log(widen(magnitude(base)));
   const F inside = elementary::at_least(elementary::at_most(exponent, 1e30), -1e30);
   return elementary::power_specials(base, exponent, narrow(elementary::exp(widen(inside) * logarithm))).v;
