@@ -3,6 +3,10 @@
 
 #include <collet/codegen/target.h>
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -17,6 +21,16 @@ using codegen::Status;
 namespace {
 
 constexpr int kMostThreads = 256;
+
+/// Processors that this process may use: hardware_concurrency() counts those of the machine, and threads that share a processor
+/// wait for each other.
+int usable_processors() {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
 
 using ReadValue = Status (*)(const std::string& value, OpenOptions& out);
 
@@ -94,8 +108,7 @@ constexpr KnownOption kOptions[] = {
 
 }  // namespace
 
-OpenOptions::OpenOptions()
-    : threads(std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostThreads)) {}
+OpenOptions::OpenOptions() : threads(std::clamp(usable_processors(), 1, kMostThreads)) {}
 
 Status read_options(const collet_open_options* given, OpenOptions& out) {
   for (const KnownOption& option : kOptions) {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
 #include <cmath>
 #include <thread>
 
@@ -280,6 +284,26 @@ TEST(MemoryTest, RefusesWhatItCannotKnow) {
   EXPECT_EQ(compile_with([](collet_program*, collet_op* op) { op->opcode = COLLET_OP_CUSTOM_CALL; }),
             COLLET_UNIMPLEMENTED);
 }
+
+#if defined(__linux__)
+TEST(MemoryTest, OfOneProcessor_TheBackendHasOneThread) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  std::thread([first] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    Plugin plugin("", "");
+    collet_device_info info{};
+    info.struct_size = sizeof info;
+    ASSERT_EQ(plugin.table->device_info(plugin.instance, 0, &info, &plugin.error), COLLET_OK);
+    EXPECT_EQ(info.compute_units, 1u);
+  }).join();
+}
+#endif
 
 TEST(MemoryTest, ThreadsCompileAndRunAtOnce) {
   Plugin plugin;

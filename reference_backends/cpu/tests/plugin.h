@@ -37,7 +37,7 @@ std::vector<T> elements_of(const Bytes& b) {
 /// An open instance of the backend.
 class Plugin {
  public:
-  /// `features` as the option of that name: "-avx512f" and the like.
+  /// `features` as the option of that name: "-avx512f" and the like. `threads`: empty to leave the number to the backend.
   explicit Plugin(const std::string& features = "", const std::string& threads = "2", const std::string& fuse = "1") {
     const char* folder = std::getenv("COLLET_BACKEND_PATH");
     std::string path = std::string(folder ? folder : ".") + "/libcollet_backend_cpu.so";
@@ -47,13 +47,13 @@ class Plugin {
     static const collet_host host = {sizeof(collet_host), COLLET_ABI_MAJOR, COLLET_ABI_MINOR,
                                      COLLET_OPSET,        nullptr,          nullptr};
     EXPECT_EQ(entry(&host, &table, &error), COLLET_OK);
-    const char* keys[] = {"features", "threads", "fuse"};
-    const char* values[] = {features.c_str(), threads.c_str(), fuse.c_str()};
+    const char* keys[] = {"features", "fuse", "threads"};
+    const char* values[] = {features.c_str(), fuse.c_str(), threads.c_str()};
     collet_open_options options{};
     options.struct_size = sizeof options;
     options.keys = keys;
     options.values = values;
-    options.pairs = 3;
+    options.pairs = threads.empty() ? 2 : 3;
     collet_instance_info info{};
     info.struct_size = sizeof info;
     EXPECT_EQ(table->open(&options, &instance, &info, &error), COLLET_OK) << error.message;
