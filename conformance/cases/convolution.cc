@@ -132,9 +132,44 @@ void add_convolution(CaseList& list, const Row& row, Type type, Type result, Val
   list.add(std::move(one));
 }
 
+// An image of ones, as padding is counted, and one of a single element; the padding is zeros all the same.
+void add_constant_inputs(CaseList& list, Type type) {
+  const std::string_view t = type_name(type);
+  const Shape kernel = Shape::array(type, {3, 2, 2, 3});
+  Text text;
+  const std::string ones =
+      text.line(Shape::array(type, {1, 5, 6, 2}),
+                fmt::format("broadcast({}), dimensions={{}}", text.line(Shape::scalar(type), "constant(1)")));
+  const std::string rhs = text.parameter(kernel);
+  Case one{fmt::format("convolution/{}/input_of_ones/unit", t),
+           Op::CONVOLUTION,
+           type,
+           "",
+           {{.low = -1, .high = 1}},
+           sum_bound(type, 12)};
+  one.text = text.root(
+      Shape::array(type, {1, 6, 7, 3}),
+      fmt::format("convolution({}, {}), window={{size=3x2 pad=2_1x1_1}}, dim_labels=b01f_01io->b01f", ones, rhs));
+  list.add(std::move(one));
+  Text small;
+  const Shape single = Shape::array(type, {1, 1, 1});
+  const std::string x = small.line(single, "constant({{{3}}})"), y = small.parameter(single);
+  Case two{fmt::format("convolution/{}/input_of_one_constant/unit", t),
+           Op::CONVOLUTION,
+           type,
+           "",
+           {{.low = -1, .high = 1}},
+           sum_bound(type, 1)};
+  two.text =
+      small.root(Shape::array(type, {1, 2, 1}),
+                 fmt::format("convolution({}, {}), window={{size=1 stride=2 pad=2_0}}, dim_labels=b0f_0io->b0f", x, y));
+  list.add(std::move(two));
+}
+
 }  // namespace
 
 void add_convolution_cases(CaseList& list) {
+  for (const Type type : {Type::F32, Type::S32, Type::BF16}) add_constant_inputs(list, type);
   for (const Row& row : rows()) {
     for (const Type type : {Type::F32, Type::BF16, Type::F16, Type::F64, Type::S32})
       add_convolution(list, row, type, type, Values::Unit);

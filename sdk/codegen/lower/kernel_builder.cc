@@ -208,6 +208,12 @@ Position KernelBuilder::delinearize(Index index, const Dims& dims) {
   return at;
 }
 
+ExprId KernelBuilder::masked_constant(const Value& value, ExprId mask) {
+  const uint32_t type = value.type.element;
+  const ExprId x = constant(type, value.constant);
+  return mask == kNoExpr ? x : op(COLLET_OP_SELECT, type, {mask, x, integer(type, 0)});
+}
+
 ExprId KernelBuilder::load(ValueId v, const Position& at, ExprId mask) {
   const Value& value = graph_.value(v);
   if (value.constant && value.splat && mask == kNoExpr) return constant(value.type.element, value.constant);
@@ -228,7 +234,7 @@ ExprId KernelBuilder::load_at(ValueId v, const Index& index, ExprId mask) {
 ExprId KernelBuilder::value(ValueId v, const Position& at, ExprId mask) {
   if (frame_) return framed(v, at, mask);
   const Value& value = graph_.value(v);
-  if (value.constant && value.splat) return constant(value.type.element, value.constant);
+  if (value.constant && value.splat) return masked_constant(value, mask);
   if (value.def == kNone || is_input_(v)) return load(v, at, mask);
   auto key = std::make_tuple(v, at, mask);
   if (auto it = memo_.find(key); it != memo_.end()) return it->second;

@@ -61,6 +61,8 @@ class KernelBuilder {
   const std::vector<ValueId>& buffers() const { return buffers_; }
 
   ExprId constant(uint32_t type, const void* data);
+  /// The element of a constant of equal ones; zero where the mask is false, as of a load.
+  ExprId masked_constant(const Value& value, ExprId mask);
   ExprId integer(uint32_t type, int64_t x);
   ExprId index_value(const Index& index);
   /// 0 <= index < size; kNoExpr where that always holds.

@@ -100,7 +100,7 @@ ExprId KernelBuilder::framed(ValueId v, const Position& at, ExprId mask) {
     if (bound->second.value != kNone) return in_frame(frame_->around, bound->second.value, at, mask);
     return captured(*frame_->owner, bound->second.scalar);
   }
-  if (value.constant && value.splat) return constant(value.type.element, value.constant);
+  if (value.constant && value.splat) return masked_constant(value, mask);
   if (value.constant) return lookup(v, linear(at, value.type.dims), mask);
   // What is the same in all turns of the loop is computed before it.
   if (frame_->owner != this && mask == kNoExpr && is_constant(at))
