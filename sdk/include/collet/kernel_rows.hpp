@@ -301,16 +301,21 @@ class Rows {
     unary<T>(COLLET_OP_LOG_PLUS_ONE, [](W x) { return std::log1p(x); });
     unary<T>(COLLET_OP_SQRT, [](W x) { return std::sqrt(x); });
     unary<T>(COLLET_OP_RSQRT, [](W x) { return W(1) / std::sqrt(x); });
-    unary<T>(COLLET_OP_CBRT, [](W x) { return std::cbrt(x); });
+    // Wider, because the C library's of double is 4 units in the last place off.
+    unary<T>(COLLET_OP_CBRT, [](W x) { return static_cast<W>(std::cbrt(static_cast<long double>(x))); });
     unary<T>(COLLET_OP_TANH, [](W x) { return std::tanh(x); });
-    unary<T>(COLLET_OP_LOGISTIC, [](W x) { return W(1) / (W(1) + std::exp(-x)); });
+    unary<T>(COLLET_OP_LOGISTIC, [](W x) {
+      const W e = std::exp(-std::fabs(x));  // does not overflow
+      return (x < 0 ? e : W(1)) / (W(1) + e);
+    });
     unary<T>(COLLET_OP_SINE, [](W x) { return std::sin(x); });
     unary<T>(COLLET_OP_COSINE, [](W x) { return std::cos(x); });
     unary<T>(COLLET_OP_FLOOR, [](W x) { return std::floor(x); });
     unary<T>(COLLET_OP_CEIL, [](W x) { return std::ceil(x); });
     unary<T>(COLLET_OP_ROUND_NEAREST_AFZ, [](W x) { return std::round(x); });
     unary<T>(COLLET_OP_ROUND_NEAREST_EVEN, [](W x) { return std::nearbyint(x); });
-    binary<T>(COLLET_OP_POWER, [](W x, W y) { return std::pow(x, y); });
+    // Also of a signalling NaN, which std::pow gives back.
+    binary<T>(COLLET_OP_POWER, [](W x, W y) { return x == 1 || y == 0 ? W(1) : std::pow(x, y); });
     return add({COLLET_OP_IS_FINITE, types_of<T>(), types_of<bool>(), [at = address_](Device& device, const Op& op) {
                   loop_unary(op.result().elements, in<T>(at, device, op, 0), out<bool>(at, device, op),
                              [](W x) { return std::isfinite(x); });
