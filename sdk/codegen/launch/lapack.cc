@@ -78,6 +78,11 @@ bool has_lapack() {
   return Library::get().there;
 }
 
+std::mutex& lapack_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 template <typename T>
 const Lapack<T>* lapack() {
   const Library& all = Library::get();

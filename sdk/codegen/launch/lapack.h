@@ -8,6 +8,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 
 namespace collet::codegen {
 
@@ -59,5 +60,9 @@ const Lapack<T>* lapack();
 
 /// Whether there is a library.
 bool has_lapack();
+
+/// Held by each call of the library's functions: a serial build of OpenBLAS hands out its work memory without a lock, so that
+/// calls at the same time give wrong results.
+std::mutex& lapack_mutex();
 
 }  // namespace collet::codegen
