@@ -92,7 +92,7 @@ class Sort : public Routine {
 
   uint64_t scratch_bytes() const override {
     const auto n = static_cast<uint64_t>(rows_.length);
-    // Keys, with places, and room to sort them; or the row's copy and the order, with room to merge.
+    // A radix sort has two arrays of keys with their indices; a merge sort has a copy of the row and two arrays of indices.
     const uint64_t keys = 2 * (n + Selection<uint64_t>::kBlock) * sizeof(KeyAndPlace) + 128;
     const uint64_t merge = row_bytes_ + 2 * n * sizeof(int32_t) + 128;
     return std::max(keyed_ ? keys : 0, !keyed_ || but_for_nan_ ? merge : 0);
@@ -197,10 +197,10 @@ class Sort : public Routine {
   }
 
   /// Bottom-up and stable, whatever the comparator says.
-  void merge_sort(const std::vector<char*>& row, int32_t* order, int32_t* room, int64_t n) const {
+  void merge_sort(const std::vector<char*>& row, int32_t* order, int32_t* scratch, int64_t n) const {
     char* const* buffers = row.data();
     int32_t* from = order;
-    int32_t* to = room;
+    int32_t* to = scratch;
     for (int64_t width = 1; width < n; width *= 2) {
       for (int64_t low = 0; low < n; low += 2 * width) {
         int64_t i = low;
@@ -239,7 +239,7 @@ class TopK : public Routine {
   }
 
   uint64_t scratch_bytes() const override {
-    return static_cast<uint64_t>(2 * Selection<uint64_t>::room(length_, k_)) * sizeof(KeyAndPlace) + 128;
+    return static_cast<uint64_t>(2 * Selection<uint64_t>::capacity(length_, k_)) * sizeof(KeyAndPlace) + 128;
   }
 
   void run(char* const* buffers, Threads& threads) const override {

@@ -178,14 +178,14 @@ class Selection {
   using E = typename Entry<U>::type;
   static constexpr int64_t kBlock = 16;
 
-  /// Entries that `run` needs room for, of rows of n elements.
-  static int64_t room(int64_t n, int64_t k) {
+  /// Returns how many entries half of the work array of `run` has, for rows of n elements.
+  static int64_t capacity(int64_t n, int64_t k) {
     return k > n / 4 ? n + kBlock : std::min(n, std::max<int64_t>(4 * k, 64)) + kBlock;
   }
 
-  /// `row`: n elements, one after the other. `work`: twice room(n, k). Returns k entries, in order.
+  /// `row`: n elements, one after the other. `work`: 2 * capacity(n, k) entries. Returns k entries, in order.
   static const E* run(const Keys<U>& keys, const char* row, int64_t n, int64_t k, E* work) {
-    const int64_t most = room(n, k);
+    const int64_t most = capacity(n, k);
     const auto less = [](const E& x, const E& y) { return Entry<U>::less(x, y); };
     int64_t count = 0;
     bool limited = false;

@@ -10,9 +10,9 @@ namespace collet::codegen {
 llvm::Value* KernelEmitter::slot(Type* t) {
   llvm::BasicBlock& entry = function_->getEntryBlock();
   llvm::IRBuilder<> at(&entry, entry.begin());
-  llvm::AllocaInst* room = at.CreateAlloca(t);
-  if (t->isArrayTy()) room->setAlignment(llvm::Align(64));
-  return room;
+  llvm::AllocaInst* memory = at.CreateAlloca(t);
+  if (t->isArrayTy()) memory->setAlignment(llvm::Align(64));
+  return memory;
 }
 
 void KernelEmitter::put(const std::vector<Value*>& slots, size_t r, const Val& x) {

@@ -6,7 +6,7 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kBlockRows = 128;  ///< after which sums are put aside: the error of a sum grows with its terms
+constexpr int64_t kBlockRows = 128;  ///< after which a sum begins a new block: the error of a sum grows with its terms
 
 bool is_float_sum(const Reduction& r) {
   return r.combine == COLLET_COMBINE_ADD && collet_type_kind(r.types[0]) == COLLET_KIND_FLOAT;
@@ -81,13 +81,13 @@ void KernelEmitter::fold_rows() {
                                 : b_.getInt64(static_cast<uint64_t>(k_.loops[k_.lane_loop].size));
   const int64_t rows = k_.loops[k_.outer].size;
   const int64_t width = passes_.strip();
-  std::vector<Value*> room;
-  std::vector<Value*> aside;  ///< null where nothing is put aside
+  std::vector<Value*> accumulators;
+  std::vector<Value*> block_sums;  ///< null where a reduction is not summed in blocks
   for (const Reduction& r : k_.reductions) {
     // A last vector is written whole.
     Type* const strip = llvm::ArrayType::get(ir_.scalar(r.types[0]), static_cast<uint64_t>(width + k_.lanes));
-    room.push_back(slot(strip));
-    aside.push_back(is_float_sum(r) && rows > 2 * kBlockRows ? slot(strip) : nullptr);
+    accumulators.push_back(slot(strip));
+    block_sums.push_back(is_float_sum(r) && rows > 2 * kBlockRows ? slot(strip) : nullptr);
   }
   loop(all_begin, all_end, width, [&](Value* begin) {
     Value* const end =
@@ -108,15 +108,15 @@ void KernelEmitter::fold_rows() {
       return combine_identity(ir_, k_.reductions[r].combine, k_.reductions[r].types[0]);
     };
     walk_lanes(begin, end, [&] {
-      for (size_t r = 0; r < room.size(); ++r) {
-        store(room, r, identity(r));
-        if (aside[r]) store(aside, r, identity(r));
+      for (size_t r = 0; r < accumulators.size(); ++r) {
+        store(accumulators, r, identity(r));
+        if (block_sums[r]) store(block_sums, r, identity(r));
       }
     });
     const auto take = [&](Value* first, int count) {
       walk_lanes(begin, end, [&] {
         std::vector<Value*> places;
-        for (size_t r = 0; r < room.size(); ++r) places.push_back(at(room, r));
+        for (size_t r = 0; r < accumulators.size(); ++r) places.push_back(at(accumulators, r));
         take_rows(first, count, places);
       });
     };
@@ -126,13 +126,14 @@ void KernelEmitter::fold_rows() {
       Value* const last = ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, b_.getInt64(kBlockRows)),
                                      b_.getInt64(static_cast<uint64_t>(whole)));
       loop(first, last, each, [&](Value* row) { take(row, each); });
-      if (std::all_of(aside.begin(), aside.end(), [](Value* v) { return v == nullptr; })) return;
+      if (std::all_of(block_sums.begin(), block_sums.end(), [](Value* v) { return v == nullptr; })) return;
       walk_lanes(begin, end, [&] {
-        for (size_t r = 0; r < room.size(); ++r) {
-          if (!aside[r]) continue;
-          store(aside, r,
-                emit_combine(ir_, COLLET_COMBINE_ADD, k_.reductions[r].types[0], load(aside, r), load(room, r)));
-          store(room, r, identity(r));
+        for (size_t r = 0; r < accumulators.size(); ++r) {
+          if (!block_sums[r]) continue;
+          store(block_sums, r,
+                emit_combine(ir_, COLLET_COMBINE_ADD, k_.reductions[r].types[0], load(block_sums, r),
+                             load(accumulators, r)));
+          store(accumulators, r, identity(r));
         }
       });
     });
@@ -142,10 +143,10 @@ void KernelEmitter::fold_rows() {
         const bool of_columns = passes_.level_of(static_cast<ExprId>(k)) == k_.outer;
         if (of_columns && passes_.stage_of(static_cast<ExprId>(k)) == 0) vals_[k] = instruction(k_.exprs[k]);
       }
-      for (size_t r = 0; r < room.size(); ++r) {
+      for (size_t r = 0; r < accumulators.size(); ++r) {
         const Reduction& fold = k_.reductions[r];
-        Val x = load(room, r);
-        if (aside[r]) x = emit_combine(ir_, COLLET_COMBINE_ADD, fold.types[0], load(aside, r), x);
+        Val x = load(accumulators, r);
+        if (block_sums[r]) x = emit_combine(ir_, COLLET_COMBINE_ADD, fold.types[0], load(block_sums, r), x);
         finish_fold(r, {x});
       }
       for (size_t k = 0; k < k_.exprs.size(); ++k) {

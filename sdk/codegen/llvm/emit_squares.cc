@@ -129,17 +129,17 @@ void KernelEmitter::square(size_t l, Value* begin, int width, int skip, const st
   }
   for (const auto& [k, vectors] : columns) {
     Type* const vector = vectors[0]->getType();
-    Value*& room = rooms_[k];
-    if (!room) room = slot(llvm::ArrayType::get(vector, static_cast<uint64_t>(lanes_)));
+    Value*& array = square_slots_[k];
+    if (!array) array = slot(llvm::ArrayType::get(vector, static_cast<uint64_t>(lanes_)));
     for (int turn = skip; turn < width; ++turn) {
       b_.CreateStore(vectors[static_cast<size_t>(turn)],
-                     b_.CreateGEP(vector, room, b_.getInt64(static_cast<uint64_t>(turn))));
+                     b_.CreateGEP(vector, array, b_.getInt64(static_cast<uint64_t>(turn))));
     }
   }
   loop(b_.getInt64(static_cast<uint64_t>(skip)), b_.getInt64(static_cast<uint64_t>(width)), 1, [&](Value* turn) {
     for (const auto& [k, vectors] : columns) {
       Type* const vector = vectors[0]->getType();
-      squares_[k] = b_.CreateLoad(vector, b_.CreateGEP(vector, rooms_[k], turn));
+      squares_[k] = b_.CreateLoad(vector, b_.CreateGEP(vector, square_slots_[k], turn));
     }
     iv_[l] = b_.CreateAdd(begin, turn);
     body();

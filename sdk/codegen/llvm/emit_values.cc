@@ -21,12 +21,12 @@ bool is_zero(const llvm::Value* v) {
 Val KernelEmitter::inner_value(size_t k, int pass) {
   if (!passes_.is_kept(k)) return instruction(k_.exprs[k]);
   Type* t = ir_.scalar(k_.exprs[k].type);
-  Value*& room = rooms_[k];
-  if (!room) {
+  Value*& array = kept_slots_[k];
+  if (!array) {
     int64_t n = passes_.largest_width();  // the last vector is read whole
     int64_t row = 1;
     for (size_t l = k_.outer; l < k_.loops.size(); ++l) row *= k_.loops[l].size;
-    room = slot(llvm::ArrayType::get(t, static_cast<uint64_t>(row + n)));
+    array = slot(llvm::ArrayType::get(t, static_cast<uint64_t>(row + n)));
   }
   Index place;  // the vectorised loop walks it with unit stride
   int64_t step = k_.lane_loop < k_.loops.size() && k_.lanes > 1 ? k_.loops[k_.lane_loop].size : 1;
@@ -38,7 +38,7 @@ Val KernelEmitter::inner_value(size_t k, int pass) {
       step *= k_.loops[l].size;
     }
   }
-  Value* p = b_.CreateGEP(t, room, lanes(place).scalar);
+  Value* p = b_.CreateGEP(t, array, lanes(place).scalar);
   const llvm::Align align(t->getScalarSizeInBits() / 8);
   Type* vt = ir_.wide(t, lanes_);
   if (pass > passes_.first_pass(k)) return {b_.CreateAlignedLoad(vt, p, align)};

@@ -186,7 +186,8 @@ class KernelEmitter {
   std::vector<Value*> iv_;
   std::vector<int64_t> iv_plus_;  ///< known parts of the loop variables
   std::vector<Val> vals_;
-  std::map<size_t, Value*> rooms_;
+  std::map<size_t, Value*> kept_slots_;    ///< by expression that is kept for a later pass: an array with a row of it
+  std::map<size_t, Value*> square_slots_;  ///< by load that is made in squares: an array with the vectors of one square
   std::map<std::pair<size_t, std::vector<int64_t>>, Val> known_;  ///< by instruction and point of the inner loops
   bool contracts_ = false;
   int turns_now_ = 1;                         ///< of the side loop, side by side, where the builder stands

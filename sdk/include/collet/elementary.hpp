@@ -149,10 +149,6 @@ V whole_product(V x, double c) {
   return multiply_add(x, x.like(c), x.like(rounder(x))) - rounder(x);
 }
 template <class V>
-V nearest(V x) {
-  return (x + rounder(x)) - rounder(x);
-}
-template <class V>
 typename V::Mask is_negative(V x) {
   return bits(x) < 0;
 }
