@@ -4,17 +4,11 @@
 #include <chrono>
 #include <cstring>
 
+#include "conformance/runner/session.h"
+#include "hlo/testing/inputs.h"
+
 namespace collet::bench {
 namespace {
-
-constexpr uint64_t kSeed = 0x9E3779B97F4A7C15u;
-
-uint64_t mix(uint64_t z) {
-  z += kSeed;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
 
 uint64_t elements_of(const collet_array_type& type) {
   uint64_t elements = 1;
@@ -27,25 +21,6 @@ bool same(const collet_array_type& a, const collet_array_type& b) {
          (a.rank == 0 || std::memcmp(a.dims, b.dims, a.rank * sizeof *a.dims) == 0);
 }
 
-// Small numbers, so that no case overflows: floats in [-0.25, 0.25), integers from 0 to 9.
-Expected<std::vector<char>> make_data(const collet_array_type& type, uint32_t parameter) {
-  const uint64_t elements = elements_of(type);
-  std::vector<char> data(elements * collet_type_bytes(type.element));
-  for (uint64_t i = 0; i < elements; ++i) {
-    const uint64_t x = mix(static_cast<uint64_t>(parameter) << 40 ^ i);
-    if (type.element == COLLET_TYPE_F32) {
-      const float value = static_cast<float>(static_cast<double>(x >> 40) / 33554432.0 - 0.25);
-      std::memcpy(&data[i * sizeof value], &value, sizeof value);
-    } else if (type.element == COLLET_TYPE_S32) {
-      const auto value = static_cast<int32_t>((x >> 33) % 10);
-      std::memcpy(&data[i * sizeof value], &value, sizeof value);
-    } else {
-      return unimplemented(std::string("an argument of type ") + collet_type_name(type.element));
-    }
-  }
-  return data;
-}
-
 void release(std::vector<collet_buffer*>& buffers) {
   for (collet_buffer*& buffer : buffers) {
     collet_buffer_release(buffer);
@@ -54,6 +29,19 @@ void release(std::vector<collet_buffer*>& buffers) {
 }
 
 }  // namespace
+
+Expected<std::vector<hlo::Literal>> small_numbers(const std::vector<hlo::Shape>& parameters) {
+  using Rule = hlo::testing::InputRule;
+  std::vector<hlo::Literal> inputs;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const hlo::Type type = parameters[i].type();
+    const Rule rule = type == hlo::Type::PRED ? Rule{.kind = Rule::Kind::Bit}
+                      : hlo::is_integer(type) ? Rule{.kind = Rule::Kind::Integer, .modulo = 10}
+                                              : Rule{.kind = Rule::Kind::Unit, .scale = 0.25};
+    inputs.push_back(hlo::testing::input_by_rule(rule, parameters[i], i));
+  }
+  return inputs;
+}
 
 Expected<Client> open_client(const std::string& backend, bool no_fallback, const BackendOptions& options_of_it) {
   std::vector<const char*> keys, values;
@@ -81,13 +69,20 @@ std::string backend_name(collet_client* client) {
   return collet_client_info_get(client, &info, &error) == COLLET_OK ? info.backend : "?";
 }
 
-Expected<std::unique_ptr<Contestant>> Contestant::make(collet_client* client, const std::string& program, bool fusion) {
+Expected<std::unique_ptr<Contestant>> Contestant::make(collet_client* client, const Entry& entry, bool fusion) {
   collet_module* module = nullptr;
+  collet_blob* messages = nullptr;
   collet_error error{};
   collet_read_options read{};
   read.struct_size = sizeof read;
-  if (const auto code = collet_module_read(program.data(), program.size(), &read, &module, nullptr, &error)) {
-    return from_c(code, error, "read");
+  read.file = entry.file.empty() ? nullptr : entry.file.c_str();
+  read.elided = entry.elided;
+  read.seed = entry.seed;
+  if (const auto code =
+          collet_module_read(entry.program.data(), entry.program.size(), &read, &module, &messages, &error)) {
+    const conformance::BlobHandle owned(messages);
+    if (!owned) return from_c(code, error, "read");
+    return Status(static_cast<Code>(code), std::string(collet_blob_data(messages), collet_blob_size(messages)));
   }
   collet_compile_request request{};
   request.struct_size = sizeof request;
@@ -96,30 +91,34 @@ Expected<std::unique_ptr<Contestant>> Contestant::make(collet_client* client, co
   const auto code = collet_compile(client, module, &request, &made->executable_, &error);
   collet_module_release(module);
   if (code) return from_c(code, error, "compile");
-  COLLET_TRY(made->prepare(client));
+  COLLET_TRY(made->prepare(client, entry.inputs));
   return made;
 }
 
-Status Contestant::prepare(collet_client* client) {
+Status Contestant::prepare(collet_client* client, const MakeInputs& inputs) {
   const collet_executable_facts known = facts();
+  if (known.participants > 1) return unimplemented("a program of several participants");
   results_.resize(known.result_count);
   successor_.assign(known.argument_count, COLLET_NONE);
   std::vector<char> taken(known.result_count, 0);
+  std::vector<hlo::Shape> parameters;
+  for (uint32_t i = 0; i < known.argument_count; ++i)
+    parameters.push_back(conformance::shape_of(collet_executable_argument(executable_, i)));
+  COLLET_ASSIGN(const std::vector<hlo::Literal> data, inputs(parameters));
   for (uint32_t i = 0; i < known.argument_count; ++i) {
     const collet_array_type type = collet_executable_argument(executable_, i);
-    COLLET_ASSIGN(const std::vector<char> data, make_data(type, i));
     collet_host_array array{};
     array.struct_size = sizeof array;
     array.element = type.element;
     array.dims = type.dims;
     array.rank = type.rank;
-    array.data = data.data();
+    array.data = data[i].bytes();
     collet_buffer* buffer = nullptr;
     collet_error error{};
     const auto code = collet_buffer_from_host(client, 0, COLLET_NONE, &array, &buffer, &error);
     if (code) return from_c(code, error, "upload");
     arguments_.push_back(buffer);
-    argument_bytes_ += data.size();
+    argument_bytes_ += static_cast<uint64_t>(data[i].byte_size());
     for (uint32_t r = 0; collet_executable_donates(executable_, i) && r < known.result_count; ++r) {
       if (taken[r] || !same(type, collet_executable_result(executable_, r))) continue;
       successor_[i] = r;
@@ -167,17 +166,11 @@ Expected<double> Contestant::run(uint64_t times) {
   return all / static_cast<double>(times);
 }
 
-Expected<std::vector<float>> Contestant::results() const {
-  std::vector<float> all;
+Expected<std::vector<hlo::Literal>> Contestant::results() const {
+  std::vector<hlo::Literal> all;
   for (collet_buffer* result : results_) {
-    if (collet_buffer_type(result).element != COLLET_TYPE_F32) continue;
-    const size_t first = all.size();
-    const uint64_t bytes = collet_buffer_bytes(result);
-    all.resize(first + bytes / sizeof(float));
-    collet_error error{};
-    if (const auto code = collet_buffer_to_host(result, all.data() + first, bytes, nullptr, &error)) {
-      return from_c(code, error, "download");
-    }
+    COLLET_ASSIGN(hlo::Literal value, conformance::fetch(result));
+    all.push_back(std::move(value));
   }
   return all;
 }

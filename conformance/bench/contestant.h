@@ -3,12 +3,14 @@
 
 #include <collet/collet.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "hlo/base/status.h"
+#include "hlo/ir/literal.h"
 
 namespace collet::bench {
 
@@ -23,25 +25,39 @@ Expected<Client> open_client(const std::string& backend, bool no_fallback, const
 /// What the client calls its backend.
 std::string backend_name(collet_client* client);
 
+/// Makes the arguments of a program from its parameters' shapes.
+using MakeInputs = std::function<Expected<std::vector<hlo::Literal>>(const std::vector<hlo::Shape>& parameters)>;
+/// Small numbers, by which programs of many steps do not overflow: floats in [-0.25, 0.25), integers from 0 to 9.
+Expected<std::vector<hlo::Literal>> small_numbers(const std::vector<hlo::Shape>& parameters);
+
+/// What a contestant runs.
+struct Entry {
+  std::string program;                     ///< text or bytes
+  std::string file = {};                   ///< for messages; may be empty
+  uint32_t elided = COLLET_ELIDED_REFUSE;  ///< what becomes of constants that the text leaves out
+  uint64_t seed = 0;                       ///< for COLLET_ELIDED_RANDOM
+  MakeInputs inputs = small_numbers;
+};
+
 /// A program, compiled, with arguments on the device. Donated arguments are replaced by the results that took their memory.
 class Contestant {
  public:
-  static Expected<std::unique_ptr<Contestant>> make(collet_client* client, const std::string& program, bool fusion);
+  static Expected<std::unique_ptr<Contestant>> make(collet_client* client, const Entry& entry, bool fusion);
   ~Contestant();
   Contestant(const Contestant&) = delete;
   Contestant& operator=(const Contestant&) = delete;
 
   /// Runs `times` times and waits for the last results; nanoseconds for one.
   Expected<double> run(uint64_t times);
-  /// The last results, those of floating-point type alone, as f32.
-  Expected<std::vector<float>> results() const;
+  /// The last results.
+  Expected<std::vector<hlo::Literal>> results() const;
   collet_executable_facts facts() const;
   uint64_t argument_bytes() const { return argument_bytes_; }
   uint64_t result_bytes() const { return result_bytes_; }
 
  private:
   Contestant() = default;
-  Status prepare(collet_client* client);
+  Status prepare(collet_client* client, const MakeInputs& inputs);
 
   collet_executable* executable_ = nullptr;
   std::vector<collet_buffer*> arguments_, results_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/bench/limits.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -224,23 +226,28 @@ Floats make_floats(uint64_t bytes) {
 
 }  // namespace
 
-Peak measure_peak() {
+uint32_t available_threads() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<uint32_t>(std::max(CPU_COUNT(&set), 1));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+Peak measure_peak(uint32_t threads) {
   const Kernels kernels = choose();
   Peak peak;
-  peak.threads = std::max(1u, std::thread::hardware_concurrency());
+  peak.threads = threads;
   peak.vectors = kernels.name;
   peak.flops_per_ns_1 = measure_flops(kernels, 1);
   peak.flops_per_ns = std::max(peak.flops_per_ns_1, measure_flops(kernels, peak.threads));
   return peak;
 }
 
-double measure_stream(uint64_t read, uint64_t written) {
+double measure_stream(uint64_t read, uint64_t written, uint32_t most) {
   const Kernels kernels = choose();
   const uint64_t read_blocks = (read + kBlock - 1) / kBlock, written_blocks = (written + kBlock - 1) / kBlock;
   const Floats from = make_floats(read_blocks * kBlock), to = make_floats(written_blocks * kBlock);
-  const uint32_t all = std::max(1u, std::thread::hardware_concurrency());
   double best = 1e300;
-  for (const uint32_t threads : {1u, all}) {
+  for (const uint32_t threads : {1u, most}) {
     const auto pass = [&](uint32_t thread, float value) {
       const auto share = [&](uint64_t blocks, uint32_t i) { return blocks * i / threads; };
       const uint64_t r = share(read_blocks, thread), w = share(written_blocks, thread);

@@ -2,11 +2,13 @@
 #include "conformance/bench/measure.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <memory>
 
 #include "conformance/bench/contestant.h"
 #include "conformance/bench/programs.h"
+#include "conformance/corpus/judge.h"
 
 namespace collet::bench {
 namespace {
@@ -16,8 +18,8 @@ constexpr double kSample_ns = 2e6;  // a sample runs for about so long
 // Takes part in one case, or says why not.
 struct Entrant {
   Timing* timing;
-  std::unique_ptr<Contestant> contestant;
-  std::vector<double> samples;
+  std::unique_ptr<Contestant> contestant = nullptr;
+  std::vector<double> samples = {};
   uint64_t times = 1;
 
   void fail(const Status& status) {
@@ -27,33 +29,29 @@ struct Entrant {
 };
 
 void enter(Entrant& entrant, collet_client* client, const Case& which, bool fusion) {
-  auto made = Contestant::make(client, which.program, fusion);
+  auto made = Contestant::make(client, which.entry, fusion);
   if (!made.ok()) return entrant.fail(made.status());
   entrant.contestant = *std::move(made);
   if (const auto first = entrant.contestant->run(1); !first.ok()) return entrant.fail(first.status());
 }
 
-// Results of the first run, compared before anything is timed.
-bool agree(const std::vector<Entrant>& entrants) {
-  std::vector<float> expected;
-  bool have = false, good = true;
+// Results of the first run, compared before anything is timed; empty, or how they differ.
+std::string difference(const std::vector<Entrant>& entrants) {
+  std::vector<hlo::Literal> expected;
+  bool have = false;
   for (const Entrant& entrant : entrants) {
     if (!entrant.contestant) continue;
-    const auto got = entrant.contestant->results();
-    if (!got.ok()) return false;
-    if (!have) {
-      expected = *got;
+    auto got = entrant.contestant->results();
+    if (!got.ok()) return got.status().message();
+    if (have) {
+      const conformance::Agreement agreement = conformance::agrees_with_index(expected, *got);
+      if (!agreement.wrong.empty()) return agreement.wrong;
+    } else {
+      expected = *std::move(got);
       have = true;
-      continue;
     }
-    float largest = 0, worst = 0;
-    for (size_t i = 0; i < expected.size(); ++i) {
-      largest = std::max(largest, std::fabs(expected[i]));
-      worst = std::max(worst, std::fabs(expected[i] - (*got)[i]));
-    }
-    good &= worst <= 1e-3f * largest;
   }
-  return good;
+  return {};
 }
 
 // By the fastest of a few tries: one disturbed try would make all samples short, and short ones are disturbed most.
@@ -83,11 +81,15 @@ void summarise(Entrant& entrant) {
   entrant.timing->fallback_ops = facts.fallback_ops;
   entrant.timing->kernels = facts.kernels;
   entrant.timing->traffic_bytes = facts.traffic_bytes;
+  entrant.timing->compile_ns = facts.compile_ns;
 }
 
-void find_limit(Result& result, const Peak& peak) {
-  const double moving = measure_stream(result.read_bytes, result.written_bytes);
-  const double computing = result.which->flops / peak.flops_per_ns;
+void find_limit(Result& result, const Report& report) {
+  const Request& request = report.request;
+  const double moving = request.peak_bytes_per_ns > 0
+                            ? static_cast<double>(result.read_bytes + result.written_bytes) / request.peak_bytes_per_ns
+                            : measure_stream(result.read_bytes, result.written_bytes, report.peak.threads);
+  const double computing = result.flops / report.peak.flops_per_ns;
   result.compute_bound = computing > moving;
   result.limit_ns = std::max(moving, computing);
 }
@@ -99,23 +101,28 @@ struct Clients {
 
 Result measure_case(const Case& which, const Clients& clients, const Report& report) {
   Result result;
-  result.which = &which;
-  std::vector<Entrant> entrants(clients.other ? 3 : 2);
+  result.name = which.name;
+  result.family = which.family;
+  result.flops = which.flops;
+  std::vector<Entrant> entrants(1);
   entrants[0].timing = &result.fused;
-  entrants[1].timing = &result.unfused;
   enter(entrants[0], clients.fused.get(), which, true);
-  enter(entrants[1], (clients.unfused ? clients.unfused : clients.fused).get(), which, false);
-  if (clients.other) {
-    entrants[2].timing = &result.other;
-    enter(entrants[2], clients.other.get(), which, true);
+  if (report.request.unfused) {
+    entrants.push_back({.timing = &result.unfused});
+    enter(entrants.back(), (clients.unfused ? clients.unfused : clients.fused).get(), which, false);
   }
-  result.agrees = agree(entrants);
+  if (clients.other) {
+    entrants.push_back({.timing = &result.other});
+    enter(entrants.back(), clients.other.get(), which, true);
+  }
+  result.differs = difference(entrants);
   for (Entrant& entrant : entrants) {
     choose_times(entrant);
     if (!entrant.contestant || result.limit_ns != 0) continue;
+    if (result.flops < 0) result.flops = static_cast<double>(entrant.contestant->facts().flops);
     result.read_bytes = entrant.contestant->argument_bytes();
     result.written_bytes = entrant.contestant->result_bytes();
-    find_limit(result, report.peak);
+    find_limit(result, report);
   }
   for (uint32_t i = 0; i < report.request.repeat; ++i) {
     for (Entrant& entrant : entrants) {
@@ -138,7 +145,9 @@ Expected<Clients> open_clients(const Request& request, Report& report) {
   report.backend = backend_name(clients.fused.get());
   BackendOptions unfused = request.options;
   unfused.emplace_back("fuse", "0");
-  if (Expected<Client> opened = open_client(request.backend, request.no_fallback, unfused); opened.ok()) {
+  if (!request.unfused) {
+    report.told_not_to_fuse = true;
+  } else if (Expected<Client> opened = open_client(request.backend, request.no_fallback, unfused); opened.ok()) {
     clients.unfused = *std::move(opened);
     report.told_not_to_fuse = true;
   }
@@ -149,27 +158,66 @@ Expected<Clients> open_clients(const Request& request, Report& report) {
   return clients;
 }
 
+// As many as the backend is told to use, where it takes the option that the cpu backend has for it; else all.
+uint32_t thread_count(const Request& request) {
+  for (const auto& [key, value] : request.options) {
+    uint32_t threads = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
+    if (key == "threads" && error == std::errc() && end == value.data() + value.size() && threads > 0)
+      return std::min(threads, available_threads());
+  }
+  return available_threads();
+}
+
 }  // namespace
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
-      {"reduce_sum_fma", "sum(x + y * z), 1024 x 1024", 3.0 * 1024 * 1024, programs::reduce_sum_fma},
-      {"softmax", "rows of 1024 x 1024", 0, programs::softmax},
-      {"softmax_relu_dense", "softmax(relu(x W + b)), 256 x 512 x 1024", 2.0 * 256 * 512 * 1024,
-       programs::softmax_relu_dense},
-      {"mnist_step", "one training step, batch 100", 2.0 * 2 * 100 * 784 * 10, programs::mnist_step},
-      {"lstm", "32 steps, batch 32, 128 to 256", 2.0 * 32 * 32 * 384 * 1024, programs::lstm},
-      {"attention", "8 heads, 256 tokens, 64 wide", 2.0 * 2 * 8 * 256 * 256 * 64, programs::attention},
+      {"reduce_sum_fma", "reduction", "sum(x + y * z), 1024 x 1024", 3.0 * 1024 * 1024, {programs::reduce_sum_fma}},
+      {"softmax", "softmax", "rows of 1024 x 1024", 0, {programs::softmax}},
+      {"softmax_relu_dense",
+       "dense",
+       "softmax(relu(x W + b)), 256 x 512 x 1024",
+       2.0 * 256 * 512 * 1024,
+       {programs::softmax_relu_dense}},
+      {"mnist_step", "training", "one training step, batch 100", 2.0 * 2 * 100 * 784 * 10, {programs::mnist_step}},
+      {"lstm", "lstm", "32 steps, batch 32, 128 to 256", 2.0 * 32 * 32 * 384 * 1024, {programs::lstm}},
+      {"attention", "attention", "8 heads, 256 tokens, 64 wide", 2.0 * 2 * 8 * 256 * 256 * 64, {programs::attention}},
   };
   return all;
+}
+
+std::vector<FamilySummary> Report::families() const {
+  std::vector<FamilySummary> out;
+  std::vector<size_t> compared;
+  for (const Result& result : results) {
+    auto row = std::find_if(out.begin(), out.end(), [&](const auto& f) { return f.family == result.family; });
+    if (row == out.end()) {
+      row = out.insert(out.end(), {.family = result.family});
+      compared.push_back(0);
+    }
+    ++row->cases;
+    if (!result.fused.ran() || result.of_limit() <= 0) continue;
+    ++row->ran;
+    row->of_limit += std::log(result.of_limit());
+    if (result.other.median_ns <= 0) continue;
+    ++compared[static_cast<size_t>(row - out.begin())];
+    row->against += std::log(result.other.median_ns / result.fused.median_ns);
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    FamilySummary& row = out[i];
+    row.of_limit = row.ran > 0 ? std::exp(row.of_limit / static_cast<double>(row.ran)) : 0;
+    row.against = compared[i] > 0 ? std::exp(row.against / static_cast<double>(compared[i])) : 0;
+  }
+  return out;
 }
 
 Expected<Report> measure(const Request& request) {
   Report report;
   report.request = request;
   std::vector<const Case*> chosen;
-  for (const Case& one : cases()) {
-    if (std::string(one.name).find(request.filter) != std::string::npos) chosen.push_back(&one);
+  for (const Case& one : request.cases.empty() ? cases() : request.cases) {
+    if (one.name.find(request.filter) != std::string::npos) chosen.push_back(&one);
   }
   if (chosen.empty()) return invalid_argument("no case has '" + request.filter + "' in its name");
   COLLET_ASSIGN(const Clients clients, open_clients(request, report));
@@ -177,7 +225,8 @@ Expected<Report> measure(const Request& request) {
     if (request.progress) request.progress(done, chosen.size() + 1, what);
   };
   say(0, "the machine's limits");
-  report.peak = measure_peak();
+  report.peak = measure_peak(thread_count(request));
+  if (request.peak_flops_per_ns > 0) report.peak.flops_per_ns = request.peak_flops_per_ns;
   for (size_t i = 0; i < chosen.size(); ++i) {
     say(i + 1, chosen[i]->name);
     report.results.push_back(measure_case(*chosen[i], clients, report));

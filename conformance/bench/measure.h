@@ -9,17 +9,20 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/bench/contestant.h"
 #include "conformance/bench/limits.h"
 #include "hlo/base/status.h"
 
 namespace collet::bench {
 
-/// A program to measure. `flops` counts what its definition asks for, a multiply-add as two.
+/// A program to measure.
 struct Case {
-  const char* name;
-  const char* what;
-  double flops;
-  const char* program;
+  std::string name;
+  std::string family;  ///< those of one family are summarised together
+  std::string what;    ///< for people
+  /// What its definition asks for, a multiply-add as two; below 0: the runtime's estimate.
+  double flops = -1;
+  Entry entry;
 };
 
 /// The cases that ship.
@@ -30,9 +33,13 @@ struct Request {
   std::string backend = "cpu";                                    ///< name or path
   std::string against;                                            ///< another backend; empty: none
   std::vector<std::pair<std::string, std::string>> options = {};  ///< of the backend's own; not for `against`
+  std::vector<Case> cases = {};                                   ///< empty: those that ship
   std::string filter;                                             ///< part of a case's name; empty: all
   uint32_t repeat = 15;                                           ///< samples of each contestant; the median counts
   bool no_fallback = false;                                       ///< for both backends
+  bool unfused = true;                                            ///< measure unfused execution too
+  /// Limits that are known, of a device that is not the host: 0 means measured on the host.
+  double peak_flops_per_ns = 0, peak_bytes_per_ns = 0;
   /// Called now and then: how much of how many is done, and with what.
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
 };
@@ -43,18 +50,43 @@ struct Timing {
   double low_ns = 0, high_ns = 0;  ///< the quartiles
   uint32_t device_ops = 0, fallback_ops = 0, kernels = 0;
   uint64_t traffic_bytes = 0;  ///< as the backend counts it; 0: unknown
-  std::string error;           ///< not empty: it did not run, and the rest is zero
+  uint64_t compile_ns = 0;
+  std::string error;  ///< not empty: it did not run, and the rest is zero
   bool ran() const { return error.empty(); }
 };
 
 /// What was found for one case.
 struct Result {
-  const Case* which = nullptr;
+  std::string name, family;
+  double flops = 0;
   uint64_t read_bytes = 0, written_bytes = 0;  ///< arguments and results: what must move at least
   double limit_ns = 0;                         ///< the machine's own: the longer of moving that and computing `flops`
   bool compute_bound = false;                  ///< which of the two it is
   Timing fused, unfused, other;                ///< `other` only where there is one to compare with
-  bool agrees = true;                          ///< the contestants' results, to 1e-3 of the largest
+  std::string differs;  ///< how the contestants' results differ; empty: they agree, to a share of the largest
+  double of_limit() const { return fused.median_ns > 0 ? limit_ns / fused.median_ns : 0; }
+};
+
+/// The cases of one family that ran.
+struct FamilySummary {
+  std::string family;
+  size_t cases = 0, ran = 0;
+  double of_limit = 0;  ///< geometric mean
+  double against = 0;   ///< geometric mean of the other's time divided by ours; 0: nothing to compare with
+};
+
+/// One case of an earlier run.
+struct EarlierCase {
+  std::string name;
+  double median_ns = 0, of_limit = 0;
+};
+/// An earlier run, as to_json wrote it.
+struct Earlier {
+  std::string backend, vectors;
+  uint32_t threads = 0;
+  std::vector<EarlierCase> cases;
+  /// Null where there is none of this name that ran.
+  const EarlierCase* find(const std::string& name) const;
 };
 
 /// Everything, in one process: the contestants take turns.
@@ -65,9 +97,15 @@ struct Report {
   bool told_not_to_fuse = false;
   Peak peak;
   std::vector<Result> results;
+  /// In the order in which the families first appear.
+  std::vector<FamilySummary> families() const;
 };
 
 /// Measures. An error where the backend cannot be opened or no case has such a name; a case that does not run is in the report.
 Expected<Report> measure(const Request& request);
+
+std::string to_json(const Report& report);
+/// Reads what to_json wrote; `name` is for messages.
+Expected<Earlier> read_earlier(const std::string& name, const std::string& text);
 
 }  // namespace collet::bench

@@ -2,12 +2,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "conformance/bench/measure.h"
-#include "hlo/base/json.h"
+#include "hlo/base/files.h"
 #include "sdk/tool/backend_choice.h"
+#include "sdk/tool/bench_cases.h"
 #include "sdk/tool/files.h"
 #include "sdk/tool/option_types.h"
 #include "sdk/tool/terminal.h"
@@ -19,9 +23,22 @@ namespace {
 struct Options {
   bench::Request request;
   conformance::BackendChoice backend;
-  std::string json;
+  std::vector<std::string> cases;
+  ElidedChoice elided;
+  std::string json, compare;
+  double slower = 1.2;
+  bool unfused = false;
   bool list = false;
 };
+
+// What a row and the report show besides the measurements.
+struct Columns {
+  bool against = false, unfused = true;
+  size_t name = 20;
+  const bench::Earlier* earlier = nullptr;
+};
+
+constexpr uint64_t kMostReportBytes = uint64_t{1} << 30;
 
 // Two figures that say something, also of what is far below 1.
 std::string figure(double number) {
@@ -44,80 +61,123 @@ std::string where(const bench::Timing& timing) {
   return fmt::format("{}/{}", timing.device_ops, timing.device_ops + timing.fallback_ops);
 }
 
-void print_row(const bench::Result& result, bool against) {
-  const bench::Timing& timing = result.fused;
-  if (!timing.ran()) {
-    fmt::print("{:<20} did not run: {}\n", result.which->name, timing.error);
-    return;
-  }
-  fmt::print("{:<20} {:>8} {:>8}", result.which->name, figure(result.limit_ns / timing.median_ns),
-             result.compute_bound ? "flops" : "memory");
-  if (against) fmt::print(" {:>15}", ratio(timing, result.other));
-  fmt::print(" {:>10} {:>7} {:>9} {:>7}{}\n", ratio(timing, result.unfused), timing.kernels, where(timing),
-             spread(timing), result.agrees ? "" : "  RESULTS DIFFER");
+// How many times faster than in the earlier run; 0 where one of the two is missing.
+double gain(const bench::Result& result, const Columns& columns) {
+  const bench::EarlierCase* before = columns.earlier == nullptr ? nullptr : columns.earlier->find(result.name);
+  return before == nullptr || result.fused.median_ns <= 0 ? 0 : before->median_ns / result.fused.median_ns;
 }
 
-void print_report(const bench::Report& report) {
+void print_row(const bench::Result& result, const Columns& columns) {
+  const bench::Timing& timing = result.fused;
+  if (!timing.ran()) {
+    fmt::print("{:<{}} did not run: {}\n", result.name, columns.name, timing.error);
+    return;
+  }
+  fmt::print("{:<{}} {:>8} {:>8}", result.name, columns.name, figure(result.of_limit()),
+             result.compute_bound ? "flops" : "memory");
+  if (columns.against) fmt::print(" {:>15}", ratio(timing, result.other));
+  if (columns.unfused) fmt::print(" {:>10}", ratio(timing, result.unfused));
+  if (columns.earlier != nullptr)
+    fmt::print(" {:>10}", gain(result, columns) > 0 ? figure(gain(result, columns)) + "x" : "new");
+  fmt::print(" {:>7} {:>9} {:>7}{}\n", timing.kernels, where(timing), spread(timing),
+             result.differs.empty() ? "" : "  RESULTS DIFFER: " + result.differs);
+}
+
+void print_families(const bench::Report& report, const Columns& columns) {
+  const std::vector<bench::FamilySummary> families = report.families();
+  if (families.size() < 2 || families.size() == report.results.size()) return;
   const Style style = stdout_style();
-  const bool against = !report.against.empty();
+  fmt::print("\n{}{:<{}} {:>8} {:>8}", style.dim, "family", columns.name, "of limit", "cases");
+  if (columns.against) fmt::print(" {:>15}", "vs " + report.against.substr(0, 12));
+  fmt::print("   geometric means{}\n", style.reset);
+  for (const bench::FamilySummary& one : families) {
+    fmt::print("{:<{}} {:>8} {:>8}", one.family, columns.name, one.ran > 0 ? figure(one.of_limit) : "-",
+               one.ran == one.cases ? std::to_string(one.cases) : fmt::format("{}/{}", one.ran, one.cases));
+    if (columns.against) fmt::print(" {:>15}", one.against > 0 ? figure(one.against) + "x" : "-");
+    fmt::print("\n");
+  }
+}
+
+void print_comparison(const bench::Report& report, const Columns& columns, double slower) {
+  double sum = 0;
+  size_t compared = 0, worse = 0;
+  for (const bench::Result& result : report.results) {
+    if (gain(result, columns) <= 0) continue;
+    sum += std::log(gain(result, columns));
+    ++compared;
+    worse += gain(result, columns) * slower < 1;
+  }
+  const bench::Earlier& earlier = *columns.earlier;
+  if (compared == 0) return fmt::print("\nthe earlier run has none of these cases\n");
+  fmt::print("\nagainst the earlier run: {}x over {} cases, {} slower by more than a factor of {:g}\n",
+             figure(std::exp(sum / static_cast<double>(compared))), compared, worse, slower);
+  if (earlier.threads != report.peak.threads || earlier.vectors != report.peak.vectors) {
+    fmt::print("it was made on another machine, {} threads with {}: its times say little about this one\n",
+               earlier.threads, earlier.vectors);
+  }
+}
+
+void print_report(const bench::Report& report, const Columns& columns, const Options& options) {
+  const Style style = stdout_style();
   fmt::print("{}{}{}{}, {} threads with {:.0f} GFLOP/s ({}), medians of {}\n\n", style.bold, report.backend,
-             against ? " against " + report.against : "", style.reset, report.peak.threads, report.peak.flops_per_ns,
-             report.peak.vectors, report.request.repeat);
-  fmt::print("{}{:<20} {:>8} {:>8}", style.dim, "case", "of limit", "bound");
-  if (against) fmt::print(" {:>15}", "vs " + report.against.substr(0, 12));
-  fmt::print(" {:>10} {:>7} {:>9} {:>7}{}\n", "vs unfused", "kernels", "on device", "spread", style.reset);
-  for (const bench::Result& result : report.results) print_row(result, against);
+             columns.against ? " against " + report.against : "", style.reset, report.peak.threads,
+             report.peak.flops_per_ns, report.request.peak_flops_per_ns > 0 ? "as told" : report.peak.vectors,
+             report.request.repeat);
+  fmt::print("{}{:<{}} {:>8} {:>8}", style.dim, "case", columns.name, "of limit", "bound");
+  if (columns.against) fmt::print(" {:>15}", "vs " + report.against.substr(0, 12));
+  if (columns.unfused) fmt::print(" {:>10}", "vs unfused");
+  if (columns.earlier != nullptr) fmt::print(" {:>10}", "vs earlier");
+  fmt::print(" {:>7} {:>9} {:>7}{}\n", "kernels", "on device", "spread", style.reset);
+  for (const bench::Result& result : report.results) print_row(result, columns);
+  print_families(report, columns);
   fmt::print(
       "\nof limit: the machine's own time to move the arguments and results once, or to do the multiply-adds, "
       "whichever\n"
-      "is longer, divided by the time taken. The limits are those of the host, measured in this run by all threads.\n");
+      "is longer, divided by the time taken. {}\n",
+      report.request.peak_flops_per_ns > 0 && report.request.peak_bytes_per_ns > 0
+          ? "The limits are those of --peak and --bandwidth."
+          : "The limits are those of the host, measured in this run by all threads.");
   if (!report.told_not_to_fuse) {
     fmt::print(
         "vs unfused: without the fusions that the SDK proposes; the backend has no option fuse=0 for its own.\n");
   }
+  if (columns.earlier != nullptr) print_comparison(report, columns, options.slower);
 }
 
-void write_timing(JsonWriter& json, const char* name, const bench::Timing& timing) {
-  json.key(name).begin_object();
-  if (!timing.ran()) json.field("error", timing.error);
-  json.field("median_ns", timing.median_ns).field("low_ns", timing.low_ns).field("high_ns", timing.high_ns);
-  json.field("device_ops", timing.device_ops).field("fallback_ops", timing.fallback_ops);
-  json.field("kernels", timing.kernels).field("traffic_bytes", timing.traffic_bytes).end_object();
+Expected<std::unique_ptr<bench::Earlier>> earlier_run(const std::string& path) {
+  if (path.empty()) return std::unique_ptr<bench::Earlier>();
+  COLLET_ASSIGN(const std::string text, read_file_or_pipe(path, kMostReportBytes));
+  COLLET_ASSIGN(bench::Earlier earlier, bench::read_earlier(path, text));
+  return std::make_unique<bench::Earlier>(std::move(earlier));
 }
 
-std::string to_json(const bench::Report& report) {
-  std::string text;
-  JsonWriter json(text);
-  json.begin_object().field("backend", report.backend).field("against", report.against);
-  json.field("repeat", report.request.repeat);
-  json.field("told_not_to_fuse", report.told_not_to_fuse).key("machine").begin_object();
-  json.field("threads", report.peak.threads).field("vectors", report.peak.vectors);
-  json.field("gflops", report.peak.flops_per_ns).field("gflops_one_thread", report.peak.flops_per_ns_1).end_object();
-  json.key("cases").begin_array();
+bool good(const bench::Report& report, const Columns& columns, double slower) {
   for (const bench::Result& result : report.results) {
-    json.begin_object().field("name", result.which->name).field("flops", result.which->flops);
-    json.field("read_bytes", result.read_bytes).field("written_bytes", result.written_bytes);
-    json.field("limit_ns", result.limit_ns).field("bound", result.compute_bound ? "flops" : "memory");
-    json.field("of_limit", result.fused.median_ns == 0 ? 0.0 : result.limit_ns / result.fused.median_ns);
-    json.field("agrees", result.agrees);
-    write_timing(json, "fused", result.fused);
-    write_timing(json, "unfused", result.unfused);
-    if (!report.against.empty()) write_timing(json, "against", result.other);
-    json.end_object();
+    if (!result.fused.ran() || !result.differs.empty()) return false;
+    if (gain(result, columns) > 0 && gain(result, columns) * slower < 1) return false;
   }
-  json.end_array().end_object();
-  return text + "\n";
+  return true;
 }
 
 int run_bench(Options options) {
+  if (!options.cases.empty()) {
+    auto cases = read_bench_cases(options.cases, options.elided);
+    if (!cases.ok()) return tool::report(cases.status());
+    options.request.cases = *std::move(cases);
+  }
   if (options.list) {
-    for (const bench::Case& one : bench::cases()) fmt::print("{:<20} {}\n", one.name, one.what);
+    for (const bench::Case& one : options.cases.empty() ? bench::cases() : options.request.cases)
+      fmt::print("{:<20} {}\n", one.name, one.what);
     return kDone;
   }
   if (const Status status = check_writable(options.json); !status.ok()) return tool::report(status);
+  const auto earlier = earlier_run(options.compare);
+  if (!earlier.ok()) return tool::report(earlier.status());
   options.request.backend = options.backend.name;
   options.request.no_fallback = options.backend.no_fallback;
   options.request.options = options.backend.options;
+  // Programs of one's own may be large: unfused execution of those is measured where it is asked for.
+  options.request.unfused = options.cases.empty() || options.unfused;
   std::unique_ptr<Progress> bar;
   options.request.progress = [&](size_t done, size_t total, const std::string& what) {
     if (!bar) bar = std::make_unique<Progress>("measuring", total);
@@ -129,14 +189,14 @@ int run_bench(Options options) {
     const bool usage = report.status().code() == Code::InvalidArgument;
     return usage ? tool::report(kUsage, report.status().message()) : tool::report(report.status());
   }
-  if (options.json != "-") print_report(*report);
+  Columns columns{.against = !report->against.empty(), .unfused = options.request.unfused, .earlier = earlier->get()};
+  for (const bench::Result& result : report->results) columns.name = std::max(columns.name, result.name.size());
+  if (options.json != "-") print_report(*report, columns, options);
   if (!options.json.empty()) {
-    if (const Status status = write_file(options.json, to_json(*report)); !status.ok()) return tool::report(status);
+    if (const Status status = write_file(options.json, bench::to_json(*report)); !status.ok())
+      return tool::report(status);
   }
-  for (const bench::Result& result : report->results) {
-    if (!result.fused.ran() || !result.agrees) return kFailed;
-  }
-  return kDone;
+  return good(*report, columns, options.slower) ? kDone : kFailed;
 }
 
 }  // namespace
@@ -148,6 +208,27 @@ Action add_bench(CLI::App& verb) {
                        "Do without the fallback: a case with an op that the backend declines does not run"},
                       options->backend);
   verb.add_option("--against", options->request.against, "Another backend to compare with")->type_name("BACKEND");
+  verb.add_option("--cases", options->cases,
+                  "Measure these programs: files, or folders of which every .hlo, .mlir and .mlirbc is taken")
+      ->type_name("PATH")
+      ->expected(1, -1);
+  add_elided_option(verb, options->elided);
+  verb.add_flag("--unfused", options->unfused, "With --cases: measure unfused execution too");
+  verb.add_option("--compare", options->compare, "An earlier run's --json, to say what became faster or slower")
+      ->type_name("FILE");
+  verb.add_option("--slower", options->slower,
+                  "With --compare: exit code 1 where a case takes more than so many times as long")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str()
+      ->type_name("X");
+  verb.add_option("--peak", options->request.peak_flops_per_ns,
+                  "GFLOP/s of the device; measured on the host unless told")
+      ->check(CLI::Range(1e-3, 1e9))
+      ->type_name("X");
+  verb.add_option("--bandwidth", options->request.peak_bytes_per_ns,
+                  "GB/s of the device's memory; measured on the host unless told")
+      ->check(CLI::Range(1e-3, 1e9))
+      ->type_name("X");
   verb.add_option("--filter", options->request.filter, "Only cases with this in their name")->type_name("PART");
   add_number_option(verb, "--repeat", options->request.repeat, "Samples of each; medians are shown", 1u, 10000u)
       ->default_str(std::to_string(options->request.repeat));
@@ -156,9 +237,14 @@ Action add_bench(CLI::App& verb) {
   verb.footer(
       "Ratios, never bare times: to the machine's measured limits, to another backend,\n"
       "to unfused execution. The contestants take turns in one process, and their\n"
-      "results are compared first. Exit code 1: a case did not run, or results differ.\n\n"
+      "results are compared first. Exit code 1: a case did not run, results differ, or\n"
+      "it is slower than in the run of --compare.\n\n"
+      "The inputs of --cases are those of collet run: from case.json beside the file,\n"
+      "or by element type. The family of a case is its sub-folder, or its name up to\n"
+      "the first _ or -.\n\n"
       "Examples:\n  collet bench\n  collet bench --backend ./libacme.so --against cpu\n"
-      "  collet bench --filter softmax --repeat 50 --json bench.json");
+      "  collet bench --filter softmax --repeat 50 --json bench.json\n"
+      "  collet bench --cases programs --json now.json --compare before.json");
   return [options] { return run_bench(*options); };
 }
 
