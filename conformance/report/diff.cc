@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <boost/json.hpp>
 #include <map>
 #include <string>
 
+#include "conformance/report/read_json.h"
 #include "conformance/report/report.h"
 
 namespace collet::conformance {
@@ -23,11 +23,6 @@ struct Run {
   std::map<std::string, OneCase> cases;
 };
 
-std::string text_of(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  return value != nullptr && value->is_string() ? std::string(value->as_string()) : std::string();
-}
-
 Expected<Run> read(std::string_view name, std::string_view text) {
   boost::system::error_code error;
   const json::value root = json::parse(json::string_view(text.data(), text.size()), error);
@@ -40,8 +35,7 @@ Expected<Run> read(std::string_view name, std::string_view text) {
   Run run;
   run.title = fmt::format("{} {}", text_of(object, "backend"), text_of(object, "version"));
   run.verdict = text_of(object, "verdict");
-  if (const json::value* seconds = object.if_contains("seconds"); seconds != nullptr && seconds->is_number())
-    run.seconds = seconds->to_number<double>();
+  run.seconds = number_of(object, "seconds");
   for (const json::value& value : *cases) {
     if (!value.is_object()) continue;
     const json::object& one = value.as_object();

@@ -2,7 +2,6 @@
 #include "conformance/runner/conform.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +16,7 @@
 #include "conformance/runner/random_case.h"
 #include "conformance/runner/run_case.h"
 #include "conformance/runner/workers.h"
+#include "hlo/base/sha256.h"
 
 namespace collet::conformance {
 namespace {
@@ -38,40 +38,6 @@ constexpr double kCrashShare = 0.25;
 // Contract cases ask the plugin's table; the others run a program through the runtime.
 bool is_contract(std::string_view name) {
   return name.starts_with("contract/");
-}
-
-// Of the grid the names alone, unless `wanted` takes them: then with their programs.
-std::vector<Case> every_case(bool full, const std::function<bool(const std::string&)>& wanted = {}) {
-  std::vector<Case> cases;
-  for (const ContractCase& one : contract_cases()) cases.push_back({.name = one.name, .text = describe_case(one)});
-  for (Case& one : all_cases(full)) cases.push_back(std::move(one));
-  if (!full) return cases;
-  for (const GridBlock& block : grid_blocks()) {
-    std::vector<Case> some = grid_cases(block, true);
-    if (wanted && std::any_of(some.begin(), some.end(), [&](const Case& one) { return wanted(one.name); }))
-      some = grid_cases(block, false);
-    std::move(some.begin(), some.end(), std::back_inserter(cases));
-  }
-  return cases;
-}
-
-bool matches(const std::vector<std::string>& filters, const std::string& name) {
-  return filters.empty() || std::any_of(filters.begin(), filters.end(), [&](const std::string& filter) {
-           return fnmatch(filter.c_str(), name.c_str(), 0) == 0;
-         });
-}
-
-// More than a run of a day gets through.
-constexpr uint64_t kMostRandom = 1000000;
-
-bool is_chosen(const ConformOptions& options, const Case& one) {
-  if (options.fuzz_seconds > 0) return false;
-  if (!matches(options.filters, one.name)) return false;
-  return options.profiles.empty() ||
-         std::any_of(options.profiles.begin(), options.profiles.end(), [&](const std::string& name) {
-           const Profile* profile = find_profile(name);
-           return profile != nullptr && profile->holds(one.name, one.op, one.type);
-         });
 }
 
 double number(const Fields& fields, std::string_view key) {
@@ -128,10 +94,11 @@ Status add_claims_of_file(const std::string& library, std::vector<std::string>& 
   return ok_status();
 }
 
-// What a journal has to agree about.
+// What a journal has to agree about. A library that was built anew is another one.
 std::string journal_head(const ConformOptions& options, const ConformReport& report) {
-  std::string head = fmt::format("collet conform, {} {} at {}, seed {}{}", report.backend, report.version, report.path,
-                                 options.seed, options.backend.no_fallback ? ", no fallback" : "");
+  std::string head =
+      fmt::format("collet conform, {} {} of {}, seed {}{}", report.backend, report.version, library_digest(report.path),
+                  options.seed, options.backend.no_fallback ? ", no fallback" : "");
   for (const auto& [key, value] : options.backend.options) head += fmt::format(", {}={}", key, value);
   std::replace(head.begin(), head.end(), '\n', ' ');
   return head;
@@ -156,11 +123,22 @@ Fields describe_backend(const Session& session) {
   if (!info.ok()) return describe_failure(info.status());
   std::string declared;  // a character for each element type
   for (uint32_t type = 0; type < COLLET_TYPE_LIMIT; ++type) declared += session.declares(type) ? '1' : '0';
-  return {{"name", info->backend},
-          {"version", info->backend_version},
-          {"path", info->backend_path},
-          {"fallback", info->fallback},
+  const Expected<std::string> machine = session.machine();
+  if (!machine.ok()) return describe_failure(machine.status());
+  return {{"name", info->backend},      {"version", info->backend_version},     {"path", info->backend_path},
+          {"fallback", info->fallback}, {"opset", std::to_string(info->opset)}, {"machine", *machine},
           {"declared", declared}};
+}
+
+// `options` must outlive it.
+PoolOptions pool_of(const ConformOptions& options) {
+  PoolOptions pool;
+  pool.arguments = arguments_of(options, options.backend);
+  pool.jobs = options.jobs;
+  pool.memory_bytes = options.memory_bytes;
+  pool.timeout = [&](size_t) { return options.timeout; };
+  pool.start_seconds = std::clamp(4 * options.timeout, 5.0, pool.start_seconds);
+  return pool;
 }
 
 // Opens the backend in a worker, so that even a crash there is only reported.
@@ -181,6 +159,8 @@ Status probe(PoolOptions& pool, ConformReport& report) {
   report.path = find_field(answer.reply, "path");
   report.fallback = find_field(answer.reply, "fallback");
   report.declared = find_field(answer.reply, "declared");
+  report.machine = find_field(answer.reply, "machine");
+  report.opset = static_cast<uint32_t>(number(answer.reply, "opset"));
   return ok_status();
 }
 
@@ -273,6 +253,16 @@ std::string_view outcome_name(Outcome outcome) {
   return kNames[static_cast<size_t>(outcome)];
 }
 
+std::string library_digest(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return {};
+  Sha256 digest;
+  std::string piece(size_t{1} << 20, '\0');
+  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0)
+    digest.add(std::string_view(piece).substr(0, static_cast<size_t>(in.gcount())));
+  return digest.finish();
+}
+
 size_t ConformReport::count(Outcome outcome) const {
   return static_cast<size_t>(
       std::count_if(cases.begin(), cases.end(), [&](const CaseResult& c) { return c.outcome == outcome; }));
@@ -290,21 +280,6 @@ bool ConformReport::conforms() const {
          count(Outcome::Pass) + count(Outcome::Unsupported) == cases.size();
 }
 
-std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs) {
-  std::vector<Case> cases = every_case(
-      options.full, [&](const std::string& name) { return with_programs && matches(options.filters, name); });
-  std::erase_if(cases, [&](const Case& one) { return !is_chosen(options, one); });
-  // Random programs are chosen by their names alone.
-  for (const std::string& filter : options.filters)
-    if (const auto seed = random_case_seed(filter))
-      cases.push_back({.name = filter, .text = with_programs ? random_case_text(*seed) : "", .pattern = "random"});
-  for (uint64_t i = 0; options.fuzz_seconds > 0 && i < kMostRandom; ++i)
-    cases.push_back({.name = random_case_name(options.seed + i), .pattern = "random"});
-  std::vector<Case> shard;
-  for (size_t i = options.shard; i < cases.size(); i += options.shards) shard.push_back(std::move(cases[i]));
-  return shard;
-}
-
 std::vector<std::string> worker_arguments(const BackendChoice& backend) {
   std::vector<std::string> arguments = {"conform", "--worker", "--backend", backend.name};
   if (backend.no_fallback) arguments.emplace_back("--no-fallback");
@@ -315,31 +290,22 @@ std::vector<std::string> worker_arguments(const BackendChoice& backend) {
   return arguments;
 }
 
-std::vector<std::string> idle_filters(const ConformOptions& options) {
-  const std::vector<Case> cases = every_case(options.full);
-  std::vector<std::string> idle;
-  for (const std::string& filter : options.filters) {
-    if (random_case_seed(filter)) continue;
-    const auto is_matched = [&](const Case& one) { return matches({filter}, one.name); };
-    if (std::none_of(cases.begin(), cases.end(), is_matched)) idle.push_back(filter);
-  }
-  return idle;
+Expected<ConformReport> probe_backend(const ConformOptions& options) {
+  PoolOptions pool = pool_of(options);
+  ConformReport report;
+  COLLET_TRY(probe(pool, report));
+  return report;
 }
 
 Expected<ConformReport> run_conformance(const ConformOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<Case> cases = chosen_cases(options, false);
   if (cases.empty()) return invalid_argument("no case has such a name; see --list");
-  PoolOptions pool;
-  pool.arguments = arguments_of(options, options.backend);
-  pool.jobs = options.jobs;
-  pool.memory_bytes = options.memory_bytes;
-  pool.timeout = [&](size_t) { return options.timeout; };
-  pool.start_seconds = std::clamp(4 * options.timeout, 5.0, pool.start_seconds);
+  PoolOptions pool = pool_of(options);
   ConformReport report;
   report.seed = options.seed;
   report.full = options.full;
-  report.of_all_names = options.filters.empty() && options.fuzz_seconds == 0;
+  report.of_all_names = options.filters.empty() && options.names.empty() && options.fuzz_seconds == 0;
   report.whole = report.of_all_names && options.profiles.empty() && options.shards == 1;
   const Status opened = probe(pool, report);
   if (!opened.ok()) {

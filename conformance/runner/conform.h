@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "conformance/cases/case.h"
@@ -32,7 +33,8 @@ using ProgressFunction = std::function<void(size_t done, size_t total, std::stri
 struct CaseResult;
 struct ConformOptions {
   BackendChoice backend;
-  std::vector<std::string> filters;  ///< globs over names; none: everything
+  std::vector<std::string> filters;            ///< globs over names; none: everything
+  std::unordered_set<std::string> names = {};  ///< only cases of these names; none: everything
   uint32_t shard = 0, shards = 1;
   uint64_t seed = 0;
   bool full = false;                       ///< every shape for every type, and the grid
@@ -66,6 +68,8 @@ struct CaseResult {
 struct ConformReport {
   std::string backend, version, path, fallback;
   std::string declared;  ///< per element type, by its number: '1' where the device declares it
+  std::string machine;   ///< what the backend says of device 0, a line each
+  uint32_t opset = 0;    ///< of the backend
   uint64_t seed = 0;
   bool full = false;
   bool whole = true;         ///< of all cases, no filter or shard of them
@@ -93,6 +97,12 @@ struct ConformReport {
 std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs);
 /// Those of the options' filters that no case matches.
 std::vector<std::string> idle_filters(const ConformOptions& options);
+/// SHA-256 of those cases: names, programs, kinds of inputs and bounds. It is the same in every build of the same suite.
+std::string suite_digest(const ConformOptions& options);
+/// SHA-256 of a file; empty where it cannot be read.
+std::string library_digest(const std::string& path);
+/// What the backend says of itself, by a worker that opens it: a report without cases.
+Expected<ConformReport> probe_backend(const ConformOptions& options);
 /// Runs them. The error means that the backend could not be opened or no worker started.
 Expected<ConformReport> run_conformance(const ConformOptions& options);
 /// The worker's side of run_conformance; an exit code.

@@ -15,8 +15,10 @@ Expected<Journal> Journal::open(const std::string& path, const std::string& head
   bool fresh = true;
   while (std::getline(in, line)) {
     if (in.eof()) break;  // a line without its end was cut off
-    if (fresh && line != head) return invalid_argument(path + " is of another run: it begins with '" + line + "'");
-    if (!fresh) {
+    const bool is_head = fresh || find_field(decode_fields(line), "name").empty();
+    if (is_head && line != head) return invalid_argument(path + " is of another run: it has '" + line + "'");
+    // Files of several shards may stand one behind another.
+    if (line != head) {
       Fields fields = decode_fields(line);
       std::string name(find_field(fields, "name"));
       journal.found_.insert_or_assign(std::move(name), std::move(fields));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/runner/session.h"
 
+#include <fmt/format.h>
+
 namespace collet::conformance {
 namespace {
 
@@ -163,6 +165,23 @@ Expected<collet_client_info> Session::info() const {
   const collet_status code = collet_client_info_get(client_.get(), &info, &error);
   if (code != COLLET_OK) return from_c(code, error, "client info");
   return info;
+}
+
+Expected<std::string> Session::machine() const {
+  collet_client_device_info info{};
+  info.struct_size = sizeof info;
+  collet_error error{};
+  const collet_status code = collet_client_device_info_get(client_.get(), 0, &info, &error);
+  if (code != COLLET_OK) return from_c(code, error, "device info");
+  std::string text =
+      fmt::format("kind: {}\nfingerprint: {}\ntraits: {:#x}\nspaces:", info.kind, info.fingerprint, info.traits);
+  for (uint32_t space = 0; space < info.space_count; ++space)
+    text += fmt::format(" {}", collet_client_space_kind(client_.get(), 0, space));
+  text += "\ntypes:";
+  for (uint32_t type = 0; type < COLLET_TYPE_LIMIT; ++type)
+    if (const uint32_t flags = collet_client_type_flags(client_.get(), 0, type); flags != 0)
+      text += fmt::format(" {}={:#x}", hlo::type_info(static_cast<Type>(type)).text, flags);
+  return text + "\n";
 }
 
 bool Session::declares(uint32_t element) const {

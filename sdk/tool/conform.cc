@@ -4,14 +4,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "conformance/corpus/corpus.h"
 #include "conformance/mutants/kill.h"
+#include "conformance/report/bundle.h"
 #include "conformance/report/report.h"
 #include "conformance/runner/conform.h"
 #include "conformance/runner/profiles.h"
@@ -31,12 +34,13 @@ namespace suite = collet::conformance;
 struct Options {
   suite::BackendChoice backend;
   std::vector<std::string> filters, profiles, claims, diff;
-  std::string corpus, json, junit, html, shard, resume;
+  std::string corpus, json, junit, html, shard, resume, bundle, verify, rerun;
   uint64_t seed = 0, memory_mib = 0;
   unsigned jobs = 1;
   double timeout = 0, fuzz = 0;
   size_t most_failures = 20;
   bool full = false, list = false, worker = false, show = false, mutants = false;
+  bool has_backend = false, has_seed = false;  ///< were given
 };
 
 constexpr uint64_t kMostMib = uint64_t{1} << 40;  // far more than a machine has, and its bytes can be counted
@@ -75,9 +79,16 @@ Status write_reports(const Options& options, const suite::ConformReport& report)
   return ok_status();
 }
 
+Status write_bundle(const Options& options, const suite::ConformReport& report, const suite::ConformOptions& run) {
+  if (options.bundle.empty()) return ok_status();
+  COLLET_ASSIGN(const std::string text, suite::bundle_text(report, run));
+  return write_file(options.bundle, text);
+}
+
 // What cannot be written is found out before the cases run.
 Status check_reports(const Options& options) {
-  for (const std::string* path : {&options.json, &options.junit, &options.html}) COLLET_TRY(check_writable(*path));
+  for (const std::string* path : {&options.json, &options.junit, &options.html, &options.bundle})
+    COLLET_TRY(check_writable(*path));
   return ok_status();
 }
 
@@ -177,6 +188,7 @@ int run_cases(const Options& options) {
     return result.status().code() == Code::InvalidArgument ? kUsage : kRuntime;
   }
   if (const Status status = write_reports(options, *result); !status.ok()) return report(status);
+  if (const Status status = write_bundle(options, *result, run); !status.ok()) return report(status);
   if (options.json != "-")
     print_report(suite::report_text(*result, options.backend, options.most_failures), result->conforms());
   return result->conforms() ? kDone : kFailed;
@@ -214,7 +226,50 @@ int diff_runs(const Options& options) {
   return difference->worse ? kFailed : kDone;
 }
 
+// "1%": the share; nullopt for anything else.
+std::optional<double> read_share(std::string_view text) {
+  if (!text.ends_with('%')) return std::nullopt;
+  double percent = 0;
+  const char* end = text.data() + text.size() - 1;
+  const auto [stopped, error] = std::from_chars(text.data(), end, percent);
+  if (error != std::errc() || stopped != end || !(percent > 0) || percent > 100) return std::nullopt;
+  return percent / 100;
+}
+
+int verify(const Options& options) {
+  suite::VerifyOptions run;
+  run.name = options.verify;
+  if (options.has_backend) run.backend = options.backend.name;
+  if (options.has_seed) run.seed = options.seed;
+  if (!options.rerun.empty()) {
+    const std::optional<double> share = read_share(options.rerun);
+    if (!share) return report(kUsage, "--rerun " + options.rerun + ": write a share of the cases, such as 1%");
+    run.rerun = *share;
+  }
+  run.jobs = options.jobs;
+  run.timeout = options.timeout;
+  run.memory_bytes = memory_share(options);
+  Expected<std::string> text = read_file(options.verify, uint64_t{1} << 30);
+  if (!text.ok()) return report(text.status());
+  run.text = *std::move(text);
+  std::unique_ptr<Progress> bar;
+  run.progress = progress_on(bar, "verify");
+  const Expected<suite::Verification> result = suite::verify_bundle(run);
+  bar.reset();
+  if (!result.ok()) return report(result.status());
+  if (!options.json.empty()) {
+    if (const Status status = write_file(options.json, suite::verification_json(*result)); !status.ok())
+      return report(status);
+  }
+  if (options.json != "-") print_report(suite::verification_text(*result, options.most_failures), result->holds());
+  return result->holds() ? kDone : kFailed;
+}
+
 int conform(const Options& options) {
+  if (!options.rerun.empty() && options.verify.empty()) return report(kUsage, "--rerun is about --verify");
+  if (!options.bundle.empty() && (!options.corpus.empty() || options.fuzz > 0 || options.mutants))
+    return report(kUsage, "--bundle is of a run of the cases; not of --corpus, --fuzz or --mutants");
+  if (!options.verify.empty()) return verify(options);
   if (!options.diff.empty()) return diff_runs(options);
   if (options.mutants) return run_mutants(options);
   if (!options.corpus.empty() && !(options.junit.empty() && options.html.empty())) {
@@ -270,6 +325,15 @@ Action add_conform(CLI::App& verb) {
   verb.add_option("--diff", options->diff, "Compare two reports of --json: what fails now, and what no more")
       ->type_name("A B")
       ->expected(2);
+  verb.add_option("--bundle", options->bundle,
+                  "Write results, versions, seeds and hashes to this file, which others can check by --verify")
+      ->type_name("FILE");
+  verb.add_option("--verify", options->verify,
+                  "Check a file of --bundle: what does not match is named; exit code 1 where something does not")
+      ->type_name("FILE");
+  verb.add_option("--rerun", options->rerun,
+                  "With --verify: run this share of the cases again. They are drawn at random, or by --seed")
+      ->type_name("SHARE");
   verb.add_flag("--mutants", options->mutants,
                 "Test the suite itself: run it on backends that are wrong on purpose, and say which it does not see");
   verb.add_flag("--worker", options->worker)->group("");
@@ -281,7 +345,11 @@ Action add_conform(CLI::App& verb) {
       "  collet conform --backend acme --no-fallback --filter 'dot/f32/*'\n"
       "  collet conform --backend acme --filter reduce/f32/add_129_all/unit\n"
       "  collet conform --no-fallback --corpus models --jobs 2 --json out.json");
-  return [options] { return conform(*options); };
+  return [options, &verb] {
+    options->has_backend = verb.count("--backend") > 0;
+    options->has_seed = verb.count("--seed") > 0;
+    return conform(*options);
+  };
 }
 
 }  // namespace collet::tool

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <vector>
+
+#include "hlo/base/sha256.h"
+#include "sdk/tool/tests/command.h"
+
+namespace collet::tool::testing {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+void replace(std::string& text, std::string_view what, std::string_view by) {
+  const size_t at = text.find(what);
+  ASSERT_NE(at, std::string::npos) << what;
+  text.replace(at, what.size(), by);
+}
+
+// What a submitter does who changes a bundle and knows its format: all sums fit again.
+std::string summed_again(const std::vector<std::string>& lines) {
+  std::string out = lines.front() + "\n";
+  const std::string key = sha256(out);
+  for (size_t i = 1; i + 1 < lines.size(); ++i) {
+    const std::string body = lines[i].substr(0, lines[i].rfind(",\"sum\":"));
+    out += body + ",\"sum\":\"" + sha256(key + body).substr(0, 16) + "\"}\n";
+  }
+  return out + "{\"sha256\":\"" + sha256(out) + "\"}\n";
+}
+
+std::string library(const std::string& name) {
+  return build_dir() + "/lib/collet/test_backends/libcollet_backend_" + name + ".so";
+}
+
+class Bundle : public ::testing::Test {
+ protected:
+  // A bundle of a few cases, as lines.
+  std::vector<std::string> make(const std::string& more = "") {
+    const Ran ran =
+        collet("conform --backend interpreter --no-fallback --filter 'negate/f32/*' --bundle " + path_ + more);
+    EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+    return lines_of(contents(path_));
+  }
+  Ran verify(const std::string& text, const std::string& more = "") {
+    write(path_, text);
+    return collet("conform --verify " + path_ + more);
+  }
+  void expect_refused(const Ran& ran, const std::string& why) {
+    EXPECT_EQ(ran.code, 1) << ran.out << ran.err;
+    EXPECT_TRUE(contains(ran.out, why)) << "no '" << why << "' in\n" << ran.out;
+    EXPECT_TRUE(contains(ran.out, ": the bundle is refused")) << ran.out;
+  }
+
+  Folder folder_;
+  std::string path_ = folder_ / "bundle.jsonl";
+};
+
+TEST_F(Bundle, HoldsAndIsTheSameEachTime) {
+  make();
+  const std::string first = contents(path_);
+  const Ran ran = collet("conform --verify " + path_ + " --rerun 20%");
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  for (const char* part : {"holds        file", "holds        suite", "holds        library", "holds        machine",
+                           "holds        sample of ", "sample of seed ", ": the bundle holds"})
+    EXPECT_TRUE(contains(ran.out, part)) << part << " is not in\n" << ran.out;
+  make();
+  EXPECT_EQ(contents(path_), first);
+}
+
+TEST_F(Bundle, NamesTheLineThatWasAltered) {
+  std::vector<std::string> lines = make();
+  ASSERT_GT(lines.size(), 10u);
+  const std::string name = lines[4].substr(0, lines[4].find("\", "));
+  replace(lines[4], "\"pass\"", "\"fail\"");
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  const Ran ran = verify(text);
+  expect_refused(ran, "line 5: " + name.substr(name.rfind('"') + 1) + " was altered");
+  EXPECT_FALSE(contains(ran.out, "line 6: ")) << ran.out;
+}
+
+TEST_F(Bundle, NamesWhatIsMissingTwiceOrForeign) {
+  const std::vector<std::string> lines = make();
+  std::vector<std::string> changed = lines;
+  changed.erase(changed.begin() + 3);
+  expect_refused(verify(summed_again(changed)), "/unit is missing");
+  changed = lines;
+  changed.insert(changed.begin() + 3, lines[3]);
+  expect_refused(verify(summed_again(changed)), " stands there twice");
+  changed = lines;
+  replace(changed[3], "negate/f32/", "negate/f99/");
+  expect_refused(verify(summed_again(changed)), "negate/f99/1/unit is no case of this choice");
+  changed = lines;
+  std::swap(changed[3], changed[4]);
+  expect_refused(verify(summed_again(changed)), "not in the order of the suite");
+  const std::string whole = contents(path_);
+  expect_refused(verify(whole.substr(0, whole.size() / 2)), "it was cut off");
+}
+
+TEST_F(Bundle, NamesAnotherSuiteLibraryOrMachine) {
+  const std::vector<std::string> lines = make();
+  const auto with_head = [&](std::string_view what, std::string_view by) {
+    std::vector<std::string> changed = lines;
+    const size_t at = changed[0].find(what);
+    EXPECT_NE(at, std::string::npos);
+    changed[0].replace(at + what.size(), by.size(), by);
+    return summed_again(changed);
+  };
+  // Summed again or not, a first line that was changed is seen.
+  std::vector<std::string> changed = lines;
+  replace(changed[0], "\"seed\": 0", "\"seed\": 7");
+  std::string text;
+  for (const std::string& line : changed) text += line + "\n";
+  expect_refused(verify(text), "line 1, what the run was, or every result was altered");
+  expect_refused(verify(with_head("\"suite\": {\"sha256\": \"", "0123456789")),
+                 "the suite that ran has SHA-256 0123456789");
+  expect_refused(verify(with_head("interpreter.so\", \"sha256\": \"", "0123456789")),
+                 "the library that ran, libcollet_backend_interpreter.so, has 0123456789");
+  expect_refused(verify(with_head("\"machine\": {\"sha256\": \"", "0123456789")),
+                 "its description has another SHA-256");
+  expect_refused(verify(with_head("\"collet\": \"", "9.9.9")), "the bundle is of Collet 9.9.9, this is ");
+  make();
+  expect_refused(collet("conform --verify " + path_ + " --backend " + library("narrow")),
+                 "the library that ran, libcollet_backend_interpreter.so, has ");
+}
+
+// All sums fit and the verdict follows from the results; only running the cases again tells.
+TEST_F(Bundle, ARerunFindsResultsThatWereMadeUp) {
+  const std::string mutant = " --backend " + library("mutant");
+  const Ran ran =
+      collet("conform --no-fallback --filter 'dot/f32/1*' --option mutant=one-element --option backend=" + build_dir() +
+             "/lib/collet/backends/libcollet_backend_interpreter.so" + mutant + " --bundle " + path_);
+  ASSERT_EQ(ran.code, 1) << ran.err;
+  std::vector<std::string> lines = lines_of(contents(path_));
+  for (std::string& line : lines)
+    if (contains(line, "\"fail\"")) line = line.substr(0, line.find("\"fail\"")) + "\"pass\",\"sum\":\"\"}";
+  replace(lines[0], "does not conform", "conforms");
+  const std::string forged = summed_again(lines);
+  const Ran unseen = verify(forged, mutant);
+  EXPECT_EQ(unseen.code, 0) << unseen.out << unseen.err;
+  expect_refused(verify(forged, mutant + " --rerun 100%"), ": in the bundle pass, here fail: ");
+}
+
+TEST_F(Bundle, TheVerdictFollowsFromResultsAndClaims) {
+  const std::string narrow = " --backend " + library("narrow");
+  const Ran ran =
+      collet("conform --no-fallback --filter 'compare-*/f32/*' --filter 'add/f32/1*'" + narrow + " --bundle " + path_);
+  ASSERT_LE(ran.code, 1) << ran.err;
+  std::vector<std::string> lines = lines_of(contents(path_));
+  replace(lines[0], "\"claims\": []", "\"claims\": [\"core\"]");
+  expect_refused(verify(summed_again(lines), narrow), ": profile core is claimed, and the device did not take it");
+  lines = make();
+  replace(lines[2], "\"pass\"", "\"fail\"");
+  expect_refused(verify(summed_again(lines)),
+                 "the bundle says 'conforms'; by its results the backend does not conform");
+}
+
+TEST_F(Bundle, SaysWhatItIsGoodFor) {
+  const Ran ran = collet(
+      "conform --backend interpreter --no-fallback --full --jobs 2 --profile control-flow --claim control-flow "
+      "--bundle " +
+      path_);
+  ASSERT_EQ(ran.code, 0) << ran.out;
+  const Ran verified = collet("conform --verify " + path_ + " --rerun 5% --seed 3 --json -");
+  EXPECT_EQ(verified.code, 0) << verified.out;
+  EXPECT_TRUE(contains(verified.out, "conforms to Collet opset 1, profile control-flow")) << verified.out;
+  EXPECT_TRUE(contains(verified.out, "\"seed\": 3")) << verified.out;
+  make();
+  EXPECT_FALSE(contains(collet("conform --verify " + path_).out, "good for")) << "of a part of the cases";
+}
+
+TEST_F(Bundle, ShardsMakeTheSameAsOneRun) {
+  make();
+  const std::string whole = contents(path_);
+  std::string parts;
+  for (const char* shard : {"0/2", "1/2"}) {
+    const std::string part = folder_ / ("part" + std::string(shard, 1));
+    make(" --shard " + std::string(shard) + " --resume " + part);
+    parts += contents(part);
+  }
+  write(folder_ / "parts", parts);
+  make(" --resume " + (folder_ / "parts"));
+  EXPECT_EQ(contents(path_), whole);
+  const Ran other = collet("conform --backend interpreter --no-fallback --filter 'negate/f32/*' --seed 9 --resume " +
+                           (folder_ / "parts"));
+  EXPECT_NE(other.code, 0);
+  EXPECT_TRUE(contains(other.err, " is of another run: ")) << other.err;
+}
+
+TEST_F(Bundle, RefusesWhatIsNone) {
+  for (const char* text : {"", "{}\n", "HloModule m\n", "{\"format\": \"collet conformance bundle\", \"version\": 2}\n",
+                           "{\"format\": \"collet conformance bundle\", \"version\": 1}\n"}) {
+    const Ran ran = verify(text);
+    EXPECT_EQ(ran.code, 3) << text << ran.err;
+    EXPECT_TRUE(contains(ran.err, path_)) << ran.err;
+  }
+  std::vector<std::string> lines = make();
+  replace(lines[0], "\"name\": \"interpreter\"", "\"name\": \"/tmp/libother.so\"");
+  EXPECT_EQ(verify(summed_again(lines)).code, 3);
+  EXPECT_EQ(collet("conform --verify " + (folder_ / "none")).code, 3);
+  for (const char* share : {"0%", "101%", "1", "x%", "%"})
+    EXPECT_EQ(collet("conform --verify " + path_ + " --rerun " + share).code, 2) << share;
+  EXPECT_EQ(collet("conform --rerun 1%").code, 2);
+  EXPECT_EQ(collet("conform --fuzz 1 --bundle " + path_).code, 2);
+}
+
+}  // namespace
+}  // namespace collet::tool::testing
