@@ -118,7 +118,8 @@ ENTRY e {
 }
 
 TEST(Command, HelpSaysWhatThereIs) {
-  for (const std::string verb : {"run", "opt", "info", "diff", "reduce", "conform", "bench", "new", "completion"}) {
+  for (const std::string verb :
+       {"run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "new", "completion"}) {
     const Ran ran = collet(verb + " --help");
     EXPECT_EQ(ran.code, 0) << verb;
     EXPECT_TRUE(contains(ran.out, "Examples:")) << verb;
@@ -132,7 +133,8 @@ TEST(Command, HelpSaysWhatThereIs) {
 }
 
 TEST(Command, HelpFitsAPlainTerminal) {
-  for (const std::string verb : {"", "run", "opt", "info", "diff", "reduce", "conform", "bench", "new", "completion"}) {
+  for (const std::string verb :
+       {"", "run", "opt", "info", "diff", "reduce", "conform", "bench", "accuracy", "new", "completion"}) {
     std::istringstream lines(collet(verb + " --help").out);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << verb << ": " << line;
   }

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/accuracy/accuracy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "conformance/accuracy/reference.h"
+#include "conformance/accuracy/ruler.h"
+#include "conformance/oracle/functions.h"
+#include "hlo/base/float_format.h"
+#include "hlo/ir/literal.h"
+
+namespace collet::conformance {
+namespace {
+
+using hlo::Literal;
+using hlo::Op;
+using hlo::Shape;
+using hlo::Type;
+
+constexpr uint64_t kChunk = uint64_t{1} << 20;  // arguments of one execution
+constexpr size_t kKept = 32;                    // the largest errors, which are measured again by MPFR
+
+struct Found {
+  double error = 0, argument = 0, result = 0;
+};
+bool larger(const Found& a, const Found& b) {
+  return a.error > b.error;
+}
+
+// What several chunks come to.
+struct Tally {
+  std::vector<Found> worst;
+  uint64_t arguments = 0, wrong = 0, nearest = 0;
+
+  /// What an error must exceed to be kept.
+  double least_kept() const { return worst.size() == kKept ? worst.back().error : 0; }
+  void add(Found one) {
+    if (one.error <= least_kept()) return;
+    worst.insert(std::upper_bound(worst.begin(), worst.end(), one, larger), one);
+    if (worst.size() > kKept) worst.pop_back();
+  }
+  void add(const Tally& other) {
+    for (const Found& one : other.worst) add(one);
+    arguments += other.arguments;
+    wrong += other.wrong;
+    nearest += other.nearest;
+  }
+};
+
+std::string program_of(Op op, Type type, uint64_t count) {
+  const std::string shape = fmt::format("{}[{}]", hlo::type_info(type).text, count);
+  return fmt::format("HloModule accuracy\nENTRY e {{\n  x = {0} parameter(0)\n  ROOT y = {0} {1}(x)\n}}\n", shape,
+                     hlo::op_info(op).text);
+}
+
+// Where a value of the type lies among `bytes`.
+double value_at(const FloatFormat& format, const uint8_t* bytes, size_t i) {
+  if (format.bits() == 32) {
+    float value = 0;
+    std::memcpy(&value, bytes + i * sizeof value, sizeof value);
+    return static_cast<double>(value);
+  }
+  uint16_t bits = 0;
+  std::memcpy(&bits, bytes + i * sizeof bits, sizeof bits);
+  return decode_float(format, bits);
+}
+
+// One function in one type, in chunks that several threads take from a counter.
+class Sweep {
+ public:
+  Sweep(const AccuracyOptions& options, Op op, Type type)
+      : options_(options),
+        type_(type),
+        function_(near_function(op)),
+        ruler_(type),
+        format_(float_format(static_cast<uint32_t>(type))) {
+    row_.op = op;
+    row_.type = type;
+    total_ = ((uint64_t{1} << format_.bits()) + options.step - 1) / options.step;
+    each_ = std::min(kChunk, total_);
+  }
+
+  uint64_t total() const { return total_; }
+
+  AccuracyRow run(const Session& session, const std::function<void(uint64_t)>& done) {
+    if (const Status status = sweep(session, done); !status.ok()) {
+      const AccuracyRow empty{.op = row_.op, .type = row_.type, .error = status.message()};
+      return empty;
+    }
+    measure_again();
+    return row_;
+  }
+
+ private:
+  Status sweep(const Session& session, const std::function<void(uint64_t)>& done) {
+    COLLET_ASSIGN(const Program program, session.compile(program_of(row_.op, type_, each_), {}));
+    COLLET_ASSIGN(const collet_executable_facts facts, program.facts());
+    row_.on_device = facts.fallback_ops == 0;
+    std::vector<std::thread> others;
+    for (uint32_t i = 1; i < options_.jobs; ++i) others.emplace_back([&] { work(program, done); });
+    work(program, done);
+    for (std::thread& other : others) other.join();
+    return failure_;
+  }
+
+  void work(const Program& program, const std::function<void(uint64_t)>& done) {
+    for (;;) {
+      const uint64_t first = next_.fetch_add(each_);
+      if (first >= total_) return;
+      Tally tally;
+      const Status status = chunk(program, first, tally);
+      const std::lock_guard lock(mutex_);
+      if (!status.ok()) {
+        failure_ = status;
+        next_ = total_;
+        return;
+      }
+      tally_.add(tally);
+      if (done) done(tally_.arguments);
+    }
+  }
+
+  // The last chunk repeats the last pattern to fill the program's shape.
+  Status chunk(const Program& program, uint64_t first, Tally& tally) const {
+    const Shape shape = Shape::array(type_, {{static_cast<int64_t>(each_)}});
+    Literal argument = Literal::uninitialized(shape);
+    const uint64_t count = std::min(each_, total_ - first);
+    const size_t size = static_cast<size_t>(format_.bits()) / 8;
+    uint8_t* const place = argument.mutable_bytes();
+    for (uint64_t i = 0; i < each_; ++i) {
+      const auto bits = static_cast<uint32_t>((first + std::min(i, count - 1)) * options_.step);
+      std::memcpy(place + i * size, &bits, size);
+    }
+    COLLET_ASSIGN(const std::vector<Literal> results, program.run({&argument, 1}));
+    const uint8_t* in = argument.bytes();
+    const uint8_t* out = results[0].bytes();
+    for (uint64_t i = 0; i < count; ++i) {
+      const double x = value_at(format_, in, i), got = value_at(format_, out, i);
+      const double exact = function_(x);
+      ++tally.arguments;
+      // The nearest f32 cannot be among the largest errors once those are at least half a unit.
+      if (type_ == Type::F32 && tally.least_kept() >= 0.5 && got != 0 &&
+          static_cast<double>(static_cast<float>(exact)) == got) {
+        ++tally.nearest;
+        continue;
+      }
+      const double error = ruler_.error(exact, got);
+      tally.wrong += std::isinf(error);
+      tally.nearest += error <= 0.5;
+      if (error > tally.least_kept()) tally.add({error, x, got});
+    }
+    return ok_status();
+  }
+
+  void measure_again() {
+    row_.arguments = tally_.arguments;
+    row_.wrong = tally_.wrong;
+    row_.nearest = tally_.nearest;
+    for (const Found& one : tally_.worst) {
+      ExactResult exact;
+      exact_functions(row_.op, {&one.argument, 1}, {}, {&exact, 1});
+      const double error = ruler_.error(exact.value, one.result, exact.rest);
+      if (error <= row_.worst) continue;
+      row_.worst = error;
+      row_.argument = one.argument;
+      row_.result = one.result;
+    }
+  }
+
+  const AccuracyOptions& options_;
+  const Type type_;
+  double (*const function_)(double);
+  const Ruler ruler_;
+  const FloatFormat format_;
+  uint64_t total_ = 0, each_ = 0;
+  std::atomic<uint64_t> next_{0};
+  std::mutex mutex_;
+  Tally tally_;
+  Status failure_ = ok_status();
+  AccuracyRow row_;
+};
+
+}  // namespace
+
+Expected<std::vector<AccuracyRow>> measure_accuracy(const AccuracyOptions& options) {
+  COLLET_ASSIGN(const std::unique_ptr<Session> session, Session::open(options.backend));
+  uint64_t total = 0, before = 0;
+  for (const Type type : options.types)
+    for (const Op op : options.ops) total += Sweep(options, op, type).total();
+  std::vector<AccuracyRow> rows;
+  for (const Type type : options.types) {
+    for (const Op op : options.ops) {
+      Sweep sweep(options, op, type);
+      const std::string what = fmt::format("{} of {}", hlo::op_info(op).text, hlo::type_info(type).text);
+      rows.push_back(sweep.run(*session, [&](uint64_t done) {
+        if (options.progress) options.progress(before + done, total, what);
+      }));
+      before += sweep.total();
+    }
+  }
+  return rows;
+}
+
+}  // namespace collet::conformance
