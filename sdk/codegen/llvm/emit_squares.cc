@@ -86,7 +86,7 @@ std::vector<llvm::Value*> KernelEmitter::read_square(size_t k, size_t l, Value* 
   lanes_ = n;
   const llvm::Align align(std::max(1U, element->getScalarSizeInBits() / 8));
   Values rows;
-  if (apart == width && !mask_) {  // the rows lie one behind the other
+  if (apart == width && !mask_ && e.mask == kNoExpr) {  // the rows lie one behind the other
     for (int i = 0; i < width; ++i) {
       Value* const p = b_.CreateGEP(element, first, b_.getInt64(static_cast<uint64_t>(i * n)));
       rows.push_back(b_.CreateAlignedLoad(ir_.wide(element, n), p, align));
@@ -98,11 +98,20 @@ std::vector<llvm::Value*> KernelEmitter::read_square(size_t k, size_t l, Value* 
     }
     return columns;
   }
+  // Rows that the mask leaves out are read as zeros.
+  Value* const exists = e.mask == kNoExpr ? nullptr : emit_both(ir_, ir_.splat(val(e.mask), n).v, mask_);
+  Value* zeros = nullptr;
+  if (exists) {
+    Type* const row = ir_.wide(element, width);
+    zeros = slot(row);
+    b_.CreateStore(llvm::Constant::getNullValue(row), zeros);
+  }
   for (int i = 0; i < n; ++i) {
     Value* at = b_.getInt64(static_cast<uint64_t>(i));
     // Beyond the last row that counts, that is read again.
     if (mask_) at = ir_.binary(llvm::Intrinsic::smin, at, b_.CreateSub(counted_, b_.getInt64(1)));
-    Value* const p = b_.CreateGEP(element, first, b_.CreateMul(at, llvm::ConstantInt::getSigned(at->getType(), apart)));
+    Value* p = b_.CreateGEP(element, first, b_.CreateMul(at, llvm::ConstantInt::getSigned(at->getType(), apart)));
+    if (exists) p = b_.CreateSelect(b_.CreateExtractElement(exists, static_cast<uint64_t>(i)), p, zeros);
     Value* row = b_.CreateAlignedLoad(ir_.wide(element, width), p, align);
     if (width < n) row = shuffled(ir_, row, row, n, [&](int lane) { return lane < width ? lane : -1; });
     rows.push_back(row);

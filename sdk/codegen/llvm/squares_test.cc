@@ -91,6 +91,17 @@ TEST_P(Squares, BesideOtherLoads_AreTransposed) {
     %7 = subtract f32 %6, %5
     store b4[735*i0 + 35*i1 + i2], %7 if %4
   })"));
+  for (const int there : {70, 21, 1, 0}) {
+    kernels.emplace_back("rows that are masked", kernel_of(R"(kernel (2 buffers) {
+      outer i0: 2
+      outer i1: 35
+      outer i2: 50
+      %0 = in_range (50*i0 + i2) below )" + std::to_string(there) +
+                                                           R"(
+      %1 = load f32 b0[1750*i0 + i1 + 35*i2] if %0
+      store b1[1750*i0 + 50*i1 + i2], %1
+    })"));
+  }
   kernels.emplace_back("backwards", kernel_of(R"(kernel (2 buffers) {
     outer i0: 37
     outer i1: 50
@@ -107,7 +118,7 @@ TEST_P(Squares, BesideOtherLoads_AreTransposed) {
   }
   text += "store b2[50*i0 + i1], %" + std::to_string(last) + "\n}";
   kernels.emplace_back("long", kernel_of(text));
-  compare(GetParam(), std::move(kernels), 3);
+  compare(GetParam(), std::move(kernels), 7);
 }
 
 TEST_P(Squares, LanesApart_AreReadAndWritten) {

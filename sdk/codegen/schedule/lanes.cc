@@ -167,7 +167,8 @@ void transpose_lanes(Kernel& kernel, size_t first) {
 
 bool is_transposed(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t k, size_t loop) {
   const Expr& e = kernel.exprs[k];
-  if (e.op != ExprOp::kLoad || e.mask != kNoExpr || e.index.coefficient(loop) != 1) return false;
+  if (e.op != ExprOp::kLoad || e.index.coefficient(loop) != 1) return false;
+  if (e.mask != kNoExpr && (deps[static_cast<size_t>(e.mask)] >> loop & 1) != 0) return false;
   if (kernel.loops[loop].size < 2) return false;
   const int64_t apart = e.index.coefficient(kernel.lane_loop);
   if (apart >= -1 && apart <= 1) return false;
