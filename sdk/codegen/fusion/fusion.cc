@@ -39,12 +39,22 @@ bool takes_inlined(const Graph& graph, const Node& user, size_t i) {
       return i >= user.results.size();
     case COLLET_OP_REDUCE_WINDOW:
     case COLLET_OP_SELECT_AND_SCATTER:
-    case COLLET_OP_DOT:
     case COLLET_OP_CONVOLUTION:
       return false;
+    case COLLET_OP_DOT:
+      return true;
     default:
       return can_inline(graph, user);
   }
+}
+
+/// Whether a product may read a node's operand in place of the node: the elements lie in another order, or are narrower.
+bool is_read_by_products(const Graph& graph, const Node& node) {
+  if (node.opcode == COLLET_OP_TRANSPOSE) return true;
+  if (node.opcode != COLLET_OP_CONVERT) return false;
+  const uint32_t from = graph.type(node.operands[0]).element;
+  const uint32_t to = graph.type(node.results[0]).element;
+  return collet_type_bytes(from) < collet_type_bytes(to) && collet_type_kind(from) != COLLET_KIND_PRED;
 }
 
 class Planner {
@@ -57,7 +67,8 @@ class Planner {
         users_(graph.values.size()),
         dependence_(graph),
         weight_(graph.values.size(), 0),
-        heavy_(graph.values.size(), false) {}
+        heavy_(graph.values.size(), false),
+        in_product_(graph.values.size(), false) {}
 
   void run() {
     plan_.alive.resize(graph_.nodes.size(), false);
@@ -280,6 +291,7 @@ class Planner {
       for (size_t i = 0; i < user.operands.size(); ++i) {
         if (user.operands[i] == v && !takes_inlined(graph_, user, i)) return false;
       }
+      if (is_in_product(user) && !is_read_by_products(graph_, node)) return false;
       if (!heavy_[v] || !grows(user, v)) continue;
       if (!is_squeeze(node)) return false;
       computed_once_.insert(node.operands[0]);  // and read under another name
@@ -303,9 +315,19 @@ class Planner {
     return squeezed(node.operands[0]) == squeezed(node.results[0]);
   }
 
+  /// A product, which reads an element of its operands many times, or what is computed where one reads.
+  bool is_in_product(const Node& node) const {
+    return node.opcode == COLLET_OP_DOT || (!node.results.empty() && in_product_[node.results[0]]);
+  }
+
   void decide(const Node& node) {
     const bool once = !node.results.empty() && computed_once_.count(node.results[0]) > 0;
-    if (!once && inlined(node)) return;
+    if (!once && inlined(node)) {
+      const auto& users = users_[node.results[0]];
+      in_product_[node.results[0]] =
+          std::any_of(users.begin(), users.end(), [this](NodeId u) { return is_in_product(graph_.nodes[u]); });
+      return;
+    }
     for (ValueId v : node.results) plan_.in_memory[v] = true;
     // A reshape of something computed: that is put into memory, and the reshape is another name for it.
     if (is_reshape(node) && !is_result(node.results[0])) plan_.in_memory[node.operands[0]] = true;
@@ -320,6 +342,7 @@ class Planner {
   std::map<ValueId, std::vector<NodeId>> writers_;  ///< nodes that may write over a value
   std::vector<int> weight_;
   std::vector<bool> heavy_;
+  std::vector<bool> in_product_;     ///< by value: computed where a product reads it
   std::set<ValueId> computed_once_;  ///< to be in memory, as what is inlined reads them often
 };
 
