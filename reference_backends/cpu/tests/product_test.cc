@@ -119,6 +119,48 @@ TEST_P(ProductTest, PowersOfTwoThatArePacked) {
   dot<float>(COLLET_TYPE_F32, 1, 1024, 70, 128, true, false);
 }
 
+/// Larger than the caches: b is read by whole rows.
+TEST_P(ProductTest, FewRowsOfALargeMatrix) {
+  for (const int64_t rows : {1, 2, 5, 13, 30}) dot<float>(COLLET_TYPE_F32, 1, rows, 2100, 1031, false, false);
+  dot<double>(COLLET_TYPE_F64, 1, 3, 1100, 1031, true, false);
+}
+
+/// An operand of another order and a narrower type is read where it lies, whatever its size: one kernel, and one more for what
+/// is packed for all rows.
+TEST_P(ProductTest, OperandsInAnotherOrder) {
+  Plugin one(GetParam(), "1");
+  const int64_t sizes[][3] = {{1, 70, 300}, {4, 100, 130}, {5, 1000, 40}, {33, 47, 129}, {64, 128, 256}, {200, 3, 90}};
+  for (auto [m, n, k] : sizes) {
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    const Handle x = e.argument(COLLET_TYPE_F32, {m, k});
+    const Handle y = e.argument(COLLET_TYPE_S8, {n, k});
+    collet_dimensions_attrs order{};
+    order.dimensions = b.list({1, 0});
+    const Handle turned = e.op(COLLET_OP_TRANSPOSE, COLLET_TYPE_S8, {k, n}, {y}, order);
+    const Handle wide = e.op(COLLET_OP_CONVERT, COLLET_TYPE_F32, {k, n}, {turned});
+    collet_dot_attrs a{};
+    a.lhs_contracting = b.list({1});
+    a.rhs_contracting = b.list({0});
+    e.results({e.op(COLLET_OP_DOT, COLLET_TYPE_F32, {m, n}, {x, wide}, a)});
+    const auto p = integers<float>(static_cast<size_t>(m * k), 1);
+    const auto q = integers<int8_t>(static_cast<size_t>(n * k), 2);
+    const collet_program* program = b.finish();
+    for (Plugin* plugin : {&plugin_, &one}) {
+      Compiled c(*plugin, program);
+      ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+      EXPECT_LE(c.info.kernels, m == 1 ? 1U : 2U) << m << "x" << n << "x" << k;
+      const auto got = elements_of<float>(c.run({bytes_of(p), bytes_of(q)})[0]);
+      for (int64_t i = 0; i < m * n; ++i) {
+        float want = 0;
+        for (int64_t d = 0; d < k; ++d)
+          want += p[static_cast<size_t>(i / n * k + d)] * static_cast<float>(q[static_cast<size_t>(i % n * k + d)]);
+        ASSERT_EQ(got[static_cast<size_t>(i)], want) << m << "x" << n << "x" << k << " at " << i;
+      }
+    }
+  }
+}
+
 struct Convolution {
   int64_t batch, height, width, in, out, kernel, stride, pad, base, dilation, groups;
   bool channels_last;

@@ -135,7 +135,7 @@ class MicroEmitter {
     std::vector<Value*> pointers = phis_of(firsts, before);
     std::vector<Value*> phis = phis_of(first_sums, before);
     std::vector<Value*> sums = phis;
-    if (k_.vectors > 1) prefetch(pointers[0]);
+    if (k_.vectors > 1 && !k_.streams) prefetch(pointers[0]);
     step(pointers, sums);
     std::vector<Value*> moved{offset(pointers[0], b_step_)};
     for (size_t i = 1; i < pointers.size(); ++i) {

@@ -8,6 +8,7 @@ namespace {
 
 constexpr int64_t kDepthBlock = 384;
 constexpr int64_t kDeepest = 1024;  ///< the error of a sum grows with its terms
+constexpr int64_t kStreams = 8;     ///< rows of memory that the processor fetches ahead
 
 int64_t divide_up(int64_t x, int64_t y) {
   return (x + y - 1) / y;
@@ -68,6 +69,12 @@ class Maker {
         c_.panels == 1 && c_.depth <= kDeepest && c_.depth * c_.columns * c_.element_bytes <= target_.first_cache;
     const int64_t blocks = small ? 1 : divide_up(c_.depth, kDepthBlock);
     c_.depth_block = divide_up(divide_up(c_.depth, blocks), 4) * 4;
+    if (p.b.streams) {
+      // The more rows of the result, the longer it takes to load and store it.
+      const int64_t least = c_.rows > kStreams ? 2 : 1;
+      c_.depth_block = std::max(least, divide_up(c_.depth, kDeepest * kStreams)) * kStreams;
+      c_.column_parts = divide_up(c_.rows * c_.columns * c_.element_bytes * 4, target_.second_cache);
+    }
     if (!c_.segments.empty()) {
       const auto count = static_cast<int64_t>(c_.segments.size());
       const int64_t reach = ((c_.tile_rows - 1) * c_.a_row + c_.run) * c_.element_bytes;  // rows overlap
@@ -118,7 +125,8 @@ class Maker {
     const int64_t enough = 8 * c_.threads;
     const int64_t most = whole ? least : std::min(all, least < enough ? 2 * enough : least + c_.threads);
     double best = 0;
-    for (int64_t parts = 1; parts <= std::min<int64_t>(c_.panels, 4 * c_.threads); ++parts) {
+    const int64_t fewest = c_.column_parts;
+    for (int64_t parts = fewest; parts <= std::max(fewest, std::min<int64_t>(c_.panels, 4 * c_.threads)); ++parts) {
       for (int64_t chunks = least; chunks <= most; ++chunks) {
         const int64_t jobs = sets * chunks * parts;
         const auto rows = static_cast<double>(divide_up(all, chunks));

@@ -17,6 +17,8 @@ constexpr int64_t kLongestRun = 512;  ///< longer ones would fill the first cach
 constexpr int64_t kMostSegments = 4096;
 constexpr int64_t kMostBatches = 1 << 20;  ///< whose places are kept
 constexpr int64_t kFewElements = 1 << 16;  ///< of b, with what lies between
+constexpr int64_t kFewTiles = 4;           ///< of rows, for which b may come from memory in time
+constexpr int64_t kNearCaches = 8;         ///< times the second cache: what is larger comes from memory, or may
 
 constexpr int kShortVector = 16;  ///< bytes of the shortest vector that is worth having
 
@@ -434,7 +436,9 @@ class Finder {
       // Reading it in place is best where it is read once or twice, or stays in the cache as it is.
       int64_t rows = out_.rows;
       for (auto level = b.batch.rbegin(); level != b.batch.rend() && level->second == 0; ++level) rows *= level->first;
-      if (rows <= 64 * out_.tile_rows || (out_.depth * b.depth <= kFewElements && !clashes(b.depth))) return;
+      if (rows <= 64 * out_.tile_rows || (out_.depth * b.depth <= kFewElements && !clashes(b.depth))) {
+        return stream_b(rows);
+      }
     }
     b = {};
     b.packed = true;
@@ -444,6 +448,16 @@ class Finder {
     } else {
       pack_panels_of_b();
     }
+  }
+
+  /// Where so few rows are multiplied with b that its way from memory takes the time: tiles of few columns, since what the
+  /// processor fetches ahead is what comes next in a row.
+  void stream_b(int64_t rows) {
+    const int64_t bytes = out_.depth * out_.columns * (type_ == COLLET_TYPE_F64 ? 8 : 4);
+    if (rows > kFewTiles * out_.tile_rows || runs_ != SIZE_MAX || bytes < kNearCaches * target_.second_cache) return;
+    if (out_.columns < 8 * out_.lanes) return;
+    out_.b.streams = true;
+    out_.vectors = std::min(out_.vectors, out_.rows == 1 ? 4 : 2);
   }
 
   /// Row after row of all columns, as the loops of both give them.
@@ -569,6 +583,7 @@ MicroKernel Product::micro(int64_t tile, int64_t tile_columns) const {
   m.masked = tile_columns % lanes != 0;
   m.by_depth = a.row == 1 && a.depth != 1;
   m.segmented = !a.segments.empty();
+  m.streams = b.streams;
   return m;
 }
 
@@ -580,7 +595,8 @@ bool find_product(const KernelPlan& plan, const Graph& graph, const Target& targ
 std::string name_of(const MicroKernel& k) {
   return std::string("micro_") + collet_type_name(k.type) + "x" + std::to_string(k.lanes) + "_" +
          std::to_string(k.rows) + "x" + std::to_string(k.vectors) + (k.masked ? "_masked" : "") +
-         (k.by_depth ? "_by_depth" : "") + (k.accumulates ? "_accumulates" : "") + (k.segmented ? "_segmented" : "");
+         (k.by_depth ? "_by_depth" : "") + (k.accumulates ? "_accumulates" : "") + (k.segmented ? "_segmented" : "") +
+         (k.streams ? "_streams" : "");
 }
 
 }  // namespace collet::codegen

@@ -31,6 +31,7 @@ struct MicroKernel {
   bool by_depth = false;     ///< a's rows are neighbours, its depth is a_step apart; else the other way round
   bool accumulates = false;  ///< the depth may come in several parts
   bool segmented = false;    ///< the depth is some runs of a, each `depth` long, which lie anywhere
+  bool streams = false;      ///< ProductOperand::streams of b: nothing is asked for beforehand
   auto operator<=>(const MicroKernel&) const = default;
 };
 
@@ -64,6 +65,7 @@ struct ProductOperand {
   int64_t batches = 1;                             ///< packed: number of different matrices
   int64_t matrix = 0;                              ///< b, packed: elements of one
   bool panels = false;                             ///< b, packed: panel after panel, each by depth; else row after row
+  bool streams = false;  ///< b, direct: it comes from memory, and is read by a few whole rows at a time
   std::vector<std::pair<int64_t, int64_t>> batch_of;  ///< packed: (extent, step in matrices)
 };
 
