@@ -31,7 +31,7 @@ Val emit_op(Ir& ir, const Expr& i, const std::vector<Val>& args, const std::vect
 
 void level_lanes(Ir& ir, std::vector<Val>& args) {
   int lanes = 1;
-  for (const Val& x : args) lanes = std::max(lanes, Ir::lanes_of(x));
+  for (const Val& x : args) lanes = std::max(lanes, ir.lanes_of(x));
   for (Val& x : args) x = ir.splat(x, lanes);
 }
 
@@ -40,6 +40,10 @@ void set_function_attributes(llvm::Function* f, const Target& target) {
   f->addFnAttr("target-cpu", target.cpu);
   f->addFnAttr("target-features", target.features);
   f->addFnAttr("prefer-vector-width", std::to_string(target.vector_bits));
+  if (target.scalable_bits != 0) {
+    const auto least = static_cast<unsigned>(target.vector_bits / target.scalable_bits);
+    f->addFnAttr(llvm::Attribute::getWithVScaleRangeArgs(f->getContext(), least, 0));
+  }
   f->addFnAttr("min-legal-vector-width", std::to_string(target.vector_bits));
 }
 

@@ -13,7 +13,7 @@ llvm::Value* index_of(Ir& ir, const Index& index, const std::vector<Val>& vals) 
   llvm::Value* sum = llvm::ConstantInt::getSigned(ir.b.getInt64Ty(), index.constant);
   for (auto [t, c] : index.terms) {
     llvm::Value* x = vals[static_cast<size_t>(t)].v;
-    const int lanes = std::max(Ir::lanes_of(x), Ir::lanes_of(sum));
+    const int lanes = std::max(ir.lanes_of(x), ir.lanes_of(sum));
     if (c != 1) x = ir.b.CreateMul(x, ir.constant_int(x->getType(), static_cast<uint64_t>(c)));
     sum = ir.b.CreateAdd(ir.splat(sum, lanes), ir.splat(x, lanes));
   }
@@ -23,7 +23,7 @@ llvm::Value* index_of(Ir& ir, const Index& index, const std::vector<Val>& vals) 
 /// Places of which none follows from another.
 Lanes scattered(Ir& ir, llvm::Value* index) {
   Lanes where;
-  where.count = Ir::lanes_of(index);
+  where.count = ir.lanes_of(index);
   where.scalar = where.count == 1 ? index : ir.b.getInt64(0);
   if (where.count > 1) where.vec = index;
   return where;
@@ -56,7 +56,7 @@ Val body_instruction(Ir& ir, const ScalarBody& body, const Expr& i, const std::v
       return emit_op(ir, i, args, types);
     case ExprOp::kLookup: {
       llvm::Value* index = index_of(ir, i.index, vals);
-      return emit_lookup(ir, i, scattered(ir, mask ? ir.splat(index, Ir::lanes_of(mask)) : index), mask);
+      return emit_lookup(ir, i, scattered(ir, mask ? ir.splat(index, ir.lanes_of(mask)) : index), mask);
     }
     case ExprOp::kWhile:
       return emit_while(ir, i, std::move(args), emit_both(ir, mask, active));
@@ -92,7 +92,7 @@ Val emit_while(Ir& ir, const Expr& i, std::vector<Val> args, llvm::Value* active
     active = args.back().v;
     args.pop_back();
   }
-  const int lanes = Ir::lanes_of(args[0]);
+  const int lanes = ir.lanes_of(args[0]);
   const size_t carried = i.bodies[1].results.size();
   BasicBlock* before = b.GetInsertBlock();
   llvm::Function* f = before->getParent();
@@ -187,7 +187,7 @@ llvm::Value* emit_start(Ir& ir, const Expr& i, llvm::Value* x, uint32_t type) {
 
 llvm::Value* emit_both(Ir& ir, llvm::Value* x, llvm::Value* y) {
   if (!x || !y) return x ? x : y;
-  const int lanes = std::max(Ir::lanes_of(x), Ir::lanes_of(y));
+  const int lanes = std::max(ir.lanes_of(x), ir.lanes_of(y));
   return ir.b.CreateAnd(ir.splat(x, lanes), ir.splat(y, lanes));
 }
 

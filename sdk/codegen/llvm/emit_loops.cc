@@ -58,6 +58,7 @@ llvm::Value* KernelEmitter::point(llvm::IRBuilder<>& at, const std::vector<Value
 llvm::Function* KernelEmitter::run() {
   contracts_ = std::any_of(k_.reductions.begin(), k_.reductions.end(), [](const Reduction& r) { return r.contract; });
   b_.SetInsertPoint(BasicBlock::Create(ir_.context(), "entry", function_));
+  if (passes_.is_scalable()) ir_.use_scalable_vectors();
   read_bases(function_->getArg(0));
   iv_.resize(k_.loops.size());
   outer(0);
@@ -66,6 +67,10 @@ llvm::Function* KernelEmitter::run() {
 }
 
 void KernelEmitter::loop(Value* begin, Value* end, int64_t step, const std::function<void(Value*)>& body) {
+  loop(begin, end, b_.getInt64(static_cast<uint64_t>(step)), body);
+}
+
+void KernelEmitter::loop(Value* begin, Value* end, Value* step, const std::function<void(Value*)>& body) {
   auto& context = ir_.context();
   BasicBlock* before = b_.GetInsertBlock();
   BasicBlock* head = BasicBlock::Create(context, "loop", function_);
@@ -75,7 +80,7 @@ void KernelEmitter::loop(Value* begin, Value* end, int64_t step, const std::func
   llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
   i->addIncoming(begin, before);
   body(i);
-  Value* next = b_.CreateAdd(i, b_.getInt64(static_cast<uint64_t>(step)), "", true, true);
+  Value* next = b_.CreateAdd(i, step, "", true, true);
   i->addIncoming(next, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpSLT(next, end), head, exit);
   b_.SetInsertPoint(exit);
@@ -131,14 +136,13 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
     return;
   }
   const int w = l < k_.outer ? k_.lanes : width_;
-  const bool full = !ranged && k_.loops[l].size % w == 0;
-  if (passes_.is_straight() && passes_.side_turns() == 1 && !full && ir_.target.masks) {
+  const bool full = !ranged && !ir_.is_scalable() && k_.loops[l].size % w == 0;
+  if (passes_.is_straight() && passes_.side_turns() == 1 && !full && passes_.has_masks()) {
     // Much code: once for full vectors and the last.
-    loop(begin, end, w, [&](Value* i) { masked(l, i, end, w, body); });
+    loop(begin, end, ir_.count(w), [&](Value* i) { masked(l, i, end, w, body); });
     return;
   }
-  Value* whole = b_.CreateAnd(b_.CreateSub(end, begin), b_.getInt64(~static_cast<uint64_t>(w - 1)));
-  Value* main_end = full ? end : b_.CreateAdd(begin, whole);
+  Value* main_end = full ? end : b_.CreateAdd(begin, whole_vectors(b_.CreateSub(end, begin), w));
   const int64_t steps = k_.loops[l].size / w;
   if (!ranged && walk_straight(l, steps, w, body)) {
     main_end = b_.getInt64(static_cast<uint64_t>(steps * w));
@@ -151,7 +155,7 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
     });
   }
   if (full) return;
-  if (!ir_.target.masks) {
+  if (!passes_.has_masks()) {
     loop(main_end, end, 1, [&](Value* i) {
       iv_[l] = i;
       body();
@@ -161,10 +165,16 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
   walk_rest(l, main_end, end, w, body);
 }
 
+llvm::Value* KernelEmitter::whole_vectors(Value* n, int lanes) {
+  if (ir_.is_scalable()) return b_.CreateSub(n, b_.CreateURem(n, ir_.count(lanes)));
+  return b_.CreateAnd(n, b_.getInt64(~static_cast<uint64_t>(lanes - 1)));
+}
+
 bool KernelEmitter::walk_straight(size_t l, int64_t steps, int width, const std::function<void()>& body) {
   constexpr int64_t kMostSteps = 4;
   constexpr size_t kMostInstructions = 24;
-  if (steps > kMostSteps || l + 1 != k_.loops.size() || k_.exprs.size() > kMostInstructions) return false;
+  if (ir_.is_scalable() || steps > kMostSteps || l + 1 != k_.loops.size() || k_.exprs.size() > kMostInstructions)
+    return false;
   lanes_ = width;
   for (int64_t i = 0; i < steps; ++i) {
     iv_[l] = b_.getInt64(static_cast<uint64_t>(i * width));
@@ -181,28 +191,23 @@ void KernelEmitter::walk_rest(size_t l, Value* begin, Value* end, int width, con
 void KernelEmitter::masked(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body) {
   iv_[l] = begin;
   lanes_ = width;
-  std::vector<llvm::Constant*> steps;
-  Type* t = b_.getInt64Ty();
-  for (int i = 0; i < width; ++i) steps.push_back(llvm::ConstantInt::get(b_.getInt32Ty(), static_cast<uint64_t>(i)));
-  Value* rest = ir_.binary(llvm::Intrinsic::smin, b_.CreateSub(end, begin), llvm::ConstantInt::get(t, 1 << 30));
-  counted_ = rest;
-  rest = b_.CreateTrunc(rest, b_.getInt32Ty());
-  mask_ = b_.CreateICmpULT(llvm::ConstantVector::get(steps), ir_.splat(rest, width));
+  counted_ = ir_.binary(llvm::Intrinsic::smin, b_.CreateSub(end, begin), b_.getInt64(1 << 30));
+  mask_ = ir_.first_lanes(b_.CreateTrunc(counted_, b_.getInt32Ty()), width);
   body();
   mask_ = nullptr;
   counted_ = nullptr;
   lanes_ = 1;
 }
 
-void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int64_t step, const std::function<void(Value*)>& body) {
-  if (!open_ || l + 1 != k_.loops.size() || l < k_.outer || k_.loops[l].size / step <= 2 * kBlockSteps) {
+void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int width, const std::function<void(Value*)>& body) {
+  Value* const step = ir_.count(width);
+  if (!open_ || l + 1 != k_.loops.size() || l < k_.outer || k_.loops[l].size / width <= 2 * kBlockSteps) {
     loop(begin, end, step, body);
     return;
   }
-  const int64_t block = step * kBlockSteps;
+  Value* const block = b_.CreateMul(step, b_.getInt64(kBlockSteps));
   loop(begin, end, block, [&](Value* first) {
-    Value* last =
-        ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, b_.getInt64(static_cast<uint64_t>(block))), end);
+    Value* last = ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, block), end);
     loop(first, last, step, body);
     for (Accumulator& a : *open_) {
       if (a.sums.empty()) continue;

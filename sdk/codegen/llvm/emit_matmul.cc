@@ -214,10 +214,7 @@ class MicroEmitter {
 
   void make_mask() {
     if (!k_.masked) return;
-    std::vector<llvm::Constant*> steps;
-    for (int i = 0; i < lanes_; ++i) steps.push_back(b_.getInt32(static_cast<uint32_t>(i)));
-    Value* tail = b_.CreateTrunc(field_i64(offsetof(Tile, tail)), b_.getInt32Ty());
-    mask_ = b_.CreateICmpULT(llvm::ConstantVector::get(steps), ir_.splat(tail, lanes_));
+    mask_ = ir_.first_lanes(b_.CreateTrunc(field_i64(offsetof(Tile, tail)), b_.getInt32Ty()), lanes_);
   }
 
   Value* load(Value* p, int v) {

@@ -20,22 +20,6 @@ llvm::Align align_of(Type* t) {
   return llvm::Align(std::max<unsigned>(1, t->getScalarSizeInBits() / 8));
 }
 
-std::vector<int> every(int first, int step, int count) {
-  std::vector<int> v(static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i) v[static_cast<size_t>(i)] = first + step * i;
-  return v;
-}
-
-/// Lanes of re and im alternately.
-Value* interleave(Ir& ir, Value* re, Value* im, int count) {
-  std::vector<int> order;
-  for (int i = 0; i < count; ++i) {
-    order.push_back(i);
-    order.push_back(count + i);
-  }
-  return ir.b.CreateShuffleVector(re, im, order);
-}
-
 Value* address(Ir& ir, Value* base, Type* element, Value* index) {
   return ir.b.CreateGEP(element, base, index);
 }
@@ -57,18 +41,19 @@ Value* load_run(Ir& ir, Value* p, Type* vt, Value* mask) {
   return ir.b.CreateMaskedLoad(vt, p, align_of(vt), mask, llvm::Constant::getNullValue(vt));
 }
 
+Value* all_lanes(Ir& ir, int count) {
+  return llvm::Constant::getAllOnesValue(ir.wide(ir.b.getInt1Ty(), count));
+}
+
 /// Lanes that lie a step apart, all within reach of 32 bits.
-bool in_steps(const Lanes& where) {
-  return !where.vec && std::abs(where.stride) < (int64_t{1} << 28) / where.count;
+bool in_steps(const Ir& ir, const Lanes& where) {
+  return !ir.is_scalable() && !where.vec && std::abs(where.stride) < (int64_t{1} << 28) / where.count;
 }
 
 /// Their addresses: the first, and known distances.
 Value* step_addresses(Ir& ir, Value* base, Type* element, const Lanes& where) {
-  std::vector<llvm::Constant*> steps;
-  for (int i = 0; i < where.count; ++i) {
-    steps.push_back(llvm::ConstantInt::getSigned(ir.b.getInt32Ty(), where.stride * i));
-  }
-  return ir.b.CreateGEP(element, address(ir, base, element, where.scalar), llvm::ConstantVector::get(steps));
+  return ir.b.CreateGEP(element, address(ir, base, element, where.scalar),
+                        ir.steps(ir.b.getInt32Ty(), where.count, where.stride));
 }
 
 /// The place of each lane of a scattered access, from an address: one after the other, as few processors have instructions for
@@ -168,13 +153,7 @@ Value* lane_indices(Ir& ir, const Lanes& where) {
     return where.vec ? ir.b.CreateAdd(where.scalar, where.vec) : where.scalar;
   }
   Value* v = ir.splat(where.scalar, where.count);
-  if (where.stride != 0) {
-    std::vector<llvm::Constant*> steps;
-    for (int i = 0; i < where.count; ++i) {
-      steps.push_back(llvm::ConstantInt::getSigned(ir.b.getInt64Ty(), where.stride * i));
-    }
-    v = ir.b.CreateAdd(v, llvm::ConstantVector::get(steps));
-  }
+  if (where.stride != 0) v = ir.b.CreateAdd(v, ir.steps(ir.b.getInt64Ty(), where.count, where.stride));
   return where.vec ? ir.b.CreateAdd(v, ir.splat(where.vec, where.count)) : v;
 }
 
@@ -194,14 +173,14 @@ Val load_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, Value* ma
       x = {ir.from_storage(re, type)};
     }
     if (mask && mask->getType()->isVectorTy()) {
-      const int n = Ir::lanes_of(mask);
+      const int n = ir.lanes_of(mask);
       return ir.select(mask, ir.splat(x, n), ir.zero(type, n));
     }
     return x;
   }
   const int n = where.count;
   Type* vt = ir.wide(st, n);
-  if (!where.vec && where.stride == 1 && mask && !mask->getType()->isVectorTy() && !complex &&
+  if (!where.vec && where.stride == 1 && mask && !mask->getType()->isVectorTy() && !complex && !ir.is_scalable() &&
       static_cast<uint64_t>(n) * st->getScalarSizeInBits() / 8 <= kZeros) {
     // All lanes or none: another place to read from is cheaper than a mask.
     Value* p = b.CreateSelect(mask, address(ir, base, st, where.scalar), zeros(ir));
@@ -211,27 +190,28 @@ Val load_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, Value* ma
   if (!where.vec && where.stride == 1) {
     Value* p = address(ir, base, st, times(ir, where.scalar, parts));
     if (!complex) return {ir.from_storage(load_run(ir, p, vt, mask), type)};
-    Value* both = load_run(ir, p, ir.wide(st, 2 * n), mask ? interleave(ir, mask, mask, n) : nullptr);
-    return {b.CreateShuffleVector(both, every(0, 2, n)), b.CreateShuffleVector(both, every(1, 2, n))};
+    const auto [re, im] =
+        ir.deinterleave(load_run(ir, p, ir.wide(st, 2 * n), mask ? ir.interleave(mask, mask) : nullptr));
+    return {re, im};
   }
   if (!where.vec && where.stride == -1 && !mask && !complex) {
-    Value* first = b.CreateSub(where.scalar, b.getInt64(static_cast<uint64_t>(n - 1)));
+    Value* first = b.CreateSub(where.scalar, b.CreateSub(ir.count(n), b.getInt64(1)));
     Value* v = load_run(ir, address(ir, base, st, first), vt, nullptr);
-    return {ir.from_storage(b.CreateShuffleVector(v, every(n - 1, -1, n)), type)};
+    return {ir.from_storage(ir.reversed(v), type)};
   }
-  const bool near = !where.vec && std::abs(where.stride) <= kNear && !complex;
+  const bool near = !where.vec && std::abs(where.stride) <= kNear && !complex && !ir.is_scalable();
   if (near && (!mask || st->getScalarSizeInBits() >= 32)) {
     return {ir.from_storage(load_near(ir, base, st, where, mask), type)};
   }
-  if (!mask) {
+  if (!mask && !ir.is_scalable()) {
     const std::vector<Value*> places = places_of_lanes(ir, base, st, where, parts);
     Value* const re = load_each(ir, places, st, 0);
     if (complex) return {re, load_each(ir, places, st, 1)};
     return {ir.from_storage(re, type)};
   }
-  Value* all = mask;
+  Value* const all = mask ? mask : all_lanes(ir, n);
   Value* none = llvm::Constant::getNullValue(vt);
-  if (!complex && in_steps(where)) {
+  if (!complex && in_steps(ir, where)) {
     Value* places = step_addresses(ir, base, st, where);
     return {ir.from_storage(b.CreateMaskedGather(vt, places, align_of(st), all, none), type)};
   }
@@ -261,8 +241,8 @@ void store_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, const V
   if (mask) mask = ir.splat(mask, n);
   if (!where.vec && where.stride == 1) {
     Value* p = address(ir, base, st, times(ir, where.scalar, parts));
-    Value* raw = complex ? interleave(ir, x.v, x.im, n) : ir.to_storage(x, type);
-    if (mask && complex) mask = interleave(ir, mask, mask, n);
+    Value* raw = complex ? ir.interleave(x.v, x.im) : ir.to_storage(x, type);
+    if (mask && complex) mask = ir.interleave(mask, mask);
     if (mask) {
       b.CreateMaskedStore(raw, p, align_of(st), mask);
     } else {
@@ -270,14 +250,14 @@ void store_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, const V
     }
     return;
   }
-  if (!mask) {
+  if (!mask && !ir.is_scalable()) {
     const std::vector<Value*> places = places_of_lanes(ir, base, st, where, parts);
     store_each(ir, places, st, complex ? x.v : ir.to_storage(x, type), 0);
     if (complex) store_each(ir, places, st, x.im, 1);
     return;
   }
-  Value* all = mask;
-  if (!complex && in_steps(where)) {
+  Value* const all = mask ? mask : all_lanes(ir, n);
+  if (!complex && in_steps(ir, where)) {
     b.CreateMaskedScatter(ir.to_storage(x, type), step_addresses(ir, base, st, where), align_of(st), all);
     return;
   }

@@ -41,7 +41,7 @@ KernelEmitter::Accumulator KernelEmitter::open_accumulator(size_t reduction, int
   const Reduction& r = k_.reductions[reduction];
   const uint32_t type = r.types[0];
   const int lanes = passes_.lanes_inside() ? width_ : outer_lanes;
-  const bool tail = passes_.lanes_inside() && !ir_.target.masks;
+  const bool tail = passes_.lanes_inside() && !passes_.has_masks();
   Accumulator a{reduction, {}, {}, {}};
   if (is_extremum(r)) {
     a.slots = extremum_slots(type, lanes);
@@ -107,10 +107,11 @@ Val KernelEmitter::extremum(const std::vector<Value*>& slots, const Reduction& r
   Value* nan = b_.CreateLoad(ir_.wide(b_.getInt1Ty(), lanes), slots[2]);
   Value* signs = b_.CreateLoad(ir_.int_like(best), slots[3]);
   if (across && lanes > 1) {
-    best = fold({best}, lanes, [&](const Val& x, const Val& y) {
-             Value* better = largest ? b_.CreateFCmpOGT(x.v, y.v) : b_.CreateFCmpOLT(x.v, y.v);
-             return Val{b_.CreateSelect(better, x.v, y.v)};
-           }).v;
+    best = ir_.is_scalable() ? fold_scalable(r.combine, r.types[0], best)
+                             : fold({best}, lanes, [&](const Val& x, const Val& y) {
+                                 Value* better = largest ? b_.CreateFCmpOGT(x.v, y.v) : b_.CreateFCmpOLT(x.v, y.v);
+                                 return Val{b_.CreateSelect(better, x.v, y.v)};
+                               }).v;
     nan = b_.CreateOrReduce(nan);
     signs = largest ? b_.CreateAndReduce(signs) : b_.CreateOrReduce(signs);
   }
@@ -164,6 +165,33 @@ Val KernelEmitter::fold(Val x, int lanes, const std::function<Val(const Val&, co
   return {b_.CreateExtractElement(x.v, zero), x.im ? b_.CreateExtractElement(x.im, zero) : nullptr};
 }
 
+llvm::Value* KernelEmitter::fold_scalable(uint32_t combine, uint32_t type, Value* x) {
+  const bool is_signed = collet_type_kind(type) == COLLET_KIND_SIGNED;
+  const bool is_float = x->getType()->isFPOrFPVectorTy();
+  switch (combine) {
+    case COLLET_COMBINE_ADD: {
+      if (!is_float) return b_.CreateAddReduce(x);
+      const llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
+      llvm::FastMathFlags any_order;
+      any_order.setAllowReassoc();
+      b_.setFastMathFlags(any_order);
+      return b_.CreateFAddReduce(llvm::ConstantFP::getNegativeZero(x->getType()->getScalarType()), x);
+    }
+    case COLLET_COMBINE_MAXIMUM:
+      return is_float ? b_.CreateFPMaxReduce(x) : b_.CreateIntMaxReduce(x, is_signed);
+    case COLLET_COMBINE_MINIMUM:
+      return is_float ? b_.CreateFPMinReduce(x) : b_.CreateIntMinReduce(x, is_signed);
+    case COLLET_COMBINE_AND:
+      return b_.CreateAndReduce(x);
+    case COLLET_COMBINE_OR:
+      return b_.CreateOrReduce(x);
+    case COLLET_COMBINE_XOR:
+      return b_.CreateXorReduce(x);
+    default:
+      return nullptr;  // never: KernelPasses keeps vectors of known length for these
+  }
+}
+
 Val KernelEmitter::total(const Accumulator& a, size_t result, int outer_lanes) {
   const Reduction& r = k_.reductions[a.reduction];
   const uint32_t type = r.types[result];
@@ -177,7 +205,7 @@ Val KernelEmitter::total(const Accumulator& a, size_t result, int outer_lanes) {
   x = get(a.slots, result, type, lanes);
   if (!a.sums.empty()) x = combine(get(a.sums, result, type, lanes), x);
   if (!passes_.lanes_inside()) return x;
-  x = fold(x, lanes, combine);
+  x = ir_.is_scalable() ? Val{fold_scalable(r.combine, type, x.v)} : fold(x, lanes, combine);
   return a.tail_slots.empty() ? x : combine(x, get(a.tail_slots, result, type, 1));
 }
 
@@ -193,7 +221,7 @@ void KernelEmitter::finish_fold(size_t reduction, std::vector<Val> results) {
     const uint32_t type = r.types[i];
     if (r.combine == COLLET_COMBINE_OTHER) continue;
     if (r.inits[i] != kNoExpr) {
-      Val init = ir_.splat(val(r.inits[i]), Ir::lanes_of(results[i]));
+      Val init = ir_.splat(val(r.inits[i]), ir_.lanes_of(results[i]));
       results[i] = emit_combine(ir_, r.combine, type, init, results[i]);
     }
     if (is_narrow_float(type)) results[i].v = ir_.round_narrow(results[i].v, type);

@@ -16,8 +16,7 @@ bool is_float_sum(const Reduction& r) {
 
 void KernelEmitter::walk_lanes(Value* begin, Value* end, const std::function<void()>& body) {
   const int w = k_.lanes;
-  Value* const whole = b_.CreateAnd(b_.CreateSub(end, begin), b_.getInt64(~static_cast<uint64_t>(w - 1)));
-  Value* const main_end = b_.CreateAdd(begin, whole);
+  Value* const main_end = b_.CreateAdd(begin, whole_vectors(b_.CreateSub(end, begin), w));
   loop(begin, main_end, w, [&](Value* i) {
     iv_[k_.lane_loop] = i;
     lanes_ = w;

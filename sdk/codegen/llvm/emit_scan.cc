@@ -13,7 +13,7 @@ llvm::Value* shuffled(Ir& ir, llvm::Value* x, llvm::Value* y, const std::vector<
 
 Val KernelEmitter::fold_lanes(const Reduction& r, Val x, bool reverse) {
   const uint32_t type = r.types[0];
-  const int n = Ir::lanes_of(x);
+  const int n = ir_.lanes_of(x);
   const Val none = ir_.splat(combine_identity(ir_, r.combine, type), n);
   for (int step = 1; step < n; step *= 2) {
     // Each lane with what lies `step` before it; before the first there is nothing.

@@ -56,7 +56,7 @@ Values transposed(Ir& ir, Values rows) {
 
 /// Vectors side by side as one.
 Value* joined(Ir& ir, Values parts) {
-  const int each = Ir::lanes_of(parts[0]);
+  const int each = ir.lanes_of(parts[0]);
   int count = each;
   Value* all = parts[0];
   for (size_t i = 1; i < parts.size(); ++i) {

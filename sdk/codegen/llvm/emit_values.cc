@@ -41,7 +41,11 @@ Val KernelEmitter::inner_value(size_t k, int pass) {
   Value* p = b_.CreateGEP(t, array, lanes(place).scalar);
   const llvm::Align align(t->getScalarSizeInBits() / 8);
   Type* vt = ir_.wide(t, lanes_);
-  if (pass > passes_.first_pass(k)) return {b_.CreateAlignedLoad(vt, p, align)};
+  if (pass > passes_.first_pass(k)) {
+    // Of scalable vectors nobody knows how far behind the row the last one would reach.
+    if (mask_ && ir_.is_scalable()) return {b_.CreateMaskedLoad(vt, p, align, mask_, llvm::Constant::getNullValue(vt))};
+    return {b_.CreateAlignedLoad(vt, p, align)};
+  }
   Val x = ir_.splat(instruction(k_.exprs[k]), lanes_);
   if (mask_) {
     b_.CreateMaskedStore(x.v, p, align, mask_);
@@ -125,12 +129,8 @@ llvm::Value* KernelEmitter::in_range(const Index& index, int64_t size) {
   if (where.uniform() || where.vec || !is_small(index)) {
     x = where.uniform() ? where.scalar : lane_indices(ir_, where);
   } else {
-    std::vector<llvm::Constant*> steps;
-    for (int i = 0; i < where.count; ++i) {
-      steps.push_back(llvm::ConstantInt::getSigned(b_.getInt32Ty(), where.stride * i));
-    }
     Value* first = ir_.splat(b_.CreateTrunc(where.scalar, b_.getInt32Ty()), where.count);
-    x = b_.CreateAdd(first, llvm::ConstantVector::get(steps));
+    x = b_.CreateAdd(first, ir_.steps(b_.getInt32Ty(), where.count, where.stride));
   }
   const bool narrow = x->getType()->getScalarSizeInBits() == 32;
   const int64_t most = narrow ? std::min<int64_t>(size, INT32_MAX) : size;
@@ -165,7 +165,7 @@ Val KernelEmitter::operation(const Expr& i) {
 
 bool KernelEmitter::is_quotient(uint32_t type, const std::vector<Val>& args) const {
   return (type == COLLET_TYPE_F32 || type == COLLET_TYPE_F64) && ir_.target.fma && lanes_ > 1 &&
-         Ir::lanes_of(args[0]) == lanes_ && Ir::lanes_of(args[1]) == 1 && !llvm::isa<llvm::Constant>(args[1].v);
+         ir_.lanes_of(args[0]) == lanes_ && ir_.lanes_of(args[1]) == 1 && !llvm::isa<llvm::Constant>(args[1].v);
 }
 
 llvm::Value* KernelEmitter::quotient(Value* x, Value* y) {

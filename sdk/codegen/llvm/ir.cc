@@ -63,17 +63,66 @@ Type* Ir::storage(uint32_t type) {
 }
 
 Type* Ir::wide(Type* t, int lanes) {
-  return lanes == 1 ? t : llvm::FixedVectorType::get(t->getScalarType(), static_cast<unsigned>(lanes));
+  return lanes == 1 ? t : llvm::VectorType::get(t->getScalarType(), element_count(lanes));
 }
 
-int Ir::lanes_of(Value* v) {
-  auto* t = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
-  return t ? static_cast<int>(t->getNumElements()) : 1;
+llvm::ElementCount Ir::element_count(int lanes) const {
+  const auto n = static_cast<unsigned>(lanes);
+  if (!is_scalable_) return llvm::ElementCount::getFixed(n);
+  return llvm::ElementCount::getScalable(n * static_cast<unsigned>(target.scalable_bits) /
+                                         static_cast<unsigned>(target.vector_bits));
+}
+
+int Ir::lanes_of(Value* v) const {
+  const auto* const t = llvm::dyn_cast<llvm::VectorType>(v->getType());
+  if (!t) return 1;
+  const auto least = static_cast<int>(t->getElementCount().getKnownMinValue());
+  return t->getElementCount().isScalable() ? least * (target.vector_bits / target.scalable_bits) : least;
+}
+
+Value* Ir::count(int lanes) {
+  return b.CreateElementCount(b.getInt64Ty(), lanes == 1 ? llvm::ElementCount::getFixed(1) : element_count(lanes));
+}
+
+Value* Ir::steps(Type* element, int lanes, int64_t stride) {
+  if (is_scalable_) {
+    Type* const t = wide(element, lanes);
+    Value* const first = b.CreateStepVector(t);
+    return stride == 1 ? first : b.CreateMul(first, llvm::ConstantInt::getSigned(t, stride));
+  }
+  std::vector<llvm::Constant*> all;
+  for (int i = 0; i < lanes; ++i) all.push_back(llvm::ConstantInt::getSigned(element, stride * i));
+  return llvm::ConstantVector::get(all);
+}
+
+Value* Ir::first_lanes(Value* n, int lanes) {
+  return b.CreateICmpULT(steps(n->getType(), lanes, 1), splat(n, lanes));
+}
+
+Value* Ir::interleave(Value* x, Value* y) {
+  const int n = lanes_of(x);
+  if (is_scalable_) return b.CreateIntrinsic(llvm::Intrinsic::vector_interleave2, {wide(x->getType(), 2 * n)}, {x, y});
+  std::vector<int> order;
+  for (int i = 0; i < n; ++i) order.insert(order.end(), {i, n + i});
+  return b.CreateShuffleVector(x, y, order);
+}
+
+std::pair<Value*, Value*> Ir::deinterleave(Value* both) {
+  if (is_scalable_) {
+    Value* const parts = b.CreateIntrinsic(llvm::Intrinsic::vector_deinterleave2, {both->getType()}, {both});
+    return {b.CreateExtractValue(parts, {0}), b.CreateExtractValue(parts, {1})};
+  }
+  std::vector<int> even, odd;
+  for (int i = 0; i < lanes_of(both); i += 2) {
+    even.push_back(i);
+    odd.push_back(i + 1);
+  }
+  return {b.CreateShuffleVector(both, even), b.CreateShuffleVector(both, odd)};
 }
 
 Value* Ir::splat(Value* v, int lanes) {
   if (!v || lanes == 1 || v->getType()->isVectorTy()) return v;
-  return b.CreateVectorSplat(static_cast<unsigned>(lanes), v);
+  return b.CreateVectorSplat(element_count(lanes), v);
 }
 
 Val Ir::splat(const Val& x, int lanes) {
@@ -324,24 +373,28 @@ Value* Ir::riscv_to_integer(Value* v, Type* to, bool is_signed) {
   constexpr unsigned kLeastBlocks = 2,
                      kMostBlocks = 8;  // of 64 bits: in a register of the least length, in all of a group
   constexpr uint64_t kDownward = 2, kUpward = 3;
+  const bool scalable = llvm::isa<llvm::ScalableVectorType>(v->getType());
   const auto lanes = static_cast<unsigned>(lanes_of(v));
   const bool is_least = target.triple.rfind("riscv64", 0) == 0 && target.cpu == "generic-rv64";
   if (!is_least || !v->getType()->isVectorTy()) return nullptr;
-  const unsigned blocks = std::max(1u, lanes / kLeastBlocks);
+  const unsigned blocks = scalable ? llvm::cast<llvm::ScalableVectorType>(v->getType())->getMinNumElements()
+                                   : std::max(1u, lanes / kLeastBlocks);
   const unsigned from_bits = v->getType()->getScalarSizeInBits(), to_bits = to->getScalarSizeInBits();
-  if (!std::has_single_bit(lanes) || blocks > kMostBlocks || from_bits > 2 * to_bits) return nullptr;
+  if (!std::has_single_bit(blocks) || blocks > kMostBlocks || from_bits > 2 * to_bits) return nullptr;
+  if (!scalable && !std::has_single_bit(lanes)) return nullptr;
   namespace id = llvm::Intrinsic;
   const id::ID exact = from_bits == to_bits  ? (is_signed ? id::riscv_vfcvt_x_f_v : id::riscv_vfcvt_xu_f_v)
                        : from_bits > to_bits ? (is_signed ? id::riscv_vfncvt_x_f_w : id::riscv_vfncvt_xu_f_w)
                                              : (is_signed ? id::riscv_vfwcvt_x_f_v : id::riscv_vfwcvt_xu_f_v);
   Type* const wide_from = llvm::ScalableVectorType::get(v->getType()->getScalarType(), blocks);
   Type* const wide_to = llvm::ScalableVectorType::get(to->getScalarType(), blocks);
-  Value* const all = b.CreateInsertVector(wide_from, llvm::PoisonValue::get(wide_from), v, b.getInt64(0));
+  Value* const all =
+      scalable ? v : b.CreateInsertVector(wide_from, llvm::PoisonValue::get(wide_from), v, b.getInt64(0));
+  Value* const length = scalable ? b.getInt64(UINT64_MAX) : b.getInt64(lanes);  // all ones: all lanes
   const auto rounded = [&](uint64_t mode) {
-    Value* const integers =
-        b.CreateIntrinsic(exact, {wide_to, wide_from, b.getInt64Ty()},
-                          {llvm::PoisonValue::get(wide_to), all, b.getInt64(mode), b.getInt64(lanes)});
-    return b.CreateExtractVector(to, integers, b.getInt64(0));
+    Value* const integers = b.CreateIntrinsic(exact, {wide_to, wide_from, b.getInt64Ty()},
+                                              {llvm::PoisonValue::get(wide_to), all, b.getInt64(mode), length});
+    return scalable ? integers : b.CreateExtractVector(to, integers, b.getInt64(0));
   };
   Value* integers = rounded(kDownward);
   if (is_signed) {

@@ -10,6 +10,7 @@
 #include <llvm/IR/Module.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "sdk/codegen/kernel/float_format.h"
@@ -35,10 +36,25 @@ class Ir {
   llvm::LLVMContext& context() { return module.getContext(); }
   /// LLVM type in which one element (one half, for complex) is computed.
   llvm::Type* scalar(uint32_t type);
-  /// `t`, or the vector of `lanes` of it.
+  /// `t`, or the vector of `lanes` of it. Where vectors are scalable, `lanes` here and below are those of the least length.
   llvm::Type* wide(llvm::Type* t, int lanes);
-  static int lanes_of(llvm::Value* v);
-  static int lanes_of(const Val& x) { return lanes_of(x.v); }
+  int lanes_of(llvm::Value* v) const;
+  int lanes_of(const Val& x) const { return lanes_of(x.v); }
+  /// Makes all vectors from now on scalable. The target has such.
+  void use_scalable_vectors() { is_scalable_ = true; }
+  bool is_scalable() const { return is_scalable_; }
+  /// An i64: how many lanes a vector of `lanes` has on the machine that runs the code.
+  llvm::Value* count(int lanes);
+  /// The vector 0, stride, 2 * stride and so on, of integers of type `element`.
+  llvm::Value* steps(llvm::Type* element, int lanes, int64_t stride);
+  /// Which of `lanes` lie before `n`, an i32.
+  llvm::Value* first_lanes(llvm::Value* n, int lanes);
+  /// The lanes of `x` and `y` alternately: twice as many.
+  llvm::Value* interleave(llvm::Value* x, llvm::Value* y);
+  /// The lanes at even places, and those at odd ones.
+  std::pair<llvm::Value*, llvm::Value*> deinterleave(llvm::Value* both);
+  /// The last lane first.
+  llvm::Value* reversed(llvm::Value* v) { return b.CreateVectorReverse(v); }
   /// The type with the lanes of `like` and elements of `element`.
   llvm::Type* like(llvm::Value* v, llvm::Type* element) { return wide(element, lanes_of(v)); }
   Val splat(const Val& x, int lanes);
@@ -90,6 +106,9 @@ class Ir {
   llvm::Value* cut_to_53_bits(llvm::Value* v, bool has_sign);
   llvm::Value* real_to_real(llvm::Value* v, uint32_t from, uint32_t to);
   llvm::Value* riscv_to_integer(llvm::Value* v, llvm::Type* to, bool is_signed);
+  llvm::ElementCount element_count(int lanes) const;
+
+  bool is_scalable_ = false;
 };
 
 }  // namespace collet::codegen

@@ -86,6 +86,7 @@ class KernelEmitter {
   // Loops.
   /// A counted loop.
   void loop(Value* begin, Value* end, int64_t step, const std::function<void(Value*)>& body);
+  void loop(Value* begin, Value* end, Value* step, const std::function<void(Value*)>& body);
   void branch(Value* condition, const std::function<void()>& body);
   /// Walks loop `l`; where it is the vectorised one, in full vectors and then what is left.
   void walk(size_t l, const std::function<void()>& body);
@@ -108,7 +109,9 @@ class KernelEmitter {
   void walk_rest(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);
   /// The loop, in blocks after each of which the sums so far are put aside where there are many terms: the error of a sum
   /// grows with the terms that one accumulator takes.
-  void blocks(size_t l, Value* begin, Value* end, int64_t step, const std::function<void(Value*)>& body);
+  void blocks(size_t l, Value* begin, Value* end, int width, const std::function<void(Value*)>& body);
+  /// Of `n` turns those that full vectors take.
+  Value* whole_vectors(Value* n, int lanes);
   void outer(size_t l);
   /// Passes over the inner loops, with what comes between them.
   void stages();
@@ -131,6 +134,8 @@ class KernelEmitter {
   Val extremum(const std::vector<Value*>& slots, const Reduction& r, int lanes, bool across);
   /// All lanes in one.
   Val fold(Val x, int lanes, const std::function<Val(const Val&, const Val&)>& combine);
+  /// All lanes of a scalable vector in one, sums of floats in any order.
+  Value* fold_scalable(uint32_t combine, uint32_t type, Value* x);
   /// All lanes and the scalar rest.
   Val total(const Accumulator& a, size_t result, int outer_lanes);
   /// Adds the initial value; from here on the reduction's value is known.

@@ -8,7 +8,7 @@ llvm::AllocaInst* make_slot(Ir& ir, llvm::Type* type) {
   llvm::Function* f = ir.b.GetInsertBlock()->getParent();
   llvm::IRBuilder<> entry(&f->getEntryBlock(), f->getEntryBlock().begin());
   llvm::AllocaInst* slot = entry.CreateAlloca(type);
-  slot->setAlignment(llvm::Align(64));
+  if (!type->isScalableTy()) slot->setAlignment(llvm::Align(64));  // LLVM takes no more for these than their own
   return slot;
 }
 
@@ -16,7 +16,6 @@ llvm::AllocaInst* make_slot(Ir& ir, llvm::Type* type) {
 elementary::Quarter<F> reduce_large(F x) {
   Ir& ir = *x.ir;
   auto& b = ir.b;
-  const int lanes = Ir::lanes_of(x.v);
   const F wide = x.wide() ? x : widen(x);
   llvm::Type* floats = wide.v->getType();
   llvm::Type* integers = ir.int_like(wide.v);
@@ -28,7 +27,7 @@ elementary::Quarter<F> reduce_large(F x) {
   llvm::Type* ptr = b.getPtrTy();
   auto callee =
       ir.module.getOrInsertFunction("collet_reduce_quarter", b.getVoidTy(), ptr, b.getInt64Ty(), ptr, ptr, ptr);
-  b.CreateCall(callee, {in, b.getInt64(static_cast<uint64_t>(lanes)), high, low, quarter});
+  b.CreateCall(callee, {in, ir.count(ir.lanes_of(x.v)), high, low, quarter});
   const F r = {ir, b.CreateLoad(floats, high)}, rest = {ir, b.CreateLoad(floats, low)};
   llvm::Value* q = b.CreateLoad(integers, quarter);
   if (x.wide()) return {r, rest, {&ir, q}};
@@ -44,7 +43,7 @@ elementary::Quarter<F> reduce_quarter(F x) {
   const elementary::Quarter<F> near = elementary::reduce_small(x);
   // The slow way is taken when any lane is large.
   llvm::Value* large = magnitude(x) > elementary::small_limit(x);
-  llvm::Value* any = Ir::lanes_of(x.v) == 1 ? large : b.CreateOrReduce(large);
+  llvm::Value* any = ir.lanes_of(x.v) == 1 ? large : b.CreateOrReduce(large);
   auto& context = ir.context();
   llvm::Function* f = b.GetInsertBlock()->getParent();
   llvm::BasicBlock* before = b.GetInsertBlock();

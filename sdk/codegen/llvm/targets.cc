@@ -148,7 +148,8 @@ Status check_runs_here(const Target& target) {
 std::string Target::fingerprint() const {
   std::string out = triple + ";" + cpu + ";" + features + ";" + abi;
   for (const bool flag : {masks, fma, scales, half_conversion, routines}) out += flag ? "1" : "0";
-  for (const int64_t number : {int64_t{vector_bits}, int64_t{threads}, first_cache, second_cache})
+  for (const int64_t number :
+       {int64_t{vector_bits}, int64_t{scalable_bits}, int64_t{threads}, first_cache, second_cache})
     out += ";" + std::to_string(number);
   for (const double number : {flops_per_ns, memory_bytes_per_ns, awake_ns, wake_ns})
     out += ";" + std::to_string(static_cast<int64_t>(number * 1000));
@@ -226,6 +227,11 @@ Status cross_target(const std::string& name, Target& out) {
     out.half_conversion = wide || has("f16c");
   } else {
     out.fma = true;
+    const bool riscv = arch == "riscv64";
+    if (has(riscv ? "v" : "sve")) out.scalable_bits = riscv ? 64 : 128;
+    for (int bits = 256; riscv && bits <= 1024; bits *= 2) {
+      if (has(("zvl" + std::to_string(bits) + "b").c_str())) out.vector_bits = bits;
+    }
   }
   return {};
 }

@@ -50,6 +50,7 @@ KernelPasses::KernelPasses(const Kernel& kernel, const Target& target) : k_(kern
   find_straight(deps, target.vector_bits);
   find_transposed(deps);
   find_rows(target);
+  find_scalable(target);
   for (int pass = 0; pass <= last_stage_; ++pass) need_all(pass);
   for (int pass = 0; pass <= last_stage_; ++pass) widths_.push_back(width_of(pass));
 }
@@ -154,6 +155,32 @@ void KernelPasses::find_rows(const Target& target) {
   int64_t bytes = 0;  // of a column: what is folded, twice for sums
   for (const Reduction& r : k_.reductions) bytes += 2 * compute_bytes(r.types[0]);
   strip_ = std::max<int64_t>(target.first_cache / 2 / bytes / k_.lanes, 4) * k_.lanes;
+}
+
+void KernelPasses::find_scalable(const Target& target) {
+  masks_ = target.masks;
+  if (target.scalable_bits == 0 || k_.lanes == 1 || transposing_ || is_row_by_row() || k_.scan) return;
+  // A scalable vector has at least one lane for each of its multiples.
+  if (k_.lanes * target.scalable_bits < target.vector_bits) return;
+  // Loops of lanes hold several values in one; LLVM's remainder of floats is computed lane by lane.
+  const auto unsuited = [](const Expr& e) {
+    return e.op == ExprOp::kWhile || (e.op == ExprOp::kOp && e.opcode == COLLET_OP_REMAINDER);
+  };
+  const auto body_is_suited = [&](const ScalarBody& body) {
+    return std::none_of(body.exprs.begin(), body.exprs.end(), unsuited);
+  };
+  if (std::any_of(k_.exprs.begin(), k_.exprs.end(), unsuited)) return;
+  for (const Update& u : k_.updates) {
+    if (!body_is_suited(u.body)) return;
+  }
+  for (const Reduction& r : k_.reductions) {
+    if (!body_is_suited(r.body)) return;
+    if (!lanes_inside()) continue;
+    const bool folds =
+        r.combine != COLLET_COMBINE_OTHER && r.combine != COLLET_COMBINE_MULTIPLY && r.combine <= COLLET_COMBINE_XOR;
+    if (!folds || collet_type_kind(r.types[0]) == COLLET_KIND_COMPLEX) return;
+  }
+  scalable_ = true;
 }
 
 void KernelPasses::need_all(int pass) {

@@ -63,6 +63,11 @@ class KernelPasses {
   bool is_transposing() const { return transposing_; }
   bool is_transposed(size_t k) const { return transposing_ && transposed_[k]; }
 
+  /// Whether vectors are scalable ones. Their lanes keep their places: what rearranges them has vectors of known length.
+  bool is_scalable() const { return scalable_; }
+  /// Whether a last, partial vector is masked rather than computed an element at a time.
+  bool has_masks() const { return masks_ || scalable_; }
+
  private:
   size_t level_of_index(const Index& index) const;
   int stage_of_index(const Index& index) const;
@@ -72,6 +77,7 @@ class KernelPasses {
   void find_straight(const std::vector<uint64_t>& deps, int vector_bits);
   void find_rows(const Target& target);
   void find_transposed(const std::vector<uint64_t>& deps);
+  void find_scalable(const Target& target);
   void need_all(int pass);
   void need(int pass, ExprId t);
   /// Keeps a value of all the row for later passes; false where there is no room for it.
@@ -94,6 +100,8 @@ class KernelPasses {
   int rows_ = 0;
   int64_t strip_ = 0;
   bool transposing_ = false;
+  bool masks_ = false;
+  bool scalable_ = false;
   std::vector<bool> transposed_;
   size_t side_loop_ = 0;
   int side_turns_ = 1;

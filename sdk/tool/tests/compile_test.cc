@@ -103,6 +103,78 @@ INSTANTIATE_TEST_SUITE_P(
                       Machine{"riscv64", "riscv64-linux-gnu-gcc", "qemu-riscv64-static -cpu rv64,v=true,vlen=128"},
                       Machine{"riscv64", "riscv64-linux-gnu-gcc", "qemu-riscv64-static -cpu rv64,v=true,vlen=512"}));
 
+constexpr char kLengthsMain[] = R"(
+#include <lengths.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char** files) {
+  static float x[17 * 59], y[7353];
+  (void)count;
+  FILE* in = fopen(files[1], "rb");
+  if (!in || fread(x, 1, sizeof x, in) != sizeof x) return 2;
+  void* workspace = aligned_alloc(64, (LENGTHS_WORKSPACE_BYTES + 63) / 64 * 64);
+  const struct lengths_arguments arguments = {x};
+  const struct lengths_results results = {y};
+  lengths(&arguments, &results, workspace);
+  fwrite(y, 1, sizeof y, stdout);
+  return 0;
+}
+)";
+
+/// A processor with scalable vectors, and how its programs are run with vectors of several lengths.
+struct ScalableMachine {
+  const char* target;
+  const char* compiler;
+  std::vector<const char*> runs;
+};
+
+class ScalableVectors : public ::testing::TestWithParam<ScalableMachine> {};
+
+TEST_P(ScalableVectors, OneObjectFileGivesTheSameWithVectorsOfEveryLength) {
+  const ScalableMachine& machine = GetParam();
+  const std::string emulator = machine.runs[0];
+  if (!is_there(machine.compiler) || !is_there(emulator.substr(0, emulator.find(' '))))
+    GTEST_SKIP() << "needs " << machine.compiler << " and " << emulator;
+  const Folder folder;
+  std::vector<float> x(17 * 59);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 1009) / 2.5f - 200;
+  write(folder / "x", bytes_of(x));
+  const Ran expected = collet("run sdk/tool/tests/data/lengths.hlo --backend interpreter --inputs " + (folder / "x") +
+                              " --output " + folder.path());
+  ASSERT_EQ(expected.code, 0) << expected.err;
+  const std::vector<float> want = floats_of(contents(folder / "output_0.bin"));
+  const Ran made = collet("compile sdk/tool/tests/data/lengths.hlo --emit object,header,llvm --output " +
+                          folder.path() + " --target " + machine.target);
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_NE(contents(folder / "lengths.ll").find("<vscale x "), std::string::npos);
+  write(folder / "main.c", kLengthsMain);
+  const std::string build = std::string(machine.compiler) + " -static -Wall -Wextra -Werror -I" + folder.path() + " " +
+                            (folder / "main.c") + " " + (folder / "lengths.o") + " -lm -o " + (folder / "main");
+  ASSERT_EQ(std::system(build.c_str()), 0) << build;
+  for (const std::string run : machine.runs) {
+    SCOPED_TRACE(run);
+    ASSERT_EQ(std::system((run + " " + (folder / "main") + " " + (folder / "x") + " > " + (folder / "out")).c_str()),
+              0);
+    const std::vector<float> got = floats_of(contents(folder / "out"));
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i)
+      ASSERT_NEAR(got[i], want[i], 1e-5 * std::max(1.0f, std::abs(want[i]))) << "element " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, ScalableVectors,
+    ::testing::Values(ScalableMachine{"riscv64",
+                                      "riscv64-linux-gnu-gcc",
+                                      {"qemu-riscv64-static -cpu rv64,v=true,vext_spec=v1.0,vlen=128",
+                                       "qemu-riscv64-static -cpu rv64,v=true,vext_spec=v1.0,vlen=256",
+                                       "qemu-riscv64-static -cpu rv64,v=true,vext_spec=v1.0,vlen=1024"}},
+                      ScalableMachine{"aarch64:neoverse-v1",
+                                      "aarch64-linux-gnu-gcc",
+                                      {"qemu-aarch64-static -cpu max,sve128=on,sve-max-vq=1",
+                                       "qemu-aarch64-static -cpu max,sve256=on,sve-max-vq=2",
+                                       "qemu-aarch64-static -cpu max,sve2048=on,sve-max-vq=16"}}));
+
 // A product, a loop nest and a reduction that are worth sharing; with a constant that is larger than what may be an argument.
 std::string large_program() {
   std::string row;

@@ -28,14 +28,6 @@ std::string text(const kernel::Options& options, const std::string& key) {
   return found == options.values.end() ? std::string() : found->second;
 }
 
-// RISC-V with vectors, whose registers have `vlen` bits.
-codegen::Target target_of(uint32_t vlen) {
-  codegen::Target target = codegen::cross("riscv64");
-  target.vector_bits = static_cast<int>(vlen);
-  target.features += ",+zvl" + std::to_string(vlen) + "b";
-  return target;
-}
-
 void configure(const kernel::Options& options, kernel::Backend* mine) {
   constexpr uint64_t kMostMebibytes = uint64_t{1} << 16;
   if (options.device_count > 8) throw kernel::Error(COLLET_INVALID_ARGUMENT, "there are at most 8 devices");
@@ -51,7 +43,7 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
   settings.fail_at = number(options, "fail_at", 0, 0, UINT64_MAX);
   mine->memory_bytes = settings.memory_bytes;
   mine->open_device = [settings](uint32_t) { return std::make_unique<Device>(settings); };
-  codegen::set_code(mine, target_of(settings.vlen));
+  codegen::set_code(mine, codegen::cross("riscv64"));
 }
 
 }  // namespace
@@ -66,7 +58,7 @@ kernel::Backend describe() {
   backend.queues = true;
   backend.options = {"qemu",        // the emulator, a path or a name
                      "program",     // that runs on the device
-                     "vlen",        // bits of a vector register
+                     "vlen",        // bits of a vector register: the code is the same for all
                      "memory_mib",  // of the device
                      "fail_at"};    // the command of each device that fails, from 1: to see how failures are reported
   backend.configure = configure;

@@ -16,15 +16,18 @@ namespace collet::codegen {
 struct Target {
   std::string triple;
   std::string cpu;
-  std::string features;          ///< LLVM's list: "+avx2,-avx512f"
-  std::string abi;               ///< of calls, where the architecture has several: "lp64d"
-  int vector_bits = 128;         ///< of the vectors that Collet makes; LLVM may use every instruction of `cpu`
-  bool masks = false;            ///< masked loads and stores of all element widths are cheap
-  bool fma = false;              ///< fused multiply-add is one instruction
-  bool scales = false;           ///< AVX-512: multiplying by a power of two is one instruction
-  bool half_conversion = false;  ///< f16 converts in hardware
-  bool routines = true;          ///< whoever runs the launch plan has the routines of RoutineCall
-  int threads = 1;               ///< that share the work of one program
+  std::string features;   ///< LLVM's list: "+avx2,-avx512f"
+  std::string abi;        ///< of calls, where the architecture has several: "lp64d"
+  int vector_bits = 128;  ///< of the vectors that Collet makes; LLVM may use every instruction of `cpu`
+  /// Not 0: vectors are scalable, in multiples of so many bits (64 in RISC-V's V, 128 in SVE). vector_bits is then the least length
+  /// that the processor has; loops take as many elements at a time as it really has. Kernels that rearrange lanes do not.
+  int scalable_bits = 0;
+  bool masks = false;                       ///< masked loads and stores of all element widths are cheap
+  bool fma = false;                         ///< fused multiply-add is one instruction
+  bool scales = false;                      ///< AVX-512: multiplying by a power of two is one instruction
+  bool half_conversion = false;             ///< f16 converts in hardware
+  bool routines = true;                     ///< whoever runs the launch plan has the routines of RoutineCall
+  int threads = 1;                          ///< that share the work of one program
   int64_t first_cache = int64_t{32} << 10;  ///< bytes, of one core
   int64_t second_cache = int64_t{1} << 20;  ///< bytes, of one core
   /// Peak of one core, in f32 products; half of it in f64: what threads are worth. host_target derives it from vectors and clock.
