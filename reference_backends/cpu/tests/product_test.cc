@@ -125,6 +125,20 @@ TEST_P(ProductTest, FewRowsOfALargeMatrix) {
   dot<double>(COLLET_TYPE_F64, 1, 3, 1100, 1031, true, false);
 }
 
+/// Long rows that are each read once for all of a few others: with rows left over, of several matrices, and where the few do not
+/// lie in memory as rows.
+TEST_P(ProductTest, LongRowsWithAFewOthers) {
+  const int64_t sizes[][3] = {{1000, 2, 300}, {37, 3, 513}, {16, 4, 1024}, {41, 5, 256}, {45, 8, 400}, {17, 2, 4096}};
+  for (auto [m, n, k] : sizes) {
+    for (const bool turned : {false, true}) {
+      dot<float>(COLLET_TYPE_F32, 1, m, n, k, false, turned);
+      dot<float>(COLLET_TYPE_F32, 3, n, m, k, turned, true);
+    }
+    dot<double>(COLLET_TYPE_F64, 1, m, n, k, false, false);
+    dot<int32_t>(COLLET_TYPE_S32, 2, n, m, k, false, true);
+  }
+}
+
 /// An operand of another order and a narrower type is read where it lies, whatever its size: one kernel, and one more for what
 /// is packed for all rows.
 TEST_P(ProductTest, OperandsInAnotherOrder) {
@@ -357,7 +371,7 @@ TEST_P(ProductTest, WhatFollowsAConvolutionRunsWithIt) {
 TEST_P(ProductTest, WhatFollowsElementByElementRunsWithTheProduct) {
   Plugin one(GetParam(), "1");
   const int64_t sizes[][3] = {{5, 40, 30},    {64, 64, 64},   {33, 100, 17},  {200, 48, 400}, {300, 7, 90},
-                              {100, 784, 10}, {57, 130, 900}, {100, 10, 784}, {70, 49, 1000}};
+                              {100, 784, 10}, {57, 130, 900}, {100, 10, 784}, {70, 49, 1000}, {101, 3, 784}};
   for (auto [m, n, k] : sizes) {
     for (bool read_twice : {false, true}) {
       ProgramBuilder b;
@@ -384,7 +398,8 @@ TEST_P(ProductTest, WhatFollowsElementByElementRunsWithTheProduct) {
         Compiled c(*plugin, program);
         ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
         if (plugin == &one && !read_twice) {
-          EXPECT_EQ(c.info.kernels, 1u) << m << "x" << n << "x" << k;
+          // Few columns are packed as rows first, and the row that is left over has a kernel of its own.
+          EXPECT_EQ(c.info.kernels, n == 3 ? 3U : 1U) << m << "x" << n << "x" << k;
         }
         const auto got = c.run({bytes_of(p), bytes_of(q), bytes_of(r), bytes_of(t)});
         const auto values = elements_of<float>(got[0]);

@@ -7,6 +7,7 @@
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/matmul/make_call.h"
+#include "sdk/codegen/schedule/fold_together.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/split_reduction.h"
 
@@ -190,6 +191,14 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
   KernelPlan parts;
   KernelPlan rest;
   auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
+  if (folds_together(kernel)) {
+    KernelPlan pack;
+    std::vector<KernelPlan> folds;
+    fold_together(k, target_.vector_bits, make, pack, folds);
+    if (!pack.writes.empty()) add_kernel(pack, drafts);
+    for (KernelPlan& fold : folds) add_kernel(fold, drafts);
+    return;
+  }
   if (split_reduction(k, target_.vector_bits, make, parts, rest)) return add_parts(parts, rest, drafts);
   choose_lanes(kernel, target_.vector_bits);
   if (!at_once) ++time_;

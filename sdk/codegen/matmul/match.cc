@@ -5,8 +5,10 @@
 
 #include <algorithm>
 
+#include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/lower/kernel_builder.h"
 #include "sdk/codegen/lower/kernel_rewriter.h"
+#include "sdk/codegen/schedule/fold_together.h"
 
 namespace collet::codegen {
 namespace {
@@ -17,6 +19,7 @@ constexpr int64_t kLongestRun = 512;  ///< longer ones would fill the first cach
 constexpr int64_t kMostSegments = 4096;
 constexpr int64_t kMostBatches = 1 << 20;  ///< whose places are kept
 constexpr int64_t kFewElements = 1 << 16;  ///< of b, with what lies between
+constexpr int kFewLines = 6;               ///< of a cache, a power of two apart, that stay there together
 constexpr int64_t kFewTiles = 4;           ///< of rows, for which b may come from memory in time
 constexpr int64_t kNearCaches = 8;         ///< times the second cache: what is larger comes from memory, or may
 
@@ -379,9 +382,11 @@ class Finder {
     ProductOperand& a = out_.a;
     if (runs_ != SIZE_MAX) return in_segments(a);
     if (direct(a, lhs_, rows_)) {
+      const bool clash = clashes(a.depth == 1 ? a.row : a.depth);
+      const bool small = out_.columns <= 2 * out_.panel() || out_.rows <= kFewLines;
+      if (small && clash && a.depth == 1) out_.tile_rows = std::min(out_.tile_rows, kFewLines);
       a.tile = a.row * out_.tile_rows;
-      const bool small = out_.columns <= 2 * out_.panel() || out_.rows <= out_.tile_rows;
-      if ((a.depth == 1 || a.row == 1) && (small || !clashes(a.depth == 1 ? a.row : a.depth))) return;
+      if ((a.depth == 1 || a.row == 1) && (small || !clash)) return;
     }
     const bool by_depth = a.value != kNone && a.row == 1 && out_.rows > 1;
     a = {};
@@ -589,6 +594,9 @@ MicroKernel Product::micro(int64_t tile, int64_t tile_columns) const {
 
 bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out) {
   const auto fits = [](const ProductOperand& o) { return !o.packed || o.pack.buffers.size() <= kMostPackBuffers; };
+  Kernel collapsed = plan.kernel;
+  collapse_loops(collapsed);
+  if (folds_together(collapsed)) return false;
   return Finder(plan, graph, target, out).run() && fits(out.a) && fits(out.b);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/split_reduction.h"
+#include "sdk/codegen/schedule/extract.h"
 #include "sdk/codegen/schedule/lanes.h"
 
 #include <algorithm>
@@ -44,49 +45,6 @@ int64_t product(const std::vector<Loop>& loops, size_t first, size_t last) {
   for (size_t l = first; l < last; ++l) n *= loops[l].size;
   return n;
 }
-
-/// Copies the part of a kernel that given values need. Loops become others.
-class Extract {
- public:
-  Extract(const KernelPlan& from, KernelPlan& to, std::function<Index(const Index&)> loops)
-      : from_(from), to_(to), loops_(std::move(loops)), done_(from.kernel.exprs.size(), kNoExpr) {}
-
-  ExprId value(ExprId t) {
-    if (t == kNoExpr) return kNoExpr;
-    ExprId& r = done_[static_cast<size_t>(t)];
-    if (r != kNoExpr) return r;
-    Expr i = from_.kernel.exprs[static_cast<size_t>(t)];
-    for (ExprId& a : i.args) a = value(a);
-    i.mask = value(i.mask);
-    i.index = index(i.index);
-    if (i.op == ExprOp::kLoad) i.buffer = buffer(from_.buffers[i.buffer]);
-    return done_[static_cast<size_t>(t)] = add(std::move(i));
-  }
-
-  Index index(const Index& old) {
-    Index r = loops_(old);
-    for (auto& term : r.terms) term.first = value(term.first);
-    return r;
-  }
-
-  ExprId add(Expr i) {
-    to_.kernel.exprs.push_back(std::move(i));
-    return static_cast<ExprId>(to_.kernel.exprs.size() - 1);
-  }
-
-  uint32_t buffer(ValueId v) {
-    auto found = std::find(to_.buffers.begin(), to_.buffers.end(), v);
-    if (found == to_.buffers.end()) found = to_.buffers.insert(found, v);
-    to_.kernel.buffers = static_cast<uint32_t>(to_.buffers.size());
-    return static_cast<uint32_t>(found - to_.buffers.begin());
-  }
-
- private:
-  const KernelPlan& from_;
-  KernelPlan& to_;
-  std::function<Index(const Index&)> loops_;
-  std::vector<ExprId> done_;
-};
 
 class Splitter {
  public:

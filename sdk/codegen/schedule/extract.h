@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Parts of a kernel as other kernels.
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "sdk/codegen/lower/lower.h"
+
+namespace collet::codegen {
+
+/// Copies the part of a kernel that given values need. Loops become others.
+class Extract {
+ public:
+  /// `loops` gives an index of `from` the loops of `to`; its terms remain those of `from`.
+  Extract(const KernelPlan& from, KernelPlan& to, std::function<Index(const Index&)> loops)
+      : from_(from), to_(to), loops_(std::move(loops)), done_(from.kernel.exprs.size(), kNoExpr) {}
+
+  /// The copy of an expression, with all that it needs.
+  ExprId value(ExprId t) {
+    if (t == kNoExpr) return kNoExpr;
+    ExprId& r = done_[static_cast<size_t>(t)];
+    if (r != kNoExpr) return r;
+    Expr i = from_.kernel.exprs[static_cast<size_t>(t)];
+    for (ExprId& a : i.args) a = value(a);
+    i.mask = value(i.mask);
+    i.index = index(i.index);
+    if (i.op == ExprOp::kLoad) i.buffer = buffer(from_.buffers[i.buffer]);
+    return done_[static_cast<size_t>(t)] = add(std::move(i));
+  }
+
+  /// From here on `copy` stands for `t`.
+  void replace(ExprId t, ExprId copy) { done_[static_cast<size_t>(t)] = copy; }
+  /// The loops have become others: all copies are to be made again.
+  void forget() { std::fill(done_.begin(), done_.end(), kNoExpr); }
+
+  Index index(const Index& old) {
+    Index r = loops_(old);
+    for (auto& term : r.terms) term.first = value(term.first);
+    return r;
+  }
+
+  /// The expression of `to` that is `i`: one that is there, or a new one.
+  ExprId add(Expr i) {
+    auto& exprs = to_.kernel.exprs;
+    auto found = std::find(exprs.begin(), exprs.end(), i);
+    if (found == exprs.end()) found = exprs.insert(found, std::move(i));
+    return static_cast<ExprId>(found - exprs.begin());
+  }
+
+  uint32_t buffer(ValueId v) {
+    auto found = std::find(to_.buffers.begin(), to_.buffers.end(), v);
+    if (found == to_.buffers.end()) found = to_.buffers.insert(found, v);
+    to_.kernel.buffers = static_cast<uint32_t>(to_.buffers.size());
+    return static_cast<uint32_t>(found - to_.buffers.begin());
+  }
+
+ private:
+  const KernelPlan& from_;
+  KernelPlan& to_;
+  std::function<Index(const Index&)> loops_;
+  std::vector<ExprId> done_;
+};
+
+}  // namespace collet::codegen

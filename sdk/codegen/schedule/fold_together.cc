@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/schedule/fold_together.h"
+
+#include <algorithm>
+
+#include "sdk/codegen/schedule/extract.h"
+
+namespace collet::codegen {
+namespace {
+
+constexpr int64_t kMostTogether = 8;
+constexpr int64_t kMostPacked = 4;  ///< of rows that do not lie in memory as such: more are better columns of a product
+constexpr int64_t kShortestRow = 256;  ///< what is left of a vector, and folding it, must not count
+constexpr int64_t kManyRows = 16;
+
+bool has(uint64_t set, size_t loop) {
+  return (set >> loop & 1) != 0;
+}
+
+/// What is found of a kernel: the short loop, and the two factors.
+struct Shape {
+  size_t loop = 0;
+  size_t rows = 0;          ///< the longest loop of long rows
+  ExprId shared = kNoExpr;  ///< of the long rows: the same for all turns of the short loop
+  ExprId own = kNoExpr;     ///< of the few: the same for all turns of loop `rows`
+};
+
+/// Whether all that `t` reads along the inner loop lies side by side.
+bool is_contiguous(const Kernel& k, const std::vector<uint64_t>& deps, ExprId t) {
+  const Expr& e = k.exprs[static_cast<size_t>(t)];
+  if (!has(deps[static_cast<size_t>(t)], k.outer)) return true;
+  if (e.op == ExprOp::kOp) {
+    return std::all_of(e.args.begin(), e.args.end(), [&](ExprId a) { return is_contiguous(k, deps, a); });
+  }
+  return e.op == ExprOp::kLoad && e.mask == kNoExpr && e.index.terms.empty() && e.index.coefficient(k.outer) == 1;
+}
+
+bool find_shape(const Kernel& k, Shape& out) {
+  if (k.outer + 1 != k.loops.size() || k.loops.back().size < kShortestRow) return false;
+  if (k.reductions.size() != 1 || k.stores.size() != 1 || k.scan || !k.updates.empty() || k.sequential) return false;
+  const Reduction& r = k.reductions[0];
+  if (r.combine == COLLET_COMBINE_OTHER || r.inputs.size() != 1 || r.condition != kNoExpr) return false;
+  if (collet_type_kind(r.types[0]) == COLLET_KIND_COMPLEX || k.stores[0].mask != kNoExpr) return false;
+  const Expr& product = k.exprs[static_cast<size_t>(r.inputs[0])];
+  if (product.op != ExprOp::kOp || product.args.size() != 2) return false;
+  const std::vector<uint64_t> deps = loop_dependencies(k);
+  if (std::any_of(k.stores[0].index.terms.begin(), k.stores[0].index.terms.end(),
+                  [&](const auto& t) { return has(deps[static_cast<size_t>(t.first)], k.outer); }))
+    return false;
+  for (const bool swapped : {false, true}) {
+    const ExprId shared = product.args[swapped ? 1 : 0];
+    const ExprId own = product.args[swapped ? 0 : 1];
+    const uint64_t of_shared = deps[static_cast<size_t>(shared)];
+    const uint64_t of_own = deps[static_cast<size_t>(own)];
+    if (!has(of_shared, k.outer) || !has(of_own, k.outer) || !is_contiguous(k, deps, shared)) continue;
+    size_t rows = k.outer;
+    for (size_t l = 0; l < k.outer; ++l) {
+      if (!has(of_shared, l) || has(of_own, l)) continue;
+      if (rows == k.outer || k.loops[l].size > k.loops[rows].size) rows = l;
+    }
+    if (rows == k.outer || k.loops[rows].size < kManyRows) continue;
+    for (size_t l = 0; l < k.outer; ++l) {
+      const int64_t size = k.loops[l].size;
+      const int64_t most = is_contiguous(k, deps, own) ? kMostTogether : kMostPacked;
+      if (size < 2 || size > most || has(of_shared, l) || !has(of_own, l)) continue;
+      out = {l, rows, shared, own};
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Whether rows of so many elements, one behind the other, push each other out of the first cache.
+bool clash(int64_t step, uint32_t type) {
+  return step * compute_bytes(type) % 2048 == 0;
+}
+
+/// The few rows are best read where they lie: side by side each, and not so that they push each other out of the first cache.
+bool is_read_in_place(const Kernel& k, const std::vector<uint64_t>& deps, const Shape& shape) {
+  constexpr int64_t kFewLines = 3;
+  if (!is_contiguous(k, deps, shape.own)) return false;
+  const Expr& e = k.exprs[static_cast<size_t>(shape.own)];
+  return e.op == ExprOp::kLoad &&
+         (k.loops[shape.loop].size <= kFewLines || !clash(e.index.coefficient(shape.loop), e.type));
+}
+
+/// Writes value `own` of `plan` to memory row by row, and reads it from there in `plan`.
+void pack_rows(KernelPlan& plan, ExprId own, uint64_t loops, const MakeValue& make, KernelPlan& pack) {
+  Kernel& k = plan.kernel;
+  Index at;
+  Dims dims;
+  int64_t step = 1;
+  const uint32_t type = k.exprs[static_cast<size_t>(own)].type;
+  pack.kernel.loops = k.loops;
+  pack.kernel.outer = k.loops.size();
+  for (size_t l = k.loops.size(); l-- > 0;) {
+    if (!has(loops, l)) {
+      pack.kernel.loops[l].size = 1;
+      continue;
+    }
+    at = add_scaled(at, loop_index(l), step);
+    const int64_t size = k.loops[l].size;
+    dims.insert(dims.begin(), l == k.outer && clash(size, type) ? size + 64 / compute_bytes(type) : size);
+    step *= dims.front();
+  }
+  Extract extract(plan, pack, [](const Index& old) { return old; });
+  const ExprId value = extract.value(own);
+  const ValueId packed = make(type, dims);
+  pack.writes = {packed};
+  pack.kernel.stores.push_back({extract.buffer(packed), value, at, kNoExpr});
+  Expr load;
+  load.op = ExprOp::kLoad;
+  load.type = type;
+  load.index = at;
+  load.buffer = k.buffers++;
+  plan.buffers.push_back(packed);
+  k.exprs[static_cast<size_t>(own)] = std::move(load);
+}
+
+/// Rows [begin, begin + count * each) of `from`, `each` in one turn.
+KernelPlan some_rows(const KernelPlan& from, const Shape& shape, int64_t begin, int64_t count, int64_t each) {
+  KernelPlan out;
+  const Kernel& k = from.kernel;
+  int64_t row = 0, turn = 0;
+  Extract extract(from, out, [&](const Index& old) {
+    Index r = old;
+    r.constant += old.coefficient(shape.rows) * (begin + row) + old.coefficient(shape.loop) * turn;
+    if (shape.rows < r.coefficients.size()) r.coefficients[shape.rows] *= each;
+    if (shape.loop < r.coefficients.size()) r.coefficients[shape.loop] = 0;
+    return add_scaled(r, {}, 1);  // without zeros at the end
+  });
+  const auto each_turn = [&](const auto& visit) {
+    int64_t number = 0;
+    for (row = 0; row < each; ++row) {
+      for (turn = 0; turn < k.loops[shape.loop].size; ++turn) {
+        extract.forget();
+        visit(number++);
+      }
+    }
+  };
+  out.kernel.loops = k.loops;
+  out.kernel.loops[shape.loop].size = 1;
+  out.kernel.loops[shape.rows].size = count;
+  out.kernel.outer = k.outer;
+  each_turn([&](int64_t) {
+    Reduction r = k.reductions[0];
+    r.inputs[0] = extract.value(r.inputs[0]);
+    r.inits[0] = extract.value(r.inits[0]);
+    out.kernel.reductions.push_back(r);
+  });
+  each_turn([&](int64_t number) {
+    for (size_t e = 0; e < k.exprs.size(); ++e) {
+      if (k.exprs[e].op != ExprOp::kReduced) continue;
+      Expr reduced = k.exprs[e];
+      reduced.b = number;
+      extract.replace(static_cast<ExprId>(e), extract.add(std::move(reduced)));
+    }
+    Store s = k.stores[0];
+    s.value = extract.value(s.value);
+    s.index = extract.index(s.index);
+    s.buffer = extract.buffer(from.buffers[s.buffer]);
+    out.kernel.stores.push_back(s);
+  });
+  out.writes = from.writes;
+  return out;
+}
+
+}  // namespace
+
+bool folds_together(const Kernel& kernel) {
+  Shape shape;
+  return find_shape(kernel, shape);
+}
+
+void fold_together(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
+                   std::vector<KernelPlan>& out) {
+  constexpr int64_t kMostRows = 8;  // streams that the processor fetches ahead
+  Shape shape;
+  find_shape(plan.kernel, shape);
+  KernelPlan from = plan;
+  const std::vector<uint64_t> deps = loop_dependencies(plan.kernel);
+  if (!is_read_in_place(plan.kernel, deps, shape))
+    pack_rows(from, shape.own, deps[static_cast<size_t>(shape.own)], make, pack);
+  const int64_t rows = plan.kernel.loops[shape.rows].size;
+  const int64_t room = vector_bits >= 512 ? 24 : 12;  // registers for what is folded
+  const int64_t each = std::clamp<int64_t>(room / plan.kernel.loops[shape.loop].size, 1, kMostRows);
+  const int64_t whole = rows / each;
+  out.push_back(some_rows(from, shape, 0, whole, each));
+  if (whole * each < rows) out.push_back(some_rows(from, shape, whole * each, rows - whole * each, 1));
+}
+
+}  // namespace collet::codegen
