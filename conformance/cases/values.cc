@@ -128,7 +128,7 @@ std::vector<int64_t> critical_integers(Type type) {
   const auto add = [&](uint64_t value) {
     for (const uint64_t near : {value, value - 1, value + 1}) {
       out.push_back(static_cast<int64_t>(near));
-      out.push_back(-static_cast<int64_t>(near));
+      out.push_back(static_cast<int64_t>(0 - near));
     }
   };
   const int bits = type_info(type).bits;
