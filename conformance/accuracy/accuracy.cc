@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "conformance/accuracy/reference.h"
@@ -25,7 +27,8 @@ using hlo::Op;
 using hlo::Shape;
 using hlo::Type;
 
-constexpr uint64_t kChunk = uint64_t{1} << 20;  // arguments of one execution
+constexpr uint64_t kChunk = uint64_t{1} << 16;  // arguments of one execution
+constexpr uint64_t kBlock = 2048;               // arguments that are judged together
 constexpr size_t kKept = 32;                    // the largest errors, which are measured again by MPFR
 
 struct Found {
@@ -40,8 +43,9 @@ struct Tally {
   std::vector<Found> worst;
   uint64_t arguments = 0, wrong = 0, nearest = 0;
 
+  double floor = 0;  ///< smaller errors are of no interest
   /// What an error must exceed to be kept.
-  double least_kept() const { return worst.size() == kKept ? worst.back().error : 0; }
+  double least_kept() const { return worst.size() == kKept ? std::max(worst.back().error, floor) : floor; }
   void add(Found one) {
     if (one.error <= least_kept()) return;
     worst.insert(std::upper_bound(worst.begin(), worst.end(), one, larger), one);
@@ -86,6 +90,9 @@ class Sweep {
     row_.type = type;
     total_ = ((uint64_t{1} << format_.bits()) + options.step - 1) / options.step;
     each_ = std::min(kChunk, total_);
+    chunks_ = (total_ + each_ - 1) / each_;
+    // Neighbours have similar errors; in another order the large ones are found soon, and the rest need not be kept.
+    for (stride_ = chunks_ * 5 / 8 + 1; std::gcd(stride_, chunks_) != 1;) ++stride_;
   }
 
   uint64_t total() const { return total_; }
@@ -113,17 +120,18 @@ class Sweep {
 
   void work(const Program& program, const std::function<void(uint64_t)>& done) {
     for (;;) {
-      const uint64_t first = next_.fetch_add(each_);
-      if (first >= total_) return;
-      Tally tally;
-      const Status status = chunk(program, first, tally);
+      const uint64_t taken = next_.fetch_add(1);
+      if (taken >= chunks_) return;
+      Tally tally{.worst = {}, .floor = floor_.load(std::memory_order_relaxed)};
+      const Status status = chunk(program, taken * stride_ % chunks_ * each_, tally);
       const std::lock_guard lock(mutex_);
       if (!status.ok()) {
         failure_ = status;
-        next_ = total_;
+        next_ = chunks_;
         return;
       }
       tally_.add(tally);
+      floor_.store(tally_.least_kept(), std::memory_order_relaxed);
       if (done) done(tally_.arguments);
     }
   }
@@ -140,24 +148,61 @@ class Sweep {
       std::memcpy(place + i * size, &bits, size);
     }
     COLLET_ASSIGN(const std::vector<Literal> results, program.run({&argument, 1}));
-    const uint8_t* in = argument.bytes();
-    const uint8_t* out = results[0].bytes();
-    for (uint64_t i = 0; i < count; ++i) {
-      const double x = value_at(format_, in, i), got = value_at(format_, out, i);
-      const double exact = function_(x);
-      ++tally.arguments;
-      // The nearest f32 cannot be among the largest errors once those are at least half a unit.
-      if (type_ == Type::F32 && tally.least_kept() >= 0.5 && got != 0 &&
-          static_cast<double>(static_cast<float>(exact)) == got) {
-        ++tally.nearest;
-        continue;
+    for (uint64_t begin = 0; begin < count; begin += kBlock) {
+      const uint64_t n = std::min(kBlock, count - begin);
+      if (type_ == Type::F32 && n == kBlock && tally.floor >= 0.5) {
+        judge_floats(argument.bytes() + begin * size, results[0].bytes() + begin * size, tally);
+      } else {
+        judge_each(argument.bytes() + begin * size, results[0].bytes() + begin * size, n, tally);
       }
-      const double error = ruler_.error(exact, got);
+    }
+    tally.arguments = count;
+    return ok_status();
+  }
+
+  void judge_each(const uint8_t* in, const uint8_t* out, uint64_t n, Tally& tally) const {
+    std::array<double, kBlock> x, near;
+    for (uint64_t i = 0; i < n; ++i) x[i] = value_at(format_, in, i);
+    near_values(row_.op, x.data(), near.data(), n);
+    for (uint64_t i = 0; i < n; ++i) judge(x[i], near[i], value_at(format_, out, i), tally);
+  }
+
+  // A block of f32, where the floor is at least half a unit: the nearest f32 cannot be among the largest errors. In loops
+  // without branches, since there are some thousand million.
+  void judge_floats(const uint8_t* in, const uint8_t* out, Tally& tally) const {
+    std::array<float, kBlock> argument, got;
+    std::array<double, kBlock> x, near;
+    std::array<uint32_t, kBlock> open;
+    std::memcpy(argument.data(), in, sizeof argument);
+    std::memcpy(got.data(), out, sizeof got);
+    for (uint64_t i = 0; i < kBlock; ++i) x[i] = static_cast<double>(argument[i]);
+    near_values(row_.op, x.data(), near.data(), kBlock);
+    constexpr float kMost = std::numeric_limits<float>::max();
+    for (uint64_t i = 0; i < kBlock; ++i) {
+      const float rounded = static_cast<float>(near[i]), size = std::fabs(got[i]);
+      open[i] = static_cast<uint32_t>(!(rounded == got[i])) | static_cast<uint32_t>(!(size > 0)) |
+                static_cast<uint32_t>(!(size <= kMost)) | static_cast<uint32_t>(!(std::fabs(argument[i]) <= kMost));
+    }
+    for (uint64_t i = 0; i < kBlock; ++i) {
+      if (open[i]) {
+        judge(x[i], near[i], static_cast<double>(got[i]), tally);
+      } else {
+        ++tally.nearest;
+      }
+    }
+  }
+
+  // `near` is the function's value, or anything where the argument is no finite number.
+  void judge(double x, double near, double got, Tally& tally) const {
+    const bool known = std::isfinite(x);
+    double error = std::numeric_limits<double>::infinity();
+    if (known) error = std::isnan(near) && std::isnan(got) ? 0 : ruler_.error(near, got);
+    if (error > tally.least_kept()) {
+      error = ruler_.error(function_(x), got);
       tally.wrong += std::isinf(error);
-      tally.nearest += error <= 0.5;
       if (error > tally.least_kept()) tally.add({error, x, got});
     }
-    return ok_status();
+    tally.nearest += error <= 0.5;
   }
 
   void measure_again() {
@@ -180,8 +225,9 @@ class Sweep {
   double (*const function_)(double);
   const Ruler ruler_;
   const FloatFormat format_;
-  uint64_t total_ = 0, each_ = 0;
+  uint64_t total_ = 0, each_ = 0, chunks_ = 0, stride_ = 0;
   std::atomic<uint64_t> next_{0};
+  std::atomic<double> floor_{0};
   std::mutex mutex_;
   Tally tally_;
   Status failure_ = ok_status();
