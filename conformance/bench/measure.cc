@@ -158,9 +158,10 @@ Expected<Clients> open_clients(const Request& request, Report& report) {
   return clients;
 }
 
-// As many as the backend is told to use, where it takes the option that the cpu backend has for it; else all.
-uint32_t thread_count(const Request& request) {
-  for (const auto& [key, value] : request.options) {
+}  // namespace
+
+uint32_t thread_count(const BackendOptions& options) {
+  for (const auto& [key, value] : options) {
     uint32_t threads = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
     if (key == "threads" && error == std::errc() && end == value.data() + value.size() && threads > 0)
@@ -169,7 +170,13 @@ uint32_t thread_count(const Request& request) {
   return available_threads();
 }
 
-}  // namespace
+Limits measure_limits(uint32_t threads) {
+  Limits limits{.peak = measure_peak(threads), .bandwidth = {}};
+  constexpr uint64_t kLeast = uint64_t{1} << 14, kMost = uint64_t{1} << 28;
+  for (uint64_t bytes = kLeast; bytes <= kMost; bytes *= 4)
+    limits.bandwidth.push_back({bytes, static_cast<double>(bytes) / measure_stream(bytes / 2, bytes / 2, threads)});
+  return limits;
+}
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
@@ -225,7 +232,7 @@ Expected<Report> measure(const Request& request) {
     if (request.progress) request.progress(done, chosen.size() + 1, what);
   };
   say(0, "the machine's limits");
-  report.peak = measure_peak(thread_count(request));
+  report.peak = measure_peak(thread_count(request.options));
   if (request.peak_flops_per_ns > 0) report.peak.flops_per_ns = request.peak_flops_per_ns;
   for (size_t i = 0; i < chosen.size(); ++i) {
     say(i + 1, chosen[i]->name);

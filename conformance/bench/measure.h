@@ -104,7 +104,23 @@ struct Report {
 /// Measures. An error where the backend cannot be opened or no case has such a name; a case that does not run is in the report.
 Expected<Report> measure(const Request& request);
 
+/// The threads that a run with these options uses: those of the backend's option "threads", where there is one, else all.
+uint32_t thread_count(const BackendOptions& options);
+
+/// The bandwidth of what lies in so many bytes, half of it read and half written.
+struct Bandwidth {
+  uint64_t bytes = 0;
+  double bytes_per_ns = 0;
+};
+/// The machine's limits for so many threads: the peak, and the bandwidth of growing sizes, from the nearest cache to memory.
+struct Limits {
+  Peak peak;
+  std::vector<Bandwidth> bandwidth;
+};
+Limits measure_limits(uint32_t threads);
+
 std::string to_json(const Report& report);
+std::string to_json(const Limits& limits);
 /// Reads what to_json wrote; `name` is for messages.
 Expected<Earlier> read_earlier(const std::string& name, const std::string& text);
 

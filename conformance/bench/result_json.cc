@@ -68,6 +68,18 @@ std::string to_json(const Report& report) {
   return text + "\n";
 }
 
+std::string to_json(const Limits& limits) {
+  std::string text;
+  JsonWriter out(text);
+  out.begin_object().field("threads", limits.peak.threads).field("vectors", limits.peak.vectors);
+  out.field("gflops", limits.peak.flops_per_ns).field("gflops_one_thread", limits.peak.flops_per_ns_1);
+  out.key("bandwidth").begin_array();
+  for (const Bandwidth& one : limits.bandwidth)
+    out.begin_object().field("bytes", one.bytes).field("gbytes", one.bytes_per_ns).end_object();
+  out.end_array().end_object();
+  return text + "\n";
+}
+
 const EarlierCase* Earlier::find(const std::string& name) const {
   for (const EarlierCase& one : cases)
     if (one.name == name && one.median_ns > 0) return &one;

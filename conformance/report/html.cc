@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "conformance/report/markup.h"
+#include "conformance/report/page_style.h"
 #include "conformance/report/report.h"
 
 namespace collet::conformance {
@@ -20,22 +21,7 @@ constexpr char kHead[] = R"(<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Conformance of {0}</title>
 <style>
-:root {{ color-scheme: light dark; --good: #2e8b57; --bad: #c0392b; --skip: #9aa0a6; --line: #8884 }}
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }}
-h1 {{ font-size: 1.6rem; margin-bottom: 0 }} h2 {{ font-size: 1.15rem; margin-top: 2.2rem }}
-.verdict {{ font-size: 1.15rem; font-weight: 600 }} .good {{ color: var(--good) }} .bad {{ color: var(--bad) }}
-table {{ border-collapse: collapse; width: 100% }}
-th, td {{ text-align: left; padding: .2rem .6rem .2rem 0; border-bottom: 1px solid var(--line); vertical-align: top }}
-td.n, th.n {{ text-align: right; font-variant-numeric: tabular-nums }}
-code, pre {{ font: 13px/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: .1rem 0 }}
-.bar {{ display: flex; height: .7rem; width: 9rem; margin-top: .45rem; background: var(--line) }}
-.map {{ overflow-x: auto }} .map table {{ width: auto }} .map th, .map td {{ padding: .1rem .3rem; font-size: 12px; text-align: center }}
-.map th:first-child {{ text-align: left }} .map a {{ color: inherit; text-decoration: none }}
-.map .p {{ color: #fff }} .map .f {{ color: #fff; font-weight: 700 }} .map .u {{ color: #fff }}
-.map .w {{ background: #c98a1b; color: #fff }}
-.bar i {{ display: block }} .p {{ background: var(--good) }} .f {{ background: var(--bad) }} .u {{ background: var(--skip) }}
-footer {{ margin-top: 2rem; opacity: .7 }}
-</style>
+{5}</style>
 <h1>Conformance of {0} {1}</h1>
 <p class="verdict {2}">{3}</p>
 <p>{4}</p>
@@ -188,9 +174,9 @@ std::string silent_rows(const ConformReport& report) {
 
 std::string report_html(const ConformReport& report, const BackendChoice& backend) {
   const std::vector<OpSummary> ops = summarize(report);
-  std::string out = fmt::format(kHead, escape_markup(report.backend), escape_markup(report.version),
-                                report.conforms() ? "good" : "bad",
-                                report.conforms() ? "It conforms." : "It does not conform.", counts(report));
+  std::string out = fmt::format(
+      kHead, escape_markup(report.backend), escape_markup(report.version), report.conforms() ? "good" : "bad",
+      report.conforms() ? "It conforms." : "It does not conform.", counts(report), kPageStyle);
   out += profile_rows(report) + heat_map(report) + failures(report, backend) + road(report, ops) + silent_rows(report) +
          op_rows(ops);
   return out + "<footer>Written by <code>collet conform</code>.</footer>\n</html>\n";

@@ -28,7 +28,7 @@ struct Options {
   std::string json, compare;
   double slower = 1.2;
   bool unfused = false;
-  bool list = false;
+  bool list = false, limits = false;
 };
 
 // What a row and the report show besides the measurements.
@@ -159,7 +159,23 @@ bool good(const bench::Report& report, const Columns& columns, double slower) {
   return true;
 }
 
+int run_limits(const Options& options) {
+  if (const Status status = check_writable(options.json); !status.ok()) return tool::report(status);
+  const bench::Limits limits = bench::measure_limits(bench::thread_count(options.backend.options));
+  if (options.json != "-") {
+    fmt::print("{} threads ({}): {:.0f} GFLOP/s of f32 multiply-adds, {:.0f} by one\n", limits.peak.threads,
+               limits.peak.vectors, limits.peak.flops_per_ns, limits.peak.flops_per_ns_1);
+    for (const bench::Bandwidth& one : limits.bandwidth)
+      fmt::print("{:>10} half read and half written: {:.0f} GB/s\n", human(static_cast<double>(one.bytes), "B"),
+                 one.bytes_per_ns);
+  }
+  if (options.json.empty()) return kDone;
+  const Status status = write_file(options.json, bench::to_json(limits));
+  return status.ok() ? kDone : tool::report(status);
+}
+
 int run_bench(Options options) {
+  if (options.limits) return run_limits(options);
   if (!options.cases.empty()) {
     auto cases = read_bench_cases(options.cases, options.elided);
     if (!cases.ok()) return tool::report(cases.status());
@@ -233,6 +249,7 @@ Action add_bench(CLI::App& verb) {
   add_number_option(verb, "--repeat", options->request.repeat, "Samples of each; medians are shown", 1u, 10000u)
       ->default_str(std::to_string(options->request.repeat));
   verb.add_option("--json", options->json, "Write everything as JSON to this file; - is stdout")->type_name("FILE");
+  verb.add_flag("--limits", options->limits, "Measure the machine's limits alone, and do nothing else");
   verb.add_flag("--list", options->list, "Print the names of the cases, and do nothing else");
   verb.footer(
       "Ratios, never bare times: to the machine's measured limits, to another backend,\n"

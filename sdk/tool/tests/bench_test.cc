@@ -92,6 +92,20 @@ TEST_F(BenchCases, StatedLimitsTakeThePlaceOfMeasuredOnes) {
   EXPECT_DOUBLE_EQ(at(report.at("cases"), 0).at("limit_ns").to_number<double>(), 3 * 256 * 4 / 0.5);
 }
 
+TEST(Bench, MeasuresTheMachinesLimitsAlone) {
+  const Ran ran = collet("bench --limits --option threads=1 --json -");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const json::value limits = json::parse(ran.out);
+  EXPECT_EQ(limits.at("threads").as_int64(), 1);
+  EXPECT_GT(limits.at("gflops").to_number<double>(), 0);
+  const json::array& sizes = limits.at("bandwidth").as_array();
+  ASSERT_GE(sizes.size(), 4u);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    EXPECT_GT(sizes[i].at("gbytes").to_number<double>(), 0);
+    EXPECT_GT(sizes[i].at("bytes").as_int64(), i == 0 ? 0 : sizes[i - 1].at("bytes").as_int64());
+  }
+}
+
 TEST_F(BenchCases, AProgramThatDoesNotRunFailsAlone) {
   write(folder_ / "programs/broken_1.hlo", "HloModule broken\nENTRY e {\n  ROOT x = f32[2] nonsense()\n}\n");
   const Ran ran = bench("--cases " + programs() + " --json " + (folder_ / "now.json"));

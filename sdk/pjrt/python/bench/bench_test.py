@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the benchmark's scripts that need no JAX: tables of families, figures, pages, command lines."""
+import contextlib
+import html.parser
+import io
+import json
+import pathlib
+import re
+import tempfile
+import unittest
+
+import compare
+import compare_page
+import families
+import figures
+import page
+
+ROW = {"name": "sort/flat float32 n=16 rank=2", "family": "sort", "variant": "flat", "type": "float32", "n": 16, "rank": 2,
+       "seconds": 2e-6, "peer_seconds": 4e-6, "ratio": 2.0, "spread": 0.1, "samples": 9, "flops": 0, "bytes": 128, "limit_seconds": 1e-6,
+       "bound": "memory", "of_limit": 0.5, "peer_of_limit": 0.25, "compile_seconds": 0.01, "peer_compile_seconds": 0.03,
+       "difference": 0.0, "tolerance": 1e-3, "agrees": True}
+SLOW = ROW | {"name": "product/square <float32> n=64 rank=2", "family": "product", "ratio": 0.5, "flops": 524288.0, "bytes": 49152}
+WRONG = SLOW | {"name": "product/vector float32 n=64 rank=2", "agrees": False, "difference": 0.25}
+FAILED = {"name": "fft/prime complex64 n=7 rank=2", "family": "fft", "variant": "prime", "type": "complex64", "n": 7, "rank": 2,
+          "error": "ours: no such thing"}
+MACHINE = {"processor": "Some CPU", "threads": 2, "vectors": "avx2", "gflops": 100.0,
+           "bandwidth": [{"bytes": 16384, "gbytes": 90.0}, {"bytes": 1 << 28, "gbytes": 12.0}]}
+
+
+def report(rows):
+    return {"commit": "abc123", "time": "2026-01-01T00:00:00Z", "jaxlib": "0.10.2", "machine": MACHINE, "rows": rows}
+
+
+class Balance(html.parser.HTMLParser):
+    """Which of the elements that need an end have none, and what is fetched from elsewhere."""
+    NEEDED = {"section", "figure", "svg", "table", "div", "details", "summary", "style", "html", "title", "footer", "polyline", "circle"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.wrong, self.fetched = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.fetched += [value for name, value in attributes if name in ("src", "href", "srcset")] + ([tag] if tag in ("script", "link", "img") else [])
+        if tag in self.NEEDED:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in self.NEEDED and (not self.open or self.open.pop() != tag):
+            self.wrong.append(tag)
+
+
+class Test(unittest.TestCase):
+
+    def check_page(self, text):
+        parser = Balance()
+        parser.feed(text)
+        self.assertEqual((parser.open, parser.wrong, parser.fetched), ([], [], []))
+        self.assertNotRegex(text, r"url\(|@import|https?://")
+        for part in ('name="viewport"', "prefers-color-scheme: dark", "@media print", "color-scheme: light dark"):
+            self.assertIn(part, text)
+
+    def refuses(self, parse, *words):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as left:
+            parse(list(words))
+        self.assertEqual(left.exception.code, 2, words)
+        return said.getvalue()
+
+
+class FamiliesTest(Test):
+
+    def test_points_have_names_of_their_own(self):
+        names = [p.name for f in families.FAMILIES for p in families.points(f, everything=True)]
+        self.assertEqual(len(names), len(set(names)))
+        some = [p.name for f in families.FAMILIES for p in families.points(f)]
+        self.assertLess(set(some), set(names))
+        self.assertGreater(len(some), 400)
+
+    def test_every_variant_and_type_is_compared(self):
+        for family in families.FAMILIES:
+            points = families.points(family)
+            self.assertEqual({p.variant for p in points}, set(family.variants))
+            self.assertEqual({p.dtype for p in points}, set(family.types))
+            self.assertEqual({p.rank for p in points}, set(family.ranks))
+            self.assertEqual({p.n for p in points}, set(family.sizes))
+            self.assertLessEqual(set(family.exponents), set(family.variants))
+
+    def test_ladders_grow(self):
+        for family in families.FAMILIES:
+            self.assertGreaterEqual(len(family.ladder), 3, family.name)
+            self.assertEqual(list(family.ladder), sorted(set(family.ladder)))
+            self.assertGreater(family.exponent_of(family.variants[0]), 0)
+
+
+class FiguresTest(Test):
+
+    def test_geometric_mean(self):
+        self.assertAlmostEqual(figures.geometric_mean([1, 4]), 2)
+        self.assertEqual(figures.geometric_mean([]), 0)
+
+    def test_slope_finds_the_exponent(self):
+        for exponent in (1, 2, 3):
+            self.assertAlmostEqual(figures.slope([(n, 5e-9 * n ** exponent) for n in (10, 100, 1000)]), exponent)
+        # What every run costs hides the exponent at small sizes, not at large ones.
+        points = [(2 ** k, 1e-3 + 1e-6 * 4 ** k) for k in range(2, 14)]
+        self.assertLess(figures.slope(points), 1.6)
+        self.assertAlmostEqual(figures.tail_slope(points), 2, delta=0.1)
+        self.assertEqual(figures.slope([(8, 1.0)]), 0)
+
+    def test_verdict_allows_a_logarithm_and_tells_a_square(self):
+        self.assertEqual(figures.verdict(1.12, 1), "as expected")
+        self.assertEqual(figures.verdict(0.4, 1), "as expected")
+        self.assertEqual(figures.verdict(1.9, 1), "worse")
+
+    def test_history_is_appended_and_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "history.jsonl"
+            self.assertEqual(figures.read_history(path), [])
+            for _ in range(2):
+                figures.append_history(path, figures.history_entry(report([ROW, SLOW, FAILED])))
+            entries = figures.read_history(path)
+            self.assertEqual(len(entries), 2)
+            self.assertAlmostEqual(entries[0]["ratio"], 1.0)
+            self.assertEqual(entries[0]["families"], {"sort": 2.0, "product": 0.5})
+            self.assertEqual((entries[0]["commit"], entries[0]["threads"], entries[0]["cases"]), ("abc123", 2, 2))
+            with open(path, "a") as file:
+                file.write("{}\n")
+            with self.assertRaisesRegex(ValueError, "history.jsonl:3:"):
+                figures.read_history(path)
+
+
+class PageTest(Test):
+
+    def test_page_stands_alone(self):
+        entry = figures.history_entry(report([ROW, SLOW]))
+        text = compare_page.write(report([ROW, SLOW, WRONG, FAILED]), [entry, entry | {"commit": "def456"}])
+        self.check_page(text)
+        for part in ("Families", "Roofline", "History", "def456", "no such thing", "results differ by 2.5e-01", "&lt;float32&gt;"):
+            self.assertIn(part, text)
+        self.assertEqual(text.count("<circle"), 2 * 2 + 2, "a dot a side and program with arithmetic, and one a run")
+
+    def test_history_of_another_machine_is_left_out(self):
+        entry = figures.history_entry(report([ROW]))
+        text = compare_page.write(report([ROW]), [entry | {"machine": "Another"}, entry | {"threads": 9}, entry])
+        self.check_page(text)
+        self.assertNotIn("History", text)
+        self.assertNotIn("Roofline", text, "nothing has arithmetic")
+
+    def test_bars_lean_to_their_side(self):
+        text = page.ratio_bars([("fast", 2), ("slow", 0.5), ("even", 1), ("far", 1e9)])
+        lefts = [(float(a), float(b)) for a, b in re.findall(r"left:([\d.]+)%;width:([\d.]+)%", text)]
+        self.assertEqual(lefts[0][0], 50)
+        self.assertAlmostEqual(lefts[1][0] + lefts[1][1], 50, places=1)
+        self.assertEqual(lefts[2][1], 0)
+        self.assertEqual(lefts[3], (50, 50))
+
+    def test_numbers_are_short(self):
+        self.assertEqual([page.number(x) for x in (0.0123, 1.234, 12.34, 1234.5, 0, None, float("inf"))],
+                         ["0.012", "1.23", "12.3", "1234", "0", "-", "inf"])
+        self.assertEqual([page.duration(s) for s in (2, 3e-3, 4.2e-6, 5e-8)], ["2.00 s", "3.00 ms", "4.20 us", "50 ns"])
+
+    def test_verdict(self):
+        self.assertEqual(compare_page.verdict([ROW]), "2.00 times XLA:CPU over 1 programs; 0 below 0.95; results agree")
+        self.assertIn("1 failed; results of 1 differ", compare_page.verdict([WRONG, FAILED]))
+
+
+class CommandLineTest(Test):
+
+    def test_wrong_use_is_told(self):
+        self.assertIn("no program has such a name", self.refuses(compare.parse, "no_such_program"))
+        self.assertIn("--threads", self.refuses(compare.parse, "--threads", "100000"))
+        self.assertIn("--seconds", self.refuses(compare.parse, "--seconds", "0"))
+        self.assertIn("cannot be written", self.refuses(compare.parse, "--page", "no/such/folder/x.html"))
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            file.write("nonsense\n")
+            file.flush()
+            self.assertIn(":1: no line of a history", self.refuses(compare.parse, "--history", file.name))
+
+    def test_filters_choose(self):
+        self.assertEqual({p.family for p in compare.parse(["sort/"]).points}, {"sort"})
+        self.assertEqual({p.variant for p in compare.parse(["product/squ*"]).points}, {"square"})
+        self.assertGreater(len(compare.parse(["--all"]).points), len(compare.parse([]).points))
+
+    def test_list_names_programs(self):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            self.assertEqual(compare.main(["--list", "fft/prime"]), 0)
+        self.assertTrue(all(line.startswith("fft/prime ") for line in said.getvalue().splitlines()))
+
+    def test_reports_are_json(self):
+        self.assertEqual(json.loads(json.dumps(report([ROW, FAILED])))["rows"][1]["error"], "ours: no such thing")
+
+
+if __name__ == "__main__":
+    unittest.main()

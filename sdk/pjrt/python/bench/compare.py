@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares Collet with XLA:CPU: the programs of families.py, both sides in turns in one process, each with the same threads.
+
+Exit code 1: a program failed, results differ, or a ratio lies below --least.
+"""
+import argparse
+import fnmatch
+import json
+import os
+import pathlib
+import sys
+
+import compare_page
+import families
+import figures
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="./dev bench --jax", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("filters", nargs="*", metavar="FILTER", help="only programs whose name has this in it, or matches this pattern")
+    parser.add_argument("--list", action="store_true", help="print the names of the programs, and do nothing else")
+    parser.add_argument("--all", action="store_true", help="every variant in every type, size and rank, not a choice of these")
+    parser.add_argument("--threads", type=int, default=0, help="cores for each side (all unless told)")
+    parser.add_argument("--seconds", type=float, default=0.4, help="measuring time of each program (%(default)s)")
+    parser.add_argument("--least", type=float, default=0, help="exit code 1 where a program has less of XLA:CPU's speed (%(default)s)")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="everything, for machines")
+    parser.add_argument("--page", type=pathlib.Path, metavar="FILE", help="a web page that stands alone")
+    parser.add_argument("--history", type=pathlib.Path, metavar="FILE", help="append this run to these JSON lines; the page shows them")
+    options = parser.parse_args(arguments)
+    cores = len(os.sched_getaffinity(0))
+    if not 0 <= options.threads <= cores:
+        parser.error(f"--threads: at most {cores} here")
+    if not 0 < options.seconds < 3600:
+        parser.error("--seconds: more than 0")
+    options.threads = options.threads or cores
+    options.points = [p for family in families.FAMILIES for p in families.points(family, options.all) if wanted(p.name, options.filters)]
+    if not options.points:
+        parser.error("no program has such a name; --list has them")
+    for path in (options.json, options.page, options.history):
+        if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
+            parser.error(f"{path} cannot be written")
+    try:
+        options.entries = figures.read_history(options.history) if options.history else []
+    except ValueError as problem:
+        parser.error(f"--history: {problem}")
+    return options
+
+
+def wanted(name, filters):
+    return not filters or any(f in name or fnmatch.fnmatchcase(name, f) for f in filters)
+
+
+def show(row, done, total):
+    if "ratio" not in row:
+        line = f"failed: {row['error'][:120]}"
+    else:
+        line = (f"{row['ratio']:7.2f} {row['of_limit']:9.2g} {row['peer_of_limit']:9.2g} {row['spread']:7.0%} "
+                f"{row['peer_compile_seconds'] / row['compile_seconds']:9.2f}" + ("" if row["agrees"] else f"  RESULTS DIFFER: {row['difference']:.1e}"))
+    print(f"{row['name']:<56} {line}", flush=True)
+    if sys.stderr.isatty():
+        print(f"\r{done} of {total}", end="\r", file=sys.stderr, flush=True)
+
+
+def run(options):
+    # Before JAX is loaded: both sides take their number of threads when they are opened.
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:options.threads])
+    os.environ["COLLET_CPU_THREADS"] = str(options.threads)
+    os.environ.update(JAX_PLATFORMS="collet,cpu", COLLET_FALLBACK=os.environ.get("COLLET_FALLBACK", "none"))
+    import jax
+    import jaxlib
+
+    import measure
+    limits = measure.Limits(os.environ["COLLET_TOOL"], options.threads)
+    ours, peer = jax.devices("collet")[0], jax.devices("cpu")[0]
+    print(f"{compare_page.threads(limits.machine)}, {limits.machine['gflops']:.0f} GFLOP/s ({limits.machine['vectors']}); ratios to XLA:CPU, jaxlib {jaxlib.__version__}\n")
+    print(f"{'program':<56} {'ratio':>7} {'of limit':>9} {'XLA has':>9} {'spread':>7} {'compiles':>9}")
+    rows = []
+    for done, point in enumerate(options.points, 1):
+        row = measure.compare(point, ours, peer, limits, options.seconds)
+        jax.clear_caches()
+        if row is not None:
+            rows.append(row)
+            show(row, done, len(options.points))
+    return {"commit": figures.commit(pathlib.Path(__file__).parent), "time": figures.now(), "jaxlib": jaxlib.__version__,
+            "machine": limits.machine | {"processor": figures.processor()}, "rows": rows}
+
+
+def main(arguments):
+    options = parse(arguments)
+    if options.list:
+        print("\n".join(point.name for point in options.points))
+        return 0
+    report = run(options)
+    rows = report["rows"]
+    print()
+    for name, group in figures.by_family(rows).items():
+        print(f"{name:<56} {figures.geometric_mean(r['ratio'] for r in figures.ran(group)):7.2f}   geometric mean of {len(figures.ran(group))}")
+    print(f"\n{compare_page.verdict(rows)}")
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
+    if options.history and figures.ran(rows):
+        figures.append_history(options.history, figures.history_entry(report))
+        options.entries.append(figures.history_entry(report))
+    if options.page:
+        options.page.write_text(compare_page.write(report, options.entries))
+    good = all("ratio" in row and row["agrees"] and row["ratio"] >= options.least for row in rows)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

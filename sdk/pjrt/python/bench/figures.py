@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rows of measurements come to: means by family, fits of exponents, the history of runs. Needs no JAX."""
+import json
+import math
+import pathlib
+import platform
+import subprocess
+import time
+
+
+def geometric_mean(numbers):
+    numbers = [n for n in numbers if n > 0]
+    return math.exp(sum(map(math.log, numbers)) / len(numbers)) if numbers else 0.0
+
+
+def by_family(rows):
+    """{family: its rows}, in the order in which families first appear."""
+    found = {}
+    for row in rows:
+        found.setdefault(row["family"], []).append(row)
+    return found
+
+
+def ran(rows):
+    return [row for row in rows if "ratio" in row]
+
+
+def slope(points):
+    """The exponent e of cost = c * size**e that fits points of (size, cost) best, by least squares of logarithms."""
+    points = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
+    if len({x for x, _ in points}) < 2:
+        return 0.0
+    middle_x, middle_y = (sum(axis) / len(points) for axis in zip(*points))
+    return (sum((x - middle_x) * (y - middle_y) for x, y in points) / sum((x - middle_x) ** 2 for x, _ in points))
+
+
+def tail_slope(points, share=0.5):
+    """The exponent of the larger sizes, where what each run costs at any size no longer counts: of the last `share` of the points,
+    at least three of them."""
+    points = sorted(points)
+    return slope(points[-max(3, math.ceil(len(points) * share)):])
+
+
+# How far a fit may lie above the known exponent: a logarithm adds some 0.1, and leaving a cache some 0.3.
+MARGIN = 0.45
+
+
+def verdict(fitted, expected):
+    """"as expected", or "worse" where the cost grows faster than the known complexity."""
+    return "worse" if fitted > expected + MARGIN else "as expected"
+
+
+def commit(root):
+    """The tree's commit, with a + where the tree differs from it; "unknown" where there is no git."""
+    try:
+        def git(*words):
+            return subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True, text=True).stdout.strip()
+        return git("rev-parse", "--short=10", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def processor():
+    """The model's name as the system has it."""
+    try:
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def history_entry(report):
+    """What a line of the history keeps of a comparison."""
+    rows = ran(report["rows"])
+    return {"commit": report["commit"], "time": report["time"], "machine": report["machine"]["processor"],
+            "threads": report["machine"]["threads"], "cases": len(rows), "ratio": geometric_mean(r["ratio"] for r in rows),
+            "families": {name: geometric_mean(r["ratio"] for r in ran(found)) for name, found in by_family(rows).items()}}
+
+
+def read_history(path):
+    """The lines of a history; ValueError with the line's number where one is none. No file: no lines."""
+    path = pathlib.Path(path)
+    entries = []
+    for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            good = {"commit", "ratio", "families", "machine", "threads"} <= set(entry)
+        except (json.JSONDecodeError, TypeError):
+            good = False
+        if not good:
+            raise ValueError(f"{path}:{number}: no line of a history that bench --jax has written")
+        entries.append(entry)
+    return entries
+
+
+def append_history(path, entry):
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(json.dumps(entry) + "\n")
+
+
+def now():
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

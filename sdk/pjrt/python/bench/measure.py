@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times programs on two platforms of JAX's in one process, in turns, and compares their results."""
+import contextlib
+import json
+import math
+import statistics
+import subprocess
+import time
+
+import jax
+import numpy as np
+
+import programs
+
+SHORTEST_SAMPLE = 200e-6  # seconds: programs that take less run several times in one sample
+FEWEST_SAMPLES = 5
+
+
+class Limits:
+    """The machine's limits for so many threads, as collet bench measures them."""
+
+    def __init__(self, collet, threads):
+        done = subprocess.run([collet, "bench", "--limits", "--option", f"threads={threads}", "--json", "-"], check=True,
+                              capture_output=True, text=True)
+        self.machine = json.loads(done.stdout)
+
+    def seconds(self, flops, moved):
+        """The least time for so many multiply-adds, counted as two, and so many bytes read and written, and whether moving is longer."""
+        computing, moving = flops / self.machine["gflops"] / 1e9, moved / self.bandwidth(moved) / 1e9
+        return max(computing, moving), moving >= computing
+
+    def bandwidth(self, size):
+        """GB/s of what lies in `size` bytes: of the next larger size that was measured."""
+        rows = self.machine["bandwidth"]
+        return next((row["gbytes"] for row in rows if row["bytes"] >= size), rows[-1]["gbytes"])
+
+
+def precision(point):
+    """What lets 64-bit types be; without it JAX makes 32-bit ones of them."""
+    return jax.enable_x64(True) if point.dtype in ("float64", "complex128") else contextlib.nullcontext()
+
+
+class Side:
+    """One program, compiled for one platform, with its arguments there."""
+
+    def __init__(self, program, device):
+        self.arguments = jax.block_until_ready(jax.device_put(program.arguments, device))
+        begun = time.perf_counter()
+        self.run = jax.jit(program.function).lower(*self.arguments).compile()
+        self.compile_seconds = time.perf_counter() - begun
+        self.results = jax.block_until_ready(self.run(*self.arguments))
+        self.times, self.samples = 1, []
+
+    def sample(self):
+        begun = time.perf_counter()
+        for _ in range(self.times):
+            results = self.run(*self.arguments)
+        jax.block_until_ready(results)
+        return (time.perf_counter() - begun) / self.times
+
+    def warm(self):
+        once = min(self.sample() for _ in range(3))
+        self.times = max(1, min(1000, math.ceil(SHORTEST_SAMPLE / once)))
+
+    @property
+    def seconds(self):
+        return statistics.median(self.samples)
+
+
+def size_of(trees):
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(trees))
+
+
+def difference(ours, theirs, magnitudes):
+    """The largest difference of two trees of arrays, as a share of each array's largest magnitude; infinite where NaN or shapes differ."""
+    worst = 0.0
+    left, right = jax.tree.leaves(ours), jax.tree.leaves(theirs)
+    if len(left) != len(right):
+        return math.inf
+    for a, b in zip(left, right):
+        a, b = np.asarray(a), np.asarray(b)
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return math.inf
+        wide = np.complex128 if np.iscomplexobj(b) else np.float64
+        a, b = a.astype(wide), b.astype(wide)
+        if magnitudes:
+            a, b = np.abs(a), np.abs(b)
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        if same.all():
+            continue
+        apart, largest = np.abs(a - b)[~same].max(), np.abs(b[np.isfinite(b)]).max(initial=0)
+        if not np.isfinite(apart):
+            return math.inf
+        worst = max(worst, float(apart / largest) if largest > 0 else math.inf)
+    return worst
+
+
+def compare(point, ours, peer, limits, seconds):
+    """A row for one point; None where its variant has no meaning in its type. `ours` and `peer` are devices."""
+    row = {"name": point.name, "family": point.family, "variant": point.variant, "type": point.dtype, "n": point.n,
+           "rank": point.rank}
+    with precision(point):
+        program = programs.build(point)
+        if program is None:
+            return None
+        try:
+            sides = [Side(program, ours)]
+        except Exception as problem:  # whatever a platform makes of it, the others are measured all the same
+            return row | {"error": f"ours: {str(problem).strip().splitlines()[0][:300]}"}
+        try:
+            sides.append(Side(program, peer))
+        except Exception as problem:
+            return row | {"error": f"the peer: {str(problem).strip().splitlines()[0][:300]}"}
+        apart = difference(sides[0].results, sides[1].results, program.magnitudes)
+        moved = size_of(program.arguments) + size_of(sides[0].results)
+        for side in sides:
+            del side.results
+            side.warm()
+        end, turn = time.perf_counter() + seconds, 0
+        while time.perf_counter() < end or turn < FEWEST_SAMPLES:
+            for side in (sides if turn % 2 == 0 else reversed(sides)):
+                side.samples.append(side.sample())
+            turn += 1
+    return row | figures(*sides, program, moved, apart, limits)
+
+
+def figures(ours, peer, program, moved, apart, limits):
+    least, by_memory = limits.seconds(program.flops, moved)
+    quartiles = statistics.quantiles(ours.samples, n=4)
+    return {"seconds": ours.seconds, "peer_seconds": peer.seconds, "ratio": peer.seconds / ours.seconds,
+            "spread": (quartiles[2] - quartiles[0]) / ours.seconds, "samples": len(ours.samples),
+            "flops": program.flops, "bytes": moved, "limit_seconds": least, "bound": "memory" if by_memory else "flops",
+            "of_limit": least / ours.seconds, "peer_of_limit": least / peer.seconds,
+            "compile_seconds": ours.compile_seconds, "peer_compile_seconds": peer.compile_seconds,
+            "difference": apart, "tolerance": program.tolerance, "agrees": apart <= program.tolerance}
