@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "conformance/runner/session.h"
@@ -15,16 +16,6 @@
 /// The largest error of each elementary function of one argument over every value of a type.
 
 namespace collet::conformance {
-
-struct AccuracyOptions {
-  BackendChoice backend = {};
-  std::vector<hlo::Op> ops = {};      ///< of near_functions()
-  std::vector<hlo::Type> types = {};  ///< f32, f16, bf16
-  uint64_t step = 1;                  ///< each so many-th bit pattern; 1 is every one
-  uint32_t jobs = 1;                  ///< threads that evaluate and compare
-  /// Called now and then, by one thread at a time: how many of all patterns are done, and of which function.
-  std::function<void(uint64_t done, uint64_t total, const std::string& what)> progress = {};
-};
 
 /// What was found for one function in one type.
 struct AccuracyRow {
@@ -39,7 +30,24 @@ struct AccuracyRow {
   bool on_device = true;            ///< nothing ran on the fallback
 };
 
+struct AccuracyOptions {
+  BackendChoice backend = {};
+  std::vector<hlo::Op> ops = {};        ///< of near_functions()
+  std::vector<hlo::Type> types = {};    ///< f32, f16, bf16
+  uint64_t step = 1;                    ///< each so many-th bit pattern; 1 is every one
+  uint32_t jobs = 1;                    ///< threads that evaluate and compare
+  std::vector<AccuracyRow> known = {};  ///< rows of an earlier run, which are taken over
+  /// Called with each row that was measured.
+  std::function<void(const AccuracyRow&)> measured = {};
+  /// Called now and then, by one thread at a time: how many of all patterns are done, and of which function.
+  std::function<void(uint64_t done, uint64_t total, const std::string& what)> progress = {};
+};
+
 /// A row for each op and type. An error where the backend cannot be opened.
 Expected<std::vector<AccuracyRow>> measure_accuracy(const AccuracyOptions& options);
+
+/// A row as one line of JSON, and back; an error where the text is none.
+std::string row_json(const AccuracyRow& row);
+Expected<AccuracyRow> row_from_json(std::string_view text);
 
 }  // namespace collet::conformance

@@ -6,6 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -36,7 +38,7 @@ struct Options {
   suite::AccuracyOptions run;
   std::vector<std::string> functions, types;
   double most = 0;
-  std::string json, into;
+  std::string json, into, resume;
 };
 
 std::string_view type_text(Type type) {
@@ -79,13 +81,7 @@ std::string to_json(const Options& options, const std::vector<AccuracyRow>& rows
   JsonWriter json(text);
   json.begin_object().field("backend", options.run.backend.name).field("step", options.run.step);
   json.key("functions").begin_array();
-  for (const AccuracyRow& row : rows) {
-    json.begin_object().field("function", hlo::op_info(row.op).text).field("type", type_text(row.type));
-    if (!row.error.empty()) json.field("error", row.error);
-    json.field("arguments", row.arguments).field("worst_ulp", row.worst).field("argument", row.argument);
-    json.field("result", row.result).field("wrong", row.wrong).field("nearest", row.nearest);
-    json.field("on_device", row.on_device).end_object();
-  }
+  for (const AccuracyRow& row : rows) json.raw(suite::row_json(row));
   json.end_array().end_object();
   return text + "\n";
 }
@@ -138,6 +134,32 @@ Status choose(Options& options) {
   return ok_status();
 }
 
+// The rows that --resume has kept, and from now on each new one at its end.
+Status resume(Options& options) {
+  if (options.resume.empty()) return ok_status();
+  if (const auto kept = read_file_or_pipe(options.resume, kMostPageBytes); kept.ok()) {
+    for (std::string_view rest = *kept; !rest.empty();) {
+      const size_t end = std::min(rest.find('\n'), rest.size() - 1);
+      const std::string_view line = rest.substr(0, end + 1);
+      rest.remove_prefix(end + 1);
+      if (!line.ends_with('\n')) {  // it was being written when the run was cut off
+        std::error_code error;
+        std::filesystem::resize_file(options.resume, kept->size() - line.size(), error);
+        break;
+      }
+      const auto row = suite::row_from_json(line);
+      if (!row.ok()) return row.status().with_prefix(options.resume + ": ");
+      options.run.known.push_back(*row);
+    }
+  }
+  auto file = std::make_shared<std::ofstream>(options.resume, std::ios::app);
+  if (!*file) return failed_precondition(options.resume + " cannot be written");
+  options.run.measured = [file](const AccuracyRow& row) {
+    if (row.error.empty()) *file << suite::row_json(row) << std::endl;
+  };
+  return ok_status();
+}
+
 int run_accuracy(Options options, bool list) {
   if (const Status status = choose(options); !status.ok()) return report(kUsage, status.message());
   if (list) {
@@ -148,6 +170,7 @@ int run_accuracy(Options options, bool list) {
   if (!options.into.empty()) {
     if (const auto page = replaced(options.into, ""); !page.ok()) return report(page.status());
   }
+  if (const Status status = resume(options); !status.ok()) return report(status);
   std::unique_ptr<Progress> bar;
   constexpr uint64_t kShown = 1000;
   options.run.progress = [&](uint64_t done, uint64_t total, const std::string& what) {
@@ -197,6 +220,9 @@ Action add_accuracy(CLI::App& verb) {
   verb.add_option("--most", options->most, "Exit code 1 where an error is larger, in ULP; 0: any will do")
       ->check(CLI::Range(0.0, 1e9))
       ->type_name("ULP");
+  verb.add_option("--resume", options->resume,
+                  "Keep each function's result in this file; the same line again goes on where the run was cut off")
+      ->type_name("FILE");
   verb.add_option("--into", options->into,
                   "Write the table into this page, between the comments `collet accuracy: begin` and `end`")
       ->type_name("FILE");

@@ -47,6 +47,25 @@ TEST(Accuracy, WritesTheTableIntoAPage) {
   EXPECT_FALSE(contains(text, "old")) << text;
 }
 
+TEST(Accuracy, GoesOnFromWhatIsKept) {
+  const Folder folder;
+  const std::string kept = folder / "kept.jsonl", line = "--type bf16 --json - --resume " + kept;
+  ASSERT_EQ(accuracy("--function tanh " + line).code, 0);
+  // What is kept is taken, whatever it says; what is cut off is measured again.
+  std::string text = contents(kept);
+  const size_t at = text.find("\"arguments\": 65536");
+  ASSERT_NE(at, std::string::npos) << text;
+  write(kept, text.replace(at, 18, "\"arguments\": 12345") + "{\"function\": \"lo");
+  const Ran ran = accuracy("--function log --function tanh " + line);
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const json::array rows = json::parse(ran.out).at("functions").as_array();
+  EXPECT_EQ(rows.at(0).at("arguments").as_int64(), 65536);
+  EXPECT_EQ(rows.at(1).at("arguments").as_int64(), 12345);
+  EXPECT_EQ(accuracy("--function log --function tanh " + line).code, 0) << contents(kept);
+  write(kept, "nonsense\n");
+  EXPECT_EQ(accuracy("--function tanh " + line).code, 3);
+}
+
 TEST(Accuracy, ALargerErrorThanAllowedFails) {
   EXPECT_EQ(accuracy("--function exponential --type f16 --most 0.6").code, 0);
   EXPECT_EQ(accuracy("--function exponential --type f16 --most 0.4").code, 1);
