@@ -13,7 +13,9 @@ import compare
 import compare_page
 import families
 import figures
+import modules
 import page
+import scaling
 
 ROW = {"name": "sort/flat float32 n=16 rank=2", "family": "sort", "variant": "flat", "type": "float32", "n": 16, "rank": 2,
        "seconds": 2e-6, "peer_seconds": 4e-6, "ratio": 2.0, "spread": 0.1, "samples": 9, "flops": 0, "bytes": 128, "limit_seconds": 1e-6,
@@ -162,6 +164,50 @@ class PageTest(Test):
     def test_verdict(self):
         self.assertEqual(compare_page.verdict([ROW]), "2.00 times XLA:CPU over 1 programs; 0 below 0.95; results agree")
         self.assertIn("1 failed; results of 1 differ", compare_page.verdict([WRONG, FAILED]))
+
+
+class ScalingTest(Test):
+
+    def test_modules_grow_as_they_say(self):
+        for kind in modules.KINDS:
+            small, large = (kind.text(size).count(" = ") for size in (60, 600))
+            if kind.size_is == "elements of one constant":
+                self.assertEqual((small, large), (3, 3))
+            else:
+                self.assertAlmostEqual(large / small, 10, delta=1.5, msg=kind.name)
+            if kind.size_is == "instructions":
+                self.assertAlmostEqual(large, 600, delta=30, msg=kind.name)
+        self.assertEqual(modules.KINDS[0].up_to(10000), (100, 300, 1000, 3000, 10000))
+
+    def test_curves_are_judged(self):
+        good = scaling.series("sort/flat", "time", "elements", 1, [(n, 1e-6 * n) for n in (10, 100, 1000)])
+        bad = scaling.series("scan/long", "time", "elements", 1, [(n, 1e-6 * n * n) for n in (10, 100, 1000)])
+        short = scaling.series("scan/short", "time", "elements", 1, [(10, 1.0)])
+        failed = scaling.series("fft/none", "time", "length", 1, [], "n=8: no such thing")
+        self.assertEqual([row["verdict"] for row in (good, bad, short, failed)], ["as expected", "worse", "too few sizes", "failed"])
+        self.assertAlmostEqual(bad["exponent"], 2)
+        text = scaling.write_page({"processor": "Some CPU", "threads": 1, "commit": "abc", "time": "now", "rows": [good, bad, short, failed]})
+        self.check_page(text)
+        for part in ("4 curves; 1 grow faster than their known complexity, 1 failed", "no such thing", "too few sizes"):
+            self.assertIn(part, text)
+
+    def test_children_are_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, seconds, peak, out, said = scaling.run_child(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"], pathlib.Path(folder))
+        self.assertEqual((code, out, said), (3, "out\n", "err"))
+        self.assertGreater(seconds, 0)
+        self.assertGreater(peak, 1 << 16)
+
+    def test_wrong_use_is_told(self):
+        self.assertIn("nothing has such a name", self.refuses(scaling.parse, "no_such_curve"))
+        for words in (("--most", "10"), ("--threads", "-1"), ("--limit", "0"), ("--json", "no/such/x.json")):
+            self.assertIn(words[0] if words[0] != "--json" else "cannot be written", self.refuses(scaling.parse, *words))
+
+    def test_list_names_curves(self):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            self.assertEqual(scaling.main(["--list", "chain", "fft/prime"]), 0)
+        self.assertEqual(said.getvalue().split(), ["elementwise/chain", "fft/prime", "compile/chain"])
 
 
 class CommandLineTest(Test):
