@@ -3,8 +3,9 @@
 find_package(LLVM 19.1 CONFIG QUIET)  # 19.1 is the only minor version that LLVM 19 has
 option(COLLET_WITH_LLVM "Build sdk/codegen and the backends that need LLVM 19" ${LLVM_FOUND})
 option(COLLET_STATIC_LLVM "Link LLVM into what needs it, for plugins that run without libLLVM.so" OFF)
-# OpenBLAS, without threads of its own, and the archive of Fortran's library that it needs.
-find_library(COLLET_OPENBLAS NAMES libopenblas.a PATHS "/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial" NO_DEFAULT_PATH)
+# OpenBLAS, of which several threads may call the build with threads at a time, and the archive of Fortran's library that it needs.
+find_library(COLLET_OPENBLAS NAMES libopenblas.a NO_DEFAULT_PATH
+  PATHS "/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread" "/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial")
 execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -print-file-name=libgfortran.a OUTPUT_VARIABLE fortran OUTPUT_STRIP_TRAILING_WHITESPACE)
 set(COLLET_HAS_OPENBLAS OFF)
 if(COLLET_OPENBLAS AND EXISTS "${fortran}")
@@ -12,7 +13,7 @@ if(COLLET_OPENBLAS AND EXISTS "${fortran}")
 endif()
 option(COLLET_WITH_LAPACK "Build libcollet_lapack.so, which the cpu backend opens for factorizations" ${COLLET_HAS_OPENBLAS})
 if(COLLET_WITH_LAPACK AND NOT COLLET_HAS_OPENBLAS)
-  message(FATAL_ERROR "COLLET_WITH_LAPACK is on, but OpenBLAS was not found (Debian: libopenblas-serial-dev libgfortran-12-dev)")
+  message(FATAL_ERROR "COLLET_WITH_LAPACK is on, but OpenBLAS was not found (Debian: libopenblas-pthread-dev libgfortran-12-dev)")
 endif()
 option(COLLET_WITH_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(COLLET_WERROR "Treat warnings as errors" OFF)

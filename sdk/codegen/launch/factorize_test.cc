@@ -5,6 +5,7 @@
 #include <array>
 #include <complex>
 #include <random>
+#include <thread>
 
 #include "sdk/codegen/base/factorization.h"
 #include "sdk/codegen/launch/lapack.h"
@@ -88,6 +89,42 @@ class Factorizations : public testing::Test {
 
 using Types = testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(Factorizations, Types);
+
+/// Each of several threads factors the same matrices again and again, beside the others.
+TYPED_TEST(Factorizations, OfManyThreads_AreThoseOfOne) {
+  if (!has_lapack()) GTEST_SKIP() << "there is no LAPACK";
+  constexpr int kThreads = 8;
+  constexpr int kTurns = 6;
+  const int64_t n = 70;
+  Array<TypeParam> a({3, n, n});
+  fill(a);
+  const auto factor = [&](std::vector<std::vector<TypeParam>>& out) {
+    Array<TypeParam> matrix = a, q({3, n, n}), taus({3, n});
+    Array<typename TestFixture::Real> values({3, n});
+    Array<int32_t> pivots({3, n}), order({3, n});
+    this->factorize(Factorization::kLu, matrix, q, pivots, order);
+    out.push_back(q.data);
+    this->factorize(Factorization::kQr, matrix, q, taus);
+    out.push_back(q.data);
+    this->factorize(Factorization::kEigh, matrix, q, values);
+    out.push_back(q.data);
+  };
+  std::vector<std::vector<TypeParam>> want;
+  factor(want);
+  std::vector<std::thread> threads;
+  std::array<int, kThreads> wrong{};
+  for (int& mine : wrong) {
+    threads.emplace_back([&] {
+      for (int turn = 0; turn < kTurns; ++turn) {
+        std::vector<std::vector<TypeParam>> got;
+        factor(got);
+        if (got != want) ++mine;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int mine : wrong) EXPECT_EQ(mine, 0);
+}
 
 TYPED_TEST(Factorizations, Lu_OfABatch_GivesTheRowsInTheOrderOfThePermutation) {
   if (!has_lapack()) GTEST_SKIP() << "there is no LAPACK";

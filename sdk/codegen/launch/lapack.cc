@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <memory>
+#include <semaphore>
 #include <string>
 #include <type_traits>
 
@@ -59,9 +61,12 @@ struct Library {
   Lapack<std::complex<float>> c;
   Lapack<std::complex<double>> z;
   bool there = false;
+  /// Calls that may begin.
+  std::unique_ptr<std::counting_semaphore<>> calls;
 
   Library() {
     void* library = open_library();  // stays open: functions of it are in use until the end
+    calls = std::make_unique<std::counting_semaphore<>>(library ? calls_at_once(library) : 1);
     if (!library) return;
     there = find_all(library, 's', s) && find_all(library, 'd', d) && find_all(library, 'c', c) &&
             find_all(library, 'z', z);
@@ -69,6 +74,17 @@ struct Library {
   static const Library& get() {
     static const Library library;
     return library;
+  }
+
+ private:
+  /// OpenBLAS says whether it was built with threads. It shall use none itself.
+  static std::ptrdiff_t calls_at_once(void* library) {
+    constexpr std::ptrdiff_t kMost = 64;  // Debian's OpenBLAS has memory for twice as many
+    const auto parallel = reinterpret_cast<int (*)()>(dlsym(library, "openblas_get_parallel"));
+    const auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads"));
+    if (!parallel || !set_threads || parallel() == 0) return 1;
+    set_threads(1);
+    return kMost;
   }
 };
 
@@ -78,9 +94,12 @@ bool has_lapack() {
   return Library::get().there;
 }
 
-std::mutex& lapack_mutex() {
-  static std::mutex mutex;
-  return mutex;
+LapackCall::LapackCall() {
+  Library::get().calls->acquire();
+}
+
+LapackCall::~LapackCall() {
+  Library::get().calls->release();
 }
 
 template <typename T>

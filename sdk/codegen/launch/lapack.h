@@ -8,7 +8,6 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 
 namespace collet::codegen {
 
@@ -61,8 +60,14 @@ const Lapack<T>* lapack();
 /// Whether there is a library.
 bool has_lapack();
 
-/// Held by each call of the library's functions: a serial build of OpenBLAS hands out its work memory without a lock, so that
-/// calls at the same time give wrong results.
-std::mutex& lapack_mutex();
+/// Lives as long as a call of the library's functions. One at a time, where the library is a serial build of OpenBLAS, which hands
+/// out its work memory without a lock, or one that does not say what it is; else as many as such memory is sure to be there for.
+class LapackCall {
+ public:
+  LapackCall();
+  ~LapackCall();
+  LapackCall(const LapackCall&) = delete;
+  LapackCall& operator=(const LapackCall&) = delete;
+};
 
 }  // namespace collet::codegen

@@ -124,7 +124,7 @@ class Factorize : public Routine {
     const double ns = 4.0 * static_cast<double>(m_) * n_ * k_;
     char* own = buffers[places_];
     for_each_matrix(batch_, ns, own, work_bytes_, threads, [&](int64_t b, char* work) {
-      const std::lock_guard lock(lapack_mutex());
+      const LapackCall call;
       one(b, buffers, WorkArrays(work));
     });
   }
@@ -132,7 +132,7 @@ class Factorize : public Routine {
  private:
   /// Asks for the sizes of work arrays.
   void query() {
-    const std::lock_guard lock(lapack_mutex());
+    const LapackCall call;
     T first{};
     R real_first{};
     int32_t int_first = 0;

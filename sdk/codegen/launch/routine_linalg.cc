@@ -83,7 +83,7 @@ class Cholesky : public Routine {
     // By columns a lower triangle is an upper one, and its factor too.
     const auto n = static_cast<int32_t>(n_);
     int32_t info = 0;
-    const std::lock_guard lock(lapack_mutex());
+    const LapackCall call;
     library->potrf(lower_ ? "U" : "L", &n, l, &n, &info, 1);
     return info == 0;
   }
@@ -167,7 +167,7 @@ class TriangularSolve : public Routine {
     const auto columns = static_cast<int32_t>(m_);
     const auto order = static_cast<int32_t>(side);
     const T one(1);
-    const std::lock_guard lock(lapack_mutex());
+    const LapackCall call;
     library->trsm(a_.left_side ? "R" : "L", a_.lower ? "U" : "L", trans, a_.unit_diagonal ? "U" : "N", &rows, &columns,
                   &one, a, &order, x, &rows, 1, 1, 1, 1);
     return true;
