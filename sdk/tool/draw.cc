@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "hlo/base/files.h"
 #include "hlo/text/printer.h"
+#include "sdk/tool/files.h"
+#include "sdk/tool/try_command.h"
 
 namespace collet::tool {
 namespace {
@@ -65,7 +68,7 @@ bool is_small_constant(const Module& module, InstrId id) {
   return instr.op == Op::CONSTANT && instr.shape.is_array() && instr.shape.element_count() == 1;
 }
 
-// The op of a body of parameters and one op on them, which needs no box of its own; INVALID for others.
+// The op of a body of parameters and one op on them, which needs no cluster of its own; INVALID for others.
 Op only_op(const Module& module, CompId c) {
   const Computation& body = module[c];
   Op op = Op::INVALID;
@@ -111,6 +114,24 @@ std::string_view behind_operands(std::string_view text, std::string_view op) {
   return {};
 }
 
+/// An instruction as it is drawn.
+struct Node {
+  std::string op;                  ///< the opcode
+  std::string name;                ///< the instruction's
+  std::vector<std::string> lines;  ///< type, attributes, constants among the operands
+  std::string tip;                 ///< the whole instruction
+  std::string_view colour;         ///< by family, "#rrggbb"
+  bool is_root = false;
+  std::vector<size_t> inputs;  ///< nodes of the same cluster, in the operands' order
+  std::vector<size_t> called;  ///< clusters
+};
+
+/// A computation as it is drawn.
+struct Cluster {
+  std::string title;
+  std::vector<Node> nodes;  ///< operands before users
+};
+
 class Drawer {
  public:
   explicit Drawer(const Module& module) : module_(module) {
@@ -118,10 +139,11 @@ class Drawer {
     print_.large_constants = false;
   }
 
-  std::vector<DrawnBox> run() {
+  /// The entry first.
+  std::vector<Cluster> run() {
     number_of(module_.entry());
-    for (size_t i = 0; i < waiting_.size(); ++i) box(waiting_[i]);
-    return std::move(boxes_);
+    for (size_t i = 0; i < waiting_.size(); ++i) computation(waiting_[i]);
+    return std::move(clusters_);
   }
 
  private:
@@ -131,9 +153,9 @@ class Drawer {
     return it->second;
   }
 
-  void box(CompId c) {
+  void computation(CompId c) {
     const Computation& in = module_[c];
-    DrawnBox out;
+    Cluster out;
     out.title = std::string(in.name) + (c == module_.entry() ? " (entry)" : "");
     std::unordered_map<uint32_t, size_t> node;
     for (InstrId id : in.order) {
@@ -142,12 +164,12 @@ class Drawer {
       out.nodes.push_back(instruction(id, node));
       out.nodes.back().is_root = id == in.root;
     }
-    boxes_.push_back(std::move(out));
+    clusters_.push_back(std::move(out));
   }
 
-  DrawnNode instruction(InstrId id, const std::unordered_map<uint32_t, size_t>& node) {
+  Node instruction(InstrId id, const std::unordered_map<uint32_t, size_t>& node) {
     const Instruction& in = module_[id];
-    DrawnNode out;
+    Node out;
     out.op = hlo::op_info(in.op).text;
     out.name = in.name;
     out.colour = colour_of(in.op);
@@ -172,7 +194,7 @@ class Drawer {
     return out;
   }
 
-  void attributes(const Instruction& in, DrawnNode& out) {
+  void attributes(const Instruction& in, Node& out) {
     for (std::string_view piece : pieces(behind_operands(out.tip, hlo::op_info(in.op).text))) {
       const std::string_view name = piece.substr(0, piece.find('='));
       const bool calls = name == "to_apply" || name == "calls" || name == "condition" || name == "body" ||
@@ -195,7 +217,7 @@ class Drawer {
   hlo::PrintOptions print_;
   std::unordered_map<uint32_t, size_t> number_;
   std::vector<CompId> waiting_;
-  std::vector<DrawnBox> boxes_;
+  std::vector<Cluster> clusters_;
 };
 
 std::string quoted(std::string_view text) {
@@ -212,35 +234,48 @@ std::string quoted(std::string_view text) {
 
 }  // namespace
 
-std::vector<DrawnBox> draw(const Module& module) {
-  return module.entry() == CompId::None ? std::vector<DrawnBox>() : Drawer(module).run();
-}
-
 std::string to_dot(const Module& module) {
-  const std::vector<DrawnBox> boxes = draw(module);
+  std::vector<Cluster> clusters;
+  if (module.entry() != CompId::None) clusters = Drawer(module).run();
   std::string out = "digraph " + quoted(module.name()) + " {\n  compound=true;\n  fontname=\"monospace\";\n" +
                     "  node [shape=box style=\"rounded,filled\" fontname=\"monospace\" fontsize=10];\n";
-  const auto id = [](size_t box, size_t node) { return "n" + std::to_string(box) + "_" + std::to_string(node); };
-  for (size_t b = 0; b < boxes.size(); ++b) {
-    out += "  subgraph cluster_" + std::to_string(b) + " {\n    label=" + quoted(boxes[b].title) +
+  const auto id = [](size_t cluster, size_t node) {
+    return "n" + std::to_string(cluster) + "_" + std::to_string(node);
+  };
+  for (size_t c = 0; c < clusters.size(); ++c) {
+    out += "  subgraph cluster_" + std::to_string(c) + " {\n    label=" + quoted(clusters[c].title) +
            ";\n    style=\"rounded\";\n";
-    for (size_t n = 0; n < boxes[b].nodes.size(); ++n) {
-      const DrawnNode& node = boxes[b].nodes[n];
+    for (size_t n = 0; n < clusters[c].nodes.size(); ++n) {
+      const Node& node = clusters[c].nodes[n];
       std::string label = node.op + "  " + node.name;
       for (const std::string& line : node.lines) label += "\n" + line;
-      out += "    " + id(b, n) + " [label=" + quoted(label) + " tooltip=" + quoted(node.tip) + " fillcolor=\"" +
+      out += "    " + id(c, n) + " [label=" + quoted(label) + " tooltip=" + quoted(node.tip) + " fillcolor=\"" +
              std::string(node.colour) + "\"" + (node.is_root ? " penwidth=3" : "") + "];\n";
-      for (size_t input : node.inputs) out += "    " + id(b, input) + " -> " + id(b, n) + ";\n";
+      for (size_t input : node.inputs) out += "    " + id(c, input) + " -> " + id(c, n) + ";\n";
     }
     out += "  }\n";
   }
-  for (size_t b = 0; b < boxes.size(); ++b)
-    for (size_t n = 0; n < boxes[b].nodes.size(); ++n)
-      for (size_t called : boxes[b].nodes[n].called)
-        if (!boxes[called].nodes.empty())
-          out += "  " + id(called, boxes[called].nodes.size() - 1) + " -> " + id(b, n) +
+  for (size_t c = 0; c < clusters.size(); ++c)
+    for (size_t n = 0; n < clusters[c].nodes.size(); ++n)
+      for (size_t called : clusters[c].nodes[n].called)
+        if (!clusters[called].nodes.empty())
+          out += "  " + id(called, clusters[called].nodes.size() - 1) + " -> " + id(c, n) +
                  " [style=dashed ltail=cluster_" + std::to_string(called) + "];\n";
   return out + "}\n";
+}
+
+Expected<std::string> to_svg(const Module& module) {
+  constexpr double kMostSeconds = 600;
+  const TemporaryFolder folder;
+  if (folder.path().empty()) return resource_exhausted("no folder for the graph can be made");
+  const std::string graph = folder.path() + "/graph.dot", picture = folder.path() + "/picture.svg";
+  COLLET_TRY(write_file(graph, to_dot(module)));
+  COLLET_ASSIGN(const CommandOutcome outcome,
+                try_command({"dot", "-Tsvg", "-o", picture, graph}, kMostSeconds, [] { return false; }));
+  if (outcome.timed_out) return internal_error("Graphviz' dot did not end in ten minutes");
+  if (outcome.code != 0) return internal_error("Graphviz' dot failed: " + outcome.output);
+  constexpr uint64_t kMostBytes = uint64_t{1} << 32;
+  return read_file(picture, kMostBytes);
 }
 
 }  // namespace collet::tool

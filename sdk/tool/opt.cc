@@ -11,6 +11,7 @@
 #include "conformance/runner/session.h"
 #include "hlo/base/diagnostics.h"
 #include "hlo/base/json.h"
+#include "hlo/base/shell.h"
 #include "hlo/passes/pipeline.h"
 #include "hlo/text/printer.h"
 #include "hlo/verify/verify.h"
@@ -121,6 +122,17 @@ Expected<std::unique_ptr<hlo::Module>> prepared_for_backend(const Options& optio
   return read_module(found, options.elided);
 }
 
+// There is no `dot` to draw with: its input is written beside where the picture would be.
+int write_graph(const Options& options, hlo::Module& module, const Status& problem) {
+  if (options.output == "-") return report(kRuntime, problem.message() + "; --emit dot writes the graph for it");
+  const std::string path = std::filesystem::path(options.output).replace_extension(".dot").string();
+  const Expected<std::string> graph = emit_module(module, "dot");
+  if (!graph.ok()) return report(graph.status());
+  if (const Status status = write_file(path, *graph); !status.ok()) return report(status);
+  return report(kRuntime, fmt::format("{}; wrote {}: draw it with dot -Tsvg {} -o {}", problem.message(), path,
+                                      shell_word(path), shell_word(options.output)));
+}
+
 int optimize(const Options& options) {
   if (options.list) return list_passes(options);
   if (options.file.empty()) return report(kUsage, "opt: name a FILE, or --list-passes\nSee: collet opt --help");
@@ -139,7 +151,10 @@ int optimize(const Options& options) {
   }
   begin_task("writing '" + options.file + "' as " + options.emit);
   const Expected<std::string> emitted = emit_module(**module, options.emit);
-  if (!emitted.ok()) return report(emitted.status());
+  if (!emitted.ok()) {
+    const bool no_dot = options.emit == "svg" && emitted.status().code() == Code::NotFound;
+    return no_dot ? write_graph(options, **module, emitted.status()) : report(emitted.status());
+  }
   const Status status = write_file(options.output, *emitted);
   return status.ok() ? kDone : report(status);
 }
