@@ -34,9 +34,9 @@ def slope(points):
     return (sum((x - middle_x) * (y - middle_y) for x, y in points) / sum((x - middle_x) ** 2 for x, _ in points))
 
 
-def tail_slope(points, share=0.5):
+def tail_slope(points, share=2 / 3):
     """The exponent of the larger sizes, where what each run costs at any size no longer counts: of the last `share` of the points,
-    at least three of them."""
+    at least three of them. Of fewer, the step from a cache to memory would count as growth."""
     points = sorted(points)
     return slope(points[-max(3, math.ceil(len(points) * share)):])
 

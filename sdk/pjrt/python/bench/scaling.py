@@ -118,8 +118,8 @@ def run_kind(kind, options):
             if seconds > options.limit:
                 break
     beyond = [(size, peak - peaks[0][1]) for size, peak in peaks[1:]]
-    # What is less than a thousandth of the process is noise.
-    beyond = [(size, extra) for size, extra in beyond if extra > peaks[0][1] / 1000]
+    # What is less than a hundredth of the process is noise.
+    beyond = [(size, extra) for size, extra in beyond if extra > peaks[0][1] / 100]
     name = f"{COMPILE}/{kind.name}"
     memory = series(name, "memory", kind.size_is, kind.exponent, beyond)
     return [series(name, "time", kind.size_is, kind.exponent, times, error), memory | {"peaks": peaks}]
@@ -166,7 +166,7 @@ def write_page(report):
     verdict = f"{len(rows)} curves; {sum(r['verdict'] == 'worse' for r in bad)} grow faster than their known complexity, " \
               f"{sum(r['verdict'] == 'failed' for r in bad)} failed"
     intro = (f'<p class="verdict">{page.escaped(verdict)}</p>\n<p>{page.escaped(report["processor"])}, {report["threads"]} threads; commit '
-             f'<code>{page.escaped(report["commit"])}</code>, {page.escaped(report["time"])}. The exponent is that of the larger half of the '
+             f'<code>{page.escaped(report["commit"])}</code>, {page.escaped(report["time"])}. The exponent is that of the larger two thirds of the '
              f"sizes; more than {figures.MARGIN} above the known one counts as faster, so that a logarithm and leaving a cache do not.</p>")
     head = ("what", "of", "#sizes", "#known", "#fitted", "#at the largest", "#a unit", "")
     sections = []
