@@ -193,9 +193,10 @@ class ScalingTest(Test):
 
     def test_children_are_measured(self):
         with tempfile.TemporaryDirectory() as folder:
-            code, seconds, peak, out, said = scaling.run_child(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"], pathlib.Path(folder))
+            code, seconds, busy, peak, out, said = scaling.run_child(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"], pathlib.Path(folder))
         self.assertEqual((code, out, said), (3, "out\n", "err"))
         self.assertGreater(seconds, 0)
+        self.assertGreaterEqual(busy, 0)
         self.assertGreater(peak, 1 << 16)
 
     def test_wrong_use_is_told(self):
