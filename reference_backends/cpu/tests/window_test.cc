@@ -277,6 +277,48 @@ TEST_P(WindowTest, SelectionAmongPaddingWithoutEnd) {
   EXPECT_EQ(elements_of<int32_t>(c.run({bytes_of(in), bytes_of(from)})[0]), want);
 }
 
+/// Windows that overlap, leave elements out or lie in the padding alone; equal elements among them.
+TEST_P(WindowTest, SelectionsAreAddedToTheirElements) {
+  const Dimensions cases[] = {
+      {{.input = 9, .size = 3, .stride = 2, .low = 1, .high = 1}, {.input = 37, .size = 2, .stride = 3}},
+      {{.input = 5, .size = 4, .low = 3, .high = 2}, {.input = 6, .size = 3, .stride = 3}, {.input = 40}},
+      {{.input = 4, .size = 2, .stride = 2, .low = 6, .high = 5}, {.input = 19, .size = 5, .stride = 2, .low = 2}},
+      {{.input = 70, .size = 7, .stride = 1, .low = 3, .high = 3}},
+  };
+  for (const Dimensions& dims : cases) {
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    Handle x = e.argument(kS32, inputs(dims));
+    Handle source = e.argument(kS32, outputs(dims));
+    RegionBuilder& select = b.region();
+    Handle p = select.argument(kS32);
+    Handle q = select.argument(kS32);
+    const collet_compare_attrs how{COLLET_DIRECTION_GE, COLLET_COMPARE_SIGNED};
+    select.results({select.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {p, q}, how)});
+    e.results({e.op(COLLET_OP_SELECT_AND_SCATTER, kS32, inputs(dims), {x, source, e.scalar(kS32, 100)},
+                    window_of(b, dims), {&select, &body_of(b, kCombiners[0])})});
+    Compiled c(plugin_, b.finish());
+    ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+    std::vector<int32_t> in(static_cast<size_t>(product(inputs(dims))));
+    std::vector<int32_t> from(static_cast<size_t>(product(outputs(dims))));
+    for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<int32_t>(i * 7 % 5);
+    for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<int32_t>(i + 1);
+    std::vector<int32_t> want(in.size(), 100);
+    const std::vector<int64_t> out = outputs(dims);
+    for (size_t i = 0; i < from.size(); ++i) {
+      std::vector<int64_t> at(dims.size());
+      auto rest = static_cast<int64_t>(i);
+      for (size_t d = dims.size(); d-- > 0; rest /= out[d]) at[d] = rest % out[d];
+      int64_t best = -1;
+      walk(dims, at, 0, 0, [&](int64_t element) {
+        if (best < 0 || in[static_cast<size_t>(best)] < in[static_cast<size_t>(element)]) best = element;
+      });
+      if (best >= 0) want[static_cast<size_t>(best)] += from[i];
+    }
+    EXPECT_EQ(elements_of<int32_t>(c.run({bytes_of(in), bytes_of(from)})[0]), want) << text_of(dims);
+  }
+}
+
 /// Two operands whose results do not meet are folded apart; others together, as here a value and its place.
 TEST_P(WindowTest, SeveralOperands) {
   const int64_t n = 200;

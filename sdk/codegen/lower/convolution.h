@@ -19,8 +19,4 @@ KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_
 /// so that what remains is a product of matrices, or at least free of conditions.
 void convolution_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
                          std::vector<KernelPlan>& out);
-/// Fills the result with the initial value, then adds the sources where the selection points.
-void select_and_scatter_kernels(const Graph& graph, const Node& node, const InputTest& is_input,
-                                std::vector<KernelPlan>& out);
-
 }  // namespace collet::codegen

@@ -8,6 +8,7 @@
 #include "sdk/codegen/lower/kernel_builder.h"
 #include "sdk/codegen/lower/reduce_window.h"
 #include "sdk/codegen/lower/scalar_block.h"
+#include "sdk/codegen/lower/select_and_scatter.h"
 
 namespace collet::codegen {
 namespace {
@@ -360,7 +361,7 @@ bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_inpu
       reduce_window_kernels(graph, node, is_input, make, out);
       return true;
     case COLLET_OP_SELECT_AND_SCATTER:
-      select_and_scatter_kernels(graph, node, is_input, out);
+      select_and_scatter_kernels(graph, node, is_input, make, out);
       return true;
     default:
       return false;
