@@ -33,7 +33,8 @@ def roofline(report):
     roofs = [max(row["gbytes"] for row in machine["bandwidth"]), machine["bandwidth"][-1]["gbytes"]]
     for bandwidth, name in zip(roofs, ("nearest cache", "memory")):
         ridge = machine["gflops"] / bandwidth
-        corners = [(x_range[0], x_range[0] * bandwidth), (min(max(ridge, x_range[0]), x_range[1]), machine["gflops"]), (x_range[1], machine["gflops"])]
+        start = max(x_range[0], y_range[0] / bandwidth)
+        corners = [(start, start * bandwidth), (min(max(ridge, x_range[0]), x_range[1]), machine["gflops"]), (x_range[1], machine["gflops"])]
         plot.line(corners, "currentColor", 1.2, "" if name == "memory" else "4 3", f"{name}: {bandwidth:.0f} GB/s")
     for side, colour, name in (("peer_seconds", "var(--peer)", "XLA:CPU"), ("seconds", "var(--ours)", "Collet")):
         plot.dots([(row["flops"] / row["bytes"], row["flops"] / row[side] / 1e9,

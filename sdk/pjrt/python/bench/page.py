@@ -88,11 +88,11 @@ def ratio_bars(rows, most=8.0):
 
 class Plot:
     """A chart with logarithmic or linear axes, as SVG."""
-    WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 460, 300, 46, 36, 10, 10
+    WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 460, 300, 46, 36, 10, 24
 
     def __init__(self, x_range, y_range, x_name, y_name, x_log=True, y_log=True):
         self.x_range, self.y_range, self.x_log, self.y_log = x_range, y_range, x_log, y_log
-        self.parts = [f'<svg style="overflow:visible" viewBox="0 0 {self.WIDTH} {self.HEIGHT}" role="img">']
+        self.parts = [f'<svg viewBox="0 0 {self.WIDTH} {self.HEIGHT}" role="img">']
         self._axes(x_name, y_name)
 
     def x(self, value):

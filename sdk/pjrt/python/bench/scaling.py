@@ -144,21 +144,20 @@ def show(row):
 
 
 def curves(rows):
-    """Rows of one family in one chart: cost as a multiple of the smallest size's."""
+    """Rows of one family in one chart: size and cost as multiples of the smallest ones."""
     rows = [row for row in rows if len(row["points"]) >= 2]
     if not rows:
         return ""
-    scaled = [[(x, y / row["points"][0][1]) for x, y in row["points"]] for row in rows]
-    plot = page.Plot(page.decades([x for line in scaled for x, _ in line]), page.decades([y for line in scaled for _, y in line]),
-                     rows[0]["size_is"], "times the smallest size's")
-    first = min(line[0][0] for line in scaled)
-    last = max(line[-1][0] for line in scaled)
+    scaled = [[(x / row["points"][0][0], y / row["points"][0][1]) for x, y in row["points"]] for row in rows]
+    x_range, y_range = (page.decades([point[axis] for line in scaled for point in line]) for axis in (0, 1))
+    plot = page.Plot(x_range, y_range, "times the smallest size", "times its cost")
     for exponent in sorted({row["expected"] for row in rows}):
-        plot.line([(first, 1), (last, (last / first) ** exponent)], "currentColor", 1, "4 3", f"size to the power of {exponent:g}")
+        end = min(x_range[1], y_range[1] ** (1 / exponent))
+        plot.line([(1, 1), (end, end ** exponent)], "currentColor", 1, "4 3", f"size to the power of {exponent:g}")
     for row, line in zip(rows, scaled):
         colour = "var(--bad)" if row["verdict"] == "worse" else "var(--ours)"
         plot.line(line, colour, 1.5, label=f"{row['name']}, {row['of']}: exponent {page.number(row['exponent'])}")
-        plot.dots([(x, y, f"{row['name']}, {row['of']}, {x}") for x, y in line], colour, 2)
+        plot.dots([(x, y, f"{row['name']}, {row['of']}, {x:g} times the size: {y:.3g} times the cost") for x, y in line], colour, 2)
     return plot.figure("Dashes: the known complexity. Red: what grows faster.")
 
 
@@ -176,7 +175,7 @@ def write_page(report):
         group = [row for row in rows if row["name"].split("/")[0] == name]
         cells = [(row["name"], row["of"], f"{row['points'][0][0]} ... {row['points'][-1][0]}" if row["points"] else "-", f"{row['expected']:g}",
                   page.number(row["exponent"]), *cost_text(row),
-                  (row.get("error", row["verdict"]), "bad" if row["verdict"] in ("worse", "failed") else "good")) for row in group]
+                  (row.get("error", row["verdict"]), {"worse": "bad", "failed": "bad words", "as expected": "good"}.get(row["verdict"], ""))) for row in group]
         charts = curves([row for row in group if row["of"] == "time"]) + curves([row for row in group if row["of"] == "memory"])
         sections.append(page.section(name, charts + page.table(head, cells)))
     return page.page("How cost grows", intro, sections, "./dev bench --scaling")
