@@ -459,7 +459,9 @@ class Finder {
   /// processor fetches ahead is what comes next in a row.
   void stream_b(int64_t rows) {
     const int64_t bytes = out_.depth * out_.columns * (type_ == COLLET_TYPE_F64 ? 8 : 4);
-    if (rows > kFewTiles * out_.tile_rows || runs_ != SIZE_MAX || bytes < kNearCaches * target_.second_cache) return;
+    const int64_t tiles = (rows + out_.tile_rows - 1) / out_.tile_rows;
+    // With more rows it must be farther away: the result is loaded and stored for each few rows of b.
+    if (tiles > kFewTiles || runs_ != SIZE_MAX || bytes < tiles * kNearCaches * target_.second_cache) return;
     if (out_.columns < 8 * out_.lanes) return;
     out_.b.streams = true;
     out_.vectors = std::min(out_.vectors, out_.rows == 1 ? 4 : 2);
