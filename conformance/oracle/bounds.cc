@@ -82,7 +82,7 @@ bool is_flushed(const Judge& judge, double expected, double got) {
 
 // Whether `got` is fine; raises the worst errors seen.
 bool judge_real(const Judge& judge, int64_t i, double expected, double rounded, double got, double modulus,
-                Comparison& result) {
+                Comparison& result, double& share) {
   if (!std::isfinite(rounded) || !std::isfinite(got)) {
     if (same_special(rounded, got)) return true;
     // Near overflow an error of one ULP may cross to infinity or back.
@@ -110,11 +110,12 @@ bool judge_real(const Judge& judge, int64_t i, double expected, double rounded, 
   const double allowed = judge.allowed(i, expected, modulus);
   const double modulus_ulp = ulp_at(judge.type, is_complex(judge.type) ? modulus : expected);
   result.worst_ulp = std::max(result.worst_ulp, error / modulus_ulp);
-  if (allowed > 0) result.worst_share = std::max(result.worst_share, error / allowed);
+  if (allowed > 0) share = std::max(share, error / allowed);
   return error <= allowed;
 }
 
-bool judge_element(const Judge& judge, int64_t i, const Literal& got, Comparison& result) {
+// `share`: the error, of what is allowed.
+bool judge_element(const Judge& judge, int64_t i, const Literal& got, Comparison& result, double& share) {
   const Literal& rounded = judge.reference.value;
   const Literal& exact = judge.reference.exact.valid() ? judge.reference.exact : rounded;
   if (judge.type == Type::PRED) return rounded.bytes()[i] == got.bytes()[i];  // a byte of 0 or 1, and no other
@@ -124,9 +125,17 @@ bool judge_element(const Judge& judge, int64_t i, const Literal& got, Comparison
   // What a format without NaN makes of one is open.
   if (std::isnan(exact.as_double(i)) && format_of(judge.type).specials == FloatSpecials::FINITE) return true;
   const double modulus = std::hypot(exact.as_double(i), exact.imaginary(i));
-  if (!judge_real(judge, i, exact.as_double(i), rounded.as_double(i), got.as_double(i), modulus, result)) return false;
+  if (!judge_real(judge, i, exact.as_double(i), rounded.as_double(i), got.as_double(i), modulus, result, share))
+    return false;
   return !is_complex(judge.type) ||
-         judge_real(judge, i, exact.imaginary(i), rounded.imaginary(i), got.imaginary(i), modulus, result);
+         judge_real(judge, i, exact.imaginary(i), rounded.imaginary(i), got.imaginary(i), modulus, result, share);
+}
+
+size_t error_bin(bool good, double share) {
+  if (!good) return kErrorBins - 1;
+  if (share <= 0) return 0;
+  constexpr int kLast = static_cast<int>(kErrorBins) - 2;
+  return static_cast<size_t>(std::clamp(kLast + static_cast<int>(std::ceil(std::log2(share))), 1, kLast));
 }
 
 double largest_magnitude(const Literal& value) {
@@ -183,6 +192,7 @@ std::string index_text(const Shape& shape, int64_t index) {
 }
 
 std::string element_text(const Literal& value, int64_t i) {
+  if (is_float(value.type()) && std::isnan(value.as_double(i))) return "nan";
   if (is_complex(value.type())) return fmt::format("({:.9g}, {:.9g})", value.as_double(i), value.imaginary(i));
   if (is_float(value.type())) return fmt::format("{:.{}g}", value.as_double(i), value.type() == Type::F64 ? 17 : 9);
   if (value.type() == Type::U64) return fmt::format("{}", static_cast<uint64_t>(value.as_int(i)));
@@ -209,13 +219,20 @@ Comparison compare(const Reference& reference, const Literal& got, const Bound& 
   for (int64_t i = 0; i < result.elements; ++i) {
     const size_t offset = static_cast<size_t>(i) * width;
     if (std::memcmp(expected.bytes() + offset, got.bytes() + offset, width) == 0) continue;
-    if (bound.kind != Bound::Kind::Bits && judge_element(judge, i, got, result)) continue;
-    bad.push_back(i);
+    double share = 0;
+    const bool good = bound.kind != Bound::Kind::Bits && judge_element(judge, i, got, result, share);
+    result.worst_share = std::max(result.worst_share, share);
+    ++result.errors[error_bin(good, share)];
+    if (!good) bad.push_back(i);
   }
+  for (size_t bin = 1; bin < kErrorBins; ++bin) result.errors[0] -= result.errors[bin];
+  result.errors[0] += result.elements;
   if (bad.empty()) return result;
   result.agrees = false;
   result.bad = static_cast<int64_t>(bad.size());
   result.first = bad.front();
+  constexpr size_t kSome = 8;
+  result.some_bad.assign(bad.begin(), bad.begin() + static_cast<std::ptrdiff_t>(std::min(bad.size(), kSome)));
   result.expected = element_text(expected, result.first);
   result.got = element_text(got, result.first);
   result.pattern = describe_pattern(got.shape(), bad);

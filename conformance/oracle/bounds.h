@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "hlo/ir/literal.h"
 
@@ -42,6 +44,10 @@ struct Reference {
   hlo::Literal rest = {};       ///< f64, what `exact` lacks where it is rounded itself; may be invalid
 };
 
+/// How many elements have which error, as a share of what is allowed: none, up to 2^-9, ... up to 1/2, up to 1, and beyond.
+constexpr size_t kErrorBins = 12;
+using ErrorCounts = std::array<int64_t, kErrorBins>;
+
 /// What came of comparing one output.
 struct Comparison {
   bool agrees = true;
@@ -52,6 +58,8 @@ struct Comparison {
   int64_t first = -1;                   ///< index of the first of them, row-major
   std::string expected = {}, got = {};  ///< there
   std::string pattern = {};             ///< what the bad indices have in common
+  ErrorCounts errors = {};              ///< of all elements
+  std::vector<int64_t> some_bad = {};   ///< the first few of them
 };
 
 /// The exact distance in units in the last place of `type` at `expected`.

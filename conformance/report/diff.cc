@@ -77,14 +77,22 @@ Expected<ReportDifference> diff_reports(std::string_view name_a, std::string_vie
     if (!after.cases.contains(name)) gone.push_back(fmt::format("{:<11} {}", was.status, name));
   ReportDifference out;
   out.worse = !broken.empty() || !lost.empty();
-  out.text =
+  out.heading =
       fmt::format("{}: {}, {} cases in {:.1f} s\n{}: {}, {} cases in {:.1f} s\n", before.title, before.verdict,
                   before.cases.size(), before.seconds, after.title, after.verdict, after.cases.size(), after.seconds);
-  out.text += listed("fails now", broken, most) + listed("no longer taken", lost, most) +
-              listed("fails no more", fixed, most) + listed("taken now", taken, most) +
-              listed("new cases", added, most) + listed("cases that are gone", gone, most);
-  if (broken.empty() && lost.empty() && fixed.empty() && taken.empty() && added.empty() && gone.empty())
-    out.text += "no case differs\n";
+  const auto add = [&](std::string_view heading, std::vector<std::string>& lines, bool worse) {
+    if (!lines.empty()) out.sections.push_back({std::string(heading), std::move(lines), worse});
+  };
+  add("fails now", broken, true);
+  add("no longer taken", lost, true);
+  add("fails no more", fixed, false);
+  add("taken now", taken, false);
+  add("new cases", added, false);
+  add("cases that are gone", gone, false);
+  out.text = out.heading;
+  for (const ReportDifference::Section& section : out.sections)
+    out.text += listed(section.heading, section.lines, most);
+  if (out.sections.empty()) out.text += "no case differs\n";
   return out;
 }
 

@@ -1,31 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
-#include <set>
-#include <utility>
 
+#include "conformance/report/html_parts.h"
 #include "conformance/report/markup.h"
-#include "conformance/report/page_style.h"
 #include "conformance/report/report.h"
 
 namespace collet::conformance {
 namespace {
 
 using hlo::op_info;
-
-// The page stands alone: no script, no font, nothing fetched.
-constexpr char kHead[] = R"(<!DOCTYPE html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Conformance of {0}</title>
-<style>
-{5}</style>
-<h1>Conformance of {0} {1}</h1>
-<p class="verdict {2}">{3}</p>
-<p>{4}</p>
-)";
 
 std::string counts(const ConformReport& report) {
   std::string out = fmt::format("{} of {} cases passed", report.count(Outcome::Pass), report.cases.size());
@@ -39,19 +26,6 @@ std::string counts(const ConformReport& report) {
                            escape_markup(report.path));
 }
 
-std::string failures(const ConformReport& report, const BackendChoice& backend) {
-  std::string out;
-  for (const CaseResult& one : report.cases) {
-    if (one.outcome == Outcome::Pass || one.outcome == Outcome::Unsupported) continue;
-    out += fmt::format("<tr id=\"{1}\"><td class=\"bad\">{0}<td><code>{1}</code><td>{2}<pre>{3}</pre>\n",
-                       outcome_name(one.outcome), escape_markup(one.name), escape_markup(one.detail),
-                       escape_markup(reproducer(report, backend, one)));
-  }
-  if (out.empty()) return out;
-  return "<h2>What failed</h2>\n<table>\n<tr><th>outcome<th>case<th>why, and the line that runs it again\n" + out +
-         "</table>\n";
-}
-
 std::string bar(const OpSummary& s) {
   const auto part = [&](const char* kind, size_t n) {
     return n == 0 ? std::string()
@@ -63,10 +37,9 @@ std::string bar(const OpSummary& s) {
 
 std::string op_rows(const std::vector<OpSummary>& ops) {
   std::string out =
-      "<h2>By op</h2>\n<table>\n<tr><th>op<th>class<th><th class=\"n\">cases<th class=\"n\">passed<th "
-      "class=\"n\">failed"
-      "<th class=\"n\">unsupported<th class=\"n\">wholly on the device<th class=\"n\">largest error, ULP"
-      "<th class=\"n\">of what is allowed\n";
+      "<h2 id=\"ops\">By op</h2>\n<div class=\"wide\"><table>\n<tr><th>op<th>class<th><th class=\"n\">cases<th "
+      "class=\"n\">passed<th class=\"n\">failed<th class=\"n\">unsupported<th class=\"n\">wholly on the device<th "
+      "class=\"n\">largest error, ULP<th class=\"n\">of what is allowed\n";
   for (const OpSummary& s : ops) {
     out +=
         fmt::format("<tr><td><code>{}</code><td>{}<td>{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n{}\">{}",
@@ -74,88 +47,37 @@ std::string op_rows(const std::vector<OpSummary>& ops) {
     out += fmt::format("<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{:.3g}<td class=\"n\">{:.0f} %\n",
                        s.unsupported, s.on_device, s.worst_ulp, 100 * s.worst_share);
   }
-  return out + "</table>\n";
+  return out + "</table></div>\n";
 }
 
 std::string road(const ConformReport& report, const std::vector<OpSummary>& ops) {
   const std::vector<OpSummary> missing = road_map(ops);
   if (missing.empty()) return "";
-  std::string out = report.fallback.empty()
-                        ? "<h2>Not taken, the most useful to implement first</h2>\n<ol>\n"
-                        : "<h2>Left to the fallback, the most useful to implement first</h2>\n<ol>\n";
+  std::string out = "<h2 id=\"next\">What next</h2>\n<p>";
+  out += report.fallback.empty() ? "Not taken" : "Left to the fallback";
+  out +=
+      ", the most useful to implement first. The share is that of the op in the work of programs, on average over the "
+      "model corpus.</p>\n<div class=\"wide\"><table>\n<tr><th>op<th>class<th class=\"n\">share of work<th>cases\n";
   for (const OpSummary& s : missing) {
-    out += fmt::format("<li><code>{}</code>, {}: {}\n", op_info(s.op).text, class_name(s.op), device_text(s));
+    out += fmt::format("<tr><td><code>{}</code><td>{}<td class=\"n\">{:.2f} %<td>{}\n", op_info(s.op).text,
+                       class_name(s.op), 100 * share_of_work(s.op), device_text(s));
   }
-  return out + "</ol>\n";
-}
-
-// A cell for each op and element type: what became of its cases. Failures lead to the first of them.
-std::string heat_map(const ConformReport& report) {
-  struct Cell {
-    size_t cases = 0, failed = 0, unsupported = 0, elsewhere = 0;
-    std::string_view first;
-  };
-  std::map<std::pair<Op, hlo::Type>, Cell> cells;
-  std::set<Op> ops;
-  std::set<hlo::Type> types;
-  for (const CaseResult& one : report.cases) {
-    if (one.op == Op::INVALID || one.type == hlo::Type::Invalid) continue;
-    Cell& cell = cells[{one.op, one.type}];
-    ops.insert(one.op);
-    types.insert(one.type);
-    ++cell.cases;
-    const bool failed = one.outcome != Outcome::Pass && one.outcome != Outcome::Unsupported;
-    cell.failed += failed;
-    cell.unsupported += one.outcome == Outcome::Unsupported;
-    cell.elsewhere += one.outcome == Outcome::Pass && one.fallback_ops > 0;
-    if (failed && cell.first.empty()) cell.first = one.name;
-  }
-  if (cells.empty()) return {};
-  std::string out =
-      "<h2>Ops and types</h2>\n<p>Green: on the device; amber: partly on the fallback; grey: not taken; red: failed, "
-      "with the number "
-      "of cases.</p>\n<div class=\"map\"><table>\n<tr><th>";
-  for (const hlo::Type type : types) out += fmt::format("<th>{}", hlo::type_info(type).text);
-  for (const Op op : ops) {
-    out += fmt::format("\n<tr><th><code>{}</code>", op_info(op).text);
-    for (const hlo::Type type : types) {
-      const auto found = cells.find({op, type});
-      if (found == cells.end()) {
-        out += "<td>";
-        continue;
-      }
-      const Cell& cell = found->second;
-      const char* kind = cell.failed > 0                         ? "f"
-                         : cell.unsupported == cell.cases        ? "u"
-                         : cell.unsupported + cell.elsewhere > 0 ? "w"
-                                                                 : "p";
-      if (cell.failed > 0) {
-        out += fmt::format("<td class=\"f\"><a href=\"#{0}\">{1}</a>", escape_markup(cell.first), cell.failed);
-      } else {
-        out += fmt::format("<td class=\"{}\" title=\"{} cases\">{}", kind, cell.cases, cell.cases);
-      }
-    }
-  }
-  return out + "\n</table></div>\n";
+  return out + "</table></div>\n";
 }
 
 std::string profile_rows(const ConformReport& report) {
   std::string out;
   for (const ProfileSummary& s : summarize_profiles(report)) {
     const char* verdict = s.failed > 0 ? "failed" : s.on_device == s.cases ? "passed" : "in part";
-    out +=
-        fmt::format("<tr><td>{}<td>{}<td class=\"{}\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td>{}\n",
-                    s.profile->name, s.profile->text,
-                    s.failed                 ? "bad"
-                    : s.on_device == s.cases ? "good"
-                                             : "",
-                    verdict, s.cases, s.on_device, s.failed, s.claimed ? "claimed" : "");
+    const char* kind = s.failed > 0 ? "bad" : s.on_device == s.cases ? "good" : "";
+    out += fmt::format(
+        "<tr><td>{}<td class=\"{}\">{}<td>{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td>{}\n",
+        s.profile->name, kind, verdict, s.claimed ? "claimed" : "", s.cases, s.on_device, s.failed, s.profile->text);
   }
   if (out.empty()) return out;
-  return "<h2>Profiles</h2>\n<table>\n<tr><th>profile<th>what it is<th>verdict<th class=\"n\">cases<th class=\"n\">on "
-         "the "
-         "device<th class=\"n\">failed<th>\n" +
-         out + "</table>\n";
+  return "<h2 id=\"profiles\">Profiles</h2>\n<div class=\"wide\"><table>\n<tr><th>profile<th>verdict<th><th "
+         "class=\"n\">cases<th class=\"n\">on the device<th class=\"n\">failed<th>what it is\n" +
+         out + "</table></div>\n";
 }
 
 std::string silent_rows(const ConformReport& report) {
@@ -167,19 +89,105 @@ std::string silent_rows(const ConformReport& report) {
     out += '\n';
   }
   if (out.empty()) return out;
-  return "<h2>What no case has run</h2>\n<table>\n<tr><th>why<th>kind<th>name<th>types\n" + out + "</table>\n";
+  return "<h2>What no case has run</h2>\n<div class=\"wide\"><table>\n<tr><th>why<th>kind<th>name<th>types\n" + out +
+         "</table></div>\n";
+}
+
+// Heights are logarithms of counts; the line is the bound.
+std::string histogram(std::string_view title, const ErrorCounts& errors, double worst_ulp) {
+  constexpr int kBar = 16, kHeight = 48;
+  int64_t all = 0, most = 1;
+  for (const int64_t count : errors) {
+    all += count;
+    most = std::max(most, count);
+  }
+  std::string bars;
+  for (size_t bin = 0; bin < kErrorBins; ++bin) {
+    if (errors[bin] == 0) continue;
+    const double height =
+        kHeight * std::log1p(static_cast<double>(errors[bin])) / std::log1p(static_cast<double>(most));
+    bars += fmt::format(
+        "<rect class=\"{}\" x=\"{}\" y=\"{:.1f}\" width=\"{}\" height=\"{:.1f}\"><title>{}</title></rect>",
+        bin + 1 == kErrorBins ? "fb" : "pb", bin * kBar + 1, kHeight - height, kBar - 2, height, errors[bin]);
+  }
+  const size_t bound = (kErrorBins - 1) * kBar;
+  return fmt::format(
+      "<figure><svg viewBox=\"0 0 {0} {1}\" role=\"img\" aria-label=\"errors of {2}\">{3}<line x1=\"{4}\" y1=\"0\" "
+      "x2=\"{4}\" y2=\"{1}\"/></svg><figcaption><code>{2}</code> {5} elements, at most {6:.3g} "
+      "ULP</figcaption></figure>\n",
+      kErrorBins * kBar, kHeight, title, bars, bound, all, worst_ulp);
+}
+
+std::string histograms(const ConformReport& report) {
+  struct Sum {
+    ErrorCounts errors = {};
+    double ulp = 0;
+  };
+  std::map<Op, Sum> sums;
+  for (const CaseResult& one : report.cases) {
+    if (one.op == Op::INVALID) continue;
+    Sum& sum = sums[one.op];
+    for (size_t bin = 0; bin < kErrorBins; ++bin) sum.errors[bin] += one.errors[bin];
+    if (std::isfinite(one.ulp)) sum.ulp = std::max(sum.ulp, one.ulp);
+  }
+  std::string out;
+  for (const auto& [op, sum] : sums) {
+    const bool has_errors =
+        std::any_of(sum.errors.begin() + 1, sum.errors.end(), [](int64_t count) { return count > 0; });
+    if (has_errors) out += histogram(op_info(op).text, sum.errors, sum.ulp);
+  }
+  if (out.empty()) return out;
+  return "<h2 id=\"errors\">Errors</h2>\n<p>Elements by their error as a share of what is allowed: none, up to 1/512, "
+         "each "
+         "next bar twice as much. The line is the bound; what is right of it is wrong. Heights are "
+         "logarithms.</p>\n<div class=\"figures\">\n" +
+         out + "</div>\n";
+}
+
+std::string speed_rows(const PageExtras& extras) {
+  if (extras.speed.empty()) return {};
+  std::string out = fmt::format(
+      "<h2 id=\"speed\">Speed</h2>\n<p>Of <code>collet bench</code>. Of limit: the time that the machine needs at "
+      "least, "
+      "divided by the time taken.</p>\n<div class=\"wide\"><table>\n<tr><th>case<th>family<th class=\"n\">time<th "
+      "class=\"n\">of limit<th class=\"n\">{}\n",
+      extras.against.empty() ? "" : "times as fast as " + escape_markup(extras.against));
+  for (const SpeedRow& row : extras.speed) {
+    out +=
+        fmt::format("<tr><td><code>{}</code><td>{}<td class=\"n\">{:.4g} µs<td class=\"n\">{:.2f}<td class=\"n\">{}\n",
+                    escape_markup(row.name), escape_markup(row.family), row.ns / 1000, row.of_limit,
+                    row.gain > 0 ? fmt::format("{:.2f}", row.gain) : "");
+  }
+  return out + "</table></div>\n";
 }
 
 }  // namespace
 
-std::string report_html(const ConformReport& report, const BackendChoice& backend) {
+std::string report_html(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras) {
   const std::vector<OpSummary> ops = summarize(report);
-  std::string out = fmt::format(
-      kHead, escape_markup(report.backend), escape_markup(report.version), report.conforms() ? "good" : "bad",
-      report.conforms() ? "It conforms." : "It does not conform.", counts(report), kPageStyle);
-  out += profile_rows(report) + heat_map(report) + failures(report, backend) + road(report, ops) + silent_rows(report) +
-         op_rows(ops);
-  return out + "<footer>Written by <code>collet conform</code>.</footer>\n</html>\n";
+  const std::pair<std::string_view, std::string> parts[] = {
+      {"profiles", profile_rows(report)}, {"map", heat_map(report)},   {"failures", failure_list(report, backend)},
+      {"errors", histograms(report)},     {"next", road(report, ops)}, {"", silent_rows(report)},
+      {"speed", speed_rows(extras)},      {"ops", op_rows(ops)},       {"cases", case_lists(report, backend)}};
+  std::string body = "<p>" + counts(report) + "</p>\n<nav>", rest;
+  for (const auto& [name, text] : parts) {
+    if (!text.empty() && !name.empty()) body += fmt::format("<a href=\"#{0}\">{0}</a> ", name);
+    rest += text;
+  }
+  return page(fmt::format("Conformance of {} {}", escape_markup(report.backend), escape_markup(report.version)),
+              report.conforms() ? "It conforms." : "It does not conform.", report.conforms(), body + "</nav>\n" + rest);
+}
+
+std::string difference_html(const ReportDifference& difference) {
+  std::string body = "<pre>" + escape_markup(difference.heading) + "</pre>\n";
+  for (const ReportDifference::Section& section : difference.sections) {
+    body += fmt::format("<h2>{}: {}</h2>\n<ul>\n", section.heading, section.lines.size());
+    for (const std::string& line : section.lines)
+      body += fmt::format("<li class=\"{}\"><code>{}</code>\n", section.worse ? "bad" : "", escape_markup(line));
+    body += "</ul>\n";
+  }
+  if (difference.sections.empty()) body += "<p>No case differs.</p>\n";
+  return page("Two runs compared", difference.worse ? "It got worse." : "Nothing got worse.", !difference.worse, body);
 }
 
 }  // namespace collet::conformance

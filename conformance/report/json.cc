@@ -13,6 +13,14 @@ void write_case(JsonWriter& json, const ConformReport& report, const BackendChoi
   if (!one.detail.empty()) json.field("detail", one.detail);
   json.field("ulp", one.ulp).field("share", one.share).field("device_ops", one.device_ops);
   json.field("fallback_ops", one.fallback_ops).field("seconds", one.seconds);
+  if (one.share > 0) {
+    json.key("errors").begin_array();
+    for (const int64_t count : one.errors) json.value(count);
+    json.end_array();
+  }
+  if (!one.evidence.empty()) json.field("evidence", one.evidence);
+  if (!one.program.empty()) json.field("program", one.program);
+  if (!one.reduced.empty()) json.field("reduced", one.reduced);
   if (one.outcome != Outcome::Pass) json.field("reproducer", reproducer(report, backend, one));
   json.end_object();
 }
@@ -24,6 +32,7 @@ void write_summary(JsonWriter& json, const OpSummary& s) {
       .field("on_device", s.on_device)
       .field("worst_ulp", s.worst_ulp)
       .field("worst_share", s.worst_share);
+  json.field("share_of_work", share_of_work(s.op));
   if (!s.worst_case.empty()) json.field("worst_case", s.worst_case);
   json.end_object();
 }
@@ -35,7 +44,10 @@ std::string report_json(const ConformReport& report, const BackendChoice& backen
   JsonWriter json(out);
   const std::vector<OpSummary> ops = summarize(report);
   json.begin_object().field("backend", report.backend).field("version", report.version).field("library", report.path);
-  json.field("fallback", report.fallback).field("seed", report.seed).field("seconds", report.seconds);
+  json.field("opset", report.opset)
+      .field("fallback", report.fallback)
+      .field("seed", report.seed)
+      .field("seconds", report.seconds);
   json.field("verdict", report.conforms() ? "conforms" : "does not conform").key("counts").begin_object();
   for (int i = 0; i <= static_cast<int>(Outcome::Oracle); ++i) {
     const auto outcome = static_cast<Outcome>(i);

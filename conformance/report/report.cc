@@ -34,21 +34,6 @@ std::string own_command() {
   return shell_word(self.string());
 }
 
-// The ops that programs of frontends use most, the commonest first.
-constexpr Op kUsual[] = {
-    Op::ADD,       Op::BROADCAST,     Op::MULTIPLY,      Op::DIVIDE,
-    Op::REDUCE,    Op::SUBTRACT,      Op::COMPARE,       Op::MAXIMUM,
-    Op::DOT,       Op::CONVERT,       Op::EXPONENTIAL,   Op::SELECT,
-    Op::TRANSPOSE, Op::SLICE,         Op::IOTA,          Op::NEGATE,
-    Op::AND,       Op::RSQRT,         Op::LOG,           Op::CONCATENATE,
-    Op::PAD,       Op::CONVOLUTION,   Op::REDUCE_WINDOW, Op::TANH,
-    Op::GATHER,    Op::DYNAMIC_SLICE, Op::SCATTER,       Op::DYNAMIC_UPDATE_SLICE,
-};
-
-size_t rank_by_use(Op op) {
-  return static_cast<size_t>(std::find(std::begin(kUsual), std::end(kUsual), op) - std::begin(kUsual));
-}
-
 void keep_type(std::vector<hlo::Type>& types, hlo::Type type) {
   if (std::find(types.begin(), types.end(), type) == types.end()) types.push_back(type);
 }
@@ -249,6 +234,17 @@ std::vector<OpSummary> summarize(const ConformReport& report) {
   return ops;
 }
 
+double share_of_work(Op op) {
+  switch (op) {
+#define COLLET_OP_SHARE(name, hundredths) \
+  case Op::name:                          \
+    return (hundredths) * 1e-4;
+#include "conformance/report/op_shares.def"
+    default:
+      return 0;
+  }
+}
+
 std::vector<OpSummary> road_map(const std::vector<OpSummary>& ops) {
   std::vector<OpSummary> missing;
   for (const OpSummary& s : ops) {
@@ -257,7 +253,7 @@ std::vector<OpSummary> road_map(const std::vector<OpSummary>& ops) {
   }
   std::stable_sort(missing.begin(), missing.end(), [](const OpSummary& a, const OpSummary& b) {
     const auto rank = [](const OpSummary& s) {
-      return std::tuple(!s.types_on_device.empty(), rank_by_use(s.op), op_info(s.op).op_class);
+      return std::tuple(!s.types_on_device.empty(), -share_of_work(s.op), op_info(s.op).op_class);
     };
     return rank(a) < rank(b);
   });

@@ -61,8 +61,18 @@ std::string_view kind_name(uint32_t kind);
 /// The line that runs one case again.
 std::string reproducer(const ConformReport& report, const BackendChoice& backend, const CaseResult& one);
 
+/// The share of the op in the work of programs, on average over the model corpus: op_shares.def.
+double share_of_work(Op op);
+
 /// What two reports of report_json tell apart: of another version of a backend, or of the suite.
 struct ReportDifference {
+  struct Section {
+    std::string heading;  ///< "fails now"
+    std::vector<std::string> lines;
+    bool worse = false;
+  };
+  std::string heading = {};  ///< the two runs, a line each
+  std::vector<Section> sections = {};
   std::string text;    ///< for people
   bool worse = false;  ///< something fails, or is not taken, that was right before; or a new case fails
 };
@@ -70,12 +80,32 @@ struct ReportDifference {
 Expected<ReportDifference> diff_reports(std::string_view name_a, std::string_view a, std::string_view name_b,
                                         std::string_view b, size_t most);
 
-/// For machines.
+/// One program of `collet bench`.
+struct SpeedRow {
+  std::string name, family;
+  double ns = 0;        ///< median
+  double of_limit = 0;  ///< the least time divided by the time taken
+  double gain = 0;      ///< times as fast as the other backend; 0: there is none
+};
+/// What else a page shows.
+struct PageExtras {
+  std::vector<SpeedRow> speed = {};
+  std::string against = {};  ///< the other backend of `speed`
+};
+/// Takes what `collet bench --json` has written; the error: `name` is no such report.
+Status read_speed(std::string_view name, std::string_view text, PageExtras& extras);
+
+/// For machines: docs/conformance_report.schema.json describes it.
 std::string report_json(const ConformReport& report, const BackendChoice& backend);
 /// JUnit's XML, a suite for each op.
 std::string report_junit(const ConformReport& report, const BackendChoice& backend);
-/// A web page that needs nothing else: verdict, failures with their reproducers, road map, a row for each op.
-std::string report_html(const ConformReport& report, const BackendChoice& backend);
+/// A web page that needs nothing else: verdict, profiles, a map of ops and types, failures with their reproducers, errors, road map, a
+/// row for each op, and the cases.
+std::string report_html(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras = {});
+/// A page of what differs.
+std::string difference_html(const ReportDifference& difference);
+/// A picture of a few words, SVG: the opset, and the claimed profiles that hold.
+std::string report_badge(const ConformReport& report);
 /// For people: failures with their reproducers, worst errors, road map, verdict.
 std::string report_text(const ConformReport& report, const BackendChoice& backend, size_t most_failures);
 

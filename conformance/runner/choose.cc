@@ -37,7 +37,8 @@ bool matches(const std::vector<std::string>& filters, const std::string& name) {
          });
 }
 
-// More than a run of a day gets through.
+// More random programs than a worker gets through, a second and in all.
+constexpr double kRandomPerSecond = 2000;
 constexpr uint64_t kMostRandom = 1000000;
 
 bool is_chosen(const ConformOptions& options, const Case& one) {
@@ -65,14 +66,17 @@ std::string description(const Case& one) {
 }  // namespace
 
 std::vector<Case> chosen_cases(const ConformOptions& options, bool with_programs) {
-  std::vector<Case> cases = every_case(
-      options.full, [&](const std::string& name) { return with_programs && matches(options.filters, name); });
+  std::vector<Case> cases = every_case(options.full, [&](const std::string& name) {
+    return with_programs && matches(options.filters, name) && (options.names.empty() || options.names.contains(name));
+  });
   std::erase_if(cases, [&](const Case& one) { return !is_chosen(options, one); });
   // Random programs are chosen by their names alone.
   for (const std::string& filter : options.filters)
     if (const auto seed = random_case_seed(filter))
       cases.push_back({.name = filter, .text = with_programs ? random_case_text(*seed) : "", .pattern = "random"});
-  for (uint64_t i = 0; options.fuzz_seconds > 0 && i < kMostRandom; ++i)
+  const double random =
+      std::min(kRandomPerSecond * options.fuzz_seconds * options.jobs, static_cast<double>(kMostRandom));
+  for (uint64_t i = 0; i < static_cast<uint64_t>(random); ++i)
     cases.push_back({.name = random_case_name(options.seed + i), .pattern = "random"});
   std::vector<Case> shard;
   for (size_t i = options.shard; i < cases.size(); i += options.shards) shard.push_back(std::move(cases[i]));

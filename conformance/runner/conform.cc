@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -25,6 +26,11 @@ constexpr std::string_view kProbe = "?backend";
 // What a worker is told that is to leave an instance open and to end.
 constexpr std::string_view kLeavesOpen = "contract/?leaves_open";
 constexpr double kSecondsToEnd = 4;
+// Before the name of a case: a smaller program that fails is wanted.
+constexpr std::string_view kReduce = "?reduce ";
+constexpr double kSecondsToReduce = 2;
+// What is explained takes time: no more than so many of each.
+constexpr size_t kMostReduced = 40, kMostCrashesAgain = 8;
 // The contract case that says what is wrong with a backend that the runtime does not take.
 constexpr std::string_view kDescribesItself = "contract/lifecycle/describes_itself";
 // So many cases that hang end the run; after the first few the rest gets a part of the time, since they mostly hang alike.
@@ -59,6 +65,14 @@ Fields fields_of(const TaskResult& task) {
   return fields;
 }
 
+void read_errors(std::string_view text, ErrorCounts& errors) {
+  for (int64_t& count : errors) {
+    const size_t end = std::min(text.find(' '), text.size());
+    count = std::strtoll(std::string(text.substr(0, end)).c_str(), nullptr, 10);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
 CaseResult result_of(const Case& one, const Fields& fields, const std::vector<std::string>& claims) {
   CaseResult result{.name = one.name, .op = one.op, .type = one.type, .pattern = one.pattern};
   result.seconds = number(fields, "seconds");
@@ -72,6 +86,8 @@ CaseResult result_of(const Case& one, const Fields& fields, const std::vector<st
   result.outcome = outcome_of(status);
   result.ulp = number(fields, "ulp");
   result.share = number(fields, "share");
+  result.evidence = find_field(fields, "evidence");
+  read_errors(find_field(fields, "errors"), result.errors);
   result.device_ops = static_cast<int64_t>(number(fields, "device_ops"));
   result.fallback_ops = static_cast<int64_t>(number(fields, "fallback_ops"));
   const bool elsewhere =
@@ -246,6 +262,59 @@ class ContractWorker {
   std::unique_ptr<Plugin> plugin_;
 };
 
+// Runs a crashed case alone, in a new process: is it the case, or what ran before it?
+std::string blame(const PoolOptions& pool, const std::string& name, const std::vector<std::string>& before) {
+  TaskResult again;
+  const Status ran =
+      run_tasks(1, pool, [&](size_t) { return name; }, [&](size_t, const TaskResult& result) { again = result; });
+  if (!ran.ok()) return {};
+  if (again.kind == TaskResult::Kind::Crashed) return "; it crashes alone as well";
+  if (before.empty()) return "; alone in another process it does not crash";
+  return fmt::format(
+      "; alone it does not crash: one of those that ran before it in the process may be to blame, the last first: {}",
+      fmt::join(before, ", "));
+}
+
+// What a report says of failures beyond the fact.
+Status explain_failures(const ConformOptions& options, PoolOptions pool,
+                        const std::unordered_map<std::string, std::vector<std::string>>& before_crash,
+                        ConformReport& report) {
+  pool.stop = {};
+  pool.timeout = [&](size_t) { return options.timeout; };
+  ConformOptions failed = options;
+  failed.filters.clear();
+  failed.profiles.clear();
+  failed.shard = 0;
+  failed.shards = 1;
+  std::vector<CaseResult*> to_reduce;
+  std::unordered_set<std::string> seen;
+  size_t crashes = 0;
+  for (CaseResult& one : report.cases) {
+    if (!is_failure(one.outcome)) continue;
+    failed.names.insert(one.name);
+    const bool is_program = !is_contract(one.name) && !random_case_seed(one.name);
+    if (one.outcome == Outcome::Fail && is_program && !one.evidence.empty() && to_reduce.size() < kMostReduced &&
+        seen.insert(one.name.substr(0, one.name.find('/'))).second)
+      to_reduce.push_back(&one);
+    if (one.outcome != Outcome::Crash || !is_program || ++crashes > kMostCrashesAgain) continue;
+    const auto before = before_crash.find(one.name);
+    one.detail += blame(pool, one.name, before == before_crash.end() ? std::vector<std::string>() : before->second);
+  }
+  if (failed.names.empty()) return ok_status();
+  std::unordered_map<std::string, std::string> programs;
+  if (options.fuzz_seconds == 0)
+    for (Case& one : chosen_cases(failed, true)) programs.emplace(one.name, std::move(one.text));
+  for (CaseResult& one : report.cases) {
+    if (!is_failure(one.outcome)) continue;
+    if (const auto found = programs.find(one.name); found != programs.end()) one.program = found->second;
+    if (const auto seed = random_case_seed(one.name)) one.program = random_case_text(*seed);
+  }
+  pool.timeout = [](size_t) { return 4 * kSecondsToReduce; };
+  return run_tasks(
+      to_reduce.size(), pool, [&](size_t i) { return std::string(kReduce) + to_reduce[i]->name; },
+      [&](size_t i, const TaskResult& task) { to_reduce[i]->reduced = find_field(task.reply, "reduced"); });
+}
+
 }  // namespace
 
 std::string_view outcome_name(Outcome outcome) {
@@ -332,10 +401,12 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   size_t hangs = 0, crashes = 0, ended_cases = 0;
   pool.timeout = [&](size_t) { return hangs < kPatientHangs ? options.timeout : kLessTime * options.timeout; };
   const std::chrono::duration<double> fuzz_time(options.fuzz_seconds);
+  auto fuzz_start = start;
   size_t failures = 0;
+  std::unordered_map<std::string, std::vector<std::string>> before_crash;
   const auto ended = [&]() -> std::string {
     if (options.stop_at_first && failures > 0) return "a case failed";
-    if (options.fuzz_seconds > 0 && std::chrono::steady_clock::now() - start >= fuzz_time) return "time is up";
+    if (options.fuzz_seconds > 0 && std::chrono::steady_clock::now() - fuzz_start >= fuzz_time) return "time is up";
     if (hangs >= kMostHangs) return fmt::format("{} cases gave no answer in time", hangs);
     if (crashes >= kMostCrashes && static_cast<double>(crashes) >= kCrashShare * static_cast<double>(ended_cases))
       return fmt::format("{} of {} cases crashed", crashes, ended_cases);
@@ -350,6 +421,10 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
           const Fields fields = fields_of(task);
           journal.note(one.name, fields);
           report.cases[chosen[i]] = result_of(one, fields, report.claims);
+          if (task.kind == TaskResult::Kind::Crashed) {
+            std::vector<std::string>& names = before_crash[one.name];
+            for (const size_t earlier : task.before) names.push_back(cases[chosen[earlier]].name);
+          }
           report.uses.add(Uses::from_text(find_field(task.reply, "uses")));
           ran[chosen[i]] = true;
           alike.note(report.cases[chosen[i]]);
@@ -358,7 +433,15 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
           crashes += report.cases[chosen[i]].outcome == Outcome::Crash;
           hangs += report.cases[chosen[i]].outcome == Outcome::Timeout;
           if (options.failed && is_failure(report.cases[chosen[i]].outcome)) options.failed(report.cases[chosen[i]]);
-          if (options.progress) options.progress(++done, cases.size(), one.name);
+          if (!options.progress) return;
+          ++done;
+          if (options.fuzz_seconds > 0) {
+            const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - fuzz_start;
+            options.progress(static_cast<size_t>(std::min(spent.count(), options.fuzz_seconds)),
+                             static_cast<size_t>(std::ceil(options.fuzz_seconds)), one.name);
+          } else {
+            options.progress(done, cases.size(), one.name);
+          }
         });
   };
   const std::vector<std::string> through_the_runtime = pool.arguments;
@@ -366,6 +449,8 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
   library.name = report.path;
   pool.arguments = arguments_of(options, library);
   COLLET_TRY(run(contracts));
+  // Choosing the cases and opening the backend is no time of fuzzing.
+  fuzz_start = std::chrono::steady_clock::now();
   pool.arguments = through_the_runtime;
   report.ended = ended();
   if (report.ended.empty() && !opened.ok()) report.ended = opened.message();
@@ -378,6 +463,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
     report.not_run = options.fuzz_seconds > 0 ? 0 : cases.size() - seen.size();
     report.cases = std::move(seen);
   }
+  if (options.explain) COLLET_TRY(explain_failures(options, pool, before_crash, report));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
@@ -397,9 +483,12 @@ int serve_conformance(const ConformOptions& options) {
     }
     if (task == kProbe) return describe_backend(*session);
     if (const auto seed = random_case_seed(task)) return run_random_case(*seed, *session);
+    const bool reduces = task.starts_with(kReduce);
+    if (reduces) task.remove_prefix(kReduce.size());
     const auto found = by_name.find(task);
     const Case& one = found != by_name.end() ? *found->second : find_grid_case(task);
     if (one.op == Op::INVALID) return {{"status", "oracle"}, {"detail", "no such case"}};
+    if (reduces) return {{"reduced", reduce_case(one, *session, options.seed, kSecondsToReduce)}};
     return run_case(one, *session, options.seed);
   });
 }

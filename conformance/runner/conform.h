@@ -50,6 +50,8 @@ struct ConformOptions {
   size_t most_alike = 50;
   double fuzz_seconds = 0;     ///< beyond 0: random programs for so long, from `seed` on, and no other cases
   bool stop_at_first = false;  ///< the first failure ends the run
+  bool explain =
+      false;  ///< afterwards failures get their programs, the first of each op a smaller one, and crashes are run again
 };
 
 struct CaseResult {
@@ -61,6 +63,10 @@ struct CaseResult {
   std::string detail = {};
   double ulp = 0;    ///< worst error
   double share = 0;  ///< of what is allowed
+  ErrorCounts errors = {};
+  std::string evidence = {};  ///< of a wrong result: a line for each of a few elements, then the inputs
+  std::string program = {};   ///< of a failure, HLO text; of a contract case what it does
+  std::string reduced = {};   ///< a smaller program that fails too, of the first failure of each op
   int64_t device_ops = 0, fallback_ops = 0;
   double seconds = 0;
 };

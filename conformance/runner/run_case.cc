@@ -5,8 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "conformance/cases/answer.h"
+#include "hlo/testing/reduce_module.h"
+#include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
 
 namespace collet::conformance {
 namespace {
@@ -30,7 +34,36 @@ struct Judgement {
   bool pass = true;
   double ulp = 0, share = 0;
   std::string detail;
+  ErrorCounts errors = {};
+  std::string evidence = {};  ///< a line for each of a few wrong elements, then the inputs
 };
+
+// The first elements of an input.
+std::string beginning_of(const Literal& value) {
+  constexpr int64_t kMost = 8;
+  std::string text = value.shape().to_string();
+  for (int64_t i = 0; i < std::min(value.element_count(), kMost); ++i)
+    text += fmt::format("{} {}", i == 0 ? "" : ",", element_text(value, i));
+  return text + (value.element_count() > kMost ? ", ...\n" : "\n");
+}
+
+// Expected and got of some wrong elements, with the operands of each where the op works element by element.
+std::string evidence_of(const Case& one, const Answer& answer, const Literal& expected, const Literal& got,
+                        const std::vector<int64_t>& bad) {
+  std::string text;
+  const bool by_element = hlo::op_info(one.op).family == hlo::Family::elementwise && one.pattern.empty();
+  for (const int64_t i : bad) {
+    text += fmt::format("at {}: expected {}, got {}", index_text(got.shape(), i), element_text(expected, i),
+                        element_text(got, i));
+    for (size_t p = 0; by_element && p < answer.inputs.size(); ++p) {
+      const Literal& input = answer.inputs[p];
+      if (input.element_count() == got.element_count()) text += fmt::format(", p{} {}", p, element_text(input, i));
+    }
+    text += '\n';
+  }
+  for (size_t p = 0; p < answer.inputs.size(); ++p) text += fmt::format("p{}: {}", p, beginning_of(answer.inputs[p]));
+  return text;
+}
 
 Judgement judge(const Case& one, const Answer& answer, const std::vector<Literal>& got, bool flushes) {
   Judgement all;
@@ -44,7 +77,9 @@ Judgement judge(const Case& one, const Answer& answer, const std::vector<Literal
     const Comparison c = compare(reference, result, one.bound, flushes);
     all.ulp = std::max(all.ulp, c.worst_ulp);
     all.share = std::max(all.share, c.worst_share);
+    for (size_t bin = 0; bin < kErrorBins; ++bin) all.errors[bin] += c.errors[bin];
     if (c.agrees || !all.pass) continue;
+    if (!c.some_bad.empty()) all.evidence = evidence_of(one, answer, reference.value, result, c.some_bad);
     all.pass = false;
     all.detail = fmt::format("result {}: expected {}, got {} at {}; {} wrong: {}", i, c.expected, c.got,
                              index_text(result.shape(), c.first), c.bad, c.pattern);
@@ -144,21 +179,41 @@ Fields run_case(const Case& one, const Session& session, uint64_t seed) {
   }
   Judgement judgement = judge(one, *answer, *got, flushes);
   if (judgement.pass && !runs->complaint.empty()) {
-    judgement = {false, judgement.ulp, judgement.share, runs->complaint};
+    judgement = {false, judgement.ulp, judgement.share, runs->complaint, judgement.errors};
   } else if (judgement.pass && !same(runs->first, runs->again)) {
     // Sums may come in another order each time: then both are judged.
-    const Judgement again = judge(one, *answer, runs->again, flushes);
-    if (!again.pass) judgement = {false, again.ulp, again.share, "in the third execution, " + again.detail};
+    Judgement again = judge(one, *answer, runs->again, flushes);
+    again.detail = "in the third execution, " + again.detail;
+    if (!again.pass) judgement = std::move(again);
   }
   Fields fields = with_status(judgement.pass ? "pass" : "fail", judgement.detail);
   fields.emplace_back("ulp", fmt::format("{}", judgement.ulp));
   fields.emplace_back("share", fmt::format("{}", judgement.share));
+  fields.emplace_back("errors", fmt::format("{}", fmt::join(judgement.errors, " ")));
+  if (!judgement.evidence.empty()) fields.emplace_back("evidence", judgement.evidence);
   fields.emplace_back("uses", program->uses().text());
   if (const Expected<collet_executable_facts> facts = program->facts(); facts.ok()) {
     fields.emplace_back("device_ops", std::to_string(facts->device_ops));
     fields.emplace_back("fallback_ops", std::to_string(facts->fallback_ops));
   }
   return fields;
+}
+
+std::string reduce_case(const Case& one, const Session& session, uint64_t seed, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const auto module = hlo::parse_module(one.text, one.name);
+  if (!module.ok()) return {};
+  const auto text_of = [](const hlo::Module& smaller) { return hlo::print_module(smaller); };
+  const auto fails = [&](const hlo::Module& smaller) {
+    Case other = one;
+    other.text = text_of(smaller);
+    if (smaller.entry_computation().parameters.size() != one.inputs.size()) return false;
+    return find_field(run_case(other, session, seed), "status") == "fail";
+  };
+  const auto reduced = hlo::testing::reduce_module(
+      **module, {.fails = fails, .progress = {}, .smaller = {}, .stop = [&] { return Clock::now() > end; }});
+  return reduced.ok() ? text_of(*reduced->module) : std::string();
 }
 
 }  // namespace collet::conformance

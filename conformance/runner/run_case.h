@@ -10,7 +10,10 @@
 namespace collet::conformance {
 
 /// Runs a case on the session's backend and judges it. Fields: status (pass, fail, unsupported, oracle), detail, ulp,
-/// share, device_ops, fallback_ops, uses.
+/// share, errors (counts of ErrorCounts), evidence, device_ops, fallback_ops, uses.
 Fields run_case(const Case& one, const Session& session, uint64_t seed);
+/// A smaller program that fails as well, with inputs of the same kinds, as HLO text; what was found after so many seconds. Empty where
+/// the case does not fail.
+std::string reduce_case(const Case& one, const Session& session, uint64_t seed, double seconds);
 
 }  // namespace collet::conformance

@@ -66,6 +66,7 @@ struct Worker {
   std::string printed;  // the end of its stdout and stderr during the present task
   bool busy = false, fresh = true;
   size_t task = 0;
+  std::vector<size_t> done;  // by this process, the last few
   Clock::time_point start, deadline;
   double seconds = 0;  // that the task may take
   double queued = 0;   // seconds that the worker had waited for a processor when the task began
@@ -217,7 +218,10 @@ class Pool {
 
  private:
   Status assign(Worker& worker) {
-    if (!worker.alive()) COLLET_TRY(start(worker, options_));
+    if (!worker.alive()) {
+      COLLET_TRY(start(worker, options_));
+      worker.done.clear();
+    }
     worker.task = next_++;
     worker.busy = true;
     worker.printed.clear();
@@ -256,6 +260,13 @@ class Pool {
   void finish(Worker& worker, TaskResult result) {
     worker.busy = false;
     result.seconds = std::chrono::duration<double>(Clock::now() - worker.start).count();
+    if (result.kind == TaskResult::Kind::Replied) {
+      constexpr size_t kRemembered = 8;
+      if (worker.done.size() == kRemembered) worker.done.erase(worker.done.begin());
+      worker.done.push_back(worker.task);
+    } else {
+      result.before.assign(worker.done.rbegin(), worker.done.rend());
+    }
     ++finished_;
     done_(worker.task, result);
   }

@@ -36,6 +36,7 @@ struct TaskResult {
   Fields reply;
   std::string detail;  ///< what killed the worker, and the end of what it printed
   double seconds = 0;
+  std::vector<size_t> before = {};  ///< of a crash: the last tasks that the same process had done, the latest first
 };
 
 struct PoolOptions {

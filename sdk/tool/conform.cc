@@ -34,7 +34,7 @@ namespace suite = collet::conformance;
 struct Options {
   suite::BackendChoice backend;
   std::vector<std::string> filters, profiles, claims, diff;
-  std::string corpus, json, junit, html, shard, resume, bundle, verify, rerun;
+  std::string corpus, json, junit, html, shard, resume, bundle, verify, rerun, badge, speed;
   uint64_t seed = 0, memory_mib = 0;
   unsigned jobs = 1;
   double timeout = 0, fuzz = 0;
@@ -72,10 +72,11 @@ Status check_profiles(const Options& options) {
   return ok_status();
 }
 
-Status write_reports(const Options& options, const suite::ConformReport& report) {
+Status write_reports(const Options& options, const suite::ConformReport& report, const suite::PageExtras& extras) {
   if (!options.json.empty()) COLLET_TRY(write_file(options.json, suite::report_json(report, options.backend)));
   if (!options.junit.empty()) COLLET_TRY(write_file(options.junit, suite::report_junit(report, options.backend)));
-  if (!options.html.empty()) COLLET_TRY(write_file(options.html, suite::report_html(report, options.backend)));
+  if (!options.badge.empty()) COLLET_TRY(write_file(options.badge, suite::report_badge(report)));
+  if (!options.html.empty()) COLLET_TRY(write_file(options.html, suite::report_html(report, options.backend, extras)));
   return ok_status();
 }
 
@@ -87,7 +88,7 @@ Status write_bundle(const Options& options, const suite::ConformReport& report, 
 
 // What cannot be written is found out before the cases run.
 Status check_reports(const Options& options) {
-  for (const std::string* path : {&options.json, &options.junit, &options.html, &options.bundle})
+  for (const std::string* path : {&options.json, &options.junit, &options.html, &options.bundle, &options.badge})
     COLLET_TRY(check_writable(*path));
   return ok_status();
 }
@@ -174,6 +175,13 @@ int run_cases(const Options& options) {
       fmt::print("{}{}\n", one.name, options.show ? "\n" + one.text : "");
     return kDone;
   }
+  suite::PageExtras extras;
+  if (!options.speed.empty()) {
+    const Expected<std::string> text = read_file(options.speed, uint64_t{1} << 30);
+    const Status status = text.ok() ? suite::read_speed(options.speed, *text, extras) : text.status();
+    if (!status.ok()) return report(status);
+  }
+  run.explain = !options.html.empty() || !options.json.empty();
   const std::vector<std::string> idle = suite::idle_filters(run);
   for (const std::string& filter : idle)
     fmt::print(stderr, "collet: no case matches --filter {}; see --list\n", shell_word(filter));
@@ -187,7 +195,7 @@ int run_cases(const Options& options) {
     report(result.status());
     return result.status().code() == Code::InvalidArgument ? kUsage : kRuntime;
   }
-  if (const Status status = write_reports(options, *result); !status.ok()) return report(status);
+  if (const Status status = write_reports(options, *result, extras); !status.ok()) return report(status);
   if (const Status status = write_bundle(options, *result, run); !status.ok()) return report(status);
   if (options.json != "-")
     print_report(suite::report_text(*result, options.backend, options.most_failures), result->conforms());
@@ -223,6 +231,10 @@ int diff_runs(const Options& options) {
       suite::diff_reports(options.diff[0], texts[0], options.diff[1], texts[1], options.most_failures);
   if (!difference.ok()) return report(kUsage, difference.status().message());
   fmt::print("{}", difference->text);
+  if (!options.html.empty()) {
+    if (const Status status = write_file(options.html, suite::difference_html(*difference)); !status.ok())
+      return report(status);
+  }
   return difference->worse ? kFailed : kDone;
 }
 
@@ -318,6 +330,9 @@ Action add_conform(CLI::App& verb) {
       ->default_str(std::to_string(options->most_failures));
   verb.add_option("--json", options->json, "Write the report as JSON to this file; - is stdout")->type_name("FILE");
   verb.add_option("--html", options->html, "Write the report as a web page to this file")->type_name("FILE");
+  verb.add_option("--badge", options->badge, "Write a picture of the verdict to this file, SVG")->type_name("FILE");
+  verb.add_option("--speed", options->speed, "Show what collet bench --json has written in the web page")
+      ->type_name("FILE");
   verb.add_option("--junit", options->junit, "Write the report as JUnit's XML to this file")->type_name("FILE");
   add_seconds_option(
       verb, "--fuzz", options->fuzz,

@@ -100,7 +100,7 @@ TEST(Conform, FailuresNameTheLineThatRunsThemAgain) {
   EXPECT_TRUE(contains(contents(folder / "again"), ": 0 of 1 cases passed, 1 fail")) << contents(folder / "again");
   const std::string page = contents(folder / "page.html");
   for (const char* part : {"<!DOCTYPE html>", "It does not conform.", "<code>dot</code>", "--option mutant=one-element",
-                           "<td class=\"f\"><a href=\"#dot/f32/1", "<tr id=\"dot/f32/1", "<h2>Profiles</h2>"})
+                           "<td class=\"f\"><a href=\"#cases:dot/f32", "<details id=\"dot/f32/1", ">Profiles</h2>"})
     EXPECT_TRUE(contains(page, part)) << part;
 }
 

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+
+#include "sdk/tool/tests/command.h"
+
+namespace collet::tool::testing {
+namespace {
+
+namespace json = boost::json;
+
+bool is_of(const json::value& value, std::string_view type) {
+  if (type == "object") return value.is_object();
+  if (type == "array") return value.is_array();
+  if (type == "string") return value.is_string();
+  if (type == "boolean") return value.is_bool();
+  if (type == "integer") return value.is_int64() || value.is_uint64();
+  return type == "number" && value.is_number();
+}
+
+// What of a value a schema does not allow; empty where it allows all. Knows the words that the schemas of docs use.
+std::string complaint(const json::value& value, const json::object& schema, const std::string& at) {
+  if (const json::value* type = schema.if_contains("type")) {
+    const json::array names = type->is_array() ? type->as_array() : json::array{*type};
+    const auto fits = [&](const json::value& name) { return is_of(value, std::string_view(name.as_string())); };
+    if (std::none_of(names.begin(), names.end(), fits)) return at + " is of another type";
+  }
+  if (const json::value* options = schema.if_contains("enum")) {
+    const json::array& all = options->as_array();
+    if (std::find(all.begin(), all.end(), value) == all.end()) return at + " has another value";
+  }
+  if (const json::value* items = schema.if_contains("items"); items != nullptr && value.is_array()) {
+    for (size_t i = 0; i < value.as_array().size(); ++i) {
+      const std::string place = at + "[" + std::to_string(i) + "]";
+      if (const std::string bad = complaint(value.as_array()[i], items->as_object(), place); !bad.empty()) return bad;
+    }
+  }
+  if (!value.is_object()) return {};
+  if (const json::value* required = schema.if_contains("required"))
+    for (const json::value& name : required->as_array())
+      if (!value.as_object().contains(name.as_string())) return at + " lacks " + std::string(name.as_string());
+  const json::value* properties = schema.if_contains("properties");
+  for (const auto& [name, member] : value.as_object()) {
+    const json::value* known = properties == nullptr ? nullptr : properties->as_object().if_contains(name);
+    const std::string place = at + "." + std::string(name);
+    if (known == nullptr && schema.contains("additionalProperties")) return place + " is not in the schema";
+    if (known == nullptr) continue;
+    if (const std::string bad = complaint(member, known->as_object(), place); !bad.empty()) return bad;
+  }
+  return {};
+}
+
+json::object schema() {
+  return json::parse(contents("docs/conformance_report.schema.json")).as_object();
+}
+
+// A run of the interpreter behind a mutant.
+std::string mutant(const std::string& name, const std::string& more) {
+  const std::string lib = build_dir() + "/lib/collet/";
+  return "conform --no-fallback --backend " + lib +
+         "test_backends/libcollet_backend_mutant.so --option mutant=" + name + " --option backend=" + lib +
+         "backends/libcollet_backend_interpreter.so " + more;
+}
+
+TEST(Report, FollowsItsSchema) {
+  ASSERT_FALSE(schema().empty());
+  for (const std::string& line :
+       {std::string("conform --backend interpreter --json - --filter 'tanh/f32/*' --filter 'contract/copy/*'"),
+        mutant("one-element", "--json - --filter 'dot/f32/*'"), mutant("crash", "--json - --filter 'sort/f32/*'")}) {
+    const Ran ran = collet(line);
+    ASSERT_LE(ran.code, 1) << ran.err;
+    EXPECT_EQ(complaint(json::parse(ran.out), schema(), "report"), "") << line;
+  }
+  // The test sees what does not follow it.
+  json::value report = json::parse(collet("conform --backend interpreter --json - --filter 'tanh/f32/1/*'").out);
+  report.as_object()["cases"].as_array()[0].as_object()["status"] = "fine";
+  EXPECT_EQ(complaint(report, schema(), "report"), "report.cases[0].status has another value");
+}
+
+// A failure comes with program, inputs, what was expected, and a smaller program that shows it.
+TEST(Report, ExplainsFailures) {
+  const Folder folder;
+  const Ran ran = collet(mutant(
+      "one-element", "--filter 'dot/f32/*' --json " + (folder / "report.json") + " --html " + (folder / "page.html")));
+  ASSERT_EQ(ran.code, 1) << ran.err;
+  const json::value report = json::parse(contents(folder / "report.json"));
+  size_t failed = 0, reduced = 0;
+  for (const json::value& one : report.at("cases").as_array()) {
+    if (one.at("status") != "fail") continue;
+    ++failed;
+    EXPECT_TRUE(contains(std::string_view(one.at("program").as_string()), " dot("));
+    EXPECT_TRUE(contains(std::string_view(one.at("evidence").as_string()), ": expected "));
+    EXPECT_TRUE(contains(std::string_view(one.at("evidence").as_string()), "p0: f32["));
+    const json::value* smaller = one.as_object().if_contains("reduced");
+    if (smaller == nullptr) continue;
+    ++reduced;
+    EXPECT_LE(smaller->as_string().size(), one.at("program").as_string().size() + 64);
+  }
+  EXPECT_GT(failed, 3u);
+  EXPECT_EQ(reduced, 1u) << "the first of the op";
+  const std::string page = contents(folder / "page.html");
+  for (const char* part :
+       {"<details id=\"dot/f32/", "<p>A smaller program that fails</p>", "<p>Elements and inputs</p>",
+        "class=\"f\"><a href=\"#cases:dot/f32\">", "<div class=\"cases\" id=\"cases:dot/f32\">"})
+    EXPECT_TRUE(contains(page, part)) << part;
+}
+
+// Where the case itself crashes it is said so.
+TEST(Report, BlamesTheCaseThatCrashes) {
+  const Ran ran = collet(mutant("crash", "--filter 'sort/f32/*' --filter 'reverse/f32/*' --json -"));
+  ASSERT_EQ(ran.code, 1) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "; it crashes alone as well")) << ran.out;
+}
+
+TEST(Report, HasAPageOfTwoRunsASpeedTableAndABadge) {
+  const Folder folder;
+  const std::string good = folder / "good.json", bad = folder / "bad.json";
+  ASSERT_EQ(collet("conform --backend interpreter --no-fallback --filter 'dot/f32/1*' --json " + good + " --badge " +
+                   (folder / "good.svg"))
+                .code,
+            0);
+  ASSERT_EQ(
+      collet(mutant("one-element", "--filter 'dot/f32/1*' --json " + bad + " --badge " + (folder / "bad.svg"))).code,
+      1);
+  EXPECT_TRUE(contains(contents(folder / "good.svg"), ">Collet opset 1</text>"));
+  EXPECT_TRUE(contains(contents(folder / "good.svg"), ">conforms, in part</text>"));
+  EXPECT_TRUE(contains(contents(folder / "bad.svg"), ">does not conform</text>"));
+  EXPECT_EQ(collet("conform --diff " + good + " " + bad + " --html " + (folder / "diff.html")).code, 1);
+  EXPECT_TRUE(contains(contents(folder / "diff.html"), "<h2>fails now: ")) << contents(folder / "diff.html");
+  write(folder / "bench.json",
+        R"({"backend": "acme", "against": "cpu", "machine": {}, "cases": [{"name": "softmax", "family": "softmax",
+            "of_limit": 0.5, "fused": {"median_ns": 2000}, "against": {"median_ns": 3000}}]})");
+  const std::string line =
+      "conform --backend interpreter --filter 'dot/f32/1*' --html " + (folder / "page.html") + " --speed ";
+  ASSERT_EQ(collet(line + (folder / "bench.json")).code, 0);
+  EXPECT_TRUE(contains(contents(folder / "page.html"), "<td class=\"n\">0.50<td class=\"n\">1.50"));
+  EXPECT_EQ(collet(line + good).code, 3) << "no report of bench";
+}
+
+TEST(Report, ShowsHowLongFuzzingGoesOn) {
+  const Ran ran = collet("conform --backend interpreter --fuzz 2");
+  EXPECT_EQ(ran.code, 0) << ran.out;
+  EXPECT_FALSE(contains(ran.err, "/1000000")) << ran.err;
+}
+
+}  // namespace
+}  // namespace collet::tool::testing
