@@ -104,5 +104,38 @@ TEST(Cases, EdgesCrossEveryPair) {
   EXPECT_TRUE(pairs.contains({127, 127}));
 }
 
+// An f64 evaluator loses the 1 in 2^60 + 1 - 2^60; what a product or a sum is judged by does not.
+TEST(Answers, OfProductsAndSumsAreExact) {
+  const double large = 1152921504606846976.0;  // 2^60
+  const InputSpec numbers{.values = Values::Fixed, .fixed = {large, 1, -large}};
+  const Case dot{
+      "dot/f64/exact/fixed",
+      Op::DOT,
+      Type::F64,
+      "HloModule m\n\nENTRY main {\n  a = f64[2,3] parameter(0)\n  b = f64[3] parameter(1)\n  ROOT r = f64[2] dot(a, "
+      "b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n",
+      {numbers, {.values = Values::Fixed, .fixed = {1}}},
+      sum_bound(Type::F64, 3)};
+  const Case reduce{
+      "reduce/f64/exact/fixed",
+      Op::REDUCE,
+      Type::F64,
+      "HloModule m\n\nadd {\n  a = f64[] parameter(0)\n  b = f64[] parameter(1)\n  ROOT r = f64[] add(a, b)\n}\n\n"
+      "ENTRY main {\n  a = f64[3,2] parameter(0)\n  z = f64[] parameter(1)\n  ROOT r = f64[] reduce(a, z), "
+      "dimensions={0,1}, to_apply=add\n}\n",
+      {numbers, {.values = Values::Fixed, .fixed = {0.5}}},
+      sum_bound(Type::F64, 7, false)};
+  for (const auto& [one, expected] : {std::pair(dot, 1.0), std::pair(reduce, 2.5)}) {
+    const auto answer = answer_case(one, 0, false);
+    ASSERT_TRUE(answer.ok()) << answer.status().to_string();
+    const Reference& reference = answer->outputs[0];
+    for (int64_t i = 0; i < reference.exact.element_count(); ++i) {
+      EXPECT_EQ(reference.exact.as_double(i), expected) << one.name;
+      EXPECT_EQ(reference.value.as_double(i), expected) << one.name;
+      EXPECT_GT(reference.magnitude.as_double(i), large) << one.name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace collet::conformance

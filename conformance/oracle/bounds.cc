@@ -65,9 +65,9 @@ struct Judge {
     const double own = unit_roundoff(type);
     const double u = bound.wide ? std::min(own, unit_roundoff(Type::F32)) : own;
     const double magnitude = std::fabs(reference.magnitude.as_double(i));
-    // One more term for the rounding of the oracle's own f64; products of complex numbers have four parts.
+    // One more term for the rounding of the oracle's own f64, where the sum is not exact; products of complex numbers have four parts.
     const double factor = is_complex(type) ? 4 : 1;
-    return factor * gamma(bound.terms + 1, u) * magnitude + ulp;
+    return factor * gamma(reference.rest.valid() ? bound.terms : bound.terms + 1, u) * magnitude + ulp;
   }
 };
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "conformance/oracle/bounds.h"
+#include "hlo/ir/module.h"
+
+namespace collet::conformance {
+
+/// Where the program is one product of matrices, or one sum over dimensions, of parameters that are real floats: the exact result, and
+/// the sum of magnitudes that its bound is about. `value` is not set. The evaluator has no part in it.
+std::optional<Reference> exact_sums(const hlo::Module& module, std::span<const hlo::Literal> inputs);
+
+}  // namespace collet::conformance
