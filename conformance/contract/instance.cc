@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "hlo/base/json.h"
+#include "hlo/base/utf8.h"
 
 namespace collet::conformance {
 

@@ -2,6 +2,7 @@
 #include "conformance/report/markup.h"
 
 #include "hlo/base/json.h"
+#include "hlo/base/utf8.h"
 
 namespace collet::conformance {
 

@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <iterator>
 
+#include "hlo/base/utf8.h"
+
 namespace collet {
 namespace {
 
 constexpr size_t kLongestShownLine = 160;
-
-// The second and later bytes of a character in UTF-8.
-bool continues_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-}
 
 // What a terminal would obey, or what would end a C string.
 bool is_unprintable(char c) {

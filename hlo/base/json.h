@@ -55,9 +55,6 @@ class JsonWriter {
   bool first_ = true;
   bool after_key_ = false;
 };
-
-/// Length of the UTF-8 sequence at `text[i]`; 0 where there is none.
-size_t utf8_length(std::string_view text, size_t i);
 /// `text` in quotes, with escapes; bytes that are no UTF-8 become U+FFFD.
 std::string json_quote(std::string_view text);
 

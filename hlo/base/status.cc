@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "hlo/base/utf8.h"
+
 namespace collet {
 
 std::string_view code_name(Code code) {
@@ -95,14 +97,9 @@ collet_status to_c(const Status& status, collet_error* error) {
   if (status.ok() || !error) return code;
   error->code = code;
   error->reserved = 0;
-  const std::string& text = status.message();
-  size_t n = text.size();
-  if (n >= sizeof error->message) {
-    n = sizeof error->message - 1;
-    while (n > 0 && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) --n;
-  }
-  std::memcpy(error->message, text.data(), n);
-  error->message[n] = 0;
+  const std::string_view text = utf8_prefix(status.message(), sizeof error->message - 1);
+  std::memcpy(error->message, text.data(), text.size());
+  error->message[text.size()] = 0;
   return code;
 }
 

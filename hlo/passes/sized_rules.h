@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "hlo/ops/constraint.h"
 #include "hlo/passes/rewriter.h"
 #include "hlo/passes/sized_ops.h"
 
@@ -16,9 +17,6 @@ namespace collet::hlo {
 
 using Values = std::vector<InstrId>;
 
-inline bool contains(std::span<const int64_t> list, int64_t value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 inline bool any(const Sizes& sizes) {
   return std::any_of(sizes.begin(), sizes.end(), [](InstrId s) { return s != InstrId::None; });
 }

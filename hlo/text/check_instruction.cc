@@ -7,10 +7,6 @@
 namespace collet::hlo::text {
 namespace {
 
-std::string quoted(std::string_view text) {
-  return "'" + std::string(text.substr(0, 200)) + "'";
-}
-
 bool is_async_shape(const Shape& shape) {
   return shape.is_tuple() && shape.elements().size() >= 2 && shape.element(0).is_tuple();
 }

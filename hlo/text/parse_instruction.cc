@@ -63,10 +63,6 @@ const OpTable& op_table() {
   return table;
 }
 
-std::string quoted(std::string_view text) {
-  return "'" + std::string(text.substr(0, 200)) + "'";
-}
-
 // Elements' types as other languages name them.
 constexpr std::pair<std::string_view, std::string_view> kForeignTypes[] = {
     {"bool", "pred"},   {"boolean", "pred"},  {"i1", "pred"},     {"i4", "s4"},         {"i8", "s8"},

@@ -21,6 +21,11 @@
 
 namespace collet::hlo::text {
 
+/// For messages: in quotes, the beginning of what is long.
+inline std::string quoted(std::string_view text) {
+  return "'" + std::string(text.substr(0, 200)) + "'";
+}
+
 /// Deeper nesting of tuples, operands, computations and the like is refused.
 constexpr int kMaxDepth = kDeepestShape;
 

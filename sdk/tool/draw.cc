@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "hlo/base/files.h"
+#include "hlo/base/utf8.h"
 #include "hlo/text/printer.h"
 #include "sdk/tool/files.h"
 #include "sdk/tool/try_command.h"
@@ -58,9 +59,7 @@ std::string_view colour_of(Op op) {
 
 std::string cut(std::string_view text, size_t most = kLongestLine) {
   if (text.size() <= most) return std::string(text);
-  size_t end = most - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return std::string(text.substr(0, end)) + "...";
+  return std::string(utf8_prefix(text, most - 3)) + "...";
 }
 
 bool is_small_constant(const Module& module, InstrId id) {

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "hlo/ops/constraint.h"
 #include "hlo/passes/expand/expand.h"
 
 namespace collet::hlo {
 namespace {
-
-bool contains(std::span<const int64_t> list, int64_t value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 constexpr int64_t kMostGroups = 256;
 

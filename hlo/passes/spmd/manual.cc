@@ -11,10 +11,6 @@
 namespace collet::hlo::spmd {
 namespace {
 
-std::string quoted(const Instruction& instr) {
-  return "'" + std::string(instr.name) + "'";
-}
-
 InstrId zeros(Builder& b, const Shape& shape) {
   if (shape.is_array()) return b.fill(shape, 0);
   if (!shape.is_tuple()) return b.op(Op::AFTER_ALL, shape, {});

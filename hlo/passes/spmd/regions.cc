@@ -15,10 +15,6 @@ constexpr int kDeepest = 200;
 constexpr size_t kMostRegions = size_t{1} << 16;
 constexpr double kMostWeight = 1e12;
 
-std::string quoted(const Instruction& instr) {
-  return "'" + std::string(instr.name) + "'";
-}
-
 bool is_marker(const Instruction& instr) {
   if (instr.op != Op::CUSTOM_CALL) return false;
   const std::string_view target = instr.as<CustomCallAttrs>().target;

@@ -17,6 +17,11 @@
 
 namespace collet::hlo::spmd {
 
+/// The instruction's name, in quotes, for messages.
+inline std::string quoted(const Instruction& instr) {
+  return "'" + std::string(instr.name) + "'";
+}
+
 /// A computation that the entry reaches by control flow. Each is called at one place.
 struct Region {
   CompId computation = CompId::None;

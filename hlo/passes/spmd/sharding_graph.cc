@@ -7,10 +7,6 @@
 namespace collet::hlo::spmd {
 namespace {
 
-std::string quoted(const Instruction& instr) {
-  return "'" + std::string(instr.name) + "'";
-}
-
 Status refuse(const Instruction& parameter, const std::string& why) {
   return invalid_argument("parameter " + quoted(parameter) + " (" + parameter.shape.to_string() + "): " + why);
 }

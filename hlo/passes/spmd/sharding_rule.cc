@@ -5,15 +5,12 @@
 #include <map>
 #include <numeric>
 
+#include "hlo/ops/constraint.h"
 #include "hlo/ops/eval/body.h"
 #include "hlo/passes/rewriter.h"
 
 namespace collet::hlo::spmd {
 namespace {
-
-bool contains(Dims dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
 
 using Kind = ShardingRule::Kind;
 

@@ -11,10 +11,6 @@ bool is_pointwise(uint32_t opcode) {
   return (collet_op_traits(opcode) & COLLET_OP_ELEMENTWISE) != 0 || opcode == COLLET_OP_BITCAST_CONVERT;
 }
 
-bool contains(const Dims& dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
-
 }  // namespace
 
 ExprId KernelBuilder::compute(const Node& node, ValueId v, const Position& where, ExprId mask) {

@@ -4,6 +4,7 @@
 /// \file
 /// From graph to kernel IR: what must be computed for one element of a value.
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -16,6 +17,10 @@
 #include "sdk/codegen/kernel/kernel.h"
 
 namespace collet::codegen {
+
+inline bool contains(const Dims& dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
 
 /// Where an element is: one index per dimension, or, where `flat`, one linear index.
 struct Position {

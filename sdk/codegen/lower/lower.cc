@@ -116,10 +116,6 @@ void concatenate_kernels(const Graph& graph, const Node& node, const InputTest& 
   }
 }
 
-bool contains(const Dims& dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
-
 KernelPlan scatter_kernel(const Graph& graph, const Node& node, const InputTest& is_input,
                           const std::vector<ValueId>& results, const GuardedUpdate& guard) {
   auto a = attributes<collet_scatter_attrs>(graph, node);

@@ -12,10 +12,6 @@ namespace {
 
 constexpr int64_t kWrittenOut = 8;  ///< points of a fold
 
-bool contains(const Dims& dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
-
 bool is_constant(const Position& at) {
   return std::all_of(at.at.begin(), at.at.end(), [](const Index& i) { return i.is_constant(); });
 }
