@@ -77,8 +77,10 @@ struct Library {
   }
 
  private:
-  /// OpenBLAS says whether it was built with threads. It shall use none itself.
+  /// OpenBLAS says whether it was built with threads. It shall use none itself. A library that the user has named may be in use
+  /// elsewhere in the process, and may have memory for fewer calls: there it is one at a time, and its threads stay as they are.
   static std::ptrdiff_t calls_at_once(void* library) {
+    if (std::getenv("COLLET_LAPACK")) return 1;
     constexpr std::ptrdiff_t kMost = 64;  // Debian's OpenBLAS has memory for twice as many
     const auto parallel = reinterpret_cast<int (*)()>(dlsym(library, "openblas_get_parallel"));
     const auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads"));

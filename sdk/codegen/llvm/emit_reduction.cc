@@ -170,7 +170,8 @@ llvm::Value* KernelEmitter::fold_scalable(uint32_t combine, uint32_t type, Value
   const bool is_float = x->getType()->isFPOrFPVectorTy();
   switch (combine) {
     case COLLET_COMBINE_ADD: {
-      if (!is_float) return b_.CreateAddReduce(x);
+      if (collet_type_kind(type) == COLLET_KIND_PRED) return b_.CreateOrReduce(x);
+      if (!is_float) return ir_.wrap_small(b_.CreateAddReduce(x), type);
       const llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
       llvm::FastMathFlags any_order;
       any_order.setAllowReassoc();

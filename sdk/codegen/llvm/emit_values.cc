@@ -42,7 +42,7 @@ Val KernelEmitter::inner_value(size_t k, int pass) {
   const llvm::Align align(t->getScalarSizeInBits() / 8);
   Type* vt = ir_.wide(t, lanes_);
   if (pass > passes_.first_pass(k)) {
-    // Of scalable vectors nobody knows how far behind the row the last one would reach.
+    // The length of a scalable vector is not known here: the last one might reach beyond the memory behind the row.
     if (mask_ && ir_.is_scalable()) return {b_.CreateMaskedLoad(vt, p, align, mask_, llvm::Constant::getNullValue(vt))};
     return {b_.CreateAlignedLoad(vt, p, align)};
   }

@@ -108,7 +108,7 @@ constexpr char kLengthsMain[] = R"(
 #include <stdio.h>
 #include <stdlib.h>
 int main(int count, char** files) {
-  static float x[17 * 59], y[7353];
+  static float x[17 * 59], y[7370];
   (void)count;
   FILE* in = fopen(files[1], "rb");
   if (!in || fread(x, 1, sizeof x, in) != sizeof x) return 2;
