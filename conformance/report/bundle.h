@@ -36,7 +36,9 @@ struct VerifyOptions {
   std::string name;  ///< of the file, for messages
   std::string text;
   std::optional<std::string> backend = {};  ///< name or path of the library; none: as the bundle calls it
-  double rerun = 0;                         ///< share of the cases that run again
+  /// Options of the backend that may name paths: those of the bundle that do must be among them.
+  std::vector<std::pair<std::string, std::string>> backend_options = {};
+  double rerun = 0;                   ///< share of the cases that run again
   std::optional<uint64_t> seed = {};  ///< chooses these cases, and other inputs for them; none: drawn by the system
   unsigned jobs = 1;
   uint64_t memory_bytes = 0;  ///< of a worker; 0: as a run

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "conformance/report/bundle.h"
 #include "conformance/report/report.h"
@@ -134,6 +135,9 @@ Expected<std::vector<std::string>> run_again(const Bundle& bundle, const Conform
   for (const CaseResult& one : bundle.report.cases) stated.emplace(one.name, &one);
   std::vector<std::string> details;
   if (!again.ended.empty()) details.push_back("the sample ended early: " + again.ended);
+  std::unordered_set<std::string> missing = options.names;
+  for (const CaseResult& one : again.cases) missing.erase(one.name);
+  for (const std::string& name : missing) details.push_back(name + " did not run again");
   for (const CaseResult& one : again.cases) {
     const auto found = stated.find(one.name);
     if (found == stated.end()) continue;
@@ -180,6 +184,8 @@ uint64_t seed_of_the_system() {
 Status add_sample(const Bundle& bundle, const VerifyOptions& options, ConformOptions run, Verification& out) {
   out.seed = options.seed ? *options.seed : seed_of_the_system();
   run.names = draw_sample(bundle, options.rerun, *out.seed);
+  run.shard = 0;  // the sample is of the bundle's shard already
+  run.shards = 1;
   run.jobs = options.jobs;
   if (options.memory_bytes > 0) run.memory_bytes = options.memory_bytes;
   if (options.timeout > 0) run.timeout = options.timeout;
@@ -217,6 +223,16 @@ Expected<Verification> verify_bundle(const VerifyOptions& options) {
   out.checks.push_back(check("verdict", check_verdict(bundle)));
   if (sha256(bundle.report.machine) != bundle.machine)
     out.checks.push_back(check("machine", {"its description has another SHA-256 than the bundle states"}));
+  // A file does not say which programs and libraries of this machine a backend opens.
+  for (const auto& option : bundle.options.backend.options) {
+    const auto& known = options.backend_options;
+    if (option.second.find('/') == std::string::npos || std::find(known.begin(), known.end(), option) != known.end())
+      continue;
+    return invalid_argument(
+        fmt::format("{}: the run had the option {}={}, which names a path: to use it here, too, add "
+                    "--option {}={}",
+                    options.name, option.first, option.second, option.first, option.second));
+  }
   ConformOptions run = bundle.options;
   if (options.backend) run.backend.name = *options.backend;
   const Expected<ConformReport> here = probe_backend(run);
@@ -228,26 +244,41 @@ Expected<Verification> verify_bundle(const VerifyOptions& options) {
     out.checks.push_back(check("library", check_library(bundle, *here)));
     out.checks.push_back(check("machine", check_machine(bundle, *here)));
   }
-  if (options.rerun > 0) {
+  const bool other_cases = !bundle.altered.empty() || !out.holds();
+  if (options.rerun > 0 && (bundle.report.cases.empty() || other_cases)) {
+    out.checks.push_back({"sample", Check::State::NotChecked, {"what is above does not hold, or there are no cases"}});
+  } else if (options.rerun > 0) {
     COLLET_TRY(add_sample(bundle, options, std::move(run), out));
   } else {
     out.checks.push_back({"sample", Check::State::NotChecked, {"--rerun 1% runs a part of the cases again"}});
   }
-  if (out.holds()) out.sayings = sayings(bundle);
+  const bool all_checked = std::none_of(out.checks.begin(), out.checks.end(),
+                                        [](const Check& one) { return one.state == Check::State::NotChecked; });
+  if (out.holds() && all_checked) out.sayings = sayings(bundle);
   return out;
 }
+
+namespace {
+
+// A bundle's text may come from anybody: it shall neither begin a line of its own nor steer a terminal.
+std::string on_one_line(std::string text) {
+  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; }, ' ');
+  return text;
+}
+
+}  // namespace
 
 std::string verification_text(const Verification& verification, size_t most) {
   std::string out;
   for (const Check& one : verification.checks) {
     out += fmt::format("{:<12} {}\n", state_name(one.state), one.what);
     for (size_t i = 0; i < std::min(one.details.size(), most); ++i)
-      out += fmt::format("{:<12}   {}\n", "", one.details[i]);
+      out += fmt::format("{:<12}   {}\n", "", on_one_line(one.details[i]));
     if (one.details.size() > most) out += fmt::format("{:<12}   and {} more\n", "", one.details.size() - most);
   }
   if (verification.seed) out += fmt::format("sample of seed {}\n", *verification.seed);
   for (const std::string& saying : verification.sayings) out += fmt::format("good for: {}\n", saying);
-  return out + fmt::format("{}: {}\n", verification.title,
+  return out + fmt::format("{}: {}\n", on_one_line(verification.title),
                            verification.holds() ? "the bundle holds" : "the bundle is refused");
 }
 

@@ -252,6 +252,7 @@ int verify(const Options& options) {
   suite::VerifyOptions run;
   run.name = options.verify;
   if (options.has_backend) run.backend = options.backend.name;
+  run.backend_options = options.backend.options;
   if (options.has_seed) run.seed = options.seed;
   if (!options.rerun.empty()) {
     const std::optional<double> share = read_share(options.rerun);

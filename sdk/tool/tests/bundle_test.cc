@@ -132,10 +132,10 @@ TEST_F(Bundle, NamesAnotherSuiteLibraryOrMachine) {
 
 // All sums fit and the verdict follows from the results; only running the cases again tells.
 TEST_F(Bundle, ARerunFindsResultsThatWereMadeUp) {
-  const std::string mutant = " --backend " + library("mutant");
-  const Ran ran =
-      collet("conform --no-fallback --filter 'dot/f32/1*' --option mutant=one-element --option backend=" + build_dir() +
-             "/lib/collet/backends/libcollet_backend_interpreter.so" + mutant + " --bundle " + path_);
+  const std::string mutant = " --backend " + library("mutant") + " --option backend=" + build_dir() +
+                             "/lib/collet/backends/libcollet_backend_interpreter.so";
+  const std::string made = "conform --no-fallback --filter 'dot/f32/1*' --option mutant=one-element" + mutant;
+  const Ran ran = collet(made + " --bundle " + path_);
   ASSERT_EQ(ran.code, 1) << ran.err;
   std::vector<std::string> lines = lines_of(contents(path_));
   for (std::string& line : lines)
@@ -145,6 +145,18 @@ TEST_F(Bundle, ARerunFindsResultsThatWereMadeUp) {
   const Ran unseen = verify(forged, mutant);
   EXPECT_EQ(unseen.code, 0) << unseen.out << unseen.err;
   expect_refused(verify(forged, mutant + " --rerun 100%"), ": in the bundle pass, here fail: ");
+  // Of a shard, all of the sample runs, too; and a path that the bundle names is not used.
+  ASSERT_EQ(collet(made + " --shard 1/2 --bundle " + path_).code, 1);
+  lines = lines_of(contents(path_));
+  for (std::string& line : lines)
+    if (contains(line, "\"fail\"")) line = line.substr(0, line.find("\"fail\"")) + "\"pass\",\"sum\":\"\"}";
+  replace(lines[0], "does not conform", "conforms");
+  const std::string shard = summed_again(lines);
+  const Ran part = verify(shard, mutant + " --rerun 100%");
+  expect_refused(part, ": in the bundle pass, here fail: ");
+  const Ran path = verify(shard, " --backend " + library("mutant"));
+  EXPECT_EQ(path.code, 3) << path.out;
+  EXPECT_TRUE(contains(path.err, "names a path")) << path.err;
 }
 
 TEST_F(Bundle, TheVerdictFollowsFromResultsAndClaims) {
