@@ -105,6 +105,7 @@ Status Contestant::prepare(collet_client* client, const MakeInputs& inputs) {
   for (uint32_t i = 0; i < known.argument_count; ++i)
     parameters.push_back(conformance::shape_of(collet_executable_argument(executable_, i)));
   COLLET_ASSIGN(const std::vector<hlo::Literal> data, inputs(parameters));
+  COLLET_TRY(conformance::check_arguments(data, parameters));
   for (uint32_t i = 0; i < known.argument_count; ++i) {
     const collet_array_type type = collet_executable_argument(executable_, i);
     collet_host_array array{};

@@ -28,6 +28,8 @@ Expected<ModuleHandle> read(std::string_view bytes, const ProgramOptions& option
   return from_c(code, error, "read");
 }
 
+}  // namespace
+
 Status check_arguments(std::span<const Literal> arguments, const std::vector<Shape>& expected) {
   if (arguments.size() != expected.size()) {
     return invalid_argument("the program has " + std::to_string(expected.size()) + " parameters; " +
@@ -40,8 +42,6 @@ Status check_arguments(std::span<const Literal> arguments, const std::vector<Sha
   }
   return ok_status();
 }
-
-}  // namespace
 
 Shape shape_of(const collet_array_type& type) {
   if (type.element == COLLET_TYPE_TOKEN) return Shape::token();

@@ -59,6 +59,9 @@ hlo::Shape shape_of(const collet_array_type& type);
 /// A buffer's data; waits for it.
 Expected<hlo::Literal> fetch(collet_buffer* buffer);
 
+/// INVALID_ARGUMENT unless there are as many arguments as `expected` says, each of that shape; layouts do not count.
+Status check_arguments(std::span<const hlo::Literal> arguments, const std::vector<hlo::Shape>& expected);
+
 /// A compiled program.
 class Program {
  public:

@@ -152,6 +152,9 @@ Expected<std::unique_ptr<bench::Earlier>> earlier_run(const std::string& path) {
 }
 
 bool good(const bench::Report& report, const Columns& columns, double slower) {
+  const bool compared = std::any_of(report.results.begin(), report.results.end(),
+                                    [&](const bench::Result& one) { return gain(one, columns) > 0; });
+  if (columns.earlier != nullptr && !compared) return false;
   for (const bench::Result& result : report.results) {
     if (!result.fused.ran() || !result.differs.empty()) return false;
     if (gain(result, columns) > 0 && gain(result, columns) * slower < 1) return false;

@@ -116,6 +116,15 @@ TEST_F(BenchCases, AProgramThatDoesNotRunFailsAlone) {
   EXPECT_EQ(report.at("cases").as_array().size(), 5u);
 }
 
+TEST_F(BenchCases, InputsOfAnotherShapeAreRefused) {
+  write(
+      folder_ / "programs/inner/case.json",
+      R"({"inputs": [{"shape": "f32[2]", "rule": "unit", "scale": 1, "offset": 0}, {"shape": "s32[2]", "rule": "unit", "scale": 1, "offset": 0}]})");
+  const Ran ran = bench("--cases " + (folder_ / "programs/inner"));
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "input 0 is f32[2]; the program wants f32[256]")) << ran.out << ran.err;
+}
+
 TEST_F(BenchCases, ComparesWithAnEarlierRun) {
   const std::string before = folder_ / "before.json";
   ASSERT_EQ(bench("--cases " + programs() + " --json " + before).code, 0);
@@ -130,6 +139,12 @@ TEST_F(BenchCases, ComparesWithAnEarlierRun) {
   const Ran slower = bench("--cases " + programs() + " --compare " + before);
   EXPECT_EQ(slower.code, 1) << slower.out;
   EXPECT_TRUE(contains(slower.out, "4 slower by more than a factor of 1.2")) << slower.out;
+  // A run without any of these cases tells nothing: that is a failure, too.
+  fast.as_object().at("cases").as_array().clear();
+  write(before, json::serialize(fast));
+  const Ran none = bench("--cases " + programs() + " --compare " + before);
+  EXPECT_EQ(none.code, 1) << none.out;
+  EXPECT_TRUE(contains(none.out, "has none of these cases")) << none.out;
 }
 
 TEST_F(BenchCases, WhatCannotBeUsedIsRefusedBeforeAnythingRuns) {

@@ -184,7 +184,9 @@ class ScalingTest(Test):
         bad = scaling.series("scan/long", "time", "elements", 1, [(n, 1e-6 * n * n) for n in (10, 100, 1000)])
         short = scaling.series("scan/short", "time", "elements", 1, [(10, 1.0)])
         failed = scaling.series("fft/none", "time", "length", 1, [], "n=8: no such thing")
-        self.assertEqual([row["verdict"] for row in (good, bad, short, failed)], ["as expected", "worse", "too few sizes", "failed"])
+        ended = scaling.series("fft/long", "time", "length", 1, [(n, 1e-6 * n) for n in (10, 100, 1000)], "n=10000: exit code 139")
+        verdicts = [row["verdict"] for row in (good, bad, short, failed, ended)]
+        self.assertEqual(verdicts, ["as expected", "worse", "too few sizes", "failed", "failed"])
         self.assertAlmostEqual(bad["exponent"], 2)
         text = scaling.write_page({"processor": "Some CPU", "threads": 1, "commit": "abc", "time": "now", "rows": [good, bad, short, failed]})
         self.check_page(text)

@@ -55,7 +55,7 @@ def series(name, what, size_is, expected, points, error=""):
     """One curve: points of (size, cost)."""
     fitted = figures.tail_slope(points) if len(points) >= 3 else None
     row = {"name": name, "of": what, "size_is": size_is, "points": points, "expected": expected, "exponent": fitted,
-           "verdict": figures.verdict(fitted, expected) if fitted is not None else "failed" if error else "too few sizes"}
+           "verdict": "failed" if error else figures.verdict(fitted, expected) if fitted is not None else "too few sizes"}
     return row | ({"error": error} if error else {})
 
 
