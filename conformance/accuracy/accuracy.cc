@@ -197,7 +197,7 @@ class Sweep {
     const bool known = std::isfinite(x);
     double error = std::numeric_limits<double>::infinity();
     if (known) error = std::isnan(near) && std::isnan(got) ? 0 : ruler_.error(near, got);
-    if (error > tally.least_kept()) {
+    if (error > tally.least_kept() || std::isinf(error)) {
       error = ruler_.error(function_(x), got);
       tally.wrong += std::isinf(error);
       if (error > tally.least_kept()) tally.add({error, x, got});

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "conformance/accuracy/reference.h"
+#include "conformance/runner/conform.h"
 #include "hlo/base/files.h"
 #include "hlo/base/json.h"
 #include "sdk/tool/backend_choice.h"
@@ -134,11 +135,33 @@ Status choose(Options& options) {
   return ok_status();
 }
 
+// What the rows of a file of --resume were measured with: its first line.
+Expected<std::string> head_of(const Options& options) {
+  suite::ConformOptions run;
+  run.backend = options.run.backend;
+  COLLET_ASSIGN(const suite::ConformReport backend, suite::probe_backend(run));
+  std::string text;
+  JsonWriter json(text, 0);
+  json.begin_object().field("backend", backend.backend).field("version", backend.version);
+  json.field("sha256", suite::library_digest(backend.path)).field("no_fallback", run.backend.no_fallback);
+  json.field("step", options.run.step).key("options").begin_array();
+  for (const auto& [key, value] : run.backend.options) json.value(fmt::format("{}={}", key, value));
+  json.end_array().end_object();
+  return text.ends_with('\n') ? text : text + '\n';
+}
+
 // The rows that --resume has kept, and from now on each new one at its end.
 Status resume(Options& options) {
   if (options.resume.empty()) return ok_status();
+  COLLET_ASSIGN(const std::string head, head_of(options));
+  bool is_new = true;
   if (const auto kept = read_file_or_pipe(options.resume, kMostPageBytes); kept.ok()) {
-    for (std::string_view rest = *kept; !rest.empty();) {
+    is_new = kept->empty();
+    std::string_view rest = *kept;
+    if (!is_new && !rest.starts_with(head))
+      return invalid_argument(options.resume + " is of another backend, or of other options");
+    if (!is_new) rest.remove_prefix(head.size());
+    while (!rest.empty()) {
       const size_t end = std::min(rest.find('\n'), rest.size() - 1);
       const std::string_view line = rest.substr(0, end + 1);
       rest.remove_prefix(end + 1);
@@ -154,6 +177,7 @@ Status resume(Options& options) {
   }
   auto file = std::make_shared<std::ofstream>(options.resume, std::ios::app);
   if (!*file) return failed_precondition(options.resume + " cannot be written");
+  if (is_new) *file << head << std::flush;
   options.run.measured = [file](const AccuracyRow& row) {
     if (row.error.empty()) *file << suite::row_json(row) << std::endl;
   };

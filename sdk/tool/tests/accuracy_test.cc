@@ -62,6 +62,9 @@ TEST(Accuracy, GoesOnFromWhatIsKept) {
   EXPECT_EQ(rows.at(0).at("arguments").as_int64(), 65536);
   EXPECT_EQ(rows.at(1).at("arguments").as_int64(), 12345);
   EXPECT_EQ(accuracy("--function log --function tanh " + line).code, 0) << contents(kept);
+  const Ran other = accuracy("--function tanh --step 3 " + line);
+  EXPECT_EQ(other.code, 3) << other.out;
+  EXPECT_TRUE(contains(other.err, "is of another backend, or of other options")) << other.err;
   write(kept, "nonsense\n");
   EXPECT_EQ(accuracy("--function tanh " + line).code, 3);
 }
