@@ -271,8 +271,9 @@ Expected<std::string> to_svg(const Module& module) {
   COLLET_TRY(write_file(graph, to_dot(module)));
   COLLET_ASSIGN(const CommandOutcome outcome,
                 try_command({"dot", "-Tsvg", "-o", picture, graph}, kMostSeconds, [] { return false; }));
-  if (outcome.timed_out) return internal_error("Graphviz' dot did not end in ten minutes");
-  if (outcome.code != 0) return internal_error("Graphviz' dot failed: " + outcome.output);
+  if (outcome.timed_out)
+    return Status(Code::Unavailable, "Graphviz' dot did not end in ten minutes; --emit dot writes the graph alone");
+  if (outcome.code != 0) return Status(Code::Unavailable, "Graphviz' dot failed: " + outcome.output);
   constexpr uint64_t kMostBytes = uint64_t{1} << 32;
   return read_file(picture, kMostBytes);
 }

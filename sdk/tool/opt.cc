@@ -124,8 +124,10 @@ Expected<std::unique_ptr<hlo::Module>> prepared_for_backend(const Options& optio
 
 // There is no `dot` to draw with: its input is written beside where the picture would be.
 int write_graph(const Options& options, hlo::Module& module, const Status& problem) {
-  if (options.output == "-") return report(kRuntime, problem.message() + "; --emit dot writes the graph for it");
   const std::string path = std::filesystem::path(options.output).replace_extension(".dot").string();
+  std::error_code ignored;
+  if (options.output == "-" || std::filesystem::exists(path, ignored))
+    return report(kRuntime, problem.message() + "; --emit dot writes the graph for it");
   const Expected<std::string> graph = emit_module(module, "dot");
   if (!graph.ok()) return report(graph.status());
   if (const Status status = write_file(path, *graph); !status.ok()) return report(status);
