@@ -182,8 +182,8 @@ void fold_together(const KernelPlan& plan, int vector_bits, const MakeValue& mak
   if (!is_read_in_place(plan.kernel, deps, shape))
     pack_rows(from, shape.own, deps[static_cast<size_t>(shape.own)], make, pack);
   const int64_t rows = plan.kernel.loops[shape.rows].size;
-  const int64_t room = vector_bits >= 512 ? 24 : 12;  // registers for what is folded
-  const int64_t each = std::clamp<int64_t>(room / plan.kernel.loops[shape.loop].size, 1, kMostRows);
+  const int64_t accumulators = vector_bits >= 512 ? 24 : 12;  // that the registers hold beside operands
+  const int64_t each = std::clamp<int64_t>(accumulators / plan.kernel.loops[shape.loop].size, 1, kMostRows);
   const int64_t whole = rows / each;
   out.push_back(some_rows(from, shape, 0, whole, each));
   if (whole * each < rows) out.push_back(some_rows(from, shape, whole * each, rows - whole * each, 1));

@@ -24,7 +24,7 @@ def parse(arguments):
     parser.add_argument("--seconds", type=float, default=0.4, help="measuring time of each program (%(default)s)")
     parser.add_argument("--least", type=float, default=0, help="exit code 1 where a program has less of XLA:CPU's speed (%(default)s)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="everything, for machines")
-    parser.add_argument("--page", type=pathlib.Path, metavar="FILE", help="a web page that stands alone")
+    parser.add_argument("--page", type=pathlib.Path, metavar="FILE", help="a self-contained web page")
     parser.add_argument("--history", type=pathlib.Path, metavar="FILE", help="append this run to these JSON lines; the page shows them")
     options = parser.parse_args(arguments)
     cores = len(os.sched_getaffinity(0))

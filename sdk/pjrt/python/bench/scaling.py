@@ -31,7 +31,7 @@ def parse(arguments):
     parser.add_argument("--seconds", type=float, default=0.2, help="measuring time of each size (%(default)s)")
     parser.add_argument("--limit", type=float, default=60, help="seconds that one size may take; larger ones are then left out (%(default)s)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="everything, for machines")
-    parser.add_argument("--page", type=pathlib.Path, metavar="FILE", help="a web page that stands alone")
+    parser.add_argument("--page", type=pathlib.Path, metavar="FILE", help="a self-contained web page")
     options = parser.parse_args(arguments)
     cores = len(os.sched_getaffinity(0))
     if not 0 <= options.threads <= cores:
