@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares our declarations with those of the CUDA toolkit, where there is one.
+#include "reference_backends/gpu/driver/driver_api.h"
+
+#include <gtest/gtest.h>
+
+#ifdef COLLET_HAS_CUDA_TOOLKIT
+// With this, <cuda.h> declares functions by the names that the driver exports.
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#include <type_traits>
+
+namespace {
+
+/// The toolkit's type in place of ours.
+template <typename T>
+struct Theirs {
+  using Type = T;
+};
+template <typename T>
+struct Theirs<T*> {
+  using Type = typename Theirs<T>::Type*;
+};
+template <typename T>
+struct Theirs<const T> {
+  using Type = const typename Theirs<T>::Type;
+};
+template <typename R, typename... A>
+struct Theirs<R (*)(A...)> {
+  using Type = typename Theirs<R>::Type (*)(typename Theirs<A>::Type...);
+};
+#define SAME(name)                                              \
+  template <>                                                   \
+  struct Theirs<collet::gpu::name> {                            \
+    using Type = ::name;                                        \
+    static_assert(sizeof(Type) == sizeof(collet::gpu::name));   \
+    static_assert(alignof(Type) == alignof(collet::gpu::name)); \
+  };
+SAME(CUcontext)
+SAME(CUmodule)
+SAME(CUfunction)
+SAME(CUstream)
+SAME(CUevent)
+SAME(CUgraph)
+SAME(CUgraphExec)
+SAME(CUmemoryPool)
+SAME(CUuuid)
+SAME(CUresult)
+SAME(CUdevice_attribute)
+SAME(CUjit_option)
+SAME(CUfunction_attribute)
+SAME(CUmemPool_attribute)
+SAME(CUpointer_attribute)
+SAME(CUstreamCaptureMode)
+#undef SAME
+static_assert(std::is_same_v<collet::gpu::CUdeviceptr, ::CUdeviceptr>);
+static_assert(std::is_same_v<collet::gpu::CUdevice, ::CUdevice>);
+static_assert(std::is_same_v<collet::gpu::CUhostFn, ::CUhostFn>);
+
+#define COLLET_CUDA_ERROR(name, number, text) static_assert(::name == number);
+#include "reference_backends/gpu/driver/driver_errors.def"
+#define COLLET_CUDA_VALUE(type, name, number) \
+  static_assert(::name == number && sizeof(collet::gpu::type) == sizeof(::type));
+#include "reference_backends/gpu/driver/driver_values.def"
+static_assert(CU_MEMHOSTALLOC_PORTABLE == collet::gpu::kMemHostAllocPortable);
+static_assert(CU_MEMHOSTALLOC_DEVICEMAP == collet::gpu::kMemHostAllocDeviceMap);
+static_assert(CU_MEMHOSTREGISTER_PORTABLE == collet::gpu::kMemHostRegisterPortable);
+
+}  // namespace
+
+namespace collet::gpu {
+struct Ours {
+#define COLLET_CUDA_FUNCTION(name, parameters) CUresult(*name) parameters;
+#include "reference_backends/gpu/driver/driver_functions.def"
+};
+}  // namespace collet::gpu
+
+#define COLLET_CUDA_FUNCTION(name, parameters) \
+  static_assert(std::is_same_v<Theirs<decltype(collet::gpu::Ours::name)>::Type, decltype(&::name)>, #name);
+#include "reference_backends/gpu/driver/driver_functions.def"
+
+TEST(DriverApi, IsThatOfTheToolkit) {
+  EXPECT_GE(CUDA_VERSION, 12000) << "compared at compile time";
+}
+#else
+TEST(DriverApi, IsThatOfTheToolkit) {
+  GTEST_SKIP() << "no CUDA toolkit was found when this was built";
+}
+#endif
