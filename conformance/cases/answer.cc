@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/cases/answer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <complex>
 #include <optional>
 
 #include "conformance/cases/exact_answer.h"
+#include "conformance/oracle/complex_functions.h"
 #include "conformance/oracle/functions.h"
 #include "hlo/base/float_format.h"
 #include "hlo/eval/evaluator.h"
@@ -82,39 +85,93 @@ Status add_exact(const Case& one, Answer& answer) {
   return ok_status();
 }
 
-// Where the program is one elementary function of its parameters, what comes out is known without the evaluator: rounded once, and
-// for f32 and f64 before rounding too. Of narrower types the bound is on the rounded result.
-void correct_by_functions(const Module& module, const Case& one, Answer& answer) {
+// The literals of the program's parameters, where it is one op on them and they have one shape but for the element type.
+std::optional<std::vector<const Literal*>> operands_of(const Module& module, const Answer& answer) {
   const hlo::Instruction& root = module[module.entry_computation().root];
-  if (!has_exact_function(root.op) || !root.shape.is_array() || !hlo::is_float(root.shape.type())) return;
-  if (one.bound.kind != Bound::Kind::Ulp && one.bound.kind != Bound::Kind::Exact) return;
-  const auto count = static_cast<size_t>(root.shape.element_count());
-  std::vector<std::vector<double>> operands;
+  std::vector<const Literal*> operands;
+  if (!root.shape.is_array()) return std::nullopt;
   for (const hlo::InstrId id : root.operands) {
     const hlo::Instruction& operand = module[id];
-    if (operand.op != Op::PARAMETER || !operand.shape.same_without_layout(root.shape)) return;
-    const Literal& input = answer.inputs[static_cast<size_t>(operand.as<hlo::ParameterAttrs>().number)];
+    if (operand.op != Op::PARAMETER || !operand.shape.is_array()) return std::nullopt;
+    if (!std::ranges::equal(operand.shape.dims(), root.shape.dims())) return std::nullopt;
+    operands.push_back(&answer.inputs[static_cast<size_t>(operand.as<hlo::ParameterAttrs>().number)]);
+  }
+  return operands;
+}
+
+double rounding_once(Type type, const ExactResult& result) {
+  return hlo::real_type(type) == Type::F64 ? result.value : result.rounded_to_odd();
+}
+
+Reference by_real_function(Op op, const Shape& shape, const std::vector<const Literal*>& inputs) {
+  const auto count = static_cast<size_t>(shape.element_count());
+  std::vector<std::vector<double>> operands;
+  for (const Literal* input : inputs) {
     std::vector<double>& values = operands.emplace_back(count);
-    for (size_t i = 0; i < count; ++i) values[i] = input.as_double(static_cast<int64_t>(i));
+    for (size_t i = 0; i < count; ++i) values[i] = input->as_double(static_cast<int64_t>(i));
   }
   std::vector<ExactResult> results(count);
   operands.resize(2);
-  exact_functions(root.op, operands[0], operands[1], results);
-  const Type type = root.shape.type();
-  Reference reference{Literal::zeros(root.shape), {}, {}};
+  exact_functions(op, operands[0], operands[1], results);
+  const Type type = shape.type();
+  Reference reference{.value = Literal::zeros(shape)};
   const bool has_nan = float_format(static_cast<uint32_t>(type)).specials != FloatSpecials::FINITE;
   const bool wide =
       type == Type::F32 || type == Type::F64 || !has_nan;  // where NaN has no bits, the result before rounding shows it
-  const Shape f64 = Shape::array(Type::F64, root.shape.dims());
-  if (wide) reference.exact = reference.rest = Literal::zeros(f64);
+  if (wide) reference.exact = reference.rest = Literal::zeros(Shape::array(Type::F64, shape.dims()));
   for (size_t i = 0; i < count; ++i) {
     const auto at = static_cast<int64_t>(i);
-    reference.value.set_double(at, type == Type::F64 ? results[i].value : results[i].rounded_to_odd());
+    reference.value.set_double(at, rounding_once(type, results[i]));
     if (!wide) continue;
     reference.exact.set_double(at, results[i].value);
     reference.rest.set_double(at, results[i].rest);
   }
-  answer.outputs = {std::move(reference)};
+  return reference;
+}
+
+// `reference.value` has the evaluator's results. They stay where nothing better is known, with the modulus for the conditioning.
+void by_complex_function(Op op, const std::vector<const Literal*>& inputs, Reference& reference) {
+  const Shape& shape = reference.value.shape();
+  const auto count = static_cast<size_t>(shape.element_count());
+  std::vector<std::vector<std::complex<double>>> operands(2);
+  for (size_t k = 0; k < inputs.size(); ++k)
+    for (size_t i = 0; i < count; ++i)
+      operands[k].emplace_back(inputs[k]->as_double(static_cast<int64_t>(i)),
+                               inputs[k]->imaginary(static_cast<int64_t>(i)));
+  std::vector<ExactComplex> results(count);
+  exact_complex_functions(op, operands[0], operands[1], results);
+  const Type wide = hlo::is_complex(shape.type()) ? Type::C128 : Type::F64;
+  reference.exact = reference.rest = reference.magnitude = Literal::zeros(Shape::array(wide, shape.dims()));
+  for (size_t i = 0; i < count; ++i) {
+    const ExactComplex& result = results[i];
+    const auto at = static_cast<int64_t>(i);
+    if (!result.is_known) {
+      const double re = reference.value.as_double(at), im = reference.value.imaginary(at);
+      reference.exact.set_double(at, re, im);
+      reference.magnitude.set_double(at, std::hypot(re, im), std::hypot(re, im));
+      continue;
+    }
+    reference.value.set_double(at, rounding_once(shape.type(), result.real),
+                               rounding_once(shape.type(), result.imaginary));
+    reference.exact.set_double(at, result.real.value, result.imaginary.value);
+    reference.rest.set_double(at, result.real.rest, result.imaginary.rest);
+    reference.magnitude.set_double(at, result.real_slope, result.imaginary_slope);
+  }
+}
+
+// Where the program is one elementary function of its parameters, what comes out is known without the evaluator: rounded once, and
+// for f32, f64 and complex numbers before rounding too. Of narrower types the bound is on the rounded result.
+void correct_by_functions(const Module& module, const Case& one, Answer& answer) {
+  const hlo::Instruction& root = module[module.entry_computation().root];
+  if (one.bound.kind != Bound::Kind::Ulp && one.bound.kind != Bound::Kind::Exact) return;
+  const auto operands = operands_of(module, answer);
+  if (!operands || operands->empty()) return;
+  const Type from = (*operands)[0]->type();
+  if (has_exact_function(root.op) && from == root.shape.type() && hlo::is_float(from)) {
+    answer.outputs = {by_real_function(root.op, root.shape, *operands)};
+  } else if (has_exact_complex_function(root.op) && hlo::is_complex(from)) {
+    by_complex_function(root.op, *operands, answer.outputs[0]);
+  }
 }
 
 // Likewise for one product or sum, of which the exact result is a sum of exact products.
@@ -124,10 +181,14 @@ void correct_by_sums(const Module& module, Answer& answer) {
   Reference& reference = answer.outputs[0];
   const Literal& sums = exact->exact;
   // What overflows on the way is left to the evaluator, which adds in the type of the sum.
+  const Literal& rests = exact->rest;
   for (int64_t i = 0; i < sums.element_count(); ++i) {
-    const ExactResult result{sums.as_double(i), exact->rest.as_double(i)};
-    if (!std::isfinite(result.value) || !std::isfinite(reference.value.as_double(i))) continue;
-    reference.value.set_double(i, reference.value.type() == Type::F64 ? result.value : result.rounded_to_odd());
+    const ExactResult real{sums.as_double(i), rests.as_double(i)}, imaginary{sums.imaginary(i), rests.imaginary(i)};
+    const bool is_finite = std::isfinite(real.value) && std::isfinite(imaginary.value) &&
+                           std::isfinite(reference.value.as_double(i)) && std::isfinite(reference.value.imaginary(i));
+    if (!is_finite) continue;
+    const Type type = reference.value.type();
+    reference.value.set_double(i, rounding_once(type, real), rounding_once(type, imaginary));
   }
   reference.exact = std::move(exact->exact);
   reference.rest = std::move(exact->rest);

@@ -2,10 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "conformance/cases/answer.h"
 #include "conformance/cases/case.h"
+#include "conformance/cases/exact_answer.h"
+#include "hlo/eval/evaluator.h"
+#include "hlo/text/parser.h"
 
 namespace collet::conformance {
 namespace {
@@ -104,6 +110,33 @@ TEST(Cases, EdgesCrossEveryPair) {
   EXPECT_TRUE(pairs.contains({127, 127}));
 }
 
+// The oracle of sums and the evaluator were written apart: each case of those ops in which nothing is lost has the same answer by both.
+TEST(Answers, OfSumsAgreeWithTheEvaluator) {
+  size_t compared = 0;
+  for (const Case& one : all_cases(false)) {
+    const bool is_summed = one.op == Op::CONVOLUTION || one.op == Op::REDUCE_WINDOW || one.op == Op::DOT;
+    if (!is_summed || one.type != Type::F64) continue;
+    const auto module = hlo::parse_module(one.text, one.name);
+    ASSERT_TRUE(module.ok());
+    std::vector<hlo::Literal> inputs;
+    const hlo::Computation& entry = (*module)->entry_computation();
+    // Small whole numbers: sums of their products are exact in any order.
+    for (const hlo::InstrId id : entry.parameters) {
+      hlo::Literal& input = inputs.emplace_back(make_input({.values = Values::Unit, .low = -9, .high = 9},
+                                                           (**module)[id].shape, inputs.size(), 2, compared, false));
+      for (int64_t i = 0; i < input.element_count(); ++i) input.set_double(i, std::round(input.as_double(i)));
+    }
+    const std::optional<Reference> exact = exact_sums(**module, inputs);
+    if (!exact) continue;
+    const auto evaluated = hlo::Evaluator(**module).run(inputs);
+    ASSERT_TRUE(evaluated.ok()) << evaluated.status().to_string();
+    for (int64_t i = 0; i < evaluated->element_count(); ++i)
+      ASSERT_EQ(exact->exact.as_double(i), evaluated->as_double(i)) << one.name << " at " << i;
+    ++compared;
+  }
+  EXPECT_GT(compared, 60u);
+}
+
 // An f64 evaluator loses the 1 in 2^60 + 1 - 2^60; what a product or a sum is judged by does not.
 TEST(Answers, OfProductsAndSumsAreExact) {
   const double large = 1152921504606846976.0;  // 2^60
@@ -125,7 +158,33 @@ TEST(Answers, OfProductsAndSumsAreExact) {
       "dimensions={0,1}, to_apply=add\n}\n",
       {numbers, {.values = Values::Fixed, .fixed = {0.5}}},
       sum_bound(Type::F64, 7, false)};
-  for (const auto& [one, expected] : {std::pair(dot, 1.0), std::pair(reduce, 2.5)}) {
+  const Case convolution{"convolution/f64/exact/fixed",
+                         Op::CONVOLUTION,
+                         Type::F64,
+                         "HloModule m\n\nENTRY main {\n  a = f64[1,3,1] parameter(0)\n  b = f64[3,1,1] parameter(1)\n  "
+                         "ROOT r = f64[1,1,1] "
+                         "convolution(a, b), window={size=3}, dim_labels=b0f_0io->b0f\n}\n",
+                         {numbers, {.values = Values::Fixed, .fixed = {1}}},
+                         sum_bound(Type::F64, 3)};
+  const Case window{
+      "reduce-window/f64/exact/fixed",
+      Op::REDUCE_WINDOW,
+      Type::F64,
+      "HloModule m\n\nadd {\n  a = f64[] parameter(0)\n  b = f64[] parameter(1)\n  ROOT r = f64[] add(a, b)\n}\n\n"
+      "ENTRY main {\n  a = f64[6] parameter(0)\n  z = f64[] parameter(1)\n  ROOT r = f64[2] reduce-window(a, z), "
+      "window={size=3 stride=3}, to_apply=add\n}\n",
+      {numbers, {.values = Values::Fixed, .fixed = {0.5}}},
+      sum_bound(Type::F64, 4, false)};
+  const Case complex{"dot/c128/exact/fixed",
+                     Op::DOT,
+                     Type::C128,
+                     "HloModule m\n\nENTRY main {\n  a = c128[3] parameter(0)\n  b = c128[3] parameter(1)\n  ROOT r = "
+                     "c128[] dot(a, b), "
+                     "lhs_contracting_dims={0}, rhs_contracting_dims={0}\n}\n",
+                     {numbers, {.values = Values::Fixed, .fixed = {1}}},
+                     sum_bound(Type::C128, 3)};
+  for (const auto& [one, expected] : {std::pair(dot, 1.0), std::pair(reduce, 2.5), std::pair(convolution, 1.0),
+                                      std::pair(window, 1.5), std::pair(complex, 1.0)}) {
     const auto answer = answer_case(one, 0, false);
     ASSERT_TRUE(answer.ok()) << answer.status().to_string();
     const Reference& reference = answer->outputs[0];

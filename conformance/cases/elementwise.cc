@@ -172,7 +172,12 @@ void add_one(CaseList& list, const Form& form, const Dims& dims, Values values, 
 void add_form(CaseList& list, const Form& form) {
   const bool complex = hlo::is_complex(form.type);
   for (const Dims& dims : is_usual(form.type) || list.full() ? sweep() : few()) add_one(list, form, dims, Values::Unit);
-  if (complex) return;
+  if (complex) {
+    // Poles, zeros and the unit circle; sums and comparisons have none.
+    if (form.op != Op::COMPARE && form.op != Op::SELECT && function_bound(form.op, form.type).ulps > 0)
+      add_one(list, form, {1009}, Values::Critical);
+    return;
+  }
   const bool integer_power = form.op == Op::POWER && hlo::is_integer(form.type);
   if (!integer_power) add_one(list, form, {edge_count(form.operands.back(), form.operands.size())}, Values::Edges);
   if (form.type == Type::PRED) return;
@@ -203,10 +208,8 @@ bool has_type(Op op, Type type) {
   if (op == Op::COMPLEX) return type == Type::F32 || type == Type::F64;
   if (op == Op::REAL || op == Op::IMAG) return hlo::is_complex(type) || type == Type::F32;
   if (op == Op::ABS || op == Op::SIGN || op == Op::NEGATE) return !hlo::is_unsigned(type) || op == Op::NEGATE;
-  // A complex power, tangent or inverse function has branch cuts whose sides are not specified well enough.
-  const bool cut = op == Op::ACOS || op == Op::ACOSH || op == Op::ASIN || op == Op::ASINH || op == Op::ATANH ||
-                   op == Op::ATAN2 || op == Op::LOG_PLUS_ONE;
-  return !(cut && hlo::is_complex(type));
+  // Of a complex arc tangent of two operands the branch is not specified.
+  return op != Op::ATAN2 || !hlo::is_complex(type);
 }
 
 Form plain_form(Op op, Type type) {

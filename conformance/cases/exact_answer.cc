@@ -2,6 +2,7 @@
 #include "conformance/cases/exact_answer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -58,46 +59,97 @@ bool is_in(std::span<const int64_t> dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
 
-bool is_real_float(const Shape& shape) {
-  return shape.is_array() && hlo::is_float(shape.type());
+bool is_summed(const Shape& shape) {
+  return shape.is_array() && (hlo::is_float(shape.type()) || hlo::is_complex(shape.type()));
 }
 
-std::vector<double> numbers(const Literal& literal) {
-  std::vector<double> out(static_cast<size_t>(literal.element_count()));
-  for (size_t i = 0; i < out.size(); ++i) out[i] = literal.as_double(static_cast<int64_t>(i));
+// The parts of an array's elements.
+struct Numbers {
+  std::vector<double> re, im;
+};
+Numbers numbers(const Literal& literal) {
+  Numbers out;
+  const auto count = static_cast<size_t>(literal.element_count());
+  out.re.resize(count);
+  if (hlo::is_complex(literal.type())) out.im.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    out.re[i] = literal.as_double(static_cast<int64_t>(i));
+    if (!out.im.empty()) out.im[i] = literal.imaginary(static_cast<int64_t>(i));
+  }
   return out;
 }
+const Numbers kOne{{1.0}, {0.0}};
+
+// Sums of products, an element of a result each, and the sums of their magnitudes.
+class Sums {
+ public:
+  Sums(const Shape& shape, const Numbers& a, const Numbers& b)
+      : a_(a), b_(b), is_complex_(hlo::is_complex(shape.type())) {
+    const Shape wide = Shape::array(is_complex_ ? Type::C128 : Type::F64, shape.dims());
+    out_ = {.exact = Literal::zeros(wide), .magnitude = Literal::zeros(wide), .rest = Literal::zeros(wide)};
+  }
+
+  void start(double re, double im) {
+    add(0, re, 1);
+    if (is_complex_) add(1, im, 1);
+  }
+  void add_product(int64_t left, int64_t right) {
+    const auto i = static_cast<size_t>(left), j = static_cast<size_t>(right);
+    add(0, a_.re[i], b_.re[j]);
+    if (!is_complex_) return;
+    add(0, a_.im[i], -b_.im[j]);
+    add(1, a_.re[i], b_.im[j]);
+    add(1, a_.im[i], b_.re[j]);
+  }
+  // What has come since the last call is element `i`.
+  void finish(int64_t i) {
+    const ExactResult re = sums_[0].result(), im = sums_[1].result();
+    out_.exact.set_double(i, re.value, im.value);
+    out_.rest.set_double(i, re.rest, im.rest);
+    out_.magnitude.set_double(i, magnitudes_[0], magnitudes_[1]);
+    for (const size_t part : {0, 1}) {
+      sums_[part] = ExactSum();
+      magnitudes_[part] = 0;
+    }
+  }
+  Reference take() { return std::move(out_); }
+
+ private:
+  void add(size_t part, double p, double q) {
+    sums_[part].add_product(p, q);
+    magnitudes_[part] += std::fabs(p * q);
+  }
+
+  const Numbers &a_, &b_;
+  bool is_complex_;
+  std::array<ExactSum, 2> sums_;
+  std::array<double, 2> magnitudes_{};
+  Reference out_;
+};
 
 // For each turn of `outer`, `start` and the sum of the products in all turns of `inner`.
-Reference sum_up(const Shape& shape, const std::vector<Axis>& outer, const std::vector<Axis>& inner,
-                 const std::vector<double>& a, const std::vector<double>& b, double start, bool has_start) {
-  const Shape f64 = Shape::array(Type::F64, shape.dims());
-  Reference out{.exact = Literal::zeros(f64), .magnitude = Literal::zeros(f64), .rest = Literal::zeros(f64)};
+Reference sum_up(const Shape& shape, const std::vector<Axis>& outer, const std::vector<Axis>& inner, const Numbers& a,
+                 const Numbers& b, const Literal* start) {
+  Sums sums(shape, a, b);
   const int64_t results = count_of(outer), terms = count_of(inner);
   std::vector<std::pair<int64_t, int64_t>> steps(static_cast<size_t>(terms));
   for (int64_t i = 0; i < terms; ++i) steps[static_cast<size_t>(i)] = places(inner, i);
   for (int64_t i = 0; i < results; ++i) {
     const auto [left, right] = places(outer, i);
-    ExactSum sum;
-    double magnitude = std::fabs(start);
-    if (has_start) sum.add(start);
-    for (const auto& [x, y] : steps) {
-      const double p = a[static_cast<size_t>(left + x)], q = b[static_cast<size_t>(right + y)];
-      sum.add_product(p, q);
-      magnitude += std::fabs(p * q);
-    }
-    const ExactResult result = sum.result();
-    out.exact.set_double(i, result.value);
-    out.rest.set_double(i, result.rest);
-    out.magnitude.set_double(i, magnitude);
+    if (start != nullptr) sums.start(start->as_double(0), start->imaginary(0));
+    for (const auto& [x, y] : steps) sums.add_product(left + x, right + y);
+    sums.finish(i);
   }
-  return out;
+  return sums.take();
+}
+
+int64_t at(const Dims& dims, int64_t d) {
+  return dims[static_cast<size_t>(d)];
 }
 
 Reference exact_dot(const Instruction& dot, const Literal& lhs, const Literal& rhs) {
   const auto& attrs = dot.as<hlo::DotAttrs>();
   const Dims left = strides_of(lhs.shape()), right = strides_of(rhs.shape());
-  const auto at = [](const Dims& strides, int64_t d) { return strides[static_cast<size_t>(d)]; };
   std::vector<Axis> outer, inner;
   for (size_t i = 0; i < attrs.lhs_batch.size(); ++i)
     outer.push_back({lhs.shape().dim(static_cast<int>(attrs.lhs_batch[i])), at(left, attrs.lhs_batch[i]),
@@ -111,7 +163,8 @@ Reference exact_dot(const Instruction& dot, const Literal& lhs, const Literal& r
   for (size_t i = 0; i < attrs.lhs_contracting.size(); ++i)
     inner.push_back({lhs.shape().dim(static_cast<int>(attrs.lhs_contracting[i])), at(left, attrs.lhs_contracting[i]),
                      at(right, attrs.rhs_contracting[i])});
-  return sum_up(dot.shape, outer, inner, numbers(lhs), numbers(rhs), 0, false);
+  const Numbers a = numbers(lhs), b = numbers(rhs);
+  return sum_up(dot.shape, outer, inner, a, b, nullptr);
 }
 
 Reference exact_reduce(const Instruction& reduce, const Literal& data, const Literal& start) {
@@ -120,7 +173,101 @@ Reference exact_reduce(const Instruction& reduce, const Literal& data, const Lit
   std::vector<Axis> outer, inner;
   for (int d = 0; d < data.shape().rank(); ++d)
     (is_in(over, d) ? inner : outer).push_back({data.shape().dim(d), strides[static_cast<size_t>(d)], 0});
-  return sum_up(reduce.shape, outer, inner, numbers(data), {1.0}, start.as_double(0), true);
+  const Numbers values = numbers(data);
+  return sum_up(reduce.shape, outer, inner, values, kOne, &start);
+}
+
+// The element of an array of `size` elements that tap `tap` of dimension `d` of a window sees at place
+// `place`; -1 for none.
+int64_t element_seen(const hlo::Window& window, size_t d, int64_t place, int64_t tap, int64_t size) {
+  const int64_t position = place * window.stride_at(d) + tap * window.window_dilation_at(d) - window.low_at(d),
+                dilation = window.base_dilation_at(d);
+  if (position < 0 || position % dilation != 0 || position / dilation >= size) return -1;
+  return position / dilation;
+}
+
+// Counts through `sizes`, the last fastest: false behind the last.
+bool advance(Dims& index, const Dims& sizes) {
+  for (size_t d = index.size(); d-- > 0;) {
+    if (++index[d] < sizes[d]) return true;
+    index[d] = 0;
+  }
+  return false;
+}
+
+bool is_empty(const Dims& sizes) {
+  return std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
+}
+
+Dims dims_of(const Shape& shape) {
+  return {shape.dims().begin(), shape.dims().end()};
+}
+
+Reference exact_reduce_window(const Instruction& op, const Literal& data, const Literal& start) {
+  const hlo::Window& window = op.as<hlo::WindowAttrs>().window;
+  const Dims strides = strides_of(data.shape()), results = dims_of(op.shape),
+             taps(window.size.begin(), window.size.end());
+  const Numbers values = numbers(data);
+  Sums sums(op.shape, values, kOne);
+  Dims place(results.size());
+  for (int64_t i = 0; i < op.shape.element_count(); ++i, advance(place, results)) {
+    sums.start(start.as_double(0), start.imaginary(0));
+    Dims tap(taps.size());
+    bool more = !is_empty(taps);
+    while (more) {
+      int64_t from = 0;
+      for (size_t d = 0; d < taps.size() && from >= 0; ++d) {
+        const int64_t element = element_seen(window, d, place[d], tap[d], data.shape().dim(static_cast<int>(d)));
+        from = element < 0 ? -1 : from + element * strides[d];
+      }
+      if (from >= 0) sums.add_product(from, 0);
+      more = advance(tap, taps);
+    }
+    sums.finish(i);
+  }
+  return sums.take();
+}
+
+// Feature o of the result sees the input features of its group, or the batches of its batch group.
+Reference exact_convolution(const Instruction& op, const Literal& lhs, const Literal& rhs) {
+  const auto& attrs = op.as<hlo::ConvolutionAttrs>();
+  const hlo::DimLabels& dims = attrs.labels;
+  const hlo::Window& window = attrs.window;
+  const Dims left = strides_of(lhs.shape()), right = strides_of(rhs.shape()), out = dims_of(op.shape);
+  const auto size = [](const Literal& array, int64_t d) { return array.shape().dim(static_cast<int>(d)); };
+  const int64_t depth = size(rhs, dims.kernel_input_feature), outputs = size(rhs, dims.kernel_output_feature),
+                batches = at(out, dims.output_batch), groups = std::max<int64_t>(attrs.feature_groups, 1),
+                batch_groups = std::max<int64_t>(attrs.batch_groups, 1);
+  const size_t rank = dims.input_spatial.size();
+  Dims taps(rank);
+  for (size_t d = 0; d < rank; ++d) taps[d] = size(rhs, dims.kernel_spatial[d]);
+  const Numbers a = numbers(lhs), b = numbers(rhs);
+  Sums sums(op.shape, a, b);
+  Dims place(out.size());
+  for (int64_t i = 0; i < op.shape.element_count(); ++i, advance(place, out)) {
+    const int64_t o = at(place, dims.output_feature), group = o / (outputs / groups),
+                  batch_group = o / (outputs / batch_groups);
+    const int64_t from = (at(place, dims.output_batch) + batch_group * batches) * at(left, dims.input_batch) +
+                         group * depth * at(left, dims.input_feature);
+    Dims tap(rank);
+    bool more = !is_empty(taps);
+    while (more) {
+      int64_t x = from, y = o * at(right, dims.kernel_output_feature);
+      bool sees = true;
+      for (size_t d = 0; d < rank && sees; ++d) {
+        const int64_t element =
+            element_seen(window, d, at(place, dims.output_spatial[d]), tap[d], size(lhs, dims.input_spatial[d]));
+        sees = element >= 0;
+        x += element * at(left, dims.input_spatial[d]);
+        y += (window.reversed_at(d) ? taps[d] - 1 - tap[d] : tap[d]) * at(right, dims.kernel_spatial[d]);
+      }
+      for (int64_t k = 0; sees && k < depth; ++k)
+        sums.add_product(x + k * at(left, dims.input_feature), y + k * at(right, dims.kernel_input_feature));
+      more = advance(tap, taps);
+    }
+    sums.finish(i);
+  }
+  return sums.take();
 }
 
 // Whether a computation adds its two parameters.
@@ -135,18 +282,29 @@ bool adds(const Module& module, hlo::CompId id) {
 
 std::optional<Reference> exact_sums(const Module& module, std::span<const Literal> inputs) {
   const Instruction& root = module[module.entry_computation().root];
-  if ((root.op != Op::DOT && root.op != Op::REDUCE) || !is_real_float(root.shape)) return std::nullopt;
-  if (root.operands.size() != 2) return std::nullopt;
+  if (root.operands.size() != 2 || !is_summed(root.shape)) return std::nullopt;
   std::vector<const Literal*> operands;
   for (const hlo::InstrId id : root.operands) {
     const Instruction& operand = module[id];
-    if (operand.op != Op::PARAMETER || !is_real_float(operand.shape)) return std::nullopt;
+    if (operand.op != Op::PARAMETER || !is_summed(operand.shape)) return std::nullopt;
+    if (hlo::is_complex(operand.shape.type()) != hlo::is_complex(root.shape.type())) return std::nullopt;
     operands.push_back(&inputs[static_cast<size_t>(operand.as<hlo::ParameterAttrs>().number)]);
   }
-  if (root.op == Op::DOT) return exact_dot(root, *operands[0], *operands[1]);
-  // Over no dimension it is open whether the value to start with is added.
-  if (root.as<hlo::DimensionsAttrs>().dimensions.empty() || !adds(module, root.called[0])) return std::nullopt;
-  return exact_reduce(root, *operands[0], *operands[1]);
+  switch (root.op) {
+    case Op::DOT:
+      return exact_dot(root, *operands[0], *operands[1]);
+    case Op::CONVOLUTION:
+      return exact_convolution(root, *operands[0], *operands[1]);
+    case Op::REDUCE:
+      // Over no dimension it is open whether the value to start with is added.
+      if (root.as<hlo::DimensionsAttrs>().dimensions.empty() || !adds(module, root.called[0])) return std::nullopt;
+      return exact_reduce(root, *operands[0], *operands[1]);
+    case Op::REDUCE_WINDOW:
+      if (!adds(module, root.called[0])) return std::nullopt;
+      return exact_reduce_window(root, *operands[0], *operands[1]);
+    default:
+      return std::nullopt;
+  }
 }
 
 }  // namespace collet::conformance

@@ -9,8 +9,9 @@
 
 namespace collet::conformance {
 
-/// Where the program is one product of matrices, or one sum over dimensions, of parameters that are real floats: the exact result, and
-/// the sum of magnitudes that its bound is about. `value` is not set. The evaluator has no part in it.
+/// Where the program is one dot, convolution, or sum over dimensions or windows, of parameters that are floats or complex: the exact
+/// result, and the sum of magnitudes that its bound is about, of complex numbers by part. `value` is not set. The evaluator has no part
+/// in it.
 std::optional<Reference> exact_sums(const hlo::Module& module, std::span<const hlo::Literal> inputs);
 
 }  // namespace collet::conformance

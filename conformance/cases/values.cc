@@ -192,9 +192,31 @@ void fill_edges(Literal& value, size_t number, size_t count, uint64_t seed, bool
   }
 }
 
+// Where complex functions have poles, zeros and parts that cancel: multiples of pi / 2 on both axes, and the unit circle, each from
+// distances of 1 down to 2^-20.
+void fill_critical_complex(Literal& value, uint64_t seed) {
+  Random random(seed);
+  for (int64_t i = 0; i < value.element_count(); ++i) {
+    const auto near = [&] {
+      const double size = std::ldexp(0.5 + random.unit() / 2, -static_cast<int>(random.below(21)));
+      return random.next() & 1 ? -size : size;
+    };
+    const double on_axis = (static_cast<double>(random.below(9)) - 4) * std::numbers::pi / 2 + near(), off = near();
+    const double angle = std::numbers::pi * (2 * random.unit() - 1), radius = 1 + near() / 2;
+    if (i % 3 == 0) {
+      value.set_double(i, off, on_axis);
+    } else if (i % 3 == 1) {
+      value.set_double(i, on_axis, off);
+    } else {
+      value.set_double(i, radius * std::cos(angle), radius * std::sin(angle));
+    }
+  }
+}
+
 // One operand walks over all values; of several each is drawn.
 void fill_critical(Literal& value, size_t count, uint64_t seed, bool flushes) {
   const Type type = value.type();
+  if (is_complex(type)) return fill_critical_complex(value, seed);
   const bool integer = is_integer(type) || type == Type::PRED;
   const std::vector<int64_t> integers = integer ? critical_integers(type) : std::vector<int64_t>{};
   const std::vector<double> floats = integer ? std::vector<double>{} : critical_floats(type, flushes);
@@ -206,7 +228,7 @@ void fill_critical(Literal& value, size_t count, uint64_t seed, bool flushes) {
     if (integer) {
       value.set_int(i, integers[at]);
     } else {
-      value.set_double(i, floats[at], is_complex(type) ? floats[random.below(n)] : 0);
+      value.set_double(i, floats[at]);
       if (std::isnan(floats[at])) vary_nan(value, i, ++nans);
     }
   }

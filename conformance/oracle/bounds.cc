@@ -35,10 +35,10 @@ double gamma(double n, double u) {
   return n * u < 0.5 ? n * u / (1 - n * u) : kInfinity;
 }
 
-// One element of one output, as real numbers.
-struct Element {
-  double expected, got, imag_expected, imag_got;
-};
+// The real part, or where `part` is 1 the imaginary one.
+double part_of(const Literal& value, int64_t i, int part) {
+  return part == 0 ? value.as_double(i) : value.imaginary(i);
+}
 
 struct Judge {
   Type type;
@@ -47,27 +47,45 @@ struct Judge {
   double scale = 0;  // largest finite magnitude of the output
   bool flushes = false;
 
-  double allowed(int64_t i, double expected, double modulus) const {
-    const double ulp = ulp_at(type, is_complex(type) ? modulus : expected);
+  // Of part `part` of element `i`; `expected`: that part, `modulus`: of the whole.
+  double allowed(int64_t i, int part, double expected, double modulus) const {
+    const double ulp = ulp_at(type, is_complex(type) && !has_parts() ? modulus : expected);
     switch (bound.kind) {
       case Bound::Kind::Ulp:
-        return bound.ulps * ulp;
+        return bound.ulps * (has_parts() ? conditioned_ulp(i, part, ulp, modulus) : ulp);
       case Bound::Kind::Scaled:
         return bound.ulps * std::max(ulp_at(type, scale), ulp);
       case Bound::Kind::Sum:
-        return sum_bound(i, ulp);
+        return sum_bound(i, part, ulp);
       default:
         return 0;
     }
   }
 
-  double sum_bound(int64_t i, double ulp) const {
+  // A unit of the part, and what it moves by where each part of the operands moves by a unit; but no more than a unit of the modulus,
+  // unless the bound says so.
+  double conditioned_ulp(int64_t i, int part, double ulp, double modulus) const {
+    const double moves = 2 * unit_roundoff(type) * part_of(reference.magnitude, i, part);
+    const bool capped = is_complex(type) && !bound.conditioned;
+    return capped ? std::min(ulp + moves, ulp_at(type, modulus)) : ulp + moves;
+  }
+
+  // Whether each part of complex numbers has a bound of its own.
+  bool has_parts() const {
+    if (!reference.magnitude.valid()) return false;
+    // Of sums that the evaluator has computed the magnitude is that of the whole.
+    return bound.kind == Bound::Kind::Ulp || (reference.rest.valid() && is_complex(reference.magnitude.type()));
+  }
+
+  double sum_bound(int64_t i, int part, double ulp) const {
     const double own = unit_roundoff(type);
     const double u = bound.wide ? std::min(own, unit_roundoff(Type::F32)) : own;
-    const double magnitude = std::fabs(reference.magnitude.as_double(i));
-    // One more term for the rounding of the oracle's own f64, where the sum is not exact; products of complex numbers have four parts.
-    const double factor = is_complex(type) ? 4 : 1;
-    return factor * gamma(reference.rest.valid() ? bound.terms : bound.terms + 1, u) * magnitude + ulp;
+    const double magnitude = std::fabs(part_of(reference.magnitude, i, has_parts() ? part : 0));
+    // A part of a complex product is a sum of two real ones. Where it is not known by part, both parts of both operands count: four.
+    const double terms = has_parts() ? 2 * bound.terms : bound.terms;
+    const double factor = is_complex(type) && !has_parts() ? 4 : 1;
+    // One more term for the rounding of the oracle's own f64, where the sum is not exact.
+    return factor * gamma(reference.rest.valid() ? terms : terms + 1, u) * magnitude + ulp;
   }
 };
 
@@ -81,12 +99,12 @@ bool is_flushed(const Judge& judge, double expected, double got) {
 }
 
 // Whether `got` is fine; raises the worst errors seen.
-bool judge_real(const Judge& judge, int64_t i, double expected, double rounded, double got, double modulus,
+bool judge_part(const Judge& judge, int64_t i, int part, double expected, double rounded, double got, double modulus,
                 Comparison& result, double& share) {
   if (!std::isfinite(rounded) || !std::isfinite(got)) {
     if (same_special(rounded, got)) return true;
     // Near overflow an error of one ULP may cross to infinity or back.
-    const double allowed = judge.allowed(i, expected, modulus);
+    const double allowed = judge.allowed(i, part, expected, modulus);
     const bool near = allowed > 0 && !std::isnan(rounded) && !std::isnan(got) &&
                       std::signbit(rounded) == std::signbit(got) &&
                       std::min(std::fabs(rounded), std::fabs(got)) >= largest_finite(judge.type) - 2 * allowed;
@@ -105,9 +123,9 @@ bool judge_real(const Judge& judge, int64_t i, double expected, double rounded, 
     result.worst_ulp = std::max(result.worst_ulp, 1.0);
     return false;
   }
-  const double rest = judge.reference.rest.valid() ? judge.reference.rest.as_double(i) : 0;
+  const double rest = judge.reference.rest.valid() ? part_of(judge.reference.rest, i, part) : 0;
   const double error = std::fabs(got - expected - rest);
-  const double allowed = judge.allowed(i, expected, modulus);
+  const double allowed = judge.allowed(i, part, expected, modulus);
   const double modulus_ulp = ulp_at(judge.type, is_complex(judge.type) ? modulus : expected);
   result.worst_ulp = std::max(result.worst_ulp, error / modulus_ulp);
   if (allowed > 0) share = std::max(share, error / allowed);
@@ -125,10 +143,13 @@ bool judge_element(const Judge& judge, int64_t i, const Literal& got, Comparison
   // What a format without NaN makes of one is open.
   if (std::isnan(exact.as_double(i)) && format_of(judge.type).specials == FloatSpecials::FINITE) return true;
   const double modulus = std::hypot(exact.as_double(i), exact.imaginary(i));
-  if (!judge_real(judge, i, exact.as_double(i), rounded.as_double(i), got.as_double(i), modulus, result, share))
-    return false;
-  return !is_complex(judge.type) ||
-         judge_real(judge, i, exact.imaginary(i), rounded.imaginary(i), got.imaginary(i), modulus, result, share);
+  for (const int part : {0, 1}) {
+    if (part == 1 && !is_complex(judge.type)) break;
+    if (!judge_part(judge, i, part, part_of(exact, i, part), part_of(rounded, i, part), part_of(got, i, part), modulus,
+                    result, share))
+      return false;
+  }
+  return true;
 }
 
 size_t error_bin(bool good, double share) {

@@ -32,16 +32,21 @@ struct Bound {
   bool signed_data = false;
   /// Judged by the program in f64, not in its own types, as Sum always is: for what may keep more than the types say.
   bool exact = false;
+  /// Ulp of complex numbers: what operands that are a unit off would move is allowed, be it more than a unit of the modulus.
+  bool conditioned = false;
   /// 0: everything is judged; 1: only the upper, -1: only the lower triangle of the last two dimensions.
   int triangle = 0;
 };
 
 /// What the oracle knows of one output.
 struct Reference {
-  hlo::Literal value = {};      ///< in the output's type, rounded once
-  hlo::Literal exact = {};      ///< f64 or c128, for Sum and `exact`, and for functions of f32 and f64; may be invalid
-  hlo::Literal magnitude = {};  ///< f64, for Sum: the same program on absolute values; may be invalid
-  hlo::Literal rest = {};       ///< f64, what `exact` lacks where it is rounded itself; may be invalid
+  hlo::Literal value = {};  ///< in the output's type, rounded once
+  hlo::Literal exact =
+      {};  ///< f64 or c128, for Sum and `exact`, and for functions of f32, f64, c64 and c128; may be invalid
+  /// For Sum: the same program on absolute values, f64; or of exact sums of complex numbers that of each part, c128. For functions of
+  /// complex numbers how far each part moves with the operands (ExactComplex), c128 or f64. May be invalid.
+  hlo::Literal magnitude = {};
+  hlo::Literal rest = {};  ///< of the type of `exact`: what it lacks where it is rounded itself; may be invalid
 };
 
 /// How many elements have which error, as a share of what is allowed: none, up to 2^-9, ... up to 1/2, up to 1, and beyond.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/oracle/functions.h"
 
-#include <mpfr.h>
-
 #include <bit>
 #include <cmath>
 #include <limits>
+
+#include "conformance/oracle/ball.h"
 
 namespace collet::conformance {
 namespace {
@@ -15,18 +15,6 @@ using hlo::Op;
 // Enough for a value of 53 bits and a rest whose error is 2^-100 of it.
 constexpr mpfr_prec_t kPrecision = 160;
 constexpr mpfr_rnd_t kNearest = MPFR_RNDN;
-
-class Number {
- public:
-  Number() { mpfr_init2(value_, kPrecision); }
-  Number(const Number&) = delete;
-  Number& operator=(const Number&) = delete;
-  ~Number() { mpfr_clear(value_); }
-  operator mpfr_ptr() { return value_; }
-
- private:
-  mpfr_t value_;
-};
 
 using Unary = int (*)(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t);
 using Binary = int (*)(mpfr_ptr, mpfr_srcptr, mpfr_srcptr, mpfr_rnd_t);
@@ -126,7 +114,7 @@ bool has_exact_function(Op op) {
 }
 
 void exact_functions(Op op, std::span<const double> a, std::span<const double> b, std::span<ExactResult> out) {
-  static thread_local Number x, y, result;
+  static thread_local Number x(kPrecision), y(kPrecision), result(kPrecision);
   const Unary unary = unary_of(op);
   const Binary binary = binary_of(op);
   for (size_t i = 0; i < out.size(); ++i) {
