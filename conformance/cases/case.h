@@ -92,6 +92,9 @@ std::string_view why_no_case(Op op);
 #define COLLET_CASE_FAMILY(name) void add_##name##_cases(CaseList& list);
 #include "conformance/cases/families.def"
 
+/// Of gather and scatter: part of the family `indexing`.
+void add_indexing_pairs(CaseList& list);
+
 void add_elementwise_grid(CaseList& list, Op op, Type type);
 void add_convert_grid(CaseList& list, Type from);
 void add_movement_grid(CaseList& list, Op op, Type type);

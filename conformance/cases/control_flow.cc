@@ -74,6 +74,90 @@ void add_long_while(CaseList& list, int trips, Type type) {
   list.add(std::move(one));
 }
 
+// Loops whose state a device may keep in place, and where that goes wrong: `body` is the lines between the state's parts i, x, y, n and
+// the next ones j, u, v. x and y have `size` elements.
+struct InPlace {
+  const char* label;
+  const char* body;
+};
+constexpr InPlace kInPlace[] = {
+    // Two arrays change places, and no copy is asked for.
+    {"swapped", "  u = {0} copy(y)\n  v = {0} copy(x)\n"},
+    // One element is written, and another read from what stood there before.
+    {"updated_and_read",
+     "  a = {1}[1] dynamic-slice(x, i), dynamic_slice_sizes={{1}}\n  b = {1}[1] dynamic-slice(y, i), "
+     "dynamic_slice_sizes={{1}}\n"
+     "  c = {1}[1] add(a, b)\n  u = {0} dynamic-update-slice(x, c, j)\n  v = {0} dynamic-update-slice(y, a, i)\n"},
+    // The array before the update is needed once more.
+    {"old_and_new",
+     "  a = {1}[1] dynamic-slice(y, i), dynamic_slice_sizes={{1}}\n  u = {0} dynamic-update-slice(x, a, i)\n"
+     "  v = {0} maximum(x, y)\n"},
+    // Each element goes to another place of the same array.
+    {"turned", "  u = {0} reverse(x), dimensions={{0}}\n  v = {0} subtract(y, x)\n"},
+    // Both parts become one value.
+    {"both_the_same", "  u = {0} minimum(x, y)\n  v = {0} minimum(x, y)\n"},
+    // Neither changes.
+    {"unchanged", "  u = {0} copy(x)\n  v = {0} copy(y)\n"},
+};
+
+void add_in_place(CaseList& list, const InPlace& how, int trips, Type type) {
+  constexpr int kSize = 37;
+  Text text;
+  const std::string t(type_name(type)), array = fmt::format("{}[{}]", t, kSize);
+  const std::string state = fmt::format("(s32[], {0}, {0}, s32[])", array);
+  const std::string parts = fmt::format(
+      "  s = {0} parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n  x = {1} get-tuple-element(s), index=1\n"
+      "  y = {1} get-tuple-element(s), index=2\n  n = s32[] get-tuple-element(s), index=3\n",
+      state, array);
+  text.computation("cond", parts + "  ROOT r = pred[] compare(i, n), direction=LT\n");
+  text.computation("body", parts + "  one = s32[] constant(1)\n  j = s32[] add(i, one)\n" +
+                               fmt::format(fmt::runtime(how.body), array, t) +
+                               fmt::format("  ROOT r = {} tuple(j, u, v, n)\n", state));
+  const Shape counter = Shape::scalar(Type::S32), shape = Shape::array(type, {kSize});
+  const std::string i = text.parameter(counter), x = text.parameter(shape), y = text.parameter(shape),
+                    n = text.parameter(counter);
+  const Shape tuple = Shape::tuple({counter, shape, shape, counter});
+  const std::string init = text.line(tuple, fmt::format("tuple({}, {}, {}, {})", i, x, y, n));
+  Case one{fmt::format("while/{}/in_place_{}_{}_trips/unit", t, how.label, trips),
+           Op::WHILE,
+           type,
+           "",
+           {{.values = Values::Fixed, .fixed = {0}},
+            {.low = -9, .high = 9},
+            {.low = -9, .high = 9},
+            {.values = Values::Fixed, .fixed = {double(trips)}}},
+           {}};
+  // Exact in every type: copies, extremes, and sums of whole numbers or of single roundings.
+  one.text = text.root(tuple, fmt::format("while({}), condition=cond, body=body", init));
+  list.add(std::move(one));
+}
+
+// A hundred thousand trips of a few integers, so that each is counted.
+void add_hundred_thousand_trips(CaseList& list) {
+  Text text;
+  const std::string parts =
+      "  s = (s32[], u32[3], s32[]) parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n"
+      "  x = u32[3] get-tuple-element(s), index=1\n  n = s32[] get-tuple-element(s), index=2\n";
+  text.computation("cond", parts + "  ROOT r = pred[] compare(i, n), direction=LT\n");
+  text.computation("body", parts +
+                               "  one = s32[] constant(1)\n  j = s32[] add(i, one)\n"
+                               "  c = u32[3] constant({1664525, 22695477, 1103515245})\n  a = u32[3] multiply(x, c)\n"
+                               "  d = u32[3] constant({1013904223, 1, 12345})\n  y = u32[3] add(a, d)\n"
+                               "  ROOT r = (s32[], u32[3], s32[]) tuple(j, y, n)\n");
+  const Shape counter = Shape::scalar(Type::S32), array = Shape::array(Type::U32, {3});
+  const std::string i = text.parameter(counter), x = text.parameter(array), n = text.parameter(counter);
+  const Shape tuple = Shape::tuple({counter, array, counter});
+  const std::string init = text.line(tuple, fmt::format("tuple({}, {}, {})", i, x, n));
+  list.add({"while/u32/100000_trips/large",
+            Op::WHILE,
+            Type::U32,
+            text.root(tuple, fmt::format("while({}), condition=cond, body=body", init)),
+            {{.values = Values::Fixed, .fixed = {0}},
+             {.values = Values::Large},
+             {.values = Values::Fixed, .fixed = {100000}}},
+            {}});
+}
+
 // A loop in a loop, with the inner trip count taken from the outer counter.
 void add_nested_while(CaseList& list) {
   Text text;
@@ -169,6 +253,10 @@ void add_control_flow_cases(CaseList& list) {
     add_long_while(list, 10, type);
     add_long_while(list, 1003, type);
   }
+  for (const InPlace& how : kInPlace)
+    for (const int trips : {0, 1, 2, 35})
+      for (const Type type : {Type::F32, Type::S32}) add_in_place(list, how, trips, type);
+  add_hundred_thousand_trips(list);
   add_nested_while(list);
   add_conditionals(list);
   add_call(list);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "conformance/cases/case.h"
+#include "conformance/cases/pairwise.h"
 #include "conformance/cases/types.h"
 
 namespace collet::conformance {
@@ -24,8 +25,8 @@ struct Spatial {
 };
 
 struct Row {
-  const char* label;
-  const char* labels;  // dim_labels; the digits are spatial dimensions
+  std::string label;
+  std::string labels;  // dim_labels; the digits are spatial dimensions
   int64_t batch, features, outputs;
   std::vector<Spatial> spatial;
   int64_t feature_groups = 1, batch_groups = 1;
@@ -166,6 +167,40 @@ void add_constant_inputs(CaseList& list, Type type) {
   list.add(std::move(two));
 }
 
+struct Pair {
+  Row row;
+  Type type, result;
+};
+Pair choose(Factors& factors) {
+  Pair pair;
+  Row& row = pair.row;
+  for (const int64_t input : {9, 10}) {
+    Spatial& s = row.spatial.emplace_back(Spatial{input, 1});
+    s.size = factors.next<int64_t>({3, 1, 2, 4});
+    s.stride = factors.next<int64_t>({1, 2, 3});
+    s.low = factors.next<int64_t>({0, 2, -1});
+    s.high = factors.next<int64_t>({0, 1, -2, 3});
+    s.base_dilation = factors.next<int64_t>({1, 2, 3});
+    s.window_dilation = factors.next<int64_t>({1, 2});
+    s.reversed = factors.next({false, true});
+  }
+  row.labels = factors.next<std::string_view>({"b01f_01io->b01f", "bf01_oi01->bf01", "f01b_i01o->01bf",
+                                               "b10f_10io->b01f", "01bf_io01->f01b", "0b1f_o01i->bf10"});
+  struct Groups {
+    int64_t batch, features, outputs, feature_groups, batch_groups;
+  };
+  const Groups groups =
+      factors.next<Groups>({{2, 3, 4, 1, 1}, {1, 4, 6, 2, 1}, {2, 3, 6, 3, 1}, {4, 2, 6, 1, 2}, {3, 1, 3, 1, 3}});
+  row.batch = groups.batch;
+  row.features = groups.features;
+  row.outputs = groups.outputs;
+  row.feature_groups = groups.feature_groups;
+  row.batch_groups = groups.batch_groups;
+  pair.type = factors.next({Type::F32, Type::BF16, Type::S32, Type::C64, Type::F64, Type::S8});
+  pair.result = pair.type == Type::S8 ? Type::S32 : pair.type;
+  return pair;
+}
+
 }  // namespace
 
 void add_convolution_cases(CaseList& list) {
@@ -177,6 +212,10 @@ void add_convolution_cases(CaseList& list) {
     add_convolution(list, row, Type::BF16, Type::F32, Values::Unit);
     if (row.spatial.size() == 2) add_convolution(list, row, Type::C64, Type::C64, Values::Unit);
   }
+  for_pairs(choose, [&](Pair pair, size_t number) {
+    pair.row.label = fmt::format("pair{}", number);
+    add_convolution(list, pair.row, pair.type, pair.result, Values::Unit);
+  });
 }
 
 }  // namespace collet::conformance

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "conformance/cases/case.h"
+#include "conformance/cases/pairwise.h"
 #include "conformance/cases/types.h"
 
 namespace collet::conformance {
@@ -10,7 +13,7 @@ namespace {
 using Dims = std::vector<int64_t>;
 
 struct Row {
-  const char* label;
+  std::string label;
   Dims lhs, rhs, lhs_batch, rhs_batch, lhs_contracting, rhs_contracting;
 };
 
@@ -119,6 +122,81 @@ void add_dot(CaseList& list, const Row& row, const Types& types, Values values, 
   list.add(std::move(one));
 }
 
+struct Operand {
+  Dims dims, batch, contracting;
+};
+// Groups of dimensions in the order that `order` says, of the letters b, f and c.
+Operand arrange(std::string_view order, const Dims& batch, const Dims& free, const Dims& contracting) {
+  Operand out;
+  Dims others;
+  for (const char c : order) {
+    Dims& numbers = c == 'b' ? out.batch : c == 'c' ? out.contracting : others;
+    for (const int64_t size : c == 'b' ? batch : c == 'c' ? contracting : free) {
+      numbers.push_back(static_cast<int64_t>(out.dims.size()));
+      out.dims.push_back(size);
+    }
+  }
+  return out;
+}
+
+struct Pair {
+  Row row;
+  Types types;
+};
+// Dimensions of each kind, in any order in each operand, and listed in any order.
+Pair choose(Factors& factors) {
+  struct Sizes {
+    Dims batch, contracting, left, right;
+  };
+  Sizes sizes = factors.next<Sizes>(
+      {{{2, 3}, {4, 3}, {5, 2}, {3, 4}}, {{3, 3}, {3, 3}, {3, 3}, {3, 3}}, {{1, 2}, {17, 2}, {1, 9}, {15, 1}}});
+  for (Dims* dims : {&sizes.batch, &sizes.contracting, &sizes.left, &sizes.right})
+    dims->resize(factors.next<size_t>({1, 0, 2}));
+  const std::string_view left_order = factors.next<std::string_view>({"bfc", "bcf", "fbc", "fcb", "cbf", "cfb"}),
+                         right_order = factors.next<std::string_view>({"bcf", "bfc", "fbc", "fcb", "cbf", "cfb"});
+  const bool batch_turned = factors.next({false, true}), contracting_turned = factors.next({false, true}),
+             listed_backward = factors.next({false, true});
+  const Types types = factors.next<Types>({{Type::F32, Type::F32, Type::F32},
+                                           {Type::BF16, Type::BF16, Type::F32},
+                                           {Type::S8, Type::S8, Type::S32},
+                                           {Type::C64, Type::C64, Type::C64},
+                                           {Type::F64, Type::F64, Type::F64},
+                                           {Type::F16, Type::F16, Type::F16}});
+  const Operand lhs = arrange(left_order, sizes.batch, sizes.left, sizes.contracting);
+  // Of turned groups the sizes are in the other order, and so are the numbers of their dimensions.
+  const auto turn = [](Dims& dims, bool turned) {
+    if (turned) std::reverse(dims.begin(), dims.end());
+  };
+  turn(sizes.batch, batch_turned);
+  turn(sizes.contracting, contracting_turned);
+  const Operand rhs = arrange(right_order, sizes.batch, sizes.right, sizes.contracting);
+  Row row{"", lhs.dims, rhs.dims, lhs.batch, rhs.batch, lhs.contracting, rhs.contracting};
+  turn(row.rhs_batch, batch_turned);
+  turn(row.rhs_contracting, contracting_turned);
+  turn(row.lhs_contracting, listed_backward);
+  turn(row.rhs_contracting, listed_backward);
+  row.label = fmt::format("{}_{}", dims_name(row.lhs), dims_name(row.rhs));
+  return {std::move(row), types};
+}
+
+// An array by itself and turned.
+void add_same(CaseList& list, Type type) {
+  for (const int64_t lhs : {0, 1})
+    for (const int64_t rhs : {0, 1}) {
+      const Shape shape = Shape::array(type, {17, 17});
+      Text text;
+      const std::string x = text.parameter(shape);
+      list.add(
+          {fmt::format("dot/{}/17x17_same_by_{}{}/unit", type_name(type), lhs, rhs),
+           Op::DOT,
+           type,
+           text.root(shape, fmt::format("dot({0}, {0}), lhs_contracting_dims={{{1}}}, rhs_contracting_dims={{{2}}}", x,
+                                        lhs, rhs)),
+           {{}},
+           sum_bound(type, 17)});
+    }
+}
+
 void add_ragged_dot(CaseList& list) {
   // m = 12 rows in 3 groups; k = 5, n = 7.
   Text text;
@@ -173,6 +251,10 @@ void add_dot_cases(CaseList& list) {
   const Types f32{Type::F32, Type::F32, Type::F32};
   add_dot(list, rows()[0], f32, Values::Unit, ", operand_precision={highest,highest}", "_highest");
   add_dot(list, rows()[0], f32, Values::Unit, ", algorithm=dot_f32_f32_f32", "_algorithm_f32");
+  for (const Type type : {Type::F32, Type::BF16, Type::S32, Type::C64}) add_same(list, type);
+  for_pairs(choose, [&](const Pair& pair, size_t number) {
+    add_dot(list, pair.row, pair.types, Values::Unit, "", fmt::format("_pair{}", number));
+  });
   add_ragged_dot(list);
   add_scaled_dot(list);
 }

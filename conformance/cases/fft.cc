@@ -4,13 +4,14 @@
 #include <cmath>
 
 #include "conformance/cases/case.h"
+#include "conformance/cases/pairwise.h"
 
 namespace collet::conformance {
 namespace {
 
 using Dims = std::vector<int64_t>;
 
-void add_fft(CaseList& list, const char* kind, Type type, const Dims& dims, size_t rank) {
+void add_fft(CaseList& list, const char* kind, Type type, const Dims& dims, size_t rank, std::string_view prefix = {}) {
   const std::string_view name = kind;
   const Type complex = type == Type::F32 ? Type::C64 : Type::C128;
   Dims in = dims, out = dims;
@@ -22,12 +23,36 @@ void add_fft(CaseList& list, const char* kind, Type type, const Dims& dims, size
   for (const int64_t n : length) points *= static_cast<double>(n);
   Text text;
   const std::string x = text.parameter(Shape::array(from, in));
-  Case one{
-      fmt::format("fft/{}/{}_{}_over_{}/unit", type_name(type), name, dims_name(dims), rank), Op::FFT, type, "", {{}},
-      {.kind = Bound::Kind::Scaled, .ulps = 8 + 4 * std::log2(std::max(2.0, points))}};
+  Case one{fmt::format("fft/{}/{}{}_{}_over_{}/unit", type_name(type), prefix, name, dims_name(dims), rank),
+           Op::FFT,
+           type,
+           "",
+           {{}},
+           {.kind = Bound::Kind::Scaled, .ulps = 8 + 4 * std::log2(std::max(2.0, points))}};
   one.text =
       text.root(Shape::array(to, out), fmt::format("fft({}), fft_type={}, fft_length={}", x, name, braces(length)));
   list.add(std::move(one));
+}
+
+struct Pair {
+  const char* kind;
+  Type type;
+  Dims dims;
+  size_t rank;
+};
+Pair choose(Factors& factors) {
+  Pair pair{factors.next({"FFT", "IFFT", "RFFT", "IRFFT"}),
+            factors.next({Type::F32, Type::F64}),
+            {},
+            factors.next<size_t>({1, 2, 3})};
+  const size_t batches = factors.next<size_t>({0, 1, 2});
+  pair.dims = {2, 3};
+  pair.dims.resize(batches);
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const int64_t length = factors.next<int64_t>({4, 1, 2, 7, 9, 10, 16});
+    if (axis < pair.rank) pair.dims.push_back(length);
+  }
+  return pair;
 }
 
 }  // namespace
@@ -42,6 +67,9 @@ void add_fft_cases(CaseList& list) {
       add_fft(list, kind, type, {4, 3, 8}, 3);
     }
   }
+  for_pairs(choose, [&](const Pair& pair, size_t number) {
+    add_fft(list, pair.kind, pair.type, pair.dims, pair.rank, fmt::format("pair{}_", number));
+  });
 }
 
 }  // namespace collet::conformance

@@ -212,6 +212,7 @@ void add_indexing_cases(CaseList& list) {
   }
   for (const Type type : moving_types()) add_assign(list, type);
   add_pair_scatter(list);
+  add_indexing_pairs(list);
 }
 
 }  // namespace collet::conformance

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "conformance/cases/case.h"
+#include "conformance/cases/pairwise.h"
 #include "conformance/cases/types.h"
 
 namespace collet::conformance {
@@ -69,6 +70,60 @@ void add_stable(CaseList& list, const Row& row, Type key, Type carried, Values v
   list.add(std::move(one));
 }
 
+struct Pair {
+  Dims dims;
+  int64_t dimension;
+  size_t operands;
+  bool stable, total;
+  const char* direction;
+  Type type;
+  Values values;
+};
+Pair choose(Factors& factors) {
+  Pair pair;
+  const int64_t size = factors.next<int64_t>({17, 1, 2, 16, 33, 65, 129});
+  const int64_t front = factors.next<int64_t>({0, 1, 2}), behind = factors.next<int64_t>({0, 1, 2});
+  pair.dims = {3, 2};
+  pair.dims.resize(static_cast<size_t>(front));
+  pair.dimension = front;
+  pair.dims.push_back(size);
+  for (const int64_t more : {5, 1})
+    if (static_cast<int64_t>(pair.dims.size()) < front + 1 + behind) pair.dims.push_back(more);
+  pair.operands = factors.next<size_t>({1, 2, 3});
+  pair.stable = factors.next({false, true});
+  pair.total = factors.next({false, true});
+  pair.direction = factors.next({"LT", "GT"});
+  pair.type = factors.next({Type::F32, Type::S32, Type::BF16, Type::F64, Type::U8, Type::S16, Type::S64, Type::F16});
+  pair.values = factors.next({Values::Unit, Values::Ties, Values::Large, Values::Distinct});
+  // What goes with equal keys is not determined.
+  if (pair.operands > 1 && !pair.stable) pair.values = Values::Distinct;
+  pair.total = pair.total && hlo::is_float(pair.type);
+  return pair;
+}
+
+void add_pair(CaseList& list, const Pair& pair, size_t number) {
+  const Type payload[] = {Type::S32, Type::F16};
+  const std::span<const Type> carried(payload, pair.operands - 1);
+  Text text;
+  comparator(text, pair.type, pair.direction, pair.total ? ", type=TOTALORDER" : "", carried);
+  std::vector<Shape> shapes = {Shape::array(pair.type, pair.dims)};
+  for (const Type type : carried) shapes.push_back(Shape::array(type, pair.dims));
+  std::string names;
+  for (const Shape& shape : shapes) names += (names.empty() ? "" : ", ") + text.parameter(shape);
+  Case one{fmt::format("sort/{}/pair{}_{}_by_{}/{}", type_name(pair.type), number, dims_name(pair.dims), pair.dimension,
+                       values_name(pair.values)),
+           Op::SORT,
+           pair.type,
+           "",
+           std::vector<InputSpec>(pair.operands, InputSpec{.values = Values::Large}),
+           {}};
+  one.inputs[0] = {.values = pair.values, .low = -9, .high = 9};
+  one.text = text.root(pair.operands == 1 ? shapes[0] : Shape::tuple(shapes),
+                       fmt::format("sort({}), dimensions={{{}}}{}, to_apply=compare", names, pair.dimension,
+                                   pair.stable ? ", is_stable=true" : ""));
+  list.add(std::move(one));
+}
+
 void add_topk(CaseList& list, const Dims& dims, int64_t k, Type type, bool largest, Values values) {
   Text text;
   Dims result = dims;
@@ -117,6 +172,7 @@ void add_sort_cases(CaseList& list) {
       add_topk(list, {2, 3, 65}, 1, type, largest, Values::Ties);
     }
   }
+  for_pairs(choose, [&](const Pair& pair, size_t number) { add_pair(list, pair, number); });
 }
 
 }  // namespace collet::conformance

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "conformance/cases/case.h"
+#include "conformance/cases/pairwise.h"
 #include "conformance/cases/types.h"
 
 namespace collet::conformance {
@@ -21,7 +24,7 @@ struct Dimension {
 };
 
 struct Row {
-  const char* label;
+  std::string label;
   std::vector<Dimension> dims;
 };
 
@@ -169,6 +172,42 @@ void add_select_and_scatter(CaseList& list, const Row& row, Type type, Values va
   list.add(std::move(one));
 }
 
+struct Pair {
+  Row row;
+  const char* body;
+  Type type;
+};
+Pair choose(Factors& factors) {
+  Pair pair;
+  for (const int64_t input : {11, 8}) {
+    Dimension& d = pair.row.dims.emplace_back(Dimension{input, 1});
+    d.size = factors.next<int64_t>({3, 1, 2, 5});
+    d.stride = factors.next<int64_t>({1, 2, 3});
+    d.low = factors.next<int64_t>({0, 2, -1, 4});
+    d.high = factors.next<int64_t>({0, 1, -2, 3});
+    d.base_dilation = factors.next<int64_t>({1, 2, 3});
+    d.window_dilation = factors.next<int64_t>({1, 2});
+  }
+  pair.body = factors.next({"add", "maximum", "minimum"});
+  pair.type = factors.next({Type::F32, Type::S32, Type::BF16, Type::F64, Type::S8, Type::U16});
+  return pair;
+}
+
+// Windows that see some element each.
+Pair choose_scatter(Factors& factors) {
+  Pair pair;
+  for (const int64_t input : {9, 7}) {
+    Dimension& d = pair.row.dims.emplace_back(Dimension{input, 1});
+    d.size = factors.next<int64_t>({3, 1, 2});
+    d.stride = factors.next<int64_t>({1, 2, 3});
+    d.low = std::min(factors.next<int64_t>({0, 1, 2, -1}), d.size - 1);
+    d.high = std::min(factors.next<int64_t>({0, 1, -1}), d.size - 1);
+  }
+  pair.body = factors.next({"distinct", "ties"});
+  pair.type = factors.next({Type::F32, Type::S32, Type::F64});
+  return pair;
+}
+
 }  // namespace
 
 void add_window_cases(CaseList& list) {
@@ -187,6 +226,15 @@ void add_window_cases(CaseList& list) {
       add_select_and_scatter(list, row, type, Values::Ties);
     }
   }
+  for_pairs(choose, [&](Pair pair, size_t number) {
+    pair.row.label = fmt::format("pair{}", number);
+    add_reduce_window(list, pair.row, pair.body, pair.type, 3, Values::Unit);
+  });
+  for_pairs(choose_scatter, [&](Pair pair, size_t number) {
+    pair.row.label = fmt::format("pair{}", number);
+    const bool distinct = std::string_view(pair.body) == "distinct";
+    add_select_and_scatter(list, pair.row, pair.type, distinct ? Values::Distinct : Values::Ties);
+  });
 }
 
 }  // namespace collet::conformance
