@@ -201,11 +201,19 @@ void KernelEmitter::masked(size_t l, Value* begin, Value* end, int width, const 
 
 void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int width, const std::function<void(Value*)>& body) {
   Value* const step = ir_.count(width);
-  if (!open_ || l + 1 != k_.loops.size() || l < k_.outer || k_.loops[l].size / width <= 2 * kBlockSteps) {
+  int64_t within = 1;  // steps of a turn, by the loops inside
+  for (size_t m = l + 1; m < k_.loops.size(); ++m) {
+    const int64_t lanes = m == k_.lane_loop && k_.lanes > 1 ? width_ : 1;
+    within *= (k_.loops[m].size + lanes - 1) / lanes;
+  }
+  // Where the loops inside are long, they do it themselves.
+  const bool is_long = within <= 2 * kBlockSteps && k_.loops[l].size / width * within > 2 * kBlockSteps;
+  if (!open_ || l < k_.outer || !is_long) {
     loop(begin, end, step, body);
     return;
   }
-  Value* const block = b_.CreateMul(step, b_.getInt64(kBlockSteps));
+  Value* const block =
+      b_.CreateMul(step, b_.getInt64(static_cast<uint64_t>(std::max<int64_t>(kBlockSteps / within, 1))));
   loop(begin, end, block, [&](Value* first) {
     Value* last = ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, block), end);
     loop(first, last, step, body);
