@@ -60,11 +60,11 @@ ARROWS = {
     "docs": [],
 }
 # A test may include more than what it tests: a test of hlo/ may read text, run passes, use hlo/testing; one of the
-# runtime may too. Tests of what must not know hlo/ may not.
+# runtime may too; one of a reference backend may run single kernels. Tests of what must not know hlo/ may not.
 TEST_ARROWS = {
     "hlo": HLO,
     "sdk/codegen": ["sdk/codegen/testing"],
-    "reference_backends": ["sdk/codegen/testing"],
+    "reference_backends": ["sdk/codegen"],
     "sdk/runtime": HLO,
     "sdk/pjrt": HLO + ["sdk/runtime"],
     "sdk/tool": HLO + ["sdk/runtime", "conformance"],

@@ -196,7 +196,7 @@ Status Compiler::group(const FusionGroup& u, Drafts& drafts) {
     return {COLLET_INTERNAL, "a fusion cannot be compiled"};
   }
   Product product;
-  if (u.nodes.size() == 1 && find_product(kernel, graph_, target_, product)) {
+  if (u.nodes.size() == 1 && !target_.has_grid() && find_product(kernel, graph_, target_, product)) {
     add_product(product, drafts);
   } else {
     add_kernel(kernel, drafts);
@@ -246,7 +246,7 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
   KernelPlan* const epilogue = writers > 1 ? std::exchange(epilogue_, nullptr) : nullptr;
   for (KernelPlan& k : kernels) {
     Product product;
-    if (find_product(k, graph_, target_, product)) {
+    if (!target_.has_grid() && find_product(k, graph_, target_, product)) {
       add_product(product, drafts);
       continue;
     }
@@ -344,8 +344,11 @@ void Compiler::keep_stages() {
   stages_.emplace_back("fusion_groups.txt", groups_text_);
   std::string kernels;
   for (const FunctionSource& source : sources_) {
-    if (const auto* kernel = std::get_if<Kernel>(&source.body))
+    if (const auto* kernel = std::get_if<Kernel>(&source.body)) {
       kernels += "// " + source.name + "\n" + print_kernel(*kernel) + "\n";
+    } else if (const auto* grid = std::get_if<GridKernel>(&source.body)) {
+      kernels += "// " + source.name + ": " + print_schedule(grid->schedule) + "\n" + print_kernel(grid->kernel) + "\n";
+    }
   }
   stages_.emplace_back("kernels.txt", kernels);
   stages_.emplace_back("launch_plan.txt", print_launch_plan(*plan_));

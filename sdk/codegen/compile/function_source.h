@@ -12,6 +12,7 @@
 #include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/lower/routines.h"
 #include "sdk/codegen/matmul/matmul.h"
+#include "sdk/codegen/schedule/grid.h"
 
 namespace collet::codegen {
 
@@ -40,10 +41,11 @@ struct LoopSource {
   std::map<FunctionId, Kernel> functions;  ///< by their numbers in the steps
 };
 
-/// What one function of a program is compiled from: a KernelFunction, a MicroFunction, a CompareFunction or a LoopFunction.
+/// What one function of a program is compiled from: a KernelFunction, a MicroFunction, a CompareFunction, a LoopFunction, or what a
+/// grid of threads runs.
 struct FunctionSource {
   std::string name;
-  std::variant<Kernel, MicroSource, Comparator, LoopSource> body;
+  std::variant<Kernel, MicroSource, Comparator, LoopSource, GridKernel> body;
   /// Many programs have a function of this name, which is the same in all.
   bool shared = false;
 };

@@ -8,6 +8,7 @@
 #include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/matmul/make_call.h"
 #include "sdk/codegen/schedule/fold_together.h"
+#include "sdk/codegen/schedule/grid.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/split_reduction.h"
 
@@ -191,7 +192,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
   KernelPlan parts;
   KernelPlan rest;
   auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
-  if (folds_together(kernel)) {
+  if (!target_.has_grid() && folds_together(kernel)) {
     KernelPlan pack;
     std::vector<KernelPlan> folds;
     fold_together(k, target_.vector_bits, make, pack, folds);
@@ -199,8 +200,14 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
     for (KernelPlan& fold : folds) add_kernel(fold, drafts);
     return;
   }
-  if (split_reduction(k, target_.vector_bits, make, parts, rest)) return add_parts(parts, rest, drafts);
-  choose_lanes(kernel, target_.vector_bits);
+  SplitLimits limits{target_.vector_bits};
+  if (target_.has_grid()) limits = {0, few_rows(kernel, target_.grid)};
+  if (split_reduction(k, limits, make, parts, rest)) {
+    if (!target_.has_grid()) return add_parts(parts, rest, drafts);
+    add_kernel(parts, drafts);
+    return add_kernel(rest, drafts);
+  }
+  if (!target_.has_grid()) choose_lanes(kernel, target_.vector_bits);
   if (!at_once) ++time_;
   Draft d;
   d.step.kernel.function = function_of(kernel);
@@ -245,6 +252,12 @@ void Compiler::add_buffers(const KernelPlan& k, Draft& d) {
 void Compiler::describe(const Kernel& kernel, Step& step) const {
   step.kind = StepKind::kKernel;
   KernelCall& call = step.kernel;
+  if (target_.has_grid()) {
+    const GridSchedule schedule = schedule_grid(kernel, target_.grid);
+    call.blocks = schedule.blocks;
+    call.block_threads = schedule.block_threads;
+    return;
+  }
   call.range = kernel.outer > 0 ? kernel.loops[0].size : 1;
   call.grain = kernel.outer > 0 && kernel.lane_loop == 0 ? kernel.lanes : 1;
   call.cost_ns = estimate_ns(kernel);
@@ -260,7 +273,13 @@ void Compiler::verify(const Kernel& kernel, const char* stage) {
 FunctionId Compiler::function_of(const Kernel& kernel) {
   verify(kernel, "scheduling");
   const auto [it, fresh] = kernels_.try_emplace(kernel, kNoFunction);
-  if (fresh) it->second = add_function({"kernel" + std::to_string(sources_.size()), kernel, false});
+  if (!fresh) return it->second;
+  const std::string name = "kernel" + std::to_string(sources_.size());
+  if (target_.has_grid()) {
+    it->second = add_function({name, GridKernel{kernel, schedule_grid(kernel, target_.grid)}, false});
+  } else {
+    it->second = add_function({name, kernel, false});
+  }
   return it->second;
 }
 

@@ -63,7 +63,13 @@ class Printer {
       case StepKind::kKernel:
         out_ += plan_.functions[step.kernel.function];
         if (step.kernel.tail != kNoFunction) out_ += " then " + plan_.functions[step.kernel.tail];
-        out_ += places(step) + " range " + std::to_string(step.kernel.range);
+        out_ += places(step);
+        if (step.kernel.blocks != 0) {
+          out_ += " as " + std::to_string(step.kernel.blocks) + " blocks of " +
+                  std::to_string(step.kernel.block_threads) + " threads";
+          break;
+        }
+        out_ += " range " + std::to_string(step.kernel.range);
         if (step.kernel.parallel) out_ += " in parallel, grain " + std::to_string(step.kernel.grain);
         break;
       case StepKind::kMatmul:

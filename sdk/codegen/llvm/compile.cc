@@ -11,6 +11,8 @@ namespace collet::codegen {
 
 Status compile(const collet_program* program, const Target& target, const CompileOptions& options,
                CompiledProgram& out) {
+  if (target.has_grid() && options.form == CodeForm::kOneFunction)
+    return {COLLET_UNIMPLEMENTED, "a program for grids of threads is launched from the host: it is no single function"};
   PlannedProgram planned;
   const Status decided = plan_program(program, target, options, planned);
   out.artifacts = std::move(planned.stages);

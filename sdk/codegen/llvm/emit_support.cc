@@ -4,6 +4,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <iterator>
+#include <utility>
 
 #include "sdk/codegen/llvm/emit.h"
 
@@ -131,14 +132,97 @@ class QuarterWriter {
   Value* words_ = nullptr;
 };
 
+/// Writes collet_fmod: long division in binary of the significands, which is exact.
+class FmodWriter {
+ public:
+  FmodWriter(llvm::Function* function, llvm::Module& module)
+      : b_(module.getContext()), module_(module), function_(function), i64_(b_.getInt64Ty()) {}
+
+  void run() {
+    llvm::BasicBlock *entry = block("entry"), *divide = block("divide"), *head = block("head"), *turn = block("turn"),
+                     *end = block("end"), *simple = block("simple");
+    b_.SetInsertPoint(entry);
+    Value* const x = b_.CreateBitCast(function_->getArg(0), i64_);
+    Value* const sign = b_.CreateAnd(x, word(uint64_t{1} << 63));
+    Value* const a = b_.CreateAnd(x, word(kMagnitude));
+    Value* const c = b_.CreateAnd(b_.CreateBitCast(function_->getArg(1), i64_), word(kMagnitude));
+    Value* const invalid = b_.CreateOr(b_.CreateICmpEQ(c, word(0)), b_.CreateOr(b_.CreateICmpUGE(a, word(kInfinity)),
+                                                                                b_.CreateICmpUGT(c, word(kInfinity))));
+    b_.CreateCondBr(b_.CreateOr(invalid, b_.CreateICmpULT(a, c)), simple, divide);
+    b_.SetInsertPoint(simple);
+    b_.CreateRet(b_.CreateSelect(invalid, llvm::ConstantFP::getNaN(b_.getDoubleTy()), function_->getArg(0)));
+
+    b_.SetInsertPoint(divide);
+    const auto [significand, exponent] = split(a);
+    const auto [divisor, least] = split(c);
+    b_.CreateBr(head);
+    b_.SetInsertPoint(head);
+    llvm::PHINode* const left = b_.CreatePHI(i64_, 2);
+    llvm::PHINode* const at = b_.CreatePHI(i64_, 2);
+    left->addIncoming(significand, divide);
+    at->addIncoming(exponent, divide);
+    Value* const enough = b_.CreateICmpUGE(left, divisor);
+    Value* const reduced = b_.CreateSelect(enough, b_.CreateSub(left, divisor), left);
+    b_.CreateCondBr(b_.CreateICmpSGT(at, least), turn, end);
+    b_.SetInsertPoint(turn);
+    left->addIncoming(b_.CreateShl(reduced, word(1)), turn);
+    at->addIncoming(b_.CreateSub(at, word(1)), turn);
+    b_.CreateBr(head);
+
+    b_.SetInsertPoint(end);
+    Value* const shift = leading(reduced);
+    Value* const normal = b_.CreateShl(reduced, shift);
+    Value* const power = b_.CreateSub(least, shift);
+    Value* const usual = b_.CreateOr(b_.CreateAnd(normal, word(kSignificand)), b_.CreateShl(power, word(52)));
+    Value* const down = b_.CreateSub(word(1), power);
+    Value* const tiny = b_.CreateLShr(normal, b_.CreateAnd(down, word(63)));
+    Value* bits = b_.CreateSelect(b_.CreateICmpSGT(power, word(0)), usual, tiny);
+    bits = b_.CreateSelect(b_.CreateICmpEQ(reduced, word(0)), word(0), bits);
+    b_.CreateRet(b_.CreateBitCast(b_.CreateOr(bits, sign), b_.getDoubleTy()));
+  }
+
+ private:
+  static constexpr uint64_t kMagnitude = ~uint64_t{0} >> 1;
+  static constexpr uint64_t kInfinity = uint64_t{0x7ff} << 52;
+  static constexpr uint64_t kSignificand = (uint64_t{1} << 52) - 1;
+
+  llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(module_.getContext(), name, function_); }
+  Value* word(uint64_t x) { return b_.getInt64(x); }
+  /// By how much a number below 2^53 is shifted so that its highest bit is bit 52; less than 64 for 0, too.
+  Value* leading(Value* x) {
+    Value* const zeros = b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, b_.CreateOr(x, word(1)), b_.getFalse());
+    return b_.CreateSub(zeros, word(11));
+  }
+  /// The significand, its highest bit at 52, and the exponent as it is stored, which is 0 or less for what is not normal.
+  std::pair<Value*, Value*> split(Value* magnitude) {
+    Value* const stored = b_.CreateLShr(magnitude, word(52));
+    Value* const low = b_.CreateAnd(magnitude, word(kSignificand));
+    Value* const shift = leading(low);
+    Value* const is_normal = b_.CreateICmpNE(stored, word(0));
+    return {b_.CreateSelect(is_normal, b_.CreateOr(low, word(uint64_t{1} << 52)), b_.CreateShl(low, shift)),
+            b_.CreateSelect(is_normal, stored, b_.CreateSub(word(1), shift))};
+  }
+
+  llvm::IRBuilder<> b_;
+  llvm::Module& module_;
+  llvm::Function* function_;
+  llvm::Type* i64_;
+};
+
+/// The function of this name, if it is called, as one of this module.
+llvm::Function* called(llvm::Module& module, const Target& target, const char* name) {
+  llvm::Function* const function = module.getFunction(name);
+  if (!function) return nullptr;
+  function->setLinkage(llvm::Function::InternalLinkage);
+  set_function_attributes(function, target);
+  return function;
+}
+
 }  // namespace
 
 void define_support(llvm::Module& module, const Target& target) {
-  llvm::Function* const quarter = module.getFunction("collet_reduce_quarter");
-  if (!quarter) return;
-  quarter->setLinkage(llvm::Function::InternalLinkage);
-  set_function_attributes(quarter, target);
-  QuarterWriter(quarter, module).run();
+  if (auto* const quarter = called(module, target, "collet_reduce_quarter")) QuarterWriter(quarter, module).run();
+  if (auto* const fmod = called(module, target, "collet_fmod")) FmodWriter(fmod, module).run();
 }
 
 }  // namespace collet::codegen

@@ -7,11 +7,15 @@
 
 namespace collet::codegen {
 
-/// Defines, for this module alone, the function collet_reduce_quarter where it is called:
+/// Defines, for this module alone, these functions where they are called:
 ///
 ///     void collet_reduce_quarter(const double* x, int64_t count, double* high, double* low, int64_t* quarter)
 ///
 /// reduces `count` doubles modulo pi / 2, whatever their size: x = quarter * pi / 2 + high + low.
+///
+///     double collet_fmod(double x, double y)
+///
+/// is C's fmod, for machines that call no function of C's library.
 void define_support(llvm::Module& module, const Target& target);
 
 }  // namespace collet::codegen

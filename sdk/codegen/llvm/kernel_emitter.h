@@ -55,6 +55,9 @@ llvm::Value* emit_both(Ir& ir, llvm::Value* x, llvm::Value* y);
 class KernelEmitter {
  public:
   KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name);
+  KernelEmitter(const KernelEmitter&) = delete;
+  KernelEmitter& operator=(const KernelEmitter&) = delete;
+  virtual ~KernelEmitter() = default;
   llvm::Function* run();
 
   /// For kernels without reductions whose points are computed within another function.
@@ -66,7 +69,7 @@ class KernelEmitter {
   llvm::Value* point(llvm::IRBuilder<>& at, const std::vector<llvm::Value*>& loops, int lanes, llvm::Value* mask,
                      uint32_t known, llvm::Value* value, ExprId wanted);
 
- private:
+ protected:
   using Type = llvm::Type;
   using Value = llvm::Value;
 
@@ -116,7 +119,7 @@ class KernelEmitter {
   /// Passes over the inner loops, with what comes between them.
   void stages();
   void inner_pass(int pass);
-  void inner(size_t l, int pass, std::vector<Accumulator>& accumulators);
+  virtual void inner(size_t l, int pass, std::vector<Accumulator>& accumulators);
 
   // Reductions.
   Value* slot(Type* t);
@@ -128,7 +131,7 @@ class KernelEmitter {
   static bool is_extremum(const Reduction& r);
   std::vector<Value*> extremum_slots(uint32_t type, int lanes);
   void start_extremum(const std::vector<Value*>& slots, const Reduction& r, int lanes);
-  void accumulate(Accumulator& a);
+  virtual void accumulate(Accumulator& a);
   void accumulate_extremum(const std::vector<Value*>& slots, const Reduction& r, Value* x);
   /// What an extremum's slots come to: one element or, without `across`, one for each lane.
   Val extremum(const std::vector<Value*>& slots, const Reduction& r, int lanes, bool across);
@@ -137,9 +140,9 @@ class KernelEmitter {
   /// All lanes of a scalable vector in one, sums of floats in any order.
   Value* fold_scalable(uint32_t combine, uint32_t type, Value* x);
   /// All lanes and the scalar rest.
-  Val total(const Accumulator& a, size_t result, int outer_lanes);
+  virtual Val total(const Accumulator& a, size_t result, int outer_lanes);
   /// Adds the initial value; from here on the reduction's value is known.
-  void finish(const Accumulator& a, int outer_lanes);
+  virtual void finish(const Accumulator& a, int outer_lanes);
   /// The same, for what it comes to without that.
   void finish_fold(size_t reduction, std::vector<Val> results);
 

@@ -10,8 +10,8 @@
 
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/kernel/parse.h"
-#include "sdk/codegen/llvm/kernel_harness.h"
 #include "sdk/codegen/schedule/lanes.h"
+#include "sdk/codegen/testing/kernel_harness.h"
 
 namespace collet::codegen {
 namespace {
@@ -229,6 +229,28 @@ TEST_P(EveryWidth, KernelsOfFiles_LeaveWhatTheEvaluatorDoes) {
   }
   EXPECT_GE(cases.size(), 20U);
   compare_with_evaluator(*jit_, cases);
+}
+
+TEST_P(EveryWidth, SumOverTwoLoops_HasTheErrorOfManyAccumulators) {
+  KernelCase c;
+  c.name = "sum of 65,536";
+  const Status read = parse_kernel(R"(kernel (2 buffers) {
+    inner i0: 2048
+    inner i1: 32
+    %0 = load f32 b0[32*i0 + i1]
+    %1 = multiply f32 %0, %0
+    r0 = reduce add f32 %1 init identity
+    %2 = reduced f32 r0 result 0
+    store b1[0], %2
+  })",
+                                   c.kernel);
+  ASSERT_TRUE(read.ok()) << read.message();
+  choose_lanes(c.kernel, GetParam());
+  c.fill = Fill::kTame;
+  c.bound = {4};  // one accumulator, or 16 of them, is further off
+  std::unique_ptr<Jit> jit;
+  ASSERT_TRUE(Jit::create(machine_of(GetParam()), jit).ok());
+  compare_with_evaluator(*jit, {c});
 }
 
 TEST(Evaluator, AccessBeyondABuffer_IsNamedWithItsPoint) {

@@ -98,6 +98,13 @@ llvm::Value* hypot(Ir& ir, llvm::Value* x, llvm::Value* y) {
 
 /// Long division in binary, by a function: exact for every pair.
 llvm::Value* fmod(Ir& ir, llvm::Value* x, llvm::Value* y) {
+  if (ir.target.has_grid()) {  // there LLVM would multiply by the rounded quotient
+    auto& b = ir.b;
+    llvm::Type* const f64 = b.getDoubleTy();
+    const llvm::FunctionCallee function = ir.module.getOrInsertFunction("collet_fmod", f64, f64, f64);
+    llvm::Value* const result = b.CreateCall(function, {b.CreateFPExt(x, f64), b.CreateFPExt(y, f64)});
+    return b.CreateFPTrunc(result, x->getType());  // exact
+  }
   return ir.b.CreateFRem(x, y);
 }
 

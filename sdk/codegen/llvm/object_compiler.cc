@@ -26,6 +26,7 @@
 #include "sdk/codegen/llvm/emit_matmul.h"
 #include "sdk/codegen/llvm/emit_steps.h"
 #include "sdk/codegen/llvm/emit_support.h"
+#include "sdk/codegen/llvm/grid_emitter.h"
 #include "sdk/codegen/llvm/targets.h"
 
 namespace collet::codegen {
@@ -85,6 +86,8 @@ std::string assembly_of(const llvm::Module& module, llvm::TargetMachine& machine
 void emit_function(const FunctionSource& f, llvm::Module& module, const Target& target) {
   if (const auto* kernel = std::get_if<Kernel>(&f.body)) {
     emit_kernel(*kernel, module, target, f.name);
+  } else if (const auto* grid = std::get_if<GridKernel>(&f.body)) {
+    emit_grid_kernel(*grid, module, target, f.name);
   } else if (const auto* comparator = std::get_if<Comparator>(&f.body)) {
     emit_comparator(comparator->body, comparator->types, module, target, f.name);
   } else if (const auto* loop = std::get_if<LoopSource>(&f.body)) {
@@ -134,13 +137,17 @@ Status ObjectCompiler::compile(const std::string& name, const std::function<void
   optimise(module, *machine_);
   if (artifacts) {
     artifacts->emplace_back(name + ".opt.ll", print(module));
-    artifacts->emplace_back(name + ".s", assembly_of(module, *machine_));
+    artifacts->emplace_back(name + (target_.has_grid() ? ".ptx" : ".s"), assembly_of(module, *machine_));
   }
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
   llvm::MCContext* mc = nullptr;
-  if (machine_->addPassesToEmitMC(passes, mc, stream)) return {COLLET_INTERNAL, "LLVM: no object code for this target"};
+  if (target_.has_grid()) {  // its driver reads assembly
+    if (machine_->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+      return {COLLET_INTERNAL, "LLVM: no assembly for this target"};
+  } else if (machine_->addPassesToEmitMC(passes, mc, stream))
+    return {COLLET_INTERNAL, "LLVM: no object code for this target"};
   passes.run(module);
   object.assign(bytes.begin(), bytes.end());
   return {};

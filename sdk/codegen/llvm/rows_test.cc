@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "sdk/codegen/kernel/parse.h"
-#include "sdk/codegen/llvm/kernel_harness.h"
 #include "sdk/codegen/schedule/lanes.h"
+#include "sdk/codegen/testing/kernel_harness.h"
 
 namespace collet::codegen {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/kernel/transform.h"
-#include "sdk/codegen/llvm/kernel_harness.h"
 #include "sdk/codegen/schedule/lanes.h"
+#include "sdk/codegen/testing/kernel_harness.h"
 
 namespace collet::codegen {
 namespace {

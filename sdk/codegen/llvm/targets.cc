@@ -151,6 +151,9 @@ std::string Target::fingerprint() const {
   for (const int64_t number :
        {int64_t{vector_bits}, int64_t{scalable_bits}, int64_t{threads}, first_cache, second_cache})
     out += ";" + std::to_string(number);
+  for (const int64_t number : {int64_t{grid.warp}, int64_t{grid.block_threads}, grid.shared_bytes,
+                               int64_t{grid.processors}, int64_t{grid.processor_threads}})
+    out += has_grid() ? ";" + std::to_string(number) : "";
   for (const double number : {flops_per_ns, memory_bytes_per_ns, awake_ns, wake_ns})
     out += ";" + std::to_string(static_cast<int64_t>(number * 1000));
   return out;
@@ -188,6 +191,7 @@ constexpr Architecture kArchitectures[] = {
     {"x86_64", "x86_64-unknown-linux-gnu", "x86-64-v2", "", "", false, false},
     {"aarch64", "aarch64-unknown-linux-gnu", "generic", "+neon,+fp-armv8", "", false, true},
     {"riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zvl128b", "lp64d", true, false},
+    {"nvptx64", "nvptx64-nvidia-cuda", "sm_80", "+ptx78", "", false, true},
 };
 
 }  // namespace
@@ -199,8 +203,9 @@ Status cross_target(const std::string& name, Target& out) {
   const auto* const found =
       std::find_if(std::begin(kArchitectures), std::end(kArchitectures), [&](const auto& a) { return a.name == arch; });
   if (found == std::end(kArchitectures))
-    return {COLLET_NOT_FOUND, "no code is made for '" + arch +
-                                  "': there are x86_64, aarch64 and riscv64, each perhaps with ':' and a processor"};
+    return {COLLET_NOT_FOUND,
+            "no code is made for '" + arch +
+                "': there are x86_64, aarch64, riscv64 and nvptx64, each perhaps with ':' and a processor"};
   std::string problem;
   const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(found->triple, problem);
   if (!target) return {COLLET_UNIMPLEMENTED, "this build of LLVM makes no code for " + arch};
@@ -219,7 +224,14 @@ Status cross_target(const std::string& name, Target& out) {
   const std::unique_ptr<llvm::MCSubtargetInfo> chosen(
       target->createMCSubtargetInfo(found->triple, cpu, found->features));
   const auto has = [&](const char* feature) { return chosen->checkFeatures(std::string("+") + feature); };
-  if (arch == "x86_64") {
+  if (arch == "nvptx64") {
+    out.fma = true;
+    out.vector_bits = 128;
+    out.routines = false;
+    out.grid.warp = 32;
+    out.memory_bytes_per_ns = 1500;
+    out.flops_per_ns = 20000;
+  } else if (arch == "x86_64") {
     const bool wide = has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq");
     out.vector_bits = wide ? 512 : has("avx2") ? 256 : 128;
     out.masks = out.scales = wide;

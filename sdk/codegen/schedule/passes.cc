@@ -46,7 +46,9 @@ KernelPasses::KernelPasses(const Kernel& kernel, const Target& target) : k_(kern
   needed_.assign(static_cast<size_t>(last_stage_) + 1, std::vector<bool>(k_.exprs.size(), false));
   first_pass_.assign(k_.exprs.size(), -1);
   kept_.assign(k_.exprs.size(), false);
-  find_costly(deps);
+  // A thread of a grid has no memory of its own for a row.
+  costly_.assign(k_.exprs.size(), false);
+  if (!target.has_grid()) find_costly(deps);
   find_straight(deps, target.vector_bits);
   find_transposed(deps);
   find_rows(target);
@@ -81,7 +83,6 @@ void KernelPasses::find_stages(const std::vector<uint64_t>& deps) {
 }
 
 void KernelPasses::find_costly(const std::vector<uint64_t>& deps) {
-  costly_.assign(k_.exprs.size(), false);
   if (last_stage_ == 0 || !(k_.lanes == 1 || k_.lane_loop >= k_.outer)) return;
   int64_t row = 1;
   for (size_t l = k_.outer; l < k_.loops.size(); ++l) row *= k_.loops[l].size;

@@ -12,7 +12,6 @@ namespace collet::codegen {
 namespace {
 
 constexpr int64_t kLeastPoints = int64_t{1} << 16;
-constexpr int64_t kFewRows = 16;  ///< rows, or vectors of them, that are enough for all threads
 constexpr int64_t kMostParts = 64;
 constexpr int64_t kFewestParts = 16;
 
@@ -48,8 +47,8 @@ int64_t product(const std::vector<Loop>& loops, size_t first, size_t last) {
 
 class Splitter {
  public:
-  Splitter(const KernelPlan& plan, int vector_bits, const MakeValue& make)
-      : plan_(plan), k_(plan.kernel), vector_bits_(vector_bits), make_(make) {}
+  Splitter(const KernelPlan& plan, const SplitLimits& limits, const MakeValue& make)
+      : plan_(plan), k_(plan.kernel), limits_(limits), make_(make) {}
 
   bool run(KernelPlan& parts, KernelPlan& rest) {
     if (!suits() || !choose()) return false;
@@ -89,9 +88,9 @@ class Splitter {
     rows_ = product(k_.loops, 0, k_.outer);
     if (rows_ * product(k_.loops, k_.outer, k_.loops.size()) < kLeastPoints) return false;
     Kernel scheduled = k_;
-    choose_lanes(scheduled, vector_bits_);
+    if (limits_.vector_bits != 0) choose_lanes(scheduled, limits_.vector_bits);
     const int64_t lanes = scheduled.lane_loop < k_.outer ? scheduled.lanes : 1;
-    if (rows_ / lanes >= kFewRows) return false;
+    if (rows_ / lanes >= limits_.few_rows) return false;
     for (size_t l = k_.outer; l < k_.loops.size(); ++l) {
       const int64_t size = k_.loops[l].size;
       int64_t parts = std::min(kMostParts, size / 2);
@@ -177,7 +176,7 @@ class Splitter {
 
   const KernelPlan& plan_;
   const Kernel& k_;
-  int vector_bits_;
+  SplitLimits limits_;
   const MakeValue& make_;
   int64_t rows_ = 1;
   int64_t parts_ = 0;
@@ -187,9 +186,9 @@ class Splitter {
 
 }  // namespace
 
-bool split_reduction(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& parts,
+bool split_reduction(const KernelPlan& plan, const SplitLimits& limits, const MakeValue& make, KernelPlan& parts,
                      KernelPlan& rest) {
-  return Splitter(plan, vector_bits, make).run(parts, rest);
+  return Splitter(plan, limits, make).run(parts, rest);
 }
 
 }  // namespace collet::codegen

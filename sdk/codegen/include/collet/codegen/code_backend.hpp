@@ -152,7 +152,8 @@ class CodeProgram final : public kernel::WholeProgram {
   std::string symbol_, name_;
 };
 
-/// The code generator as kernel_backend.hpp sees it.
+/// The code generator as kernel_backend.hpp sees it. `Program` is made of what it compiled.
+template <class Program, CodeForm form>
 class CodeCompiler final : public kernel::ProgramCompiler {
  public:
   explicit CodeCompiler(Target target) : target_(std::move(target)) {
@@ -178,16 +179,34 @@ class CodeCompiler final : public kernel::ProgramCompiler {
     throw_unless_ok(checked);
     CompileOptions options;
     options.name = "collet_program";
+    options.form = form;
     options.keep_artifacts = keep_artifacts;
     CompiledProgram made;
     throw_unless_ok(codegen::compile(program, target_, options, made));
-    return std::make_unique<CodeProgram>(std::move(made), options.name,
-                                         std::string(collet_string(program, program->name), program->name.count));
+    return std::make_unique<Program>(std::move(made), options.name,
+                                     std::string(collet_string(program, program->name), program->name.count));
   }
 
  private:
   Target target_;
 };
+
+/// Describes what all backends with a code generator have alike.
+inline void describe_generator(kernel::Backend* backend, const Target& target) {
+  if (backend->types.empty()) {
+#define COLLET_TYPE(NAME, text, value, bits, kind, since)                                       \
+  if (COLLET_KIND_##kind != COLLET_KIND_OPAQUE || value == COLLET_TYPE_TOKEN) {                 \
+    backend->types.push_back({value, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE}); \
+  }
+#include <collet/types.def>
+#undef COLLET_TYPE
+  }
+  backend->traits |= COLLET_TRAIT_CONTROL_FLOW | COLLET_TRAIT_SHARED_CODE;
+  if (backend->device_kind.empty()) backend->device_kind = target.cpu;
+  if (backend->fingerprint.rfind(target.fingerprint(), 0) != 0) {
+    backend->fingerprint = target.fingerprint() + backend->fingerprint;
+  }
+}
 
 }  // namespace detail
 
@@ -202,20 +221,8 @@ inline Target cross(const std::string& name) {
 /// (all that the generator knows, unless some are listed already), its traits for control flow and shared code, and, where they are
 /// empty, the kind and the fingerprint.
 inline void set_code(kernel::Backend* backend, const Target& target) {
-  if (backend->types.empty()) {
-#define COLLET_TYPE(NAME, text, value, bits, kind, since)                                       \
-  if (COLLET_KIND_##kind != COLLET_KIND_OPAQUE || value == COLLET_TYPE_TOKEN) {                 \
-    backend->types.push_back({value, COLLET_MAY_STORE | COLLET_MAY_MOVE | COLLET_MAY_COMPUTE}); \
-  }
-#include <collet/types.def>
-#undef COLLET_TYPE
-  }
-  backend->traits |= COLLET_TRAIT_CONTROL_FLOW | COLLET_TRAIT_SHARED_CODE;
-  if (backend->device_kind.empty()) backend->device_kind = target.cpu;
-  if (backend->fingerprint.rfind(target.fingerprint(), 0) != 0) {
-    backend->fingerprint = target.fingerprint() + backend->fingerprint;
-  }
-  backend->compiler = std::make_shared<detail::CodeCompiler>(target);
+  detail::describe_generator(backend, target);
+  backend->compiler = std::make_shared<detail::CodeCompiler<detail::CodeProgram, CodeForm::kOneFunction>>(target);
 }
 
 }  // namespace collet::codegen

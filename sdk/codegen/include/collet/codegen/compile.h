@@ -68,7 +68,7 @@ struct CompileOptions {
 /// Object code and how to launch it.
 struct CompiledProgram {
   LaunchPlan plan;
-  std::string object;  ///< an ELF object file, position-independent
+  std::string object;  ///< an ELF object file, position-independent; for a target with grids, PTX
   /// What the program went through: graph, fusion groups, kernels, launch plan, LLVM IR, assembly.
   Artifacts artifacts;
 };

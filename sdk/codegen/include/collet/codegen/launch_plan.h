@@ -35,6 +35,10 @@ struct KernelCall {
   FunctionId tail = kNoFunction;      ///< a KernelFunction that runs after all of the kernel, whole
   uint32_t tail_place = 0;            ///< the first of its places in the step's
   int64_t tail_range = 1;
+  /// For a target with grids: how many blocks of how many threads compute all of the kernel. Its function takes the addresses of its
+  /// buffers; `range` and what follows it have no meaning.
+  uint32_t blocks = 0;
+  uint32_t block_threads = 0;
 };
 
 /// A matrix product for each batch, computed tile by tile with micro-kernels. Places of the step: a and b, or what their

@@ -11,6 +11,16 @@
 
 namespace collet::codegen {
 
+/// A machine that runs a kernel as a grid of blocks of threads, such as a GPU. The threads of a block share memory and wait for each
+/// other; those of a warp, which run one instruction at a time, read each other's registers.
+struct GridLimits {
+  int warp = 0;                              ///< threads of a warp; 0: the machine runs no grids
+  int block_threads = 1024;                  ///< most threads of a block
+  int64_t shared_bytes = int64_t{48} << 10;  ///< shared memory of a block
+  int processors = 100;                      ///< each runs several blocks at a time
+  int processor_threads = 2048;              ///< threads that one processor runs at a time
+};
+
 /// A machine, as plain data. Whoever fills one in by hand starts from cross_target, which knows what LLVM knows of a
 /// processor, and then sets what it knows better: caches, speeds, threads.
 struct Target {
@@ -36,6 +46,10 @@ struct Target {
   double awake_ns = 6000;           ///< work that pays for sharing it among threads that wait for work
   double wake_ns = 20000;           ///< work that pays for waking threads that sleep
 
+  GridLimits grid;  ///< of a machine that runs kernels as grids
+
+  /// Whether kernels are launched as grids. Such a program is the text of an assembler, for the device's driver, and a launch plan for the host.
+  bool has_grid() const { return grid.warp != 0; }
   /// All that generated code depends on, for keys of caches.
   std::string fingerprint() const;
 };
@@ -56,8 +70,8 @@ Status check_runs_here(const Target& target);
 /// also switches off what needs it: "-avx512f" leaves AVX2, "-sse3" leaves SSE2.
 Target host_target(const std::string& changes = {});
 
-/// A target for code that runs elsewhere: "x86_64", "aarch64" or "riscv64", and perhaps ":" and a processor by LLVM's
-/// name. Without one: the least that hosts of that architecture have today, x86-64-v2, ARMv8-A, RV64GCV. One thread.
+/// A target for code that runs elsewhere: "x86_64", "aarch64", "riscv64" or "nvptx64", and perhaps ":" and a processor by LLVM's
+/// name. Without one: the least that hosts of that architecture have today, x86-64-v2, ARMv8-A, RV64GCV; of GPUs, sm_80. One thread.
 /// Caches and speeds are the same whatever the processor: set those that you know. NOT_FOUND for other names, UNIMPLEMENTED where
 /// this build of LLVM makes no such code.
 Status cross_target(const std::string& name, Target& out);

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <collet/codegen/target.h>
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <memory>
+#include <functional>
 #include <random>
 #include <span>
 #include <string>
@@ -19,21 +17,11 @@
 #include "sdk/codegen/kernel/literal.h"
 #include "sdk/codegen/kernel/print.h"
 #include "sdk/codegen/kernel/scalar.h"
-#include "sdk/codegen/kernel/verify.h"
-#include "sdk/codegen/llvm/jit.h"
 
 /// \file
-/// Runs kernels as generated code and by the evaluator, and compares what they leave in the buffers. For tests.
+/// Kernels with buffers for them, and what they should leave there: by the evaluator. For tests of generated code, of any machine.
 
 namespace collet::codegen {
-
-/// Registers of 128, 256 and 512 bits; machines with masks and without.
-inline Target machine_of(int vector_bits) {
-  const char* changes = vector_bits >= 512 ? "" : vector_bits >= 256 ? "-avx512f" : "-avx";
-  Target target = host_target(check_features(changes).ok() ? changes : "");
-  target.vector_bits = vector_bits;
-  return target;
-}
 
 /// What the elements of buffers are before the kernel runs.
 enum class Fill {
@@ -191,53 +179,29 @@ struct KernelCase {
   Bound bound;
 };
 
-/// Runs each of the kernels, which have their lanes, on the machine of `jit` and by the evaluator.
-inline void compare_with_evaluator(Jit& jit, const std::vector<KernelCase>& cases) {
-  std::vector<FunctionSource> sources;
-  for (size_t i = 0; i < cases.size(); ++i) {
-    FunctionSource& f = sources.emplace_back();
-    f.name = "kernel" + std::to_string(i);
-    f.body = cases[i].kernel;
-  }
-  std::unique_ptr<LoadedCode> code;
-  const Status compiled = jit.compile(sources, false, code);
-  ASSERT_TRUE(compiled.ok()) << compiled.message();
-  for (size_t i = 0; i < cases.size(); ++i) {
-    const KernelCase& c = cases[i];
-    const Kernel& k = c.kernel;
-    SCOPED_TRACE(c.name + ", registers of " + std::to_string(jit.target().vector_bits) + " bits\n" + print_kernel(k));
-    const Extents extents = extents_of(k);
-    Buffers expected = make_buffers(extents, c.fill, i + 1);
-    Buffers actual = make_buffers(extents, c.fill, i + 1);
-    const Status evaluated = evaluate_kernel(k, expected.spans());
-    ASSERT_TRUE(evaluated.ok()) << evaluated.message();
-    auto* f = reinterpret_cast<KernelFunction>(code->find(sources[i].name));
-    ASSERT_NE(f, nullptr);
-    const int64_t turns = k.outer > 0 ? k.loops[0].size : 1;
-    const std::vector<char*> addresses = actual.addresses();
-    if (k.sequential || k.outer == 0) {
-      f(addresses.data(), 0, turns);
-    } else {  // as threads share it
-      const int64_t middle = turns / 2 / k.lanes * k.lanes;
-      f(addresses.data(), 0, middle);
-      f(addresses.data(), middle, turns);
+/// Runs a kernel by `run`, which gets its number among the cases and its buffers, and by the evaluator.
+inline void compare_with_evaluator(const KernelCase& c, size_t number,
+                                   const std::function<void(size_t number, Buffers& buffers)>& run) {
+  const Extents extents = extents_of(c.kernel);
+  Buffers expected = make_buffers(extents, c.fill, number + 1);
+  Buffers actual = make_buffers(extents, c.fill, number + 1);
+  const Status evaluated = evaluate_kernel(c.kernel, expected.spans());
+  ASSERT_TRUE(evaluated.ok()) << evaluated.message();
+  run(number, actual);
+  EXPECT_TRUE(actual.are_guards_unchanged()) << "written outside of the buffers";
+  for (size_t b = 0; b < extents.types.size(); ++b) {
+    const uint32_t type = extents.types[b];
+    const size_t bytes = collet_type_bytes(type);
+    int wrong = 0;
+    for (int64_t at = 0; bytes > 0 && at < extents.elements[b]; ++at) {
+      Element x{};
+      Element y{};
+      std::memcpy(x.data(), actual[b].data() + static_cast<size_t>(at) * bytes, bytes);
+      std::memcpy(y.data(), expected[b].data() + static_cast<size_t>(at) * bytes, bytes);
+      if (is_near(type, x, y, c.bound) || ++wrong > 3) continue;
+      ADD_FAILURE() << "b" << b << "[" << at << "] is " << print_element(type, x) << ", not " << print_element(type, y);
     }
-    EXPECT_TRUE(actual.are_guards_unchanged()) << "written outside of the buffers";
-    for (size_t b = 0; b < extents.types.size(); ++b) {
-      const uint32_t type = extents.types[b];
-      const size_t bytes = collet_type_bytes(type);
-      int wrong = 0;
-      for (int64_t at = 0; bytes > 0 && at < extents.elements[b]; ++at) {
-        Element x{};
-        Element y{};
-        std::memcpy(x.data(), actual[b].data() + static_cast<size_t>(at) * bytes, bytes);
-        std::memcpy(y.data(), expected[b].data() + static_cast<size_t>(at) * bytes, bytes);
-        if (is_near(type, x, y, c.bound) || ++wrong > 3) continue;
-        ADD_FAILURE() << "b" << b << "[" << at << "] is " << print_element(type, x) << ", not "
-                      << print_element(type, y);
-      }
-      EXPECT_LE(wrong, 3) << wrong << " elements of b" << b;
-    }
+    EXPECT_LE(wrong, 3) << wrong << " elements of b" << b;
   }
 }
 

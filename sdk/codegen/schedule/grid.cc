@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/schedule/grid.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace collet::codegen {
+namespace {
+
+constexpr int kPointThreads = 256;  ///< of a block, where threads have nothing in common
+constexpr int kRowThreads = 128;    ///< of a block whose warps take a row each
+constexpr int64_t kBlocksPerProcessor = 32;
+constexpr int64_t kShortRow = 1024;  ///< elements that a warp alone reduces quickly
+
+int64_t points(const Kernel& kernel, uint64_t loops) {
+  int64_t n = 1;
+  for (size_t l = 0; l < kernel.outer; ++l) {
+    if ((loops >> l & 1) != 0) n *= kernel.loops[l].size;
+  }
+  return n;
+}
+
+uint64_t outer_loops(const Kernel& kernel) {
+  return kernel.outer >= 64 ? ~uint64_t{0} : (uint64_t{1} << kernel.outer) - 1;
+}
+
+uint64_t index_dependencies(const Index& index, const std::vector<uint64_t>& deps) {
+  uint64_t d = 0;
+  for (const auto& [term, scale] : index.terms) d |= deps[static_cast<size_t>(term)];
+  return d;
+}
+
+/// The loops of a kernel whose order matters that may be taken in any order all the same: different points of them never write
+/// to the same place, whatever the other loops do.
+uint64_t independent_loops(const Kernel& kernel) {
+  if (kernel.updates.empty() || !kernel.stores.empty()) return 0;
+  const std::vector<uint64_t> deps = loop_dependencies(kernel);
+  uint64_t common = outer_loops(kernel);
+  for (const Update& u : kernel.updates) {
+    for (const Expr& e : kernel.exprs) {
+      const bool reads =
+          e.op == ExprOp::kLoad && std::find(u.buffers.begin(), u.buffers.end(), e.buffer) != u.buffers.end();
+      if (reads) return 0;
+    }
+    // An address is fixed + sum of coefficient * loop. The chosen loops, least coefficient first, are digits of a number below
+    // what all the rest is a multiple of.
+    std::vector<std::pair<int64_t, size_t>> digits;
+    int64_t rest = 0;
+    for (const auto& [term, scale] : u.index.terms) rest = std::gcd(rest, scale);
+    const uint64_t computed = index_dependencies(u.index, deps);
+    for (size_t l = 0; l < kernel.outer; ++l) {
+      const int64_t c = std::abs(u.index.coefficient(l));
+      if (c != 0 && (computed >> l & 1) == 0) {
+        digits.emplace_back(c, l);
+      } else if (c != 0) {
+        rest = std::gcd(rest, c);
+      }
+    }
+    std::sort(digits.begin(), digits.end());
+    uint64_t chosen = 0;
+    for (size_t n = digits.size(); n > 0; --n) {  // with the n least, what is above them belongs to the rest
+      int64_t above = rest;
+      for (size_t i = n; i < digits.size(); ++i) above = std::gcd(above, digits[i].first);
+      int64_t reach = 0;
+      bool apart = true;
+      for (size_t i = 0; i < n; ++i) {
+        apart = apart && digits[i].first > reach;
+        reach += digits[i].first * (kernel.loops[digits[i].second].size - 1);
+      }
+      if (!apart || (above != 0 && reach >= above)) continue;
+      for (size_t i = 0; i < n; ++i) chosen |= uint64_t{1} << digits[i].second;
+      break;
+    }
+    common &= chosen;
+  }
+  return common;
+}
+
+/// Whether the inner loops lie side by side in memory, rather than the points of the last outer loop.
+bool reads_along_rows(const Kernel& kernel) {
+  const std::vector<uint64_t> deps = loop_dependencies(kernel);
+  uint64_t inner = 0;
+  for (size_t l = kernel.outer; l < kernel.loops.size(); ++l) inner |= uint64_t{1} << l;
+  int along = 0;
+  int across = 0;
+  for (size_t k = 0; k < kernel.exprs.size(); ++k) {
+    const Expr& e = kernel.exprs[k];
+    if (e.op != ExprOp::kLoad || (deps[k] & inner) == 0) continue;
+    if (std::abs(e.index.coefficient(kernel.loops.size() - 1)) == 1) ++along;
+    if (kernel.outer > 0 && std::abs(e.index.coefficient(kernel.outer - 1)) == 1) ++across;
+  }
+  return across == 0 || along > across;
+}
+
+/// Whether the scan of a kernel may be taken in any order.
+bool scans_in_groups(const Kernel& kernel) {
+  return kernel.scan && kernel.scan->fold.combine != COLLET_COMBINE_OTHER && !kernel.sequential &&
+         kernel.outer + 1 == kernel.loops.size();
+}
+
+bool combines_threads(const Kernel& kernel) {
+  if (kernel.reductions.empty() || kernel.scan || kernel.sequential || !kernel.updates.empty()) return false;
+  return std::all_of(kernel.reductions.begin(), kernel.reductions.end(), [&](const Reduction& r) {
+    if (r.combine != COLLET_COMBINE_OTHER) return true;
+    // A body combines what two threads have if it takes its own results for inputs.
+    if (r.inputs.size() != r.types.size()) return false;
+    for (size_t i = 0; i < r.inputs.size(); ++i) {
+      if (kernel.exprs[static_cast<size_t>(r.inputs[i])].type != r.types[i] || r.inits[i] == kNoExpr) return false;
+    }
+    return true;
+  });
+}
+
+/// Whether neighbours of the depth lie side by side in memory, in what expression `e` loads.
+bool lies_by_depth(const Kernel& kernel, ExprId e) {
+  std::vector<bool> read(kernel.exprs.size(), false);
+  read[static_cast<size_t>(e)] = true;
+  for (size_t k = static_cast<size_t>(e) + 1; k-- > 0;) {
+    if (!read[k]) continue;
+    const Expr& expr = kernel.exprs[k];
+    if (expr.op == ExprOp::kLoad && expr.index.coefficient(kernel.loops.size() - 1) == 1) return true;
+    for (ExprId arg : expr.args) read[static_cast<size_t>(arg)] = true;
+  }
+  return false;
+}
+
+/// The type that the expression is a conversion of, or its own.
+uint32_t type_before_conversion(const Kernel& kernel, ExprId e) {
+  const Expr& expr = kernel.exprs[static_cast<size_t>(e)];
+  const bool converts = expr.op == ExprOp::kOp && expr.opcode == COLLET_OP_CONVERT && expr.type == COLLET_TYPE_F32;
+  return converts ? kernel.exprs[static_cast<size_t>(expr.args[0])].type : expr.type;
+}
+
+/// Finds the matrix product that a kernel is; false where it is none, or too small for tiles.
+bool find_tiles(const Kernel& kernel, TileSchedule& out) {
+  constexpr int64_t kLeast = 16;  ///< rows, and columns: with less, most of a tile would be empty
+  if (kernel.reductions.size() != 1 || kernel.scan || kernel.sequential || !kernel.updates.empty()) return false;
+  const Reduction& r = kernel.reductions[0];
+  const uint32_t kind = collet_type_kind(r.types[0]);
+  const bool is_number = kind == COLLET_KIND_FLOAT || kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED;
+  if (r.combine != COLLET_COMBINE_ADD || r.condition != kNoExpr || !is_number || compute_bytes(r.types[0]) < 4 ||
+      is_narrow_float(r.types[0]))
+    return false;
+  const Expr& product = kernel.exprs[static_cast<size_t>(r.inputs[0])];
+  if (product.op != ExprOp::kOp || product.opcode != COLLET_OP_MULTIPLY || product.type != r.types[0]) return false;
+  const std::vector<uint64_t> deps = loop_dependencies(kernel);
+  const uint64_t outer = outer_loops(kernel);
+  for (const Store& s : kernel.stores) {
+    uint64_t d = deps[static_cast<size_t>(s.value)] | index_dependencies(s.index, deps);
+    if (s.mask != kNoExpr) d |= deps[static_cast<size_t>(s.mask)];
+    for (size_t l = kernel.outer; l < kernel.loops.size(); ++l) {
+      if ((d >> l & 1) != 0 || s.index.coefficient(l) != 0) return false;
+    }
+  }
+  out.a = product.args[0];
+  out.b = product.args[1];
+  if (out.a == out.b) return false;
+  const uint64_t of_a = deps[static_cast<size_t>(out.a)];
+  const uint64_t of_b = deps[static_cast<size_t>(out.b)];
+  out.rows = outer & of_a & ~of_b;
+  out.columns = outer & of_b & ~of_a;
+  out.batch = outer & ~out.rows & ~out.columns;
+  out.row_count = points(kernel, out.rows);
+  out.column_count = points(kernel, out.columns);
+  out.batch_count = points(kernel, out.batch);
+  out.depth = inner_points(kernel);
+  if (out.row_count < kLeast || out.column_count < kLeast || out.depth < kTileDepth / 2) return false;
+  out.a_by_depth = lies_by_depth(kernel, out.a);
+  out.b_by_depth = lies_by_depth(kernel, out.b);
+  const uint32_t type = type_before_conversion(kernel, out.a);
+  const bool is_half = type == COLLET_TYPE_BF16 || type == COLLET_TYPE_F16;
+  if (is_half && r.types[0] == COLLET_TYPE_F32 && type == type_before_conversion(kernel, out.b)) out.matrix_type = type;
+  return true;
+}
+
+uint32_t blocks_for(int64_t work, int64_t per_block, const GridLimits& limits) {
+  const int64_t most = kBlocksPerProcessor * limits.processors;
+  return static_cast<uint32_t>(std::clamp<int64_t>((work + per_block - 1) / per_block, 1, most));
+}
+
+}  // namespace
+
+int64_t few_rows(const Kernel& kernel, const GridLimits& limits) {
+  const int64_t threads = int64_t{limits.processors} * limits.processor_threads;
+  return reads_along_rows(kernel) ? 2 * int64_t{limits.processors} : threads / 16;
+}
+
+GridSchedule schedule_grid(const Kernel& kernel, const GridLimits& limits) {
+  GridSchedule out;
+  const int64_t inner = inner_points(kernel);
+  const uint64_t outer = outer_loops(kernel);
+  const int64_t rows = points(kernel, outer);
+  const int64_t threads = int64_t{limits.processors} * limits.processor_threads;
+  if (find_tiles(kernel, out.tiles)) {
+    out.form = GridSchedule::Form::kTiles;
+    out.parallel = outer;
+    const TileSchedule& t = out.tiles;
+    const int64_t tiles =
+        (t.row_count + kTileRows - 1) / kTileRows * ((t.column_count + kTileColumns - 1) / kTileColumns);
+    out.block_threads = t.matrix_type != 0 ? kMatrixTileThreads : kTileThreads;
+    out.blocks = blocks_for(tiles * t.batch_count, 1, limits);
+    return out;
+  }
+  const bool shares = (combines_threads(kernel) || scans_in_groups(kernel)) && inner >= limits.warp;
+  if (shares && (reads_along_rows(kernel) || rows * limits.warp < threads)) {
+    out.form = GridSchedule::Form::kRows;
+    out.parallel = outer;
+    out.in_order = std::any_of(kernel.reductions.begin(), kernel.reductions.end(),
+                               [](const Reduction& r) { return r.combine == COLLET_COMBINE_OTHER; });
+    const bool few = rows < limits.processors && inner > 8 * limits.warp;
+    if (inner <= kShortRow && !few) {
+      out.group = limits.warp;
+      out.block_threads = static_cast<uint32_t>(std::min<int64_t>(kRowThreads, rows * limits.warp));
+      out.blocks = blocks_for(rows, static_cast<int64_t>(out.block_threads) / limits.warp, limits);
+      return out;
+    }
+    const auto wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(inner / 4)));
+    out.group = static_cast<int>(std::clamp<int64_t>(wanted, 2 * int64_t{limits.warp}, limits.block_threads));
+    out.block_threads = static_cast<uint32_t>(out.group);
+    out.blocks = blocks_for(rows, 1, limits);
+    return out;
+  }
+  out.parallel = kernel.sequential ? independent_loops(kernel) : outer;
+  const int64_t work = points(kernel, out.parallel);
+  out.block_threads = static_cast<uint32_t>(
+      std::clamp<int64_t>((work + limits.warp - 1) / limits.warp * limits.warp, limits.warp, kPointThreads));
+  out.blocks = blocks_for(work, out.block_threads, limits);
+  return out;
+}
+
+std::string print_schedule(const GridSchedule& schedule) {
+  const std::string grid =
+      std::to_string(schedule.blocks) + " blocks of " + std::to_string(schedule.block_threads) + " threads";
+  if (schedule.form == GridSchedule::Form::kRows)
+    return "rows, " + std::to_string(schedule.group) + " threads each" + (schedule.in_order ? " in order, " : ", ") +
+           grid;
+  if (schedule.form == GridSchedule::Form::kTiles) {
+    const TileSchedule& t = schedule.tiles;
+    return "tiles of " + std::to_string(t.batch_count) + " products " + std::to_string(t.row_count) + " x " +
+           std::to_string(t.column_count) + " x " + std::to_string(t.depth) +
+           (t.matrix_type != 0 ? ", matrix instructions, " : ", ") + grid;
+  }
+  std::string loops;
+  for (int l = 0; l < 64; ++l) {
+    if ((schedule.parallel >> l & 1) != 0) loops += (loops.empty() ? " of loops " : ", ") + std::to_string(l);
+  }
+  return "points" + (loops.empty() ? " in order" : loops) + ", " + grid;
+}
+
+}  // namespace collet::codegen

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/schedule/grid.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sdk/codegen/kernel/parse.h"
+#include "sdk/codegen/kernel/print.h"
+#include "sdk/codegen/kernel/verify.h"
+
+namespace collet::codegen {
+namespace {
+
+GridLimits limits() {
+  GridLimits out;
+  out.warp = 32;
+  out.processors = 100;
+  return out;
+}
+
+/// The schedule of a kernel that is written as text, as text.
+std::string schedule_of(const std::string& text) {
+  Kernel kernel;
+  const Status parsed = parse_kernel(text, kernel);
+  EXPECT_TRUE(parsed.ok()) << parsed.message();
+  const Status verified = verify_kernel(kernel);
+  EXPECT_TRUE(verified.ok()) << verified.message();
+  return print_schedule(schedule_grid(kernel, limits()));
+}
+
+TEST(GridSchedule, ElementwiseKernel_TakesAThreadForEachPoint) {
+  EXPECT_EQ(schedule_of("kernel (2 buffers) {\n"
+                        "  outer i0: 1000\n"
+                        "  %0 = load f32 b0[i0]\n"
+                        "  %1 = negate f32 %0\n"
+                        "  store b1[i0], %1\n"
+                        "}\n"),
+            "points of loops 0, 4 blocks of 256 threads");
+}
+
+TEST(GridSchedule, LargeElementwiseKernel_HasNoMoreBlocksThanTheMachineTakes) {
+  EXPECT_EQ(schedule_of("kernel (2 buffers) {\n"
+                        "  outer i0: 100000000\n"
+                        "  %0 = load f32 b0[i0]\n"
+                        "  store b1[i0], %0\n"
+                        "}\n"),
+            "points of loops 0, 3200 blocks of 256 threads");
+}
+
+TEST(GridSchedule, ShortRows_TakeAWarpEach) {
+  EXPECT_EQ(schedule_of("kernel (2 buffers) {\n"
+                        "  outer i0: 4096\n"
+                        "  inner i1: 768\n"
+                        "  %0 = load f32 b0[768*i0 + i1]\n"
+                        "  %1 = constant f32 0\n"
+                        "  r0 = reduce add f32 %0 init %1\n"
+                        "  %2 = reduced f32 r0 result 0\n"
+                        "  store b1[i0], %2\n"
+                        "}\n"),
+            "rows, 32 threads each, 1024 blocks of 128 threads");
+}
+
+TEST(GridSchedule, LongRows_TakeABlockEach) {
+  EXPECT_EQ(schedule_of("kernel (2 buffers) {\n"
+                        "  outer i0: 64\n"
+                        "  inner i1: 50000\n"
+                        "  %0 = load f32 b0[50000*i0 + i1]\n"
+                        "  %1 = constant f32 0\n"
+                        "  r0 = reduce add f32 %0 init %1\n"
+                        "  %2 = reduced f32 r0 result 0\n"
+                        "  store b1[i0], %2\n"
+                        "}\n"),
+            "rows, 1024 threads each, 64 blocks of 1024 threads");
+}
+
+TEST(GridSchedule, ManyColumns_TakeAThreadEach) {
+  EXPECT_EQ(schedule_of("kernel (2 buffers) {\n"
+                        "  outer i0: 100000\n"
+                        "  inner i1: 64\n"
+                        "  %0 = load f32 b0[i0 + 100000*i1]\n"
+                        "  %1 = constant f32 0\n"
+                        "  r0 = reduce add f32 %0 init %1\n"
+                        "  %2 = reduced f32 r0 result 0\n"
+                        "  store b1[i0], %2\n"
+                        "}\n"),
+            "points of loops 0, 391 blocks of 256 threads");
+}
+
+TEST(GridSchedule, SumOfProducts_IsComputedInTiles) {
+  EXPECT_EQ(schedule_of("kernel (3 buffers) {\n"
+                        "  outer i0: 12\n"
+                        "  outer i1: 128\n"
+                        "  outer i2: 130\n"
+                        "  inner i3: 64\n"
+                        "  %0 = load f32 b0[8192*i0 + 64*i1 + i3]\n"
+                        "  %1 = load f32 b1[8320*i0 + 64*i2 + i3]\n"
+                        "  %2 = multiply f32 %0, %1\n"
+                        "  %3 = constant f32 0\n"
+                        "  r0 = reduce add f32 %2 init %3 contract\n"
+                        "  %4 = reduced f32 r0 result 0\n"
+                        "  store b2[16640*i0 + 130*i1 + i2], %4\n"
+                        "}\n"),
+            "tiles of 12 products 128 x 130 x 64, 72 blocks of 256 threads");
+}
+
+TEST(GridSchedule, ProductsOfHalves_TakeMatrixInstructions) {
+  EXPECT_EQ(schedule_of("kernel (3 buffers) {\n"
+                        "  outer i0: 64\n"
+                        "  outer i1: 64\n"
+                        "  inner i2: 64\n"
+                        "  %0 = load bf16 b0[64*i0 + i2]\n"
+                        "  %1 = load bf16 b1[i1 + 64*i2]\n"
+                        "  %2 = convert f32 %0\n"
+                        "  %3 = convert f32 %1\n"
+                        "  %4 = multiply f32 %2, %3\n"
+                        "  %5 = constant f32 0\n"
+                        "  r0 = reduce add f32 %4 init %5 contract\n"
+                        "  %6 = reduced f32 r0 result 0\n"
+                        "  %7 = convert bf16 %6\n"
+                        "  store b2[64*i0 + i1], %7\n"
+                        "}\n"),
+            "tiles of 1 products 64 x 64 x 64, matrix instructions, 1 blocks of 128 threads");
+}
+
+/// A scatter: row by row, in the order of its indices.
+std::string scatter(const std::string& index) {
+  return "kernel (3 buffers) sequential {\n"
+         "  outer i0: 1000\n"
+         "  outer i1: 768\n"
+         "  %0 = load s32 b0[i0]\n"
+         "  %1 = start %0 limit 99\n"
+         "  %2 = load f32 b1[768*i0 + i1]\n"
+         "  update add b2 [" +
+         index +
+         "] f32 %2\n"
+         "}\n";
+}
+
+TEST(GridSchedule, Scatter_TakesThreadsAlongWhatItsIndicesDoNotMove) {
+  EXPECT_EQ(schedule_of(scatter("768*%1 + i1")), "points of loops 1, 3 blocks of 256 threads");
+}
+
+TEST(GridSchedule, ScatterWhoseWindowsOverlap_RunsInOrder) {
+  EXPECT_EQ(schedule_of(scatter("767*%1 + i1")), "points in order, 1 blocks of 32 threads");
+}
+
+}  // namespace
+}  // namespace collet::codegen
