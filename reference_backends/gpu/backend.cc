@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "reference_backends/gpu/device.h"
+#include "reference_backends/gpu/driver/driver.h"
+#include "reference_backends/gpu/virtual_device.h"
+
+namespace collet::gpu {
+
+namespace {
+
+constexpr int kOldest = 80;  ///< compute capability 8.0: asynchronous copies, bf16 in the matrix units
+
+std::string text(const kernel::Options& options, const std::string& key) {
+  const auto found = options.values.find(key);
+  return found == options.values.end() ? std::string() : found->second;
+}
+
+/// A library beside this one.
+std::string beside(const std::string& name) {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&beside), &info) == 0 || !info.dli_fname) return name;
+  const std::string path = info.dli_fname;
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? name : path.substr(0, slash + 1) + name;
+}
+
+/// What is given to dlopen for the option `driver`.
+std::string library_of(const std::string& driver) {
+  if (driver == "cuda") return {};
+  return driver == "emulator" ? beside("libcollet_cuda_emulator.so") : driver;
+}
+
+/// The newest architecture that code is made for and that the device runs. Newer devices run the code of older ones.
+std::string architecture(int capability) {
+  return capability >= 90 ? "sm_90" : "sm_80";
+}
+
+/// Devices without hardware, of the architecture that the target names.
+void configure_virtual(const kernel::Options& options, kernel::Backend* mine) {
+  if (options.device_count != 0) mine->device_count = options.device_count;
+  mine->device_kind = options.target;
+  mine->open_device = [](uint32_t) { return std::make_unique<VirtualDevice>(); };
+  codegen::set_grid_code(mine, codegen::cross("nvptx64:" + options.target));
+}
+
+void configure(const kernel::Options& options, kernel::Backend* mine) {
+  if (!options.target.empty()) return configure_virtual(options, mine);
+  const std::string chosen = text(options, "driver");
+  const auto driver = std::make_shared<Driver>();
+  const codegen::Status opened = open_driver(library_of(chosen), *driver);
+  if (!opened.ok()) throw kernel::Error(opened.code(), opened.message());
+  const auto present = static_cast<uint32_t>(driver->device_count);
+  if (options.device_count > present)
+    throw kernel::Error(COLLET_INVALID_ARGUMENT, std::to_string(options.device_count) +
+                                                     " devices are wanted, there are " + std::to_string(present));
+  mine->device_count = options.device_count != 0 ? options.device_count : present;
+  const DeviceFacts facts = read_facts(*driver, 0);
+  if (facts.capability < kOldest)
+    throw kernel::Error(COLLET_UNAVAILABLE, facts.name + " has compute capability " +
+                                                std::to_string(facts.capability / 10) + "." +
+                                                std::to_string(facts.capability % 10) + "; at least 8.0 is needed");
+  codegen::Target target = codegen::cross("nvptx64:" + architecture(facts.capability));
+  target.grid = facts.grid;
+  if (facts.memory_bytes_per_ns > 0) target.memory_bytes_per_ns = facts.memory_bytes_per_ns;
+  mine->device_kind = facts.name;
+  mine->memory_bytes = facts.memory_bytes;
+  mine->memory_bytes_per_ns = target.memory_bytes_per_ns;
+  mine->open_device = [driver](uint32_t number) { return std::make_unique<Device>(driver, static_cast<int>(number)); };
+  codegen::set_grid_code(mine, target);
+}
+
+kernel::Backend describe() {
+  kernel::Backend backend;
+  backend.name = "gpu";
+  backend.version = "0.1.0";
+  backend.opset = 1;
+  backend.device_kind = "GPU";
+  backend.alignment = 256;
+  backend.fingerprint = ";gpu-1";
+  backend.queues = true;
+  backend.host_memory = true;
+  backend.profile = true;
+  backend.launch_ns = 4000;
+  backend.link_latency_ns = 10000;
+  backend.link_bytes_per_ns = 20;
+  backend.flops_per_ns = 20000;
+  backend.options = {"driver"};  // "cuda", "emulator", or a library's path
+  backend.targets = {"sm_80", "sm_90"};
+  backend.configure = configure;
+  return backend;
+}
+
+}  // namespace
+
+}  // namespace collet::gpu
+
+COLLET_KERNEL_BACKEND(collet::gpu::describe)

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/codegen/grid_backend.hpp>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "reference_backends/gpu/driver/driver.h"
+
+namespace collet::gpu {
+
+/// Throws kernel::Error unless `result` is success. RESOURCE_EXHAUSTED where memory is missing, UNAVAILABLE where the device is lost,
+/// which it then stays; else INTERNAL. `what` is the driver's function.
+void check(const Driver& driver, CUresult result, const char* what);
+
+/// What the driver says of a device.
+struct DeviceFacts {
+  std::string name;
+  int capability = 0;  ///< 10 * major + minor
+  uint64_t memory_bytes = 0;
+  double memory_bytes_per_ns = 0;  ///< 0: unknown
+  codegen::GridLimits grid;
+};
+
+/// Reads them; throws as check does.
+DeviceFacts read_facts(const Driver& driver, int ordinal);
+
+/// A GPU behind a CUDA driver. Kernels and what belongs in their order run on one stream, uploads and downloads on two others.
+class Device final : public codegen::GridDevice {
+ public:
+  Device(std::shared_ptr<const Driver> driver, int ordinal);
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  ~Device() override;
+
+  kernel::Memory allocate(uint64_t bytes, uint64_t alignment) override;
+  void free(kernel::Memory memory) noexcept override;
+  void write(kernel::Memory to, uint64_t offset, const void* from, uint64_t bytes) override;
+  void read(kernel::Memory from, uint64_t offset, void* to, uint64_t bytes) override;
+  void copy(kernel::Memory to, uint64_t to_offset, kernel::Memory from, uint64_t from_offset, uint64_t bytes) override;
+  void finish() override;
+  uint64_t mark() override;
+  void wait(uint64_t mark) override;
+  void upload(kernel::Memory to, uint64_t offset, const void* from, uint64_t bytes) override;
+  void download(kernel::Memory from, uint64_t offset, void* to, uint64_t bytes) override;
+  bool copy_to(kernel::Device& other, kernel::Memory to, uint64_t to_offset, kernel::Memory from, uint64_t from_offset,
+               uint64_t bytes) override;
+  bool records_itself() const override { return true; }
+  void add_host_memory(void* host, uint64_t bytes) override;
+  void remove_host_memory(void* host) override;
+
+  Handle load_module(const std::string& text, const std::string& name) override;
+  void unload_module(Handle module) noexcept override;
+  Handle find_kernel(Handle module, const std::string& name) override;
+  void launch(const Launch& what) override;
+
+ private:
+  void use() const;  ///< makes the context that of the calling thread
+  void close() noexcept;
+  CUstream make_stream() const;
+  void synchronize(CUstream stream) const;
+  CUevent take_event();
+
+  /// A kernel or a copy on the compute stream, between two events.
+  struct Timed {
+    CUevent begin;
+    CUevent end;
+    kernel::Record record;
+  };
+  /// Runs `start`, which puts work on the compute stream; its record is made when the work has ended.
+  template <class Start>
+  void timed(const char* name, uint64_t run_id, uint64_t bytes, const Start& start);
+  /// Makes records of what has ended.
+  void drain();
+  /// Runs a copy that has ended when `run` returns, and records it.
+  template <class Run>
+  void recorded(const char* name, const char* engine, uint64_t bytes, const Run& run);
+  CUevent timing_event();
+
+  const std::shared_ptr<const Driver> library_;
+  const Driver& driver_;
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+  CUstream compute_ = nullptr;
+  CUstream upload_ = nullptr;
+  CUstream download_ = nullptr;
+  CUstream memory_ = nullptr;  ///< of allocations: nothing else runs there, so that they are there at once
+  std::mutex mutex_;           ///< of what follows
+  uint64_t last_mark_ = 0;
+  std::map<uint64_t, CUevent> marks_;
+  std::vector<CUevent> spare_events_;
+  std::vector<CUevent> spare_timing_events_;
+  std::deque<Timed> timed_;
+  CUevent origin_ = nullptr;  ///< recorded when the device was opened; null until records are wanted
+  uint64_t origin_ns_ = 0;    ///< the system's clock then
+};
+
+}  // namespace collet::gpu
