@@ -92,9 +92,9 @@ void compare(const std::vector<KernelCase>& cases) {
   std::vector<codegen::FunctionSource> sources;
   std::vector<codegen::GridSchedule> schedules;
   for (const KernelCase& c : cases) {
-    schedules.push_back(schedule_grid(c.kernel, machine.grid));
-    sources.push_back(
-        {"kernel" + std::to_string(sources.size()), codegen::GridKernel{c.kernel, schedules.back()}, false});
+    codegen::GridKernel scheduled = schedule_grid(c.kernel, machine.grid);
+    schedules.push_back(scheduled.schedule);
+    sources.push_back({"kernel" + std::to_string(sources.size()), std::move(scheduled), false});
   }
   const auto fill = [&](llvm::Module& module) {
     for (const codegen::FunctionSource& source : sources) emit_function(source, module, machine);

@@ -253,7 +253,7 @@ void Compiler::describe(const Kernel& kernel, Step& step) const {
   step.kind = StepKind::kKernel;
   KernelCall& call = step.kernel;
   if (target_.has_grid()) {
-    const GridSchedule schedule = schedule_grid(kernel, target_.grid);
+    const GridSchedule schedule = schedule_grid(kernel, target_.grid).schedule;
     call.blocks = schedule.blocks;
     call.block_threads = schedule.block_threads;
     return;
@@ -276,7 +276,7 @@ FunctionId Compiler::function_of(const Kernel& kernel) {
   if (!fresh) return it->second;
   const std::string name = "kernel" + std::to_string(sources_.size());
   if (target_.has_grid()) {
-    it->second = add_function({name, GridKernel{kernel, schedule_grid(kernel, target_.grid)}, false});
+    it->second = add_function({name, schedule_grid(kernel, target_.grid), false});
   } else {
     it->second = add_function({name, kernel, false});
   }

@@ -36,8 +36,9 @@ Value* load_scalar(Ir& ir, Value* base, Type* st, Value* index, Value* mask) {
   return mask ? ir.b.CreateSelect(mask, v, llvm::Constant::getNullValue(st)) : v;
 }
 
-Value* load_run(Ir& ir, Value* p, Type* vt, Value* mask) {
-  if (!mask) return ir.b.CreateAlignedLoad(vt, p, align_of(vt));
+Value* load_run(Ir& ir, Value* p, Type* vt, Value* mask, int64_t aligned = 1) {
+  const llvm::Align align(align_of(vt).value() * static_cast<uint64_t>(aligned));
+  if (!mask) return ir.b.CreateAlignedLoad(vt, p, align);
   return ir.b.CreateMaskedLoad(vt, p, align_of(vt), mask, llvm::Constant::getNullValue(vt));
 }
 
@@ -189,7 +190,7 @@ Val load_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, Value* ma
   if (mask) mask = ir.splat(mask, n);
   if (!where.vec && where.stride == 1) {
     Value* p = address(ir, base, st, times(ir, where.scalar, parts));
-    if (!complex) return {ir.from_storage(load_run(ir, p, vt, mask), type)};
+    if (!complex) return {ir.from_storage(load_run(ir, p, vt, mask, where.aligned), type)};
     const auto [re, im] =
         ir.deinterleave(load_run(ir, p, ir.wide(st, 2 * n), mask ? ir.interleave(mask, mask) : nullptr));
     return {re, im};
@@ -246,7 +247,7 @@ void store_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, const V
     if (mask) {
       b.CreateMaskedStore(raw, p, align_of(st), mask);
     } else {
-      b.CreateAlignedStore(raw, p, align_of(st));
+      b.CreateAlignedStore(raw, p, llvm::Align(align_of(st).value() * static_cast<uint64_t>(where.aligned)));
     }
     return;
   }

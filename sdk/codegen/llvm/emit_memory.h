@@ -11,6 +11,7 @@ struct Lanes {
   int64_t stride = 0;
   llvm::Value* vec = nullptr;  ///< null, or i64 per lane
   int count = 1;
+  int64_t aligned = 1;  ///< element `scalar` has a number that is a multiple of this, in memory that is aligned as much
 
   bool uniform() const { return count == 1 || (stride == 0 && !vec); }
 };

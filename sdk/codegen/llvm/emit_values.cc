@@ -80,6 +80,8 @@ Lanes KernelEmitter::lanes(const Index& index) {
       sum = add(sum, v, c);
     }
   }
+  // A grid has lanes only where all accesses along them are aligned.
+  if (ir_.target.has_grid() && where.stride == 1) where.aligned = lanes_;
   Value* constant = llvm::ConstantInt::getSigned(b_.getInt64Ty(), known);
   where.scalar = !sum ? constant : known == 0 ? sum : b_.CreateAdd(sum, constant);
   return where;

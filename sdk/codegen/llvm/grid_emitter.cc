@@ -37,10 +37,14 @@ void GridEmitter::emit() {
   b_.CreateRetVoid();
 }
 
+int64_t GridEmitter::turns_of(size_t l) const {
+  return l == k_.lane_loop && k_.lanes > 1 ? k_.loops[l].size / k_.lanes : k_.loops[l].size;
+}
+
 int64_t GridEmitter::size_of(size_t first, size_t last, uint64_t chosen) const {
   int64_t n = 1;
   for (size_t l = first; l < last; ++l) {
-    if ((chosen >> l & 1) != 0) n *= k_.loops[l].size;
+    if ((chosen >> l & 1) != 0) n *= turns_of(l);
   }
   return n;
 }
@@ -52,10 +56,11 @@ void GridEmitter::set_loops(size_t first, size_t last, uint64_t chosen, Value* p
   Value* left = narrow ? b_.CreateTrunc(point, t) : point;
   for (size_t l = last; l-- > first;) {
     if ((chosen >> l & 1) == 0) continue;
-    Value* const size = llvm::ConstantInt::get(t, static_cast<uint64_t>(k_.loops[l].size));
+    Value* const size = llvm::ConstantInt::get(t, static_cast<uint64_t>(turns_of(l)));
     const bool is_first = size_of(first, l, chosen) == 1;
     Value* const own = is_first ? left : b_.CreateURem(left, size);
-    iv_[l] = k_.loops[l].size == 1 ? number(0) : b_.CreateZExt(own, b_.getInt64Ty());
+    iv_[l] = turns_of(l) == 1 ? number(0) : b_.CreateZExt(own, b_.getInt64Ty());
+    if (turns_of(l) != k_.loops[l].size) iv_[l] = b_.CreateMul(iv_[l], number(k_.lanes));
     if (!is_first) left = b_.CreateUDiv(left, size);
   }
 }
@@ -118,6 +123,7 @@ class PointsEmitter final : public GridEmitter {
   }
 
   void at_point() {
+    lanes_ = k_.lanes;
     outer_values();
     k_.scan ? scan() : turns();
   }
@@ -232,11 +238,46 @@ class PointsEmitter final : public GridEmitter {
       begun_[a.reduction] = slot(b_.getInt1Ty());
       b_.CreateStore(b_.getFalse(), begun_[a.reduction]);
     }
+    if (schedule_.kept > 0) return inner_in_registers(pass, points, accumulators);
     if (!schedule_.in_order) return loop(lane_, number(points), schedule_.group, body);
     const int64_t each = (points + schedule_.group - 1) / schedule_.group;
     Value* const first = b_.CreateMul(lane_, number(each));
     Value* const last = ir_.binary(llvm::Intrinsic::smin, b_.CreateAdd(first, number(each)), number(points));
     loop(first, last, 1, body);
+  }
+
+  /// The same, written out: what an earlier pass has computed at a point of this thread is still there.
+  void inner_in_registers(int pass, int64_t points, std::vector<Accumulator>& accumulators) {
+    const bool partial = points % schedule_.group != 0;
+    std::vector<std::vector<Val>> values;
+    std::vector<std::vector<Value*>> loops;
+    std::vector<Value*> inside;
+    for (int64_t i = 0; i < schedule_.kept; ++i) {
+      Value* point = b_.CreateAdd(lane_, number(i * schedule_.group));
+      const bool is_last = partial && i + 1 == schedule_.kept;
+      inside.push_back(is_last ? b_.CreateICmpSLT(point, number(points)) : nullptr);
+      if (is_last) point = b_.CreateSelect(inside.back(), point, number(points - 1));
+      set_loops(k_.outer, k_.loops.size(), ~uint64_t{0}, point);
+      for (size_t k = 0; k < k_.exprs.size(); ++k) {
+        if (passes_.level_of(static_cast<ExprId>(k)) <= k_.outer || !passes_.needs(pass, k)) continue;
+        const auto [it, fresh] = known_.try_emplace({k, {i}});
+        if (fresh) it->second = instruction(k_.exprs[k]);
+        vals_[k] = it->second;
+      }
+      values.push_back(vals_);
+      loops.push_back(iv_);
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      vals_ = values[i];
+      iv_ = loops[i];
+      const auto use = [&] {
+        for (Accumulator& a : accumulators) accumulate(a);
+        for (const Store& s : k_.stores) {
+          if (passes_.is_inner(s) && passes_.pass_of(s) == pass) store(s);
+        }
+      };
+      inside[i] ? branch(inside[i], use) : use();
+    }
   }
 
   /// Of a body: the first element as it is, as a thread begins within the row. Later elements are combined with it.

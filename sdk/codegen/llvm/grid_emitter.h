@@ -33,7 +33,9 @@ class GridEmitter : public KernelEmitter {
   virtual void thread() = 0;
 
   Value* number(int64_t x) { return b_.getInt64(static_cast<uint64_t>(x)); }
-  /// Points of the chosen loops among [first, last).
+  /// How often loop `l` turns, lanes at a time where it has them.
+  int64_t turns_of(size_t l) const;
+  /// Points of the chosen loops among [first, last), in this sense.
   int64_t size_of(size_t first, size_t last, uint64_t chosen) const;
   /// Sets the variables of the chosen loops among [first, last) from the number of their point.
   void set_loops(size_t first, size_t last, uint64_t chosen, Value* point);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <numeric>
 #include <utility>
@@ -14,7 +15,8 @@ namespace {
 constexpr int kPointThreads = 256;  ///< of a block, where threads have nothing in common
 constexpr int kRowThreads = 128;    ///< of a block whose warps take a row each
 constexpr int64_t kBlocksPerProcessor = 32;
-constexpr int64_t kShortRow = 1024;  ///< elements that a warp alone reduces quickly
+constexpr int64_t kShortRow = 256;   ///< elements that a warp alone reduces quickly
+constexpr int64_t kUsualPoints = 4;  ///< of a row, of each thread
 
 int64_t points(const Kernel& kernel, uint64_t loops) {
   int64_t n = 1;
@@ -94,6 +96,13 @@ bool reads_along_rows(const Kernel& kernel) {
     if (kernel.outer > 0 && std::abs(e.index.coefficient(kernel.outer - 1)) == 1) ++across;
   }
   return across == 0 || along > across;
+}
+
+/// So many points of the inner loops may a thread keep in registers.
+int64_t most_kept_points(const Kernel& kernel) {
+  constexpr int64_t kMostPoints = 16;
+  constexpr int64_t kMostInstructions = 384;  ///< of all points
+  return std::min(kMostPoints, kMostInstructions / static_cast<int64_t>(kernel.exprs.size() + 1));
 }
 
 /// Whether the scan of a kernel may be taken in any order.
@@ -189,7 +198,53 @@ int64_t few_rows(const Kernel& kernel, const GridLimits& limits) {
   return reads_along_rows(kernel) ? 2 * int64_t{limits.processors} : threads / 16;
 }
 
-GridSchedule schedule_grid(const Kernel& kernel, const GridLimits& limits) {
+namespace {
+
+/// How many neighbours of the last loop a thread can take with one access of 16 bytes each, all of them aligned; 1 where it cannot.
+int lanes_of_points(const Kernel& kernel) {
+  constexpr int kAccessBytes = 16;
+  if (!kernel.reductions.empty() || kernel.scan || !kernel.updates.empty() || kernel.sequential || kernel.outer == 0 ||
+      kernel.outer != kernel.loops.size())
+    return 1;
+  const size_t last = kernel.outer - 1;
+  int bytes = 1;
+  const auto widen = [&](uint32_t type) {
+    bytes = std::max(bytes, static_cast<int>(collet_type_bytes(type)));
+    return collet_type_kind(type) != COLLET_KIND_COMPLEX;
+  };
+  for (const Expr& e : kernel.exprs) {
+    const bool suits = e.op == ExprOp::kConstant || e.op == ExprOp::kLoad || e.op == ExprOp::kIndex ||
+                       (e.op == ExprOp::kOp && e.opcode != COLLET_OP_REMAINDER);
+    if (!suits || e.mask != kNoExpr) return 1;
+    if (e.op == ExprOp::kLoad && !widen(e.type)) return 1;
+  }
+  for (const Store& s : kernel.stores) {
+    if (s.mask != kNoExpr || s.index.coefficient(last) != 1 || !widen(kernel.exprs[static_cast<size_t>(s.value)].type))
+      return 1;
+  }
+  int64_t common = kAccessBytes / bytes;  // a power of two
+  const auto divide = [&](int64_t x) {
+    while (x % common != 0) common /= 2;
+  };
+  divide(kernel.loops[last].size);
+  const auto align = [&](const Index& index) {
+    const int64_t step = index.coefficient(last);
+    if (step == 0) return true;
+    if (step != 1 || !index.terms.empty()) return false;
+    divide(index.constant);
+    for (size_t l = 0; l < last; ++l) divide(index.coefficient(l));
+    return true;
+  };
+  for (const Expr& e : kernel.exprs) {
+    if (e.op == ExprOp::kLoad && !align(e.index)) return 1;
+  }
+  for (const Store& s : kernel.stores) {
+    if (!align(s.index)) return 1;
+  }
+  return static_cast<int>(common);
+}
+
+GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
   GridSchedule out;
   const int64_t inner = inner_points(kernel);
   const uint64_t outer = outer_loops(kernel);
@@ -211,33 +266,48 @@ GridSchedule schedule_grid(const Kernel& kernel, const GridLimits& limits) {
     out.parallel = outer;
     out.in_order = std::any_of(kernel.reductions.begin(), kernel.reductions.end(),
                                [](const Reduction& r) { return r.combine == COLLET_COMBINE_OTHER; });
+    // Short rows take a warp, which needs no barrier; but few rows are shared by more threads.
     const bool few = rows < limits.processors && inner > 8 * limits.warp;
-    if (inner <= kShortRow && !few) {
-      out.group = limits.warp;
-      out.block_threads = static_cast<uint32_t>(std::min<int64_t>(kRowThreads, rows * limits.warp));
-      out.blocks = blocks_for(rows, static_cast<int64_t>(out.block_threads) / limits.warp, limits);
-      return out;
-    }
-    const auto wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(inner / 4)));
-    out.group = static_cast<int>(std::clamp<int64_t>(wanted, 2 * int64_t{limits.warp}, limits.block_threads));
-    out.block_threads = static_cast<uint32_t>(out.group);
-    out.blocks = blocks_for(rows, 1, limits);
+    const int64_t most_kept = kernel.scan || out.in_order ? 0 : most_kept_points(kernel);
+    const auto wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(inner / kUsualPoints)));
+    const bool is_short = inner <= std::max(kShortRow, most_kept * limits.warp);
+    const int64_t threads_of_row =
+        is_short && !few ? limits.warp : std::clamp<int64_t>(wanted, 2 * int64_t{limits.warp}, limits.block_threads);
+    out.group = static_cast<int>(threads_of_row);
+    const int64_t each = (inner + threads_of_row - 1) / threads_of_row;
+    if (each <= most_kept) out.kept = static_cast<int>(each);
+    const int64_t block =
+        threads_of_row == limits.warp ? std::min<int64_t>(kRowThreads, rows * limits.warp) : threads_of_row;
+    out.block_threads = static_cast<uint32_t>(block);
+    out.blocks = blocks_for(rows, block / threads_of_row, limits);
     return out;
   }
   out.parallel = kernel.sequential ? independent_loops(kernel) : outer;
-  const int64_t work = points(kernel, out.parallel);
+  const int64_t work = points(kernel, out.parallel) / kernel.lanes;
   out.block_threads = static_cast<uint32_t>(
       std::clamp<int64_t>((work + limits.warp - 1) / limits.warp * limits.warp, limits.warp, kPointThreads));
   out.blocks = blocks_for(work, out.block_threads, limits);
   return out;
 }
 
+}  // namespace
+
+GridKernel schedule_grid(Kernel kernel, const GridLimits& limits) {
+  if (const int lanes = lanes_of_points(kernel); lanes > 1) {
+    kernel.lanes = lanes;
+    kernel.lane_loop = kernel.outer - 1;
+  }
+  GridSchedule schedule = choose_schedule(kernel, limits);
+  return {std::move(kernel), schedule};
+}
+
 std::string print_schedule(const GridSchedule& schedule) {
   const std::string grid =
       std::to_string(schedule.blocks) + " blocks of " + std::to_string(schedule.block_threads) + " threads";
   if (schedule.form == GridSchedule::Form::kRows)
-    return "rows, " + std::to_string(schedule.group) + " threads each" + (schedule.in_order ? " in order, " : ", ") +
-           grid;
+    return "rows, " + std::to_string(schedule.group) + " threads each" +
+           (schedule.kept > 0 ? " with " + std::to_string(schedule.kept) + " points" : "") +
+           (schedule.in_order ? " in order, " : ", ") + grid;
   if (schedule.form == GridSchedule::Form::kTiles) {
     const TileSchedule& t = schedule.tiles;
     return "tiles of " + std::to_string(t.batch_count) + " products " + std::to_string(t.row_count) + " x " +

@@ -56,6 +56,9 @@ struct GridSchedule {
   Form form = Form::kPoints;
   uint64_t parallel = 0;  ///< the parallel outer loops, as a bit set
   int group = 1;          ///< of kRows: threads of a group, those of a warp or of the whole block
+  /// Of kRows: points of the inner loops that each thread takes, whose values it keeps in registers from one pass to the
+  /// next. 0: there are too many, and every pass computes them anew.
+  int kept = 0;
   bool in_order =
       false;  ///< of kRows: a thread takes neighbouring points, and what threads have is combined in their order
   uint32_t blocks = 1;
@@ -71,8 +74,9 @@ struct GridKernel {
   GridSchedule schedule;
 };
 
-/// Chooses the schedule of a kernel whose loops are collapsed and have no lanes.
-GridSchedule schedule_grid(const Kernel& kernel, const GridLimits& limits);
+/// Chooses the schedule of a kernel whose loops are collapsed and have no lanes. Where a thread can read and write neighbours of the last
+/// loop at once, the kernel gets lanes along it.
+GridKernel schedule_grid(Kernel kernel, const GridLimits& limits);
 
 /// So few rows leave processors idle: a reduction to fewer is better done in parts.
 int64_t few_rows(const Kernel& kernel, const GridLimits& limits);

@@ -26,7 +26,7 @@ std::string schedule_of(const std::string& text) {
   EXPECT_TRUE(parsed.ok()) << parsed.message();
   const Status verified = verify_kernel(kernel);
   EXPECT_TRUE(verified.ok()) << verified.message();
-  return print_schedule(schedule_grid(kernel, limits()));
+  return print_schedule(schedule_grid(kernel, limits()).schedule);
 }
 
 TEST(GridSchedule, ElementwiseKernel_TakesAThreadForEachPoint) {
@@ -36,7 +36,7 @@ TEST(GridSchedule, ElementwiseKernel_TakesAThreadForEachPoint) {
                         "  %1 = negate f32 %0\n"
                         "  store b1[i0], %1\n"
                         "}\n"),
-            "points of loops 0, 4 blocks of 256 threads");
+            "points of loops 0, 1 blocks of 256 threads");
 }
 
 TEST(GridSchedule, LargeElementwiseKernel_HasNoMoreBlocksThanTheMachineTakes) {
@@ -48,7 +48,37 @@ TEST(GridSchedule, LargeElementwiseKernel_HasNoMoreBlocksThanTheMachineTakes) {
             "points of loops 0, 3200 blocks of 256 threads");
 }
 
+TEST(GridSchedule, Neighbours_AreReadTogetherWhereTheyAreAligned) {
+  const auto lanes_of = [](const std::string& index) {
+    Kernel kernel;
+    const Status parsed = parse_kernel("kernel (2 buffers) {\n  outer i0: 10\n  outer i1: 64\n  %0 = load f16 b0[" +
+                                           index + "]\n  store b1[64*i0 + i1], %0\n}\n",
+                                       kernel);
+    EXPECT_TRUE(parsed.ok()) << parsed.message();
+    return schedule_grid(kernel, limits()).kernel.lanes;
+  };
+  EXPECT_EQ(lanes_of("64*i0 + i1"), 8);
+  EXPECT_EQ(lanes_of("66*i0 + i1"), 2);
+  EXPECT_EQ(lanes_of("64*i0 + i1 + 4"), 4);
+  EXPECT_EQ(lanes_of("64*i0 + i1 + 1"), 1);
+  EXPECT_EQ(lanes_of("i0 + 10*i1"), 1);
+  EXPECT_EQ(lanes_of("i0"), 8);
+}
+
 TEST(GridSchedule, ShortRows_TakeAWarpEach) {
+  EXPECT_EQ(schedule_of("kernel (2 buffers) {\n"
+                        "  outer i0: 4096\n"
+                        "  inner i1: 100\n"
+                        "  %0 = load f32 b0[100*i0 + i1]\n"
+                        "  %1 = constant f32 0\n"
+                        "  r0 = reduce add f32 %0 init %1\n"
+                        "  %2 = reduced f32 r0 result 0\n"
+                        "  store b1[i0], %2\n"
+                        "}\n"),
+            "rows, 32 threads each with 4 points, 1024 blocks of 128 threads");
+}
+
+TEST(GridSchedule, LongerRows_TakeABlockEachAndStayInRegisters) {
   EXPECT_EQ(schedule_of("kernel (2 buffers) {\n"
                         "  outer i0: 4096\n"
                         "  inner i1: 768\n"
@@ -58,7 +88,7 @@ TEST(GridSchedule, ShortRows_TakeAWarpEach) {
                         "  %2 = reduced f32 r0 result 0\n"
                         "  store b1[i0], %2\n"
                         "}\n"),
-            "rows, 32 threads each, 1024 blocks of 128 threads");
+            "rows, 256 threads each with 3 points, 3200 blocks of 256 threads");
 }
 
 TEST(GridSchedule, LongRows_TakeABlockEach) {
