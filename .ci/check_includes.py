@@ -75,7 +75,7 @@ OURS = ("hlo", "sdk", "reference_backends", "conformance", "templates", "docs")
 PUBLIC = ("sdk/include/", "sdk/codegen/include/")
 # Libraries that only some folders may know.
 GUARDED = {
-    "llvm": ("sdk/codegen/llvm",),
+    "llvm": ("sdk/codegen/llvm", "reference_backends/gpu/emulator"),
     "llvm-c": ("sdk/codegen/llvm",),
     "lld": ("sdk/codegen/llvm",),
     "cuda": ("reference_backends/gpu",),

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference_backends/gpu/emulator/block.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "reference_backends/gpu/emulator/support.h"
+
+namespace collet::gpu::emulator {
+namespace {
+
+namespace context = boost::context::detail;
+
+constexpr size_t kStack = 128 << 10;  ///< of a thread of a block
+constexpr size_t kGuard = 4096;
+constexpr int32_t kPoll = 4096;
+constexpr uint32_t kBlockBarrier = UINT32_MAX;
+
+std::string triple(const uint32_t* v) {
+  return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + ")";
+}
+
+uint64_t next_random(uint64_t& state) {
+  state += 0x9e3779b97f4a7c15;
+  uint64_t z = state;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+}  // namespace
+
+Worker::~Worker() {
+  for (const Fiber& f : fibers_) munmap(f.stack, kStack + kGuard);
+}
+
+Worker::Fiber& Worker::fiber(size_t index) {
+  while (fibers_.size() <= index) {
+    void* p = mmap(nullptr, kStack + kGuard, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (p == MAP_FAILED) throw std::bad_alloc();
+    mprotect(p, kGuard, PROT_NONE);
+    fibers_.push_back({static_cast<uint8_t*>(p), nullptr});
+  }
+  return fibers_[index];
+}
+
+void Worker::enter(Fiber& f) {
+  if (!f.context) f.context = context::make_fcontext(f.stack + kGuard + kStack, kStack, &Worker::fiber_main);
+  const context::transfer_t back = context::jump_fcontext(f.context, this);
+  f.context = failed_ ? nullptr : back.fctx;
+}
+
+// A fiber runs one thread of a block, or all of them in turn, and then waits for the next block.
+void Worker::fiber_main(context::transfer_t from) {
+  auto* const worker = static_cast<Worker*>(from.data);
+  worker->scheduler_ = from.fctx;
+  for (;;) {
+    if (worker->in_turn_) {
+      const auto code = worker->launch_->kernel->code;
+      for (uint32_t i = 0; i < worker->count_; ++i) {
+        Thread& t = worker->threads_[i];
+        code(&t);
+        if (!t.groups.empty()) worker->finish_copies(t, 0);
+      }
+    } else {
+      Thread& t = *worker->current_;
+      worker->launch_->kernel->code(&t);
+      if (!t.groups.empty()) worker->finish_copies(t, 0);
+      worker->exit_thread(t);
+    }
+    worker->scheduler_ = context::jump_fcontext(worker->scheduler_, nullptr).fctx;
+  }
+}
+
+void Worker::run(Launch& launch) {
+  launch_ = &launch;
+  const uint64_t blocks = launch.blocks();
+  count_ = launch.threads();
+  const Options& options = launch.machine->options;
+  checks_races_ = options.checks && options.races;
+  checks_initialised_ = options.checks && options.initialised;
+  random_ = options.seed * 0x2545f4914f6cdd1d + launch.tag;
+  threads_.resize(count_);
+  const Kernel& kernel = *launch.kernel;
+  in_turn_ = !kernel.meets;
+  if (kernel.uses_shared || launch.dynamic_shared) {
+    if (!shared_) {
+      shared_.reset(new uint8_t[kSharedBase + kMostShared + 64]);
+      shared_states_.reset(new uint8_t[kSharedBase + kMostShared + 64]);
+    }
+    if (checks_races_ && shared_records_.empty()) shared_records_.resize((kSharedBase + kMostShared) / 4 + 4);
+  }
+  local_.resize(uint64_t{kernel.local_bytes} * count_ + 64);
+  for (;;) {
+    const uint64_t i = launch.next_block.fetch_add(1, std::memory_order_relaxed);
+    if (i >= blocks || launch.stop.load(std::memory_order_relaxed)) return;
+    if ((i & 255) == 255 && launch.out_of_time()) {
+      launch.fail(CUDA_ERROR_LAUNCH_TIMEOUT, "kernel " + kernel.name + " ran out of time");
+      return;
+    }
+    // Blocks come in any order.
+    uint64_t index = i;
+    if (options.seed && blocks > 2) {
+      const uint64_t turn = options.seed % blocks;
+      index = (i + turn) % blocks;
+      if (options.seed & 1) index = blocks - 1 - index;
+    }
+    run_block(index);
+    if (failed_) return;
+  }
+}
+
+void Worker::begin_block(uint64_t index) {
+  const Launch& l = *launch_;
+  block_ = index;
+  failed_ = false;
+  has_fenced = false;
+  const uint32_t ctaid[3] = {static_cast<uint32_t>(index % l.grid[0]),
+                             static_cast<uint32_t>(index / l.grid[0] % l.grid[1]),
+                             static_cast<uint32_t>(index / l.grid[0] / l.grid[1])};
+  const uint32_t dynamic = kSharedBase + (l.kernel->static_shared + 127) / 128 * 128;
+  const uint32_t end = l.dynamic_shared ? dynamic + l.dynamic_shared : kSharedBase + l.kernel->static_shared;
+  const uint32_t warps = (count_ + 31) / 32;
+  const bool linear = l.block[1] == 1 && l.block[2] == 1;
+  auto* const local = local_.data() + (64 - reinterpret_cast<uint64_t>(local_.data()) % 64) % 64;
+  for (uint32_t i = 0; i < count_; ++i) {
+    Thread& t = threads_[i];
+    t.tid[0] = linear ? i : i % l.block[0];
+    t.tid[1] = linear ? 0 : i / l.block[0] % l.block[1];
+    t.tid[2] = linear ? 0 : i / l.block[0] / l.block[1];
+    std::copy_n(l.block, 3, t.ntid);
+    std::copy_n(ctaid, 3, t.ctaid);
+    std::copy_n(l.grid, 3, t.nctaid);
+    t.lane = i % 32;
+    t.warp = i / 32;
+    t.warps = warps;
+    t.linear = i;
+    t.poll = kPoll;
+    t.dynamic_shared = dynamic;
+    t.shared_end = end;
+    t.parameters = reinterpret_cast<const uint8_t*>(l.parameters.data());
+    t.local = local + uint64_t{i} * l.kernel->local_bytes;
+    t.worker = this;
+    t.state = Thread::State::kReady;
+    t.groups.clear();
+  }
+  if (shared_ && end > kSharedBase) std::memset(shared_states_.get() + kSharedBase, kByteAllocated, end - kSharedBase);
+  if (clock_ > UINT32_MAX / 2) {
+    clock_ = 1;
+    std::fill(shared_records_.begin(), shared_records_.end(), SharedRecord{});
+  }
+  warps_.resize(warps);
+  for (uint32_t w = 0; w < warps; ++w) {
+    Warp& warp = warps_[w];
+    const uint32_t lanes = std::min(count_ - w * 32, 32u);
+    warp.present = lanes == 32 ? UINT32_MAX : (1u << lanes) - 1;
+    warp.exited = 0;
+    warp.meetings.clear();
+    warp.clock = clock_ + 1;
+    std::fill_n(warp.seen, 32, clock_);
+    warp.meets = 1;
+    warp.all_met = 0;
+    std::fill_n(warp.met, 32, 0);
+    std::fill_n(warp.met_mask, 32, 0);
+  }
+}
+
+void Worker::run_block(uint64_t index) {
+  begin_block(index);
+  if (in_turn_) {
+    run_in_turn();
+  } else {
+    run_together();
+  }
+  for (const Warp& w : warps_) clock_ = std::max(clock_, w.clock);
+  if (failed_) {
+    for (Fiber& f : fibers_) f.context = nullptr;
+    ready_.clear();
+    for (Barrier& b : barriers_) b = {};
+  }
+}
+
+void Worker::run_in_turn() {
+  enter(fiber(0));
+}
+
+void Worker::run_together() {
+  live_ = count_;
+  fiber(count_ - 1);
+  ready_.clear();
+  // Warps begin in any order, and each with any lane.
+  const uint64_t seed = launch_->machine->options.seed;
+  const uint32_t first = seed ? static_cast<uint32_t>(next_random(random_) % count_) : 0;
+  const bool backward = seed && (next_random(random_) & 1);
+  for (uint32_t i = 0; i < count_; ++i) {
+    const uint32_t linear = backward ? (first + count_ - i) % count_ : (first + i) % count_;
+    ready_.push_back(&threads_[linear]);
+  }
+  while (live_ > 0) {
+    if (ready_.empty()) {
+      report_divergence();
+      return;
+    }
+    current_ = ready_.front();
+    ready_.pop_front();
+    enter(fibers_[current_->linear]);
+    if (failed_) return;
+  }
+}
+
+void Worker::wait(Thread& t, uint32_t line) {
+  t.state = Thread::State::kWaiting;
+  t.line = line;
+  scheduler_ = context::jump_fcontext(scheduler_, nullptr).fctx;
+}
+
+void Worker::make_ready(Thread& t) {
+  t.state = Thread::State::kReady;
+  ready_.push_back(&t);
+}
+
+void Worker::yield(Thread& t) {
+  if (in_turn_ || ready_.empty()) return;
+  ready_.push_back(&t);
+  scheduler_ = context::jump_fcontext(scheduler_, nullptr).fctx;
+}
+
+void Worker::exit_thread(Thread& t) {
+  t.state = Thread::State::kExited;
+  --live_;
+  Warp& warp = warps_[t.warp];
+  warp.exited |= 1u << t.lane;
+  if (!warp.meetings.empty()) complete_meetings(warp);
+  if (!launch_->machine->options.exits || !launch_->machine->options.checks) {
+    for (uint32_t i = 0; i < 16; ++i) {
+      Barrier& b = barriers_[i];
+      if (b.arrived && b.expected == kBlockBarrier && b.arrived >= live_) complete_barrier(t, b, i);
+    }
+  }
+}
+
+void Worker::abandon() {
+  failed_ = true;
+  context::jump_fcontext(scheduler_, nullptr);
+  __builtin_unreachable();
+}
+
+std::string Worker::place_of(const Thread& t, uint32_t line) const {
+  return "kernel " + launch_->kernel->name + ", block " + triple(t.ctaid) + ", thread " + triple(t.tid) +
+         ", PTX line " + std::to_string(line);
+}
+
+void Worker::fail(Thread& t, uint32_t line, CUresult result, const std::string& message) {
+  launch_->fail(result, place_of(t, line) + ": " + message);
+  abandon();
+}
+
+void Worker::report_divergence() {
+  // No thread can go on: say where some of them are.
+  uint32_t exited = 0;
+  const Thread* waiting = nullptr;
+  const Thread* other = nullptr;
+  for (uint32_t i = 0; i < count_; ++i) {
+    const Thread& t = threads_[i];
+    if (t.state == Thread::State::kExited) {
+      ++exited;
+    } else if (!waiting) {
+      waiting = &t;
+    } else if (!other && t.line != waiting->line) {
+      other = &t;
+    }
+  }
+  std::string message = "divergence: this thread waits for others that do not come";
+  if (other) {
+    message += "; thread " + triple(other->tid) + " waits at line " + std::to_string(other->line);
+  }
+  if (exited) message += "; " + std::to_string(exited) + " threads of the block have exited";
+  launch_->fail(CUDA_ERROR_LAUNCH_FAILED, place_of(*waiting, waiting->line) + ": " + message);
+  failed_ = true;
+}
+
+void Worker::complete_meetings(Warp& warp) {
+  for (size_t i = 0; i < warp.meetings.size(); ++i) {
+    Meeting& m = warp.meetings[i];
+    const uint32_t expected = m.mask & warp.present & ~warp.exited;
+    if ((m.arrived & expected) != expected || !m.arrived) continue;
+    m.complete(*this, m);
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      if (m.arrived >> lane & 1) make_ready(threads_[m.warp * 32 + lane]);
+    }
+    warp.meetings.erase(warp.meetings.begin() + static_cast<ptrdiff_t>(i--));
+  }
+}
+
+void Worker::meet(Thread& t, uint32_t key, uint32_t mask, void* data, void (*complete)(Worker&, Meeting&),
+                  uint32_t line) {
+  if (!(mask >> t.lane & 1)) {
+    fail(t, line, CUDA_ERROR_LAUNCH_FAILED,
+         "the member mask does not have the thread's own lane " + std::to_string(t.lane));
+  }
+  Warp& warp = warps_[t.warp];
+  Meeting* found = nullptr;
+  for (Meeting& m : warp.meetings) {
+    if (m.key == key && m.mask == mask && !(m.arrived >> t.lane & 1)) found = &m;
+  }
+  if (!found) {
+    warp.meetings.emplace_back();
+    found = &warp.meetings.back();
+    found->key = key;
+    found->mask = mask;
+    found->line = line;
+    found->complete = complete;
+    found->warp = t.warp;
+  }
+  found->data[t.lane] = data;
+  found->arrived |= 1u << t.lane;
+  const uint32_t expected = mask & warp.present & ~warp.exited;
+  if ((found->arrived & expected) != expected) return wait(t, line);
+  const Meeting all = *found;
+  warp.meetings.erase(warp.meetings.begin() + (found - warp.meetings.data()));
+  Meeting meeting = all;
+  complete(*this, meeting);
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    if (lane != t.lane && (all.arrived >> lane & 1)) make_ready(threads_[t.warp * 32 + lane]);
+  }
+}
+
+uint32_t Worker::arrive(Thread& t, uint32_t index, uint32_t count, bool predicate, bool waits, uint32_t line) {
+  if (index > 15) fail(t, line, CUDA_ERROR_LAUNCH_FAILED, "a block has 16 barriers, and not " + std::to_string(index));
+  if (count != kBlockBarrier && (count == 0 || count % 32 || count > (count_ + 31) / 32 * 32)) {
+    fail(t, line, CUDA_ERROR_LAUNCH_FAILED, "a barrier for " + std::to_string(count) + " threads");
+  }
+  Barrier& b = barriers_[index];
+  if (!b.arrived) {
+    b.expected = count;
+    b.line = line;
+  } else if (b.expected != count) {
+    fail(t, line, CUDA_ERROR_LAUNCH_FAILED,
+         "barrier divergence: other threads at barrier " + std::to_string(index) + " said another count, at line " +
+             std::to_string(b.line));
+  }
+  ++b.arrived;
+  b.counted += predicate;
+  b.warps |= 1u << t.warp;
+  t.barrier = index;
+  const bool lenient = !launch_->machine->options.exits || !launch_->machine->options.checks;
+  const uint32_t needed = count == kBlockBarrier ? (lenient ? live_ : count_) : std::min(count, count_);
+  if (waits) {
+    b.waiting.push_back(&t);
+    t.line = line;
+  }
+  if (b.arrived < needed) {
+    if (waits) wait(t, line);
+    return t.result;
+  }
+  complete_barrier(t, b, index);
+  return t.result;
+}
+
+// The last thread has arrived, or one that nobody needs to wait for any more has exited.
+void Worker::complete_barrier(Thread& last, Barrier& b, uint32_t) {
+  // bar.sync is for whole warps: all lanes of one wait at the same place.
+  if (launch_->machine->options.checks) {
+    uint32_t lines[32] = {};
+    for (const Thread* t : b.waiting) {
+      uint32_t& line = lines[t->warp];
+      if (line && line != t->line) {
+        fail(last, last.line, CUDA_ERROR_LAUNCH_FAILED,
+             "barrier divergence: lanes of warp " + std::to_string(t->warp) + " wait at lines " + std::to_string(line) +
+                 " and " + std::to_string(t->line));
+      }
+      line = t->line;
+    }
+  }
+  if (checks_races_) {
+    uint32_t seen[32] = {};
+    for (uint32_t w = 0; w < warps_.size(); ++w) {
+      if (!(b.warps >> w & 1)) continue;
+      for (uint32_t v = 0; v < 32; ++v) seen[v] = std::max(seen[v], warps_[w].seen[v]);
+    }
+    for (uint32_t w = 0; w < warps_.size(); ++w) {
+      if (b.warps >> w & 1) seen[w] = warps_[w].clock;
+    }
+    for (uint32_t w = 0; w < warps_.size(); ++w) {
+      if (!(b.warps >> w & 1)) continue;
+      std::copy_n(seen, 32, warps_[w].seen);
+      ++warps_[w].clock;
+    }
+  }
+  const uint32_t counted = b.counted, arrived = b.arrived;
+  for (Thread* t : b.waiting) {
+    t->result = counted | arrived << 16;
+    if (t != &last) make_ready(*t);
+  }
+  b.waiting.clear();
+  b.arrived = b.counted = b.warps = 0;
+}
+
+bool Worker::conflicts(const Access& a, const Thread& t, uint8_t mask, bool is_atomic) const {
+  if (!(a.bytes & mask) || a.thread == t.linear || (is_atomic && a.is_atomic)) return false;
+  const Warp& mine = warps_[t.warp];
+  const uint32_t other = a.thread / 32u;
+  if (other >= warps_.size()) return false;  // of an earlier block
+  if (other != t.warp) return a.stamp > mine.seen[other];
+  if (a.stamp < mine.clock) return false;
+  const uint32_t lane = a.thread % 32u;
+  const bool met = a.meet < mine.all_met || ((mine.met_mask[t.lane] >> lane & 1) && a.meet < mine.met[t.lane]);
+  return !met;
+}
+
+void Worker::note_shared(Thread& t, uint32_t offset, uint32_t bytes, bool is_write, bool is_atomic, uint32_t line) {
+  const Warp& warp = warps_[t.warp];
+  for (uint32_t at = offset; at < offset + bytes;) {
+    const uint32_t cell = at / 4, begin = at % 4, n = std::min(4 - begin, offset + bytes - at);
+    const auto mask = static_cast<uint8_t>(((1u << n) - 1) << begin);
+    SharedRecord& r = shared_records_[cell];
+    const Access* against = nullptr;
+    if (conflicts(r.write, t, mask, is_atomic)) against = &r.write;
+    if (is_write && conflicts(r.read, t, mask, is_atomic)) against = &r.read;
+    if (is_write && conflicts(r.other_read, t, mask, is_atomic)) against = &r.other_read;
+    if (against) {
+      const bool wrote = against == &r.write;
+      fail(t, line, CUDA_ERROR_LAUNCH_FAILED,
+           std::string("race in shared memory: ") + (is_write ? "a write" : "a read") + " at offset " +
+               std::to_string(at - kSharedBase) + " conflicts with a " + (wrote ? "write" : "read") + " of thread " +
+               triple(threads_[against->thread].tid) + " without a barrier between them");
+    }
+    const Access access{warp.clock, warp.meets, static_cast<uint16_t>(t.linear), mask, is_atomic};
+    if (is_write) {
+      r.write = access;
+    } else {
+      if (r.read.thread / 32u != t.warp || r.read.stamp != warp.clock) r.other_read = r.read;
+      r.read = access;
+    }
+    at += n;
+  }
+}
+
+// A copy takes place as late as it may: when its thread waits for it.
+void Worker::finish_copies(Thread& t, size_t open_groups) {
+  while (t.groups.size() > open_groups) {
+    for (const Thread::AsyncCopy& c : t.groups.front()) {
+      uint8_t* const to = check_access(t, c.to, Space::kShared, AccessKind::kWrite, c.bytes, c.line);
+      if (c.from_bytes) {
+        std::memcpy(to, check_access(t, c.from, Space::kGlobal, AccessKind::kRead, c.from_bytes, c.line), c.from_bytes);
+      }
+      std::memset(to + c.from_bytes, 0, c.bytes - c.from_bytes);
+    }
+    t.groups.erase(t.groups.begin());
+  }
+}
+
+}  // namespace collet::gpu::emulator

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "reference_backends/gpu/emulator/block.h"
+#include "reference_backends/gpu/emulator/ptx.h"
+
+/// What generated code calls, by address. A finding ends the launch and does not return.
+namespace collet::gpu::emulator {
+
+/// Strong accesses are those that other threads may make at the same time: volatile, relaxed, acquire, release.
+enum class AccessKind : uint8_t { kRead, kWrite, kStrongRead, kStrongWrite, kAtomic };
+
+/// Checks an access of `bytes` (1, 2, 4, 8, 16) and says where the memory is for the host.
+using AccessFunction = uint8_t* (*)(Thread* thread, uint64_t address, uint32_t line);
+AccessFunction access_function(Space space, AccessKind kind, unsigned bytes);
+/// The same for any number of bytes.
+uint8_t* check_access(Thread& thread, uint64_t address, Space space, AccessKind kind, uint32_t bytes, uint32_t line);
+
+extern "C" {
+/// From time to time at backward branches.
+void collet_emu_poll(Thread* thread, uint32_t line);
+void collet_emu_trap(Thread* thread, uint32_t line);
+void collet_emu_fence(Thread* thread);
+
+/// `mode`: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or. `count`: UINT32_MAX for all threads of the block.
+uint32_t collet_emu_barrier(Thread* thread, uint32_t index, uint32_t count, uint32_t mode, uint32_t predicate,
+                            uint32_t line);
+void collet_emu_warp_barrier(Thread* thread, uint32_t mask, uint32_t line);
+/// `mode`: 0 up, 1 down, 2 bfly, 3 idx. Bit 32 of the result is the predicate; `wants`: somebody uses it.
+uint64_t collet_emu_shuffle(Thread* thread, uint32_t mode, uint32_t value, uint32_t b, uint32_t c, uint32_t mask,
+                            uint32_t line);
+/// `mode`: 0 all, 1 any, 2 uni, 3 ballot.
+uint32_t collet_emu_vote(Thread* thread, uint32_t mode, uint32_t predicate, uint32_t mask, uint32_t line);
+/// `mode`: 0 any, 1 all; bit 32 of the result is the predicate of all.
+uint64_t collet_emu_match(Thread* thread, uint32_t mode, uint64_t value, uint32_t mask, uint32_t line);
+/// `mode`: 0 add, 1 min.u, 2 max.u, 3 min.s, 4 max.s, 5 and, 6 or, 7 xor.
+uint32_t collet_emu_redux(Thread* thread, uint32_t mode, uint32_t value, uint32_t mask, uint32_t line);
+
+/// `groups`: how many committed groups may be under way; UINT32_MAX commits first and waits for all.
+void collet_emu_copy_async(Thread* thread, uint32_t to, uint64_t from, uint32_t bytes, uint32_t from_bytes,
+                           uint32_t line);
+void collet_emu_copy_commit(Thread* thread);
+void collet_emu_copy_wait(Thread* thread, uint32_t groups);
+
+/// `code`: count (1, 2, 4) | 8 for .trans. `out`: as many registers as count.
+void collet_emu_ldmatrix(Thread* thread, uint32_t code, uint64_t address, uint32_t* out, uint32_t line);
+/// Takes the registers of a, b and c one after the other, and gives those of d. `code` is MmaShape::code().
+void collet_emu_mma(Thread* thread, uint32_t code, const uint32_t* in, uint32_t* out, uint32_t line);
+
+/// Pairs of f16 or bf16 in memory; see collet_emu_half for `code`.
+uint32_t collet_emu_atomic_half(uint8_t* memory, uint32_t code, uint32_t value);
+float collet_emu_atomic_f32_add(uint8_t* memory, float value);
+}
+
+/// A product of small matrices, by all threads of a warp.
+struct MmaShape {
+  unsigned m = 16, n = 8, k = 16;
+  Type a = Type::kNone, b = Type::kNone, accumulator = Type::kNone, result = Type::kNone;
+  bool saturate = false;
+
+  uint32_t code() const {
+    return static_cast<uint32_t>(a) | static_cast<uint32_t>(b) << 5 | static_cast<uint32_t>(accumulator) << 10 |
+           static_cast<uint32_t>(result) << 15 | k << 20 | uint32_t{m == 8} << 28 | uint32_t{saturate} << 29;
+  }
+  static MmaShape of_code(uint32_t code) {
+    MmaShape s;
+    s.a = static_cast<Type>(code & 31);
+    s.b = static_cast<Type>(code >> 5 & 31);
+    s.accumulator = static_cast<Type>(code >> 10 & 31);
+    s.result = static_cast<Type>(code >> 15 & 31);
+    s.k = code >> 20 & 255;
+    s.m = code >> 28 & 1 ? 8 : 16;
+    s.saturate = code >> 29 & 1;
+    return s;
+  }
+  /// Of one thread, in registers of 32 bits.
+  unsigned registers(char matrix) const;
+};
+
+}  // namespace collet::gpu::emulator
