@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "conformance/cases/exact_answer.h"
+#include "conformance/cases/plain_answer.h"
 #include "conformance/oracle/complex_functions.h"
 #include "conformance/oracle/functions.h"
 #include "hlo/base/float_format.h"
@@ -129,8 +130,9 @@ Reference by_real_function(Op op, const Shape& shape, const std::vector<const Li
   return reference;
 }
 
-// `reference.value` has the evaluator's results. They stay where nothing better is known, with the modulus for the conditioning.
-void by_complex_function(Op op, const std::vector<const Literal*>& inputs, Reference& reference) {
+// `reference.value` has the evaluator's results. They stay where nothing better is known, with the modulus for the conditioning; false
+// then.
+bool by_complex_function(Op op, const std::vector<const Literal*>& inputs, Reference& reference) {
   const Shape& shape = reference.value.shape();
   const auto count = static_cast<size_t>(shape.element_count());
   std::vector<std::vector<std::complex<double>>> operands(2);
@@ -142,8 +144,10 @@ void by_complex_function(Op op, const std::vector<const Literal*>& inputs, Refer
   exact_complex_functions(op, operands[0], operands[1], results);
   const Type wide = hlo::is_complex(shape.type()) ? Type::C128 : Type::F64;
   reference.exact = reference.rest = reference.magnitude = Literal::zeros(Shape::array(wide, shape.dims()));
+  bool all = true;
   for (size_t i = 0; i < count; ++i) {
     const ExactComplex& result = results[i];
+    all &= result.is_known;
     const auto at = static_cast<int64_t>(i);
     if (!result.is_known) {
       const double re = reference.value.as_double(at), im = reference.value.imaginary(at);
@@ -157,6 +161,7 @@ void by_complex_function(Op op, const std::vector<const Literal*>& inputs, Refer
     reference.rest.set_double(at, result.real.rest, result.imaginary.rest);
     reference.magnitude.set_double(at, result.real_slope, result.imaginary_slope);
   }
+  return all;
 }
 
 // Where the program is one elementary function of its parameters, what comes out is known without the evaluator: rounded once, and
@@ -169,8 +174,9 @@ void correct_by_functions(const Module& module, const Case& one, Answer& answer)
   const Type from = (*operands)[0]->type();
   if (has_exact_function(root.op) && from == root.shape.type() && hlo::is_float(from)) {
     answer.outputs = {by_real_function(root.op, root.shape, *operands)};
+    answer.independent = true;
   } else if (has_exact_complex_function(root.op) && hlo::is_complex(from)) {
-    by_complex_function(root.op, *operands, answer.outputs[0]);
+    answer.independent = by_complex_function(root.op, *operands, answer.outputs[0]);
   }
 }
 
@@ -182,10 +188,12 @@ void correct_by_sums(const Module& module, Answer& answer) {
   const Literal& sums = exact->exact;
   // What overflows on the way is left to the evaluator, which adds in the type of the sum.
   const Literal& rests = exact->rest;
+  answer.independent = true;
   for (int64_t i = 0; i < sums.element_count(); ++i) {
     const ExactResult real{sums.as_double(i), rests.as_double(i)}, imaginary{sums.imaginary(i), rests.imaginary(i)};
     const bool is_finite = std::isfinite(real.value) && std::isfinite(imaginary.value) &&
                            std::isfinite(reference.value.as_double(i)) && std::isfinite(reference.value.imaginary(i));
+    answer.independent &= is_finite;
     if (!is_finite) continue;
     const Type type = reference.value.type();
     reference.value.set_double(i, rounding_once(type, real), rounding_once(type, imaginary));
@@ -208,6 +216,10 @@ Expected<Answer> answer_case(const Case& one, uint64_t seed, bool flushes) {
   }
   COLLET_ASSIGN(std::vector<Literal> outputs, evaluate(*module, answer.inputs));
   for (Literal& output : outputs) answer.outputs.push_back({std::move(output), {}, {}});
+  if (std::optional<std::vector<Literal>> plain = plain_answer(*module, answer.inputs)) {
+    for (size_t i = 0; i < plain->size(); ++i) answer.outputs[i].value = std::move((*plain)[i]);
+    answer.independent = true;
+  }
   correct_by_functions(*module, one, answer);
   if (one.bound.kind == Bound::Kind::Sum) correct_by_sums(*module, answer);
   const bool is_known = !answer.outputs.empty() && answer.outputs[0].rest.valid();

@@ -13,6 +13,8 @@ namespace collet::conformance {
 struct Answer {
   std::vector<hlo::Literal> inputs;
   std::vector<Reference> outputs;
+  /// All of `outputs` is known from definitions and MPFR, with no part of the evaluator in it.
+  bool independent = false;
   bool several_ops = false;  ///< more than one op that a device is asked about, or ops in regions of control flow
 };
 

@@ -137,6 +137,52 @@ TEST(Answers, OfSumsAgreeWithTheEvaluator) {
   EXPECT_GT(compared, 60u);
 }
 
+// What is known by definitions and MPFR judges the evaluator, which has no part in it: most cases, of most ops.
+TEST(Answers, JudgeTheEvaluator) {
+  size_t number = 0, judged = 0, all = 0;
+  std::set<Op> ops;
+  for (const Case& one : all_cases(false)) {
+    if (++number % 5 != 0) continue;
+    ++all;
+    const Expected<Answer> answer = answer_case(one, case_seed(one.name, 3), false);
+    ASSERT_TRUE(answer.ok()) << one.name << ": " << answer.status().to_string();
+    if (!answer->independent) continue;
+    const auto module = hlo::parse_module(one.text, one.name);
+    ASSERT_TRUE(module.ok());
+    const auto result = hlo::Evaluator(**module).run(answer->inputs);
+    ASSERT_TRUE(result.ok()) << one.name << ": " << result.status().to_string();
+    const std::vector<hlo::Literal> got = hlo::flatten(*result);
+    ASSERT_EQ(got.size(), answer->outputs.size()) << one.name;
+    // The other triangle of a factor is not specified.
+    for (size_t i = 0; i < got.size() && one.bound.triangle == 0; ++i) {
+      const Comparison compared = compare(answer->outputs[i], got[i], one.bound, false);
+      EXPECT_TRUE(compared.agrees) << one.name << ": expected " << compared.expected << ", got " << compared.got
+                                   << " at " << compared.first;
+    }
+    ++judged;
+    ops.insert(one.op);
+  }
+  EXPECT_GT(judged * 10, all * 9) << judged << " of " << all;
+  EXPECT_GT(ops.size(), 70u);
+}
+
+// Where the evaluator's answer would stand in, none is said to be known.
+TEST(Answers, SayWhatIsTheEvaluators) {
+  const auto is_independent = [](std::string_view name) {
+    for (const Case& one : all_cases(false)) {
+      if (one.name != name) continue;
+      const Expected<Answer> answer = answer_case(one, 1, false);
+      return answer.ok() && answer->independent;
+    }
+    ADD_FAILURE() << "there is no case " << name;
+    return false;
+  };
+  EXPECT_TRUE(is_independent("add/f32/17/unit"));
+  EXPECT_FALSE(is_independent("while/f32/7_trips/unit"));
+  EXPECT_FALSE(is_independent("reduce/f32/multiply_15_all/unit"));
+  EXPECT_FALSE(is_independent("softmax/f32/4x8/unit"));
+}
+
 // An f64 evaluator loses the 1 in 2^60 + 1 - 2^60; what a product or a sum is judged by does not.
 TEST(Answers, OfProductsAndSumsAreExact) {
   const double large = 1152921504606846976.0;  // 2^60

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/cases/indices.h"
 #include "conformance/oracle/exact_sum.h"
 
 namespace collet::conformance {
@@ -19,18 +20,7 @@ using hlo::Op;
 using hlo::Shape;
 using hlo::Type;
 
-using Dims = std::vector<int64_t>;
-
-// The steps between neighbours in each dimension of a row-major array.
-Dims strides_of(const Shape& shape) {
-  Dims strides(static_cast<size_t>(shape.rank()));
-  int64_t step = 1;
-  for (int d = shape.rank(); d-- > 0;) {
-    strides[static_cast<size_t>(d)] = step;
-    step *= shape.dim(d);
-  }
-  return strides;
-}
+using Dims = Indices;
 
 // A dimension of a loop: its size, and the step that it makes in each of two arrays.
 struct Axis {
@@ -55,10 +45,6 @@ std::pair<int64_t, int64_t> places(const std::vector<Axis>& axes, int64_t number
   return {left, right};
 }
 
-bool is_in(std::span<const int64_t> dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
-
 bool is_summed(const Shape& shape) {
   return shape.is_array() && (hlo::is_float(shape.type()) || hlo::is_complex(shape.type()));
 }
@@ -78,20 +64,19 @@ Numbers numbers(const Literal& literal) {
   }
   return out;
 }
-const Numbers kOne{{1.0}, {0.0}};
 
 // Sums of products, an element of a result each, and the sums of their magnitudes.
 class Sums {
  public:
-  Sums(const Shape& shape, const Numbers& a, const Numbers& b)
-      : a_(a), b_(b), is_complex_(hlo::is_complex(shape.type())) {
+  Sums(const Shape& shape, const Literal& a, const Literal& b)
+      : a_(numbers(a)), b_(numbers(b)), is_complex_(hlo::is_complex(shape.type())) {
     const Shape wide = Shape::array(is_complex_ ? Type::C128 : Type::F64, shape.dims());
     out_ = {.exact = Literal::zeros(wide), .magnitude = Literal::zeros(wide), .rest = Literal::zeros(wide)};
   }
 
-  void start(double re, double im) {
-    add(0, re, 1);
-    if (is_complex_) add(1, im, 1);
+  void start(const Literal& value) {
+    add(0, value.as_double(0), 1);
+    if (is_complex_) add(1, value.imaginary(0), 1);
   }
   void add_product(int64_t left, int64_t right) {
     const auto i = static_cast<size_t>(left), j = static_cast<size_t>(right);
@@ -120,34 +105,46 @@ class Sums {
     magnitudes_[part] += std::fabs(p * q);
   }
 
-  const Numbers &a_, &b_;
+  Numbers a_, b_;
   bool is_complex_;
   std::array<ExactSum, 2> sums_;
   std::array<double, 2> magnitudes_{};
   Reference out_;
 };
 
+// Of integers, which wrap around.
+class IntegerSums {
+ public:
+  IntegerSums(const Shape& shape, const Literal& a, const Literal& b) : a_(a), b_(b), out_(Literal::zeros(shape)) {}
+  void start(const Literal& value) { sum_ = static_cast<uint64_t>(value.as_int(0)); }
+  void add_product(int64_t left, int64_t right) {
+    sum_ += static_cast<uint64_t>(a_.as_int(left)) * static_cast<uint64_t>(b_.as_int(right));
+  }
+  void finish(int64_t i) { out_.set_int(i, static_cast<int64_t>(std::exchange(sum_, 0))); }
+  Literal take() { return std::move(out_); }
+
+ private:
+  const Literal &a_, &b_;
+  Literal out_;
+  uint64_t sum_ = 0;
+};
+
 // For each turn of `outer`, `start` and the sum of the products in all turns of `inner`.
-Reference sum_up(const Shape& shape, const std::vector<Axis>& outer, const std::vector<Axis>& inner, const Numbers& a,
-                 const Numbers& b, const Literal* start) {
-  Sums sums(shape, a, b);
+template <typename Sums>
+void sum_up(const std::vector<Axis>& outer, const std::vector<Axis>& inner, const Literal* start, Sums& sums) {
   const int64_t results = count_of(outer), terms = count_of(inner);
   std::vector<std::pair<int64_t, int64_t>> steps(static_cast<size_t>(terms));
   for (int64_t i = 0; i < terms; ++i) steps[static_cast<size_t>(i)] = places(inner, i);
   for (int64_t i = 0; i < results; ++i) {
     const auto [left, right] = places(outer, i);
-    if (start != nullptr) sums.start(start->as_double(0), start->imaginary(0));
+    if (start != nullptr) sums.start(*start);
     for (const auto& [x, y] : steps) sums.add_product(left + x, right + y);
     sums.finish(i);
   }
-  return sums.take();
 }
 
-int64_t at(const Dims& dims, int64_t d) {
-  return dims[static_cast<size_t>(d)];
-}
-
-Reference exact_dot(const Instruction& dot, const Literal& lhs, const Literal& rhs) {
+template <typename Sums>
+void sum_dot(const Instruction& dot, const Literal& lhs, const Literal& rhs, Sums& sums) {
   const auto& attrs = dot.as<hlo::DotAttrs>();
   const Dims left = strides_of(lhs.shape()), right = strides_of(rhs.shape());
   std::vector<Axis> outer, inner;
@@ -163,55 +160,25 @@ Reference exact_dot(const Instruction& dot, const Literal& lhs, const Literal& r
   for (size_t i = 0; i < attrs.lhs_contracting.size(); ++i)
     inner.push_back({lhs.shape().dim(static_cast<int>(attrs.lhs_contracting[i])), at(left, attrs.lhs_contracting[i]),
                      at(right, attrs.rhs_contracting[i])});
-  const Numbers a = numbers(lhs), b = numbers(rhs);
-  return sum_up(dot.shape, outer, inner, a, b, nullptr);
+  sum_up(outer, inner, nullptr, sums);
 }
 
-Reference exact_reduce(const Instruction& reduce, const Literal& data, const Literal& start) {
+void sum_reduce(const Instruction& reduce, const Literal& data, const Literal& start, Sums& sums) {
   const auto& over = reduce.as<hlo::DimensionsAttrs>().dimensions;
   const Dims strides = strides_of(data.shape());
   std::vector<Axis> outer, inner;
   for (int d = 0; d < data.shape().rank(); ++d)
     (is_in(over, d) ? inner : outer).push_back({data.shape().dim(d), strides[static_cast<size_t>(d)], 0});
-  const Numbers values = numbers(data);
-  return sum_up(reduce.shape, outer, inner, values, kOne, &start);
+  sum_up(outer, inner, &start, sums);
 }
 
-// The element of an array of `size` elements that tap `tap` of dimension `d` of a window sees at place
-// `place`; -1 for none.
-int64_t element_seen(const hlo::Window& window, size_t d, int64_t place, int64_t tap, int64_t size) {
-  const int64_t position = place * window.stride_at(d) + tap * window.window_dilation_at(d) - window.low_at(d),
-                dilation = window.base_dilation_at(d);
-  if (position < 0 || position % dilation != 0 || position / dilation >= size) return -1;
-  return position / dilation;
-}
-
-// Counts through `sizes`, the last fastest: false behind the last.
-bool advance(Dims& index, const Dims& sizes) {
-  for (size_t d = index.size(); d-- > 0;) {
-    if (++index[d] < sizes[d]) return true;
-    index[d] = 0;
-  }
-  return false;
-}
-
-bool is_empty(const Dims& sizes) {
-  return std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
-}
-
-Dims dims_of(const Shape& shape) {
-  return {shape.dims().begin(), shape.dims().end()};
-}
-
-Reference exact_reduce_window(const Instruction& op, const Literal& data, const Literal& start) {
+void sum_windows(const Instruction& op, const Literal& data, const Literal& start, Sums& sums) {
   const hlo::Window& window = op.as<hlo::WindowAttrs>().window;
-  const Dims strides = strides_of(data.shape()), results = dims_of(op.shape),
+  const Dims strides = strides_of(data.shape()), results = sizes_of(op.shape),
              taps(window.size.begin(), window.size.end());
-  const Numbers values = numbers(data);
-  Sums sums(op.shape, values, kOne);
   Dims place(results.size());
   for (int64_t i = 0; i < op.shape.element_count(); ++i, advance(place, results)) {
-    sums.start(start.as_double(0), start.imaginary(0));
+    sums.start(start);
     Dims tap(taps.size());
     bool more = !is_empty(taps);
     while (more) {
@@ -225,15 +192,15 @@ Reference exact_reduce_window(const Instruction& op, const Literal& data, const 
     }
     sums.finish(i);
   }
-  return sums.take();
 }
 
 // Feature o of the result sees the input features of its group, or the batches of its batch group.
-Reference exact_convolution(const Instruction& op, const Literal& lhs, const Literal& rhs) {
+template <typename Sums>
+void sum_convolution(const Instruction& op, const Literal& lhs, const Literal& rhs, Sums& sums) {
   const auto& attrs = op.as<hlo::ConvolutionAttrs>();
   const hlo::DimLabels& dims = attrs.labels;
   const hlo::Window& window = attrs.window;
-  const Dims left = strides_of(lhs.shape()), right = strides_of(rhs.shape()), out = dims_of(op.shape);
+  const Dims left = strides_of(lhs.shape()), right = strides_of(rhs.shape()), out = sizes_of(op.shape);
   const auto size = [](const Literal& array, int64_t d) { return array.shape().dim(static_cast<int>(d)); };
   const int64_t depth = size(rhs, dims.kernel_input_feature), outputs = size(rhs, dims.kernel_output_feature),
                 batches = at(out, dims.output_batch), groups = std::max<int64_t>(attrs.feature_groups, 1),
@@ -241,8 +208,6 @@ Reference exact_convolution(const Instruction& op, const Literal& lhs, const Lit
   const size_t rank = dims.input_spatial.size();
   Dims taps(rank);
   for (size_t d = 0; d < rank; ++d) taps[d] = size(rhs, dims.kernel_spatial[d]);
-  const Numbers a = numbers(lhs), b = numbers(rhs);
-  Sums sums(op.shape, a, b);
   Dims place(out.size());
   for (int64_t i = 0; i < op.shape.element_count(); ++i, advance(place, out)) {
     const int64_t o = at(place, dims.output_feature), group = o / (outputs / groups),
@@ -267,7 +232,6 @@ Reference exact_convolution(const Instruction& op, const Literal& lhs, const Lit
     }
     sums.finish(i);
   }
-  return sums.take();
 }
 
 // Whether a computation adds its two parameters.
@@ -290,21 +254,30 @@ std::optional<Reference> exact_sums(const Module& module, std::span<const Litera
     if (hlo::is_complex(operand.shape.type()) != hlo::is_complex(root.shape.type())) return std::nullopt;
     operands.push_back(&inputs[static_cast<size_t>(operand.as<hlo::ParameterAttrs>().number)]);
   }
-  switch (root.op) {
-    case Op::DOT:
-      return exact_dot(root, *operands[0], *operands[1]);
-    case Op::CONVOLUTION:
-      return exact_convolution(root, *operands[0], *operands[1]);
-    case Op::REDUCE:
-      // Over no dimension it is open whether the value to start with is added.
-      if (root.as<hlo::DimensionsAttrs>().dimensions.empty() || !adds(module, root.called[0])) return std::nullopt;
-      return exact_reduce(root, *operands[0], *operands[1]);
-    case Op::REDUCE_WINDOW:
-      if (!adds(module, root.called[0])) return std::nullopt;
-      return exact_reduce_window(root, *operands[0], *operands[1]);
-    default:
-      return std::nullopt;
+  const Literal &first = *operands[0], &second = *operands[1];
+  if (root.op == Op::DOT || root.op == Op::CONVOLUTION) {
+    Sums sums(root.shape, first, second);
+    root.op == Op::DOT ? sum_dot(root, first, second, sums) : sum_convolution(root, first, second, sums);
+    return sums.take();
   }
+  if ((root.op != Op::REDUCE && root.op != Op::REDUCE_WINDOW) || !adds(module, root.called[0])) return std::nullopt;
+  // Over no dimension it is open whether the value to start with is added.
+  if (root.op == Op::REDUCE && root.as<hlo::DimensionsAttrs>().dimensions.empty()) return std::nullopt;
+  // Each element, once.
+  Literal one = Literal::zeros(second.shape());
+  one.set_double(0, 1);
+  Sums sums(root.shape, first, one);
+  root.op == Op::REDUCE ? sum_reduce(root, first, second, sums) : sum_windows(root, first, second, sums);
+  return sums.take();
+}
+
+std::optional<Literal> integer_products(const Instruction& op, const Literal& lhs, const Literal& rhs) {
+  const auto is_integer = [](const Shape& shape) { return shape.is_array() && hlo::is_integer(shape.type()); };
+  if (!is_integer(op.shape) || !is_integer(lhs.shape()) || !is_integer(rhs.shape())) return std::nullopt;
+  if (op.op != Op::DOT && op.op != Op::CONVOLUTION) return std::nullopt;
+  IntegerSums sums(op.shape, lhs, rhs);
+  op.op == Op::DOT ? sum_dot(op, lhs, rhs, sums) : sum_convolution(op, lhs, rhs, sums);
+  return sums.take();
 }
 
 }  // namespace collet::conformance

@@ -14,4 +14,8 @@ namespace collet::conformance {
 /// in it.
 std::optional<Reference> exact_sums(const hlo::Module& module, std::span<const hlo::Literal> inputs);
 
+/// A dot or convolution of integers.
+std::optional<hlo::Literal> integer_products(const hlo::Instruction& op, const hlo::Literal& lhs,
+                                             const hlo::Literal& rhs);
+
 }  // namespace collet::conformance

@@ -87,6 +87,7 @@ CaseResult result_of(const Case& one, const Fields& fields, const std::vector<st
   result.ulp = number(fields, "ulp");
   result.share = number(fields, "share");
   result.evidence = find_field(fields, "evidence");
+  result.is_independent = !find_field(fields, "independent").empty();
   read_errors(find_field(fields, "errors"), result.errors);
   result.device_ops = static_cast<int64_t>(number(fields, "device_ops"));
   result.fallback_ops = static_cast<int64_t>(number(fields, "fallback_ops"));
@@ -124,6 +125,7 @@ std::vector<std::string> arguments_of(const ConformOptions& options, const Backe
   std::vector<std::string> arguments = worker_arguments(backend);
   arguments.insert(arguments.end(), {"--seed", std::to_string(options.seed)});
   if (options.full) arguments.emplace_back("--full");
+  if (options.independent_only) arguments.emplace_back("--independent-only");
   return arguments;
 }
 
@@ -489,7 +491,7 @@ int serve_conformance(const ConformOptions& options) {
     const Case& one = found != by_name.end() ? *found->second : find_grid_case(task);
     if (one.op == Op::INVALID) return {{"status", "oracle"}, {"detail", "no such case"}};
     if (reduces) return {{"reduced", reduce_case(one, *session, options.seed, kSecondsToReduce)}};
-    return run_case(one, *session, options.seed);
+    return run_case(one, *session, options.seed, options.independent_only);
   });
 }
 

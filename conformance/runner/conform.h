@@ -48,8 +48,9 @@ struct ConformOptions {
   std::function<void(const CaseResult&)> failed;  ///< told of each failure as it happens
   /// So many cases in a row that fail with the same words end the run: what fails is not the cases. 0: never.
   size_t most_alike = 50;
-  double fuzz_seconds = 0;     ///< beyond 0: random programs for so long, from `seed` on, and no other cases
-  bool stop_at_first = false;  ///< the first failure ends the run
+  double fuzz_seconds = 0;        ///< beyond 0: random programs for so long, from `seed` on, and no other cases
+  bool stop_at_first = false;     ///< the first failure ends the run
+  bool independent_only = false;  ///< cases in whose answers the evaluator has a part are unsupported
   bool explain =
       false;  ///< afterwards failures get their programs, the first of each op a smaller one, and crashes are run again
 };
@@ -69,6 +70,7 @@ struct CaseResult {
   std::string reduced = {};   ///< a smaller program that fails too, of the first failure of each op
   int64_t device_ops = 0, fallback_ops = 0;
   double seconds = 0;
+  bool is_independent = false;  ///< judged by definitions and MPFR; the evaluator has no part in the answer
 };
 
 struct ConformReport {

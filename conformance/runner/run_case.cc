@@ -164,10 +164,12 @@ std::string not_compiled(const Program& program) {
 
 }  // namespace
 
-Fields run_case(const Case& one, const Session& session, uint64_t seed) {
+Fields run_case(const Case& one, const Session& session, uint64_t seed, bool independent_only) {
   const bool flushes = (session.traits() & COLLET_TRAIT_FLUSHES_DENORMALS) != 0;
   const Expected<Answer> answer = answer_case(one, case_seed(one.name, seed), flushes);
   if (!answer.ok()) return with_status("oracle", answer.status().to_string());
+  if (independent_only && !answer->independent)
+    return with_status("unsupported", "the evaluator has a part in the answer");
   const Expected<Program> program = session.compile(one.text, {.file = one.name, .ignore_costs = true});
   if (!program.ok()) return of_error(program.status(), answer->several_ops);
   const Expected<Runs> runs = run_thrice(*program, *answer, one, seed, flushes);
@@ -191,6 +193,7 @@ Fields run_case(const Case& one, const Session& session, uint64_t seed) {
   fields.emplace_back("share", fmt::format("{}", judgement.share));
   fields.emplace_back("errors", fmt::format("{}", fmt::join(judgement.errors, " ")));
   if (!judgement.evidence.empty()) fields.emplace_back("evidence", judgement.evidence);
+  if (answer->independent) fields.emplace_back("independent", "1");
   fields.emplace_back("uses", program->uses().text());
   if (const Expected<collet_executable_facts> facts = program->facts(); facts.ok()) {
     fields.emplace_back("device_ops", std::to_string(facts->device_ops));

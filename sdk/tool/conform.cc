@@ -39,7 +39,7 @@ struct Options {
   unsigned jobs = 1;
   double timeout = 0, fuzz = 0;
   size_t most_failures = 20;
-  bool full = false, list = false, worker = false, show = false, mutants = false;
+  bool full = false, list = false, worker = false, show = false, mutants = false, independent_only = false;
   bool has_backend = false, has_seed = false;  ///< were given
 };
 
@@ -163,6 +163,7 @@ int run_cases(const Options& options) {
   run.profiles = options.profiles;
   run.claims = options.claims;
   run.resume = options.resume;
+  run.independent_only = options.independent_only;
   run.fuzz_seconds = options.fuzz;
   run.jobs = options.jobs;
   if (options.timeout > 0) run.timeout = options.timeout;
@@ -207,6 +208,7 @@ int run_mutants(const Options& options) {
   suite::KillOptions run;
   run.filters = options.filters;
   run.jobs = options.jobs;
+  run.corpus = options.corpus;
   if (options.list) {
     for (const std::string& name : suite::chosen_mutants(run)) fmt::print("{}\n", name);
     return kDone;
@@ -353,6 +355,7 @@ Action add_conform(CLI::App& verb) {
   verb.add_flag("--mutants", options->mutants,
                 "Test the suite itself: run it on backends that are wrong on purpose, and say which it does not see");
   verb.add_flag("--worker", options->worker)->group("");
+  verb.add_flag("--independent-only", options->independent_only)->group("");
   verb.footer(
       "Each case runs in a child process: a crash or hang costs one case. Inputs follow\n"
       "from a case's name and the seed, so that a case alone gets the same ones. Exit\n"
