@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
+#include "conformance/corpus/corpus.h"
 #include "conformance/mutants/mutations.h"
 
 namespace collet::conformance {
@@ -33,32 +35,90 @@ std::string library(std::string_view folder, std::string_view name) {
       .string();
 }
 
-std::string cases_of(const mutants::Mutant& mutant) {
+std::vector<std::string> cases_of(const mutants::Mutant& mutant) {
+  // Programs in which a product is added to something.
+  if (mutant.kind == mutants::Mutant::Kind::Contracted)
+    return {"contract/fusion/*", "contract/compile/*", "gelu/*", "rms_norm/*", "layer_norm/*", "add/*"};
   const std::string op = mutant.name.substr(mutant.name.rfind(':') + 1);
-  return op == "compare" ? "compare-*" : op + "/*";
+  return {op == "compare" ? "compare-*" : op + "/*"};
 }
 
-// The first case that fails; empty where none does.
-Expected<std::string> first_failure(const mutants::Mutant& mutant, const KillOptions& options, bool quick) {
+BackendChoice backend_of(const mutants::Mutant& mutant) {
+  BackendChoice out;
+  out.name = library("test_backends", "mutation");
+  out.no_fallback = true;
+  out.options = {{"mutant", mutant.name}, {"backend", library("backends", "interpreter")}};
+  return out;
+}
+
+enum class Which : uint8_t { Quick, All, Independent };
+
+// The first case that fails; none where none does.
+Expected<std::optional<CaseResult>> first_failure(const mutants::Mutant& mutant, const KillOptions& options,
+                                                  Which which) {
   ConformOptions run;
-  run.backend.name = library("test_backends", "mutation");
-  run.backend.no_fallback = true;
-  run.backend.options = {{"mutant", mutant.name}, {"backend", library("backends", "interpreter")}};
-  run.filters = {cases_of(mutant)};
-  if (quick) run.profiles = {"quick"};
+  run.backend = backend_of(mutant);
+  run.filters = cases_of(mutant);
+  if (which == Which::Quick) run.profiles = {"quick"};
+  run.independent_only = which == Which::Independent;
   run.jobs = options.jobs;
   run.stop_at_first = true;
-  COLLET_ASSIGN(const ConformReport report, run_conformance(run));
-  for (const CaseResult& one : report.cases)
-    if (one.outcome != Outcome::Pass && one.outcome != Outcome::Unsupported) return one.name;
+  COLLET_ASSIGN(ConformReport report, run_conformance(run));
+  for (CaseResult& one : report.cases)
+    if (one.outcome != Outcome::Pass && one.outcome != Outcome::Unsupported) return std::optional(std::move(one));
+  return std::optional<CaseResult>();
+}
+
+// The first module of the corpus that fails.
+Expected<std::string> first_in_corpus(const mutants::Mutant& mutant, const KillOptions& options) {
+  if (options.corpus.empty()) return std::string();
+  CorpusOptions run;
+  run.backend = backend_of(mutant);
+  run.path = options.corpus;
+  run.jobs = options.jobs;
+  COLLET_ASSIGN(const CorpusReport report, run_corpus(run));
+  for (const CorpusResult& one : report.results)
+    if (one.status != CorpusStatus::Pass && one.status != CorpusStatus::NotRun) return one.entry.name;
   return std::string();
+}
+
+// What stays the same from run to run of a program may be the evaluator's doing.
+bool is_of_evaluator(const mutants::Mutant& mutant) {
+  return !mutant.legal && mutant.group != "state";
+}
+
+Expected<Kill> run_mutant(const mutants::Mutant& mutant, const KillOptions& options) {
+  Kill kill{.mutant = mutant.name,
+            .group = mutant.group,
+            .legal = mutant.legal,
+            .reason = reason_of(mutant.name),
+            .of_evaluator = is_of_evaluator(mutant)};
+  COLLET_ASSIGN(std::optional<CaseResult> failure, first_failure(mutant, options, Which::Quick));
+  kill.by_quick = failure.has_value();
+  if (!failure) {
+    COLLET_ASSIGN(failure, first_failure(mutant, options, Which::All));
+  }
+  if (!failure) return kill;
+  kill.by = failure->name;
+  if (!kill.of_evaluator) return kill;
+  // The interpreter with the fault stands for the evaluator with it: only what the evaluator did not answer tells.
+  if (!failure->is_independent) {
+    COLLET_ASSIGN(failure, first_failure(mutant, options, Which::Independent));
+  }
+  if (failure) {
+    kill.by_oracle = failure->name;
+  } else {
+    COLLET_ASSIGN(kill.by_corpus, first_in_corpus(mutant, options));
+  }
+  return kill;
 }
 
 }  // namespace
 
 bool KillReport::good() const {
-  return std::all_of(mutants.begin(), mutants.end(),
-                     [](const Kill& one) { return one.by.empty() == (one.legal || !one.reason.empty()); });
+  return std::all_of(mutants.begin(), mutants.end(), [](const Kill& one) {
+    return one.by.empty() == (one.legal || !one.reason.empty()) && !one.evaluator_survives();
+  });
 }
 
 std::vector<std::string> chosen_mutants(const KillOptions& options) {
@@ -81,13 +141,7 @@ Expected<KillReport> run_mutants(const KillOptions& options) {
   if (names.empty()) return invalid_argument("no mutant has such a name; see --mutants --list");
   KillReport report;
   for (const std::string& name : names) {
-    const mutants::Mutant& mutant = *mutants::find_mutant(name);
-    Kill kill{.mutant = name, .group = mutant.group, .legal = mutant.legal, .reason = reason_of(name)};
-    COLLET_ASSIGN(kill.by, first_failure(mutant, options, true));
-    kill.by_quick = !kill.by.empty();
-    if (!kill.by_quick) {
-      COLLET_ASSIGN(kill.by, first_failure(mutant, options, false));
-    }
+    COLLET_ASSIGN(Kill kill, run_mutant(*mutants::find_mutant(name), options));
     report.mutants.push_back(std::move(kill));
     if (options.progress) options.progress(report.mutants.size(), names.size(), name);
   }
@@ -99,6 +153,7 @@ std::string kill_text(const KillReport& report) {
   struct Row {
     std::string_view group;
     size_t all = 0, killed = 0, quick = 0, equivalent = 0;
+    size_t evaluators = 0, by_oracle = 0, by_corpus = 0;
   };
   std::vector<Row> rows;
   Row sum{.group = "all"};
@@ -118,16 +173,23 @@ std::string kill_text(const KillReport& report) {
       r->killed += !one.by.empty();
       r->quick += one.by_quick;
       r->equivalent += one.by.empty() && !one.reason.empty();
+      r->evaluators += one.of_evaluator && one.reason.empty();
+      r->by_oracle += !one.by_oracle.empty();
+      r->by_corpus += !one.by_corpus.empty();
     }
     if (one.by.empty())
       survivors += fmt::format("  {:<44} {}\n", one.mutant, one.reason.empty() ? "NOT SEEN" : one.reason);
+    if (!one.by.empty() && one.evaluator_survives())
+      survivors += fmt::format("  {:<44} NOT SEEN in the evaluator\n", one.mutant);
     if (!one.by.empty() && !one.reason.empty())
       survivors += fmt::format("  {:<44} is listed as equivalent, and failed {}\n", one.mutant, one.by);
   }
-  std::string out = fmt::format("{:<12} {:>8} {:>8} {:>8} {:>11}\n", "", "mutants", "killed", "by quick", "equivalent");
+  std::string out = fmt::format("{:<12} {:>8} {:>8} {:>8} {:>11} {:>14} {:>10} {:>10}\n", "", "mutants", "killed",
+                                "by quick", "equivalent", "of evaluator", "by oracle", "by corpus");
   rows.push_back(sum);
   for (const Row& r : rows)
-    out += fmt::format("{:<12} {:>8} {:>8} {:>8} {:>11}\n", r.group, r.all, r.killed, r.quick, r.equivalent);
+    out += fmt::format("{:<12} {:>8} {:>8} {:>8} {:>11} {:>14} {:>10} {:>10}\n", r.group, r.all, r.killed, r.quick,
+                       r.equivalent, r.evaluators, r.by_oracle, r.by_corpus);
   if (legal > 0) out += fmt::format("{} legal variants, {} of them accused\n", legal, accused);
   if (!survivors.empty()) out += "not as it should be, or equivalent:\n" + survivors;
   const size_t others = sum.all - sum.equivalent;

@@ -15,6 +15,7 @@ namespace collet::conformance {
 struct KillOptions {
   std::vector<std::string> filters;  ///< globs over names of mutants; none: all
   unsigned jobs = 1;                 ///< worker processes for each
+  std::string corpus = {};           ///< a folder of StableHLO's self-checking modules; empty: none
   ProgressFunction progress;
 };
 
@@ -25,6 +26,12 @@ struct Kill {
   bool by_quick = false;         ///< a case of the profile quick
   bool legal = false;            ///< a right backend of another kind, that must survive
   std::string_view reason = {};  ///< why a survivor is no other backend than a right one; empty where none is known
+  /// The mutation is one of kernels, so that it stands for a mutant of the evaluator as well: the case in whose answer the evaluator has no
+  /// part, or the entry of the corpus, that fails then.
+  bool of_evaluator = false;
+  std::string by_oracle = {}, by_corpus = {};
+  /// Of the evaluator: not seen, and not equivalent.
+  bool evaluator_survives() const { return of_evaluator && by_oracle.empty() && by_corpus.empty() && reason.empty(); }
 };
 
 struct KillReport {

@@ -6,10 +6,12 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "conformance/mutants/contraction.h"
 #include "conformance/mutants/mutations.h"
 
 /// \file
@@ -43,6 +45,7 @@ struct Executable {
   std::vector<Result> results, arguments;
   std::vector<std::vector<uint8_t>> first;  // results of the first run
   int runs = 0;
+  std::optional<Contraction> contraction;
 };
 Executable* of(collet_backend_executable* handle) {
   return reinterpret_cast<Executable*>(handle);
@@ -69,6 +72,12 @@ collet_status open_instance(const collet_open_options* options, collet_backend_i
   inner.struct_size = sizeof inner;
   inner.device_count = options->device_count;
   inner.target = options->target;
+  const char *key = "other_choices", *value = "1";
+  if (mutant->other_choices) {
+    inner.pairs = 1;
+    inner.keys = &key;
+    inner.values = &value;
+  }
   if (const collet_status code = behind->open(&inner, out, info, error)) return code;
   own_name = "mutation";
   info->name = own_name.c_str();
@@ -144,8 +153,9 @@ collet_status compile(collet_backend_instance* instance, const collet_program* p
     made->results.push_back(described(program, collet_ref_at(program, entry->results.first + i)));
   for (uint32_t i = 0; i < entry->arguments.count; ++i)
     made->arguments.push_back(described(program, entry->arguments.first + i));
+  if (mutant->kind == Mutant::Kind::Contracted) made->contraction = find_contraction(program);
   std::vector<uint64_t> storage;
-  if (made->hit && mutant->kind != Mutant::Kind::Result) {
+  if (made->hit && (mutant->kind == Mutant::Kind::Attribute || mutant->kind == Mutant::Kind::Operand)) {
     storage.resize((program->total_bytes + 7) / 8 + 8);
     auto* copy = reinterpret_cast<collet_program*>((reinterpret_cast<uintptr_t>(storage.data()) + 63) / 64 * 64);
     std::memcpy(copy, program, program->total_bytes);
@@ -309,10 +319,37 @@ collet_status copy_one(const Executable& self, collet_backend_buffer* buffer, ui
   return behind->copy(self.instance, &region, 1, nullptr, error);
 }
 
+// What a fused multiply-add gives, from the arguments: before an execution that may overwrite them. Nothing where they are not in buffers.
+collet_status contracted(const Executable& self, const collet_launch& launch, std::vector<uint8_t>& out,
+                         collet_error* error) {
+  const Contraction& found = *self.contraction;
+  std::vector<float> data[3];
+  const uint32_t numbers[] = {found.a, found.b, found.c};
+  for (size_t i = 0; i < 3; ++i) {
+    const collet_argument& argument = launch.arguments[numbers[i]];
+    std::vector<uint8_t> bytes(found.elements * sizeof(float));
+    if (argument.buffer == nullptr || argument.bytes != bytes.size() || bytes.empty()) return COLLET_OK;
+    if (const collet_status code = copy_one(self, argument.buffer, argument.offset, bytes, true, error)) return code;
+    data[i].resize(found.elements);
+    std::memcpy(data[i].data(), bytes.data(), bytes.size());
+  }
+  contract(data[0], data[1], data[2], data[0]);
+  out.resize(found.elements * sizeof(float));
+  std::memcpy(out.data(), data[0].data(), out.size());
+  return COLLET_OK;
+}
+
 collet_status execute(collet_backend_executable* handle, const collet_launch* launches, uint32_t count, uint64_t run_id,
                       collet_error* error) {
   Executable& self = *of(handle);
+  std::vector<std::vector<uint8_t>> fused(count);
+  for (uint32_t l = 0; self.contraction && l < count; ++l)
+    if (const collet_status code = contracted(self, launches[l], fused[l], error)) return code;
   if (const collet_status code = behind->execute(self.inner, launches, count, run_id, error)) return code;
+  for (uint32_t l = 0; self.contraction && l < count; ++l) {
+    const collet_argument& result = launches[l].results[self.contraction->result];
+    if (const collet_status code = copy_one(self, result.buffer, result.offset, fused[l], false, error)) return code;
+  }
   if (!self.hit || mutant->kind != Mutant::Kind::Result) return COLLET_OK;
   ++self.runs;
   for (uint32_t l = 0; l < count; ++l) {

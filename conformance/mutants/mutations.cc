@@ -119,6 +119,22 @@ std::vector<Mutant> make() {
                  .result = ResultMutation::variant,                                  \
                  .types = Types::FLOATS,                                             \
                  .legal = true});
+#define COLLET_CHOICE_MUTATION(OP, record, member, change) \
+  COLLET_ATTRIBUTE_MUTATION(OP, record, member, change)    \
+  all.back().other_choices = true;
+#define COLLET_LEGAL_CHOICE(OP)                                                          \
+  all.push_back({.name = std::string("other_choices:") + collet_op_name(COLLET_OP_##OP), \
+                 .group = "legal",                                                       \
+                 .kind = Mutant::Kind::Choice,                                           \
+                 .op = COLLET_OP_##OP,                                                   \
+                 .legal = true,                                                          \
+                 .other_choices = true});
+#define COLLET_LEGAL_CONTRACTION(OP)                                                  \
+  all.push_back({.name = std::string("contracted:") + collet_op_name(COLLET_OP_##OP), \
+                 .group = "legal",                                                    \
+                 .kind = Mutant::Kind::Contracted,                                    \
+                 .op = COLLET_OP_##OP,                                                \
+                 .legal = true});
 #include "conformance/mutants/mutations.def"
   return all;
 }

@@ -27,7 +27,13 @@ enum class How : uint8_t { TURNED, ONES, ZEROS, MORE, ZERO, ONE, OTHER };
 enum class FieldKind : uint8_t { Range, Number, Flag };
 
 struct Mutant {
-  enum class Kind : uint8_t { Result, Attribute, Operand };
+  enum class Kind : uint8_t {
+    Result,
+    Attribute,
+    Operand,
+    Choice,     ///< none of these: the evaluator's other choices, where the meaning of an op leaves one
+    Contracted  ///< a * b + c is rounded once
+  };
   std::string name;        ///< "nan_becomes_zero:add"
   std::string_view group;  ///< of the kill table
   Kind kind = Kind::Result;
@@ -37,7 +43,8 @@ struct Mutant {
   FieldKind field = FieldKind::Flag;
   uint32_t offset = 0;  ///< of the field in the record
   How how = How::OTHER;
-  bool legal = false;  ///< a right backend, of another kind
+  bool legal = false;          ///< a right backend, of another kind
+  bool other_choices = false;  ///< of the interpreter behind
 };
 
 /// All of them.

@@ -20,7 +20,7 @@ bool has_bytes(const collet_argument& a, uint64_t bytes) {
 
 }  // namespace
 
-Expected<std::unique_ptr<Executable>> Executable::make(const collet_program* program, const hlo::EvalLimits& limits,
+Expected<std::unique_ptr<Executable>> Executable::make(const collet_program* program, hlo::EvalOptions options,
                                                        uint32_t devices) {
   COLLET_ASSIGN(hlo::ReadProgram read, hlo::read_program(program, program->total_bytes));
   std::unique_ptr<Executable> out(new Executable);
@@ -30,10 +30,8 @@ Expected<std::unique_ptr<Executable>> Executable::make(const collet_program* pro
   const hlo::Module& m = *out->module_;
   for (hlo::InstrId p : m.entry_computation().parameters) out->arguments_.push_back(m[p].shape);
   hlo::append_leaf_shapes(m[m.entry_computation().root].shape, out->results_);
-  hlo::EvalOptions options;
   options.replicas = program->replica_count;
   options.partitions = program->partition_count;
-  options.limits = limits;
   out->participants_ = program->replica_count * program->partition_count;
   out->evaluator_ = std::make_unique<hlo::Evaluator>(m, std::move(options));
   return out;

@@ -26,7 +26,7 @@ struct Buffer {
 /// A program read back into a module, and run by the evaluator.
 class Executable {
  public:
-  static Expected<std::unique_ptr<Executable>> make(const collet_program* program, const hlo::EvalLimits& limits,
+  static Expected<std::unique_ptr<Executable>> make(const collet_program* program, hlo::EvalOptions options,
                                                     uint32_t devices);
   Status run(std::span<const collet_launch> launches) const;
   const hlo::Block& program() const { return program_; }

@@ -11,6 +11,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hlo/base/status.h"
@@ -28,7 +29,7 @@ constexpr uint32_t kMostDevices = 64;
 
 struct Instance {
   uint32_t devices = 1;
-  hlo::EvalLimits limits;
+  hlo::EvalOptions options;
 };
 
 Instance* of(collet_backend_instance* p) {
@@ -50,26 +51,34 @@ Status read_number(std::string_view key, std::string_view text, T& out) {
   return ok_status();
 }
 
-Status set_option(std::string_view key, std::string_view value, hlo::EvalLimits& limits) {
+Status set_option(std::string_view key, std::string_view value, hlo::EvalOptions& options) {
+  hlo::EvalLimits& limits = options.limits;
   if (key == "max_seconds") return read_number(key, value, limits.seconds);
   if (key == "max_steps") return read_number(key, value, limits.steps);
   if (key == "max_value_bytes") return read_number(key, value, limits.value_bytes);
+  if (key == "other_choices" && (value == "0" || value == "1")) {
+    options.other_choices = value == "1";
+    return ok_status();
+  }
+  if (key == "other_choices")
+    return invalid_argument("the interpreter's option 'other_choices' is to be 0 or 1, not '" + std::string(value) +
+                            "'");
   return invalid_argument("the interpreter has no option '" + std::string(key) +
-                          "'; it has max_seconds, max_steps and max_value_bytes");
+                          "'; it has max_seconds, max_steps, max_value_bytes and other_choices");
 }
 
 collet_status open(const collet_open_options* options, collet_backend_instance** out, collet_instance_info* info,
                    collet_error* error) {
-  hlo::EvalLimits limits;
+  hlo::EvalOptions chosen;
   for (uint32_t i = 0; i < options->pairs; ++i) {
-    const Status status = set_option(options->keys[i], options->values[i], limits);
+    const Status status = set_option(options->keys[i], options->values[i], chosen);
     if (!status.ok()) return to_c(status, error);
   }
   if (options->target) return to_c(not_found("the interpreter has no target but the host"), error);
   if (options->device_count > kMostDevices) return to_c(invalid_argument("at most 64 devices"), error);
   auto* instance = new (std::nothrow) Instance;
   if (!instance) return to_c(resource_exhausted("out of memory"), error);
-  instance->limits = limits;
+  instance->options = std::move(chosen);
   instance->devices = options->device_count ? options->device_count : 1;
   info->opset = COLLET_OPSET;
   info->device_count = instance->devices;
@@ -182,7 +191,7 @@ collet_status compile(collet_backend_instance* instance, const collet_program* p
                       collet_backend_executable** out, collet_executable_info* info, collet_rejection* rejection,
                       collet_error* error) {
   rejection->count = 0;
-  auto made = Executable::make(program, of(instance)->limits, of(instance)->devices);
+  auto made = Executable::make(program, of(instance)->options, of(instance)->devices);
   if (!made.ok()) return to_c(made.status(), error);
   info->absorbed_count = 0;
   info->kernels = program->ops.count;
@@ -215,7 +224,7 @@ collet_status load(collet_backend_instance* instance, const void* bytes, uint64_
   const hlo::Block program(bytes, size);
   const Status status = hlo::check_program(program.data(), program.size());
   if (!status.ok()) return to_c(Status(Code::DataLoss, status.message()), error);
-  auto made = Executable::make(program.program(), of(instance)->limits, of(instance)->devices);
+  auto made = Executable::make(program.program(), of(instance)->options, of(instance)->devices);
   if (!made.ok()) return to_c(made.status(), error);
   info->absorbed_count = 0;
   info->kernels = program.program()->ops.count;
