@@ -133,6 +133,7 @@ Literal counted(const Instruction& instr) {
 // Of equal ones the first. Of NaN and zeros of both signs the order is that of a total order, which is not looked at here.
 std::optional<std::vector<Literal>> largest(const Instruction& instr, const Literal& from) {
   const auto& attrs = instr.as<hlo::TopKAttrs>();
+  if (hlo::is_complex(from.type())) return std::nullopt;
   const bool is_float = hlo::is_float(from.type()), is_unsigned = hlo::is_unsigned(from.type());
   for (int64_t i = 0; i < from.element_count(); ++i)
     if (is_float && (std::isnan(from.as_double(i)) || from.as_double(i) == 0)) return std::nullopt;
@@ -167,6 +168,7 @@ std::optional<std::vector<Literal>> sorted(const Module& module, const Instructi
   const bool descending = compare.direction == hlo::Direction::GT;
   if (!descending && compare.direction != hlo::Direction::LT) return std::nullopt;
   const Literal& keys = *operands[0];
+  if (hlo::is_complex(keys.type())) return std::nullopt;
   const bool is_float = hlo::is_float(keys.type()), is_unsigned = !hlo::is_signed(keys.type());
   for (int64_t i = 0; is_float && i < keys.element_count(); ++i)
     if (std::isnan(keys.as_double(i)) || (keys.as_double(i) == 0 && std::signbit(keys.as_double(i))))

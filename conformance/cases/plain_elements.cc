@@ -421,7 +421,9 @@ std::optional<Literal> plain_elements(const Instruction& instr, std::span<const 
   }
   if (instr.op == Op::REDUCE_PRECISION) {
     const auto& attrs = instr.as<hlo::ReducePrecisionAttrs>();
-    const int own = float_format(static_cast<uint32_t>(type)).exponent_bits;
+    const FloatFormat format = float_format(static_cast<uint32_t>(type));
+    if (format.specials != FloatSpecials::IEEE) return std::nullopt;
+    const int own = format.exponent_bits;
     for (int64_t i = 0; i < count; ++i)
       out.set_double(i, reduced_to(a.as_double(i), static_cast<int>(attrs.exponent_bits),
                                    static_cast<int>(attrs.mantissa_bits), own));
