@@ -62,6 +62,8 @@ class Compiler {
   Status group(const FusionGroup& u, Drafts& drafts);
   Status node(const Node& n, Drafts& drafts);
   void routine(const Node& n, Drafts& drafts);
+  /// A sort as kernels of grids.
+  void grid_sort(const Node& n, Drafts& drafts);
   RangeId copy(RangeId from, ValueId to, Drafts& drafts);
   RangeId copy_webs(RangeId from, RangeId to, uint64_t bytes, Drafts& drafts);
 

@@ -13,6 +13,7 @@
 #include "sdk/codegen/lower/routines.h"
 #include "sdk/codegen/matmul/matmul.h"
 #include "sdk/codegen/schedule/grid.h"
+#include "sdk/codegen/schedule/grid_sort.h"
 
 namespace collet::codegen {
 
@@ -45,7 +46,7 @@ struct LoopSource {
 /// grid of threads runs.
 struct FunctionSource {
   std::string name;
-  std::variant<Kernel, MicroSource, Comparator, LoopSource, GridKernel> body;
+  std::variant<Kernel, MicroSource, Comparator, LoopSource, GridKernel, GridSort> body;
   /// Many programs have a function of this name, which is the same in all.
   bool shared = false;
 };

@@ -67,6 +67,7 @@ class Printer {
         if (step.kernel.blocks != 0) {
           out_ += " as " + std::to_string(step.kernel.blocks) + " blocks of " +
                   std::to_string(step.kernel.block_threads) + " threads";
+          for (const int64_t number : step.kernel.numbers) out_ += ", " + std::to_string(number);
           break;
         }
         out_ += " range " + std::to_string(step.kernel.range);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sdk/codegen/llvm/emit.h"
+#include "sdk/codegen/llvm/grid_function.h"
 #include "sdk/codegen/llvm/scalar_ops.h"
 
 namespace collet::codegen {
@@ -452,15 +453,20 @@ void mark_as_kernel(llvm::Function* function, uint32_t block_threads) {
 
 }  // namespace
 
-llvm::Function* emit_grid_kernel(const GridKernel& kernel, llvm::Module& module, const Target& target,
-                                 const std::string& name) {
-  llvm::LLVMContext& context = module.getContext();
-  const std::vector<llvm::Type*> parameters(kernel.kernel.buffers, llvm::PointerType::get(context, 0));
+llvm::Function* make_grid_function(llvm::Module& module, const Target& target, const std::string& name,
+                                   const std::vector<llvm::Type*>& parameters, uint32_t block_threads) {
   llvm::Function* const function =
-      llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters, false),
+      llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), parameters, false),
                              llvm::Function::ExternalLinkage, name, module);
   set_function_attributes(function, target);
-  mark_as_kernel(function, kernel.schedule.block_threads);
+  mark_as_kernel(function, block_threads);
+  return function;
+}
+
+llvm::Function* emit_grid_kernel(const GridKernel& kernel, llvm::Module& module, const Target& target,
+                                 const std::string& name) {
+  const std::vector<llvm::Type*> parameters(kernel.kernel.buffers, llvm::PointerType::get(module.getContext(), 0));
+  llvm::Function* const function = make_grid_function(module, target, name, parameters, kernel.schedule.block_threads);
   if (kernel.schedule.form == GridSchedule::Form::kTiles) {
     emit_grid_tiles(kernel, module, target, function);
   } else {

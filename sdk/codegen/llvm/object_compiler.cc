@@ -27,6 +27,7 @@
 #include "sdk/codegen/llvm/emit_steps.h"
 #include "sdk/codegen/llvm/emit_support.h"
 #include "sdk/codegen/llvm/grid_emitter.h"
+#include "sdk/codegen/llvm/grid_function.h"
 #include "sdk/codegen/llvm/targets.h"
 
 namespace collet::codegen {
@@ -88,6 +89,8 @@ void emit_function(const FunctionSource& f, llvm::Module& module, const Target& 
     emit_kernel(*kernel, module, target, f.name);
   } else if (const auto* grid = std::get_if<GridKernel>(&f.body)) {
     emit_grid_kernel(*grid, module, target, f.name);
+  } else if (const auto* sort = std::get_if<GridSort>(&f.body)) {
+    emit_grid_sort(*sort, module, target, f.name);
   } else if (const auto* comparator = std::get_if<Comparator>(&f.body)) {
     emit_comparator(comparator->body, comparator->types, module, target, f.name);
   } else if (const auto* loop = std::get_if<LoopSource>(&f.body)) {

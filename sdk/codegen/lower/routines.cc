@@ -241,6 +241,15 @@ bool has_routine(const Graph& graph, const Node& node) {
   }
 }
 
+Comparator comparator_of(const Graph& graph, const Node& node) {
+  Comparator out;
+  Kernel scratch;
+  KernelBuilder builder(graph, scratch, [](ValueId) { return false; });
+  out.body = builder.body(graph.blocks[node.blocks[0]]);
+  for (ValueId v : node.results) out.types.push_back(graph.type(v).element);
+  return out;
+}
+
 RoutineCall routine_call(const Graph& graph, const Node& node, Comparator& comparator) {
   RoutineCall call;
   call.opcode = node.opcode;
@@ -254,11 +263,7 @@ RoutineCall routine_call(const Graph& graph, const Node& node, Comparator& compa
       const bool by_key = plain_comparison(graph, block, descending, flags);
       call.numbers = {attributes<collet_sort_attrs>(graph, node).dimension, by_key, descending, by_key ? flags : 0,
                       needed_of_sort(graph, node)};
-      if (by_key && !(flags & kSortButForNaN)) break;
-      Kernel scratch;
-      KernelBuilder builder(graph, scratch, [](ValueId) { return false; });
-      comparator.body = builder.body(block);
-      for (const ArrayType& type : call.results) comparator.types.push_back(type.element);
+      if (!by_key || (flags & kSortButForNaN)) comparator = comparator_of(graph, node);
       break;
     }
     case COLLET_OP_TOPK:

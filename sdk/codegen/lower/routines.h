@@ -20,6 +20,9 @@ struct Comparator {
 /// Whether rows that would be sorted have more elements than a routine's s32 indices can name.
 bool has_long_rows(const Graph& graph, const Node& node);
 
+/// The comparator of a sort.
+Comparator comparator_of(const Graph& graph, const Node& node);
+
 /// Whether there is a routine for the node.
 bool has_routine(const Graph& graph, const Node& node);
 

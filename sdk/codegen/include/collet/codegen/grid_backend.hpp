@@ -47,7 +47,7 @@ class GridDevice : public kernel::Device {
     Handle kernel = 0;
     uint32_t blocks = 1;
     uint32_t block_threads = 1;           ///< of each block
-    const uint64_t* arguments = nullptr;  ///< addresses, one for each parameter
+    const uint64_t* arguments = nullptr;  ///< one for each parameter: addresses, and whole numbers of 64 bits
     uint32_t argument_count = 0;
     const std::string* name = nullptr;  ///< for records
     uint64_t run_id = 0;
@@ -147,12 +147,13 @@ class LoadedGrid final : public kernel::DeviceProgram {
         const kernel::Piece at = piece(place(step, i));
         arguments.push_back(at.memory + at.offset);
       }
+      for (const int64_t number : step.kernel.numbers) arguments.push_back(static_cast<uint64_t>(number));
       GridDevice::Launch what;
       what.kernel = program.kernels_[step.kernel.function];
       what.blocks = step.kernel.blocks;
       what.block_threads = step.kernel.block_threads;
       what.arguments = arguments.data();
-      what.argument_count = step.places;
+      what.argument_count = static_cast<uint32_t>(arguments.size());
       what.name = &program.plan_.functions[step.kernel.function];
       what.run_id = run_id;
       program.device_.launch(what);

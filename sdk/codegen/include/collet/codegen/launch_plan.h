@@ -39,6 +39,7 @@ struct KernelCall {
   /// buffers; `range` and what follows it have no meaning.
   uint32_t blocks = 0;
   uint32_t block_threads = 0;
+  std::vector<int64_t> numbers;  ///< parameters behind the addresses
 };
 
 /// A matrix product for each batch, computed tile by tile with micro-kernels. Places of the step: a and b, or what their
