@@ -55,10 +55,7 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
   const codegen::Status opened = open_driver(library_of(chosen), *driver);
   if (!opened.ok()) throw kernel::Error(opened.code(), opened.message());
   const auto present = static_cast<uint32_t>(driver->device_count);
-  if (options.device_count > present)
-    throw kernel::Error(COLLET_INVALID_ARGUMENT, std::to_string(options.device_count) +
-                                                     " devices are wanted, there are " + std::to_string(present));
-  mine->device_count = options.device_count != 0 ? options.device_count : present;
+  mine->device_count = options.device_count != 0 ? std::min(options.device_count, present) : present;
   const DeviceFacts facts = read_facts(*driver, 0);
   if (facts.capability < kOldest)
     throw kernel::Error(COLLET_UNAVAILABLE, facts.name + " has compute capability " +

@@ -197,20 +197,31 @@ void Device::recorded(const char* name, const char* engine, uint64_t bytes, cons
 
 kernel::Memory Device::allocate(uint64_t bytes, uint64_t alignment) {
   constexpr uint64_t kDriverAlignment = 256;
-  if (alignment > kDriverAlignment)
-    throw kernel::Error(COLLET_UNIMPLEMENTED, "device memory is aligned to " + std::to_string(kDriverAlignment) +
-                                                  " bytes, not to " + std::to_string(alignment));
+  const uint64_t extra = alignment > kDriverAlignment ? alignment - kDriverAlignment : 0;
+  if (bytes > UINT64_MAX - extra) throw std::bad_alloc();
   use();
-  CUdeviceptr out = 0;
-  check(driver_, driver_.cuMemAllocAsync(&out, bytes, memory_), "cuMemAllocAsync");
+  CUdeviceptr base = 0;
+  check(driver_, driver_.cuMemAllocAsync(&base, bytes + extra, memory_), "cuMemAllocAsync");
   synchronize(memory_);
+  if (extra == 0) return base;
+  const CUdeviceptr out = (base + alignment - 1) / alignment * alignment;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bases_[out] = base;
   return out;
 }
 
 void Device::free(kernel::Memory memory) noexcept {
   if (memory == kernel::no_memory) return;
+  CUdeviceptr base = memory;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto found = bases_.find(memory); found != bases_.end()) {
+      base = found->second;
+      bases_.erase(found);
+    }
+  }
   driver_.cuCtxSetCurrent(context_);
-  driver_.cuMemFreeAsync(memory, memory_);
+  driver_.cuMemFreeAsync(base, memory_);
 }
 
 void Device::write(kernel::Memory to, uint64_t offset, const void* from, uint64_t bytes) {

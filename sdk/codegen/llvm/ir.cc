@@ -330,11 +330,23 @@ Value* Ir::to_storage(const Val& x, uint32_t type) {
   return b.CreateTrunc(encode(x.v, float_format(type)), st);
 }
 
+Value* Ir::widen_half(Value* half) {
+  Value* const wide = b.CreateFPExt(half, like(half, b.getFloatTy()));
+  if (!target.has_grid()) return wide;
+  // A GPU makes one NaN of all; a total order tells them apart.
+  Value* const bits = b.CreateZExt(b.CreateBitCast(half, like(half, b.getInt16Ty())), like(half, b.getInt32Ty()));
+  const auto k = [&](uint32_t x) { return constant_int(bits->getType(), x); };
+  Value* const magnitude = b.CreateShl(b.CreateAnd(bits, k(0x7fff)), k(13));
+  Value* const sign = b.CreateShl(b.CreateAnd(bits, k(0x8000)), k(16));
+  Value* const nan = b.CreateOr(b.CreateOr(magnitude, k(0x7f800000)), sign);
+  return b.CreateSelect(b.CreateFCmpUNO(wide, wide), b.CreateBitCast(nan, wide->getType()), wide);
+}
+
 Value* Ir::from_storage(Value* v, uint32_t type) {
   if (collet_type_kind(type) == COLLET_KIND_PRED) return b.CreateICmpNE(v, constant_int(v->getType(), 0));
   if (!narrow_float(type)) return v;
   Type* ft = like(v, b.getFloatTy());
-  if (type == COLLET_TYPE_F16 && target.half_conversion) return b.CreateFPExt(v, ft);
+  if (type == COLLET_TYPE_F16 && target.half_conversion) return widen_half(v);
   Type* i32 = like(v, b.getInt32Ty());
   Value* bits = b.CreateZExt(v, i32);
   if (type == COLLET_TYPE_BF16) return b.CreateBitCast(b.CreateShl(bits, constant_int(i32, 16)), ft);

@@ -99,6 +99,8 @@ class Ir {
   Val select(llvm::Value* c, const Val& x, const Val& y);
 
  private:
+  /// A half as f32, with the bits of what is no number.
+  llvm::Value* widen_half(llvm::Value* half);
   llvm::Value* encode(llvm::Value* f32, const FloatFormat& f);
   llvm::Value* decode(llvm::Value* bits, const FloatFormat& f);
   /// Integers of 64 bits that f64 holds exactly, and that are rounded to at most 41 bits as the given ones: the last bit is
