@@ -4,8 +4,10 @@
 #include <collet/codegen/target.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reference_backends/gpu/driver/driver.h"
@@ -126,11 +128,19 @@ KernelCase from_text(const std::string& name, const std::string& text, codegen::
   return out;
 }
 
+/// Sums of narrow floats by a body: even of small numbers they are rounded, and threads add in another order than the evaluator.
+bool is_rounded_in_another_order(const codegen::Kernel& kernel) {
+  return std::any_of(kernel.reductions.begin(), kernel.reductions.end(), [](const codegen::Reduction& r) {
+    return r.combine == COLLET_COMBINE_OTHER && codegen::is_narrow_float(r.types[0]);
+  });
+}
+
 std::vector<KernelCase> random_cases(uint64_t seed, int count) {
   codegen::RandomKernels generator(seed);
   std::vector<KernelCase> cases;
   for (int i = 0; i < count; ++i) {
     codegen::Kernel kernel = generator.next();
+    if (is_rounded_in_another_order(kernel)) continue;
     if (i % 2 == 0) codegen::collapse_loops(kernel);
     cases.push_back({"random " + std::to_string(i), std::move(kernel), codegen::Fill::kSmall, {}});
   }
@@ -204,12 +214,11 @@ TEST(GpuKernels, Scans_OfEveryLength) {
     for (const int64_t length : {32, 70, 1024, 1025, 5000}) {
       for (const char* order : {"", " reverse"}) {
         const std::string n = std::to_string(length);
-        cases.push_back(from_text(std::string(type) + " " + n + order,
-                                  "kernel (2 buffers) {\nouter i0: 3\ninner i1: " + n + "\n%0 = load " + type + " b0[" +
-                                      n + "*i0 + i1]\nscan" + order + " add " + type +
-                                      " %0 init identity\n%1 = scanned " + type + " result 0\nstore b1[" + n +
-                                      "*i0 + i1], %1\n}",
-                                  codegen::Fill::kSmall, type == std::string("bf16") ? 4 : 0));
+        const std::string text = "kernel (2 buffers) {\nouter i0: 3\ninner i1: " + n + "\n%0 = load " + type + " b0[" +
+                                 n + "*i0 + i1]\nscan add " + type + " %0 init identity" + order + "\n%1 = scanned " +
+                                 type + " result 0\nstore b1[" + n + "*i0 + i1], %1\n}";
+        cases.push_back(from_text(std::string(type) + " " + n + order, text, codegen::Fill::kSmall,
+                                  type == std::string("bf16") ? 4 : 0));
       }
     }
   }
