@@ -12,8 +12,9 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kTogether = 4;    ///< elements that a thread loads before it stores the first
-constexpr int64_t kThreadRows = 4;  ///< of the result, of each thread, where there are no matrix instructions
+constexpr int64_t kTogether = 4;      ///< elements that a thread loads before it stores the first
+constexpr int64_t kBlockDepth = 128;  ///< steps of the depth, a multiple of those of all kinds of rounds
+constexpr int64_t kThreadRows = 4;    ///< of the result, of each thread, where there are no matrix instructions
 constexpr int64_t kThreadColumns = 4;
 constexpr int64_t kPadding = 16;  ///< bytes behind each line in shared memory, so that its columns are in other banks
 
@@ -58,6 +59,7 @@ class TileEmitter final : public GridEmitter {
                       b_.CreateConstGEP1_64(b_.getInt8Ty(), memory, static_cast<uint64_t>(operand_bytes)));
     const int64_t held = kTileRows * kTileColumns / schedule_.block_threads;
     for (int64_t i = 0; i < held; ++i) sums_.push_back(slot(element_));
+    for (int64_t i = 0; i < held && is_long(); ++i) totals_.push_back(slot(element_));
 
     const int64_t row_tiles = (tiles_.row_count + kTileRows - 1) / kTileRows;
     const int64_t column_tiles = (tiles_.column_count + kTileColumns - 1) / kTileColumns;
@@ -67,17 +69,43 @@ class TileEmitter final : public GridEmitter {
       set_loops(0, k_.outer, tiles_.batch, b_.CreateUDiv(above, number(row_tiles)));
       first_row_ = b_.CreateMul(b_.CreateURem(above, number(row_tiles)), number(kTileRows));
       first_column_ = b_.CreateMul(column_tile, number(kTileColumns));
-      for (Value* sum : sums_) b_.CreateStore(llvm::Constant::getNullValue(element_), sum);
-      loop(number(0), number(tiles_.depth), round_, [&](Value* depth) {
-        fill(a_, first_row_, depth);
-        fill(b_side_, first_column_, depth);
-        barrier();
-        by_matrix_ ? multiply_matrices() : multiply();
-        barrier();
-      });
+      if (!is_long()) {
+        clear(sums_);
+        rounds(number(0), number(tiles_.depth));
+      } else {
+        clear(totals_);
+        loop(number(0), number(tiles_.depth), kBlockDepth, [&](Value* first) {
+          clear(sums_);
+          Value* const end = b_.CreateAdd(first, number(kBlockDepth));
+          rounds(first, ir_.binary(llvm::Intrinsic::smin, end, number(tiles_.depth)));
+          for (size_t i = 0; i < sums_.size(); ++i) {
+            Value* const sum = b_.CreateLoad(element_, sums_[i]);
+            b_.CreateStore(b_.CreateFAdd(b_.CreateLoad(element_, totals_[i]), sum), totals_[i]);
+          }
+        });
+        for (size_t i = 0; i < sums_.size(); ++i) b_.CreateStore(b_.CreateLoad(element_, totals_[i]), sums_[i]);
+      }
       by_matrix_ ? put_matrices() : put();
       barrier();
       results();
+      barrier();
+    });
+  }
+
+  /// Whether floats are added in blocks of the depth: the error of a sum grows with the terms that one accumulator takes.
+  bool is_long() const { return element_->isFloatingPointTy() && tiles_.depth >= 2 * kBlockDepth; }
+
+  void clear(const std::vector<Value*>& sums) {
+    for (Value* sum : sums) b_.CreateStore(llvm::Constant::getNullValue(element_), sum);
+  }
+
+  /// Adds the products of steps [first, last) of the depth to the sums.
+  void rounds(Value* first, Value* last) {
+    loop(first, last, round_, [&](Value* depth) {
+      fill(a_, first_row_, depth);
+      fill(b_side_, first_column_, depth);
+      barrier();
+      by_matrix_ ? multiply_matrices() : multiply();
       barrier();
     });
   }
@@ -311,6 +339,7 @@ class TileEmitter final : public GridEmitter {
   Operand a_{}, b_side_{};
   Value* result_ = nullptr;  ///< the tile in shared memory, over the operands
   std::vector<Value*> sums_;
+  std::vector<Value*> totals_;  ///< of the blocks of the depth before
   Value* first_row_ = nullptr;
   Value* first_column_ = nullptr;
 };
