@@ -91,7 +91,8 @@ class Device final : public codegen::GridDevice {
   CUstream download_ = nullptr;
   CUstream memory_ = nullptr;  ///< of allocations: nothing else runs there, so that they are there at once
   std::mutex mutex_;           ///< of what follows
-  std::map<kernel::Memory, CUdeviceptr> bases_;  ///< of memory that is aligned to more than the driver does: what the driver gave
+  std::map<kernel::Memory, CUdeviceptr>
+      bases_;  ///< of memory that is aligned to more than the driver does: what the driver gave
   uint64_t last_mark_ = 0;
   std::map<uint64_t, CUevent> marks_;
   std::vector<CUevent> spare_events_;
