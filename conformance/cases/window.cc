@@ -172,6 +172,35 @@ void add_select_and_scatter(CaseList& list, const Row& row, Type type, Values va
   list.add(std::move(one));
 }
 
+// Beside `others` values of other shapes: a compiler that keeps values in a table, and adds to it, may move them.
+void add_select_and_scatter_beside(CaseList& list, int others) {
+  Text text;
+  const std::string combine = text.combiner("add", Type::S32);
+  text.computation(
+      "select", "  a = s32[] parameter(0)\n  b = s32[] parameter(1)\n  ROOT r = pred[] compare(a, b), direction=GE\n");
+  const Shape operand = Shape::array(Type::S32, {3, 9, 7}), source = Shape::array(Type::S32, {3, 4, 5});
+  const std::string x = text.parameter(operand), y = text.parameter(source),
+                    z = text.parameter(Shape::scalar(Type::S32));
+  Case one{fmt::format("select-and-scatter/s32/beside_{}_others/ties", others),
+           Op::SELECT_AND_SCATTER,
+           Type::S32,
+           "",
+           {{.values = Values::Ties}, {.low = -9, .high = 9}, {.values = Values::Fixed, .fixed = {0}}},
+           {}};
+  std::vector<Shape> shapes = {operand};
+  std::string results =
+      text.line(operand, fmt::format("select-and-scatter({}, {}, {}), window={{size=1x3x3 stride=1x2x1}}, "
+                                     "select=select, scatter={}",
+                                     x, y, z, combine));
+  for (int i = 0; i < others; ++i) {
+    shapes.push_back(Shape::array(Type::S32, {i + 1}));
+    one.inputs.push_back({.low = -9, .high = 9});
+    results += ", " + text.line(shapes.back(), fmt::format("negate({})", text.parameter(shapes.back())));
+  }
+  one.text = text.root(Shape::tuple(shapes), fmt::format("tuple({})", results));
+  list.add(std::move(one));
+}
+
 struct Pair {
   Row row;
   const char* body;
@@ -226,6 +255,7 @@ void add_window_cases(CaseList& list) {
       add_select_and_scatter(list, row, type, Values::Ties);
     }
   }
+  for (int others = 0; others < 16; ++others) add_select_and_scatter_beside(list, others);
   for_pairs(choose, [&](Pair pair, size_t number) {
     pair.row.label = fmt::format("pair{}", number);
     add_reduce_window(list, pair.row, pair.body, pair.type, 3, Values::Unit);
