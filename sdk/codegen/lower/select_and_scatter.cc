@@ -192,8 +192,9 @@ class SelectAndScatter {
   const Node& node_;
   const InputTest& is_input_;
   const Window window_;
-  const ArrayType& operand_;
-  const ArrayType& source_;
+  // Copies: what MakeValue adds to the graph may move its values.
+  const ArrayType operand_;
+  const ArrayType source_;
 };
 
 }  // namespace
