@@ -216,11 +216,12 @@ Expected<Answer> answer_case(const Case& one, uint64_t seed, bool flushes) {
   }
   COLLET_ASSIGN(std::vector<Literal> outputs, evaluate(*module, answer.inputs));
   for (Literal& output : outputs) answer.outputs.push_back({std::move(output), {}, {}});
+  correct_by_functions(*module, one, answer);
+  if (answer.independent) return answer;
   if (std::optional<std::vector<Literal>> plain = plain_answer(*module, answer.inputs)) {
     for (size_t i = 0; i < plain->size(); ++i) answer.outputs[i].value = std::move((*plain)[i]);
     answer.independent = true;
   }
-  correct_by_functions(*module, one, answer);
   if (one.bound.kind == Bound::Kind::Sum) correct_by_sums(*module, answer);
   const bool is_known = !answer.outputs.empty() && answer.outputs[0].rest.valid();
   if (!is_known && (one.bound.kind == Bound::Kind::Sum || one.bound.exact)) COLLET_TRY(add_exact(one, answer));

@@ -116,6 +116,11 @@ bool likes_ties(Op op) {
   }
 }
 
+// Complex functions whose results are within the range for operands of all sizes, though squares of the parts are not.
+bool is_homogeneous(Op op) {
+  return op == Op::ABS || op == Op::SQRT || op == Op::RSQRT || op == Op::LOG || op == Op::SIGN;
+}
+
 // An elementwise program: what varies between the ops.
 struct Form {
   Op op;
@@ -176,6 +181,8 @@ void add_form(CaseList& list, const Form& form) {
     // Poles, zeros and the unit circle; sums and comparisons have none.
     if (form.op != Op::COMPARE && form.op != Op::SELECT && function_bound(form.op, form.type).ulps > 0)
       add_one(list, form, {1009}, Values::Critical);
+    // Parts over the whole range, of which squares are too large or too small.
+    if (is_homogeneous(form.op)) add_one(list, form, {257}, Values::Large);
     return;
   }
   const bool integer_power = form.op == Op::POWER && hlo::is_integer(form.type);
