@@ -86,9 +86,10 @@ uint8_t* global(Thread& t, uint64_t address, AccessKind kind, uint32_t bytes, ui
     any |= states[i];
   }
   if (!(all & kByteAllocated) || (reads(kind) && w.checks_initialised() && !(any & kByteWritten))) {
-    const std::string problem = memory.problem_of(address, bytes, writes(kind), w.checks_initialised());
-    w.fail(t, line, CUDA_ERROR_ILLEGAL_ADDRESS,
-           problem.empty() ? "memory changed its state during the access" : problem);
+    std::string problem = memory.problem_of(address, bytes, writes(kind), w.checks_initialised());
+    // Another thread may have written the bytes just now.
+    if (problem.empty()) problem = access_text(writes(kind), address, bytes) + ": nobody wrote these bytes before";
+    w.fail(t, line, CUDA_ERROR_ILLEGAL_ADDRESS, problem);
   }
   if (writes(kind) && !(all & kByteWritten)) std::memset(states, kByteAllocated | kByteWritten, bytes);
   if (w.checks_races()) note_global(t, address, bytes, writes(kind), reads(kind), is_strong(kind), line);

@@ -14,6 +14,7 @@ constexpr uint64_t kAlign = 256;
 constexpr uint64_t kGap = 256;  ///< between allocations, so that no access past an end meets another
 constexpr uint64_t kQuarantine = uint64_t{64} << 20;  ///< bytes whose addresses wait before they are used again
 constexpr uint64_t kPage = 4096;
+constexpr uint64_t kNull = 1 << 20;  ///< addresses below are likely those of null pointers
 
 std::string hex(uint64_t value) {
   char text[24];
@@ -180,7 +181,7 @@ std::string DeviceMemory::problem_of(uint64_t address, uint64_t bytes, bool is_w
   const std::string what =
       (is_write ? "a write of " : "a read of ") + std::to_string(bytes) + " bytes at " + hex(address);
   if (address < base_ || bytes > size_ || address - base_ > size_ - bytes) {
-    return what + ": no memory of a device" + (address < kPage ? " (a null pointer?)" : "");
+    return what + ": no memory of a device" + (address < kNull ? " (a null pointer?)" : "");
   }
   const uint8_t* const s = states(address);
   uint64_t i = 0;

@@ -15,7 +15,7 @@
 namespace collet::gpu::testing_only {
 
 /// The driver of the process, with these options of COLLET_CUDA_EMULATOR; those of the first call count.
-inline const Driver& open_emulator(const char* options = "quiet=1,memory=512,timeout=20,threads=2") {
+inline const Driver& open_emulator(const char* options = "quiet=1,memory=512,timeout=2,threads=2") {
   static const Driver driver = [&] {
     setenv("COLLET_CUDA_EMULATOR", options, 0);
     const char* const folder = std::getenv("COLLET_BACKEND_PATH");

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// Correct kernels, and the same with one fault each: the checks must find every fault, and nothing in the correct ones.
+#include <numeric>
+
+#include "reference_backends/gpu/emulator/tests/gpu.h"
+#include "reference_backends/gpu/emulator/tests/ptxas.h"
+
+namespace collet::gpu::testing_only {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A transpose of 32 x 32 elements through a tile of shared memory, by 32 x 8 threads, for each block.
+const std::string kTranspose = ptx_header() + R"(
+.visible .entry k(.param .u64 from, .param .u64 to, .param .u32 size) {
+	.reg .pred done;
+	.reg .b32 x, y, s, r, i, b, n;
+	.reg .f32 v;
+	.reg .b64 p, q, a;
+	.shared .align 4 .b8 tile[4224];
+	ld.param.u64 p, [from];
+	ld.param.u64 q, [to];
+	mov.u32 i, %tid.x;
+	and.b32 x, i, 31;
+	shr.u32 y, i, 5;
+	mov.u32 b, %ctaid.x;
+	mad.wide.u32 p, b, 4096, p;
+	mad.wide.u32 q, b, 4096, q;
+$load:
+	mad.lo.u32 i, y, 32, x;
+	mad.wide.u32 a, i, 4, p;
+	ld.global.f32 v, [a];
+	mov.u32 s, tile;
+	mad.lo.u32 s, y, 132, s;
+	mad.lo.u32 s, x, 4, s;
+	st.shared.f32 [s], v;
+	add.u32 y, y, 8;
+	setp.lt.u32 done, y, 32;
+	@done bra $load;
+	bar.sync 0;
+	sub.u32 y, y, 32;
+$store:
+	mov.u32 s, tile;
+	mad.lo.u32 s, x, 132, s;
+	mad.lo.u32 s, y, 4, s;
+	ld.shared.f32 v, [s];
+	mad.lo.u32 i, y, 32, x;
+	mad.wide.u32 a, i, 4, q;
+	st.global.f32 [a], v;
+	add.u32 y, y, 8;
+	setp.lt.u32 done, y, 32;
+	@done bra $store;
+	ret;
+}
+)";
+
+/// A sum in shared memory by halves: a tree with a barrier at each step. n elements for each block of 128 threads.
+const std::string kTree = ptx_header() + R"(
+.extern .shared .align 4 .b8 part[];
+.visible .entry k(.param .u64 from, .param .u64 to, .param .u32 size) {
+	.reg .pred in, more, first;
+	.reg .b32 i, g, b, n, s, o, half;
+	.reg .f32 v, w;
+	.reg .b64 p, q;
+	ld.param.u64 p, [from];
+	ld.param.u64 q, [to];
+	ld.param.u32 n, [size];
+	mov.u32 i, %tid.x;
+	mov.u32 b, %ctaid.x;
+	mad.lo.u32 g, b, 128, i;
+	setp.lt.u32 in, g, n;
+	mov.f32 v, 0f00000000;
+	mad.wide.u32 p, g, 4, p;
+	@in ld.global.f32 v, [p];
+	mov.u32 s, part;
+	mad.lo.u32 s, i, 4, s;
+	st.shared.f32 [s], v;
+	bar.sync 0;
+	mov.u32 half, 64;
+$step:
+	setp.lt.u32 more, i, half;
+	mad.lo.u32 o, half, 4, s;
+	@!more bra $skip;
+	ld.shared.f32 w, [o];
+	ld.shared.f32 v, [s];
+	add.f32 v, v, w;
+	st.shared.f32 [s], v;
+$skip:
+	bar.sync 0;
+	shr.u32 half, half, 1;
+	setp.ne.u32 more, half, 0;
+	@more bra $step;
+	setp.eq.u32 first, i, 0;
+	mad.wide.u32 q, b, 4, q;
+	@first st.global.f32 [q], v;
+	ret;
+}
+)";
+
+/// Warps that hand values on between their lanes through shared memory.
+const std::string kWarp = ptx_header() + R"(
+.visible .entry k(.param .u64 from, .param .u64 to, .param .u32 size) {
+	.reg .b32 i, s, o, v;
+	.reg .b64 p, q;
+	.shared .align 4 .b8 part[512];
+	ld.param.u64 p, [from];
+	ld.param.u64 q, [to];
+	mov.u32 i, %tid.x;
+	mad.wide.u32 p, i, 4, p;
+	mad.wide.u32 q, i, 4, q;
+	ld.global.u32 v, [p];
+	mov.u32 s, part;
+	mad.lo.u32 o, i, 4, s;
+	st.shared.u32 [o], v;
+	bar.warp.sync 0xffffffff;
+	xor.b32 o, i, 1;
+	mad.lo.u32 o, o, 4, s;
+	ld.shared.u32 v, [o];
+	shfl.sync.bfly.b32 v, v, 1, 31, 0xffffffff;
+	st.global.u32 [q], v;
+	ret;
+}
+)";
+
+/// The last block to finish adds up what all blocks left in memory.
+const std::string kLast = ptx_header() + R"(
+.visible .global .align 4 .u32 count = 0;
+.visible .entry k(.param .u64 from, .param .u64 to, .param .u32 size) {
+	.reg .pred first, is_last, more;
+	.reg .b32 i, b, blocks, c, v, sum;
+	.reg .b64 p, q, a;
+	ld.param.u64 p, [from];
+	ld.param.u64 q, [to];
+	mov.u32 b, %ctaid.x;
+	mov.u32 blocks, %nctaid.x;
+	mad.wide.u32 a, b, 4, p;
+	ld.global.u32 v, [a];
+	add.u32 v, v, 1;
+	mad.wide.u32 a, b, 4, q;
+	st.global.u32 [a+4], v;
+	membar.gl;
+	mov.u64 a, count;
+	atom.global.add.u32 c, [a], 1;
+	add.u32 c, c, 1;
+	setp.ne.u32 is_last, c, blocks;
+	@is_last ret;
+	mov.u32 i, 0;
+	mov.u32 sum, 0;
+$more:
+	mad.wide.u32 a, i, 4, q;
+	ld.volatile.global.u32 v, [a+4];
+	add.u32 sum, sum, v;
+	add.u32 i, i, 1;
+	setp.lt.u32 more, i, blocks;
+	@more bra $more;
+	st.global.u32 [q], sum;
+	ret;
+}
+)";
+
+/// A histogram with atomic operations in shared and in global memory.
+const std::string kHistogram = ptx_header() + R"(
+.visible .entry k(.param .u64 from, .param .u64 to, .param .u32 size) {
+	.reg .pred few;
+	.reg .b32 i, g, b, v, s, o, zero;
+	.reg .b64 p, q;
+	.shared .align 4 .b8 bins[64];
+	ld.param.u64 p, [from];
+	ld.param.u64 q, [to];
+	mov.u32 i, %tid.x;
+	mov.u32 b, %ctaid.x;
+	mad.lo.u32 g, b, 128, i;
+	setp.lt.u32 few, i, 16;
+	mov.u32 s, bins;
+	mad.lo.u32 o, i, 4, s;
+	mov.u32 zero, 0;
+	@few st.shared.u32 [o], zero;
+	bar.sync 0;
+	mad.wide.u32 p, g, 4, p;
+	ld.global.u32 v, [p];
+	and.b32 v, v, 15;
+	mad.lo.u32 v, v, 4, s;
+	red.shared.add.u32 [v], 1;
+	bar.sync 0;
+	@!few ret;
+	ld.shared.u32 v, [o];
+	mad.wide.u32 q, i, 4, q;
+	red.global.add.u32 [q], v;
+	ret;
+}
+)";
+
+constexpr char kRace[] = "race in shared memory";
+
+struct Mutant {
+  const char* what;
+  const std::string* kernel;
+  const char* from;  ///< the text that is replaced, at its first place; empty: nothing
+  const char* to;
+  const char* finding;
+  uint32_t n = 512;
+  unsigned shared = 512;
+  size_t output = 4 * 4096;  ///< bytes
+  bool clears = false;       ///< the output is set to 0 first
+};
+
+const Mutant kCorrect[] = {
+    {"transpose", &kTranspose, "", "", ""},
+    {"tree", &kTree, "", "", "", 500, 512, 16},
+    {"warp", &kWarp, "", "", ""},
+    {"last block", &kLast, "", "", "", 512, 0, 20},
+    {"histogram", &kHistogram, "", "", "", 512, 0, 64, true},
+};
+
+const Mutant kMutants[] = {
+    {"barrier removed", &kTranspose, "bar.sync 0;", "", kRace},
+    {"barrier for half of the threads", &kTranspose, "bar.sync 0;", "bar.sync 0, 128;", kRace},
+    {"wrong stride of the tile", &kTranspose, "mad.lo.u32 s, y, 132, s;", "mad.lo.u32 s, y, 128, s;", kRace},
+    {"stride of the tile too large", &kTranspose, "mad.lo.u32 s, y, 132, s;", "mad.lo.u32 s, y, 144, s;",
+     "out of bounds"},
+    {"tile too small", &kTranspose, "tile[4224]", "tile[4096]", "out of bounds"},
+    {"one row too many is loaded", &kTranspose, "setp.lt.u32 done, y, 32;", "setp.le.u32 done, y, 32;",
+     "out of bounds"},
+    {"the tile is not written", &kTranspose, "st.shared.f32 [s], v;", "", "nobody wrote these bytes before"},
+    {"misaligned", &kTranspose, "mad.wide.u32 a, i, 4, p;", "mad.wide.u32 a, i, 2, p;", "misaligned"},
+    {"vector access of scalar data", &kTranspose, "ld.global.f32 v, [a];", "ld.global.v2.f32 {v, _}, [a];",
+     "misaligned"},
+    {"all blocks write the same rows", &kTranspose, "mad.wide.u32 q, b, 4096, q;", "mad.wide.u32 q, b, 2048, q;",
+     "race in global memory"},
+    {"null pointer", &kTranspose, "ld.param.u64 q, [to];", "mov.u64 q, 0;", "null pointer"},
+    {"host address", &kTranspose, "ld.param.u64 q, [to];", "mov.u64 q, 0x10000;", "no memory of a device"},
+    {"first barrier removed", &kTree, "st.shared.f32 [s], v;\n\tbar.sync 0;", "st.shared.f32 [s], v;", kRace},
+    {"barrier of the loop removed", &kTree, "$skip:\n\tbar.sync 0;", "$skip:", kRace},
+    {"barrier only for those that add", &kTree, "st.shared.f32 [s], v;\n$skip:\n\tbar.sync 0;",
+     "st.shared.f32 [s], v;\n\tbar.sync 0;\n$skip:", "divergence"},
+    {"mask off by one", &kTree, "setp.lt.u32 in, g, n;", "setp.le.u32 in, g, n;",
+     "out of bounds, 0 bytes after the end", 500, 512, 16},
+    {"no mask", &kTree, "@in ld.global", "ld.global", "out of bounds", 500, 512, 16},
+    {"shared memory beyond the launch", &kTree, "", "", "out of bounds", 500, 508, 16},
+    {"no shared memory in the launch", &kTree, "", "", "out of bounds", 500, 0, 16},
+    {"output too small", &kTree, "", "", "out of bounds", 500, 512, 12},
+    {"threads exit before the barrier", &kTree, "setp.lt.u32 in, g, n;", "setp.lt.u32 in, g, n;\n\t@!in ret;",
+     "divergence", 500, 512, 16},
+    {"endless loop", &kTree, "shr.u32 half, half, 1;", "shr.u32 half, half, 0;", "ran longer", 500, 512, 16},
+    {"trap", &kTree, "mov.u32 half, 64;", "trap;", "trap", 500, 512, 16},
+    {"warp barrier removed", &kWarp, "bar.warp.sync 0xffffffff;", "", kRace},
+    {"warp barrier for half of the lanes", &kWarp, "bar.warp.sync 0xffffffff;", "bar.warp.sync 0xffff;",
+     "does not have the thread's own lane"},
+    {"lane of another warp", &kWarp, "xor.b32 o, i, 1;", "xor.b32 o, i, 32;", kRace},
+    {"shuffle without some lanes", &kWarp, "shfl.sync.bfly.b32 v, v, 1, 31, 0xffffffff;",
+     "{ .reg .pred h; setp.lt.u32 h, i, 100; @h shfl.sync.bfly.b32 v, v, 1, 31, 0xffffffff; @h bar.sync 0; }",
+     "divergence"},
+    {"reads what was never written", &kWarp, "ld.global.u32 v, [p];", "ld.global.u32 v, [q];",
+     "nobody wrote these bytes before"},
+    {"missing fence", &kLast, "membar.gl;", "", "race in global memory", 512, 0, 20},
+    {"not atomic over blocks", &kHistogram, "red.global.add.u32 [q], v;",
+     "{ .reg .b32 t; ld.global.u32 t, [q]; add.u32 t, t, v; st.global.u32 [q], t; }", "race in global memory", 512, 0,
+     64, true},
+    {"not atomic in a block", &kHistogram, "red.shared.add.u32 [v], 1;",
+     "{ .reg .b32 t; ld.shared.u32 t, [v]; add.u32 t, t, 1; st.shared.u32 [v], t; }", kRace, 512, 0, 64, true},
+    {"barrier before the bins are read removed", &kHistogram, "bar.sync 0;\n\t@!few ret;", "@!few ret;", kRace, 512, 0,
+     64, true},
+    {"bins not cleared", &kHistogram, "@few st.shared.u32 [o], zero;", "", "nobody wrote these bytes before", 512, 0,
+     64, true},
+    {"output not cleared", &kHistogram, "", "", "nobody wrote these bytes before", 512, 0, 64, false},
+    {"one bin too many", &kHistogram, "setp.lt.u32 few, i, 16;", "setp.le.u32 few, i, 16;", "out of bounds", 512, 0, 64,
+     true},
+};
+
+class MutantTest : public GpuTest {
+ protected:
+  static std::string text_of(const Mutant& m) {
+    std::string text = *m.kernel;
+    if (*m.from) {
+      const size_t at = text.find(m.from);
+      EXPECT_NE(at, std::string::npos) << m.what;
+      if (at != std::string::npos) text.replace(at, std::strlen(m.from), m.to);
+    }
+    return text;
+  }
+  CUresult run_mutant(const Mutant& m) {
+    CUfunction f = load(text_of(m), "k");
+    if (!f) return load_result;
+    std::vector<uint32_t> in(m.kernel == &kTranspose ? 4096 : m.n);
+    std::iota(in.begin(), in.end(), 0u);
+    const CUdeviceptr from = upload(in), to = room(m.output);
+    if (m.clears) {
+      EXPECT_EQ(d.cuMemsetD8Async(to, 0, m.output, nullptr), CUDA_SUCCESS);
+    }
+    const unsigned blocks = m.kernel == &kWarp ? 1 : 4;
+    const unsigned threads = m.kernel == &kTranspose ? 256 : m.kernel == &kLast ? 1 : 128;
+    return run(f, blocks, threads, m.kernel == &kTree ? m.shared : 0, from, to, m.n);
+  }
+};
+
+TEST_F(MutantTest, CorrectKernelsHaveNoFindings) {
+  for (const Mutant& m : kCorrect) {
+    EXPECT_EQ(run_mutant(m), CUDA_SUCCESS) << m.what << ": " << finding();
+  }
+}
+
+TEST_F(MutantTest, EachIsFound) {
+  for (const Mutant& m : kMutants) {
+    const CUresult result = run_mutant(m);
+    EXPECT_NE(result, CUDA_SUCCESS) << m.what;
+    // A read that comes too early may also find that nobody wrote the bytes yet.
+    const bool early =
+        std::string(m.finding) == kRace && finding().find("nobody wrote these bytes before") != std::string::npos;
+    if (!early) {
+      EXPECT_THAT(finding(), HasSubstr(m.finding)) << m.what;
+    }
+    EXPECT_THAT(finding(), ::testing::ContainsRegex(
+                               "kernel k, block \\([0-9]+,0,0\\), thread \\([0-9]+,0,0\\), PTX line [0-9]+: "))
+        << m.what;
+    TearDown();
+    SetUp();
+  }
+}
+
+TEST_F(MutantTest, TextsAreLegal) {
+  if (find_ptxas().empty()) GTEST_SKIP() << "no ptxas on this machine";
+  for (const Mutant& m : kMutants) EXPECT_EQ(assemble(text_of(m)), "") << m.what;
+}
+
+TEST_F(MutantTest, FaultsOfTheHost) {
+  CUdeviceptr p = upload(std::vector<int>(64));
+  EXPECT_EQ(d.cuMemFree_v2(p), CUDA_SUCCESS);
+  EXPECT_EQ(d.cuMemFree_v2(p), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_THAT(finding(), HasSubstr("is freed twice"));
+  EXPECT_EQ(d.cuMemFree_v2(p + 4), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_THAT(finding(), HasSubstr("is not the begin of an allocation"));
+  std::vector<int> values(64);
+  EXPECT_EQ(d.cuMemcpyDtoH_v2(values.data(), p, 256), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_THAT(finding(), HasSubstr("use after free"));
+  EXPECT_EQ(d.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS) << "sticky";
+  TearDown();
+  SetUp();
+  p = upload(std::vector<int>(64));
+  EXPECT_EQ(d.cuMemcpyHtoD_v2(p, values.data(), 260), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_THAT(finding(), HasSubstr("0 bytes after the end of the allocation of 256 bytes"));
+  TearDown();
+  EXPECT_THAT(finding(), HasSubstr("leak: 1 allocations of 256 bytes were not freed"));
+  SetUp();
+}
+
+TEST_F(MutantTest, UseAfterFreeOnAStream) {
+  CUstream one = nullptr;
+  ASSERT_EQ(d.cuStreamCreateWithPriority(&one, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+  CUdeviceptr p = 0;
+  ASSERT_EQ(d.cuMemAllocAsync(&p, 4096, one), CUDA_SUCCESS);
+  ASSERT_EQ(d.cuMemFreeAsync(p, one), CUDA_SUCCESS);
+  ASSERT_EQ(d.cuMemsetD8Async(p, 0, 16, one), CUDA_SUCCESS);
+  EXPECT_EQ(d.cuStreamSynchronize(one), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_THAT(finding(), HasSubstr("use after free"));
+}
+
+TEST_F(MutantTest, LaunchesAreChecked) {
+  CUfunction f = load(kTree, "k");
+  EXPECT_EQ(run(f, 1, 2048, 0, 0ull, 0ull, 0u), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(run(f, 0, 32, 0, 0ull, 0ull, 0u), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(run(f, 1, 32, 49 << 10, 0ull, 0ull, 0u), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(d.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 64 << 10), CUDA_SUCCESS);
+  EXPECT_EQ(d.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 200 << 10),
+            CUDA_ERROR_INVALID_VALUE);
+}
+
+}  // namespace
+}  // namespace collet::gpu::testing_only
