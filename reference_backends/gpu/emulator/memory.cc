@@ -50,6 +50,7 @@ DeviceMemory* DeviceMemory::create(unsigned devices, uint64_t bytes_each, std::s
   void* const records = map(m->size_ * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
   if (!range || !host || !states || !records) return fail("reserve addresses");
   close(file);
+  madvise(states, m->size_, MADV_HUGEPAGE);  // a large allocation marks all of its bytes
   m->base_ = reinterpret_cast<uint64_t>(range);
   m->host_ = static_cast<uint8_t*>(host);
   m->states_ = static_cast<uint8_t*>(states);
@@ -112,14 +113,17 @@ void DeviceMemory::finish_free(uint64_t address) {
   std::lock_guard lock(mutex_);
   Block& b = blocks_.at(address);
   b.state = Block::State::kFreed;
-  std::memset(states(address), kByteFreed, b.bytes);
   used_[device_of(address)] -= b.bytes;
-  // Pages that it alone used go back to the system.
+  // Bytes that are not allocated have state 0. Whole pages go back to the system.
   const uint64_t first = (address + kPage - 1) / kPage * kPage, last = (address + b.bytes) / kPage * kPage;
   if (last > first && last - first >= 16 * kPage) {
+    std::memset(states(address), 0, first - address);
+    std::memset(states(last), 0, address + b.bytes - last);
+    madvise(states(first), last - first, MADV_DONTNEED);
     madvise(host(first), last - first, MADV_REMOVE);
-    const auto records = reinterpret_cast<uint64_t>(record(first));
-    madvise(reinterpret_cast<void*>(records), (last - first) * 2, MADV_DONTNEED);
+    madvise(reinterpret_cast<void*>(record(first)), (last - first) * 2, MADV_DONTNEED);
+  } else {
+    std::memset(states(address), 0, b.bytes);
   }
   quarantine_.push_back(address);
   quarantined_ += span_of(b.bytes);
@@ -130,17 +134,6 @@ void DeviceMemory::release_oldest() {
   const auto found = blocks_.find(quarantine_.front());
   quarantine_.pop_front();
   quarantined_ -= span_of(found->second.bytes);
-  uint8_t* const s = states(found->first);
-  const uint64_t bytes = found->second.bytes;
-  if (bytes >= 64 * kPage) {  // the states' pages too
-    const auto first = (reinterpret_cast<uint64_t>(s) + kPage - 1) / kPage * kPage;
-    const auto last = (reinterpret_cast<uint64_t>(s) + bytes) / kPage * kPage;
-    std::memset(s, 0, first - reinterpret_cast<uint64_t>(s));
-    madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
-    std::memset(reinterpret_cast<void*>(last), 0, reinterpret_cast<uint64_t>(s) + bytes - last);
-  } else {
-    std::memset(s, 0, bytes);
-  }
   blocks_.erase(found);
 }
 

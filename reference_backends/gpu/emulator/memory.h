@@ -13,7 +13,7 @@
 namespace collet::gpu::emulator {
 
 /// What the shadow of each byte of device memory says.
-enum ByteState : uint8_t { kByteAllocated = 1, kByteWritten = 2, kByteFreed = 4 };
+enum ByteState : uint8_t { kByteAllocated = 1, kByteWritten = 2 };
 
 /// The memory of all devices: one range of addresses that the host cannot touch, divided equally. The same memory stands at
 /// another address for the emulator itself. Any thread.

@@ -120,13 +120,14 @@ class Parser {
     if (take_dot("version")) {
       const Token& t = next();
       const double version = t.kind == Token::Kind::kFloat ? std::bit_cast<double>(t.integer) : 0;
-      if (!(version >= 6.0 && version < 10.0)) fail("PTX versions from 6.0 to 9.x are known");
+      if (!(version >= 6.0 && version < 10.0)) throw PtxError(t.line, "PTX versions from 6.0 to 9.x are known");
       module_.version = static_cast<unsigned>(version * 10 + 0.5);
     } else if (take_dot("target")) {
       module_.target = expect_name();
       while (take(",")) expect_name();
     } else if (take_dot("address_size")) {
-      if (expect_integer() != 64) fail("only addresses of 64 bits are known");
+      const int line = peek().line;
+      if (expect_integer() != 64) throw PtxError(line, "only addresses of 64 bits are known");
     } else if (is_dot("file") || is_dot("loc")) {
       skip_line();
     } else if (take_dot("section")) {
@@ -545,8 +546,8 @@ class Parser {
       o.variable = v;
       if (is("+") || is("-")) {
         const bool minus = next().text == "-";
-        o.offset = static_cast<int64_t>(expect_integer());
-        if (minus) o.offset = -o.offset;
+        const uint64_t offset = expect_integer();
+        o.offset = static_cast<int64_t>(minus ? 0 - offset : offset);
       }
     } else if (name[0] == '%') {
       o.kind = Operand::Kind::kSpecial;
@@ -578,7 +579,7 @@ class Parser {
       if (take("+")) {
         o.offset = static_cast<int64_t>(expect_integer());
       } else if (take("-")) {
-        o.offset = -static_cast<int64_t>(expect_integer());
+        o.offset = static_cast<int64_t>(0 - expect_integer());
       }
     } else {
       o.offset = static_cast<int64_t>(expect_integer());
