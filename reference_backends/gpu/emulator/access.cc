@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "reference_backends/gpu/emulator/support.h"
 
@@ -89,7 +90,7 @@ uint8_t* global(Thread& t, uint64_t address, AccessKind kind, uint32_t bytes, ui
     std::string problem = memory.problem_of(address, bytes, writes(kind), w.checks_initialised());
     // Another thread may have written the bytes just now.
     if (problem.empty()) problem = access_text(writes(kind), address, bytes) + ": nobody wrote these bytes before";
-    w.fail(t, line, CUDA_ERROR_ILLEGAL_ADDRESS, problem);
+    w.fail(t, line, CUDA_ERROR_ILLEGAL_ADDRESS, std::move(problem));
   }
   if (writes(kind) && !(all & kByteWritten)) std::memset(states, kByteAllocated | kByteWritten, bytes);
   if (w.checks_races()) note_global(t, address, bytes, writes(kind), reads(kind), is_strong(kind), line);

@@ -2,6 +2,9 @@
 #include "reference_backends/gpu/emulator/block.h"
 
 #include <sys/mman.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 #include <algorithm>
 #include <bit>
@@ -178,7 +181,12 @@ void Worker::run_block(uint64_t index) {
   }
   for (const Warp& w : warps_) clock_ = std::max(clock_, w.clock);
   if (failed_) {
-    for (Fiber& f : fibers_) f.context = nullptr;
+    for (Fiber& f : fibers_) {
+      f.context = nullptr;
+#ifdef __SANITIZE_ADDRESS__
+      ASAN_UNPOISON_MEMORY_REGION(f.stack + kGuard, kStack);  // the frames that were left
+#endif
+    }
     ready_.clear();
     for (Barrier& b : barriers_) b = {};
   }
@@ -254,8 +262,9 @@ std::string Worker::place_of(const Thread& t, uint32_t line) const {
          ", PTX line " + std::to_string(line);
 }
 
-void Worker::fail(Thread& t, uint32_t line, CUresult result, const std::string& message) {
+void Worker::fail(Thread& t, uint32_t line, CUresult result, std::string message) {
   launch_->fail(result, place_of(t, line) + ": " + message);
+  std::string().swap(message);  // nobody will destroy it
   abandon();
 }
 

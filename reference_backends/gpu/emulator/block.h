@@ -101,7 +101,7 @@ class Worker {
   bool has_fenced = false;  ///< some thread of the block executed a fence
 
   /// Ends the launch with a finding about this thread. Never returns: its stack is abandoned.
-  [[noreturn]] void fail(Thread& t, uint32_t line, CUresult result, const std::string& message);
+  [[noreturn]] void fail(Thread& t, uint32_t line, CUresult result, std::string message);
   /// The same where the launch has failed already.
   [[noreturn]] void abandon();
   /// Lets others run until this thread is made ready.

@@ -15,7 +15,7 @@
 namespace collet::gpu::testing_only {
 
 /// The driver of the process, with these options of COLLET_CUDA_EMULATOR; those of the first call count.
-inline const Driver& open_emulator(const char* options = "quiet=1,memory=512,timeout=2,threads=2") {
+inline const Driver& open_emulator(const char* options = "quiet=1,memory=512,timeout=2,threads=2,sm=90") {
   static const Driver driver = [&] {
     setenv("COLLET_CUDA_EMULATOR", options, 0);
     const char* const folder = std::getenv("COLLET_BACKEND_PATH");
@@ -31,7 +31,8 @@ inline const Driver& open_emulator(const char* options = "quiet=1,memory=512,tim
 }
 
 inline std::string ptx_header(int sm = 80) {
-  return ".version 7.8\n.target sm_" + std::to_string(sm) + "\n.address_size 64\n";
+  return std::string(sm > 80 ? ".version 8.1" : ".version 7.8") + "\n.target sm_" + std::to_string(sm) +
+         "\n.address_size 64\n";
 }
 
 /// A context, and what belongs to it.

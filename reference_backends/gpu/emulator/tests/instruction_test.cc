@@ -73,6 +73,28 @@ uint32_t nearest_half(double value, bool is_bf16) {
   return sign | (to_low < to_high || (to_low == to_high && !(below & 1)) ? below : above);
 }
 
+double f8_value(uint32_t bits, bool is_e4m3) {
+  if (!is_e4m3) return half_value((bits & 0xff) << 8, false);
+  const int exponent = static_cast<int>(bits >> 3 & 15);
+  const double fraction = bits & 7, sign = bits & 0x80 ? -1 : 1;
+  if ((bits & 0x7f) == 0x7f) return NAN;
+  return sign * (exponent ? std::ldexp(1 + fraction / 8, exponent - 7) : std::ldexp(fraction, -9));
+}
+
+/// The nearest finite one of all; ties go to the even one.
+uint32_t nearest_f8(double value, bool is_e4m3) {
+  if (std::isnan(value)) return 0x7f;
+  const uint32_t largest = is_e4m3 ? 0x7e : 0x7b;
+  const double magnitude = std::min(std::fabs(value), f8_value(largest, is_e4m3));
+  uint32_t best = 0;
+  for (uint32_t bits = 1; bits <= largest; ++bits) {
+    const double now = std::fabs(f8_value(bits, is_e4m3) - magnitude),
+                 before = std::fabs(f8_value(best, is_e4m3) - magnitude);
+    if (now < before || (now == before && !(bits & 1))) best = bits;
+  }
+  return best | (std::signbit(value) ? 0x80 : 0);
+}
+
 /// One instruction: its text with $d, $a, $b, $c, the types of those registers, and what it computes.
 struct Case {
   const char* text;
@@ -312,6 +334,21 @@ const std::vector<Case>& cases() {
        }},
       {"{ .reg .pred p; setp.lt.f16 p, $a, $b; selp.b32 $d, 1, 0, p; }", "b32 b16 b16",
        [](U a, U b, U) { return U{half_value(a & 0xffff, false) < half_value(b & 0xffff, false)}; }},
+      // The formats of 8 bits.
+      {"cvt.rn.satfinite.e4m3x2.f32 $d, $a, $b;", "b16 f32 f32",
+       [](U a, U b, U) { return U{nearest_f8(f32(b), true)} | U{nearest_f8(f32(a), true)} << 8; }, 0, "f8"},
+      {"cvt.rn.satfinite.e5m2x2.f32 $d, $a, $b;", "b16 f32 f32",
+       [](U a, U b, U) { return U{nearest_f8(f32(b), false)} | U{nearest_f8(f32(a), false)} << 8; }, 0, "f8"},
+      {"cvt.rn.f16x2.e4m3x2 $d, $a;", "b32 b16",
+       [](U a, U, U) {
+         return U{nearest_half(f8_value(a & 255, true), false)} | U{nearest_half(f8_value(a >> 8 & 255, true), false)} << 16;
+       },
+       0, "f8"},
+      {"cvt.rn.f16x2.e5m2x2 $d, $a;", "b32 b16",
+       [](U a, U, U) {
+         return U{nearest_half(f8_value(a & 255, false), false)} | U{nearest_half(f8_value(a >> 8 & 255, false), false)} << 16;
+       },
+       0, "f8"},
   };
   return list;
 }
@@ -462,9 +499,14 @@ TEST_F(InstructionTest, AreThoseOfTheHost) {
   run_group("all", 80);
 }
 
+TEST_F(InstructionTest, ConvertTheFormatsOf8Bits) {
+  run_group("f8", 89);
+}
+
 TEST_F(InstructionTest, AreLegal) {
   if (find_ptxas().empty()) GTEST_SKIP() << "no ptxas on this machine";
   EXPECT_EQ(assemble(module_text("all", 80), 80), "");
+  EXPECT_EQ(assemble(module_text("f8", 89), 89), "");
 }
 
 }  // namespace
