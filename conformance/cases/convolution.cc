@@ -167,6 +167,29 @@ void add_constant_inputs(CaseList& list, Type type) {
   list.add(std::move(two));
 }
 
+// Beside `others` values of other shapes, as of select-and-scatter in window.cc; with holes and edges, for which a copy may be made.
+void add_beside(CaseList& list, int others) {
+  Text text;
+  const Shape lhs = Shape::array(Type::S32, {2, 5, 6, 3}), rhs = Shape::array(Type::S32, {3, 3, 3, 4}),
+              result = Shape::array(Type::S32, {2, 11, 13, 4});
+  const std::string x = text.parameter(lhs), y = text.parameter(rhs);
+  const InputSpec drawn{.low = -9, .high = 9};
+  Case one{
+      fmt::format("convolution/s32/beside_{}_others/unit", others), Op::CONVOLUTION, Type::S32, "", {drawn, drawn}, {}};
+  std::vector<Shape> shapes = {result};
+  std::string results = text.line(
+      result,
+      fmt::format("convolution({}, {}), window={{size=3x3 pad=2_2x2_2 lhs_dilate=2x2}}, dim_labels=b01f_01io->b01f", x,
+                  y));
+  for (int i = 0; i < others; ++i) {
+    shapes.push_back(Shape::array(Type::S32, {i + 1}));
+    one.inputs.push_back(drawn);
+    results += ", " + text.line(shapes.back(), fmt::format("negate({})", text.parameter(shapes.back())));
+  }
+  one.text = text.root(Shape::tuple(shapes), fmt::format("tuple({})", results));
+  list.add(std::move(one));
+}
+
 struct Pair {
   Row row;
   Type type, result;
@@ -212,6 +235,7 @@ void add_convolution_cases(CaseList& list) {
     add_convolution(list, row, Type::BF16, Type::F32, Values::Unit);
     if (row.spatial.size() == 2) add_convolution(list, row, Type::C64, Type::C64, Values::Unit);
   }
+  for (int others = 0; others < 16; ++others) add_beside(list, others);
   for_pairs(choose, [&](Pair pair, size_t number) {
     pair.row.label = fmt::format("pair{}", number);
     add_convolution(list, pair.row, pair.type, pair.result, Values::Unit);

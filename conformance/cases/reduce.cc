@@ -162,6 +162,29 @@ void add_odd_body(CaseList& list) {
   list.add(std::move(one));
 }
 
+// Two operands are reduced, and one result is turned around.
+void add_reduced_and_reversed(CaseList& list, const Dims& dims) {
+  Text text;
+  text.computation(
+      "largest",
+      "  a = s32[] parameter(0)\n  i = s32[] parameter(1)\n  b = s32[] parameter(2)\n  j = s32[] parameter(3)\n"
+      "  v = s32[] maximum(a, b)\n  k = s32[] maximum(i, j)\n  ROOT r = (s32[], s32[]) tuple(v, k)\n");
+  const Shape whole = Shape::array(Type::S32, dims), scalar = Shape::scalar(Type::S32),
+              kept = Shape::array(Type::S32, Dims(dims.begin(), dims.end() - 1)), pair = Shape::tuple({kept, kept});
+  const std::string x = text.parameter(whole), y = text.parameter(whole), least = text.parameter(scalar);
+  const std::string both = text.line(pair, fmt::format("reduce({}, {}, {}, {}), dimensions={{{}}}, to_apply=largest", x,
+                                                       y, least, least, dims.size() - 1));
+  const std::string first = text.line(kept, fmt::format("get-tuple-element({}), index=0", both)),
+                    second = text.line(kept, fmt::format("get-tuple-element({}), index=1", both)),
+                    turned = text.line(kept, fmt::format("reverse({}), dimensions={{0}}", second));
+  list.add({fmt::format("reduce/s32/pair_{}_and_reversed/unit", dims_name(dims)),
+            Op::REDUCE,
+            Type::S32,
+            text.root(pair, fmt::format("tuple({}, {})", first, turned)),
+            {{.low = -9, .high = 9}, {.low = -9, .high = 9}, {.values = Values::Fixed, .fixed = {-100}}},
+            {}});
+}
+
 void add_map(CaseList& list, Type type, const Dims& dims) {
   Text text;
   const std::string t(type_name(type));
@@ -201,6 +224,8 @@ void add_reduce_cases(CaseList& list) {
   }
   add_nan(list);
   add_odd_body(list);
+  for (const Dims& dims : {Dims{5, 7}, Dims{2, 1, 1}, Dims{3, 4, 5}, Dims{17, 33}, Dims{6, 1}})
+    add_reduced_and_reversed(list, dims);
   for (const Type type : {Type::F32, Type::S32, Type::F64, Type::BF16}) {
     for (const Dims& dims : {Dims{}, Dims{17}, Dims{5, 65}, Dims{0}}) add_map(list, type, dims);
   }
