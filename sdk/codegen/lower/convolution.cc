@@ -406,7 +406,7 @@ class Phases {
 
   /// The input with zeros around it.
   void copy_input(std::vector<KernelPlan>& out) {
-    const ArrayType& input = graph_.type(node_.operands[0]);
+    const ArrayType input = graph_.type(node_.operands[0]);  // a copy: make_ may move the graph's values
     const uint32_t type = sum_type(input.element);
     const ValueId copy = make_(type, dims_);
     KernelPlan plan;

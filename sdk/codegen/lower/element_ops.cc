@@ -206,12 +206,13 @@ ExprId KernelBuilder::gather(const Node& node, const Position& at, ExprId mask) 
 
 ExprId KernelBuilder::reduce(const Node& node, uint32_t result, const Position& at) {
   NodeId id = static_cast<NodeId>(&node - graph_.nodes.data());
+  Dims dims = integers(graph_, attributes<collet_dimensions_attrs>(graph_, node).dimensions);
+  Position from;
+  // Of each reading: a result may be read where the loops are, and another one, or the same, elsewhere.
+  if (!match_loops(node, dims, at, from)) failed_ = true;
   auto it = reductions_.find(id);
   if (it == reductions_.end()) {
     size_t n = node.operands.size() / 2;
-    Dims dims = integers(graph_, attributes<collet_dimensions_attrs>(graph_, node).dimensions);
-    Position from;
-    if (!match_loops(node, dims, at, from)) failed_ = true;
     Reduction r;
     const Block& block = graph_.blocks[node.blocks[0]];
     r.combine = n == 1 ? block.combine : static_cast<uint32_t>(COLLET_COMBINE_OTHER);
