@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices and contexts.
+#include <algorithm>
 #include <cstring>
 
 #include "reference_backends/gpu/driver/driver.h"
@@ -249,6 +250,8 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
         if (memory.begin_free(address, ignored)) memory.finish_free(address);
       }
     }
+    const auto is_retained = [](const emulator::Device& other) { return other.retained != 0; };
+    if (std::none_of(s.devices.begin(), s.devices.end(), is_retained)) memory.end_quarantine();
     d.failure = CUDA_SUCCESS;
     lock.unlock();
     if (leaks.empty() || !s.machine.options.checks) return CUDA_SUCCESS;

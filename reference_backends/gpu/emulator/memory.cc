@@ -13,6 +13,7 @@ namespace {
 constexpr uint64_t kAlign = 256;
 constexpr uint64_t kGap = 256;  ///< between allocations, so that no access past an end meets another
 constexpr uint64_t kQuarantine = uint64_t{64} << 20;  ///< bytes whose addresses wait before they are used again
+constexpr size_t kQuarantinedAllocations = 64;  ///< and no more allocations than this: memory of the host stays bounded
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kNull = 1 << 20;  ///< addresses below are likely those of null pointers
 
@@ -127,7 +128,12 @@ void DeviceMemory::finish_free(uint64_t address) {
   }
   quarantine_.push_back(address);
   quarantined_ += span_of(b.bytes);
-  while (quarantined_ > kQuarantine) release_oldest();
+  while (quarantined_ > kQuarantine || quarantine_.size() > kQuarantinedAllocations) release_oldest();
+}
+
+void DeviceMemory::end_quarantine() {
+  std::lock_guard lock(mutex_);
+  while (!quarantine_.empty()) release_oldest();
 }
 
 void DeviceMemory::release_oldest() {

@@ -44,6 +44,8 @@ class DeviceMemory {
   /// freed before; `problem` says which.
   bool begin_free(uint64_t address, std::string& problem);
   void finish_free(uint64_t address);
+  /// Lets the addresses of all freed allocations be used again: no context is left that could know them.
+  void end_quarantine();
 
   struct Allocation {
     uint64_t address = 0;

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/codegen/target.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reference_backends/gpu/driver/driver.h"
+#include "sdk/codegen/kernel/parse.h"
+#include "sdk/codegen/kernel/verify.h"
+#include "sdk/codegen/llvm/object_compiler.h"
+#include "sdk/codegen/schedule/grid.h"
+#include "sdk/codegen/testing/kernel_cases.h"
+
+/// \file
+/// Kernel IR on the driver emulator: a device, PTX of kernels, and kernels as text. For tests.
+
+namespace collet::gpu {
+
+using codegen::KernelCase;
+
+/// A device of the emulator.
+class Emulated {
+ public:
+  Emulated() {
+    const codegen::Status opened = open_driver(COLLET_CUDA_EMULATOR_PATH, driver_);
+    EXPECT_TRUE(opened.ok()) << opened.message();
+    if (opened.ok()) open();
+  }
+
+  void open() {
+    check(driver_.cuDeviceGet(&device_, 0));
+    check(driver_.cuDevicePrimaryCtxRetain(&context_, device_));
+    check(driver_.cuCtxSetCurrent(context_));
+  }
+
+  /// Gives the context back and takes a new one: after a kernel that failed.
+  void reopen() {
+    driver_.cuDevicePrimaryCtxRelease_v2(device_);
+    open();
+  }
+
+  bool is_open() const { return context_ != nullptr; }
+  const Driver& driver() const { return driver_; }
+
+  bool check(CUresult result) const {
+    if (result == CUDA_SUCCESS) return true;
+    const char* const found = driver_.colletCudaEmulatorLastError ? driver_.colletCudaEmulatorLastError() : "";
+    ADD_FAILURE() << result_text(result) << " " << (found ? found : "");
+    return false;
+  }
+
+  /// Runs a kernel with its buffers on the device; a failure of the test where it fails.
+  void run(CUfunction function, const codegen::GridSchedule& schedule, codegen::Buffers& buffers) const {
+    if (!try_run(function, schedule, buffers)) check(failed_);
+  }
+
+  /// The same; false where it fails.
+  bool try_run(CUfunction function, const codegen::GridSchedule& schedule, codegen::Buffers& buffers) const {
+    std::vector<CUdeviceptr> memory(buffers.size(), 0);
+    std::vector<void*> parameters;
+    failed_ = CUDA_SUCCESS;
+    const auto done = [&](CUresult result) {
+      if (failed_ == CUDA_SUCCESS) failed_ = result;
+    };
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      parameters.push_back(&memory[i]);
+      if (buffers[i].empty()) continue;
+      done(driver_.cuMemAlloc_v2(&memory[i], buffers[i].size()));
+      done(driver_.cuMemcpyHtoD_v2(memory[i], buffers[i].data(), buffers[i].size()));
+    }
+    done(driver_.cuLaunchKernel(function, schedule.blocks, 1, 1, schedule.block_threads, 1, 1, 0, nullptr,
+                                parameters.data(), nullptr));
+    done(driver_.cuCtxSynchronize());
+    for (size_t i = 0; i < buffers.size() && failed_ == CUDA_SUCCESS; ++i) {
+      if (memory[i] == 0) continue;
+      done(driver_.cuMemcpyDtoH_v2(buffers[i].data(), memory[i], buffers[i].size()));
+      done(driver_.cuMemFree_v2(memory[i]));
+    }
+    return failed_ == CUDA_SUCCESS;
+  }
+
+ private:
+  Driver driver_;
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+  mutable CUresult failed_ = CUDA_SUCCESS;  ///< the first error of the last run
+};
+
+inline Emulated& device() {
+  static Emulated only;
+  return only;
+}
+
+inline codegen::Target target() {
+  codegen::Target out;
+  const codegen::Status found = codegen::cross_target("nvptx64:sm_80", out);
+  EXPECT_TRUE(found.ok()) << found.message();
+  out.grid.processors = 2;  // few blocks, so that threads walk several points
+  return out;
+}
+
+/// Kernels as PTX.
+struct Compiled {
+  std::string ptx;
+  std::vector<std::string> names;
+  std::vector<codegen::GridSchedule> schedules;
+};
+
+inline Compiled compile_kernels(const std::vector<KernelCase>& cases) {
+  Compiled out;
+  const codegen::Target machine = target();
+  std::unique_ptr<codegen::ObjectCompiler> compiler;
+  const codegen::Status created = codegen::ObjectCompiler::create(machine, compiler);
+  EXPECT_TRUE(created.ok()) << created.message();
+  if (!created.ok()) return out;
+  std::vector<codegen::FunctionSource> sources;
+  for (const KernelCase& c : cases) {
+    codegen::GridKernel scheduled = schedule_grid(c.kernel, machine.grid);
+    out.schedules.push_back(scheduled.schedule);
+    out.names.push_back("kernel" + std::to_string(sources.size()));
+    sources.push_back({out.names.back(), std::move(scheduled), false});
+  }
+  const auto fill = [&](llvm::Module& module) {
+    for (const codegen::FunctionSource& source : sources) emit_function(source, module, machine);
+  };
+  const codegen::Status compiled = compiler->compile("kernels", fill, nullptr, out.ptx);
+  EXPECT_TRUE(compiled.ok()) << compiled.message();
+  return out;
+}
+
+inline KernelCase from_text(const std::string& name, const std::string& text,
+                            codegen::Fill fill = codegen::Fill::kSmall, double ulp = 0) {
+  KernelCase out{name, {}, fill, {ulp}};
+  const codegen::Status parsed = codegen::parse_kernel(text, out.kernel);
+  EXPECT_TRUE(parsed.ok()) << parsed.message();
+  const codegen::Status verified = codegen::verify_kernel(out.kernel);
+  EXPECT_TRUE(verified.ok()) << verified.message();
+  return out;
+}
+
+/// The combination of each row of an array.
+inline std::string sum_kernel(const std::string& type, const std::string& combine, int64_t rows, int64_t columns) {
+  const std::string n = std::to_string(columns);
+  return "kernel (2 buffers) {\nouter i0: " + std::to_string(rows) + "\ninner i1: " + n + "\n%0 = load " + type +
+         " b0[" + n + "*i0 + i1]\nr0 = reduce " + combine + " " + type + " %0 init identity\n%1 = reduced " + type +
+         " r0 result 0\nstore b1[i0], %1\n}";
+}
+
+/// Products of matrices with a row added to each; operands of other types than halves are negated first.
+inline std::string product_kernel(const std::string& type, int64_t batch, int64_t rows, int64_t columns, int64_t depth,
+                                  bool a_by_depth, bool b_by_depth) {
+  const auto n = [](int64_t x) { return std::to_string(x); };
+  const bool is_half = type == "bf16" || type == "f16";
+  const std::string sum = is_half ? "f32" : type;
+  std::string text = "kernel (4 buffers) {\nouter i0: " + n(batch) + "\nouter i1: " + n(rows) +
+                     "\nouter i2: " + n(columns) + "\ninner i3: " + n(depth) + "\n";
+  text += "%0 = load " + type + " b0[" + n(rows * depth) + "*i0 + " +
+          (a_by_depth ? n(depth) + "*i1 + i3" : "i1 + " + n(rows) + "*i3") + "]\n";
+  text += "%1 = load " + type + " b1[" + n(columns * depth) + "*i0 + " +
+          (b_by_depth ? n(depth) + "*i2 + i3" : "i2 + " + n(columns) + "*i3") + "]\n";
+  text += is_half ? "%2 = convert f32 %0\n%3 = convert f32 %1\n"
+                  : "%2 = negate " + type + " %0\n%3 = negate " + type + " %1\n";
+  text += "%4 = multiply " + sum + " %2, %3\nr0 = reduce add " + sum + " %4 init identity\n%5 = reduced " + sum +
+          " r0 result 0\n%6 = load " + sum + " b2[i2]\n%7 = add " + sum + " %5, %6\nstore b3[" + n(rows * columns) +
+          "*i0 + " + n(columns) + "*i1 + i2], %7\n}";
+  return text;
+}
+
+}  // namespace collet::gpu

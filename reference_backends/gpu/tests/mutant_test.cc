@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels that the code generator writes, each with one fault: the emulator's checks or the results must show it.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reference_backends/gpu/tests/generated_kernels.h"
+#include "sdk/codegen/kernel/evaluate.h"
+
+namespace collet::gpu {
+namespace {
+
+constexpr const char* kBarrier = "barrier removed";
+
+struct Mutant {
+  std::string kind;
+  std::string line;  ///< that was changed
+  std::string ptx;
+};
+
+std::string replaced(const std::string& line, const std::smatch& match, const std::string& with) {
+  return line.substr(0, static_cast<size_t>(match.position(1))) + with +
+         line.substr(static_cast<size_t>(match.position(1) + match.length(1)));
+}
+
+/// All that come from one change of one line.
+std::vector<Mutant> mutants_of(const std::string& ptx) {
+  static const std::regex barrier("^\\s*bar\\.sync"), shuffle("shfl\\.sync.*, (\\d+), 31, -1;"),
+      bound("^\\s*setp\\.(?:gt|ge|lt|le)\\.[us]\\d+\\s.*, (\\d+);"), shared_store("^\\s*st\\.shared"),
+      shared_offset("(?:ld|st)\\.shared.*\\+(\\d+)\\]"), global_offset("(?:ld|st)\\.global.*\\+(\\d+)\\]"),
+      stride("^\\s*mul\\.wide\\.[us]\\d+\\s.*, (\\d+);");
+  std::vector<std::string> lines;
+  std::istringstream in(ptx);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  std::vector<Mutant> out;
+  const auto add = [&](const char* kind, size_t at, const std::string& with) {
+    std::string text;
+    for (size_t i = 0; i < lines.size(); ++i) text += (i == at ? with : lines[i]) + "\n";
+    out.push_back({kind, lines[at], std::move(text)});
+  };
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string& line = lines[i];
+    std::smatch match;
+    if (std::regex_search(line, barrier)) add(kBarrier, i, "");
+    if (std::regex_search(line, match, shuffle))
+      add("another lane", i, replaced(line, match, std::to_string(std::stoi(match[1]) / 2)));
+    if (std::regex_search(line, match, bound))
+      add("bound off by one", i, replaced(line, match, std::to_string(std::stoll(match[1]) + 1)));
+    if (std::regex_search(line, shared_store)) add("store to shared memory removed", i, "");
+    if (std::regex_search(line, match, shared_offset))
+      add("another place in shared memory", i, replaced(line, match, std::to_string(std::stoi(match[1]) + 16)));
+    if (std::regex_search(line, match, global_offset))
+      add("another place in global memory", i, replaced(line, match, std::to_string(std::stoi(match[1]) + 16)));
+    if (std::regex_search(line, match, stride))
+      add("another stride", i, replaced(line, match, std::to_string(2 * std::stoll(match[1]))));
+  }
+  return out;
+}
+
+/// Whether the driver refuses the module, a check finds something, or a result differs.
+bool is_caught(const KernelCase& c, const Compiled& compiled, const std::string& ptx) {
+  const Driver& driver = device().driver();
+  CUmodule module = nullptr;
+  if (driver.cuModuleLoadDataEx(&module, ptx.c_str(), 0, nullptr, nullptr) != CUDA_SUCCESS) return true;
+  CUfunction function = nullptr;
+  driver.cuModuleGetFunction(&function, module, compiled.names[0].c_str());
+  const codegen::Extents extents = codegen::extents_of(c.kernel);
+  codegen::Buffers expected = make_buffers(extents, c.fill, 1);
+  codegen::Buffers actual = make_buffers(extents, c.fill, 1);
+  EXPECT_TRUE(codegen::evaluate_kernel(c.kernel, expected.spans()).ok());
+  if (!device().try_run(function, compiled.schedules[0], actual)) {
+    device().reopen();
+    return true;
+  }
+  driver.cuModuleUnload(module);
+  for (size_t b = 0; b < actual.size(); ++b) {
+    if (std::memcmp(actual[b].data(), expected[b].data(), actual[b].size()) != 0) return true;
+  }
+  return false;
+}
+
+TEST(GpuMutants, FaultsInGeneratedKernels_AreCaught) {
+  ASSERT_TRUE(device().is_open());
+  const auto scan = [](const std::string& rows) {
+    return from_text("scan", "kernel (2 buffers) {\nouter i0: " + rows +
+                                 "\ninner i1: 700\n%0 = load f32 b0[700*i0 + i1]\nscan add f32 %0 init identity\n"
+                                 "%1 = scanned f32 result 0\nstore b1[700*i0 + i1], %1\n}");
+  };
+  // Where a block takes several rows or tiles, each barrier counts.
+  const std::vector<KernelCase> large = {
+      from_text("sum of rows", sum_kernel("f32", "add", 140, 700)),
+      scan("140"),
+      from_text("product", product_kernel("f32", 66, 17, 17, 24, false, false)),
+      from_text("product of halves", product_kernel("f16", 66, 17, 17, 40, true, true)),
+  };
+  const std::vector<KernelCase> small = {
+      from_text("sum of rows", sum_kernel("f32", "add", 5, 700)),
+      scan("3"),
+      from_text("product", product_kernel("f32", 2, 70, 65, 40, false, false)),
+      from_text("product of halves", product_kernel("f16", 2, 70, 65, 40, true, true)),
+      from_text("sum of two arrays",
+                "kernel (3 buffers) {\nouter i0: 1001\n%0 = load f32 b0[i0]\n%1 = load f32 b1[i0 + 4]\n"
+                "%2 = add f32 %0, %1\nstore b2[i0], %2\n}"),
+  };
+  std::map<std::string, std::pair<int, int>> kinds;  // made, caught
+  std::string survivors;
+  const auto test = [&](const KernelCase& c, bool barriers) {
+    const Compiled compiled = compile_kernels({c});
+    ASSERT_FALSE(is_caught(c, compiled, compiled.ptx)) << c.name << " without a fault";
+    for (const Mutant& mutant : mutants_of(compiled.ptx)) {
+      if ((mutant.kind == kBarrier) != barriers) continue;
+      const bool caught = is_caught(c, compiled, mutant.ptx);
+      auto& [made, found] = kinds[mutant.kind];
+      ++made;
+      found += caught ? 1 : 0;
+      if (!caught) survivors += c.name + ": " + mutant.kind + ": " + mutant.line + "\n";
+    }
+  };
+  for (const KernelCase& c : large) test(c, true);
+  for (const KernelCase& c : small) test(c, false);
+  int all = 0;
+  for (const auto& [kind, counts] : kinds) {
+    all += counts.second;
+    std::printf("%s: %d of %d caught\n", kind.c_str(), counts.second, counts.first);
+  }
+  std::printf("not caught:\n%s", survivors.c_str());
+  EXPECT_GE(all, 100);
+  EXPECT_EQ(kinds[kBarrier].first, kinds[kBarrier].second) << survivors;
+  EXPECT_EQ(kinds["store to shared memory removed"].first, kinds["store to shared memory removed"].second) << survivors;
+}
+
+}  // namespace
+}  // namespace collet::gpu
