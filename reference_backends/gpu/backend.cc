@@ -44,6 +44,7 @@ std::string architecture(int capability) {
 void configure_virtual(const kernel::Options& options, kernel::Backend* mine) {
   if (options.device_count != 0) mine->device_count = options.device_count;
   mine->device_kind = options.target;
+  mine->traits |= COLLET_TRAIT_VIRTUAL;
   mine->open_device = [](uint32_t) { return std::make_unique<VirtualDevice>(); };
   codegen::set_grid_code(mine, codegen::cross("nvptx64:" + options.target));
 }

@@ -25,6 +25,8 @@ bool is_lost(CUresult result) {
     case CUDA_ERROR_ECC_UNCORRECTABLE:
     case CUDA_ERROR_CONTEXT_IS_DESTROYED:
     case CUDA_ERROR_DEVICE_UNAVAILABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_UNKNOWN:
       return true;
     default:
       return false;
@@ -94,10 +96,9 @@ Device::Device(std::shared_ptr<const Driver> driver, int ordinal) : library_(std
   try {
     use();
     for (CUstream* stream : {&compute_, &upload_, &download_, &memory_}) *stream = make_stream();
-    CUmemoryPool pool = nullptr;
-    check(driver_, driver_.cuDeviceGetDefaultMemPool(&pool, device_), "cuDeviceGetDefaultMemPool");
+    check(driver_, driver_.cuDeviceGetDefaultMemPool(&pool_, device_), "cuDeviceGetDefaultMemPool");
     uint64_t keep = UINT64_MAX;  // memory that is given back serves the next allocation
-    check(driver_, driver_.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
+    check(driver_, driver_.cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
           "cuMemPoolSetAttribute");
   } catch (...) {
     close();
@@ -123,6 +124,11 @@ void Device::close() noexcept {
     if (!stream) continue;
     driver_.cuStreamSynchronize(stream);
     driver_.cuStreamDestroy_v2(stream);
+  }
+  if (pool_) {  // the process may have other users of it
+    uint64_t usual = 0;
+    driver_.cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &usual);
+    driver_.cuMemPoolTrimTo(pool_, 0);
   }
   driver_.cuDevicePrimaryCtxRelease_v2(device_);
 }
@@ -158,29 +164,43 @@ void Device::timed(const char* name, uint64_t run_id, uint64_t bytes, const Star
   if (!wants_records()) return start();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!origin_) {
-    origin_ = timing_event();
-    check(driver_, driver_.cuEventRecord(origin_, compute_), "cuEventRecord");
-    check(driver_, driver_.cuEventSynchronize(origin_), "cuEventSynchronize");
+    CUevent const origin = timing_event();
+    spare_timing_events_.push_back(origin);  // until it is recorded
+    check(driver_, driver_.cuEventRecord(origin, compute_), "cuEventRecord");
+    check(driver_, driver_.cuEventSynchronize(origin), "cuEventSynchronize");
+    spare_timing_events_.pop_back();
     origin_ns_ = clock_ns();
+    origin_ = origin;
   }
-  Timed one{timing_event(), timing_event(), {name, "compute", 0, 0, run_id, bytes}};
-  check(driver_, driver_.cuEventRecord(one.begin, compute_), "cuEventRecord");
-  start();
-  check(driver_, driver_.cuEventRecord(one.end, compute_), "cuEventRecord");
+  Timed one{timing_event(), nullptr, {name, "compute", 0, 0, run_id, bytes}};
+  try {
+    one.end = timing_event();
+    check(driver_, driver_.cuEventRecord(one.begin, compute_), "cuEventRecord");
+    start();
+    check(driver_, driver_.cuEventRecord(one.end, compute_), "cuEventRecord");
+  } catch (...) {
+    spare_timing_events_.push_back(one.begin);
+    if (one.end) spare_timing_events_.push_back(one.end);
+    throw;
+  }
   timed_.push_back(std::move(one));
 }
 
 void Device::drain() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  while (!timed_.empty() && driver_.cuEventQuery(timed_.front().end) == CUDA_SUCCESS) {
+  while (!timed_.empty()) {
     Timed& one = timed_.front();
+    const CUresult ended = driver_.cuEventQuery(one.end);
+    if (ended == CUDA_ERROR_NOT_READY) return;
     float before_ms = 0;
     float own_ms = 0;
-    check(driver_, driver_.cuEventElapsedTime(&before_ms, origin_, one.begin), "cuEventElapsedTime");
-    check(driver_, driver_.cuEventElapsedTime(&own_ms, one.begin, one.end), "cuEventElapsedTime");
-    one.record.start_ns = origin_ns_ + static_cast<uint64_t>(std::max(before_ms, 0.0F) * 1e6);
-    one.record.duration_ns = static_cast<uint64_t>(std::max(own_ms, 0.0F) * 1e6);
-    record(one.record);
+    // What failed is reported by the call that waits for it, and has no record.
+    if (ended == CUDA_SUCCESS && driver_.cuEventElapsedTime(&before_ms, origin_, one.begin) == CUDA_SUCCESS &&
+        driver_.cuEventElapsedTime(&own_ms, one.begin, one.end) == CUDA_SUCCESS) {
+      one.record.start_ns = origin_ns_ + static_cast<uint64_t>(std::max(before_ms, 0.0F) * 1e6);
+      one.record.duration_ns = static_cast<uint64_t>(std::max(own_ms, 0.0F) * 1e6);
+      record(one.record);
+    }
     spare_timing_events_.push_back(one.begin);
     spare_timing_events_.push_back(one.end);
     timed_.pop_front();

@@ -86,6 +86,7 @@ class Device final : public codegen::GridDevice {
   const Driver& driver_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
+  CUmemoryPool pool_ = nullptr;  ///< the device's default one
   CUstream compute_ = nullptr;
   CUstream upload_ = nullptr;
   CUstream download_ = nullptr;
@@ -98,7 +99,7 @@ class Device final : public codegen::GridDevice {
   std::vector<CUevent> spare_events_;
   std::vector<CUevent> spare_timing_events_;
   std::deque<Timed> timed_;
-  CUevent origin_ = nullptr;  ///< recorded when the device was opened; null until records are wanted
+  CUevent origin_ = nullptr;  ///< recorded when records were first wanted
   uint64_t origin_ns_ = 0;    ///< the system's clock then
 };
 

@@ -21,10 +21,10 @@ struct Logs {
 
   static void fill(char* buffer, void** size, const std::string& text) {
     if (!size) return;
-    const auto room = static_cast<unsigned int>(reinterpret_cast<uintptr_t>(*size));
+    const auto capacity = static_cast<unsigned int>(reinterpret_cast<uintptr_t>(*size));
     size_t written = 0;
-    if (buffer && room) {
-      written = std::min<size_t>(text.size(), room - 1);
+    if (buffer && capacity) {
+      written = std::min<size_t>(text.size(), capacity - 1);
       std::memcpy(buffer, text.data(), written);
       buffer[written] = '\0';
     }

@@ -37,7 +37,7 @@ class DeviceMemory {
   /// Forgets all records.
   void clear_records();
 
-  /// A range of `device`, 256-byte aligned, not yet usable: mark_allocated() makes it so. 0 where there is no room.
+  /// A range of `device`, 256-byte aligned, not yet usable: mark_allocated() makes it so. 0 where there is not enough.
   uint64_t reserve(unsigned device, uint64_t bytes);
   void mark_allocated(uint64_t address);
   /// Makes a range unusable; its addresses are used again some time later. False where no allocation begins there or it was

@@ -302,6 +302,8 @@ class Parser {
   }
 
   std::vector<Variable> parse_parameters() {
+    constexpr uint64_t kMostParameterBytes = 4352;  // of PTX before 8.1
+    uint64_t bytes = 0;
     std::vector<Variable> parameters;
     expect("(");
     if (take(")")) return parameters;
@@ -310,6 +312,9 @@ class Parser {
       if (!take_dot("param")) fail(".param is expected, and not " + shown(peek()));
       parameters.push_back(parse_declarator(Space::kParam, false));
       parameters.back().index = static_cast<int>(parameters.size()) - 1;
+      bytes += parameters.back().bytes;
+      if (bytes > kMostParameterBytes)
+        fail("more than " + std::to_string(kMostParameterBytes) + " bytes of parameters");
     } while (take(","));
     expect(")");
     return parameters;

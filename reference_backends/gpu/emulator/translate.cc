@@ -37,7 +37,7 @@ uint32_t place(uint64_t& at, const Variable& v, uint64_t most, const char* what)
 ModuleLayout lay_out(const Module& module, const std::function<uint64_t(const Variable&)>& allocate) {
   constexpr uint64_t kMostLocal = 512 << 10;
   ModuleLayout layout;
-  // Who uses which shared variable of the module: one that a single kernel uses takes no room in the others.
+  // Who uses which shared variable of the module: one that a single kernel uses takes no memory in the others.
   std::map<const Variable*, std::set<const Function*>> users;
   for (const auto& f : module.functions) {
     for (const Statement& s : f->body) {
@@ -59,7 +59,7 @@ ModuleLayout lay_out(const Module& module, const std::function<uint64_t(const Va
   for (const auto& v : module.variables) {
     place_global(*v);
     if (v->space == Space::kShared && !v->is_unsized && !sole_user(*v) && !users[v.get()].empty()) {
-      layout.shared[v.get()] = kSharedBase + place(common, *v, kMostShared, "shared");
+      layout.shared[v.get()] = kSharedBase + place(common, *v, kMostSharedStatic, "shared");
     }
   }
   for (const auto& f : module.functions) {
@@ -67,7 +67,7 @@ ModuleLayout lay_out(const Module& module, const std::function<uint64_t(const Va
       place_global(*v);
       if (v->space == Space::kLocal) layout.local[v.get()] = place(local, *v, kMostLocal, "local");
       if (v->space == Space::kShared && !v->is_unsized && !f->is_entry) {
-        layout.shared[v.get()] = kSharedBase + place(common, *v, kMostShared, "shared");
+        layout.shared[v.get()] = kSharedBase + place(common, *v, kMostSharedStatic, "shared");
       }
     }
   }
@@ -76,12 +76,12 @@ ModuleLayout lay_out(const Module& module, const std::function<uint64_t(const Va
     uint64_t own = common;
     for (const auto& v : module.variables) {
       if (v->space == Space::kShared && !v->is_unsized && sole_user(*v) == f.get()) {
-        layout.shared[v.get()] = kSharedBase + place(own, *v, kMostShared, "shared");
+        layout.shared[v.get()] = kSharedBase + place(own, *v, kMostSharedStatic, "shared");
       }
     }
     for (const auto& v : f->variables) {
       if (v->space == Space::kShared && !v->is_unsized) {
-        layout.shared[v.get()] = kSharedBase + place(own, *v, kMostShared, "shared");
+        layout.shared[v.get()] = kSharedBase + place(own, *v, kMostSharedStatic, "shared");
       }
     }
     layout.static_shared[f.get()] = static_cast<uint32_t>(own);

@@ -15,6 +15,9 @@
 namespace collet::codegen {
 namespace {
 
+/// Of 8 bytes each; CUDA's kernels have had 4,096 bytes of parameters since the first of them, 4,352 for LLVM's text.
+constexpr size_t kMostGridArrays = 500;
+
 uint32_t bits_of(uint32_t type) {
   switch (type) {
 #define COLLET_TYPE(NAME, text, value, bits, kind, since) \
@@ -84,6 +87,9 @@ std::string refusal(const Graph& graph, const Node& node, const Target& target, 
     return name + ", which the SDK expands";
   }
   if (is_structural(node.opcode)) return check_blocks(graph, node, target);
+  // Ops with a body are one kernel with all of their arrays.
+  if (target.has_grid() && !node.blocks.empty() && 2 * node.operands.size() + node.results.size() > kMostGridArrays)
+    return name + " of more arrays than a kernel has parameters for";
   if (node.opcode == COLLET_OP_BITCAST_CONVERT) {
     // Elements below a byte have one each: between widths their bits must be moved.
     const uint32_t from = bits_of(graph.type(node.operands[0]).element);

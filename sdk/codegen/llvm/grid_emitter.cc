@@ -367,7 +367,11 @@ class PointsEmitter final : public GridEmitter {
     std::vector<Value*> parts{x.v};
     if (x.im) parts.push_back(x.im);
     std::vector<llvm::GlobalVariable*> shared;
-    for (Value* part : parts) shared.push_back(shared_array(stored_type(part), warps));
+    for (size_t i = 0; i < parts.size(); ++i) {
+      llvm::GlobalVariable*& array = totals_[{stored_type(parts[i]), i}];
+      if (!array) array = shared_array(stored_type(parts[i]), warps);
+      shared.push_back(array);
+    }
     branch(b_.CreateICmpEQ(lane, number(0)), [&] {
       for (size_t i = 0; i < parts.size(); ++i) {
         Value* const to = b_.CreateGEP(stored_type(parts[i]), shared[i], warp);
@@ -433,7 +437,8 @@ class PointsEmitter final : public GridEmitter {
   Type* stored_type(Value* x) { return x->getType()->isIntegerTy(1) ? b_.getInt8Ty() : x->getType(); }
 
   const bool rows_;
-  Value* lane_ = nullptr;           ///< number in its group
+  Value* lane_ = nullptr;                                             ///< number in its group
+  std::map<std::pair<Type*, size_t>, llvm::GlobalVariable*> totals_;  ///< of share_totals, which leaves them free
   std::map<size_t, Value*> begun_;  ///< by reduction with a body: whether this thread has an element of the row
 };
 

@@ -146,7 +146,10 @@ class SortEmitter {
       Value* const is_before = emit_body(ir_, s_.comparator.body, forward)[0].v;
       Value* const is_after = emit_body(ir_, s_.comparator.body, backward)[0].v;
       Value* const earlier = b_.CreateICmpSLT(second, first);
-      Value* const swap = b_.CreateOr(is_after, b_.CreateAnd(b_.CreateNot(is_before), earlier));
+      // Equal elements keep their order. With a comparator that is true of them, as LE is, the order is turned round, as by a stable
+      // sort that moves each element before all that it comes before.
+      Value* const of_equal = b_.CreateXor(is_after, earlier);
+      Value* const swap = b_.CreateSelect(b_.CreateXor(is_before, is_after), is_after, of_equal);
       branch(swap, [&] {
         for (size_t i = 0; i < arrays(); ++i) {
           store_lanes(ir_, buffer(i), s_.comparator.types[i], {element(low), 0, nullptr, 1}, y[i], nullptr);

@@ -113,6 +113,9 @@ ObjectCompiler::~ObjectCompiler() = default;
 
 Status ObjectCompiler::create(const Target& target, std::unique_ptr<ObjectCompiler>& out) {
   initialize_targets();
+  if (target.has_grid() && (target.grid.warp != 32 || target.grid.block_threads < 512 || target.grid.processors < 1))
+    return {COLLET_INVALID_ARGUMENT,
+            "grids have warps of 32 threads, blocks of at least 512, and at least one processor"};
   std::string problem;
   const llvm::Target* const found = llvm::TargetRegistry::lookupTarget(target.triple, problem);
   if (!found) return {COLLET_UNIMPLEMENTED, "LLVM: " + problem};

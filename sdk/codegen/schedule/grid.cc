@@ -49,23 +49,23 @@ uint64_t independent_loops(const Kernel& kernel) {
       if (reads) return 0;
     }
     // An address is fixed + sum of coefficient * loop. The chosen loops, least coefficient first, are digits of a number below
-    // what all the rest is a multiple of.
+    // what all other terms are multiples of.
     std::vector<std::pair<int64_t, size_t>> digits;
-    int64_t rest = 0;
-    for (const auto& [term, scale] : u.index.terms) rest = std::gcd(rest, scale);
+    int64_t others = 0;
+    for (const auto& [term, scale] : u.index.terms) others = std::gcd(others, scale);
     const uint64_t computed = index_dependencies(u.index, deps);
     for (size_t l = 0; l < kernel.outer; ++l) {
       const int64_t c = std::abs(u.index.coefficient(l));
       if (c != 0 && (computed >> l & 1) == 0) {
         digits.emplace_back(c, l);
       } else if (c != 0) {
-        rest = std::gcd(rest, c);
+        others = std::gcd(others, c);
       }
     }
     std::sort(digits.begin(), digits.end());
     uint64_t chosen = 0;
-    for (size_t n = digits.size(); n > 0; --n) {  // with the n least, what is above them belongs to the rest
-      int64_t above = rest;
+    for (size_t n = digits.size(); n > 0; --n) {  // with the n least, what is above them belongs to the others
+      int64_t above = others;
       for (size_t i = n; i < digits.size(); ++i) above = std::gcd(above, digits[i].first);
       int64_t reach = 0;
       bool apart = true;

@@ -3,11 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sdk/codegen/kernel/parse.h"
 #include "sdk/codegen/kernel/print.h"
 #include "sdk/codegen/kernel/verify.h"
+#include "sdk/codegen/schedule/grid_sort.h"
 
 namespace collet::codegen {
 namespace {
@@ -173,6 +178,58 @@ TEST(GridSchedule, Scatter_TakesThreadsAlongWhatItsIndicesDoNotMove) {
 
 TEST(GridSchedule, ScatterWhoseWindowsOverlap_RunsInOrder) {
   EXPECT_EQ(schedule_of(scatter("767*%1 + i1")), "points in order, 1 blocks of 32 threads");
+}
+
+/// Sorts a row as the kernels of a sort do, one pair after the other.
+std::vector<int> sorted_by_network(std::vector<int> row) {
+  const GridSort sort = schedule_sort({}, 1, static_cast<int64_t>(row.size()), 1, limits());
+  const size_t pairs = size_t{1} << (sort.log_length - 1);
+  const auto exchange = [&](size_t low, size_t high) {
+    if (high < row.size() && row[high] < row[low]) std::swap(row[low], row[high]);
+  };
+  const auto mirror = [&](int power) {
+    const size_t half = size_t{1} << (power - 1);
+    for (size_t p = 0; p < pairs; ++p) {
+      const size_t start = p / half * 2 * half;
+      exchange(start + p % half, start + 2 * half - 1 - p % half);
+    }
+  };
+  const auto distance = [&](int power) {
+    const size_t apart = size_t{1} << power;
+    for (size_t p = 0; p < pairs; ++p)
+      exchange(p / apart * 2 * apart + p % apart, p / apart * 2 * apart + p % apart + apart);
+  };
+  for (const GridSortLaunch& launch : launches_of_sort(sort)) {
+    switch (launch.part) {
+      case GridSort::Part::kSegments:
+        for (int power = 1; power <= sort.log_segment; ++power) {
+          mirror(power);
+          for (int d = power - 2; d >= 0; --d) distance(d);
+        }
+        break;
+      case GridSort::Part::kMirror:
+        mirror(static_cast<int>(launch.power));
+        break;
+      case GridSort::Part::kDistance:
+        distance(static_cast<int>(launch.power));
+        break;
+      case GridSort::Part::kMerge:
+        for (int d = sort.log_segment - 1; d >= 0; --d) distance(d);
+        break;
+    }
+  }
+  return row;
+}
+
+TEST(GridSort, Launches_SortRowsOfAnyLength) {
+  std::mt19937 random(1);
+  for (const size_t length : {2, 3, 4, 5, 1023, 1024, 1025, 2047, 2049, 5000}) {
+    std::vector<int> row(length);
+    for (int& x : row) x = static_cast<int>(random() % 1000);
+    std::vector<int> expected = row;
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(sorted_by_network(row), expected) << length;
+  }
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ namespace collet::codegen {
 /// A machine that runs a kernel as a grid of blocks of threads, such as a GPU. The threads of a block share memory and wait for each
 /// other; those of a warp, which run one instruction at a time, read each other's registers.
 struct GridLimits {
-  int warp = 0;                              ///< threads of a warp; 0: the machine runs no grids
-  int block_threads = 1024;                  ///< most threads of a block
+  int warp = 0;                              ///< threads of a warp: 32, or 0 where the machine runs no grids
+  int block_threads = 1024;                  ///< most threads of a block, at least 512
   int64_t shared_bytes = int64_t{48} << 10;  ///< shared memory of a block
   int processors = 100;                      ///< each runs several blocks at a time
   int processor_threads = 2048;              ///< threads that one processor runs at a time
