@@ -91,15 +91,14 @@ DeviceFacts read_facts(const Driver& driver, int ordinal) {
 }
 
 Device::Device(std::shared_ptr<const Driver> driver, int ordinal) : library_(std::move(driver)), driver_(*library_) {
-  check(driver_, driver_.cuDeviceGet(&device_, ordinal), "cuDeviceGet");
-  check(driver_, driver_.cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
+  check(driver_.cuDeviceGet(&device_, ordinal), "cuDeviceGet");
+  check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
   try {
     use();
     for (CUstream* stream : {&compute_, &upload_, &download_, &memory_}) *stream = make_stream();
-    check(driver_, driver_.cuDeviceGetDefaultMemPool(&pool_, device_), "cuDeviceGetDefaultMemPool");
+    check(driver_.cuDeviceGetDefaultMemPool(&pool_, device_), "cuDeviceGetDefaultMemPool");
     uint64_t keep = UINT64_MAX;  // memory that is given back serves the next allocation
-    check(driver_, driver_.cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
-          "cuMemPoolSetAttribute");
+    check(driver_.cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), "cuMemPoolSetAttribute");
   } catch (...) {
     close();
     throw;
@@ -133,18 +132,28 @@ void Device::close() noexcept {
   driver_.cuDevicePrimaryCtxRelease_v2(device_);
 }
 
+void Device::check(CUresult result, const char* what) const {
+  if (result == CUDA_SUCCESS) return;
+  if (is_lost(result)) {
+    CUresult none = CUDA_SUCCESS;
+    lost_.compare_exchange_strong(none, result);
+  }
+  gpu::check(driver_, result, what);
+}
+
 void Device::use() const {
-  check(driver_, driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent");
+  check(lost_.load(), "the device is lost");
+  check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent");
 }
 
 CUstream Device::make_stream() const {
   CUstream stream = nullptr;
-  check(driver_, driver_.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
+  check(driver_.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
   return stream;
 }
 
 void Device::synchronize(CUstream stream) const {
-  check(driver_, driver_.cuStreamSynchronize(stream), "cuStreamSynchronize");
+  check(driver_.cuStreamSynchronize(stream), "cuStreamSynchronize");
 }
 
 CUevent Device::timing_event() {
@@ -154,7 +163,7 @@ CUevent Device::timing_event() {
     return event;
   }
   CUevent event = nullptr;
-  check(driver_, driver_.cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate");
+  check(driver_.cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate");
   return event;
 }
 
@@ -166,8 +175,8 @@ void Device::timed(const char* name, uint64_t run_id, uint64_t bytes, const Star
   if (!origin_) {
     CUevent const origin = timing_event();
     spare_timing_events_.push_back(origin);  // until it is recorded
-    check(driver_, driver_.cuEventRecord(origin, compute_), "cuEventRecord");
-    check(driver_, driver_.cuEventSynchronize(origin), "cuEventSynchronize");
+    check(driver_.cuEventRecord(origin, compute_), "cuEventRecord");
+    check(driver_.cuEventSynchronize(origin), "cuEventSynchronize");
     spare_timing_events_.pop_back();
     origin_ns_ = clock_ns();
     origin_ = origin;
@@ -175,9 +184,9 @@ void Device::timed(const char* name, uint64_t run_id, uint64_t bytes, const Star
   Timed one{timing_event(), nullptr, {name, "compute", 0, 0, run_id, bytes}};
   try {
     one.end = timing_event();
-    check(driver_, driver_.cuEventRecord(one.begin, compute_), "cuEventRecord");
+    check(driver_.cuEventRecord(one.begin, compute_), "cuEventRecord");
     start();
-    check(driver_, driver_.cuEventRecord(one.end, compute_), "cuEventRecord");
+    check(driver_.cuEventRecord(one.end, compute_), "cuEventRecord");
   } catch (...) {
     spare_timing_events_.push_back(one.begin);
     if (one.end) spare_timing_events_.push_back(one.end);
@@ -221,7 +230,7 @@ kernel::Memory Device::allocate(uint64_t bytes, uint64_t alignment) {
   if (bytes > UINT64_MAX - extra) throw std::bad_alloc();
   use();
   CUdeviceptr base = 0;
-  check(driver_, driver_.cuMemAllocAsync(&base, bytes + extra, memory_), "cuMemAllocAsync");
+  check(driver_.cuMemAllocAsync(&base, bytes + extra, memory_), "cuMemAllocAsync");
   synchronize(memory_);
   if (extra == 0) return base;
   const CUdeviceptr out = (base + alignment - 1) / alignment * alignment;
@@ -246,14 +255,14 @@ void Device::free(kernel::Memory memory) noexcept {
 
 void Device::write(kernel::Memory to, uint64_t offset, const void* from, uint64_t bytes) {
   recorded("write", "compute", bytes, [&] {
-    check(driver_, driver_.cuMemcpyHtoDAsync_v2(address(to, offset), from, bytes, compute_), "cuMemcpyHtoDAsync_v2");
+    check(driver_.cuMemcpyHtoDAsync_v2(address(to, offset), from, bytes, compute_), "cuMemcpyHtoDAsync_v2");
     synchronize(compute_);
   });
 }
 
 void Device::read(kernel::Memory from, uint64_t offset, void* to, uint64_t bytes) {
   recorded("read", "compute", bytes, [&] {
-    check(driver_, driver_.cuMemcpyDtoHAsync_v2(to, address(from, offset), bytes, compute_), "cuMemcpyDtoHAsync_v2");
+    check(driver_.cuMemcpyDtoHAsync_v2(to, address(from, offset), bytes, compute_), "cuMemcpyDtoHAsync_v2");
     synchronize(compute_);
   });
   drain();
@@ -261,7 +270,7 @@ void Device::read(kernel::Memory from, uint64_t offset, void* to, uint64_t bytes
 
 void Device::copy(kernel::Memory to, uint64_t to_offset, kernel::Memory from, uint64_t from_offset, uint64_t bytes) {
   timed("copy", 0, bytes, [&] {
-    check(driver_, driver_.cuMemcpyDtoDAsync_v2(address(to, to_offset), address(from, from_offset), bytes, compute_),
+    check(driver_.cuMemcpyDtoDAsync_v2(address(to, to_offset), address(from, from_offset), bytes, compute_),
           "cuMemcpyDtoDAsync_v2");
   });
 }
@@ -282,7 +291,7 @@ CUevent Device::take_event() {
     }
   }
   CUevent event = nullptr;
-  check(driver_, driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC), "cuEventCreate");
+  check(driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC), "cuEventCreate");
   return event;
 }
 
@@ -293,7 +302,7 @@ uint64_t Device::mark() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (recorded != CUDA_SUCCESS) {
     spare_events_.push_back(event);
-    check(driver_, recorded, "cuEventRecord");
+    check(recorded, "cuEventRecord");
   }
   marks_[++last_mark_] = event;
   return last_mark_;
@@ -314,20 +323,20 @@ void Device::wait(uint64_t mark) {
     const std::lock_guard<std::mutex> lock(mutex_);
     spare_events_.push_back(event);
   }
-  check(driver_, waited, "cuEventSynchronize");
+  check(waited, "cuEventSynchronize");
   drain();
 }
 
 void Device::upload(kernel::Memory to, uint64_t offset, const void* from, uint64_t bytes) {
   recorded("upload", "upload", bytes, [&] {
-    check(driver_, driver_.cuMemcpyHtoDAsync_v2(address(to, offset), from, bytes, upload_), "cuMemcpyHtoDAsync_v2");
+    check(driver_.cuMemcpyHtoDAsync_v2(address(to, offset), from, bytes, upload_), "cuMemcpyHtoDAsync_v2");
     synchronize(upload_);
   });
 }
 
 void Device::download(kernel::Memory from, uint64_t offset, void* to, uint64_t bytes) {
   recorded("download", "download", bytes, [&] {
-    check(driver_, driver_.cuMemcpyDtoHAsync_v2(to, address(from, offset), bytes, download_), "cuMemcpyDtoHAsync_v2");
+    check(driver_.cuMemcpyDtoHAsync_v2(to, address(from, offset), bytes, download_), "cuMemcpyDtoHAsync_v2");
     synchronize(download_);
   });
 }
@@ -336,8 +345,7 @@ bool Device::copy_to(kernel::Device& other, kernel::Memory to, uint64_t to_offse
                      uint64_t from_offset, uint64_t bytes) {
   auto& target = static_cast<Device&>(other);
   use();
-  check(driver_,
-        driver_.cuMemcpyPeerAsync(address(to, to_offset), target.context_, address(from, from_offset), context_, bytes,
+  check(driver_.cuMemcpyPeerAsync(address(to, to_offset), target.context_, address(from, from_offset), context_, bytes,
                                   compute_),
         "cuMemcpyPeerAsync");
   synchronize(compute_);
@@ -346,12 +354,12 @@ bool Device::copy_to(kernel::Device& other, kernel::Memory to, uint64_t to_offse
 
 void Device::add_host_memory(void* host, uint64_t bytes) {
   use();
-  check(driver_, driver_.cuMemHostRegister_v2(host, bytes, kMemHostRegisterPortable), "cuMemHostRegister_v2");
+  check(driver_.cuMemHostRegister_v2(host, bytes, kMemHostRegisterPortable), "cuMemHostRegister_v2");
 }
 
 void Device::remove_host_memory(void* host) {
   use();
-  check(driver_, driver_.cuMemHostUnregister(host), "cuMemHostUnregister");
+  check(driver_.cuMemHostUnregister(host), "cuMemHostUnregister");
 }
 
 codegen::GridDevice::Handle Device::load_module(const std::string& text, const std::string& name) {
@@ -363,11 +371,8 @@ codegen::GridDevice::Handle Device::load_module(const std::string& text, const s
   CUmodule module = nullptr;
   const CUresult loaded =
       driver_.cuModuleLoadDataEx(&module, text.c_str(), static_cast<unsigned>(std::size(options)), options, values);
-  if (loaded != CUDA_SUCCESS) {
-    log.resize(std::min(log.find('\0'), log.size()));
-    throw kernel::Error(code_of(loaded), "the driver does not load the code of " + name + ": " + result_text(loaded) +
-                                             (log.empty() ? "" : ": " + log));
-  }
+  log.resize(std::min(log.find('\0'), log.size()));
+  check(loaded, ("the driver does not load the code of " + name + (log.empty() ? "" : ": " + log)).c_str());
   return reinterpret_cast<Handle>(module);
 }
 
@@ -379,17 +384,17 @@ void Device::unload_module(Handle module) noexcept {
 codegen::GridDevice::Handle Device::find_kernel(Handle module, const std::string& name) {
   use();
   CUfunction function = nullptr;
-  check(driver_, driver_.cuModuleGetFunction(&function, reinterpret_cast<CUmodule>(module), name.c_str()),
+  check(driver_.cuModuleGetFunction(&function, reinterpret_cast<CUmodule>(module), name.c_str()),
         "cuModuleGetFunction");
   return reinterpret_cast<Handle>(function);
 }
 
 void Device::launch(const Launch& what) {
-  std::vector<void*> parameters(what.argument_count);
-  for (uint32_t i = 0; i < what.argument_count; ++i) parameters[i] = const_cast<uint64_t*>(what.arguments + i);
+  thread_local std::vector<void*> parameters;  // kept: launches are many
+  parameters.clear();
+  for (uint32_t i = 0; i < what.argument_count; ++i) parameters.push_back(const_cast<uint64_t*>(what.arguments + i));
   timed(what.name->c_str(), what.run_id, 0, [&] {
-    check(driver_,
-          driver_.cuLaunchKernel(reinterpret_cast<CUfunction>(what.kernel), what.blocks, 1, 1, what.block_threads, 1, 1,
+    check(driver_.cuLaunchKernel(reinterpret_cast<CUfunction>(what.kernel), what.blocks, 1, 1, what.block_threads, 1, 1,
                                  0, compute_, parameters.data(), nullptr),
           "cuLaunchKernel");
   });

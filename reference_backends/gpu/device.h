@@ -3,6 +3,7 @@
 
 #include <collet/codegen/grid_backend.hpp>
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -60,7 +61,9 @@ class Device final : public codegen::GridDevice {
   void launch(const Launch& what) override;
 
  private:
-  void use() const;  ///< makes the context that of the calling thread
+  /// The function of the same name, for this device. One that was lost stays lost, whatever the driver says later.
+  void check(CUresult result, const char* what) const;
+  void use() const;  ///< makes the context that of the calling thread; throws where the device is lost
   void close() noexcept;
   CUstream make_stream() const;
   void synchronize(CUstream stream) const;
@@ -86,7 +89,8 @@ class Device final : public codegen::GridDevice {
   const Driver& driver_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
-  CUmemoryPool pool_ = nullptr;  ///< the device's default one
+  mutable std::atomic<CUresult> lost_{CUDA_SUCCESS};  ///< what ended it
+  CUmemoryPool pool_ = nullptr;                       ///< the device's default one
   CUstream compute_ = nullptr;
   CUstream upload_ = nullptr;
   CUstream download_ = nullptr;

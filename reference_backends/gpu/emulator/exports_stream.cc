@@ -10,6 +10,20 @@ using emulator::Capture;
 using emulator::Entry;
 using emulator::in_context;
 
+namespace {
+
+/// Ends what a handle of `all` stands for.
+template <typename Handle>
+CUresult destroy(std::set<Handle> emulator::State::* all, Handle handle) {
+  return in_context([&](Entry& e) -> CUresult {
+    if (!(e.state->*all).erase(handle)) return CUDA_ERROR_INVALID_HANDLE;
+    delete handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int) {
   return in_context([&](Entry& e) -> CUresult {
     if (!stream || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
@@ -146,19 +160,11 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream handle) {
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec executable) {
-  return in_context([&](Entry& e) -> CUresult {
-    if (!e.state->executables.erase(executable)) return CUDA_ERROR_INVALID_HANDLE;
-    delete executable;
-    return CUDA_SUCCESS;
-  });
+  return destroy(&emulator::State::executables, executable);
 }
 
 CUresult cuGraphDestroy(CUgraph graph) {
-  return in_context([&](Entry& e) -> CUresult {
-    if (!e.state->graphs.erase(graph)) return CUDA_ERROR_INVALID_HANDLE;
-    delete graph;
-    return CUDA_SUCCESS;
-  });
+  return destroy(&emulator::State::graphs, graph);
 }
 
 CUresult cuEventCreate(CUevent* event, unsigned int flags) {
@@ -174,11 +180,7 @@ CUresult cuEventCreate(CUevent* event, unsigned int flags) {
 }
 
 CUresult cuEventDestroy_v2(CUevent event) {
-  return in_context([&](Entry& e) -> CUresult {
-    if (!e.state->events.erase(event)) return CUDA_ERROR_INVALID_HANDLE;
-    delete event;
-    return CUDA_SUCCESS;
-  });
+  return destroy(&emulator::State::events, event);
 }
 
 CUresult cuEventRecord(CUevent event, CUstream handle) {

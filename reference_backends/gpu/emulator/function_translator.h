@@ -124,6 +124,7 @@ class FunctionTranslator {
 #include "reference_backends/gpu/emulator/opcodes.def"
 
   void add_or_sub(const Instruction& in, Modifiers& m, bool is_sub);
+  void add_or_sub_with_carry(const Instruction& in, Modifiers& m, bool is_sub);
   void multiply(const Instruction& in, Modifiers& m, bool adds);
   void float_arithmetic(const Instruction& in, Modifiers& m, Type t, int op);
   void minmax(const Instruction& in, Modifiers& m, bool is_max);

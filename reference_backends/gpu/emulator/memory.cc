@@ -12,8 +12,6 @@ namespace {
 
 constexpr uint64_t kAlign = 256;
 constexpr uint64_t kGap = 256;  ///< between allocations, so that no access past an end meets another
-constexpr uint64_t kQuarantine = uint64_t{64} << 20;  ///< bytes whose addresses wait before they are used again
-constexpr size_t kQuarantinedAllocations = 64;  ///< and no more allocations than this: memory of the host stays bounded
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kNull = 1 << 20;  ///< addresses below are likely those of null pointers
 
@@ -29,10 +27,41 @@ uint64_t span_of(uint64_t bytes) {
 
 }  // namespace
 
-DeviceMemory* DeviceMemory::create(unsigned devices, uint64_t bytes_each, std::string& problem) {
+void DeviceMemory::Gaps::add(uint64_t address, uint64_t bytes) {
+  auto next = by_address.lower_bound(address);
+  if (next != by_address.end() && next->first == address + bytes) {
+    bytes += next->second;
+    by_bytes.erase({next->second, next->first});
+    next = by_address.erase(next);
+  }
+  if (next != by_address.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == address) {
+      address = before->first;
+      bytes += before->second;
+      by_bytes.erase({before->second, before->first});
+      by_address.erase(before);
+    }
+  }
+  by_address[address] = bytes;
+  by_bytes.emplace(bytes, address);
+}
+
+uint64_t DeviceMemory::Gaps::take(uint64_t bytes) {
+  const auto found = by_bytes.lower_bound({bytes, 0});
+  if (found == by_bytes.end()) return 0;
+  const auto [size, address] = *found;
+  by_bytes.erase(found);
+  by_address.erase(address);
+  if (size > bytes) add(address + bytes, size - bytes);
+  return address;
+}
+
+DeviceMemory* DeviceMemory::create(unsigned devices, uint64_t bytes_each, uint64_t quarantine, std::string& problem) {
   auto* m = new DeviceMemory;
   m->bytes_each_ = bytes_each;
   m->size_ = devices * bytes_each;
+  m->most_quarantined_ = quarantine;
   const int file = memfd_create("collet_cuda_emulator", MFD_CLOEXEC);
   const auto fail = [&](const char* what) {
     problem = std::string("the CUDA emulator could not ") + what + ": " + std::strerror(errno);
@@ -56,6 +85,8 @@ DeviceMemory* DeviceMemory::create(unsigned devices, uint64_t bytes_each, std::s
   m->host_ = static_cast<uint8_t*>(host);
   m->states_ = static_cast<uint8_t*>(states);
   m->records_ = static_cast<std::atomic<uint64_t>*>(records);
+  m->gaps_.resize(devices);
+  for (unsigned i = 0; i < devices; ++i) m->gaps_[i].add(m->base_ + i * bytes_each + kGap, bytes_each - kGap);
   return m;
 }
 
@@ -65,19 +96,9 @@ void DeviceMemory::clear_records() {
 
 uint64_t DeviceMemory::reserve(unsigned device, uint64_t bytes) {
   std::lock_guard lock(mutex_);
-  const uint64_t span = span_of(bytes);
-  const uint64_t begin = base_ + device * bytes_each_, end = begin + bytes_each_;
   if (bytes > bytes_each_) return 0;
   for (;;) {
-    // The lowest gap that is large enough.
-    uint64_t at = begin + kGap;
-    auto next = blocks_.lower_bound(begin);
-    for (; next != blocks_.end() && next->first < end; ++next) {
-      if (next->first - at >= span) break;
-      at = next->first + span_of(next->second.bytes);
-    }
-    const uint64_t limit = next != blocks_.end() && next->first < end ? next->first : end;
-    if (at <= limit && limit - at >= span) {
+    if (const uint64_t at = gaps_[device].take(span_of(bytes))) {
       blocks_[at] = {bytes, Block::State::kReserved};
       used_[device] += bytes;
       return at;
@@ -116,6 +137,7 @@ void DeviceMemory::finish_free(uint64_t address) {
   b.state = Block::State::kFreed;
   used_[device_of(address)] -= b.bytes;
   // Bytes that are not allocated have state 0. Whole pages go back to the system.
+  uint64_t held = b.bytes;
   const uint64_t first = (address + kPage - 1) / kPage * kPage, last = (address + b.bytes) / kPage * kPage;
   if (last > first && last - first >= 16 * kPage) {
     std::memset(states(address), 0, first - address);
@@ -123,12 +145,14 @@ void DeviceMemory::finish_free(uint64_t address) {
     madvise(states(first), last - first, MADV_DONTNEED);
     madvise(host(first), last - first, MADV_REMOVE);
     madvise(reinterpret_cast<void*>(record(first)), (last - first) * 2, MADV_DONTNEED);
+    held -= last - first;
   } else {
     std::memset(states(address), 0, b.bytes);
   }
-  quarantine_.push_back(address);
-  quarantined_ += span_of(b.bytes);
-  while (quarantined_ > kQuarantine || quarantine_.size() > kQuarantinedAllocations) release_oldest();
+  held = std::max(held, kAlign);  // what we note about it counts, too
+  quarantine_.push_back({address, held});
+  quarantined_ += held;
+  while (quarantined_ > most_quarantined_) release_oldest();
 }
 
 void DeviceMemory::end_quarantine() {
@@ -137,9 +161,11 @@ void DeviceMemory::end_quarantine() {
 }
 
 void DeviceMemory::release_oldest() {
-  const auto found = blocks_.find(quarantine_.front());
+  const Freed oldest = quarantine_.front();
   quarantine_.pop_front();
-  quarantined_ -= span_of(found->second.bytes);
+  quarantined_ -= oldest.held;
+  const auto found = blocks_.find(oldest.address);
+  gaps_[device_of(oldest.address)].add(oldest.address, span_of(found->second.bytes));
   blocks_.erase(found);
 }
 

@@ -8,7 +8,10 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace collet::gpu::emulator {
 
@@ -19,8 +22,9 @@ enum ByteState : uint8_t { kByteAllocated = 1, kByteWritten = 2 };
 /// another address for the emulator itself. Any thread.
 class DeviceMemory {
  public:
-  /// Reserves addresses; memory is taken when it is touched. Null and a message where the system refuses.
-  static DeviceMemory* create(unsigned devices, uint64_t bytes_each, std::string& problem);
+  /// Reserves addresses; memory is taken when it is touched. The addresses of freed allocations are not used again before later
+  /// ones hold `quarantine` bytes of the host's memory, or there are no others. Null and a message where the system refuses.
+  static DeviceMemory* create(unsigned devices, uint64_t bytes_each, uint64_t quarantine, std::string& problem);
 
   uint64_t base() const { return base_; }
   uint64_t size() const { return size_; }  ///< of all devices
@@ -68,17 +72,31 @@ class DeviceMemory {
     uint64_t bytes = 0;
     enum class State : uint8_t { kReserved, kUsed, kFreeing, kFreed } state = State::kReserved;
   };
+  /// Addresses of a device that are not in use.
+  struct Gaps {
+    std::map<uint64_t, uint64_t> by_address;           ///< to bytes
+    std::set<std::pair<uint64_t, uint64_t>> by_bytes;  ///< with addresses
+
+    void add(uint64_t address, uint64_t bytes);  ///< joins it with its neighbours
+    /// The start of the smallest gap of at least so many bytes, which are taken from it; 0 where there is none.
+    uint64_t take(uint64_t bytes);
+  };
+  struct Freed {
+    uint64_t address;
+    uint64_t held;  ///< bytes of the host's memory
+  };
   DeviceMemory() = default;
   void release_oldest();
 
-  uint64_t base_ = 0, size_ = 0, bytes_each_ = 0;
+  uint64_t base_ = 0, size_ = 0, bytes_each_ = 0, most_quarantined_ = 0;
   uint8_t* host_ = nullptr;
   uint8_t* states_ = nullptr;
   std::atomic<uint64_t>* records_ = nullptr;
   mutable std::mutex mutex_;
   std::map<uint64_t, Block> blocks_;
-  std::deque<uint64_t> quarantine_;  ///< freed, oldest first
-  uint64_t quarantined_ = 0;
+  std::vector<Gaps> gaps_;        ///< of each device
+  std::deque<Freed> quarantine_;  ///< oldest first
+  uint64_t quarantined_ = 0;      ///< bytes that they hold
   std::map<unsigned, uint64_t> used_;
 };
 

@@ -52,6 +52,9 @@ bool read_options(const std::string& text, Options& out, std::string& problem) {
     } else if (key == "memory") {  // MiB
       if (!within(1, 1u << 20)) return false;
       out.memory = number << 20;
+    } else if (key == "quarantine") {  // MiB
+      if (!within(0, 1u << 20)) return false;
+      out.quarantine = number << 20;
     } else {
       problem = "COLLET_CUDA_EMULATOR: no such option: " + std::string(key);
       return false;

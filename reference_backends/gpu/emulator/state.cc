@@ -35,7 +35,7 @@ CUresult initialise() {
   }
   Options& options = s->machine.options;
   if (!options.threads) options.threads = std::max(1u, std::thread::hardware_concurrency());
-  s->machine.memory = DeviceMemory::create(options.devices, options.memory, problem);
+  s->machine.memory = DeviceMemory::create(options.devices, options.memory, options.quarantine, problem);
   if (!s->machine.memory) {
     s->report(problem);
     return CUDA_ERROR_OUT_OF_MEMORY;

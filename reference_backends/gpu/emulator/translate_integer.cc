@@ -107,26 +107,27 @@ void FunctionTranslator::op_sub(const Instruction& in, Modifiers& m) {
   add_or_sub(in, m, true);
 }
 
-void FunctionTranslator::op_addc(const Instruction& in, Modifiers& m) {
+void FunctionTranslator::add_or_sub_with_carry(const Instruction& in, Modifiers& m, bool is_sub) {
   want_operands(in, 3, 3);
   const Type t = m.need_type();
   const bool carries = m.take("cc");
   V a = read(in, 1, t), b = read(in, 2, t);
   V before = b_.CreateZExt(b_.CreateLoad(b_.getInt1Ty(), carry_), a->getType());
-  V s = b_.CreateAdd(a, b), r = b_.CreateAdd(s, before);
-  if (carries) b_.CreateStore(b_.CreateOr(b_.CreateICmpULT(s, a), b_.CreateICmpULT(r, s)), carry_);
+  V s = is_sub ? b_.CreateSub(a, b) : b_.CreateAdd(a, b);
+  V r = is_sub ? b_.CreateSub(s, before) : b_.CreateAdd(s, before);
+  if (carries) {
+    V first = is_sub ? b_.CreateICmpULT(a, b) : b_.CreateICmpULT(s, a);
+    V second = is_sub ? b_.CreateICmpULT(s, before) : b_.CreateICmpULT(r, s);
+    b_.CreateStore(b_.CreateOr(first, second), carry_);
+  }
   write(in, r);
 }
 
+void FunctionTranslator::op_addc(const Instruction& in, Modifiers& m) {
+  add_or_sub_with_carry(in, m, false);
+}
 void FunctionTranslator::op_subc(const Instruction& in, Modifiers& m) {
-  want_operands(in, 3, 3);
-  const Type t = m.need_type();
-  const bool carries = m.take("cc");
-  V a = read(in, 1, t), b = read(in, 2, t);
-  V before = b_.CreateZExt(b_.CreateLoad(b_.getInt1Ty(), carry_), a->getType());
-  V s = b_.CreateSub(a, b), r = b_.CreateSub(s, before);
-  if (carries) b_.CreateStore(b_.CreateOr(b_.CreateICmpULT(a, b), b_.CreateICmpULT(s, before)), carry_);
-  write(in, r);
+  add_or_sub_with_carry(in, m, true);
 }
 
 void FunctionTranslator::multiply(const Instruction& in, Modifiers& m, bool adds) {

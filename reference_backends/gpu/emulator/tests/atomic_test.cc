@@ -165,7 +165,7 @@ TEST_F(AtomicTest, LoadsAndStoresOfEverySize) {
   ASSERT_NE(f, nullptr) << log;
   std::vector<uint8_t> in(32);
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint8_t>(0xf0 + i);
-  const CUdeviceptr p = upload(in), q = room(48);
+  const CUdeviceptr p = upload(in), q = allocated(48);
   ASSERT_EQ(d.cuMemsetD8Async(q, 0, 48, nullptr), CUDA_SUCCESS);
   ASSERT_EQ(run(f, 1, 1, 0, p, q), CUDA_SUCCESS) << finding();
   const auto got = download<uint8_t>(q, 48);

@@ -72,7 +72,7 @@ class GpuTest : public ::testing::Test {
     EXPECT_EQ(d.cuMemcpyHtoD_v2(p, values.data(), values.size() * sizeof(T)), CUDA_SUCCESS);
     return p;
   }
-  CUdeviceptr room(size_t bytes) {
+  CUdeviceptr allocated(size_t bytes) {
     CUdeviceptr p = 0;
     EXPECT_EQ(d.cuMemAlloc_v2(&p, bytes), CUDA_SUCCESS);
     return p;

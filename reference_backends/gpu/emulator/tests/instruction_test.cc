@@ -467,7 +467,7 @@ class InstructionTest : public GpuTest {
     size_t first = 0;
     while (first < cases().size() && cases()[first].group != group) ++first;
     ASSERT_NE(load(module_text(group, sm), ("c" + std::to_string(first)).c_str()), nullptr) << log;
-    const CUdeviceptr p = upload(in), out = room(n * 8);
+    const CUdeviceptr p = upload(in), out = allocated(n * 8);
     for (size_t i = 0; i < cases().size(); ++i) {
       const Case& c = cases()[i];
       if (c.group != group) continue;

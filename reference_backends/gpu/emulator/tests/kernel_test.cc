@@ -123,7 +123,7 @@ TEST_F(KernelTest, ReductionThroughSharedMemory) {
   std::vector<float> in(1024);
   std::iota(in.begin(), in.end(), 0.f);
   CUfunction f = load(kSum, "sum");
-  const CUdeviceptr p = upload(in), out = room(16);
+  const CUdeviceptr p = upload(in), out = allocated(16);
   ASSERT_EQ(run(f, 4, 256, 0, p, out), CUDA_SUCCESS) << finding();
   const auto sums = download<float>(out, 4);
   for (int b = 0; b < 4; ++b) EXPECT_EQ(sums[b], 256.f * (256.f * static_cast<float>(b) + 127.5f));
@@ -209,7 +209,7 @@ TEST_F(KernelTest, FunctionsLocalMemoryConstantsAndDynamicSharedMemory) {
   struct {
     alignas(16) float v[4];
   } vector{{1, 2, 3, 4}};
-  const CUdeviceptr out = room(16);
+  const CUdeviceptr out = allocated(16);
   ASSERT_EQ(run(f, 1, 4, 16, out, vector), CUDA_SUCCESS) << finding();
   EXPECT_EQ(download<float>(out, 4), (std::vector<float>{32, 31, 34, 33}));
   CUdeviceptr where = 0;

@@ -283,7 +283,7 @@ class MutantTest : public GpuTest {
     if (!f) return load_result;
     std::vector<uint32_t> in(m.kernel == &kTranspose ? 4096 : m.n);
     std::iota(in.begin(), in.end(), 0u);
-    const CUdeviceptr from = upload(in), to = room(m.output);
+    const CUdeviceptr from = upload(in), to = allocated(m.output);
     if (m.clears) {
       EXPECT_EQ(d.cuMemsetD8Async(to, 0, m.output, nullptr), CUDA_SUCCESS);
     }
@@ -352,6 +352,30 @@ TEST_F(MutantTest, UseAfterFreeOnAStream) {
   ASSERT_EQ(d.cuMemsetD8Async(p, 0, 16, one), CUDA_SUCCESS);
   EXPECT_EQ(d.cuStreamSynchronize(one), CUDA_ERROR_ILLEGAL_ADDRESS);
   EXPECT_THAT(finding(), HasSubstr("use after free"));
+}
+
+TEST_F(MutantTest, UseAfterFreeBehindManyFrees) {
+  CUdeviceptr first = 0;
+  ASSERT_EQ(d.cuMemAllocAsync(&first, 1000, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(d.cuMemFreeAsync(first, nullptr), CUDA_SUCCESS);
+  for (int i = 0; i < 10000; ++i) {
+    CUdeviceptr p = 0;
+    ASSERT_EQ(d.cuMemAllocAsync(&p, 1000, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(d.cuMemFreeAsync(p, nullptr), CUDA_SUCCESS);
+  }
+  ASSERT_EQ(d.cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_NE(d.cuMemcpyHtoD_v2(first, "text", 4), CUDA_SUCCESS);
+  EXPECT_THAT(finding(), HasSubstr("use after free"));
+}
+
+// Freed memory is bounded: of 4 GiB in small pieces, 512 MiB are there.
+TEST_F(MutantTest, FreedMemoryIsUsedAgain) {
+  for (int i = 0; i < 100000; ++i) {
+    CUdeviceptr p = 0;
+    ASSERT_EQ(d.cuMemAllocAsync(&p, 40960, nullptr), CUDA_SUCCESS) << i;
+    ASSERT_EQ(d.cuMemFreeAsync(p, nullptr), CUDA_SUCCESS);
+  }
+  ASSERT_EQ(d.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
 TEST_F(MutantTest, LaunchesAreChecked) {

@@ -194,7 +194,7 @@ TEST_F(StreamTest, PinnedCopiesAreAsynchronous) {
   ASSERT_EQ(d.cuMemHostAlloc(&host, 64, 0), CUDA_SUCCESS);
   auto* const words = static_cast<volatile uint32_t*>(host);
   words[0] = 1;
-  const CUdeviceptr p = room(64);
+  const CUdeviceptr p = allocated(64);
   CUstream s = stream();
   Gate gate;
   ASSERT_EQ(d.cuLaunchHostFunc(s, &Gate::wait, &gate), CUDA_SUCCESS);

@@ -66,7 +66,7 @@ TEST_F(WarpTest, LanesExchange) {
     SCOPED_TRACE(c.body);
     CUfunction f = load(lane_kernel(c.body), "k");
     ASSERT_NE(f, nullptr);
-    const CUdeviceptr out = room(128);
+    const CUdeviceptr out = allocated(128);
     ASSERT_EQ(run(f, 1, 32, 0, out), CUDA_SUCCESS) << finding();
     const auto got = download<uint32_t>(out, 32);
     for (uint32_t l = 0; l < 32; ++l) EXPECT_EQ(got[l], c.expected(l)) << "lane " << l;
@@ -227,7 +227,7 @@ TEST_F(WarpTest, MatricesAreMultiplied) {
     }
     CUfunction f = load(text, "k");
     ASSERT_NE(f, nullptr) << log;
-    const CUdeviceptr p = upload(in), out = room(static_cast<size_t>(32 * c_regs * bytes));
+    const CUdeviceptr p = upload(in), out = allocated(static_cast<size_t>(32 * c_regs * bytes));
     ASSERT_EQ(run(f, 1, 32, 0, p, out), CUDA_SUCCESS) << finding();
     const auto got = download<uint8_t>(out, static_cast<size_t>(32 * c_regs * bytes));
     for (int lane = 0; lane < 32; ++lane) {
@@ -288,7 +288,7 @@ TEST_F(WarpTest, MatricesAreLoaded) {
       EXPECT_EQ(assemble(text), "");
     }
     CUfunction f = load(text, "k");
-    const CUdeviceptr p = upload(in), out = room(512);
+    const CUdeviceptr p = upload(in), out = allocated(512);
     ASSERT_EQ(run(f, 1, 32, 0, p, out), CUDA_SUCCESS) << finding();
     const auto got = download<uint16_t>(out, 256);
     for (int lane = 0; lane < 32; ++lane) {
@@ -305,7 +305,7 @@ TEST_F(WarpTest, MatricesAreLoaded) {
 
 TEST_F(WarpTest, CopiesAreNotThereBeforeTheyAreWaitedFor) {
   CUfunction f = load(ldmatrix_text(false, ""), "k");
-  const CUdeviceptr p = upload(std::vector<uint16_t>(256)), out = room(512);
+  const CUdeviceptr p = upload(std::vector<uint16_t>(256)), out = allocated(512);
   EXPECT_EQ(run(f, 1, 32, 0, p, out), CUDA_ERROR_LAUNCH_FAILED);
   EXPECT_THAT(finding(), ::testing::HasSubstr("nobody wrote these bytes before"));
 }
