@@ -53,7 +53,12 @@ if(COLLET_WITH_LLVM)
   list(REMOVE_ITEM llvm_definitions -D_GNU_SOURCE)  # g++ sets it already
   target_compile_definitions(collet_llvm INTERFACE ${llvm_definitions})
   if(COLLET_STATIC_LLVM)
-    llvm_map_components_to_libnames(llvm_libraries nativecodegen orcjit passes)
+    set(llvm_components nativecodegen orcjit passes)
+    if("NVPTX" IN_LIST LLVM_TARGETS_TO_BUILD)  # of the gpu backend
+      list(APPEND llvm_components nvptx)
+      target_compile_definitions(collet_llvm INTERFACE COLLET_NVPTX_TARGET)
+    endif()
+    llvm_map_components_to_libnames(llvm_libraries ${llvm_components})
     # What LLVM itself would take from the system is linked in too, where there are archives of it.
     foreach(library ZLIB::ZLIB=libz.a zstd::libzstd_shared=libzstd.a)
       string(REPLACE "=" ";" pair "${library}")

@@ -170,6 +170,12 @@ void initialize_targets() {
 #else
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
+#if defined(COLLET_NVPTX_TARGET)
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+#endif
 #endif
   });
 }
