@@ -151,24 +151,42 @@ inline std::string sum_kernel(const std::string& type, const std::string& combin
          " r0 result 0\nstore b1[i0], %1\n}";
 }
 
-/// Products of matrices with a row added to each; operands of other types than halves are negated first.
-inline std::string product_kernel(const std::string& type, int64_t batch, int64_t rows, int64_t columns, int64_t depth,
-                                  bool a_by_depth, bool b_by_depth) {
+/// Products of matrices, to which a row is added.
+struct ProductCase {
+  std::string type;  ///< of the factors; sums of halves are f32, of bytes s32
+  int64_t batch, rows, columns, depth;
+  bool a_by_depth = true;  ///< rows of the first factor lie side by side in memory, not its columns
+  bool b_by_depth = true;  ///< columns of the second one do
+  bool computed = false;   ///< the factors are negated first
+  bool tf32 = false;       ///< factors of f32 may be rounded
+};
+
+inline std::string product_kernel(const ProductCase& p) {
   const auto n = [](int64_t x) { return std::to_string(x); };
-  const bool is_half = type == "bf16" || type == "f16";
-  const std::string sum = is_half ? "f32" : type;
-  std::string text = "kernel (4 buffers) {\nouter i0: " + n(batch) + "\nouter i1: " + n(rows) +
-                     "\nouter i2: " + n(columns) + "\ninner i3: " + n(depth) + "\n";
-  text += "%0 = load " + type + " b0[" + n(rows * depth) + "*i0 + " +
-          (a_by_depth ? n(depth) + "*i1 + i3" : "i1 + " + n(rows) + "*i3") + "]\n";
-  text += "%1 = load " + type + " b1[" + n(columns * depth) + "*i0 + " +
-          (b_by_depth ? n(depth) + "*i2 + i3" : "i2 + " + n(columns) + "*i3") + "]\n";
-  text += is_half ? "%2 = convert f32 %0\n%3 = convert f32 %1\n"
-                  : "%2 = negate " + type + " %0\n%3 = negate " + type + " %1\n";
-  text += "%4 = multiply " + sum + " %2, %3\nr0 = reduce add " + sum + " %4 init identity\n%5 = reduced " + sum +
-          " r0 result 0\n%6 = load " + sum + " b2[i2]\n%7 = add " + sum + " %5, %6\nstore b3[" + n(rows * columns) +
-          "*i0 + " + n(columns) + "*i1 + i2], %7\n}";
-  return text;
+  const bool is_half = p.type == "bf16" || p.type == "f16";
+  const bool is_byte = p.type == "s8" || p.type == "u8";
+  const std::string sum = is_half ? "f32" : is_byte ? "s32" : p.type;
+  std::string text = "kernel (4 buffers) {\nouter i0: " + n(p.batch) + "\nouter i1: " + n(p.rows) +
+                     "\nouter i2: " + n(p.columns) + "\ninner i3: " + n(p.depth) + "\n";
+  int next = 0;
+  const auto line = [&](const std::string& expression) {
+    text += "%" + n(next) + " = " + expression + "\n";
+    return "%" + n(next++);
+  };
+  const auto factor = [&](const std::string& index) {
+    std::string x = line("load " + p.type + " " + index);
+    if (p.computed) x = line("negate " + p.type + " " + x);
+    return p.type == sum ? x : line("convert " + sum + " " + x);
+  };
+  const std::string a = factor("b0[" + n(p.rows * p.depth) + "*i0 + " +
+                               (p.a_by_depth ? n(p.depth) + "*i1 + i3" : "i1 + " + n(p.rows) + "*i3") + "]");
+  const std::string b = factor("b1[" + n(p.columns * p.depth) + "*i0 + " +
+                               (p.b_by_depth ? n(p.depth) + "*i2 + i3" : "i2 + " + n(p.columns) + "*i3") + "]");
+  const std::string product = line("multiply " + sum + " " + a + ", " + b);
+  text += "r0 = reduce add " + sum + " " + product + " init identity" + (p.tf32 ? " tf32\n" : "\n");
+  const std::string reduced = line("reduced " + sum + " r0 result 0");
+  const std::string result = line("add " + sum + " " + reduced + ", " + line("load " + sum + " b2[i2]"));
+  return text + "store b3[" + n(p.rows * p.columns) + "*i0 + " + n(p.columns) + "*i1 + i2], " + result + "\n}";
 }
 
 }  // namespace collet::gpu

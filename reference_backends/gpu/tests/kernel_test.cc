@@ -75,17 +75,30 @@ TEST(GpuKernels, Reductions_OfEveryLengthAndType) {
 
 TEST(GpuKernels, Products_InTiles) {
   std::vector<KernelCase> cases;
-  const auto add = [&](const char* type, bool a_by_depth, bool b_by_depth) {
-    const std::string name = std::string(type) + (a_by_depth ? " a by depth" : "") + (b_by_depth ? " b by depth" : "");
-    cases.push_back(from_text(name, product_kernel(type, 2, 70, 65, 40, a_by_depth, b_by_depth)));
+  const auto add = [&](const ProductCase& p) {
+    const auto n = [](int64_t x) { return std::to_string(x); };
+    const std::string name = p.type + " " + n(p.rows) + " x " + n(p.columns) + " x " + n(p.depth) +
+                             (p.a_by_depth ? " a by depth" : "") + (p.b_by_depth ? " b by depth" : "") +
+                             (p.computed ? " computed" : "") + (p.tf32 ? " tf32" : "");
+    cases.push_back(from_text(name, product_kernel(p)));
   };
+  // Small and large tiles, whole ones and not; copied operands and computed ones; all layouts.
   for (const char* type : {"f32", "bf16"}) {
-    add(type, true, false);
-    add(type, false, true);
-    cases.push_back(from_text("whole tiles", product_kernel(type, 1, 64, 128, 64, true, true)));
-    cases.push_back(from_text("long", product_kernel(type, 1, 17, 20, 300, false, false)));
+    for (const bool by_depth : {false, true}) {
+      add({type, 2, 70, 65, 40, by_depth, !by_depth});
+      add({type, 1, 80, 48, 176, by_depth, by_depth});
+      add({type, 1, 144, 256, 48, by_depth, !by_depth});
+      add({type, 1, 129, 130, 33, by_depth, by_depth, true});
+    }
+    add({type, 1, 64, 128, 64, true, true, true});
+    add({type, 1, 17, 20, 300, false, false});
   }
-  for (const char* type : {"f64", "s32", "f16"}) add(type, true, true);
+  for (const char* type : {"f64", "s32", "f16", "u8", "s8"}) {
+    add({type, 1, 70, 65, 40});
+    add({type, 2, 128, 144, 272, true, false});
+  }
+  add({"f32", 1, 70, 65, 40, true, true, false, true});
+  add({"f32", 1, 256, 128, 80, true, false, false, true});
   compare(cases);
 }
 

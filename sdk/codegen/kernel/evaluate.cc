@@ -78,7 +78,9 @@ class Evaluator {
     return mask == kNoExpr || scope.values[static_cast<size_t>(mask)][0] != 0;
   }
   static Element read(std::span<const std::byte> bytes, uint32_t type, int64_t at);
-  Status check_place(uint32_t buffer, uint32_t type, int64_t at, const std::string& what) const;
+  /// `what` says, if it must, who asks.
+  template <typename What>
+  Status check_place(uint32_t buffer, uint32_t type, int64_t at, const What& what) const;
   Status store(const Store& s);
   Status update(const Update& u);
   static Element combine(uint32_t combine, uint32_t type, const Element& x, const Element& y);
@@ -417,10 +419,11 @@ Element Evaluator::read(std::span<const std::byte> bytes, uint32_t type, int64_t
   return x;
 }
 
-Status Evaluator::check_place(uint32_t buffer, uint32_t type, int64_t at, const std::string& what) const {
+template <typename What>
+Status Evaluator::check_place(uint32_t buffer, uint32_t type, int64_t at, const What& what) const {
   const auto count = static_cast<int64_t>(buffers_[buffer].size() / collet_type_bytes(type));
   if (at >= 0 && at < count) return {};
-  return {COLLET_OUT_OF_RANGE, what + where() + ": element " + std::to_string(at) + " of b" + std::to_string(buffer) +
+  return {COLLET_OUT_OF_RANGE, what() + where() + ": element " + std::to_string(at) + " of b" + std::to_string(buffer) +
                                    ", which has " + std::to_string(count)};
 }
 
@@ -441,7 +444,7 @@ Status Evaluator::compute(Scope& scope, size_t k) {
       out = {};
       if (!holds(scope, e.mask)) return {};
       const int64_t at = place(scope, e.index);
-      COLLET_CODEGEN_TRY(check_place(e.buffer, e.type, at, print_expr(k_, static_cast<ExprId>(k))));
+      COLLET_CODEGEN_TRY(check_place(e.buffer, e.type, at, [&] { return print_expr(k_, static_cast<ExprId>(k)); }));
       out = read(buffers_[e.buffer], e.type, at);
       return {};
     }
@@ -542,7 +545,7 @@ Status Evaluator::store(const Store& s) {
   if (!holds(scope_, s.mask)) return {};
   const uint32_t type = k_.exprs[static_cast<size_t>(s.value)].type;
   const int64_t at = place(scope_, s.index);
-  COLLET_CODEGEN_TRY(check_place(s.buffer, type, at, "store of %" + std::to_string(s.value)));
+  COLLET_CODEGEN_TRY(check_place(s.buffer, type, at, [&] { return "store of %" + std::to_string(s.value); }));
   const size_t size = collet_type_bytes(type);
   std::memcpy(buffers_[s.buffer].data() + static_cast<size_t>(at) * size,
               scope_.values[static_cast<size_t>(s.value)].data(), size);
@@ -554,7 +557,7 @@ Status Evaluator::update(const Update& u) {
   const int64_t at = place(scope_, u.index);
   Elements arguments;
   for (size_t i = 0; i < u.buffers.size(); ++i) {
-    COLLET_CODEGEN_TRY(check_place(u.buffers[i], u.types[i], at, "update"));
+    COLLET_CODEGEN_TRY(check_place(u.buffers[i], u.types[i], at, [&] { return "update"; }));
     arguments.push_back(read(buffers_[u.buffers[i]], u.types[i], at));
   }
   for (ExprId id : u.values) arguments.push_back(scope_.values[static_cast<size_t>(id)]);

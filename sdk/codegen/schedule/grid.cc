@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "sdk/codegen/schedule/grid_loops.h"
+
 namespace collet::codegen {
 namespace {
 
@@ -17,24 +19,6 @@ constexpr int kRowThreads = 128;    ///< of a block whose warps take a row each
 constexpr int64_t kBlocksPerProcessor = 32;
 constexpr int64_t kShortRow = 256;   ///< elements that a warp alone reduces quickly
 constexpr int64_t kUsualPoints = 4;  ///< of a row, of each thread
-
-int64_t points(const Kernel& kernel, uint64_t loops) {
-  int64_t n = 1;
-  for (size_t l = 0; l < kernel.outer; ++l) {
-    if ((loops >> l & 1) != 0) n *= kernel.loops[l].size;
-  }
-  return n;
-}
-
-uint64_t outer_loops(const Kernel& kernel) {
-  return kernel.outer >= 64 ? ~uint64_t{0} : (uint64_t{1} << kernel.outer) - 1;
-}
-
-uint64_t index_dependencies(const Index& index, const std::vector<uint64_t>& deps) {
-  uint64_t d = 0;
-  for (const auto& [term, scale] : index.terms) d |= deps[static_cast<size_t>(term)];
-  return d;
-}
 
 /// The loops of a kernel whose order matters that may be taken in any order all the same: different points of them never write
 /// to the same place, whatever the other loops do.
@@ -53,7 +37,7 @@ uint64_t independent_loops(const Kernel& kernel) {
     std::vector<std::pair<int64_t, size_t>> digits;
     int64_t others = 0;
     for (const auto& [term, scale] : u.index.terms) others = std::gcd(others, scale);
-    const uint64_t computed = index_dependencies(u.index, deps);
+    const uint64_t computed = term_dependencies(u.index, deps);
     for (size_t l = 0; l < kernel.outer; ++l) {
       const int64_t c = std::abs(u.index.coefficient(l));
       if (c != 0 && (computed >> l & 1) == 0) {
@@ -124,68 +108,6 @@ bool combines_threads(const Kernel& kernel) {
   });
 }
 
-/// Whether neighbours of the depth lie side by side in memory, in what expression `e` loads.
-bool lies_by_depth(const Kernel& kernel, ExprId e) {
-  std::vector<bool> read(kernel.exprs.size(), false);
-  read[static_cast<size_t>(e)] = true;
-  for (size_t k = static_cast<size_t>(e) + 1; k-- > 0;) {
-    if (!read[k]) continue;
-    const Expr& expr = kernel.exprs[k];
-    if (expr.op == ExprOp::kLoad && expr.index.coefficient(kernel.loops.size() - 1) == 1) return true;
-    for (ExprId arg : expr.args) read[static_cast<size_t>(arg)] = true;
-  }
-  return false;
-}
-
-/// The type that the expression is a conversion of, or its own.
-uint32_t type_before_conversion(const Kernel& kernel, ExprId e) {
-  const Expr& expr = kernel.exprs[static_cast<size_t>(e)];
-  const bool converts = expr.op == ExprOp::kOp && expr.opcode == COLLET_OP_CONVERT && expr.type == COLLET_TYPE_F32;
-  return converts ? kernel.exprs[static_cast<size_t>(expr.args[0])].type : expr.type;
-}
-
-/// Finds the matrix product that a kernel is; false where it is none, or too small for tiles.
-bool find_tiles(const Kernel& kernel, TileSchedule& out) {
-  constexpr int64_t kLeast = 16;  ///< rows, and columns: with less, most of a tile would be empty
-  if (kernel.reductions.size() != 1 || kernel.scan || kernel.sequential || !kernel.updates.empty()) return false;
-  const Reduction& r = kernel.reductions[0];
-  const uint32_t kind = collet_type_kind(r.types[0]);
-  const bool is_number = kind == COLLET_KIND_FLOAT || kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED;
-  if (r.combine != COLLET_COMBINE_ADD || r.condition != kNoExpr || !is_number || compute_bytes(r.types[0]) < 4 ||
-      is_narrow_float(r.types[0]))
-    return false;
-  const Expr& product = kernel.exprs[static_cast<size_t>(r.inputs[0])];
-  if (product.op != ExprOp::kOp || product.opcode != COLLET_OP_MULTIPLY || product.type != r.types[0]) return false;
-  const std::vector<uint64_t> deps = loop_dependencies(kernel);
-  const uint64_t outer = outer_loops(kernel);
-  for (const Store& s : kernel.stores) {
-    uint64_t d = deps[static_cast<size_t>(s.value)] | index_dependencies(s.index, deps);
-    if (s.mask != kNoExpr) d |= deps[static_cast<size_t>(s.mask)];
-    for (size_t l = kernel.outer; l < kernel.loops.size(); ++l) {
-      if ((d >> l & 1) != 0 || s.index.coefficient(l) != 0) return false;
-    }
-  }
-  out.a = product.args[0];
-  out.b = product.args[1];
-  if (out.a == out.b) return false;
-  const uint64_t of_a = deps[static_cast<size_t>(out.a)];
-  const uint64_t of_b = deps[static_cast<size_t>(out.b)];
-  out.rows = outer & of_a & ~of_b;
-  out.columns = outer & of_b & ~of_a;
-  out.batch = outer & ~out.rows & ~out.columns;
-  out.row_count = points(kernel, out.rows);
-  out.column_count = points(kernel, out.columns);
-  out.batch_count = points(kernel, out.batch);
-  out.depth = inner_points(kernel);
-  if (out.row_count < kLeast || out.column_count < kLeast || out.depth < kTileDepth / 2) return false;
-  out.a_by_depth = lies_by_depth(kernel, out.a);
-  out.b_by_depth = lies_by_depth(kernel, out.b);
-  const uint32_t type = type_before_conversion(kernel, out.a);
-  const bool is_half = type == COLLET_TYPE_BF16 || type == COLLET_TYPE_F16;
-  if (is_half && r.types[0] == COLLET_TYPE_F32 && type == type_before_conversion(kernel, out.b)) out.matrix_type = type;
-  return true;
-}
-
 uint32_t blocks_for(int64_t work, int64_t per_block, const GridLimits& limits) {
   const int64_t most = kBlocksPerProcessor * limits.processors;
   return static_cast<uint32_t>(std::clamp<int64_t>((work + per_block - 1) / per_block, 1, most));
@@ -248,16 +170,13 @@ GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
   GridSchedule out;
   const int64_t inner = inner_points(kernel);
   const uint64_t outer = outer_loops(kernel);
-  const int64_t rows = points(kernel, outer);
+  const int64_t rows = points_of(kernel, outer);
   const int64_t threads = int64_t{limits.processors} * limits.processor_threads;
-  if (find_tiles(kernel, out.tiles)) {
+  if (choose_tiles(kernel, limits, out.tiles)) {
     out.form = GridSchedule::Form::kTiles;
     out.parallel = outer;
-    const TileSchedule& t = out.tiles;
-    const int64_t tiles =
-        (t.row_count + kTileRows - 1) / kTileRows * ((t.column_count + kTileColumns - 1) / kTileColumns);
-    out.block_threads = t.matrix_type != 0 ? kMatrixTileThreads : kTileThreads;
-    out.blocks = blocks_for(tiles * t.batch_count, 1, limits);
+    out.block_threads = static_cast<uint32_t>(out.tiles.block_threads);
+    out.blocks = blocks_for(out.tiles.tiles(), 1, limits);
     return out;
   }
   const bool shares = (combines_threads(kernel) || scans_in_groups(kernel)) && inner >= limits.warp;
@@ -283,7 +202,7 @@ GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
     return out;
   }
   out.parallel = kernel.sequential ? independent_loops(kernel) : outer;
-  const int64_t work = points(kernel, out.parallel) / kernel.lanes;
+  const int64_t work = points_of(kernel, out.parallel) / kernel.lanes;
   out.block_threads = static_cast<uint32_t>(
       std::clamp<int64_t>((work + limits.warp - 1) / limits.warp * limits.warp, limits.warp, kPointThreads));
   out.blocks = blocks_for(work, out.block_threads, limits);
@@ -310,8 +229,11 @@ std::string print_schedule(const GridSchedule& schedule) {
            (schedule.in_order ? " in order, " : ", ") + grid;
   if (schedule.form == GridSchedule::Form::kTiles) {
     const TileSchedule& t = schedule.tiles;
-    return "tiles of " + std::to_string(t.batch_count) + " products " + std::to_string(t.row_count) + " x " +
-           std::to_string(t.column_count) + " x " + std::to_string(t.depth) +
+    const auto copied = [](const TileOperand& o) { return o.is_copied ? "copied" : "computed"; };
+    return "tiles " + std::to_string(t.tile_rows) + " x " + std::to_string(t.tile_columns) + " of " +
+           std::to_string(t.batch_count) + " products " + std::to_string(t.a.count) + " x " +
+           std::to_string(t.b.count) + " x " + std::to_string(t.depth) + ", " + copied(t.a) + " and " + copied(t.b) +
+           " " + std::to_string(t.rounds) + " rounds of " + std::to_string(t.round) +
            (t.matrix_type != 0 ? ", matrix instructions, " : ", ") + grid;
   }
   std::string loops;

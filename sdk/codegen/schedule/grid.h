@@ -10,37 +10,9 @@
 #include <string>
 
 #include "sdk/codegen/kernel/kernel.h"
+#include "sdk/codegen/schedule/grid_tiles.h"
 
 namespace collet::codegen {
-
-/// How blocks compute a kernel that sums products of two expressions: the loops that only one of them depends on are the rows and the
-/// columns of a matrix product, and a block computes a tile of it. Threads evaluate the expressions for the tile into shared memory, a
-/// few steps of the depth at a time, and multiply from there.
-struct TileSchedule {
-  uint64_t rows = 0;  ///< outer loops, as bit sets
-  uint64_t columns = 0;
-  uint64_t batch = 0;
-  int64_t row_count = 1;
-  int64_t column_count = 1;
-  int64_t batch_count = 1;
-  int64_t depth = 1;  ///< points of the inner loops
-  ExprId a = kNoExpr;
-  ExprId b = kNoExpr;
-  bool a_by_depth = false;  ///< neighbours in memory are neighbours along the depth
-  bool b_by_depth = false;
-  /// BF16 or F16: both expressions are of this type but for a conversion, and matrix instructions multiply. Else 0.
-  uint32_t matrix_type = 0;
-
-  bool operator==(const TileSchedule&) const = default;
-};
-
-/// Lengths of a tile, the same for all kernels. Every thread has as many rows as columns of it.
-inline constexpr int64_t kTileRows = 64;
-inline constexpr int64_t kTileColumns = 64;
-inline constexpr int64_t kTileDepth = 16;        ///< steps of the depth in shared memory
-inline constexpr int64_t kMatrixTileDepth = 32;  ///< the same where matrix instructions multiply
-inline constexpr int kTileThreads = 256;
-inline constexpr int kMatrixTileThreads = 128;
 
 /// The schedule of one kernel.
 struct GridSchedule {

@@ -136,7 +136,7 @@ TEST(GridSchedule, SumOfProducts_IsComputedInTiles) {
                         "  %4 = reduced f32 r0 result 0\n"
                         "  store b2[16640*i0 + 130*i1 + i2], %4\n"
                         "}\n"),
-            "tiles of 12 products 128 x 130 x 64, 72 blocks of 256 threads");
+            "tiles 64 x 64 of 12 products 128 x 130 x 64, computed and computed 2 rounds of 16, 72 blocks of 256 threads");
 }
 
 TEST(GridSchedule, ProductsOfHalves_TakeMatrixInstructions) {
@@ -155,7 +155,8 @@ TEST(GridSchedule, ProductsOfHalves_TakeMatrixInstructions) {
                         "  %7 = convert bf16 %6\n"
                         "  store b2[64*i0 + i1], %7\n"
                         "}\n"),
-            "tiles of 1 products 64 x 64 x 64, matrix instructions, 1 blocks of 128 threads");
+            "tiles 64 x 64 of 1 products 64 x 64 x 64, copied and copied 4 rounds of 32, matrix instructions, 1 blocks of "
+            "128 threads");
 }
 
 /// A scatter: row by row, in the order of its indices.

@@ -19,6 +19,9 @@ struct GridLimits {
   int64_t shared_bytes = int64_t{48} << 10;  ///< shared memory of a block
   int processors = 100;                      ///< each runs several blocks at a time
   int processor_threads = 2048;              ///< threads that one processor runs at a time
+  /// Whether matrix instructions round f32 factors to tf32 wherever the precision attribute of the product is default. They do
+  /// where the program asks for tf32.
+  bool tf32_by_default = false;
 };
 
 /// A machine, as plain data. Whoever fills one in by hand starts from cross_target, which knows what LLVM knows of a

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Sets of a kernel's loops, for schedules of grids.
+
+#include <cstdint>
+#include <vector>
+
+#include "sdk/codegen/kernel/kernel.h"
+
+namespace collet::codegen {
+
+/// The outer loops, as a bit set.
+inline uint64_t outer_loops(const Kernel& kernel) {
+  return kernel.outer >= 64 ? ~uint64_t{0} : (uint64_t{1} << kernel.outer) - 1;
+}
+
+/// Points of those outer loops that are in the set.
+inline int64_t points_of(const Kernel& kernel, uint64_t loops) {
+  int64_t n = 1;
+  for (size_t l = 0; l < kernel.outer; ++l) {
+    if ((loops >> l & 1) != 0) n *= kernel.loops[l].size;
+  }
+  return n;
+}
+
+/// The loops that the terms of an index depend on. `dependencies`: of the kernel's expressions, see loop_dependencies.
+inline uint64_t term_dependencies(const Index& index, const std::vector<uint64_t>& dependencies) {
+  uint64_t d = 0;
+  for (const auto& [term, scale] : index.terms) d |= dependencies[static_cast<size_t>(term)];
+  return d;
+}
+
+}  // namespace collet::codegen

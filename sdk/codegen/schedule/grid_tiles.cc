@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/schedule/grid_tiles.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "sdk/codegen/schedule/grid_loops.h"
+
+namespace collet::codegen {
+namespace {
+
+constexpr int kPieceBytes = 16;    ///< that one instruction copies to shared memory
+constexpr int kPaddingBytes = 16;  ///< behind each line in shared memory
+constexpr int kMostRounds = 4;     ///< in shared memory: enough to hide the latency of memory
+
+/// What chosen lengths a kind of tile has.
+struct TileShape {
+  int rows, columns, part_rows, part_columns, threads;
+};
+
+// Products of 128 x 128 read each operand half as often as those of 64 x 64, but take four times as much work to fill the machine.
+constexpr TileShape kLargeMatrices{128, 128, 64, 32, 256};
+constexpr TileShape kSmallMatrices{64, 64, 32, 32, 128};
+constexpr TileShape kLargePlain{128, 128, 8, 8, 256};
+constexpr TileShape kSmallPlain{64, 64, 4, 4, 256};
+constexpr int kMatrixRoundBytes = 64;  ///< of a row or column in each round: two matrix instructions
+constexpr int kPlainRound = 16;        ///< steps
+
+/// Whether neighbours of the depth lie side by side in memory, in what expression `e` loads.
+bool lies_by_depth(const Kernel& kernel, ExprId e) {
+  std::vector<bool> read(kernel.exprs.size(), false);
+  read[static_cast<size_t>(e)] = true;
+  for (size_t k = static_cast<size_t>(e) + 1; k-- > 0;) {
+    if (!read[k]) continue;
+    const Expr& expr = kernel.exprs[k];
+    if (expr.op == ExprOp::kLoad && expr.index.coefficient(kernel.loops.size() - 1) == 1) return true;
+    for (ExprId arg : expr.args) read[static_cast<size_t>(arg)] = true;
+  }
+  return false;
+}
+
+/// The argument of a conversion to the type of the sum, or the expression itself.
+ExprId before_conversion(const Kernel& kernel, ExprId e, uint32_t sum_type) {
+  const Expr& expr = kernel.exprs[static_cast<size_t>(e)];
+  const bool converts = expr.op == ExprOp::kOp && expr.opcode == COLLET_OP_CONVERT && expr.type == sum_type;
+  return converts ? expr.args[0] : e;
+}
+
+/// The type in which matrix instructions multiply what has type `type`, with sums of type `sum_type`; 0: none does.
+uint32_t matrix_type_of(uint32_t type, uint32_t sum_type, bool rounds_to_tf32) {
+  const bool is_half = type == COLLET_TYPE_BF16 || type == COLLET_TYPE_F16;
+  const bool is_byte = type == COLLET_TYPE_S8 || type == COLLET_TYPE_U8;
+  if (sum_type == COLLET_TYPE_F32) return is_half || (type == COLLET_TYPE_F32 && rounds_to_tf32) ? type : 0;
+  return sum_type == COLLET_TYPE_S32 && is_byte ? type : 0;
+}
+
+/// Whether operand `o` is an array whose elements are stored as they are, and whose pieces of 16 bytes along its lines are aligned.
+bool is_copied(const Kernel& kernel, const TileOperand& o, const TileStorage& storage, uint32_t stored_type) {
+  const Expr& e = kernel.exprs[static_cast<size_t>(o.value)];
+  if (e.op != ExprOp::kLoad || e.type != stored_type || e.mask != kNoExpr || !e.index.terms.empty()) return false;
+  if (o.by_depth == storage.lines_of_depth || (!o.by_depth && o.loops == 0)) return false;
+  const size_t along = o.by_depth ? kernel.loops.size() - 1 : static_cast<size_t>(std::bit_width(o.loops) - 1);
+  const int64_t piece = kPieceBytes / storage.element_bytes;
+  if (e.index.coefficient(along) != 1 || kernel.loops[along].size % piece != 0 || e.index.constant % piece != 0)
+    return false;
+  for (size_t l = 0; l < kernel.loops.size(); ++l) {
+    if (l != along && e.index.coefficient(l) % piece != 0) return false;
+  }
+  return true;
+}
+
+/// Finds rows, columns and depth.
+bool find_product(const Kernel& kernel, TileSchedule& out) {
+  constexpr int64_t kLeast = 16;  ///< rows, and columns: with less, most of a tile would be empty
+  constexpr int64_t kLeastDepth = 8;
+  if (kernel.reductions.size() != 1 || kernel.scan || kernel.sequential || !kernel.updates.empty()) return false;
+  const Reduction& r = kernel.reductions[0];
+  const uint32_t kind = collet_type_kind(r.types[0]);
+  const bool is_number = kind == COLLET_KIND_FLOAT || kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED;
+  if (r.combine != COLLET_COMBINE_ADD || r.condition != kNoExpr || !is_number || compute_bytes(r.types[0]) < 4 ||
+      is_narrow_float(r.types[0]))
+    return false;
+  const Expr& product = kernel.exprs[static_cast<size_t>(r.inputs[0])];
+  if (product.op != ExprOp::kOp || product.opcode != COLLET_OP_MULTIPLY || product.type != r.types[0]) return false;
+  const std::vector<uint64_t> deps = loop_dependencies(kernel);
+  const uint64_t outer = outer_loops(kernel);
+  for (const Store& s : kernel.stores) {
+    uint64_t d = deps[static_cast<size_t>(s.value)] | term_dependencies(s.index, deps);
+    if (s.mask != kNoExpr) d |= deps[static_cast<size_t>(s.mask)];
+    for (size_t l = kernel.outer; l < kernel.loops.size(); ++l) {
+      if ((d >> l & 1) != 0 || s.index.coefficient(l) != 0) return false;
+    }
+  }
+  out.a.value = product.args[0];
+  out.b.value = product.args[1];
+  if (out.a.value == out.b.value) return false;
+  const uint64_t of_a = deps[static_cast<size_t>(out.a.value)];
+  const uint64_t of_b = deps[static_cast<size_t>(out.b.value)];
+  out.a.loops = outer & of_a & ~of_b;
+  out.b.loops = outer & of_b & ~of_a;
+  out.batch = outer & ~out.a.loops & ~out.b.loops;
+  out.batch_count = points_of(kernel, out.batch);
+  for (TileOperand* o : {&out.a, &out.b}) {
+    o->count = points_of(kernel, o->loops);
+    o->by_depth = lies_by_depth(kernel, o->value);
+  }
+  out.depth = inner_points(kernel);
+  return out.a.count >= kLeast && out.b.count >= kLeast && out.depth >= kLeastDepth;
+}
+
+}  // namespace
+
+TileStorage tile_storage(const TileSchedule& tiles, const TileOperand& o, int length, uint32_t sum_type) {
+  TileStorage out;
+  const bool by_matrix = tiles.matrix_type != 0;
+  out.element_bytes = by_matrix ? static_cast<int>(collet_type_bytes(tiles.matrix_type)) : compute_bytes(sum_type);
+  // Matrix instructions read pairs of elements along the depth; only those of 16 bits can be brought together from two lines.
+  out.lines_of_depth = !by_matrix || (out.element_bytes == 2 && !o.by_depth);
+  out.lines = out.lines_of_depth ? tiles.round : length;
+  out.pitch = (out.lines_of_depth ? length : tiles.round) + kPaddingBytes / out.element_bytes;
+  return out;
+}
+
+bool choose_tiles(const Kernel& kernel, const GridLimits& limits, TileSchedule& out) {
+  if (!find_product(kernel, out)) return false;
+  const uint32_t sum_type = kernel.reductions[0].types[0];
+  const ExprId a = before_conversion(kernel, out.a.value, sum_type);
+  const ExprId b = before_conversion(kernel, out.b.value, sum_type);
+  const uint32_t type = kernel.exprs[static_cast<size_t>(a)].type;
+  const ProductPrecision precision = kernel.reductions[0].precision;
+  const bool rounds_to_tf32 =
+      precision == ProductPrecision::kTf32 || (precision == ProductPrecision::kDefault && limits.tf32_by_default);
+  if (type == kernel.exprs[static_cast<size_t>(b)].type)
+    out.matrix_type = matrix_type_of(type, sum_type, rounds_to_tf32);
+  if (out.matrix_type != 0) {
+    out.a.value = a;
+    out.b.value = b;
+  }
+  const uint32_t stored_type = out.matrix_type != 0 ? out.matrix_type : sum_type;
+  const int matrix_bytes = out.matrix_type != 0 ? static_cast<int>(collet_type_bytes(out.matrix_type)) : 0;
+  out.round = out.matrix_type != 0 ? kMatrixRoundBytes / matrix_bytes : kPlainRound;
+
+  const auto round_bytes = [&] {
+    return tile_storage(out, out.a, out.tile_rows, sum_type).bytes() +
+           tile_storage(out, out.b, out.tile_columns, sum_type).bytes();
+  };
+  const auto take = [&](const TileShape& shape) {
+    out.tile_rows = shape.rows;
+    out.tile_columns = shape.columns;
+    out.part_rows = shape.part_rows;
+    out.part_columns = shape.part_columns;
+    out.block_threads = shape.threads;
+    return 2 * round_bytes() <= limits.shared_bytes && shape.threads <= limits.block_threads;
+  };
+  const bool is_wide = compute_bytes(sum_type) > 4;  // too many registers for large tiles
+  const bool is_large =
+      !is_wide && take(out.matrix_type != 0 ? kLargeMatrices : kLargePlain) && out.tiles() >= limits.processors;
+  if (!is_large && !take(out.matrix_type != 0 ? kSmallMatrices : kSmallPlain)) return false;
+  out.a.is_copied = is_copied(kernel, out.a, tile_storage(out, out.a, out.tile_rows, sum_type), stored_type);
+  out.b.is_copied = is_copied(kernel, out.b, tile_storage(out, out.b, out.tile_columns, sum_type), stored_type);
+  const bool all_copied = out.a.is_copied && out.b.is_copied;
+  // What is computed is kept in registers for a while, an element in each.
+  if (!all_copied && matrix_bytes == 1) out.round /= 2;
+  const auto fitting = static_cast<uint64_t>(limits.shared_bytes / round_bytes());
+  if (all_copied) out.rounds = std::min(static_cast<int>(std::bit_floor(fitting)), kMostRounds);
+  return true;
+}
+
+}  // namespace collet::codegen
