@@ -40,13 +40,23 @@ std::string architecture(int capability) {
   return capability >= 90 ? "sm_90" : "sm_80";
 }
 
+/// The option `tf32`: whether products of f32 whose precision attribute is default round their factors.
+bool rounds_to_tf32(const kernel::Options& options) {
+  const std::string given = text(options, "tf32");
+  if (!given.empty() && given != "0" && given != "1")
+    throw kernel::Error(COLLET_INVALID_ARGUMENT, "tf32=" + given + ": 0 or 1 is meant");
+  return given == "1";
+}
+
 /// Devices without hardware, of the architecture that the target names.
 void configure_virtual(const kernel::Options& options, kernel::Backend* mine) {
   if (options.device_count != 0) mine->device_count = options.device_count;
   mine->device_kind = options.target;
   mine->traits |= COLLET_TRAIT_VIRTUAL;
   mine->open_device = [](uint32_t) { return std::make_unique<VirtualDevice>(); };
-  codegen::set_grid_code(mine, codegen::cross("nvptx64:" + options.target));
+  codegen::Target target = codegen::cross("nvptx64:" + options.target);
+  target.grid.tf32_by_default = rounds_to_tf32(options);
+  codegen::set_grid_code(mine, target);
 }
 
 void configure(const kernel::Options& options, kernel::Backend* mine) {
@@ -64,6 +74,7 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
                                                 std::to_string(facts.capability % 10) + "; at least 8.0 is needed");
   codegen::Target target = codegen::cross("nvptx64:" + architecture(facts.capability));
   target.grid = facts.grid;
+  target.grid.tf32_by_default = rounds_to_tf32(options);
   if (facts.memory_bytes_per_ns > 0) target.memory_bytes_per_ns = facts.memory_bytes_per_ns;
   mine->device_kind = facts.name;
   mine->memory_bytes = facts.memory_bytes;
@@ -87,7 +98,7 @@ kernel::Backend describe() {
   backend.link_latency_ns = 10000;
   backend.link_bytes_per_ns = 20;
   backend.flops_per_ns = 20000;
-  backend.options = {"driver"};  // "cuda", "emulator", or a library's path
+  backend.options = {"driver", "tf32"};  // "cuda", "emulator", or a library's path; 0 or 1
   backend.targets = {"sm_80", "sm_90"};
   backend.configure = configure;
   return backend;

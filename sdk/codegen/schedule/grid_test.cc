@@ -123,40 +123,42 @@ TEST(GridSchedule, ManyColumns_TakeAThreadEach) {
 }
 
 TEST(GridSchedule, SumOfProducts_IsComputedInTiles) {
-  EXPECT_EQ(schedule_of("kernel (3 buffers) {\n"
-                        "  outer i0: 12\n"
-                        "  outer i1: 128\n"
-                        "  outer i2: 130\n"
-                        "  inner i3: 64\n"
-                        "  %0 = load f32 b0[8192*i0 + 64*i1 + i3]\n"
-                        "  %1 = load f32 b1[8320*i0 + 64*i2 + i3]\n"
-                        "  %2 = multiply f32 %0, %1\n"
-                        "  %3 = constant f32 0\n"
-                        "  r0 = reduce add f32 %2 init %3 contract\n"
-                        "  %4 = reduced f32 r0 result 0\n"
-                        "  store b2[16640*i0 + 130*i1 + i2], %4\n"
-                        "}\n"),
-            "tiles 64 x 64 of 12 products 128 x 130 x 64, computed and computed 2 rounds of 16, 72 blocks of 256 threads");
+  EXPECT_EQ(
+      schedule_of("kernel (3 buffers) {\n"
+                  "  outer i0: 12\n"
+                  "  outer i1: 128\n"
+                  "  outer i2: 130\n"
+                  "  inner i3: 64\n"
+                  "  %0 = load f32 b0[8192*i0 + 64*i1 + i3]\n"
+                  "  %1 = load f32 b1[8320*i0 + 64*i2 + i3]\n"
+                  "  %2 = multiply f32 %0, %1\n"
+                  "  %3 = constant f32 0\n"
+                  "  r0 = reduce add f32 %2 init %3 contract\n"
+                  "  %4 = reduced f32 r0 result 0\n"
+                  "  store b2[16640*i0 + 130*i1 + i2], %4\n"
+                  "}\n"),
+      "tiles 64 x 64 of 12 products 128 x 130 x 64, computed and computed 2 rounds of 16, 72 blocks of 256 threads");
 }
 
 TEST(GridSchedule, ProductsOfHalves_TakeMatrixInstructions) {
-  EXPECT_EQ(schedule_of("kernel (3 buffers) {\n"
-                        "  outer i0: 64\n"
-                        "  outer i1: 64\n"
-                        "  inner i2: 64\n"
-                        "  %0 = load bf16 b0[64*i0 + i2]\n"
-                        "  %1 = load bf16 b1[i1 + 64*i2]\n"
-                        "  %2 = convert f32 %0\n"
-                        "  %3 = convert f32 %1\n"
-                        "  %4 = multiply f32 %2, %3\n"
-                        "  %5 = constant f32 0\n"
-                        "  r0 = reduce add f32 %4 init %5 contract\n"
-                        "  %6 = reduced f32 r0 result 0\n"
-                        "  %7 = convert bf16 %6\n"
-                        "  store b2[64*i0 + i1], %7\n"
-                        "}\n"),
-            "tiles 64 x 64 of 1 products 64 x 64 x 64, copied and copied 4 rounds of 32, matrix instructions, 1 blocks of "
-            "128 threads");
+  EXPECT_EQ(
+      schedule_of("kernel (3 buffers) {\n"
+                  "  outer i0: 64\n"
+                  "  outer i1: 64\n"
+                  "  inner i2: 64\n"
+                  "  %0 = load bf16 b0[64*i0 + i2]\n"
+                  "  %1 = load bf16 b1[i1 + 64*i2]\n"
+                  "  %2 = convert f32 %0\n"
+                  "  %3 = convert f32 %1\n"
+                  "  %4 = multiply f32 %2, %3\n"
+                  "  %5 = constant f32 0\n"
+                  "  r0 = reduce add f32 %4 init %5 contract\n"
+                  "  %6 = reduced f32 r0 result 0\n"
+                  "  %7 = convert bf16 %6\n"
+                  "  store b2[64*i0 + i1], %7\n"
+                  "}\n"),
+      "tiles 64 x 64 of 1 products 64 x 64 x 64, copied and copied 4 rounds of 32, matrix instructions, 1 blocks of "
+      "128 threads");
 }
 
 /// A scatter: row by row, in the order of its indices.
