@@ -20,8 +20,8 @@ struct Options {
   unsigned timeout = 120;               ///< seconds that a kernel may run; 0: without limit
   unsigned sm = 80;                     ///< compute capability, 80 for 8.0
   uint64_t memory = uint64_t{8} << 30;  ///< bytes of each device
-  uint64_t quarantine =
-      uint64_t{64} << 20;  ///< bytes of the host's memory that freed allocations hold before addresses are used again
+  /// Bytes of the host's memory that freed allocations hold before addresses are used again.
+  uint64_t quarantine = uint64_t{8} << 20;
 };
 
 /// Reads such a text. An option that does not exist or a value that means nothing gives a message in `problem`.

@@ -358,7 +358,7 @@ TEST_F(MutantTest, UseAfterFreeBehindManyFrees) {
   CUdeviceptr first = 0;
   ASSERT_EQ(d.cuMemAllocAsync(&first, 1000, nullptr), CUDA_SUCCESS);
   ASSERT_EQ(d.cuMemFreeAsync(first, nullptr), CUDA_SUCCESS);
-  for (int i = 0; i < 10000; ++i) {
+  for (int i = 0; i < 5000; ++i) {
     CUdeviceptr p = 0;
     ASSERT_EQ(d.cuMemAllocAsync(&p, 1000, nullptr), CUDA_SUCCESS);
     ASSERT_EQ(d.cuMemFreeAsync(p, nullptr), CUDA_SUCCESS);
