@@ -55,7 +55,7 @@ if(COLLET_WITH_LLVM)
   if(COLLET_STATIC_LLVM)
     set(llvm_components nativecodegen orcjit passes)
     if("NVPTX" IN_LIST LLVM_TARGETS_TO_BUILD)  # of the gpu backend
-      list(APPEND llvm_components nvptx)
+      list(APPEND llvm_components NVPTX)
       target_compile_definitions(collet_llvm INTERFACE COLLET_NVPTX_TARGET)
     endif()
     llvm_map_components_to_libnames(llvm_libraries ${llvm_components})
