@@ -137,6 +137,17 @@ class Device {
   virtual void upload(Memory to, uint64_t offset, const void* from, uint64_t bytes) { write(to, offset, from, bytes); }
   /** Like read, but beside kernels and other copies: none of them writes to this memory. */
   virtual void download(Memory from, uint64_t offset, void* to, uint64_t bytes) { read(from, offset, to, bytes); }
+  /** Like upload, but need not wait for the copy: `wait` of the mark that it returns does. 0: the data are there. The host's data
+   * stay until then. */
+  virtual uint64_t start_upload(Memory to, uint64_t offset, const void* from, uint64_t bytes) {
+    upload(to, offset, from, bytes);
+    return 0;
+  }
+  /** Like download, in the same way. */
+  virtual uint64_t start_download(Memory from, uint64_t offset, void* to, uint64_t bytes) {
+    download(from, offset, to, bytes);
+    return 0;
+  }
   /** @} */
 
   /** \name More memory

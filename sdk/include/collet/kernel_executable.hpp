@@ -417,7 +417,7 @@ class Executable {
           ticket->leave(&error);
         }
         if (error.code != COLLET_OK) throw Error(error.code, error.message);
-        return mark;
+        return mark == 0 ? std::vector<uint64_t>() : std::vector<uint64_t>{mark};
       };
       Queue::from(launches[i].sync->queue)->put(*launches[i].sync, begin);
     }

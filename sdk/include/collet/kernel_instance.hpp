@@ -224,8 +224,10 @@ inline void check_regions(const Instance* instance, const collet_copy_region* re
   }
 }
 
-/** Makes one copy. `ordered`: the device whose started work comes first; others have none that uses this memory. */
-inline void copy_region(const collet_copy_region& region, const Device* ordered, bool all_ordered) {
+/** Makes one copy. `ordered`: the device whose started work comes first; others have none that uses this memory. `marks`: gets
+ * those of copies between the host and `starts` that have not ended; null: there are none. */
+inline void copy_region(const collet_copy_region& region, const Device* ordered, bool all_ordered,
+                        const Device* starts = nullptr, std::vector<uint64_t>* marks = nullptr) {
   if (region.bytes == 0) return;
   const Buffer *from = unwrap(region.from.buffer), *to = unwrap(region.to.buffer);
   char* from_host = static_cast<char*>(region.from.host) + (from ? 0 : region.from.offset);
@@ -234,14 +236,20 @@ inline void copy_region(const collet_copy_region& region, const Device* ordered,
     recorded(*to->device, "copy to device", "copies", 0, region.bytes, [&] {
       if (all_ordered || to->device == ordered)
         return to->device->write(to->memory, region.to.offset, data, region.bytes);
-      to->device->upload(to->memory, region.to.offset, data, region.bytes);
+      if (from || !marks || to->device != starts)
+        return to->device->upload(to->memory, region.to.offset, data, region.bytes);
+      const uint64_t mark = to->device->start_upload(to->memory, region.to.offset, data, region.bytes);
+      if (mark != 0) marks->push_back(mark);
     });
   };
   const auto get = [&](char* data) {
     recorded(*from->device, "copy from device", "copies", 0, region.bytes, [&] {
       if (all_ordered || from->device == ordered)
         return from->device->read(from->memory, region.from.offset, data, region.bytes);
-      from->device->download(from->memory, region.from.offset, data, region.bytes);
+      if (to || !marks || from->device != starts)
+        return from->device->download(from->memory, region.from.offset, data, region.bytes);
+      const uint64_t mark = from->device->start_download(from->memory, region.from.offset, data, region.bytes);
+      if (mark != 0) marks->push_back(mark);
     });
   };
   if (!from && !to) {

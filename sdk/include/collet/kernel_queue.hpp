@@ -27,9 +27,9 @@ struct Progress {
   bool has_failed() const { return status != COLLET_OK && !busy; }
 };
 
-/** Work that starts and says when it has ended: a mark of the device, or 0 where it has. `turn` is held while devices are
+/** Work that starts and says when it has ended: marks of the device, none where it has. `turn` is held while devices are
  * called, where they are called one at a time. */
-using Begin = std::function<uint64_t(const std::atomic<bool>& stop, std::unique_lock<std::mutex>* turn)>;
+using Begin = std::function<std::vector<uint64_t>(const std::atomic<bool>& stop, std::unique_lock<std::mutex>* turn)>;
 
 /** Delays the calling thread by a random time: Backend::queue_jitter_ns. */
 class Jitter {
@@ -142,7 +142,7 @@ class Queue {
   };
   struct Started {
     uint64_t value;
-    uint64_t mark;
+    std::vector<uint64_t> marks;
   };
 
   /** Under the mutex. */
@@ -197,20 +197,20 @@ class Queue {
     lock.unlock();
     begin_jitter_.delay();
     collet_error error{};
-    uint64_t mark = 0;
+    std::vector<uint64_t> marks;
     {
       auto turn = instance_->turn();
-      const collet_status code = guarded(&error, [&] { mark = piece.begin(stop_, &turn); });
+      const collet_status code = guarded(&error, [&] { marks = piece.begin(stop_, &turn); });
       if (code != COLLET_OK) settle(instance_->devices[number_].get());
     }
-    if (mark == 0) begin_jitter_.delay();
+    if (marks.empty()) begin_jitter_.delay();
     lock.lock();
     if (error.code != COLLET_OK) return fail_by_work(error);
-    if (mark == 0 && started_.empty()) {
+    if (marks.empty() && started_.empty()) {
       if (progress_->status == COLLET_OK) progress_->counter = piece.value;
       return;
     }
-    started_.push_back({piece.value, mark});
+    started_.push_back({piece.value, std::move(marks)});
     if (!completer_.joinable()) completer_ = std::thread([this] { complete(); });
   }
 
@@ -223,9 +223,11 @@ class Queue {
       const Started one = started_.front();
       lock.unlock();
       collet_error error{};
-      if (one.mark != 0) {
+      for (const uint64_t mark : one.marks) {  // all of them, whatever went wrong with one
         const auto turn = instance_->turn();
-        guarded(&error, [&] { instance_->devices[number_]->wait(one.mark); });
+        collet_error its{};
+        guarded(&its, [&] { instance_->devices[number_]->wait(mark); });
+        if (error.code == COLLET_OK) error = its;
       }
       end_jitter_.delay();
       lock.lock();
@@ -250,25 +252,43 @@ class Queue {
 };
 
 /** Copies on a queue. */
-inline uint64_t begin_copies(Instance* instance, uint32_t number, bool compute,
-                             const std::vector<collet_copy_region>& regions, const std::atomic<bool>& stop) {
+inline std::vector<uint64_t> begin_copies(Instance* instance, uint32_t number, bool compute,
+                                          const std::vector<collet_copy_region>& regions,
+                                          const std::atomic<bool>& stop) {
   Device* device = instance->devices[number].get();
-  for (const collet_copy_region& region : regions) {
-    if (stop) break;
-    copy_region(region, compute ? device : nullptr, false);
+  std::vector<uint64_t> marks;
+  try {
+    for (const collet_copy_region& region : regions) {
+      if (stop) break;
+      copy_region(region, compute ? device : nullptr, false, device, &marks);
+    }
+    bool ordered = false;  // something was put behind what runs on this device, and need not have ended
+    for (const collet_copy_region& region : regions) {
+      const Buffer *from = unwrap(region.from.buffer), *to = unwrap(region.to.buffer);
+      if (!to) continue;
+      const bool within = from && from->device == to->device;
+      if (to->device == device) {
+        ordered |= within || compute;
+      } else if (within) {
+        complete(to->device);
+      }
+    }
+    if (!ordered) return marks;
+    const uint64_t mark = device->mark();
+    if (mark == 0) return marks;
+    if (compute) {
+      marks.push_back(mark);
+    } else {
+      device->wait(mark);
+    }
+  } catch (...) {
+    for (const uint64_t mark : marks) {
+      collet_error ignored{};
+      guarded(&ignored, [&] { device->wait(mark); });
+    }
+    throw;
   }
-  bool within = false;  // copies within a device need not have ended
-  for (const collet_copy_region& region : regions) {
-    const Buffer *from = unwrap(region.from.buffer), *to = unwrap(region.to.buffer);
-    if (!from || !to || from->device != to->device) continue;
-    within |= to->device == device;
-    if (to->device != device) complete(to->device);
-  }
-  if (!within) return 0;
-  const uint64_t mark = device->mark();
-  if (mark == 0 || compute) return mark;
-  device->wait(mark);
-  return 0;
+  return marks;
 }
 
 }  // namespace detail

@@ -11,7 +11,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// A device that runs kernels later, on a thread, in order; each takes a millisecond.
+/// A device that runs kernels and ordered copies from the host later, on a thread, in order; each takes a millisecond.
 class LateDevice final : public Device {
  public:
   LateDevice(int64_t fail_at, bool is_lost) : fail_at_(fail_at), is_lost_(is_lost), thread_([this] { work(); }) {}
@@ -32,8 +32,10 @@ class LateDevice final : public Device {
     alive -= static_cast<int>(pieces_.erase(memory));
   }
   void write(Memory to, uint64_t offset, const void* from, uint64_t bytes) override {
-    finish();
-    upload(to, offset, from, bytes);
+    const char* const data = static_cast<const char*>(from);
+    submit([this, to, offset, kept = std::vector<char>(data, data + bytes)] {
+      std::memcpy(find(to, offset), kept.data(), kept.size());
+    });
   }
   void read(Memory from, uint64_t offset, void* to, uint64_t bytes) override {
     finish();
@@ -64,6 +66,10 @@ class LateDevice final : public Device {
   }
   void download(Memory from, uint64_t offset, void* to, uint64_t bytes) override {
     std::memcpy(to, find(from, offset), bytes);
+  }
+  uint64_t start_download(Memory from, uint64_t offset, void* to, uint64_t bytes) override {
+    submit([this, from, offset, to, bytes] { download(from, offset, to, bytes); });
+    return mark();
   }
   bool copy_to(Device& other, Memory to, uint64_t to_offset, Memory from, uint64_t from_offset,
                uint64_t bytes) override {
@@ -374,8 +380,26 @@ TEST_F(KernelTables, KernelsThatRunLaterKeepWhatTheyNeed) {
   table->release(executable);
 }
 
+// Writes on a compute queue run later, too: its point is reached when they have ended.
+TEST_F(KernelTables, ComputeQueuesWaitForTheirCopies) {
+  open();
+  collet_backend_queue *compute = queue(COLLET_QUEUE_COMPUTE), *down = queue(COLLET_QUEUE_DOWNLOAD);
+  collet_backend_buffer* a = buffer(8);
+  float data[2] = {1, 2}, out[2] = {};
+  const collet_point written{compute, 1}, loaded{down, 1};
+  const collet_sync sync{compute, nullptr, &written, 0, 1}, load{down, &written, &loaded, 1, 1};
+  EXPECT_EQ(copy(at(data), at(a), 8, &sync), COLLET_OK);
+  EXPECT_EQ(copy(at(a), at(out), 8, &load), COLLET_OK);
+  EXPECT_EQ(queues->wait(down, 1, UINT64_MAX, &error), COLLET_OK) << error.message;
+  EXPECT_EQ(out[0], 1);
+  EXPECT_EQ(out[1], 2);
+  queues->destroy(compute);
+  queues->destroy(down);
+  table->free(instance, a);
+}
+
 TEST_F(KernelTables, FailureReachesWhatWaits) {
-  open("2");
+  open("3");
   const uint32_t t = w.type(COLLET_TYPE_F32, {2});
   const uint32_t x = w.argument(t);
   collet_backend_executable* executable = compile(w.finish(1, {w.op(COLLET_OP_ADD, t, {x, x})}));
