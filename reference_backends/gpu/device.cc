@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -90,12 +91,15 @@ DeviceFacts read_facts(const Driver& driver, int ordinal) {
   return out;
 }
 
-Device::Device(std::shared_ptr<const Driver> driver, int ordinal) : library_(std::move(driver)), driver_(*library_) {
+Device::Device(std::shared_ptr<const Driver> driver, int ordinal)
+    : library_(std::move(driver)),
+      driver_(*library_),
+      staging_(driver_, [this](CUresult result, const char* what) { check(result, what); }) {
   check(driver_.cuDeviceGet(&device_, ordinal), "cuDeviceGet");
   check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
   try {
     use();
-    for (CUstream* stream : {&compute_, &upload_, &download_, &memory_}) *stream = make_stream();
+    for (CUstream* stream : {&compute_.stream, &upload_.stream, &download_.stream, &memory_}) *stream = make_stream();
     check(driver_.cuDeviceGetDefaultMemPool(&pool_, device_), "cuDeviceGetDefaultMemPool");
     uint64_t keep = UINT64_MAX;  // memory that is given back serves the next allocation
     check(driver_.cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), "cuMemPoolSetAttribute");
@@ -111,19 +115,22 @@ Device::~Device() {
 
 void Device::close() noexcept {
   driver_.cuCtxSetCurrent(context_);
-  for (const auto& [number, event] : marks_) driver_.cuEventDestroy_v2(event);
-  for (CUevent event : spare_events_) driver_.cuEventDestroy_v2(event);
-  for (CUevent event : spare_timing_events_) driver_.cuEventDestroy_v2(event);
-  for (const Timed& one : timed_) {
-    driver_.cuEventDestroy_v2(one.begin);
-    driver_.cuEventDestroy_v2(one.end);
-  }
-  if (origin_) driver_.cuEventDestroy_v2(origin_);
-  for (CUstream stream : {compute_, upload_, download_, memory_}) {
+  for (CUstream stream : {compute_.stream, upload_.stream, download_.stream, memory_}) {
     if (!stream) continue;
     driver_.cuStreamSynchronize(stream);
     driver_.cuStreamDestroy_v2(stream);
   }
+  for (const auto& [number, mark] : marks_) driver_.cuEventDestroy_v2(mark.event);
+  for (CUevent event : spare_events_) driver_.cuEventDestroy_v2(event);
+  for (CUevent event : spare_timing_events_) driver_.cuEventDestroy_v2(event);
+  for (const Lane* lane : {&compute_, &upload_, &download_}) {
+    for (const Timed& one : lane->timed) {
+      driver_.cuEventDestroy_v2(one.begin);
+      driver_.cuEventDestroy_v2(one.end);
+    }
+  }
+  if (origin_) driver_.cuEventDestroy_v2(origin_);
+  staging_.release();
   if (pool_) {  // the process may have other users of it
     uint64_t usual = 0;
     driver_.cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &usual);
@@ -168,60 +175,58 @@ CUevent Device::timing_event() {
 }
 
 template <class Start>
-void Device::timed(const char* name, uint64_t run_id, uint64_t bytes, const Start& start) {
+void Device::timed(Lane& lane, const char* name, uint64_t run_id, uint64_t bytes, const Start& start) {
   use();
   if (!wants_records()) return start();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!origin_) {
-    CUevent const origin = timing_event();
-    spare_timing_events_.push_back(origin);  // until it is recorded
-    check(driver_.cuEventRecord(origin, compute_), "cuEventRecord");
-    check(driver_.cuEventSynchronize(origin), "cuEventSynchronize");
-    spare_timing_events_.pop_back();
-    origin_ns_ = clock_ns();
-    origin_ = origin;
-  }
-  Timed one{timing_event(), nullptr, {name, "compute", 0, 0, run_id, bytes}};
-  try {
+  Timed one{nullptr, nullptr, {name, lane.name, 0, 0, run_id, bytes}};
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!origin_) {
+      CUevent const origin = timing_event();
+      spare_timing_events_.push_back(origin);  // until it is recorded
+      check(driver_.cuEventRecord(origin, memory_), "cuEventRecord");
+      check(driver_.cuEventSynchronize(origin), "cuEventSynchronize");
+      spare_timing_events_.pop_back();
+      origin_ns_ = clock_ns();
+      origin_ = origin;
+    }
+    one.begin = timing_event();
     one.end = timing_event();
-    check(driver_.cuEventRecord(one.begin, compute_), "cuEventRecord");
+  }
+  try {
+    check(driver_.cuEventRecord(one.begin, lane.stream), "cuEventRecord");
     start();
-    check(driver_.cuEventRecord(one.end, compute_), "cuEventRecord");
+    check(driver_.cuEventRecord(one.end, lane.stream), "cuEventRecord");
   } catch (...) {
-    spare_timing_events_.push_back(one.begin);
-    if (one.end) spare_timing_events_.push_back(one.end);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    spare_timing_events_.insert(spare_timing_events_.end(), {one.begin, one.end});
     throw;
   }
-  timed_.push_back(std::move(one));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  lane.timed.push_back(std::move(one));
 }
 
 void Device::drain() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  while (!timed_.empty()) {
-    Timed& one = timed_.front();
-    const CUresult ended = driver_.cuEventQuery(one.end);
-    if (ended == CUDA_ERROR_NOT_READY) return;
-    float before_ms = 0;
-    float own_ms = 0;
-    // What failed is reported by the call that waits for it, and has no record.
-    if (ended == CUDA_SUCCESS && driver_.cuEventElapsedTime(&before_ms, origin_, one.begin) == CUDA_SUCCESS &&
-        driver_.cuEventElapsedTime(&own_ms, one.begin, one.end) == CUDA_SUCCESS) {
-      one.record.start_ns = origin_ns_ + static_cast<uint64_t>(std::max(before_ms, 0.0F) * 1e6);
-      one.record.duration_ns = static_cast<uint64_t>(std::max(own_ms, 0.0F) * 1e6);
-      record(one.record);
+  for (Lane* const lane : {&compute_, &upload_, &download_}) {
+    while (!lane->timed.empty()) {
+      Timed& one = lane->timed.front();
+      const CUresult ended = driver_.cuEventQuery(one.end);
+      if (ended == CUDA_ERROR_NOT_READY) break;
+      float before_ms = 0;
+      float own_ms = 0;
+      // What failed is reported by the call that waits for it, and has no record.
+      if (ended == CUDA_SUCCESS && driver_.cuEventElapsedTime(&before_ms, origin_, one.begin) == CUDA_SUCCESS &&
+          driver_.cuEventElapsedTime(&own_ms, one.begin, one.end) == CUDA_SUCCESS) {
+        one.record.start_ns = origin_ns_ + static_cast<uint64_t>(std::max(before_ms, 0.0F) * 1e6);
+        one.record.duration_ns = static_cast<uint64_t>(std::max(own_ms, 0.0F) * 1e6);
+        record(one.record);
+      }
+      spare_timing_events_.push_back(one.begin);
+      spare_timing_events_.push_back(one.end);
+      lane->timed.pop_front();
     }
-    spare_timing_events_.push_back(one.begin);
-    spare_timing_events_.push_back(one.end);
-    timed_.pop_front();
   }
-}
-
-template <class Run>
-void Device::recorded(const char* name, const char* engine, uint64_t bytes, const Run& run) {
-  use();
-  const uint64_t begin = clock_ns();
-  run();
-  if (wants_records()) record({name, engine, begin, clock_ns() - begin, 0, bytes});
 }
 
 kernel::Memory Device::allocate(uint64_t bytes, uint64_t alignment) {
@@ -253,31 +258,88 @@ void Device::free(kernel::Memory memory) noexcept {
   driver_.cuMemFreeAsync(base, memory_);
 }
 
-void Device::write(kernel::Memory to, uint64_t offset, const void* from, uint64_t bytes) {
-  recorded("write", "compute", bytes, [&] {
-    check(driver_.cuMemcpyHtoDAsync_v2(address(to, offset), from, bytes, compute_), "cuMemcpyHtoDAsync_v2");
-    synchronize(compute_);
-  });
+void Device::send(CUstream stream, CUdeviceptr to, const char* from, uint64_t bytes) {
+  while (bytes != 0) {
+    Staging::Block* const block = staging_.take(bytes);
+    if (!block) {  // the driver has its own way, and waits
+      check(driver_.cuMemcpyHtoDAsync_v2(to, from, bytes, stream), "cuMemcpyHtoDAsync_v2");
+      return synchronize(stream);
+    }
+    const uint64_t part = std::min(bytes, block->bytes);
+    std::memcpy(block->data, from, part);
+    const CUresult started = driver_.cuMemcpyHtoDAsync_v2(to, block->data, part, stream);
+    staging_.give_back_behind(block, stream);
+    check(started, "cuMemcpyHtoDAsync_v2");
+    to += part, from += part, bytes -= part;
+  }
 }
 
-void Device::read(kernel::Memory from, uint64_t offset, void* to, uint64_t bytes) {
-  recorded("read", "compute", bytes, [&] {
-    check(driver_.cuMemcpyDtoHAsync_v2(to, address(from, offset), bytes, compute_), "cuMemcpyDtoHAsync_v2");
-    synchronize(compute_);
+void Device::land(const Landing& one) {
+  std::memcpy(one.to, one.block->data, one.bytes);
+  staging_.give_back(one.block);
+}
+
+// While a piece is copied on by the host, the next ones are on their way.
+void Device::fetch_staged(CUstream stream, CUdeviceptr from, char* to, uint64_t bytes) {
+  constexpr size_t kAhead = 4;
+  std::deque<Landing> landings;
+  const auto give_back = [&] {
+    driver_.cuStreamSynchronize(stream);
+    for (const Landing& one : landings) staging_.give_back(one.block);
+  };
+  try {
+    while (bytes != 0 || !landings.empty()) {
+      Staging::Block* const block = bytes != 0 && landings.size() < kAhead ? staging_.take(bytes) : nullptr;
+      if (block) {
+        landings.push_back({block, to, std::min(bytes, block->bytes)});
+        const uint64_t part = landings.back().bytes;
+        check(driver_.cuMemcpyDtoHAsync_v2(block->data, from, part, stream), "cuMemcpyDtoHAsync_v2");
+        check(driver_.cuEventRecord(block->event, stream), "cuEventRecord");
+        from += part, to += part, bytes -= part;
+      } else if (!landings.empty()) {
+        check(driver_.cuEventSynchronize(landings.front().block->event), "cuEventSynchronize");
+        land(landings.front());
+        landings.pop_front();
+      } else {  // others hold all blocks
+        check(driver_.cuMemcpyDtoHAsync_v2(to, from, bytes, stream), "cuMemcpyDtoHAsync_v2");
+        return synchronize(stream);
+      }
+    }
+  } catch (...) {
+    give_back();
+    throw;
+  }
+}
+
+void Device::fetch(Lane& lane, CUdeviceptr from, char* to, uint64_t bytes) {
+  const bool is_direct = is_pinned(to, bytes);
+  timed(lane, lane.stream == compute_.stream ? "read" : "download", 0, bytes, [&] {
+    if (!is_direct) return fetch_staged(lane.stream, from, to, bytes);
+    check(driver_.cuMemcpyDtoHAsync_v2(to, from, bytes, lane.stream), "cuMemcpyDtoHAsync_v2");
   });
+  synchronize(lane.stream);
   drain();
 }
 
+void Device::write(kernel::Memory to, uint64_t offset, const void* from, uint64_t bytes) {
+  timed(compute_, "write", 0, bytes,
+        [&] { send(compute_.stream, address(to, offset), static_cast<const char*>(from), bytes); });
+}
+
+void Device::read(kernel::Memory from, uint64_t offset, void* to, uint64_t bytes) {
+  fetch(compute_, address(from, offset), static_cast<char*>(to), bytes);
+}
+
 void Device::copy(kernel::Memory to, uint64_t to_offset, kernel::Memory from, uint64_t from_offset, uint64_t bytes) {
-  timed("copy", 0, bytes, [&] {
-    check(driver_.cuMemcpyDtoDAsync_v2(address(to, to_offset), address(from, from_offset), bytes, compute_),
+  timed(compute_, "copy", 0, bytes, [&] {
+    check(driver_.cuMemcpyDtoDAsync_v2(address(to, to_offset), address(from, from_offset), bytes, compute_.stream),
           "cuMemcpyDtoDAsync_v2");
   });
 }
 
 void Device::finish() {
   use();
-  synchronize(compute_);
+  for (const Lane* lane : {&upload_, &download_, &compute_}) synchronize(lane->stream);
   drain();
 }
 
@@ -295,50 +357,84 @@ CUevent Device::take_event() {
   return event;
 }
 
-uint64_t Device::mark() {
-  use();
+uint64_t Device::add_mark(CUstream stream, std::vector<Landing> landings) {
   CUevent const event = take_event();
-  const CUresult recorded = driver_.cuEventRecord(event, compute_);
+  const CUresult recorded = driver_.cuEventRecord(event, stream);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (recorded != CUDA_SUCCESS) {
     spare_events_.push_back(event);
     check(recorded, "cuEventRecord");
   }
-  marks_[++last_mark_] = event;
+  marks_[++last_mark_] = {event, std::move(landings)};
   return last_mark_;
+}
+
+uint64_t Device::mark() {
+  use();
+  return add_mark(compute_.stream, {});
 }
 
 void Device::wait(uint64_t mark) {
   use();
-  CUevent event = nullptr;
+  Mark what;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = marks_.find(mark);
-    if (found == marks_.end()) return synchronize(compute_);
-    event = found->second;
+    if (found == marks_.end()) return synchronize(compute_.stream);
+    what = std::move(found->second);
     marks_.erase(found);
   }
-  const CUresult waited = driver_.cuEventSynchronize(event);
+  const CUresult waited = driver_.cuEventSynchronize(what.event);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    spare_events_.push_back(event);
+    spare_events_.push_back(what.event);
+  }
+  for (const Landing& one : what.landings) {
+    waited == CUDA_SUCCESS ? land(one) : staging_.give_back(one.block);
   }
   check(waited, "cuEventSynchronize");
   drain();
 }
 
 void Device::upload(kernel::Memory to, uint64_t offset, const void* from, uint64_t bytes) {
-  recorded("upload", "upload", bytes, [&] {
-    check(driver_.cuMemcpyHtoDAsync_v2(address(to, offset), from, bytes, upload_), "cuMemcpyHtoDAsync_v2");
-    synchronize(upload_);
+  wait(start_upload(to, offset, from, bytes));
+}
+
+uint64_t Device::start_upload(kernel::Memory to, uint64_t offset, const void* from, uint64_t bytes) {
+  const bool is_direct = is_pinned(from, bytes);
+  timed(upload_, "upload", 0, bytes, [&] {
+    const CUdeviceptr at = address(to, offset);
+    if (!is_direct) return send(upload_.stream, at, static_cast<const char*>(from), bytes);
+    check(driver_.cuMemcpyHtoDAsync_v2(at, from, bytes, upload_.stream), "cuMemcpyHtoDAsync_v2");
   });
+  return add_mark(upload_.stream, {});
 }
 
 void Device::download(kernel::Memory from, uint64_t offset, void* to, uint64_t bytes) {
-  recorded("download", "download", bytes, [&] {
-    check(driver_.cuMemcpyDtoHAsync_v2(to, address(from, offset), bytes, download_), "cuMemcpyDtoHAsync_v2");
-    synchronize(download_);
-  });
+  fetch(download_, address(from, offset), static_cast<char*>(to), bytes);
+}
+
+uint64_t Device::start_download(kernel::Memory from, uint64_t offset, void* to, uint64_t bytes) {
+  use();
+  const bool is_direct = is_pinned(to, bytes);
+  Staging::Block* const block = is_direct ? nullptr : staging_.take(bytes);
+  if (!is_direct && (!block || block->bytes < bytes)) {  // in several pieces: the host has to see to them
+    if (block) staging_.give_back(block);
+    download(from, offset, to, bytes);
+    return 0;
+  }
+  try {
+    timed(download_, "download", 0, bytes, [&] {
+      check(driver_.cuMemcpyDtoHAsync_v2(block ? block->data : to, address(from, offset), bytes, download_.stream),
+            "cuMemcpyDtoHAsync_v2");
+    });
+    std::vector<Landing> landings;
+    if (block) landings.push_back({block, static_cast<char*>(to), bytes});
+    return add_mark(download_.stream, std::move(landings));
+  } catch (...) {
+    if (block) staging_.give_back(block);
+    throw;
+  }
 }
 
 bool Device::copy_to(kernel::Device& other, kernel::Memory to, uint64_t to_offset, kernel::Memory from,
@@ -346,20 +442,43 @@ bool Device::copy_to(kernel::Device& other, kernel::Memory to, uint64_t to_offse
   auto& target = static_cast<Device&>(other);
   use();
   check(driver_.cuMemcpyPeerAsync(address(to, to_offset), target.context_, address(from, from_offset), context_, bytes,
-                                  compute_),
+                                  compute_.stream),
         "cuMemcpyPeerAsync");
-  synchronize(compute_);
+  synchronize(compute_.stream);
   return true;
 }
 
 void Device::add_host_memory(void* host, uint64_t bytes) {
   use();
-  check(driver_.cuMemHostRegister_v2(host, bytes, kMemHostRegisterPortable), "cuMemHostRegister_v2");
+  // For all devices of the process, of which each is told.
+  const CUresult added = driver_.cuMemHostRegister_v2(host, bytes, kMemHostRegisterPortable);
+  const bool is_ours = added != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  if (is_ours) check(added, "cuMemHostRegister_v2");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  pinned_[static_cast<const char*>(host)] = {bytes, is_ours};
 }
 
 void Device::remove_host_memory(void* host) {
   use();
-  check(driver_.cuMemHostUnregister(host), "cuMemHostUnregister");
+  Pinned what{};
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = pinned_.find(static_cast<const char*>(host));
+    if (found == pinned_.end()) return;
+    what = found->second;
+    pinned_.erase(found);
+  }
+  if (what.is_ours) check(driver_.cuMemHostUnregister(host), "cuMemHostUnregister");
+}
+
+bool Device::is_pinned(const void* host, uint64_t bytes) {
+  const char* const begin = static_cast<const char*>(host);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto next = pinned_.upper_bound(begin);
+  if (next == pinned_.begin()) return false;
+  const auto& [start, what] = *std::prev(next);
+  const auto before = static_cast<uint64_t>(begin - start);
+  return before < what.bytes && bytes <= what.bytes - before;
 }
 
 codegen::GridDevice::Handle Device::load_module(const std::string& text, const std::string& name) {
@@ -393,9 +512,9 @@ void Device::launch(const Launch& what) {
   thread_local std::vector<void*> parameters;  // kept: launches are many
   parameters.clear();
   for (uint32_t i = 0; i < what.argument_count; ++i) parameters.push_back(const_cast<uint64_t*>(what.arguments + i));
-  timed(what.name->c_str(), what.run_id, 0, [&] {
+  timed(compute_, what.name->c_str(), what.run_id, 0, [&] {
     check(driver_.cuLaunchKernel(reinterpret_cast<CUfunction>(what.kernel), what.blocks, 1, 1, what.block_threads, 1, 1,
-                                 0, compute_, parameters.data(), nullptr),
+                                 0, compute_.stream, parameters.data(), nullptr),
           "cuLaunchKernel");
   });
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reference_backends/gpu/driver/driver.h"
+#include "reference_backends/gpu/staging.h"
 
 namespace collet::gpu {
 
@@ -31,7 +32,8 @@ struct DeviceFacts {
 /// Reads them; throws as check does.
 DeviceFacts read_facts(const Driver& driver, int ordinal);
 
-/// A GPU behind a CUDA driver. Kernels and what belongs in their order run on one stream, uploads and downloads on two others.
+/// A GPU behind a CUDA driver. Kernels and what belongs in their order run on one stream, uploads and downloads on two others. Copies
+/// from and to memory of the host that is not pinned go through pieces of pinned memory.
 class Device final : public codegen::GridDevice {
  public:
   Device(std::shared_ptr<const Driver> driver, int ordinal);
@@ -49,6 +51,8 @@ class Device final : public codegen::GridDevice {
   void wait(uint64_t mark) override;
   void upload(kernel::Memory to, uint64_t offset, const void* from, uint64_t bytes) override;
   void download(kernel::Memory from, uint64_t offset, void* to, uint64_t bytes) override;
+  uint64_t start_upload(kernel::Memory to, uint64_t offset, const void* from, uint64_t bytes) override;
+  uint64_t start_download(kernel::Memory from, uint64_t offset, void* to, uint64_t bytes) override;
   bool copy_to(kernel::Device& other, kernel::Memory to, uint64_t to_offset, kernel::Memory from, uint64_t from_offset,
                uint64_t bytes) override;
   bool records_itself() const override { return true; }
@@ -69,21 +73,43 @@ class Device final : public codegen::GridDevice {
   void synchronize(CUstream stream) const;
   CUevent take_event();
 
-  /// A kernel or a copy on the compute stream, between two events.
+  /// A kernel or a copy between two events.
   struct Timed {
     CUevent begin;
     CUevent end;
     kernel::Record record;
   };
-  /// Runs `start`, which puts work on the compute stream; its record is made when the work has ended.
+  /// A stream, and what of it is to be recorded, in its order.
+  struct Lane {
+    const char* name;
+    CUstream stream = nullptr;
+    std::deque<Timed> timed{};
+  };
+  /// Part of a copy to the host that ends in memory of ours; the rest of the way is left to who waits for it.
+  struct Landing {
+    Staging::Block* block;
+    char* to;
+    uint64_t bytes;
+  };
+  struct Mark {
+    CUevent event;
+    std::vector<Landing> landings;
+  };
+  /// Runs `start`, which puts work on the lane's stream; its record is made when the work has ended.
   template <class Start>
-  void timed(const char* name, uint64_t run_id, uint64_t bytes, const Start& start);
+  void timed(Lane& lane, const char* name, uint64_t run_id, uint64_t bytes, const Start& start);
   /// Makes records of what has ended.
   void drain();
-  /// Runs a copy that has ended when `run` returns, and records it.
-  template <class Run>
-  void recorded(const char* name, const char* engine, uint64_t bytes, const Run& run);
   CUevent timing_event();
+
+  /// Puts a copy on a stream. Of `from` nothing is needed afterwards.
+  void send(CUstream stream, CUdeviceptr to, const char* from, uint64_t bytes);
+  /// Copies behind what is on the lane; returns when the data are there.
+  void fetch(Lane& lane, CUdeviceptr from, char* to, uint64_t bytes);
+  void fetch_staged(CUstream stream, CUdeviceptr from, char* to, uint64_t bytes);
+  void land(const Landing& one);
+  uint64_t add_mark(CUstream stream, std::vector<Landing> landings);
+  bool is_pinned(const void* host, uint64_t bytes);
 
   const std::shared_ptr<const Driver> library_;
   const Driver& driver_;
@@ -91,18 +117,23 @@ class Device final : public codegen::GridDevice {
   CUcontext context_ = nullptr;
   mutable std::atomic<CUresult> lost_{CUDA_SUCCESS};  ///< what ended it
   CUmemoryPool pool_ = nullptr;                       ///< the device's default one
-  CUstream compute_ = nullptr;
-  CUstream upload_ = nullptr;
-  CUstream download_ = nullptr;
+  Lane compute_{"compute"};
+  Lane upload_{"upload"};
+  Lane download_{"download"};
   CUstream memory_ = nullptr;  ///< of allocations: nothing else runs there, so that they are there at once
-  std::mutex mutex_;           ///< of what follows
+  Staging staging_;
+  std::mutex mutex_;  ///< of what follows, and of what lanes are to record
+  struct Pinned {
+    uint64_t bytes;
+    bool is_ours;  ///< registered by this device, and not by another one before
+  };
+  std::map<const char*, Pinned> pinned_;  ///< memory of add_host_memory
   std::map<kernel::Memory, CUdeviceptr>
       bases_;  ///< of memory that is aligned to more than the driver does: what the driver gave
   uint64_t last_mark_ = 0;
-  std::map<uint64_t, CUevent> marks_;
+  std::map<uint64_t, Mark> marks_;
   std::vector<CUevent> spare_events_;
   std::vector<CUevent> spare_timing_events_;
-  std::deque<Timed> timed_;
   CUevent origin_ = nullptr;  ///< recorded when records were first wanted
   uint64_t origin_ns_ = 0;    ///< the system's clock then
 };

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device's copies, marks and errors, on the driver emulator, whose streams run in an order that is drawn.
+#include "reference_backends/gpu/device.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+namespace collet::gpu {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// p[i] += 1 for 32 threads; and what takes a while.
+constexpr char kIncrement[] = R"(.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry increment(.param .u64 to) {
+	.reg .b32 v, t;
+	.reg .b64 p, o;
+	ld.param.u64 p, [to];
+	mov.u32 t, %tid.x;
+	mul.wide.u32 o, t, 4;
+	add.u64 p, p, o;
+	ld.global.u32 v, [p];
+	add.u32 v, v, 1;
+	st.global.u32 [p], v;
+	ret;
+}
+.visible .entry slow(.param .u64 to) {
+	.reg .pred more;
+	.reg .b32 n;
+	mov.u32 n, 30000000;
+again:
+	sub.u32 n, n, 1;
+	setp.ne.u32 more, n, 0;
+	@more bra again;
+	ret;
+}
+)";
+
+std::shared_ptr<const Driver> emulator() {
+  static const std::shared_ptr<const Driver> driver = [] {
+    setenv("COLLET_CUDA_EMULATOR", "quiet=1,memory=512,threads=2,devices=2", 1);
+    auto made = std::make_shared<Driver>();
+    const codegen::Status status = open_driver(COLLET_CUDA_EMULATOR_PATH, *made);
+    if (!status.ok()) {
+      ADD_FAILURE() << status.message();
+      std::abort();
+    }
+    return made;
+  }();
+  return driver;
+}
+
+std::vector<char> random_bytes(size_t count) {
+  std::mt19937 random(static_cast<unsigned>(count));
+  std::vector<char> out(count);
+  for (char& c : out) c = static_cast<char>(random());
+  return out;
+}
+
+class List final : public kernel::Recorder {
+ public:
+  bool is_on() const override { return true; }
+  void add(const kernel::Record& record) override { records.push_back(record); }
+  std::vector<kernel::Record> records;
+};
+
+class DeviceTest : public ::testing::Test {
+ protected:
+  void launch(codegen::GridDevice::Handle kernel, kernel::Memory at) {
+    const uint64_t argument = at;
+    const std::string name = "increment";
+    codegen::GridDevice::Launch what;
+    what.kernel = kernel;
+    what.block_threads = 32;
+    what.arguments = &argument;
+    what.argument_count = 1;
+    what.name = &name;
+    device.launch(what);
+  }
+
+  Device device{emulator(), 0};
+};
+
+TEST_F(DeviceTest, CopiesOfAllSizesArrive) {
+  for (const size_t bytes : {size_t{1}, size_t{4096}, size_t{4097}, (size_t{1} << 20) + 3, size_t{40} << 20}) {
+    const std::vector<char> in = random_bytes(bytes);
+    const kernel::Memory at = device.allocate(bytes, 256);
+    std::vector<char> out(bytes);
+    device.write(at, 0, in.data(), bytes);
+    device.read(at, 0, out.data(), bytes);
+    EXPECT_EQ(in, out) << "write and read of " << bytes;
+    std::vector<char> turned(in.rbegin(), in.rend());
+    device.upload(at, 0, turned.data(), bytes);
+    device.download(at, 0, out.data(), bytes);
+    EXPECT_EQ(turned, out) << "upload and download of " << bytes;
+    std::fill(out.begin(), out.end(), 0);
+    const uint64_t sent = device.start_upload(at, 0, in.data(), bytes);
+    if (sent != 0) device.wait(sent);
+    const uint64_t mark = device.start_download(at, 0, out.data(), bytes);
+    if (mark != 0) device.wait(mark);
+    EXPECT_EQ(in, out) << "the same with marks, " << bytes;
+    device.free(at);
+  }
+}
+
+// The copies run later, and the host's value is another one by then. There are more of them than pieces of pinned memory.
+TEST_F(DeviceTest, AWriteNeedsTheHostsDataNoMore) {
+  constexpr uint32_t kCount = 1000;
+  const kernel::Memory at = device.allocate(kCount * 4, 256);
+  uint32_t value = 0;
+  for (value = 0; value < kCount; ++value) device.write(at, value * 4, &value, 4);
+  std::vector<uint32_t> out(kCount), want(kCount);
+  std::iota(want.begin(), want.end(), 0u);
+  device.read(at, 0, out.data(), kCount * 4);
+  EXPECT_EQ(out, want);
+  device.free(at);
+}
+
+TEST_F(DeviceTest, ManyDownloadsAreUnderWayAtOnce) {
+  constexpr uint32_t kCount = 600;
+  std::vector<uint32_t> in(kCount), out(kCount);
+  std::iota(in.begin(), in.end(), 7u);
+  const kernel::Memory at = device.allocate(kCount * 4, 256);
+  device.upload(at, 0, in.data(), kCount * 4);
+  std::vector<uint64_t> marks;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    if (const uint64_t mark = device.start_download(at, i * 4, &out[i], 4)) marks.push_back(mark);
+  }
+  EXPECT_GT(marks.size(), 100u);
+  for (const uint64_t mark : marks) device.wait(mark);
+  EXPECT_EQ(in, out);
+  device.free(at);
+}
+
+// What an upload and a download need runs beside 300 kernels: both end long before the last of these begins.
+TEST_F(DeviceTest, CopiesOverlapKernels) {
+  List list;
+  device.set_recorder(&list);
+  const auto module = device.load_module(kIncrement, "test");
+  const auto increment = device.find_kernel(module, "increment");
+  const kernel::Memory numbers = device.allocate(128, 256), first = device.allocate(1 << 20, 256);
+  const kernel::Memory second = device.allocate(1 << 20, 256);
+  const std::vector<uint32_t> zeros(32);
+  const std::vector<char> in = random_bytes(1 << 20);
+  std::vector<char> out(in.size());
+  device.write(numbers, 0, zeros.data(), 128);
+  device.write(first, 0, in.data(), in.size());
+  device.finish();
+  launch(device.find_kernel(module, "slow"), numbers);
+  for (int i = 0; i < 300; ++i) launch(increment, numbers);
+  const uint64_t up = device.start_upload(second, 0, in.data(), in.size());
+  const uint64_t down = device.start_download(first, 0, out.data(), out.size());
+  device.wait(up);
+  device.wait(down);
+  device.finish();
+  std::vector<uint32_t> counts(32);
+  device.read(numbers, 0, counts.data(), 128);
+  EXPECT_EQ(counts, std::vector<uint32_t>(32, 300));
+  EXPECT_EQ(in, out);
+  uint64_t last_kernel = 0, copies = 0, copied = 0;
+  for (const kernel::Record& one : list.records) {
+    if (one.name == "increment") last_kernel = std::max(last_kernel, one.start_ns);
+    if (one.engine == "compute") continue;
+    ++copies;
+    copied = std::max(copied, one.start_ns + one.duration_ns);
+  }
+  EXPECT_EQ(copies, 2u);
+  EXPECT_LT(copied, last_kernel);
+  device.unload_module(module);
+  for (const kernel::Memory memory : {numbers, first, second}) device.free(memory);
+  device.set_recorder(nullptr);
+}
+
+TEST_F(DeviceTest, PinnedMemoryIsCopiedDirectly) {
+  Device second(emulator(), 1);
+  std::vector<char> memory = random_bytes(8192);
+  const std::vector<char> in = memory;
+  for (Device* one : {&device, &second}) one->add_host_memory(memory.data(), memory.size());
+  for (Device* one : {&device, &second}) {
+    const kernel::Memory at = one->allocate(8192, 256);
+    memory = in;
+    one->wait(one->start_upload(at, 0, memory.data(), 8192));
+    std::fill(memory.begin(), memory.end(), 0);
+    one->wait(one->start_download(at, 0, memory.data(), 8192));
+    EXPECT_EQ(memory, in);
+    one->read(at, 0, memory.data(), 100);
+    EXPECT_EQ(memory, in);
+    one->free(at);
+  }
+  for (Device* one : {&device, &second}) one->remove_host_memory(memory.data());
+}
+
+TEST_F(DeviceTest, ALostDeviceStaysLost) {
+  const auto module = device.load_module(kIncrement, "test");
+  launch(device.find_kernel(module, "increment"), 4096);  // no memory is there
+  const auto refused = [](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const kernel::Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+      return error.code() == COLLET_UNAVAILABLE;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refused([&] { device.finish(); }));
+  char byte = 0;
+  EXPECT_TRUE(refused([&] { device.allocate(16, 256); }));
+  EXPECT_TRUE(refused([&] { device.write(256, 0, &byte, 1); }));
+  EXPECT_TRUE(refused([&] { device.read(256, 0, &byte, 1); }));
+  EXPECT_TRUE(refused([&] { device.start_upload(256, 0, &byte, 1); }));
+  EXPECT_TRUE(refused([&] { device.load_module(kIncrement, "test"); }));
+  EXPECT_TRUE(refused([&] { device.mark(); }));
+  EXPECT_TRUE(refused([&] { device.finish(); }));
+}
+
+}  // namespace
+}  // namespace collet::gpu
