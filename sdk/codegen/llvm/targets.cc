@@ -97,8 +97,8 @@ Target make_target(std::string cpu, std::map<std::string, bool> on) {
   target.half_conversion = on["f16c"] || wide;
   if (const long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0) target.first_cache = bytes;
   if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) target.second_cache = bytes;
-  // Two units of arithmetic, as nearly all processors with vectors have.
-  const int lanes = target.vector_bits / 32;
+  // Two units of arithmetic, as nearly all processors with vectors have; those of Zen 4 take a vector of 512 bits in halves.
+  const int lanes = std::min(target.vector_bits, target.cpu == "znver4" ? 256 : 512) / 32;
   target.flops_per_ns = 2 * lanes * (target.fma ? 2 : 1) * clock_per_ns();
   return target;
 }
