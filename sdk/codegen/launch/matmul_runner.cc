@@ -3,12 +3,10 @@
 
 #include <algorithm>
 
+#include "sdk/codegen/launch/matmul_walk.h"
+
 namespace collet::codegen {
 namespace {
-
-int64_t divide_up(int64_t x, int64_t y) {
-  return (x + y - 1) / y;
-}
 
 template <typename Function>
 Function at(const std::vector<void*>& addresses, FunctionId id) {
@@ -16,6 +14,10 @@ Function at(const std::vector<void*>& addresses, FunctionId id) {
 }
 
 }  // namespace
+
+int64_t MatmulCall::jobs() const {
+  return batches / shared * chunks * column_parts;
+}
 
 int64_t MatmulCall::depth_blocks() const {
   return segments.empty() ? divide_up(depth, depth_block) : divide_up(static_cast<int64_t>(segments.size()), run_block);
@@ -40,128 +42,67 @@ MatmulRunner::MatmulRunner(const MatmulCall& call, const std::vector<void*>& add
   for (int column = 0; column < 2; ++column) after_[column] = at<MicroFunction>(addresses, call.after[column]);
 }
 
-const char* MatmulRunner::packed_rows(char* const* buffers, int64_t matrix, int64_t first, int64_t rows,
-                                      char* scratch) const {
-  char* places[kMostPackBuffers];
-  const int64_t units = divide_up(c_.rows, c_.a_pack_rows);
-  const int64_t begin = matrix * units + first / c_.a_pack_rows;
-  for (uint32_t i = 0; i < c_.a_buffers; ++i) places[i] = buffers[i];
-  places[c_.a_buffers] = scratch - begin * (c_.a_pack_rows == 1 ? c_.a_row : c_.a_tile) * c_.element_bytes;
-  pack_a_(places, begin, begin + divide_up(rows, c_.a_pack_rows));
-  return scratch;
-}
+/// The machine of a MatmulWalk that does what it is told.
+class MatmulRunner::Walker {
+ public:
+  using Number = int64_t;
+  using Address = char*;
+  using Flag = bool;
+  using Table = std::vector<int64_t> MatmulCall::*;
 
-const char* MatmulRunner::packed_panels(char* const* buffers, int64_t matrix, int64_t first, int64_t last,
-                                        char* scratch) const {
-  char* places[kMostPackBuffers];
-  for (uint32_t i = 0; i < c_.b_buffers; ++i) places[i] = buffers[c_.a_buffers + i];
-  places[c_.b_buffers] = scratch - matrix * c_.b_matrix * c_.element_bytes;
-  if (c_.b_in_panels) {
-    pack_b_(places, matrix * c_.panels + first, matrix * c_.panels + last);
-  } else {
-    pack_b_(places, matrix, matrix + 1);
-  }
-  return scratch;
-}
+  Walker(const MatmulRunner& runner, char* const* buffers, Tile& tile) : r_(runner), buffers_(buffers), tile_(tile) {}
 
-/// The tiles of one panel for a part of the depth; after the last they are what they should be.
-void MatmulRunner::panel(Where& at, int64_t column, int64_t a_at, bool last) const {
-  Tile& t = at.tile;
-  const bool last_column = c_.last_columns != 0 && column + c_.panel > c_.columns;
-  t.column = column;
-  const MicroFunction finish = last ? after_[last_column ? 1 : 0] : nullptr;
-  int64_t i = at.first_tile % c_.tiles;
-  auto batch = static_cast<size_t>(at.batch + at.first_tile / c_.tiles);
-  for (int64_t n = at.first_tile; n < at.last_tile; ++n) {
-    const bool last_row = c_.last_rows != 0 && i + 1 == c_.tiles;
-    const int64_t c = (c_.c_at[batch] + i * c_.tile_rows * c_.ldc + column) * c_.element_bytes;
-    t.a = at.a + (c_.a_packed ? (i - at.first_tile) * c_.a_tile + a_at : c_.a_at[batch] + i * c_.a_tile + a_at) *
-                     c_.element_bytes;
-    t.c = at.c + c;
-    t.d = at.d + c;
-    t.row = i * c_.tile_rows;
-    t.rows = last_row ? c_.last_rows : c_.tile_rows;
-    t.position = c_.positions.data() + batch * c_.batch_rank;
-    micro_[last_row ? 1 : 0][last_column ? 1 : 0](&t);
-    if (finish) finish(&t);
-    if (++i == c_.tiles) {
-      i = 0;
-      ++batch;
-    }
+  static Number number(int64_t x) { return x; }
+  static Number least(Number x, Number y) { return std::min(x, y); }
+  static Number choose(Flag which, int64_t x, int64_t y) { return which ? x : y; }
+  static Flag no() { return false; }
+  Number element(Table table, Number i) const { return elements(table, i)[0]; }
+  const int64_t* elements(Table table, Number i) const { return (r_.c_.*table).data() + i; }
+  Address buffer(uint32_t i) const { return buffers_[i]; }
+  char* const* buffers(uint32_t i) const { return buffers_ + i; }
+  template <typename Field, typename Value>
+  void put(Field Tile::* field, Value value) {
+    tile_.*field = value;
   }
-}
+  template <typename Body>
+  static void loop(Number begin, Number end, const Body& body) {
+    for (Number i = begin; i < end; ++i) body(i);
+  }
+  template <typename Body>
+  static void when(Flag condition, const Body& body) {
+    if (condition) body();
+  }
+  void compute(Flag last_row, Flag last_column) const { r_.micro_[last_row ? 1 : 0][last_column ? 1 : 0](&tile_); }
+  void finish(Flag is_last_block, Flag last_column) const {
+    const MicroFunction after = r_.after_[last_column ? 1 : 0];
+    if (is_last_block && after) after(&tile_);
+  }
+  void pack(FunctionId id, uint32_t from, uint32_t count, Address packed, Number begin, Number end) const {
+    char* places[kMostPackBuffers];
+    std::copy_n(buffers_ + from, count, places);
+    places[count] = packed;
+    (id == r_.c_.pack_a ? r_.pack_a_ : r_.pack_b_)(places, begin, end);
+  }
 
-void MatmulRunner::blocks(Where& at) const {
-  Tile& t = at.tile;
-  const bool segmented = !c_.segments.empty();
-  const auto count = static_cast<int64_t>(c_.segments.size());
-  const int64_t parts = c_.depth_blocks();
-  for (int64_t k = 0; k < parts; ++k) {
-    const int64_t first = k * c_.depth_block;
-    t.depth = segmented ? c_.run : std::min(c_.depth_block, c_.depth - first);
-    t.segments = std::min(c_.run_block, count - k * c_.run_block);
-    t.offsets = segmented ? c_.segments.data() + k * c_.run_block : nullptr;
-    t.accumulate = k != 0;
-    for (int64_t j = at.first_panel; j < at.last_panel; ++j) {
-      const int64_t b_at = c_.b_in_panels ? (j * c_.depth + first) * c_.panel : first * c_.b_depth + j * c_.panel;
-      t.b = at.b + b_at * c_.element_bytes;
-      panel(at, j * c_.panel, segmented ? 0 : first * c_.a_depth, k + 1 == parts);
-    }
-  }
-}
+ private:
+  const MatmulRunner& r_;
+  char* const* buffers_;
+  Tile& tile_;
+};
 
-void MatmulRunner::part(char* const* buffers, int64_t job, int worker) const {
-  const int64_t piece = job % c_.column_parts;
-  const int64_t chunk = job / c_.column_parts % c_.chunks;
-  Where at{};
-  at.batch = job / c_.column_parts / c_.chunks * c_.shared;
-  at.first_tile = c_.tiles * c_.shared * chunk / c_.chunks;
-  at.last_tile = c_.tiles * c_.shared * (chunk + 1) / c_.chunks;
-  at.first_panel = c_.panels * piece / c_.column_parts;
-  at.last_panel = c_.panels * (piece + 1) / c_.column_parts;
-  if (at.first_tile == at.last_tile || at.first_panel == at.last_panel) return;
-  const auto batch = static_cast<size_t>(at.batch);
-  char* scratch = buffers[c_.a_buffers + c_.b_buffers + 1] + worker * (c_.a_scratch() + c_.b_scratch());
-  if (c_.a_packed) {
-    const int64_t first = at.first_tile * c_.tile_rows;
-    const int64_t rows = std::min(at.last_tile * c_.tile_rows, c_.rows) - first;
-    at.a = packed_rows(buffers, c_.a_at[batch], first, rows, scratch);
-  } else {
-    at.a = buffers[0] + c_.a_offset * c_.element_bytes;
-  }
-  if (c_.packs_b) {
-    at.b = packed_panels(buffers, c_.b_at[batch], at.first_panel, at.last_panel, scratch + c_.a_scratch());
-  } else {
-    const int64_t matrix = c_.b_packed ? c_.b_at[batch] * c_.b_matrix : c_.b_offset + c_.b_at[batch];
-    at.b = buffers[c_.a_buffers] + matrix * c_.element_bytes;
-  }
-  at.c = buffers[c_.a_buffers + c_.b_buffers];
-  Tile& t = at.tile;
-  if (c_.epilogue) {
-    at.d = buffers[c_.a_buffers + c_.b_buffers + 2];
-    t.buffers = buffers + c_.a_buffers + c_.b_buffers + 3;
-  }
-  t.a_step = c_.a_depth == 1 ? c_.a_row : c_.a_depth;
-  t.b_step = c_.b_depth;
-  t.c_step = c_.ldc;
-  t.tail = c_.tail;
-  blocks(at);
+[[gnu::flatten]] void MatmulRunner::jobs(void* context, int64_t begin, int64_t end, int worker) {
+  const Work& w = *static_cast<const Work*>(context);
+  Tile tile;  // setting all of it first would take as long as a small product
+  Walker walker(w.runner, w.buffers, tile);
+  MatmulWalk<Walker>(w.runner.c_, walker).jobs(begin, end, worker);
 }
 
 void MatmulRunner::run(char* const* buffers, Threads& threads) const {
-  const int64_t jobs = c_.batches / c_.shared * c_.chunks * c_.column_parts;
-  struct Work {
-    const MatmulRunner* call;
-    char* const* buffers;
-  } work{this, buffers};
-  auto body = [](void* context, int64_t begin, int64_t end, int worker) {
-    const Work* w = static_cast<const Work*>(context);
-    for (int64_t job = begin; job < end; ++job) w->call->part(w->buffers, job, worker);
-  };
+  Work work{*this, buffers};
   if (c_.threads > 1 && threads.worthwhile(c_.cost_ns)) {
-    threads.loop(jobs, 1, body, &work);
+    threads.loop(c_.jobs(), 1, jobs, &work);
   } else {
-    body(&work, 0, jobs, 0);
+    jobs(&work, 0, c_.jobs(), 0);
   }
 }
 

@@ -18,24 +18,12 @@ class MatmulRunner {
   void run(char* const* buffers, Threads& threads) const;
 
  private:
-  /// Where the tiles of a part are.
-  struct Where {
-    Tile tile;  ///< what all of them share
-    const char* a;
-    const char* b;
-    char* c;
-    char* d;
-    int64_t batch;  ///< number of the first
-    int64_t first_tile;
-    int64_t last_tile;
-    int64_t first_panel;
-    int64_t last_panel;
+  class Walker;
+  struct Work {
+    const MatmulRunner& runner;
+    char* const* buffers;
   };
-  void part(char* const* buffers, int64_t job, int worker) const;
-  void blocks(Where& at) const;
-  void panel(Where& at, int64_t column, int64_t a_at, bool last) const;
-  const char* packed_rows(char* const* buffers, int64_t matrix, int64_t first, int64_t rows, char* scratch) const;
-  const char* packed_panels(char* const* buffers, int64_t matrix, int64_t first, int64_t last, char* scratch) const;
+  static void jobs(void* work, int64_t begin, int64_t end, int worker);
 
   const MatmulCall& c_;
   MicroFunction micro_[2][2] = {};

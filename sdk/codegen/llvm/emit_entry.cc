@@ -3,11 +3,12 @@
 
 #include <llvm/IR/IRBuilder.h>
 
-#include <cstddef>
+#include <algorithm>
 #include <functional>
 #include <map>
 
 #include "sdk/codegen/launch/functions.h"
+#include "sdk/codegen/launch/matmul_walk.h"
 #include "sdk/codegen/llvm/emit.h"
 #include "sdk/codegen/llvm/emit_steps.h"
 #include "sdk/codegen/llvm/object_compiler.h"
@@ -30,10 +31,31 @@ llvm::FunctionType* part_function(llvm::LLVMContext& context) {
                                  false);
 }
 
-/// A matrix product as a function of the addresses of its places and of a range of its jobs: what MatmulRunner does.
+/// The machine of a MatmulWalk that writes code: a function of the addresses of a product's places and of a range of its jobs.
 class MatmulWriter {
  public:
   using Functions = std::vector<llvm::Function*>;
+  using Table = std::vector<int64_t> MatmulCall::*;
+  /// A number, an address or a flag in the code.
+  struct Word {
+    llvm::IRBuilder<>* b = nullptr;
+    Value* v = nullptr;
+    Word same(int64_t x) const { return {b, llvm::ConstantInt::getSigned(b->getInt64Ty(), x)}; }
+    Word operator+(Word x) const {
+      return {b, v->getType()->isPointerTy() ? b->CreateGEP(b->getInt8Ty(), v, x.v) : b->CreateAdd(v, x.v)};
+    }
+    Word operator-(Word x) const { return *this + Word{b, b->CreateNeg(x.v)}; }
+    Word operator+(int64_t x) const { return *this + same(x); }
+    Word operator*(int64_t x) const { return {b, b->CreateMul(v, same(x).v)}; }
+    Word operator/(int64_t x) const { return {b, b->CreateSDiv(v, same(x).v)}; }
+    Word operator%(int64_t x) const { return {b, b->CreateSRem(v, same(x).v)}; }
+    Word operator<(Word x) const { return {b, b->CreateICmpSLT(v, x.v)}; }
+    Word operator>(int64_t x) const { return {b, b->CreateICmpSGT(v, same(x).v)}; }
+    Word operator==(int64_t x) const { return {b, b->CreateICmpEQ(v, same(x).v)}; }
+  };
+  using Number = Word;
+  using Address = Word;
+  using Flag = Word;
 
   MatmulWriter(const MatmulCall& call, const Functions& functions, llvm::Module& module, const Target& target)
       : c_(call),
@@ -45,161 +67,64 @@ class MatmulWriter {
         b_(w_.b) {}
 
   llvm::Function* run() {
-    buffers_ = function_->getArg(0);
     tile_ = w_.local(llvm::ArrayType::get(b_.getInt8Ty(), sizeof(Tile)));
-    a_at_ = numbers(module_, c_.a_at);
-    b_at_ = numbers(module_, c_.b_at);
-    c_at_ = numbers(module_, c_.c_at);
-    if (!c_.positions.empty()) positions_ = numbers(module_, c_.positions);
-    if (!c_.segments.empty()) segments_ = numbers(module_, c_.segments);
-    put(offsetof(Tile, a_step), w_.number(c_.a_depth == 1 ? c_.a_row : c_.a_depth));
-    put(offsetof(Tile, b_step), w_.number(c_.b_depth));
-    put(offsetof(Tile, c_step), w_.number(c_.ldc));
-    put(offsetof(Tile, tail), w_.number(c_.tail));
-    w_.loop(function_->getArg(1), function_->getArg(2), [&](Value* number) { job(number); });
+    for (const Table table :
+         {&MatmulCall::a_at, &MatmulCall::b_at, &MatmulCall::c_at, &MatmulCall::positions, &MatmulCall::segments}) {
+      if (!(c_.*table).empty()) tables_.emplace_back(table, numbers(module_, c_.*table));
+    }
+    Value* const worker = b_.CreateSExt(function_->getArg(3), b_.getInt64Ty());
+    MatmulWalk<MatmulWriter>(c_, *this).jobs(of(function_->getArg(1)), of(function_->getArg(2)), of(worker));
     b_.CreateRetVoid();
     return function_;
   }
 
- private:
-  void put(size_t field, Value* value) { b_.CreateStore(value, w_.at(tile_, static_cast<int64_t>(field))); }
-  Value* buffer(uint32_t i) { return b_.CreateLoad(b_.getPtrTy(), w_.at(buffers_, int64_t{8} * i)); }
-  Value* element(Value* table, Value* i) {
-    return b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), table, i));
+  Number number(int64_t x) { return of(w_.number(x)); }
+  Number least(Number x, Number y) { return of(b_.CreateSelect((x < y).v, x.v, y.v)); }
+  Number choose(Flag which, int64_t x, int64_t y) { return of(b_.CreateSelect(which.v, w_.number(x), w_.number(y))); }
+  Flag no() { return of(b_.getFalse()); }
+  Number element(Table table, Number i) { return of(b_.CreateLoad(b_.getInt64Ty(), elements(table, i).v)); }
+  Address elements(Table table, Number i) {
+    const auto found = std::find_if(tables_.begin(), tables_.end(), [&](const auto& t) { return t.first == table; });
+    return of(b_.CreateGEP(b_.getInt64Ty(), found->second, i.v));
   }
-  /// x * y / z, for parts of a range.
-  Value* share(int64_t range, Value* i, int64_t parts) { return b_.CreateSDiv(w_.times(i, range), w_.number(parts)); }
-
-  void job(Value* number) {
-    Value* const piece = b_.CreateSRem(number, w_.number(c_.column_parts));
-    Value* const rest = b_.CreateSDiv(number, w_.number(c_.column_parts));
-    Value* const chunk = b_.CreateSRem(rest, w_.number(c_.chunks));
-    batch_ = w_.times(b_.CreateSDiv(rest, w_.number(c_.chunks)), c_.shared);
-    const int64_t all = c_.tiles * c_.shared;
-    first_tile_ = share(all, chunk, c_.chunks);
-    last_tile_ = share(all, w_.add(chunk, w_.number(1)), c_.chunks);
-    first_panel_ = share(c_.panels, piece, c_.column_parts);
-    last_panel_ = share(c_.panels, w_.add(piece, w_.number(1)), c_.column_parts);
-    Value* const any =
-        b_.CreateAnd(b_.CreateICmpSLT(first_tile_, last_tile_), b_.CreateICmpSLT(first_panel_, last_panel_));
-    w_.branch(any, [&] {
-      Value* const worker = b_.CreateSExt(function_->getArg(3), b_.getInt64Ty());
-      Value* const scratch =
-          w_.at(buffer(c_.a_buffers + c_.b_buffers + 1), w_.times(worker, c_.a_scratch() + c_.b_scratch()));
-      a_ = c_.a_packed ? packed_rows(scratch) : w_.at(buffer(0), c_.a_offset * c_.element_bytes);
-      if (c_.packs_b) {
-        b_base_ = packed_panels(w_.at(scratch, c_.a_scratch()));
-      } else {
-        Value* const at = element(b_at_, batch_);
-        Value* const matrix = c_.b_packed ? w_.times(at, c_.b_matrix) : w_.add(at, w_.number(c_.b_offset));
-        b_base_ = w_.at(buffer(c_.a_buffers), w_.times(matrix, c_.element_bytes));
-      }
-      c_base_ = buffer(c_.a_buffers + c_.b_buffers);
-      if (c_.epilogue) {
-        d_base_ = buffer(c_.a_buffers + c_.b_buffers + 2);
-        put(offsetof(Tile, buffers), w_.at(buffers_, int64_t{8} * (c_.a_buffers + c_.b_buffers + 3)));
-      }
-      depth_blocks();
-    });
+  Address buffer(uint32_t i) { return of(b_.CreateLoad(b_.getPtrTy(), buffers(i).v)); }
+  Address buffers(uint32_t i) { return of(function_->getArg(0)) + int64_t{8} * i; }
+  template <typename Field, typename What>
+  void put(Field Tile::* field, What value) {
+    static constexpr Tile kTile{};
+    const auto at = reinterpret_cast<const char*>(&(kTile.*field)) - reinterpret_cast<const char*>(&kTile);
+    b_.CreateStore(value.v, w_.at(tile_, at));
   }
-
-  /// Calls a packing kernel with the first `count` buffers from `from` on, and then `packed`.
-  void pack(FunctionId id, uint32_t from, uint32_t count, Value* packed, Value* begin, Value* end) {
-    Value* const places = w_.local(llvm::ArrayType::get(b_.getPtrTy(), count + 1));
-    for (uint32_t i = 0; i < count; ++i) b_.CreateStore(buffer(from + i), w_.at(places, int64_t{8} * i));
-    b_.CreateStore(packed, w_.at(places, int64_t{8} * count));
-    b_.CreateCall(functions_[id], {places, begin, end});
+  template <typename Body>
+  void loop(Number begin, Number end, const Body& body) {
+    w_.loop(begin.v, end.v, [&](Value* i) { body(of(i)); });
   }
-
-  Value* packed_rows(Value* scratch) {
-    const int64_t units = (c_.rows + c_.a_pack_rows - 1) / c_.a_pack_rows;
-    Value* const first = w_.times(first_tile_, c_.tile_rows);
-    Value* const limit = w_.number(c_.rows);
-    Value* const last = w_.times(last_tile_, c_.tile_rows);
-    Value* const rows = b_.CreateSub(b_.CreateSelect(b_.CreateICmpSLT(last, limit), last, limit), first);
-    Value* const begin =
-        w_.add(w_.times(element(a_at_, batch_), units), b_.CreateSDiv(first, w_.number(c_.a_pack_rows)));
-    const int64_t step = (c_.a_pack_rows == 1 ? c_.a_row : c_.a_tile) * c_.element_bytes;
-    Value* const end =
-        w_.add(begin, b_.CreateSDiv(w_.add(rows, w_.number(c_.a_pack_rows - 1)), w_.number(c_.a_pack_rows)));
-    pack(c_.pack_a, 0, c_.a_buffers, w_.at(scratch, b_.CreateNeg(w_.times(begin, step))), begin, end);
-    return scratch;
+  template <typename Body>
+  void when(Flag condition, const Body& body) {
+    w_.branch(condition.v, body);
   }
-
-  Value* packed_panels(Value* scratch) {
-    Value* const matrix = element(b_at_, batch_);
-    Value* const base = w_.at(scratch, b_.CreateNeg(w_.times(matrix, c_.b_matrix * c_.element_bytes)));
-    if (c_.b_in_panels) {
-      Value* const panels = w_.times(matrix, c_.panels);
-      pack(c_.pack_b, c_.a_buffers, c_.b_buffers, base, w_.add(panels, first_panel_), w_.add(panels, last_panel_));
-    } else {
-      pack(c_.pack_b, c_.a_buffers, c_.b_buffers, base, matrix, w_.add(matrix, w_.number(1)));
+  void compute(Flag last_row, Flag last_column) {
+    for (int r = 0; r < 2; ++r) {
+      for (int k = 0; k < 2; ++k) call(c_.micro[r][k], is(last_row, r), is(last_column, k));
     }
-    return scratch;
+  }
+  void finish(Flag is_last_block, Flag last_column) {
+    for (int k = 0; k < 2; ++k) call(c_.after[k], is_last_block.v, is(last_column, k));
+  }
+  /// Calls a packing kernel with `count` buffers from `from` on, and then `packed`.
+  void pack(FunctionId id, uint32_t from, uint32_t count, Address packed, Number begin, Number end) {
+    Value* const places = w_.local(llvm::ArrayType::get(b_.getPtrTy(), count + 1));
+    for (uint32_t i = 0; i < count; ++i) b_.CreateStore(buffer(from + i).v, w_.at(places, int64_t{8} * i));
+    b_.CreateStore(packed.v, w_.at(places, int64_t{8} * count));
+    b_.CreateCall(functions_[id], {places, begin.v, end.v});
   }
 
-  void depth_blocks() {
-    const auto count = static_cast<int64_t>(c_.segments.size());
-    const int64_t blocks = c_.depth_blocks();
-    w_.loop(w_.number(0), w_.number(blocks), [&](Value* k) {
-      Value* const first = w_.times(k, c_.depth_block);
-      const auto least = [&](int64_t most, Value* left) {
-        return b_.CreateSelect(b_.CreateICmpSLT(left, w_.number(most)), left, w_.number(most));
-      };
-      if (segments_) {
-        put(offsetof(Tile, depth), w_.number(c_.run));
-        put(offsetof(Tile, segments), least(c_.run_block, b_.CreateSub(w_.number(count), w_.times(k, c_.run_block))));
-        put(offsetof(Tile, offsets), b_.CreateGEP(b_.getInt64Ty(), segments_, w_.times(k, c_.run_block)));
-      } else {
-        put(offsetof(Tile, depth), least(c_.depth_block, b_.CreateSub(w_.number(c_.depth), first)));
-      }
-      put(offsetof(Tile, accumulate), b_.CreateZExt(b_.CreateICmpNE(k, w_.number(0)), b_.getInt64Ty()));
-      Value* const is_last = b_.CreateICmpEQ(k, w_.number(blocks - 1));
-      w_.loop(first_panel_, last_panel_, [&](Value* j) {
-        Value* const at = c_.b_in_panels ? w_.times(w_.add(w_.times(j, c_.depth), first), c_.panel)
-                                         : w_.add(w_.times(first, c_.b_depth), w_.times(j, c_.panel));
-        put(offsetof(Tile, b), w_.at(b_base_, w_.times(at, c_.element_bytes)));
-        panel(w_.times(j, c_.panel), segments_ ? w_.number(0) : w_.times(first, c_.a_depth), is_last);
-      });
-    });
-  }
-
-  void panel(Value* column, Value* a_depth_at, Value* is_last_block) {
-    Value* const last_column = c_.last_columns == 0
-                                   ? b_.getFalse()
-                                   : b_.CreateICmpSGT(w_.add(column, w_.number(c_.panel)), w_.number(c_.columns));
-    put(offsetof(Tile, column), column);
-    w_.loop(first_tile_, last_tile_, [&](Value* n) {
-      Value* const i = b_.CreateSRem(n, w_.number(c_.tiles));
-      Value* const batch = w_.add(batch_, b_.CreateSDiv(n, w_.number(c_.tiles)));
-      Value* const last_row = c_.last_rows == 0 ? b_.getFalse() : b_.CreateICmpEQ(i, w_.number(c_.tiles - 1));
-      Value* const row = w_.times(i, c_.tile_rows);
-      Value* const c = w_.times(w_.add(w_.add(element(c_at_, batch), w_.times(row, c_.ldc)), column), c_.element_bytes);
-      Value* const a = c_.a_packed ? w_.times(b_.CreateSub(i, first_tile_), c_.a_tile)
-                                   : w_.add(element(a_at_, batch), w_.times(i, c_.a_tile));
-      put(offsetof(Tile, a), w_.at(a_, w_.times(w_.add(a, a_depth_at), c_.element_bytes)));
-      put(offsetof(Tile, c), w_.at(c_base_, c));
-      if (d_base_) put(offsetof(Tile, d), w_.at(d_base_, c));
-      put(offsetof(Tile, row), row);
-      put(offsetof(Tile, rows), b_.CreateSelect(last_row, w_.number(c_.last_rows), w_.number(c_.tile_rows)));
-      if (positions_) {
-        put(offsetof(Tile, position),
-            b_.CreateGEP(b_.getInt64Ty(), positions_, w_.times(batch, static_cast<int64_t>(c_.batch_rank))));
-      }
-      for (int r = 0; r < 2; ++r) {
-        for (int k = 0; k < 2; ++k) {
-          if (c_.micro[r][k] == kNoFunction) continue;
-          Value* const mine = b_.CreateAnd(b_.CreateICmpEQ(last_row, b_.getInt1(r == 1)),
-                                           b_.CreateICmpEQ(last_column, b_.getInt1(k == 1)));
-          w_.branch(mine, [&] { b_.CreateCall(functions_[c_.micro[r][k]], {tile_}); });
-        }
-      }
-      for (int k = 0; k < 2; ++k) {
-        if (c_.after[k] == kNoFunction) continue;
-        Value* const mine = b_.CreateAnd(is_last_block, b_.CreateICmpEQ(last_column, b_.getInt1(k == 1)));
-        w_.branch(mine, [&] { b_.CreateCall(functions_[c_.after[k]], {tile_}); });
-      }
-    });
+ private:
+  Word of(Value* v) { return {&b_, v}; }
+  Value* is(Flag flag, int value) { return value ? flag.v : b_.CreateNot(flag.v); }
+  void call(FunctionId id, Value* one, Value* other) {
+    if (id == kNoFunction) return;
+    w_.branch(b_.CreateAnd(one, other), [&] { b_.CreateCall(functions_[id], {tile_}); });
   }
 
   const MatmulCall& c_;
@@ -208,10 +133,8 @@ class MatmulWriter {
   llvm::Function* function_;
   FunctionWriter w_;
   llvm::IRBuilder<>& b_;
-  Value *buffers_ = nullptr, *tile_ = nullptr, *batch_ = nullptr, *first_tile_ = nullptr, *last_tile_ = nullptr;
-  Value *first_panel_ = nullptr, *last_panel_ = nullptr;
-  Value *a_ = nullptr, *b_base_ = nullptr, *c_base_ = nullptr, *d_base_ = nullptr;
-  Value *a_at_ = nullptr, *b_at_ = nullptr, *c_at_ = nullptr, *positions_ = nullptr, *segments_ = nullptr;
+  Value* tile_ = nullptr;
+  std::vector<std::pair<Table, Value*>> tables_;
 };
 
 /// The function of a plan.
@@ -299,7 +222,7 @@ class EntryWriter final : public StepsWriter {
 
   void matmul(const Step& step) override {
     const MatmulCall& call = plan_.matmuls[step.call];
-    const int64_t jobs = call.batches / call.shared * call.chunks * call.column_parts;
+    const int64_t jobs = call.jobs();
     Value* const table = places(step);
     share(call.cost_ns, matmuls_[step.call], table, jobs, 1,
           [&] { b_.CreateCall(matmuls_[step.call], {table, w_.number(0), w_.number(jobs), b_.getInt32(0)}); });

@@ -87,6 +87,7 @@ struct MatmulCall {
   int64_t a_depth = 0;
   int64_t a_tile = 0;
   int64_t a_pack_rows = 1;
+  int64_t a_blocks = 1;  ///< of the depth, into which a is packed; 1: all of it at once
   int64_t b_offset = 0;
   int64_t b_depth = 0;
   int threads = 1;  ///< that it is cut for
@@ -95,6 +96,8 @@ struct MatmulCall {
   std::vector<int64_t> positions;         ///< of each batch, in each of its loops
   uint64_t batch_rank = 0;
 
+  /// Parts that threads may compute at the same time.
+  int64_t jobs() const;
   /// Number of blocks in which the depth is taken.
   int64_t depth_blocks() const;
   /// Scratch bytes of one thread for packed a, and for packed b.

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The loop nest of a MatmulCall, written once: MatmulRunner walks it, and emit_entry writes code that does.
+
+#include <collet/codegen/launch_plan.h>
+
+#include "sdk/codegen/launch/functions.h"
+
+namespace collet::codegen {
+
+inline int64_t divide_up(int64_t x, int64_t y) {
+  return (x + y - 1) / y;
+}
+
+/// A `Machine` has the types Number, Address and Flag, with the operators of int64_t, char* and bool that are used here; the fields of a
+/// Tile, and what is called with it; tables, which are members of MatmulCall; loops and branches.
+template <typename Machine>
+class MatmulWalk {
+ public:
+  using Number = typename Machine::Number;
+  using Address = typename Machine::Address;
+  using Flag = typename Machine::Flag;
+
+  MatmulWalk(const MatmulCall& call, Machine& machine) : c_(call), m_(machine) {}
+
+  /// Jobs [begin, end) of call.jobs(), by a worker that has scratch memory of its own.
+  void jobs(Number begin, Number end, Number worker) {
+    m_.put(&Tile::a_step, m_.number(c_.a_depth == 1 ? c_.a_row : c_.a_depth));
+    m_.put(&Tile::b_step, m_.number(c_.b_depth));
+    m_.put(&Tile::c_step, m_.number(c_.ldc));
+    m_.put(&Tile::tail, m_.number(c_.tail));
+    const uint32_t operands = c_.a_buffers + c_.b_buffers;
+    a_scratch_ = m_.buffer(operands + 1) + worker * (c_.a_scratch() + c_.b_scratch());
+    c_base_ = m_.buffer(operands);
+    if (c_.epilogue) {
+      d_base_ = m_.buffer(operands + 2);
+      m_.put(&Tile::buffers, m_.buffers(operands + 3));
+    }
+    m_.loop(begin, end, [&](Number number) { job(number); });
+  }
+
+ private:
+  /// Most products are not cut, and small ones take no longer than some divisions.
+  static Number quotient(Number x, int64_t y) { return y == 1 ? x : x / y; }
+
+  void job(Number number) {
+    const Number rest = quotient(number, c_.column_parts);
+    const Number piece = number - rest * c_.column_parts;
+    const Number set = quotient(rest, c_.chunks);
+    const Number chunk = rest - set * c_.chunks;
+    const int64_t all = c_.tiles * c_.shared;
+    batch_ = set * c_.shared;
+    first_tile_ = quotient(chunk * all, c_.chunks);
+    last_tile_ = quotient((chunk + 1) * all, c_.chunks);
+    first_panel_ = quotient(piece * c_.panels, c_.column_parts);
+    last_panel_ = quotient((piece + 1) * c_.panels, c_.column_parts);
+    m_.when(first_tile_ < last_tile_, [&] {
+      m_.when(first_panel_ < last_panel_, [&] {
+        a_ = c_.a_packed ? a_scratch_ : m_.buffer(0) + c_.a_offset * c_.element_bytes;
+        if (c_.a_packed && c_.a_blocks == 1) pack_rows(m_.number(0));
+        b_ = c_.packs_b ? packed_panels(a_scratch_ + c_.a_scratch()) : matrix_of_b();
+        depth_blocks();
+      });
+    });
+  }
+
+  Address matrix_of_b() {
+    const Number at = m_.element(&MatmulCall::b_at, batch_);
+    const Number matrix = c_.b_packed ? at * c_.b_matrix : at + c_.b_offset;
+    return m_.buffer(c_.a_buffers) + matrix * c_.element_bytes;
+  }
+
+  /// Rows of a, for one block of the depth.
+  void pack_rows(Number block) {
+    const int64_t units = divide_up(c_.rows, c_.a_pack_rows);
+    const Number first = first_tile_ * c_.tile_rows;
+    const Number rows = m_.least(last_tile_ * c_.tile_rows, m_.number(c_.rows)) - first;
+    const Number matrix = m_.element(&MatmulCall::a_at, batch_) * c_.a_blocks + block;
+    const Number begin = matrix * units + first / c_.a_pack_rows;
+    const int64_t step = (c_.a_pack_rows == 1 ? c_.a_row : c_.a_tile) * c_.element_bytes;
+    m_.pack(c_.pack_a, 0, c_.a_buffers, a_scratch_ - begin * step, begin,
+            begin + (rows + (c_.a_pack_rows - 1)) / c_.a_pack_rows);
+  }
+
+  Address packed_panels(Address scratch) {
+    const Number matrix = m_.element(&MatmulCall::b_at, batch_);
+    const Address base = scratch - matrix * (c_.b_matrix * c_.element_bytes);
+    if (c_.b_in_panels) {
+      const Number panels = matrix * c_.panels;
+      m_.pack(c_.pack_b, c_.a_buffers, c_.b_buffers, base, panels + first_panel_, panels + last_panel_);
+    } else {
+      m_.pack(c_.pack_b, c_.a_buffers, c_.b_buffers, base, matrix, matrix + 1);
+    }
+    return scratch;
+  }
+
+  void depth_blocks() {
+    const auto count = static_cast<int64_t>(c_.segments.size());
+    const int64_t blocks = c_.depth_blocks();
+    m_.loop(m_.number(0), m_.number(blocks), [&](Number k) {
+      const Number first = k * c_.depth_block;
+      if (count != 0) {
+        m_.put(&Tile::depth, m_.number(c_.run));
+        m_.put(&Tile::segments, m_.least(m_.number(c_.run_block), m_.number(count) - k * c_.run_block));
+        m_.put(&Tile::offsets, m_.elements(&MatmulCall::segments, k * c_.run_block));
+      } else {
+        m_.put(&Tile::depth, m_.least(m_.number(c_.depth_block), m_.number(c_.depth) - first));
+      }
+      m_.put(&Tile::accumulate, m_.choose(k == 0, 0, 1));
+      const bool own_rows = c_.a_packed && c_.a_blocks > 1;
+      if (own_rows) pack_rows(k);
+      const Flag is_last = k == blocks - 1;
+      const Number a_at = count != 0 || own_rows ? m_.number(0) : first * c_.a_depth;
+      m_.loop(first_panel_, last_panel_, [&](Number j) {
+        const Number at = c_.b_in_panels ? (j * c_.depth + first) * c_.panel : first * c_.b_depth + j * c_.panel;
+        m_.put(&Tile::b, b_ + at * c_.element_bytes);
+        panel(j * c_.panel, a_at, is_last);
+      });
+    });
+  }
+
+  /// The tiles of one panel for a part of the depth; after the last they are what they should be.
+  void panel(Number column, Number a_at, Flag is_last_block) {
+    const Flag last_column = c_.last_columns == 0 ? m_.no() : column > c_.columns - c_.panel;
+    m_.put(&Tile::column, column);
+    m_.loop(first_tile_, last_tile_, [&](Number n) {
+      const Number i = c_.shared == 1 ? n : n % c_.tiles;
+      const Number batch = c_.shared == 1 ? batch_ : batch_ + n / c_.tiles;
+      const Flag last_row = c_.last_rows == 0 ? m_.no() : i == c_.tiles - 1;
+      const Number row = i * c_.tile_rows;
+      const Number c = (m_.element(&MatmulCall::c_at, batch) + row * c_.ldc + column) * c_.element_bytes;
+      const Number a =
+          c_.a_packed ? (i - first_tile_) * c_.a_tile : m_.element(&MatmulCall::a_at, batch) + i * c_.a_tile;
+      m_.put(&Tile::a, a_ + (a + a_at) * c_.element_bytes);
+      m_.put(&Tile::c, c_base_ + c);
+      if (c_.epilogue) m_.put(&Tile::d, d_base_ + c);
+      m_.put(&Tile::row, row);
+      m_.put(&Tile::rows, m_.choose(last_row, c_.last_rows, c_.tile_rows));
+      if (!c_.positions.empty())
+        m_.put(&Tile::position, m_.elements(&MatmulCall::positions, batch * static_cast<int64_t>(c_.batch_rank)));
+      m_.compute(last_row, last_column);
+      m_.finish(is_last_block, last_column);
+    });
+  }
+
+  const MatmulCall& c_;
+  Machine& m_;
+  Number batch_{}, first_tile_{}, last_tile_{}, first_panel_{}, last_panel_{};
+  Address a_scratch_{}, a_{}, b_{}, c_base_{}, d_base_{};
+};
+
+}  // namespace collet::codegen
