@@ -120,6 +120,17 @@ TEST_P(ProductTest, PowersOfTwoThatArePacked) {
 }
 
 /// Larger than the caches: b is read by whole rows.
+TEST_P(ProductTest, DeepOnesThatArePackedInBlocks) {
+  for (const bool turned : {false, true}) {
+    dot<float>(COLLET_TYPE_F32, 2, 60, 66, 2048, turned, false);
+    dot<float>(COLLET_TYPE_F32, 1, 61, 70, 1800, turned, true);
+  }
+  dot<double>(COLLET_TYPE_F64, 1, 60, 40, 1024, false, false);
+  const auto p = integers<int8_t>(60 * 4096, 1);
+  const auto q = integers<int8_t>(4096 * 66, 2);
+  dot<int8_t, int32_t>(COLLET_TYPE_S8, COLLET_TYPE_S32, p, q, 1, 60, 66, 4096, false, false);
+}
+
 TEST_P(ProductTest, FewRowsOfALargeMatrix) {
   for (const int64_t rows : {1, 2, 5, 13, 30}) dot<float>(COLLET_TYPE_F32, 1, rows, 2100, 1031, false, false);
   dot<double>(COLLET_TYPE_F64, 1, 3, 1100, 1031, true, false);

@@ -36,6 +36,7 @@ class MicroEmitter {
     b_.SetInsertPoint(entry);
     read_tile();
     make_mask();
+    if (k_.accumulates && k_.rows * k_.vectors >= 8 && !k_.streams) prefetch_result();
     std::vector<Value*> sums = k_.segmented ? segments() : depth(a_, b_at_, zeros());
     if (k_.accumulates) add_old(sums);
     if (epilogue_) {
@@ -159,6 +160,14 @@ class MicroEmitter {
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
                          {offset(far, at), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
     }
+  }
+
+  /// Asks for the lines of the result, which are needed when the sums are there.
+  void prefetch_result() {
+    each(field_ptr(offsetof(Tile, c)), field_i64(offsetof(Tile, c_step)), [&](Value* p, size_t, int, int) {
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                         {p, b_.getInt32(1), b_.getInt32(3), b_.getInt32(1)});
+    });
   }
 
   Value* offset(Value* p, Value* elements) { return b_.CreateGEP(scalar_, p, elements); }

@@ -69,6 +69,10 @@ class Maker {
         c_.panels == 1 && c_.depth <= kDeepest && c_.depth * c_.columns * c_.element_bytes <= target_.first_cache;
     const int64_t blocks = small ? 1 : divide_up(c_.depth, kDepthBlock);
     c_.depth_block = divide_up(divide_up(c_.depth, blocks), 4) * 4;
+    if (p.a.depth_block != 0) {
+      c_.depth_block = p.a.depth_block;
+      c_.a_blocks = c_.depth_blocks();
+    }
     if (p.b.streams) {
       // The more rows of the result, the longer it takes to load and store it.
       const int64_t least = c_.rows > kStreams ? 2 : 1;
@@ -108,7 +112,8 @@ class Maker {
   /// Chunks of tiles, and parts of the columns: as few as the cache and the threads allow. What is packed for a chunk, and
   /// what of b or a comes again for another chunk or part, is counted as well.
   void partition() {
-    const int64_t line = (c_.a_packed ? c_.depth : std::min(c_.depth_block, c_.depth)) * c_.element_bytes;
+    const int64_t line =
+        (c_.a_packed && c_.a_blocks == 1 ? c_.depth : std::min(c_.depth_block, c_.depth)) * c_.element_bytes;
     const int64_t all = c_.tiles * c_.shared;
     const int64_t most_tiles =
         std::clamp<int64_t>(target_.second_cache * 3 / 8 / std::max<int64_t>(line * c_.tile_rows, 1), 1, 64);

@@ -20,8 +20,10 @@ constexpr int64_t kMostSegments = 4096;
 constexpr int64_t kMostBatches = 1 << 20;  ///< whose places are kept
 constexpr int64_t kFewElements = 1 << 16;  ///< of b, with what lies between
 constexpr int kFewLines = 6;               ///< of a cache, a power of two apart, that stay there together
-constexpr int64_t kFewTiles = 4;           ///< of rows, for which b may come from memory in time
-constexpr int64_t kNearCaches = 8;         ///< times the second cache: what is larger comes from memory, or may
+constexpr int64_t kMostPacked = 512;       ///< steps of the depth that are packed at a time
+constexpr int64_t kLeastPacked = 192;
+constexpr int64_t kFewTiles = 4;    ///< of rows, for which b may come from memory in time
+constexpr int64_t kNearCaches = 8;  ///< times the second cache: what is larger comes from memory, or may
 
 constexpr int kShortVector = 16;  ///< bytes of the shortest vector that is worth having
 
@@ -393,6 +395,19 @@ class Finder {
     pack_a(by_depth);
   }
 
+  /// Steps of the depth that are packed at a time, where all of it leaves the second cache few rows, for which all of b would have to be
+  /// read; 0: all of it.
+  int64_t pack_depth() const {
+    constexpr int64_t kFewRows = 128;
+    const int64_t bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
+    if (depth_.size() != 1 || out_.rows <= kFewTiles * out_.tile_rows) return 0;
+    if (out_.depth * bytes * kFewRows < target_.second_cache * 3 / 8) return 0;
+    for (int64_t n = out_.depth / kMostPacked; n <= out_.depth / kLeastPacked; ++n) {
+      if (n > 1 && out_.depth % n == 0 && out_.depth / n <= kMostPacked) return out_.depth / n;
+    }
+    return 0;
+  }
+
   /// Rows one after the other, or, where the rows are neighbours in memory, tiles of rows, each by depth.
   void pack_a(bool by_depth) {
     ProductOperand& o = out_.a;
@@ -401,24 +416,33 @@ class Finder {
     const Group used = dependent(batch_, lhs_.deps);
     const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
     const int64_t line = 64 / bytes;
-    int64_t pitch = (out_.depth + line - 1) / line * line;
+    o.depth_block = pack_depth();
+    const int64_t blocks = o.depth_block == 0 ? 1 : (out_.depth + o.depth_block - 1) / o.depth_block;
+    const int64_t depth = blocks == 1 ? out_.depth : o.depth_block;
+    int64_t pitch = (depth + line - 1) / line * line;
     if (pitch / line % 2 == 0) pitch += line;
     const int64_t tile = out_.tile_rows;
     o.row = by_depth ? 1 : pitch;
     o.depth = by_depth ? tile : 1;
-    o.tile = by_depth ? out_.depth * tile : pitch * tile;
+    o.tile = by_depth ? depth * tile : pitch * tile;
     o.pack_rows = by_depth ? tile : 1;
     Kernel& k = o.pack.kernel;
     const int64_t units = (out_.rows + o.pack_rows - 1) / o.pack_rows;
-    k.loops.push_back({o.batches * units});
-    for (size_t l : depth_) k.loops.push_back(depth_loop(l));
+    k.loops.push_back({o.batches * blocks * units});
+    if (blocks > 1) {
+      k.loops.push_back({depth});
+    } else {
+      for (size_t l : depth_) k.loops.push_back(depth_loop(l));
+    }
     if (by_depth) k.loops.push_back({tile});
     k.outer = k.loops.size();
     KernelBuilder builder(graph_, k, [](ValueId) { return true; });
     std::vector<Index> loops(k_.loops.size());
     Index batch;
+    Index block;
     Index unit;
     builder.divide(loop_index(0), units, batch, unit);
+    if (blocks > 1) builder.divide(Index(batch), blocks, batch, block);
     const size_t lane = depth_.size() + 1;
     Index row = by_depth ? add_scaled(loop_index(lane), unit, tile) : unit;
     if (by_depth) builder.guard(builder.in_range(row, out_.rows));
@@ -428,7 +452,7 @@ class Finder {
     if (by_depth) to = add_scaled(to, loop_index(lane), 1);
     int64_t step = o.depth;
     for (size_t i = depth_.size(); i-- > 0;) {
-      loops[depth_[i]] = loop_index(1 + i);
+      loops[depth_[i]] = blocks > 1 ? add_scaled(loop_index(1), block, depth) : loop_index(1 + i);
       to = add_scaled(to, loop_index(1 + i), step);
       step *= depth_loop(depth_[i]).size;
     }
