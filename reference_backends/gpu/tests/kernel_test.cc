@@ -102,6 +102,24 @@ TEST(GpuKernels, Products_InTiles) {
   compare(cases);
 }
 
+TEST(GpuKernels, Transposes_InSquares) {
+  std::vector<KernelCase> cases;
+  for (const char* type : {"f32", "pred", "u8", "bf16", "f64", "c128", "s4"}) {
+    const std::string name = type;
+    cases.push_back(from_text(name,
+                              "kernel (2 buffers) {\nouter i0: 3\nouter i1: 70\nouter i2: 45\n%0 = load " + name +
+                                  " b0[3150*i0 + i1 + 70*i2]\nstore b1[3150*i0 + 45*i1 + i2], %0\n}",
+                              codegen::Fill::kBits));
+  }
+  cases.push_back(
+      from_text("with others",
+                "kernel (4 buffers) {\nouter i0: 64\nouter i1: 2\nouter i2: 96\n%0 = load f32 b0[i0 + 128*i2 + "
+                "64*i1]\n%1 = load f32 b1[192*i0 + 96*i1 + i2]\n%2 = load f32 b2[i0]\n%3 = load f32 b0[i0 + "
+                "128*i2]\n%4 = multiply f32 %0, %1\n%5 = add f32 %4, %2\n%6 = subtract f32 %5, %3\n"
+                "store b3[192*i0 + 96*i1 + i2], %6\n}"));
+  compare(cases);
+}
+
 TEST(GpuKernels, Scans_OfEveryLength) {
   std::vector<KernelCase> cases;
   for (const char* type : {"f32", "s64", "c64", "bf16", "u8"}) {

@@ -253,7 +253,7 @@ void Compiler::describe(const Kernel& kernel, Step& step) const {
   step.kind = StepKind::kKernel;
   KernelCall& call = step.kernel;
   if (target_.has_grid()) {
-    const GridSchedule schedule = schedule_grid(kernel, target_.grid).schedule;
+    const GridSchedule& schedule = std::get<GridKernel>(sources_[call.function].body).schedule;
     call.blocks = schedule.blocks;
     call.block_threads = schedule.block_threads;
     return;

@@ -71,30 +71,11 @@ void KernelEmitter::loop(Value* begin, Value* end, int64_t step, const std::func
 }
 
 void KernelEmitter::loop(Value* begin, Value* end, Value* step, const std::function<void(Value*)>& body) {
-  auto& context = ir_.context();
-  BasicBlock* before = b_.GetInsertBlock();
-  BasicBlock* head = BasicBlock::Create(context, "loop", function_);
-  BasicBlock* exit = BasicBlock::Create(context, "done", function_);
-  b_.CreateCondBr(b_.CreateICmpSLT(begin, end), head, exit);
-  b_.SetInsertPoint(head);
-  llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
-  i->addIncoming(begin, before);
-  body(i);
-  Value* next = b_.CreateAdd(i, step, "", true, true);
-  i->addIncoming(next, b_.GetInsertBlock());
-  b_.CreateCondBr(b_.CreateICmpSLT(next, end), head, exit);
-  b_.SetInsertPoint(exit);
+  ir_.loop(begin, end, step, body);
 }
 
 void KernelEmitter::branch(Value* condition, const std::function<void()>& body) {
-  auto& context = ir_.context();
-  BasicBlock* then = BasicBlock::Create(context, "then", function_);
-  BasicBlock* exit = BasicBlock::Create(context, "next", function_);
-  b_.CreateCondBr(condition, then, exit);
-  b_.SetInsertPoint(then);
-  body();
-  b_.CreateBr(exit);
-  b_.SetInsertPoint(exit);
+  ir_.branch(condition, body);
 }
 
 void KernelEmitter::walk(size_t l, const std::function<void()>& body) {

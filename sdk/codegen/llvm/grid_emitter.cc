@@ -16,12 +16,6 @@
 #include "sdk/codegen/llvm/scalar_ops.h"
 
 namespace collet::codegen {
-namespace {
-
-constexpr unsigned kSharedSpace = 3;  ///< the address space of a block's shared memory, in NVPTX
-
-}  // namespace
-
 void GridEmitter::emit() {
   contracts_ = std::any_of(k_.reductions.begin(), k_.reductions.end(), [](const Reduction& r) { return r.contract; });
   b_.SetInsertPoint(llvm::BasicBlock::Create(ir_.context(), "entry", function_));
@@ -29,11 +23,8 @@ void GridEmitter::emit() {
   vals_.resize(k_.exprs.size());
   iv_plus_.assign(k_.loops.size(), 0);
   iv_.assign(k_.loops.size(), number(0));
-  const auto special = [&](llvm::Intrinsic::ID id) {
-    return b_.CreateZExt(b_.CreateIntrinsic(id, {}, {}), b_.getInt64Ty());
-  };
-  thread_ = special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
-  block_ = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
+  thread_ = emit_thread_number(b_);
+  block_ = emit_block_number(b_);
   thread();
   b_.CreateRetVoid();
 }
@@ -74,16 +65,11 @@ void GridEmitter::outer_values() {
 }
 
 void GridEmitter::barrier() {
-  b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
+  emit_barrier(b_);
 }
 
 llvm::GlobalVariable* GridEmitter::shared_array(Type* t, int64_t elements) {
-  Type* const array = llvm::ArrayType::get(t, static_cast<uint64_t>(elements));
-  auto* made = new llvm::GlobalVariable(ir_.module, array, false, llvm::GlobalValue::InternalLinkage,
-                                        llvm::UndefValue::get(array), function_->getName() + "_shared", nullptr,
-                                        llvm::GlobalValue::NotThreadLocal, kSharedSpace);
-  made->setAlignment(llvm::Align(16));
-  return made;
+  return make_shared_array(function_, t, elements);
 }
 
 namespace {
@@ -468,14 +454,43 @@ llvm::Function* make_grid_function(llvm::Module& module, const Target& target, c
   return function;
 }
 
+llvm::GlobalVariable* make_shared_array(llvm::Function* function, llvm::Type* element, int64_t elements) {
+  constexpr unsigned kSharedSpace = 3;  // of NVPTX
+  llvm::Type* const array = llvm::ArrayType::get(element, static_cast<uint64_t>(elements));
+  auto* const made = new llvm::GlobalVariable(*function->getParent(), array, false, llvm::GlobalValue::InternalLinkage,
+                                              llvm::UndefValue::get(array), function->getName() + "_shared", nullptr,
+                                              llvm::GlobalValue::NotThreadLocal, kSharedSpace);
+  made->setAlignment(llvm::Align(16));
+  return made;
+}
+
+void emit_barrier(llvm::IRBuilder<>& at) {
+  at.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
+}
+
+llvm::Value* emit_thread_number(llvm::IRBuilder<>& at) {
+  return at.CreateZExt(at.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}), at.getInt64Ty());
+}
+
+llvm::Value* emit_block_number(llvm::IRBuilder<>& at) {
+  return at.CreateZExt(at.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}), at.getInt64Ty());
+}
+
 llvm::Function* emit_grid_kernel(const GridKernel& kernel, llvm::Module& module, const Target& target,
                                  const std::string& name) {
   const std::vector<llvm::Type*> parameters(kernel.kernel.buffers, llvm::PointerType::get(module.getContext(), 0));
   llvm::Function* const function = make_grid_function(module, target, name, parameters, kernel.schedule.block_threads);
-  if (kernel.schedule.form == GridSchedule::Form::kTiles) {
-    emit_grid_tiles(kernel, module, target, function);
-  } else {
-    PointsEmitter(kernel, module, target, function).emit();
+  switch (kernel.schedule.form) {
+    case GridSchedule::Form::kTiles:
+      emit_grid_tiles(kernel, module, target, function);
+      break;
+    case GridSchedule::Form::kSquares:
+      emit_grid_squares(kernel, module, target, function);
+      break;
+    case GridSchedule::Form::kPoints:
+    case GridSchedule::Form::kRows:
+      PointsEmitter(kernel, module, target, function).emit();
+      break;
   }
   return function;
 }

@@ -55,4 +55,7 @@ class GridEmitter : public KernelEmitter {
 /// The emitter of a matrix product in tiles, in grid_tiles.cc.
 void emit_grid_tiles(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function);
 
+/// The emitter of a kernel that transposes, in grid_squares.cc.
+void emit_grid_squares(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function);
+
 }  // namespace collet::codegen

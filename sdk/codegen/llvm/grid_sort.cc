@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/grid_sort.h"
 
-#include <llvm/IR/IntrinsicsNVPTX.h>
-
 #include <functional>
 #include <vector>
 
 #include "sdk/codegen/llvm/emit_memory.h"
-#include "sdk/codegen/llvm/grid_emitter.h"
 #include "sdk/codegen/llvm/grid_function.h"
 #include "sdk/codegen/llvm/kernel_emitter.h"
 
@@ -23,60 +20,78 @@ class SortEmitter {
       : s_(sort), ir_(module, target), b_(ir_.b), function_(function) {}
 
   void emit() {
-    b_.SetInsertPoint(block("entry"));
-    const auto special = [&](llvm::Intrinsic::ID id) {
-      return b_.CreateZExt(b_.CreateIntrinsic(id, {}, {}), b_.getInt64Ty());
-    };
-    Value* const thread = special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
-    Value* const first = b_.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x), number(s_.block_threads));
+    b_.SetInsertPoint(llvm::BasicBlock::Create(ir_.context(), "entry", function_));
+    thread_ = emit_thread_number(b_);
+    open();
+    Value* const first = b_.CreateMul(emit_block_number(b_), number(s_.block_threads));
     const int64_t pairs = s_.rows << (s_.log_length - 1);
     // All threads of a block turn alike, as they wait for each other.
     loop(first, number(pairs), int64_t{s_.block_threads} * s_.blocks, [&](Value* chunk) {
-      Value* const pair = b_.CreateAdd(chunk, thread);
+      Value* const pair = b_.CreateAdd(chunk, thread_);
       inside_ = b_.CreateICmpSLT(pair, number(pairs));
-      Value* const row = b_.CreateLShr(pair, number(s_.log_length - 1));
-      Value* const outer = b_.CreateUDiv(row, number(s_.step));
-      base_ = b_.CreateAdd(b_.CreateMul(outer, number(s_.length * s_.step)), b_.CreateURem(row, number(s_.step)));
+      row_ = b_.CreateLShr(pair, number(s_.log_length - 1));
       pair_ = b_.CreateAnd(pair, number((int64_t{1} << (s_.log_length - 1)) - 1));
+      first_ = b_.CreateShl(chunk, number(1));
       part();
     });
     b_.CreateRetVoid();
   }
 
  private:
-  llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(ir_.context(), name, function_); }
   Value* number(int64_t x) { return b_.getInt64(static_cast<uint64_t>(x)); }
   Value* power(Value* exponent) { return b_.CreateShl(number(1), exponent); }
   Value* buffer(size_t i) { return function_->getArg(static_cast<unsigned>(i)); }
   size_t arrays() const { return s_.comparator.types.size(); }
-  void barrier() { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
-
+  void barrier() { emit_barrier(b_); }
   void loop(Value* begin, Value* end, int64_t step, const std::function<void(Value*)>& body) {
-    llvm::BasicBlock *before = b_.GetInsertBlock(), *head = block("loop"), *exit = block("done");
-    b_.CreateCondBr(b_.CreateICmpSLT(begin, end), head, exit);
-    b_.SetInsertPoint(head);
-    llvm::PHINode* const i = b_.CreatePHI(b_.getInt64Ty(), 2);
-    i->addIncoming(begin, before);
-    body(i);
-    Value* const next = b_.CreateAdd(i, number(step));
-    i->addIncoming(next, b_.GetInsertBlock());
-    b_.CreateCondBr(b_.CreateICmpSLT(next, end), head, exit);
-    b_.SetInsertPoint(exit);
+    ir_.loop(begin, end, number(step), body);
+  }
+  void branch(Value* condition, const std::function<void()>& body) { ir_.branch(condition, body); }
+  bool is_shared() const { return s_.shares_segments && works_in_segments(s_.part); }
+
+  /// Where the sorted elements are: in the arrays, or in shared memory.
+  void open() {
+    for (size_t i = 0; i <= arrays(); ++i) {
+      const auto bytes = static_cast<int64_t>(collet_type_bytes(type(i)));
+      homes_.push_back(is_shared() ? make_shared_array(function_, b_.getInt8Ty(), 2 * s_.block_threads * bytes)
+                                   : buffer(i));
+    }
   }
 
-  void branch(Value* condition, const std::function<void()>& body) {
-    llvm::BasicBlock *then = block("then"), *exit = block("next");
-    b_.CreateCondBr(condition, then, exit);
-    b_.SetInsertPoint(then);
-    body();
-    b_.CreateBr(exit);
-    b_.SetInsertPoint(exit);
+  /// The type of a sorted array; behind them that of the numbers.
+  uint32_t type(size_t i) const { return i < arrays() ? s_.comparator.types[i] : uint32_t{COLLET_TYPE_S32}; }
+  Val load(Value* base, size_t i, Value* at) { return load_lanes(ir_, base, type(i), {at, 0, nullptr, 1}, nullptr); }
+  void store(Value* base, size_t i, Value* at, const Val& x) {
+    store_lanes(ir_, base, type(i), {at, 0, nullptr, 1}, x, nullptr);
   }
 
   void part() {
+    if (is_shared()) {
+      each_element([&](Value* in_block, Value* in_row, Value* in_array) {
+        for (size_t i = 0; i < arrays(); ++i) store(homes_[i], i, in_block, load(buffer(i), i, in_array));
+        const bool is_first = s_.part == GridSort::Part::kSegments;
+        const Val place =
+            is_first ? Val{b_.CreateTrunc(in_row, b_.getInt32Ty())} : load(buffer(arrays()), arrays(), in_array);
+        store(homes_[arrays()], arrays(), in_block, place);
+      });
+    } else if (s_.part == GridSort::Part::kSegments) {
+      each_element([&](Value*, Value* in_row, Value* in_array) {
+        store(buffer(arrays()), arrays(), in_array, {b_.CreateTrunc(in_row, b_.getInt32Ty())});
+      });
+    }
+    compare();
+    if (!is_shared()) return;
+    const bool numbers_are_needed = s_.log_length > s_.log_segment;
+    each_element([&](Value* in_block, Value*, Value* in_array) {
+      for (size_t i = 0; i < arrays() + (numbers_are_needed ? 1 : 0); ++i)
+        store(buffer(i), i, in_array, load(homes_[i], i, in_block));
+    });
+    barrier();  // before the memory is used again
+  }
+
+  void compare() {
     switch (s_.part) {
       case GridSort::Part::kSegments:
-        number_elements();
         barrier();
         loop(number(1), number(s_.log_segment + 1), 1, [&](Value* length) {
           mirror(length);
@@ -89,6 +104,7 @@ class SortEmitter {
       case GridSort::Part::kDistance:
         return distance(buffer(arrays() + 1));
       case GridSort::Part::kMerge:
+        if (is_shared()) barrier();
         return down_from(number(s_.log_segment - 1));
     }
   }
@@ -101,16 +117,30 @@ class SortEmitter {
     });
   }
 
-  void number_elements() {
+  /// The elements that the block's pairs are of, two for each thread: their numbers among those of the block, in the row, in the array.
+  void each_element(const std::function<void(Value*, Value*, Value*)>& body) {
     for (int64_t i = 0; i < 2; ++i) {
-      Value* const at = b_.CreateAdd(b_.CreateShl(pair_, number(1)), number(i));
-      branch(b_.CreateAnd(inside_, b_.CreateICmpSLT(at, number(s_.length))),
-             [&] { b_.CreateStore(b_.CreateTrunc(at, b_.getInt32Ty()), number_of(at)); });
+      Value* const in_block = b_.CreateAdd(thread_, number(i * s_.block_threads));
+      Value* const at = b_.CreateAdd(first_, in_block);
+      Value* const row = b_.CreateLShr(at, number(s_.log_length));
+      Value* const in_row = b_.CreateAnd(at, number((int64_t{1} << s_.log_length) - 1));
+      Value* const exists =
+          b_.CreateAnd(b_.CreateICmpSLT(row, number(s_.rows)), b_.CreateICmpSLT(in_row, number(s_.length)));
+      branch(exists, [&] { body(in_block, in_row, in_array(row, in_row)); });
     }
   }
 
-  Value* element(Value* at) { return b_.CreateAdd(base_, b_.CreateMul(at, number(s_.step))); }
-  Value* number_of(Value* at) { return b_.CreateGEP(b_.getInt32Ty(), buffer(arrays()), element(at)); }
+  Value* in_array(Value* row, Value* in_row) {
+    Value* const outer = b_.CreateMul(b_.CreateUDiv(row, number(s_.step)), number(s_.length * s_.step));
+    return b_.CreateAdd(b_.CreateAdd(outer, b_.CreateURem(row, number(s_.step))),
+                        b_.CreateMul(in_row, number(s_.step)));
+  }
+
+  /// Where element `at` of this thread's row is.
+  Value* element(Value* at) {
+    if (!is_shared()) return in_array(row_, at);
+    return b_.CreateSub(b_.CreateAdd(b_.CreateShl(row_, number(s_.log_length)), at), first_);
+  }
 
   /// The pairs of each block of 2^length elements: the first with the last, and so on.
   void mirror(Value* length) {
@@ -131,32 +161,32 @@ class SortEmitter {
   /// Puts the element that comes first at `low`. What would be at `high` behind the end of the row comes last already.
   void exchange(Value* low, Value* high) {
     branch(b_.CreateAnd(inside_, b_.CreateICmpSLT(high, number(s_.length))), [&] {
+      Value* const first = element(low);
+      Value* const second = element(high);
       std::vector<Val> x;
       std::vector<Val> y;
+      for (size_t i = 0; i <= arrays(); ++i) {
+        x.push_back(load(homes_[i], i, first));
+        y.push_back(load(homes_[i], i, second));
+      }
       std::vector<Val> forward;
       std::vector<Val> backward;
       for (size_t i = 0; i < arrays(); ++i) {
-        x.push_back(load_lanes(ir_, buffer(i), s_.comparator.types[i], {element(low), 0, nullptr, 1}, nullptr));
-        y.push_back(load_lanes(ir_, buffer(i), s_.comparator.types[i], {element(high), 0, nullptr, 1}, nullptr));
         forward.insert(forward.end(), {x[i], y[i]});
         backward.insert(backward.end(), {y[i], x[i]});
       }
-      Value* const first = b_.CreateLoad(b_.getInt32Ty(), number_of(low));
-      Value* const second = b_.CreateLoad(b_.getInt32Ty(), number_of(high));
       Value* const is_before = emit_body(ir_, s_.comparator.body, forward)[0].v;
       Value* const is_after = emit_body(ir_, s_.comparator.body, backward)[0].v;
-      Value* const earlier = b_.CreateICmpSLT(second, first);
+      Value* const earlier = b_.CreateICmpSLT(y.back().v, x.back().v);
       // Equal elements keep their order. With a comparator that is true of them, as LE is, the order is turned round, as by a stable
       // sort that moves each element before all that it comes before.
       Value* const of_equal = b_.CreateXor(is_after, earlier);
       Value* const swap = b_.CreateSelect(b_.CreateXor(is_before, is_after), is_after, of_equal);
       branch(swap, [&] {
-        for (size_t i = 0; i < arrays(); ++i) {
-          store_lanes(ir_, buffer(i), s_.comparator.types[i], {element(low), 0, nullptr, 1}, y[i], nullptr);
-          store_lanes(ir_, buffer(i), s_.comparator.types[i], {element(high), 0, nullptr, 1}, x[i], nullptr);
+        for (size_t i = 0; i <= arrays(); ++i) {
+          store(homes_[i], i, first, y[i]);
+          store(homes_[i], i, second, x[i]);
         }
-        b_.CreateStore(second, number_of(low));
-        b_.CreateStore(first, number_of(high));
       });
     });
   }
@@ -165,9 +195,12 @@ class SortEmitter {
   Ir ir_;
   llvm::IRBuilder<>& b_;
   llvm::Function* function_;
-  Value* inside_ = nullptr;  ///< whether there is a pair for this thread
-  Value* base_ = nullptr;    ///< the first element of its row
-  Value* pair_ = nullptr;    ///< its number in the row
+  std::vector<Value*> homes_;  ///< where the sorted arrays are while pairs are compared, and the numbers behind them
+  Value* thread_ = nullptr;    ///< its number in the block
+  Value* inside_ = nullptr;    ///< whether there is a pair for this thread
+  Value* row_ = nullptr;       ///< of the pair
+  Value* pair_ = nullptr;      ///< its number in the row
+  Value* first_ = nullptr;     ///< the first element of the block, where each row has 2^log_length
 };
 
 }  // namespace

@@ -473,4 +473,30 @@ Val Ir::convert(const Val& x, uint32_t from, uint32_t to) {
   return {re, im};
 }
 
+void Ir::loop(Value* begin, Value* end, Value* step, const std::function<void(Value*)>& body) {
+  llvm::BasicBlock* const before = b.GetInsertBlock();
+  llvm::BasicBlock* const head = llvm::BasicBlock::Create(context(), "loop", before->getParent());
+  llvm::BasicBlock* const exit = llvm::BasicBlock::Create(context(), "done", before->getParent());
+  b.CreateCondBr(b.CreateICmpSLT(begin, end), head, exit);
+  b.SetInsertPoint(head);
+  llvm::PHINode* const i = b.CreatePHI(b.getInt64Ty(), 2);
+  i->addIncoming(begin, before);
+  body(i);
+  Value* const next = b.CreateAdd(i, step, "", true, true);
+  i->addIncoming(next, b.GetInsertBlock());
+  b.CreateCondBr(b.CreateICmpSLT(next, end), head, exit);
+  b.SetInsertPoint(exit);
+}
+
+void Ir::branch(Value* condition, const std::function<void()>& body) {
+  llvm::Function* const function = b.GetInsertBlock()->getParent();
+  llvm::BasicBlock* const then = llvm::BasicBlock::Create(context(), "then", function);
+  llvm::BasicBlock* const exit = llvm::BasicBlock::Create(context(), "next", function);
+  b.CreateCondBr(condition, then, exit);
+  b.SetInsertPoint(then);
+  body();
+  b.CreateBr(exit);
+  b.SetInsertPoint(exit);
+}
+
 }  // namespace collet::codegen

@@ -10,6 +10,7 @@
 #include <llvm/IR/Module.h>
 
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -97,6 +98,11 @@ class Ir {
   /// Wraps an i8 that holds a sub-byte type.
   llvm::Value* wrap_small(llvm::Value* v, uint32_t type);
   Val select(llvm::Value* c, const Val& x, const Val& y);
+
+  /// A counted loop of i64, where the builder stands; it stands behind the loop afterwards.
+  void loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
+  /// The body where `condition` is true.
+  void branch(llvm::Value* condition, const std::function<void()>& body);
 
  private:
   /// A half as f32, with the bits of what is no number.

@@ -179,6 +179,13 @@ GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
     out.blocks = blocks_for(out.tiles.tiles(), 1, limits);
     return out;
   }
+  if (choose_squares(kernel, limits, out.squares)) {
+    out.form = GridSchedule::Form::kSquares;
+    out.parallel = outer;
+    out.block_threads = SquareSchedule::kThreads;
+    out.blocks = blocks_for(count_squares(kernel, out.squares), 1, limits);
+    return out;
+  }
   const bool shares = (combines_threads(kernel) || scans_in_groups(kernel)) && inner >= limits.warp;
   if (shares && (reads_along_rows(kernel) || rows * limits.warp < threads)) {
     out.form = GridSchedule::Form::kRows;
@@ -236,6 +243,8 @@ std::string print_schedule(const GridSchedule& schedule) {
            " " + std::to_string(t.rounds) + " rounds of " + std::to_string(t.round) +
            (t.matrix_type != 0 ? ", matrix instructions, " : ", ") + grid;
   }
+  if (schedule.form == GridSchedule::Form::kSquares)
+    return "squares of the last loop and loop " + std::to_string(schedule.squares.across) + ", " + grid;
   std::string loops;
   for (int l = 0; l < 64; ++l) {
     if ((schedule.parallel >> l & 1) != 0) loops += (loops.empty() ? " of loops " : ", ") + std::to_string(l);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "sdk/codegen/kernel/kernel.h"
+#include "sdk/codegen/schedule/grid_squares.h"
 #include "sdk/codegen/schedule/grid_tiles.h"
 
 namespace collet::codegen {
@@ -24,6 +25,8 @@ struct GridSchedule {
     kRows,
     /// A block takes a tile of the result of a matrix product: `tiles`.
     kTiles,
+    /// A block takes squares of two loops: `squares`.
+    kSquares,
   };
   Form form = Form::kPoints;
   uint64_t parallel = 0;  ///< the parallel outer loops, as a bit set
@@ -36,6 +39,7 @@ struct GridSchedule {
   uint32_t blocks = 1;
   uint32_t block_threads = 1;
   TileSchedule tiles;
+  SquareSchedule squares;
 
   bool operator==(const GridSchedule&) const = default;
 };

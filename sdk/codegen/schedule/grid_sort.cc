@@ -24,6 +24,9 @@ GridSort schedule_sort(Comparator comparator, int64_t rows, int64_t length, int6
   out.log_segment = std::min(out.log_length, kLogSegment);
   const int64_t pairs_of_segment = int64_t{1} << (out.log_segment - 1);
   out.block_threads = static_cast<uint32_t>(std::max(pairs_of_segment, kLeastThreads));
+  int64_t element_bytes = static_cast<int64_t>(collet_type_bytes(COLLET_TYPE_S32));
+  for (uint32_t type : out.comparator.types) element_bytes += static_cast<int64_t>(collet_type_bytes(type));
+  out.shares_segments = 2 * int64_t{out.block_threads} * element_bytes <= limits.shared_bytes;
   const int64_t pairs = rows << (out.log_length - 1);
   const int64_t most = kBlocksPerProcessor * limits.processors;
   out.blocks = static_cast<uint32_t>(std::clamp<int64_t>((pairs + out.block_threads - 1) / out.block_threads, 1, most));

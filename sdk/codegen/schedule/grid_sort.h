@@ -29,11 +29,17 @@ struct GridSort {
   int64_t length = 1;  ///< of a row
   int64_t step =
       1;  ///< elements from one of a row to the next, in memory; rows whose numbers differ by less lie side by side
-  int log_length = 0;   ///< of the least power of two that is no less
-  int log_segment = 0;  ///< elements that a block sorts without help
+  int log_length = 0;            ///< of the least power of two that is no less
+  int log_segment = 0;           ///< elements that a block sorts without help
+  bool shares_segments = false;  ///< the block has them in shared memory meanwhile
   uint32_t blocks = 1;
   uint32_t block_threads = 1;
 };
+
+/// Whether a kernel of a sort compares elements of one segment only.
+inline bool works_in_segments(GridSort::Part part) {
+  return part == GridSort::Part::kSegments || part == GridSort::Part::kMerge;
+}
 
 /// A kernel of a sort and its parameter behind the buffers, -1: none.
 struct GridSortLaunch {

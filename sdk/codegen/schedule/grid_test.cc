@@ -161,6 +161,17 @@ TEST(GridSchedule, ProductsOfHalves_TakeMatrixInstructions) {
       "128 threads");
 }
 
+TEST(GridSchedule, Transpose_IsComputedInSquares) {
+  EXPECT_EQ(schedule_of("kernel (2 buffers) {\n"
+                        "  outer i0: 12\n"
+                        "  outer i1: 100\n"
+                        "  outer i2: 300\n"
+                        "  %0 = load f32 b0[30000*i0 + i1 + 100*i2]\n"
+                        "  store b1[30000*i0 + 300*i1 + i2], %0\n"
+                        "}\n"),
+            "squares of the last loop and loop 1, 480 blocks of 256 threads");
+}
+
 /// A scatter: row by row, in the order of its indices.
 std::string scatter(const std::string& index) {
   return "kernel (3 buffers) sequential {\n"
