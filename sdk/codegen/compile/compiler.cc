@@ -278,7 +278,7 @@ RangeId Compiler::copy_webs(RangeId from, RangeId to, uint64_t bytes, Drafts& dr
 }
 
 void Compiler::routine(const Node& n, Drafts& drafts) {
-  if (target_.has_grid()) return grid_sort(n, drafts);
+  if (target_.has_grid()) return add_sort(n, drafts);
   ++time_;
   Draft d;
   d.step.kind = StepKind::kRoutine;
@@ -298,38 +298,6 @@ void Compiler::routine(const Node& n, Drafts& drafts) {
   plan_->routines.push_back(std::move(call));
   ++plan_->kernels;
   drafts.push_back(std::move(d));
-}
-
-void Compiler::grid_sort(const Node& n, Drafts& drafts) {
-  for (size_t i = 0; i < n.results.size(); ++i) copy(range(n.operands[i]), n.results[i], drafts);
-  const Dims& dims = graph_.type(n.results[0]).dims;
-  const auto dimension = static_cast<size_t>(attributes<collet_sort_attrs>(graph_, n).dimension);
-  const int64_t length = dims.empty() ? 1 : dims[dimension];
-  const int64_t elements = graph_.type(n.results[0]).elements;
-  if (length < 2 || elements == 0) return;
-  int64_t step = 1;
-  for (size_t d = dimension + 1; d < dims.size(); ++d) step *= dims[d];
-  GridSort sort = schedule_sort(comparator_of(graph_, n), elements / length, length, step, target_.grid);
-  const ValueId numbers = temporary(COLLET_TYPE_S32, dims);
-  std::map<GridSort::Part, FunctionId> functions;
-  for (const GridSortLaunch& launch : launches_of_sort(sort)) {
-    ++time_;
-    const auto [it, fresh] = functions.try_emplace(launch.part, kNoFunction);
-    if (fresh) {
-      sort.part = launch.part;
-      it->second = add_function({"sort" + std::to_string(sources_.size()), sort, false});
-    }
-    Draft d;
-    d.step.kernel.function = it->second;
-    d.step.kernel.blocks = sort.blocks;
-    d.step.kernel.block_threads = sort.block_threads;
-    if (launch.power >= 0) d.step.kernel.numbers = {launch.power};
-    for (ValueId v : n.results) d.ranges.push_back(write(v));
-    d.ranges.push_back(write(numbers));
-    for (RangeId w : d.ranges) plan_->traffic_bytes += 2 * buffers_.bytes(w);
-    ++plan_->kernels;
-    drafts.push_back(std::move(d));
-  }
 }
 
 void Compiler::coalesce_copies() {

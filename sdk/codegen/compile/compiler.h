@@ -63,7 +63,11 @@ class Compiler {
   Status node(const Node& n, Drafts& drafts);
   void routine(const Node& n, Drafts& drafts);
   /// A sort as kernels of grids.
-  void grid_sort(const Node& n, Drafts& drafts);
+  /// The kernels of a sort, on a grid.
+  void add_sort(const Node& n, Drafts& drafts);
+  void sort_on_grid(GridSort sort, const std::vector<ValueId>& arrays, ValueId numbers, Drafts& drafts);
+  /// A kernel whose updates a grid groups by what they update.
+  void add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, Drafts& drafts);
   RangeId copy(RangeId from, ValueId to, Drafts& drafts);
   RangeId copy_webs(RangeId from, RangeId to, uint64_t bytes, Drafts& drafts);
 

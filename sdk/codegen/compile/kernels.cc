@@ -207,6 +207,8 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
     add_kernel(parts, drafts);
     return add_kernel(rest, drafts);
   }
+  UpdateSchedule updates;
+  if (target_.has_grid() && choose_updates(kernel, updates)) return add_grouped_updates(k, updates, drafts);
   if (!target_.has_grid()) choose_lanes(kernel, target_.vector_bits);
   if (!at_once) ++time_;
   Draft d;

@@ -64,6 +64,19 @@ void GridEmitter::outer_values() {
   }
 }
 
+std::vector<bool> GridEmitter::needed_for(const std::vector<ExprId>& values) const {
+  std::vector<bool> needed(k_.exprs.size(), false);
+  for (ExprId v : values) needed[static_cast<size_t>(v)] = true;
+  for (size_t k = needed.size(); k-- > 0;) {
+    if (!needed[k]) continue;
+    const Expr& e = k_.exprs[k];
+    for (ExprId a : e.args) needed[static_cast<size_t>(a)] = true;
+    for (const auto& [term, scale] : e.index.terms) needed[static_cast<size_t>(term)] = true;
+    if (e.mask != kNoExpr) needed[static_cast<size_t>(e.mask)] = true;
+  }
+  return needed;
+}
+
 void GridEmitter::barrier() {
   emit_barrier(b_);
 }
@@ -478,7 +491,9 @@ llvm::Value* emit_block_number(llvm::IRBuilder<>& at) {
 
 llvm::Function* emit_grid_kernel(const GridKernel& kernel, llvm::Module& module, const Target& target,
                                  const std::string& name) {
-  const std::vector<llvm::Type*> parameters(kernel.kernel.buffers, llvm::PointerType::get(module.getContext(), 0));
+  const bool has_groups = kernel.schedule.form == GridSchedule::Form::kUpdates;
+  const std::vector<llvm::Type*> parameters(kernel.kernel.buffers + (has_groups ? 2 : 0),
+                                            llvm::PointerType::get(module.getContext(), 0));
   llvm::Function* const function = make_grid_function(module, target, name, parameters, kernel.schedule.block_threads);
   switch (kernel.schedule.form) {
     case GridSchedule::Form::kTiles:
@@ -486,6 +501,9 @@ llvm::Function* emit_grid_kernel(const GridKernel& kernel, llvm::Module& module,
       break;
     case GridSchedule::Form::kSquares:
       emit_grid_squares(kernel, module, target, function);
+      break;
+    case GridSchedule::Form::kUpdates:
+      emit_grid_updates(kernel, module, target, function);
       break;
     case GridSchedule::Form::kPoints:
     case GridSchedule::Form::kRows:

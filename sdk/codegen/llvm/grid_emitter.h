@@ -41,6 +41,8 @@ class GridEmitter : public KernelEmitter {
   void set_loops(size_t first, size_t last, uint64_t chosen, Value* point);
   /// Computes what depends on fewer than all outer loops, but for what is reduced.
   void outer_values();
+  /// The expressions that these values follow from, themselves among them.
+  std::vector<bool> needed_for(const std::vector<ExprId>& values) const;
   /// Waits for all threads of the block.
   void barrier();
   /// New shared memory of the block.
@@ -54,6 +56,9 @@ class GridEmitter : public KernelEmitter {
 
 /// The emitter of a matrix product in tiles, in grid_tiles.cc.
 void emit_grid_tiles(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function);
+
+/// The emitter of the kernels of a scatter, in grid_updates.cc. Behind the kernel's buffers the function has two parameters more.
+void emit_grid_updates(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function);
 
 /// The emitter of a kernel that transposes, in grid_squares.cc.
 void emit_grid_squares(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function);

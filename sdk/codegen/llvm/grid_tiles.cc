@@ -90,17 +90,7 @@ class TileEmitter final : public GridEmitter {
   }
 
   Operand operand(const TileOperand& of, int64_t length, int64_t offset) {
-    Operand out{of, tile_storage(tiles_, of, static_cast<int>(length), type_), length, offset,
-                std::vector<bool>(k_.exprs.size(), false)};
-    out.needed[static_cast<size_t>(of.value)] = true;
-    for (size_t k = static_cast<size_t>(of.value) + 1; k-- > 0;) {
-      if (!out.needed[k]) continue;
-      const Expr& e = k_.exprs[k];
-      for (ExprId a : e.args) out.needed[static_cast<size_t>(a)] = true;
-      for (const auto& [term, scale] : e.index.terms) out.needed[static_cast<size_t>(term)] = true;
-      if (e.mask != kNoExpr) out.needed[static_cast<size_t>(e.mask)] = true;
-    }
-    return out;
+    return {of, tile_storage(tiles_, of, static_cast<int>(length), type_), length, offset, needed_for({of.value})};
   }
 
   // Rounds.

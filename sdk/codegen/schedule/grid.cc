@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -19,52 +18,6 @@ constexpr int kRowThreads = 128;    ///< of a block whose warps take a row each
 constexpr int64_t kBlocksPerProcessor = 32;
 constexpr int64_t kShortRow = 256;   ///< elements that a warp alone reduces quickly
 constexpr int64_t kUsualPoints = 4;  ///< of a row, of each thread
-
-/// The loops of a kernel whose order matters that may be taken in any order all the same: different points of them never write
-/// to the same place, whatever the other loops do.
-uint64_t independent_loops(const Kernel& kernel) {
-  if (kernel.updates.empty() || !kernel.stores.empty()) return 0;
-  const std::vector<uint64_t> deps = loop_dependencies(kernel);
-  uint64_t common = outer_loops(kernel);
-  for (const Update& u : kernel.updates) {
-    for (const Expr& e : kernel.exprs) {
-      const bool reads =
-          e.op == ExprOp::kLoad && std::find(u.buffers.begin(), u.buffers.end(), e.buffer) != u.buffers.end();
-      if (reads) return 0;
-    }
-    // An address is fixed + sum of coefficient * loop. The chosen loops, least coefficient first, are digits of a number below
-    // what all other terms are multiples of.
-    std::vector<std::pair<int64_t, size_t>> digits;
-    int64_t others = 0;
-    for (const auto& [term, scale] : u.index.terms) others = std::gcd(others, scale);
-    const uint64_t computed = term_dependencies(u.index, deps);
-    for (size_t l = 0; l < kernel.outer; ++l) {
-      const int64_t c = std::abs(u.index.coefficient(l));
-      if (c != 0 && (computed >> l & 1) == 0) {
-        digits.emplace_back(c, l);
-      } else if (c != 0) {
-        others = std::gcd(others, c);
-      }
-    }
-    std::sort(digits.begin(), digits.end());
-    uint64_t chosen = 0;
-    for (size_t n = digits.size(); n > 0; --n) {  // with the n least, what is above them belongs to the others
-      int64_t above = others;
-      for (size_t i = n; i < digits.size(); ++i) above = std::gcd(above, digits[i].first);
-      int64_t reach = 0;
-      bool apart = true;
-      for (size_t i = 0; i < n; ++i) {
-        apart = apart && digits[i].first > reach;
-        reach += digits[i].first * (kernel.loops[digits[i].second].size - 1);
-      }
-      if (!apart || (above != 0 && reach >= above)) continue;
-      for (size_t i = 0; i < n; ++i) chosen |= uint64_t{1} << digits[i].second;
-      break;
-    }
-    common &= chosen;
-  }
-  return common;
-}
 
 /// Whether the inner loops lie side by side in memory, rather than the points of the last outer loop.
 bool reads_along_rows(const Kernel& kernel) {
@@ -227,6 +180,17 @@ GridKernel schedule_grid(Kernel kernel, const GridLimits& limits) {
   return {std::move(kernel), schedule};
 }
 
+GridKernel schedule_updates(Kernel kernel, const UpdateSchedule& updates, const GridLimits& limits) {
+  GridSchedule schedule;
+  schedule.form = GridSchedule::Form::kUpdates;
+  schedule.updates = updates;
+  schedule.parallel = outer_loops(kernel) & ~updates.ordered;
+  schedule.block_threads = kPointThreads;
+  const int64_t free = updates.part == UpdateSchedule::Part::kUpdates ? updates.free_points : 1;
+  schedule.blocks = blocks_for(updates.ordered_points * free, kPointThreads, limits);
+  return {std::move(kernel), schedule};
+}
+
 std::string print_schedule(const GridSchedule& schedule) {
   const std::string grid =
       std::to_string(schedule.blocks) + " blocks of " + std::to_string(schedule.block_threads) + " threads";
@@ -242,6 +206,11 @@ std::string print_schedule(const GridSchedule& schedule) {
            std::to_string(t.b.count) + " x " + std::to_string(t.depth) + ", " + copied(t.a) + " and " + copied(t.b) +
            " " + std::to_string(t.rounds) + " rounds of " + std::to_string(t.round) +
            (t.matrix_type != 0 ? ", matrix instructions, " : ", ") + grid;
+  }
+  if (schedule.form == GridSchedule::Form::kUpdates) {
+    const UpdateSchedule& u = schedule.updates;
+    return (u.part == UpdateSchedule::Part::kKeys ? "keys of " : "grouped updates of ") +
+           std::to_string(u.ordered_points) + " points and " + std::to_string(u.free_points) + " beside, " + grid;
   }
   if (schedule.form == GridSchedule::Form::kSquares)
     return "squares of the last loop and loop " + std::to_string(schedule.squares.across) + ", " + grid;

@@ -12,6 +12,7 @@
 #include "sdk/codegen/kernel/kernel.h"
 #include "sdk/codegen/schedule/grid_squares.h"
 #include "sdk/codegen/schedule/grid_tiles.h"
+#include "sdk/codegen/schedule/grid_updates.h"
 
 namespace collet::codegen {
 
@@ -27,6 +28,8 @@ struct GridSchedule {
     kTiles,
     /// A block takes squares of two loops: `squares`.
     kSquares,
+    /// A thread takes updates of the same elements: `updates`. Only schedule_updates makes it.
+    kUpdates,
   };
   Form form = Form::kPoints;
   uint64_t parallel = 0;  ///< the parallel outer loops, as a bit set
@@ -40,6 +43,7 @@ struct GridSchedule {
   uint32_t block_threads = 1;
   TileSchedule tiles;
   SquareSchedule squares;
+  UpdateSchedule updates;
 
   bool operator==(const GridSchedule&) const = default;
 };
@@ -53,6 +57,9 @@ struct GridKernel {
 /// Chooses the schedule of a kernel whose loops are collapsed and have no lanes. Where a thread can read and write neighbours of the last
 /// loop at once, the kernel gets lanes along it.
 GridKernel schedule_grid(Kernel kernel, const GridLimits& limits);
+
+/// The schedule of one of the two kernels that choose_updates tells of.
+GridKernel schedule_updates(Kernel kernel, const UpdateSchedule& updates, const GridLimits& limits);
 
 /// So few rows leave processors idle: a reduction to fewer is better done in parts.
 int64_t few_rows(const Kernel& kernel, const GridLimits& limits);

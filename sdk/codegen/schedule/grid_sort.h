@@ -31,6 +31,7 @@ struct GridSort {
       1;  ///< elements from one of a row to the next, in memory; rows whose numbers differ by less lie side by side
   int log_length = 0;            ///< of the least power of two that is no less
   int log_segment = 0;           ///< elements that a block sorts without help
+  bool keeps_numbers = false;    ///< somebody reads the sorted numbers afterwards
   bool shares_segments = false;  ///< the block has them in shared memory meanwhile
   uint32_t blocks = 1;
   uint32_t block_threads = 1;

@@ -190,6 +190,23 @@ TEST(GridSchedule, Scatter_TakesThreadsAlongWhatItsIndicesDoNotMove) {
   EXPECT_EQ(schedule_of(scatter("768*%1 + i1")), "points of loops 1, 3 blocks of 256 threads");
 }
 
+TEST(GridSchedule, Updates_AreGroupedByWhatMeets) {
+  const auto grouped = [](const std::string& text) {
+    Kernel kernel;
+    const Status parsed = parse_kernel(text, kernel);
+    EXPECT_TRUE(parsed.ok()) << parsed.message();
+    UpdateSchedule updates;
+    if (!choose_updates(kernel, updates)) return std::string("no");
+    updates.part = UpdateSchedule::Part::kUpdates;
+    return print_schedule(schedule_updates(kernel, updates, GridLimits{}).schedule);
+  };
+  // Rows of 768 elements: only which row is updated matters.
+  EXPECT_EQ(grouped(scatter("768*%1 + i1")),
+            "grouped updates of 1000 points and 768 beside, 3000 blocks of 256 threads");
+  EXPECT_EQ(grouped(scatter("100*%1 + i1")),
+            "grouped updates of 768000 points and 1 beside, 3000 blocks of 256 threads");
+}
+
 TEST(GridSchedule, ScatterWhoseWindowsOverlap_RunsInOrder) {
   EXPECT_EQ(schedule_of(scatter("767*%1 + i1")), "points in order, 1 blocks of 32 threads");
 }

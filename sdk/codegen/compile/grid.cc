@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that take a grid several kernels: sorts, and updates in the order of their loops.
+
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "sdk/codegen/compile/compiler.h"
+
+namespace collet::codegen {
+namespace {
+
+/// x < y, of s32.
+Comparator ascending() {
+  Comparator out;
+  out.types = {COLLET_TYPE_S32};
+  out.body.arguments = 2;
+  for (int64_t i = 0; i < 2; ++i) {
+    Expr argument;
+    argument.op = ExprOp::kArgument;
+    argument.type = COLLET_TYPE_S32;
+    argument.a = i;
+    out.body.exprs.push_back(argument);
+  }
+  Expr less;
+  less.op = ExprOp::kOp;
+  less.opcode = COLLET_OP_COMPARE;
+  less.type = COLLET_TYPE_PRED;
+  less.args = {0, 1};
+  less.a = COLLET_DIRECTION_LT;
+  less.b = COLLET_COMPARE_SIGNED;
+  out.body.exprs.push_back(less);
+  out.body.results = {2};
+  return out;
+}
+
+}  // namespace
+
+void Compiler::sort_on_grid(GridSort sort, const std::vector<ValueId>& arrays, ValueId numbers, Drafts& drafts) {
+  std::map<GridSort::Part, FunctionId> functions;
+  for (const GridSortLaunch& launch : launches_of_sort(sort)) {
+    ++time_;
+    const auto [it, fresh] = functions.try_emplace(launch.part, kNoFunction);
+    if (fresh) {
+      sort.part = launch.part;
+      it->second = add_function({"sort" + std::to_string(sources_.size()), sort, false});
+    }
+    Draft d;
+    d.step.kernel.function = it->second;
+    d.step.kernel.blocks = sort.blocks;
+    d.step.kernel.block_threads = sort.block_threads;
+    if (launch.power >= 0) d.step.kernel.numbers = {launch.power};
+    for (ValueId v : arrays) d.ranges.push_back(write(v));
+    d.ranges.push_back(write(numbers));
+    for (RangeId w : d.ranges) plan_->traffic_bytes += 2 * buffers_.bytes(w);
+    ++plan_->kernels;
+    drafts.push_back(std::move(d));
+  }
+}
+
+void Compiler::add_sort(const Node& n, Drafts& drafts) {
+  for (size_t i = 0; i < n.results.size(); ++i) copy(range(n.operands[i]), n.results[i], drafts);
+  const Dims& dims = graph_.type(n.results[0]).dims;
+  const auto dimension = static_cast<size_t>(attributes<collet_sort_attrs>(graph_, n).dimension);
+  const int64_t length = dims.empty() ? 1 : dims[dimension];
+  const int64_t elements = graph_.type(n.results[0]).elements;
+  if (length < 2 || elements == 0) return;
+  int64_t step = 1;
+  for (size_t d = dimension + 1; d < dims.size(); ++d) step *= dims[d];
+  GridSort sort = schedule_sort(comparator_of(graph_, n), elements / length, length, step, target_.grid);
+  sort_on_grid(std::move(sort), n.results, temporary(COLLET_TYPE_S32, dims), drafts);
+}
+
+void Compiler::add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, Drafts& drafts) {
+  const Dims points{updates.ordered_points};
+  const ValueId keys = temporary(COLLET_TYPE_S32, points);
+  const ValueId places = temporary(COLLET_TYPE_S32, points);
+  const auto add = [&](UpdateSchedule::Part part, const char* name) {
+    updates.part = part;
+    ++time_;
+    GridKernel made = schedule_updates(k.kernel, updates, target_.grid);
+    Draft d;
+    d.step.kernel.blocks = made.schedule.blocks;
+    d.step.kernel.block_threads = made.schedule.block_threads;
+    d.step.kernel.function = add_function({name + std::to_string(sources_.size()), std::move(made), false});
+    add_buffers(k, d);
+    for (ValueId v : {keys, places}) d.ranges.push_back(part == UpdateSchedule::Part::kKeys ? write(v) : read(v));
+    for (RangeId r : d.ranges) plan_->traffic_bytes += buffers_.bytes(r);
+    ++plan_->kernels;
+    drafts.push_back(std::move(d));
+  };
+  add(UpdateSchedule::Part::kKeys, "keys");
+  GridSort sort = schedule_sort(ascending(), 1, updates.ordered_points, 1, target_.grid);
+  sort.keeps_numbers = true;
+  sort_on_grid(std::move(sort), {keys}, places, drafts);
+  add(UpdateSchedule::Part::kUpdates, "updates");
+}
+
+}  // namespace collet::codegen
