@@ -39,6 +39,26 @@ void add_while(CaseList& list, int trips, Type type) {
   list.add(std::move(one));
 }
 
+// A loop over (s32 counter, two vectors, s32 trips), whose computations `cond` and `body` are in `text`.
+void add_vector_loop(CaseList& list, Text text, const std::string& name, Type type, const Shape& vector, int trips) {
+  const Shape counter = Shape::scalar(Type::S32);
+  const std::string i = text.parameter(counter), x = text.parameter(vector), y = text.parameter(vector),
+                    n = text.parameter(counter);
+  const Shape tuple = Shape::tuple({counter, vector, vector, counter});
+  const std::string init = text.line(tuple, fmt::format("tuple({}, {}, {}, {})", i, x, y, n));
+  Case one{name,
+           Op::WHILE,
+           type,
+           "",
+           {{.values = Values::Fixed, .fixed = {0}},
+            {.low = -9, .high = 9},
+            {.low = -9, .high = 9},
+            {.values = Values::Fixed, .fixed = {double(trips)}}},
+           {}};
+  one.text = text.root(tuple, fmt::format("while({}), condition=cond, body=body", init));
+  list.add(std::move(one));
+}
+
 // A thousand trips with a state that each of them changes, and exactly: y = c - x.
 void add_long_while(CaseList& list, int trips, Type type) {
   Text text;
@@ -56,22 +76,8 @@ void add_long_while(CaseList& list, int trips, Type type) {
                   "  j = s32[] add(i, one)\n  y = {1}[33] subtract(c, x)\n  d = {1}[33] reverse(c), dimensions={{0}}\n"
                   "  ROOT r = {0} tuple(j, y, d, n)\n",
                   state, t));
-  const Shape counter = Shape::scalar(Type::S32), vector = Shape::array(type, {33});
-  const std::string i = text.parameter(counter), x = text.parameter(vector), c = text.parameter(vector),
-                    n = text.parameter(counter);
-  const Shape tuple = Shape::tuple({counter, vector, vector, counter});
-  const std::string init = text.line(tuple, fmt::format("tuple({}, {}, {}, {})", i, x, c, n));
-  Case one{fmt::format("while/{}/state_of_{}_trips/unit", t, trips),
-           Op::WHILE,
-           type,
-           "",
-           {{.values = Values::Fixed, .fixed = {0}},
-            {.low = -9, .high = 9},
-            {.low = -9, .high = 9},
-            {.values = Values::Fixed, .fixed = {double(trips)}}},
-           {}};
-  one.text = text.root(tuple, fmt::format("while({}), condition=cond, body=body", init));
-  list.add(std::move(one));
+  add_vector_loop(list, std::move(text), fmt::format("while/{}/state_of_{}_trips/unit", t, trips), type,
+                  Shape::array(type, {33}), trips);
 }
 
 // Loops whose state a device may keep in place, and where that goes wrong: `body` is the lines between the state's parts i, x, y, n and
@@ -113,23 +119,9 @@ void add_in_place(CaseList& list, const InPlace& how, int trips, Type type) {
   text.computation("body", parts + "  one = s32[] constant(1)\n  j = s32[] add(i, one)\n" +
                                fmt::format(fmt::runtime(how.body), array, t) +
                                fmt::format("  ROOT r = {} tuple(j, u, v, n)\n", state));
-  const Shape counter = Shape::scalar(Type::S32), shape = Shape::array(type, {kSize});
-  const std::string i = text.parameter(counter), x = text.parameter(shape), y = text.parameter(shape),
-                    n = text.parameter(counter);
-  const Shape tuple = Shape::tuple({counter, shape, shape, counter});
-  const std::string init = text.line(tuple, fmt::format("tuple({}, {}, {}, {})", i, x, y, n));
-  Case one{fmt::format("while/{}/in_place_{}_{}_trips/unit", t, how.label, trips),
-           Op::WHILE,
-           type,
-           "",
-           {{.values = Values::Fixed, .fixed = {0}},
-            {.low = -9, .high = 9},
-            {.low = -9, .high = 9},
-            {.values = Values::Fixed, .fixed = {double(trips)}}},
-           {}};
   // Exact in every type: copies, extremes, and sums of whole numbers or of single roundings.
-  one.text = text.root(tuple, fmt::format("while({}), condition=cond, body=body", init));
-  list.add(std::move(one));
+  add_vector_loop(list, std::move(text), fmt::format("while/{}/in_place_{}_{}_trips/unit", t, how.label, trips), type,
+                  Shape::array(type, {kSize}), trips);
 }
 
 // A hundred thousand trips of a few integers, so that each is counted.

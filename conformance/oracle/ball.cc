@@ -197,38 +197,36 @@ Ball log(const Ball& a) {
   return out;
 }
 
-// Slopes of at most 1.
-Ball sin(const Ball& a) {
+Ball Ball::with_slope_of_one(const Ball& a, Function* function) {
   Ball out(a.bits());
-  const int ternary = mpfr_sin(out.value_, a.value_, kNearest);
+  const int ternary = function(out.value_, a.value_, kNearest);
   out.add_radius(a.radius_);
   out.add_rounding(ternary);
   return out;
+}
+
+Ball Ball::of_exact(const Ball& a, Function* function) {
+  Ball out(a.bits());
+  const int ternary = function(out.value_, a.value_, kNearest);
+  if (!mpfr_zero_p(a.radius_)) out.lose_all();
+  out.add_rounding(ternary);
+  return out;
+}
+
+Ball sin(const Ball& a) {
+  return Ball::with_slope_of_one(a, mpfr_sin);
 }
 
 Ball cos(const Ball& a) {
-  Ball out(a.bits());
-  const int ternary = mpfr_cos(out.value_, a.value_, kNearest);
-  out.add_radius(a.radius_);
-  out.add_rounding(ternary);
-  return out;
+  return Ball::with_slope_of_one(a, mpfr_cos);
 }
 
-// Of exact operands; of others nothing is said.
 Ball sinh(const Ball& a) {
-  Ball out(a.bits());
-  const int ternary = mpfr_sinh(out.value_, a.value_, kNearest);
-  if (!mpfr_zero_p(a.radius_)) out.lose_all();
-  out.add_rounding(ternary);
-  return out;
+  return Ball::of_exact(a, mpfr_sinh);
 }
 
 Ball cosh(const Ball& a) {
-  Ball out(a.bits());
-  const int ternary = mpfr_cosh(out.value_, a.value_, kNearest);
-  if (!mpfr_zero_p(a.radius_)) out.lose_all();
-  out.add_rounding(ternary);
-  return out;
+  return Ball::of_exact(a, mpfr_cosh);
 }
 
 // The slopes are at most 1 / |(x, y)|, which is at least the larger of the two least magnitudes. A ball across the cut is lost.

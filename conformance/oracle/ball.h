@@ -71,6 +71,12 @@ class Ball {
   void add_radius(const Number& more);
   void lose_all() { mpfr_set_inf(radius_, 1); }
 
+  using Function = int(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t);
+  // Of a function whose slope is at most 1.
+  static Ball with_slope_of_one(const Ball& a, Function* function);
+  // Of an exact operand; of others nothing is said.
+  static Ball of_exact(const Ball& a, Function* function);
+
   Number value_, radius_;
 };
 

@@ -99,7 +99,7 @@ Status read_speed(std::string_view name, std::string_view text, PageExtras& extr
 std::string report_json(const ConformReport& report, const BackendChoice& backend);
 /// JUnit's XML, a suite for each op.
 std::string report_junit(const ConformReport& report, const BackendChoice& backend);
-/// A self-contained web page: verdict, profiles, a map of ops and types, failures with their reproducers, errors, road map, a
+/// A web page that needs no other file: verdict, profiles, a map of ops and types, failures with their reproducers, errors, road map, a
 /// row for each op, and the cases.
 std::string report_html(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras = {});
 /// A page of what differs.
