@@ -40,12 +40,18 @@ std::string architecture(int capability) {
   return capability >= 90 ? "sm_90" : "sm_80";
 }
 
+/// An option that is 0 or 1.
+bool flag(const kernel::Options& options, const char* key, bool otherwise) {
+  const std::string given = text(options, key);
+  if (given.empty()) return otherwise;
+  if (given != "0" && given != "1")
+    throw kernel::Error(COLLET_INVALID_ARGUMENT, std::string(key) + "=" + given + ": 0 or 1 is meant");
+  return given == "1";
+}
+
 /// The option `tf32`: whether products of f32 whose precision attribute is default round their factors.
 bool rounds_to_tf32(const kernel::Options& options) {
-  const std::string given = text(options, "tf32");
-  if (!given.empty() && given != "0" && given != "1")
-    throw kernel::Error(COLLET_INVALID_ARGUMENT, "tf32=" + given + ": 0 or 1 is meant");
-  return given == "1";
+  return flag(options, "tf32", false);
 }
 
 /// Devices without hardware, of the architecture that the target names.
@@ -63,7 +69,11 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
   if (!options.target.empty()) return configure_virtual(options, mine);
   const std::string chosen = text(options, "driver");
   const auto driver = std::make_shared<Driver>();
-  const codegen::Status opened = open_driver(library_of(chosen), *driver);
+  std::string emulator = text(options, "emulator");
+  if (chosen == "emulator" && options.device_count != 0) {
+    emulator += (emulator.empty() ? "devices=" : ",devices=") + std::to_string(options.device_count);
+  }
+  const codegen::Status opened = open_driver(library_of(chosen), *driver, emulator);
   if (!opened.ok()) throw kernel::Error(opened.code(), opened.message());
   const auto present = static_cast<uint32_t>(driver->device_count);
   mine->device_count = options.device_count != 0 ? std::min(options.device_count, present) : present;
@@ -79,7 +89,10 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
   mine->device_kind = facts.name;
   mine->memory_bytes = facts.memory_bytes;
   mine->memory_bytes_per_ns = target.memory_bytes_per_ns;
-  mine->open_device = [driver](uint32_t number) { return std::make_unique<Device>(driver, static_cast<int>(number)); };
+  const Device::Options device_options{flag(options, "graphs", true)};
+  mine->open_device = [driver, device_options](uint32_t number) {
+    return std::make_unique<Device>(driver, static_cast<int>(number), device_options);
+  };
   codegen::set_grid_code(mine, target);
 }
 
@@ -98,7 +111,8 @@ kernel::Backend describe() {
   backend.link_latency_ns = 10000;
   backend.link_bytes_per_ns = 20;
   backend.flops_per_ns = 20000;
-  backend.options = {"driver", "tf32"};  // "cuda", "emulator", or a library's path; 0 or 1
+  // "cuda", "emulator", or a library's path; options of the emulator; 0 or 1; 0 or 1
+  backend.options = {"driver", "emulator", "graphs", "tf32"};
   backend.targets = {"sm_80", "sm_90"};
   backend.configure = configure;
   return backend;

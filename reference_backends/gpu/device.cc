@@ -7,6 +7,8 @@
 #include <iterator>
 #include <utility>
 
+#include "reference_backends/gpu/graph.h"
+
 namespace collet::gpu {
 
 namespace {
@@ -91,8 +93,9 @@ DeviceFacts read_facts(const Driver& driver, int ordinal) {
   return out;
 }
 
-Device::Device(std::shared_ptr<const Driver> driver, int ordinal)
-    : library_(std::move(driver)),
+Device::Device(std::shared_ptr<const Driver> driver, int ordinal, Options options)
+    : options_(options),
+      library_(std::move(driver)),
       driver_(*library_),
       staging_(driver_, [this](CUresult result, const char* what) { check(result, what); }) {
   check(driver_.cuDeviceGet(&device_, ordinal), "cuDeviceGet");
@@ -517,6 +520,25 @@ void Device::launch(const Launch& what) {
                                  0, compute_.stream, parameters.data(), nullptr),
           "cuLaunchKernel");
   });
+}
+
+codegen::GridDevice::Handle Device::keep_sequence(const Sequence& what) {
+  constexpr size_t kLeast = 3;  // fewer are started as fast by themselves
+  if (!options_.graphs || what.items.size() < kLeast) return 0;
+  use();
+  auto graph = std::make_unique<Graph>(
+      driver_, [this](CUresult result, const char* function) { check(result, function); }, context_, what);
+  return reinterpret_cast<Handle>(graph.release());
+}
+
+void Device::start_sequence(Handle sequence, const std::vector<uint64_t>& arguments) {
+  use();
+  reinterpret_cast<Graph*>(sequence)->launch(arguments, compute_.stream);
+}
+
+void Device::drop_sequence(Handle sequence) noexcept {
+  driver_.cuCtxSetCurrent(context_);
+  delete reinterpret_cast<Graph*>(sequence);
 }
 
 }  // namespace collet::gpu

@@ -36,7 +36,12 @@ DeviceFacts read_facts(const Driver& driver, int ordinal);
 /// from and to memory of the host that is not pinned go through pieces of pinned memory.
 class Device final : public codegen::GridDevice {
  public:
-  Device(std::shared_ptr<const Driver> driver, int ordinal);
+  /// What a device may be told.
+  struct Options {
+    bool graphs = true;  ///< sequences of kernels become graphs of the driver's
+  };
+  Device(std::shared_ptr<const Driver> driver, int ordinal, Options options);
+  Device(std::shared_ptr<const Driver> driver, int ordinal) : Device(std::move(driver), ordinal, Options()) {}
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
   ~Device() override;
@@ -63,6 +68,9 @@ class Device final : public codegen::GridDevice {
   void unload_module(Handle module) noexcept override;
   Handle find_kernel(Handle module, const std::string& name) override;
   void launch(const Launch& what) override;
+  Handle keep_sequence(const Sequence& what) override;
+  void start_sequence(Handle sequence, const std::vector<uint64_t>& arguments) override;
+  void drop_sequence(Handle sequence) noexcept override;
 
  private:
   /// The function of the same name, for this device. One that was lost stays lost, whatever the driver says later.
@@ -111,6 +119,7 @@ class Device final : public codegen::GridDevice {
   uint64_t add_mark(CUstream stream, std::vector<Landing> landings);
   bool is_pinned(const void* host, uint64_t bytes);
 
+  const Options options_;
   const std::shared_ptr<const Driver> library_;
   const Driver& driver_;
   CUdevice device_ = 0;

@@ -46,7 +46,7 @@ std::string result_text(CUresult result) {
   return std::string(found->name) + " (" + number + "): " + found->meaning;
 }
 
-codegen::Status open_driver(const std::string& name_or_path, Driver& out) {
+codegen::Status open_driver(const std::string& name_or_path, Driver& out, const std::string& emulator_options) {
   const std::string name = name_or_path.empty() ? kLibrary : name_or_path;
   void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
@@ -64,6 +64,13 @@ codegen::Status open_driver(const std::string& name_or_path, Driver& out) {
   driver.colletCudaEmulatorLastError =
       reinterpret_cast<decltype(driver.colletCudaEmulatorLastError)>(dlsym(library, "colletCudaEmulatorLastError"));
 
+  if (!emulator_options.empty()) {
+    const auto configure = reinterpret_cast<CUresult (*)(const char*)>(dlsym(library, "colletCudaEmulatorConfigure"));
+    if (!configure) return {COLLET_INVALID_ARGUMENT, name + " is not the emulator, and takes no options of it"};
+    if (configure(emulator_options.c_str()) != CUDA_SUCCESS)
+      return {COLLET_INVALID_ARGUMENT,
+              "options of the CUDA emulator: " + std::string(driver.colletCudaEmulatorLastError())};
+  }
   CUresult result = driver.cuInit(0);
   if (result == CUDA_ERROR_NO_DEVICE) return {COLLET_NOT_FOUND, "no CUDA device: " + result_text(result)};
   if (result != CUDA_SUCCESS) {

@@ -26,7 +26,9 @@ struct Driver {
 /// "libcuda.so.1". The library stays open for the life of the process.
 /// UNAVAILABLE "no CUDA driver: ..." where the library or its kernel module is missing, UNIMPLEMENTED "the CUDA driver lacks
 /// cuXxx" where it is too old, NOT_FOUND "no CUDA device" where it has none.
-codegen::Status open_driver(const std::string& name_or_path, Driver& out);
+/// `emulator_options` go to our emulator, as those of COLLET_CUDA_EMULATOR and before it opens; drivers that are not the emulator take
+/// none: INVALID_ARGUMENT.
+codegen::Status open_driver(const std::string& name_or_path, Driver& out, const std::string& emulator_options = {});
 
 /// A result for people: "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory". Asks no driver.
 std::string result_text(CUresult result);

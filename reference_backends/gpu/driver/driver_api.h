@@ -16,6 +16,9 @@ using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUgraph = struct CUgraph_st*;
 using CUgraphExec = struct CUgraphExec_st*;
+using CUgraphNode = struct CUgraphNode_st*;
+using CUkernel = struct CUkern_st*;
+using CUarray = struct CUarray_st*;
 using CUmemoryPool = struct CUmemPoolHandle_st*;
 using CUhostFn = void (*)(void* data);
 
@@ -41,6 +44,37 @@ enum CUevent_flags : unsigned int {};
 
 #define COLLET_CUDA_VALUE(type, name, number) inline constexpr type name = static_cast<type>(number);
 #include "reference_backends/gpu/driver/driver_values.def"
+
+/// A kernel of a graph.
+struct CUDA_KERNEL_NODE_PARAMS_v2 {
+  CUfunction func = nullptr;
+  unsigned int gridDimX = 1, gridDimY = 1, gridDimZ = 1;
+  unsigned int blockDimX = 1, blockDimY = 1, blockDimZ = 1;
+  unsigned int sharedMemBytes = 0;
+  void** kernelParams = nullptr;
+  void** extra = nullptr;
+  CUkernel kern = nullptr;
+  CUcontext ctx = nullptr;
+};
+
+/// A copy of a graph.
+struct CUDA_MEMCPY3D_v2 {
+  size_t srcXInBytes = 0, srcY = 0, srcZ = 0, srcLOD = 0;
+  CUmemorytype srcMemoryType{};
+  const void* srcHost = nullptr;
+  CUdeviceptr srcDevice = 0;
+  CUarray srcArray = nullptr;
+  void* reserved0 = nullptr;
+  size_t srcPitch = 0, srcHeight = 0;
+  size_t dstXInBytes = 0, dstY = 0, dstZ = 0, dstLOD = 0;
+  CUmemorytype dstMemoryType{};
+  void* dstHost = nullptr;
+  CUdeviceptr dstDevice = 0;
+  CUarray dstArray = nullptr;
+  void* reserved1 = nullptr;
+  size_t dstPitch = 0, dstHeight = 0;
+  size_t WidthInBytes = 0, Height = 0, Depth = 0;
+};
 
 // Flags of cuMemHostAlloc and cuMemHostRegister.
 inline constexpr unsigned int kMemHostAllocPortable = 1;

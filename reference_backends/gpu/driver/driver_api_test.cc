@@ -44,6 +44,9 @@ SAME(CUstream)
 SAME(CUevent)
 SAME(CUgraph)
 SAME(CUgraphExec)
+SAME(CUgraphNode)
+SAME(CUDA_KERNEL_NODE_PARAMS_v2)
+SAME(CUDA_MEMCPY3D_v2)
 SAME(CUmemoryPool)
 SAME(CUuuid)
 SAME(CUresult)
@@ -63,6 +66,17 @@ static_assert(std::is_same_v<collet::gpu::CUhostFn, ::CUhostFn>);
 #define COLLET_CUDA_VALUE(type, name, number) \
   static_assert(::name == number && sizeof(collet::gpu::type) == sizeof(::type));
 #include "reference_backends/gpu/driver/driver_values.def"
+#define SAME_PLACE(type, member) static_assert(offsetof(collet::gpu::type, member) == offsetof(::type, member))
+SAME_PLACE(CUDA_KERNEL_NODE_PARAMS_v2, sharedMemBytes);
+SAME_PLACE(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams);
+SAME_PLACE(CUDA_KERNEL_NODE_PARAMS_v2, ctx);
+SAME_PLACE(CUDA_MEMCPY3D_v2, srcMemoryType);
+SAME_PLACE(CUDA_MEMCPY3D_v2, srcDevice);
+SAME_PLACE(CUDA_MEMCPY3D_v2, dstMemoryType);
+SAME_PLACE(CUDA_MEMCPY3D_v2, dstDevice);
+SAME_PLACE(CUDA_MEMCPY3D_v2, WidthInBytes);
+SAME_PLACE(CUDA_MEMCPY3D_v2, Depth);
+#undef SAME_PLACE
 static_assert(CU_MEMHOSTALLOC_PORTABLE == collet::gpu::kMemHostAllocPortable);
 static_assert(CU_MEMHOSTALLOC_DEVICEMAP == collet::gpu::kMemHostAllocDeviceMap);
 static_assert(CU_MEMHOSTREGISTER_PORTABLE == collet::gpu::kMemHostRegisterPortable);

@@ -64,6 +64,16 @@ CUresult in_driver(F&& function) noexcept {
   }
 }
 
+/// Ends what a handle of `all` stands for.
+template <typename Handle>
+CUresult destroy(std::set<Handle> State::* all, Handle handle) {
+  return in_context([&](Entry& e) -> CUresult {
+    if (!(e.state->*all).erase(handle)) return CUDA_ERROR_INVALID_HANDLE;
+    delete handle;
+    return CUDA_SUCCESS;
+  });
+}
+
 /// Marks the functions that the library exports.
 #define COLLET_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -73,4 +83,5 @@ namespace collet::gpu {
 #define COLLET_CUDA_FUNCTION(name, parameters) COLLET_EXPORT CUresult name parameters;
 #include "reference_backends/gpu/driver/driver_functions.def"
 COLLET_EXPORT const char* colletCudaEmulatorLastError();
+COLLET_EXPORT CUresult colletCudaEmulatorConfigure(const char* options);
 }  // namespace collet::gpu

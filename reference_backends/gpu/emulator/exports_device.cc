@@ -126,6 +126,14 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
   return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult colletCudaEmulatorConfigure(const char* options) {
+  try {
+    return emulator::configure(options);
+  } catch (const std::exception&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
 const char* colletCudaEmulatorLastError() {
   return emulator::last_finding();
 }

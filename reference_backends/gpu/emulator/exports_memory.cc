@@ -4,19 +4,15 @@
 
 #include <cstring>
 
-#include "reference_backends/gpu/emulator/entry.h"
+#include "reference_backends/gpu/emulator/operations.h"
 
 namespace collet::gpu {
 
 using emulator::Entry;
+using emulator::has_failed;
 using emulator::in_context;
 
 namespace {
-
-bool has_failed(emulator::State& s, int device) {
-  std::lock_guard lock(s.scheduler->mutex);
-  return s.devices[static_cast<size_t>(device)].failure != CUDA_SUCCESS;
-}
 
 /// A piece of device memory that a copy reads or writes: a finding where it may not. Not under the lock.
 bool may_access(emulator::State& s, int device, const char* what, uint64_t address, uint64_t bytes, bool is_write) {
@@ -245,16 +241,32 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream
               [=](emulator::State& s, int device) { to_host(s, device, to, from, bytes); });
 }
 
+namespace emulator {
+
+bool has_failed(State& s, int device) {
+  std::lock_guard lock(s.scheduler->mutex);
+  return s.devices[static_cast<size_t>(device)].failure != CUDA_SUCCESS;
+}
+
+CUresult make_copy(Entry& e, CUdeviceptr to, CUdeviceptr from, size_t bytes, std::function<void()>& out) {
+  if (!e.memory().contains(to) || !e.memory().contains(from)) return CUDA_ERROR_INVALID_VALUE;
+  State* const s = e.state;
+  const int device = e.index;
+  out = [=] { on_device(*s, device, to, from, bytes); };
+  return CUDA_SUCCESS;
+}
+
+}  // namespace emulator
+
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream_handle) {
   return in_context([&](Entry& e) -> CUresult {
     const auto stream = e.stream(stream_handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (bytes == 0) return CUDA_SUCCESS;
-    if (!e.memory().contains(to) || !e.memory().contains(from)) return CUDA_ERROR_INVALID_VALUE;
-    emulator::State* const s = e.state;
-    const int device = e.index;
-    e.scheduler().enqueue(stream, [=] { on_device(*s, device, to, from, bytes); });
-    return CUDA_SUCCESS;
+    std::function<void()> run;
+    const CUresult made = emulator::make_copy(e, to, from, bytes, run);
+    if (made == CUDA_SUCCESS) e.scheduler().enqueue(stream, std::move(run));
+    return made;
   });
 }
 

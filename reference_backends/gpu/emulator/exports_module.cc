@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reference_backends/gpu/emulator/entry.h"
+#include "reference_backends/gpu/emulator/operations.h"
 
 namespace collet::gpu {
 
 using emulator::Entry;
+using emulator::has_failed;
 using emulator::in_context;
 
 namespace {
@@ -59,11 +60,6 @@ CUresult read_logs(unsigned int count, const CUjit_option* options, void** value
 void run_launch(emulator::State& s, int device, emulator::Launch& launch) {
   s.pool->run(launch);
   if (launch.result != CUDA_SUCCESS) s.fail_device(device, launch.result, launch.message);
-}
-
-bool has_failed(emulator::State& s, int device) {
-  std::lock_guard lock(s.scheduler->mutex);
-  return s.devices[static_cast<size_t>(device)].failure != CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -244,75 +240,95 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction fun
   });
 }
 
+namespace emulator {
+
+CUresult make_launch(Entry& e, const CUDA_KERNEL_NODE_PARAMS_v2& what, std::function<void()>& out) {
+  if (!e.state->functions.count(what.func)) return CUDA_ERROR_INVALID_HANDLE;
+  const emulator::Kernel& kernel = *what.func->kernel;
+  const auto refuse = [&](const std::string& why, CUresult result = CUDA_ERROR_INVALID_VALUE) {
+    e.lock.unlock();
+    e.state->report("launch of " + kernel.name + ": " + why);
+    return result;
+  };
+  const uint64_t threads = uint64_t{what.blockDimX} * what.blockDimY * what.blockDimZ;
+  if (!what.gridDimX || !what.gridDimY || !what.gridDimZ || what.gridDimX > INT32_MAX || what.gridDimY > 65535 ||
+      what.gridDimZ > 65535) {
+    return refuse("a grid of " + std::to_string(what.gridDimX) + " x " + std::to_string(what.gridDimY) + " x " +
+                  std::to_string(what.gridDimZ));
+  }
+  if (!threads || what.blockDimX > 1024 || what.blockDimY > 1024 || what.blockDimZ > 64 || threads > 1024) {
+    return refuse("a block of " + std::to_string(what.blockDimX) + " x " + std::to_string(what.blockDimY) + " x " +
+                  std::to_string(what.blockDimZ));
+  }
+  if (threads > kernel.max_threads) {
+    return refuse(
+        "a block of " + std::to_string(threads) + " threads, and .maxntid says " + std::to_string(kernel.max_threads),
+        CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  }
+  const unsigned* const required = kernel.required_threads;
+  if (required[0] &&
+      (required[0] != what.blockDimX || required[1] != what.blockDimY || required[2] != what.blockDimZ)) {
+    return refuse("another block than .reqntid says");
+  }
+  if (what.sharedMemBytes > what.func->most_dynamic) {
+    return refuse(std::to_string(what.sharedMemBytes) + " bytes of dynamic shared memory, and " +
+                  std::to_string(what.func->most_dynamic) + " are allowed");
+  }
+  std::vector<uint64_t> values((kernel.parameter_bytes + 7) / 8 + 2);
+  auto* const bytes = reinterpret_cast<uint8_t*>(values.data());
+  if (!kernel.parameters.empty() && !what.extra) {
+    if (!what.kernelParams) return refuse("no parameters");
+    for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+      if (!what.kernelParams[i]) return refuse("parameter " + std::to_string(i) + " is null");
+      std::memcpy(bytes + kernel.parameters[i].offset, what.kernelParams[i], kernel.parameters[i].bytes);
+    }
+  } else if (what.extra) {
+    const void* buffer = nullptr;
+    size_t size = 0;
+    for (size_t i = 0; what.extra[i]; i += 2) {
+      if (what.extra[i] == reinterpret_cast<void*>(1)) buffer = what.extra[i + 1];
+      if (what.extra[i] == reinterpret_cast<void*>(2)) size = *static_cast<size_t*>(what.extra[i + 1]);
+    }
+    if (!buffer || size < kernel.parameter_bytes) return refuse("the buffer of parameters is too small");
+    std::memcpy(bytes, buffer, kernel.parameter_bytes);
+  }
+  emulator::State* const s = e.state;
+  const int device = e.index;
+  const auto keep = what.func->code;
+  const emulator::Kernel* const k = &kernel;
+  const std::array<uint32_t, 3> grid{what.gridDimX, what.gridDimY, what.gridDimZ};
+  const std::array<uint32_t, 3> block{what.blockDimX, what.blockDimY, what.blockDimZ};
+  const uint32_t dynamic_shared = what.sharedMemBytes;
+  out = [=] {
+    if (has_failed(*s, device)) return;
+    Launch launch;
+    launch.machine = &s->machine;
+    launch.kernel = k;
+    std::copy(grid.begin(), grid.end(), launch.grid);
+    std::copy(block.begin(), block.end(), launch.block);
+    launch.dynamic_shared = dynamic_shared;
+    launch.parameters = values;
+    run_launch(*s, device, launch);
+    static_cast<void>(keep);
+  };
+  return CUDA_SUCCESS;
+}
+
+}  // namespace emulator
+
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                         unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
                         CUstream stream_handle, void** parameters, void** extra) {
   return in_context([&](Entry& e) -> CUresult {
     const auto stream = e.stream(stream_handle);
-    if (!stream || !e.state->functions.count(function)) return CUDA_ERROR_INVALID_HANDLE;
-    const emulator::Kernel& kernel = *function->kernel;
-    const auto refuse = [&](const std::string& why, CUresult result = CUDA_ERROR_INVALID_VALUE) {
-      e.lock.unlock();
-      e.state->report("launch of " + kernel.name + ": " + why);
-      return result;
-    };
-    const uint64_t threads = uint64_t{block_x} * block_y * block_z;
-    if (!grid_x || !grid_y || !grid_z || grid_x > INT32_MAX || grid_y > 65535 || grid_z > 65535) {
-      return refuse("a grid of " + std::to_string(grid_x) + " x " + std::to_string(grid_y) + " x " +
-                    std::to_string(grid_z));
-    }
-    if (!threads || block_x > 1024 || block_y > 1024 || block_z > 64 || threads > 1024) {
-      return refuse("a block of " + std::to_string(block_x) + " x " + std::to_string(block_y) + " x " +
-                    std::to_string(block_z));
-    }
-    if (threads > kernel.max_threads) {
-      return refuse(
-          "a block of " + std::to_string(threads) + " threads, and .maxntid says " + std::to_string(kernel.max_threads),
-          CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-    }
-    const unsigned* const required = kernel.required_threads;
-    if (required[0] && (required[0] != block_x || required[1] != block_y || required[2] != block_z)) {
-      return refuse("another block than .reqntid says");
-    }
-    if (shared_bytes > function->most_dynamic) {
-      return refuse(std::to_string(shared_bytes) + " bytes of dynamic shared memory, and " +
-                    std::to_string(function->most_dynamic) + " are allowed");
-    }
-    std::vector<uint64_t> values((kernel.parameter_bytes + 7) / 8 + 2);
-    auto* const bytes = reinterpret_cast<uint8_t*>(values.data());
-    if (!kernel.parameters.empty() && !extra) {
-      if (!parameters) return refuse("no parameters");
-      for (size_t i = 0; i < kernel.parameters.size(); ++i) {
-        if (!parameters[i]) return refuse("parameter " + std::to_string(i) + " is null");
-        std::memcpy(bytes + kernel.parameters[i].offset, parameters[i], kernel.parameters[i].bytes);
-      }
-    } else if (extra) {
-      const void* buffer = nullptr;
-      size_t size = 0;
-      for (size_t i = 0; extra[i]; i += 2) {
-        if (extra[i] == reinterpret_cast<void*>(1)) buffer = extra[i + 1];
-        if (extra[i] == reinterpret_cast<void*>(2)) size = *static_cast<size_t*>(extra[i + 1]);
-      }
-      if (!buffer || size < kernel.parameter_bytes) return refuse("the buffer of parameters is too small");
-      std::memcpy(bytes, buffer, kernel.parameter_bytes);
-    }
-    emulator::State* const s = e.state;
-    const int device = e.index;
-    const auto keep = function->code;
-    const emulator::Kernel* const k = &kernel;
-    e.scheduler().enqueue(stream, [=] {
-      if (has_failed(*s, device)) return;
-      emulator::Launch launch;
-      launch.machine = &s->machine;
-      launch.kernel = k;
-      std::copy_n(std::array<uint32_t, 3>{grid_x, grid_y, grid_z}.begin(), 3, launch.grid);
-      std::copy_n(std::array<uint32_t, 3>{block_x, block_y, block_z}.begin(), 3, launch.block);
-      launch.dynamic_shared = shared_bytes;
-      launch.parameters = values;
-      run_launch(*s, device, launch);
-      static_cast<void>(keep);
-    });
-    return CUDA_SUCCESS;
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    std::function<void()> run;
+    const CUresult made = emulator::make_launch(e,
+                                                {function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                                 shared_bytes, parameters, extra, nullptr, nullptr},
+                                                run);
+    if (made == CUDA_SUCCESS) e.scheduler().enqueue(stream, std::move(run));
+    return made;
   });
 }
 

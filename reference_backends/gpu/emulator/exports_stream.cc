@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, graphs, events.
+// Streams, captures, events.
 #include <algorithm>
 
 #include "reference_backends/gpu/emulator/entry.h"
@@ -9,20 +9,6 @@ namespace collet::gpu {
 using emulator::Capture;
 using emulator::Entry;
 using emulator::in_context;
-
-namespace {
-
-/// Ends what a handle of `all` stands for.
-template <typename Handle>
-CUresult destroy(std::set<Handle> emulator::State::* all, Handle handle) {
-  return in_context([&](Entry& e) -> CUresult {
-    if (!(e.state->*all).erase(handle)) return CUDA_ERROR_INVALID_HANDLE;
-    delete handle;
-    return CUDA_SUCCESS;
-  });
-}
-
-}  // namespace
 
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int) {
   return in_context([&](Entry& e) -> CUresult {
@@ -123,48 +109,12 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     if (!capture->is_valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (!complete) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     auto made = std::make_unique<CUgraph_st>();
-    made->nodes = std::make_shared<std::vector<Capture::Node>>(std::move(capture->nodes));
+    made->nodes = std::move(capture->nodes);
     made->device = e.index;
     e.state->graphs.insert(made.get());
     *graph = made.release();
     return CUDA_SUCCESS;
   });
-}
-
-CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long) {
-  return in_context([&](Entry& e) -> CUresult {
-    if (!executable) return CUDA_ERROR_INVALID_VALUE;
-    if (!e.state->graphs.count(graph)) return CUDA_ERROR_INVALID_HANDLE;
-    auto made = std::make_unique<CUgraphExec_st>();
-    made->nodes = graph->nodes;
-    made->device = graph->device;
-    e.state->executables.insert(made.get());
-    *executable = made.release();
-    return CUDA_SUCCESS;
-  });
-}
-
-CUresult cuGraphLaunch(CUgraphExec executable, CUstream handle) {
-  return in_context([&](Entry& e) -> CUresult {
-    const auto stream = e.stream(handle);
-    if (!stream || !e.state->executables.count(executable)) return CUDA_ERROR_INVALID_HANDLE;
-    if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    emulator::Scheduler* const scheduler = e.state->scheduler.get();
-    const auto nodes = executable->nodes;
-    const uint64_t draw = scheduler->draw();
-    scheduler->enqueue(stream, [=] {
-      for (const size_t n : scheduler->order_of(*nodes, draw)) (*nodes)[n].run();
-    });
-    return CUDA_SUCCESS;
-  });
-}
-
-CUresult cuGraphExecDestroy(CUgraphExec executable) {
-  return destroy(&emulator::State::executables, executable);
-}
-
-CUresult cuGraphDestroy(CUgraph graph) {
-  return destroy(&emulator::State::graphs, graph);
 }
 
 CUresult cuEventCreate(CUevent* event, unsigned int flags) {
@@ -180,7 +130,7 @@ CUresult cuEventCreate(CUevent* event, unsigned int flags) {
 }
 
 CUresult cuEventDestroy_v2(CUevent event) {
-  return destroy(&emulator::State::events, event);
+  return emulator::destroy(&emulator::State::events, event);
 }
 
 CUresult cuEventRecord(CUevent event, CUstream handle) {

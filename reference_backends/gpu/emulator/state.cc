@@ -16,11 +16,29 @@ std::string& finding() {
   static std::string& text = *new std::string;
   return text;
 }
+/// Options that the process was told, beside those of the environment.
+std::string& told() {
+  static std::string& text = *new std::string;
+  return text;
+}
 
 }  // namespace
 
 State* state() {
   return the_state.load(std::memory_order_acquire);
+}
+
+CUresult configure(const char* options) {
+  std::lock_guard lock(init_mutex);
+  Options ignored;
+  std::string problem;
+  if (!options || !read_options(options, ignored, problem)) {
+    std::lock_guard finding_lock(finding_mutex);
+    finding() = problem;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  told() = options;
+  return CUDA_SUCCESS;
 }
 
 CUresult initialise() {
@@ -29,7 +47,8 @@ CUresult initialise() {
   auto s = std::make_unique<State>();
   const char* const text = std::getenv("COLLET_CUDA_EMULATOR");
   std::string problem;
-  if (!read_options(text ? text : "", s->machine.options, problem)) {
+  if (!read_options(text ? text : "", s->machine.options, problem) ||
+      !read_options(told(), s->machine.options, problem)) {
     s->report(problem);
     return CUDA_ERROR_INVALID_VALUE;
   }

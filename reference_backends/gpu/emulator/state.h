@@ -43,12 +43,20 @@ struct CUmod_st {
   std::shared_ptr<emulator::CompiledModule> code;
   std::map<std::string, std::unique_ptr<CUfunc_st>> functions;
 };
+/// A node that was added by name, so that it can be changed in what was made of its graph.
+struct CUgraphNode_st {
+  CUgraph graph = nullptr;
+  size_t index = 0;
+  bool is_kernel = false;
+};
 struct CUgraph_st {
-  std::shared_ptr<std::vector<emulator::Capture::Node>> nodes;
+  std::vector<emulator::Capture::Node> nodes;
+  std::vector<std::unique_ptr<CUgraphNode_st>> handles;
   int device = 0;
 };
 struct CUgraphExec_st {
-  std::shared_ptr<std::vector<emulator::Capture::Node>> nodes;
+  std::shared_ptr<std::vector<emulator::Capture::Node>> nodes;  ///< launches have it too: what they were is not changed
+  CUgraph graph = nullptr;                                      ///< that it was made of, null when that has gone
   int device = 0;
 };
 
@@ -77,6 +85,7 @@ struct State {
   std::set<CUmodule> modules;
   std::set<CUfunction> functions;
   std::set<CUgraph> graphs;
+  std::set<CUgraphNode> nodes;
   std::set<CUgraphExec> executables;
 
   /// Notes a finding: for colletCudaEmulatorLastError() and stderr. Any thread, no lock.
@@ -87,6 +96,8 @@ struct State {
 
 /// Null before cuInit.
 State* state();
+/// Sets options over those of the environment. They count when nobody has called cuInit before.
+CUresult configure(const char* options);
 /// Makes it, or says why not.
 CUresult initialise();
 

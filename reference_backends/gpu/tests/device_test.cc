@@ -196,6 +196,35 @@ TEST_F(DeviceTest, PinnedMemoryIsCopiedDirectly) {
   for (Device* one : {&device, &second}) one->remove_host_memory(memory.data());
 }
 
+// Twice increment, and a copy of the sum; other arguments each time, while what was started before has not run.
+TEST_F(DeviceTest, SequencesRunWithTheArgumentsOfTheirStart) {
+  const auto module = device.load_module(kIncrement, "test");
+  const auto increment = device.find_kernel(module, "increment");
+  constexpr uint32_t kRuns = 20;
+  std::vector<uint32_t> in(32 * kRuns), out(32 * kRuns);
+  std::iota(in.begin(), in.end(), 0u);
+  const kernel::Memory from = device.allocate(in.size() * 4, 256), to = device.allocate(in.size() * 4, 256);
+  device.write(from, 0, in.data(), in.size() * 4);
+  codegen::GridDevice::Sequence sequence;
+  sequence.items = {{increment, 1, 32, 0, 1}, {increment, 1, 32, 1, 1}, {0, 1, 1, 2, 3}};
+  const auto arguments = [&](uint32_t run) {
+    return std::vector<uint64_t>{from + 128 * run, from + 128 * run, to + 128 * run, from + 128 * run, 128};
+  };
+  sequence.arguments = arguments(0);
+  const auto handle = device.keep_sequence(sequence);
+  ASSERT_NE(handle, 0u);
+  launch(device.find_kernel(module, "slow"), from);
+  for (uint32_t run = 0; run < kRuns; ++run) device.start_sequence(handle, arguments(run));
+  device.start_sequence(handle, arguments(kRuns - 1));
+  device.read(to, 0, out.data(), out.size() * 4);
+  for (uint32_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], i + (i < 32 * (kRuns - 1) ? 2 : 4)) << i;
+  EXPECT_EQ(Device(emulator(), 1, {false}).keep_sequence(sequence), 0u) << "switched off";
+  device.drop_sequence(handle);
+  device.unload_module(module);
+  device.free(from);
+  device.free(to);
+}
+
 TEST_F(DeviceTest, ALostDeviceStaysLost) {
   const auto module = device.load_module(kIncrement, "test");
   launch(device.find_kernel(module, "increment"), 4096);  // no memory is there

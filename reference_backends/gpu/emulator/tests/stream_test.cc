@@ -2,6 +2,7 @@
 // Streams, events, graphs, host functions, pools.
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "reference_backends/gpu/emulator/tests/gpu.h"
@@ -168,6 +169,63 @@ TEST_F(StreamTest, GraphsRunWhatWasCaptured) {
   EXPECT_EQ(value(p + 4), 121u);
   EXPECT_EQ(d.cuGraphExecDestroy(executable), CUDA_SUCCESS);
   EXPECT_EQ(d.cuGraphLaunch(executable, a), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_F(StreamTest, GraphsAreMadeAndChangedNodeByNode) {
+  const CUdeviceptr p = upload(std::vector<uint32_t>{1, 100, 0});
+  CUstream a = stream();
+  const auto node = [&](CUdeviceptr at, uint32_t factor, uint32_t term, const std::function<CUresult(void*)>& use) {
+    void* parameters[] = {&at, &factor, &term};
+    CUDA_KERNEL_NODE_PARAMS_v2 what;
+    what.func = step;
+    what.kernelParams = parameters;
+    return use(&what);
+  };
+  const auto kernel = [](void* what) { return static_cast<const CUDA_KERNEL_NODE_PARAMS_v2*>(what); };
+  const auto copy = [](CUdeviceptr to, CUdeviceptr from) {
+    CUDA_MEMCPY3D_v2 what;
+    what.srcMemoryType = what.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    what.srcDevice = from;
+    what.dstDevice = to;
+    what.WidthInBytes = 4;
+    what.Height = what.Depth = 1;
+    return what;
+  };
+  CUgraph graph = nullptr, other = nullptr;
+  ASSERT_EQ(d.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(d.cuGraphCreate(&other, 0), CUDA_SUCCESS);
+  CUgraphNode one = nullptr, two = nullptr, last = nullptr, wrong = nullptr;
+  const auto add = [&](CUgraphNode* out, CUgraph to, const CUgraphNode* after) {
+    return [&, out, to, after](void* w) { return d.cuGraphAddKernelNode_v2(out, to, after, after ? 1 : 0, kernel(w)); };
+  };
+  ASSERT_EQ(node(p, 2, 1, add(&one, graph, nullptr)), CUDA_SUCCESS);
+  ASSERT_EQ(node(p, 10, 0, add(&two, graph, &one)), CUDA_SUCCESS);
+  EXPECT_EQ(node(p, 1, 0, add(&wrong, other, &one)), CUDA_ERROR_INVALID_VALUE) << "a node of another graph";
+  CUDA_MEMCPY3D_v2 out = copy(p + 8, p);
+  ASSERT_EQ(d.cuGraphAddMemcpyNode(&last, graph, &two, 1, &out, nullptr), CUDA_SUCCESS);
+  CUDA_MEMCPY3D_v2 to_host = out;
+  to_host.dstMemoryType = CU_MEMORYTYPE_HOST;
+  EXPECT_EQ(d.cuGraphAddMemcpyNode(&wrong, graph, nullptr, 0, &to_host, nullptr), CUDA_ERROR_INVALID_VALUE);
+  CUgraphExec executable = nullptr;
+  ASSERT_EQ(d.cuGraphInstantiateWithFlags(&executable, graph, 0), CUDA_SUCCESS);
+  Gate gate;
+  ASSERT_EQ(d.cuLaunchHostFunc(a, &Gate::wait, &gate), CUDA_SUCCESS);
+  ASSERT_EQ(d.cuGraphLaunch(executable, a), CUDA_SUCCESS);
+  const auto set = [&](void* w) { return d.cuGraphExecKernelNodeSetParams_v2(executable, one, kernel(w)); };
+  ASSERT_EQ(node(p, 1, 5, set), CUDA_SUCCESS) << "of later launches alone";
+  out = copy(p + 4, p);
+  ASSERT_EQ(d.cuGraphExecMemcpyNodeSetParams(executable, last, &out, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(d.cuGraphExecMemcpyNodeSetParams(executable, one, &out, nullptr), CUDA_ERROR_INVALID_VALUE)
+      << "a node of another kind";
+  ASSERT_EQ(d.cuGraphLaunch(executable, a), CUDA_SUCCESS);
+  gate.open = true;
+  ASSERT_EQ(d.cuStreamSynchronize(a), CUDA_SUCCESS) << finding();
+  EXPECT_EQ(download<uint32_t>(p, 3), (std::vector<uint32_t>{350, 350, 30}));
+  ASSERT_EQ(d.cuGraphDestroy(graph), CUDA_SUCCESS);
+  EXPECT_EQ(d.cuGraphExecMemcpyNodeSetParams(executable, last, &out, nullptr), CUDA_ERROR_INVALID_VALUE)
+      << "its graph has gone";
+  EXPECT_EQ(d.cuGraphExecDestroy(executable), CUDA_SUCCESS);
+  EXPECT_EQ(d.cuGraphDestroy(other), CUDA_SUCCESS);
 }
 
 TEST_F(StreamTest, CapturesAreChecked) {

@@ -22,7 +22,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +56,32 @@ class GridDevice : public kernel::Device {
   };
   /// Starts a kernel behind all that was started before. This need not wait, see kernel::Device::mark.
   virtual void launch(const Launch& what) = 0;
+
+  /// Kernels and copies that are started again and again, each behind the one before it.
+  struct Sequence {
+    struct Item {
+      Handle kernel =
+          0;  ///< 0: a copy within the device; its arguments are where to, where from, and the number of bytes
+      uint32_t blocks = 1;
+      uint32_t block_threads = 1;
+      uint32_t first_argument = 0;  ///< in `arguments`
+      uint32_t argument_count = 0;
+    };
+    std::vector<Item> items;
+    std::vector<uint64_t> arguments;
+  };
+  /// Keeps a sequence so that it is started by one call. 0, as here: the device has no use for it, and gets its items one by one.
+  virtual Handle keep_sequence(const Sequence& what) {
+    static_cast<void>(what);
+    return 0;
+  }
+  /// Starts it with these arguments, as many as it was kept with. Not called by two threads at a time for the same sequence; it may be
+  /// called while what it started before still runs.
+  virtual void start_sequence(Handle sequence, const std::vector<uint64_t>& arguments) {
+    static_cast<void>(sequence), static_cast<void>(arguments);
+  }
+  /// Gives it back. Nothing that it started is left on the device.
+  virtual void drop_sequence(Handle sequence) noexcept { static_cast<void>(sequence); }
 };
 
 namespace detail {
@@ -72,6 +100,7 @@ class LoadedGrid final : public kernel::DeviceProgram {
         device.write(constants_, 0, plan_.constants.data(), plan_.constants.size());
         device.finish();
       }
+      find_segments(plan_.steps);
     } catch (...) {
       give_back();
       throw;
@@ -95,6 +124,21 @@ class LoadedGrid final : public kernel::DeviceProgram {
     uint64_t run_id;
     std::vector<uint64_t> arguments;
 
+    std::vector<uint64_t>& list_arguments(const Step& step) {
+      arguments.clear();
+      append_arguments(step, &arguments);
+      return arguments;
+    }
+    void append_arguments(const Step& step, std::vector<uint64_t>* to) const {
+      if (step.kind == StepKind::kCopy) {
+        for (const uint32_t i : {1, 0}) to->push_back(address(piece(place(step, i))));
+        return to->push_back(step.bytes);
+      }
+      for (uint32_t i = 0; i < step.places; ++i) to->push_back(address(piece(place(step, i))));
+      for (const int64_t number : step.kernel.numbers) to->push_back(static_cast<uint64_t>(number));
+    }
+    static uint64_t address(const kernel::Piece& piece) { return piece.memory + piece.offset; }
+
     const Place& place(const Step& step, uint32_t i) const { return program.plan_.places[step.first_place + i]; }
     kernel::Piece piece(const Place& place) const {
       return {slots[place.slot].memory, slots[place.slot].offset + place.offset};
@@ -108,7 +152,14 @@ class LoadedGrid final : public kernel::DeviceProgram {
     }
 
     void steps(const StepList& list) {
-      for (const Step& step : list) one(step);
+      for (size_t i = 0; i < list.size();) {
+        Segment* const segment = program.segment_at(list[i]);
+        if (segment && program.start(*segment, *this)) {
+          i += segment->count;
+        } else {
+          one(list[i++]);
+        }
+      }
     }
     void one(const Step& step) {
       switch (step.kind) {
@@ -142,12 +193,7 @@ class LoadedGrid final : public kernel::DeviceProgram {
       throw kernel::Error(COLLET_INTERNAL, "a launch plan for grids has a step that only a host runs");
     }
     void kernel(const Step& step) {
-      arguments.clear();
-      for (uint32_t i = 0; i < step.places; ++i) {
-        const kernel::Piece at = piece(place(step, i));
-        arguments.push_back(at.memory + at.offset);
-      }
-      for (const int64_t number : step.kernel.numbers) arguments.push_back(static_cast<uint64_t>(number));
+      list_arguments(step);
       GridDevice::Launch what;
       what.kernel = program.kernels_[step.kernel.function];
       what.blocks = step.kernel.blocks;
@@ -160,7 +206,77 @@ class LoadedGrid final : public kernel::DeviceProgram {
     }
   };
 
+  /// Steps in a row that the host has nothing to do with. From the second time on they are one sequence.
+  struct Segment {
+    const Step* first = nullptr;
+    size_t count = 0;
+    std::mutex mutex;  ///< of what follows
+    bool has_run = false;
+    bool is_refused = false;
+    GridDevice::Handle handle = 0;
+    GridDevice::Sequence sequence;
+  };
+
+  void find_segments(const StepList& list) {
+    for (size_t i = 0; i < list.size();) {
+      size_t end = i;
+      while (end < list.size() && is_straight(list[end])) ++end;
+      if (end - i >= 2) {
+        auto segment = std::make_unique<Segment>();
+        segment->first = &list[i];
+        segment->count = end - i;
+        segments_.emplace(&list[i], std::move(segment));
+      }
+      i = end;
+      if (i == list.size()) return;
+      for (const StepList& children : list[i].children) find_segments(children);
+      ++i;
+    }
+  }
+  static bool is_straight(const Step& step) {
+    return step.kind == StepKind::kKernel || (step.kind == StepKind::kCopy && step.bytes != 0);
+  }
+  Segment* segment_at(const Step& step) const {
+    const auto found = segments_.find(&step);
+    return found == segments_.end() ? nullptr : found->second.get();
+  }
+  /// Starts a segment as one. False: its steps are to be started one by one, as they are when each is to be recorded.
+  bool start(Segment& segment, const Walk& walk) {
+    if (device_.wants_records()) return false;
+    const std::lock_guard<std::mutex> lock(segment.mutex);
+    if (!segment.has_run || segment.is_refused) {
+      segment.has_run = true;
+      return false;
+    }
+    GridDevice::Sequence& sequence = segment.sequence;
+    sequence.items.clear();
+    sequence.arguments.clear();
+    for (size_t i = 0; i < segment.count; ++i) {
+      const Step& step = segment.first[i];
+      const auto before = static_cast<uint32_t>(sequence.arguments.size());
+      walk.append_arguments(step, &sequence.arguments);
+      if (segment.handle != 0) continue;
+      GridDevice::Sequence::Item item;
+      if (step.kind == StepKind::kKernel) {
+        item.kernel = kernels_[step.kernel.function];
+        item.blocks = step.kernel.blocks;
+        item.block_threads = step.kernel.block_threads;
+      }
+      item.first_argument = before;
+      item.argument_count = static_cast<uint32_t>(sequence.arguments.size()) - before;
+      sequence.items.push_back(item);
+    }
+    if (segment.handle == 0) segment.handle = device_.keep_sequence(sequence);
+    segment.is_refused = segment.handle == 0;
+    if (!segment.is_refused) device_.start_sequence(segment.handle, sequence.arguments);
+    return !segment.is_refused;
+  }
+
   void give_back() noexcept {
+    for (const auto& one : segments_) {
+      if (one.second->handle != 0) device_.drop_sequence(one.second->handle);
+    }
+    segments_.clear();
     if (constants_ != kernel::no_memory) device_.free(constants_);
     if (module_ != 0) device_.unload_module(module_);
     constants_ = kernel::no_memory;
@@ -172,6 +288,7 @@ class LoadedGrid final : public kernel::DeviceProgram {
   GridDevice::Handle module_ = 0;
   std::vector<GridDevice::Handle> kernels_;
   kernel::Memory constants_ = kernel::no_memory;
+  std::map<const Step*, std::unique_ptr<Segment>> segments_;
 };
 
 /// A program of grids.

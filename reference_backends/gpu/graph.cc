@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference_backends/gpu/graph.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace collet::gpu {
+
+Graph::Graph(const Driver& driver, Check check, CUcontext context, const codegen::GridDevice::Sequence& sequence)
+    : driver_(driver),
+      check_(std::move(check)),
+      context_(context),
+      items_(sequence.items),
+      arguments_(sequence.arguments) {
+  try {
+    check_(driver_.cuGraphCreate(&graph_, 0), "cuGraphCreate");
+    for (const Item& item : items_) {
+      CUgraphNode node = nullptr;
+      const CUgraphNode* const before = nodes_.empty() ? nullptr : &nodes_.back();
+      const size_t count = nodes_.empty() ? 0 : 1;
+      if (item.kernel != 0) {
+        const CUDA_KERNEL_NODE_PARAMS_v2 what = kernel(item, arguments_);
+        check_(driver_.cuGraphAddKernelNode_v2(&node, graph_, before, count, &what), "cuGraphAddKernelNode_v2");
+      } else {
+        const CUDA_MEMCPY3D_v2 what = copy(item, arguments_);
+        check_(driver_.cuGraphAddMemcpyNode(&node, graph_, before, count, &what, context_), "cuGraphAddMemcpyNode");
+      }
+      nodes_.push_back(node);
+    }
+    check_(driver_.cuGraphInstantiateWithFlags(&executable_, graph_, 0), "cuGraphInstantiateWithFlags");
+  } catch (...) {
+    destroy();
+    throw;
+  }
+}
+
+void Graph::destroy() noexcept {
+  if (executable_) driver_.cuGraphExecDestroy(executable_);
+  if (graph_) driver_.cuGraphDestroy(graph_);
+}
+
+CUDA_KERNEL_NODE_PARAMS_v2 Graph::kernel(const Item& item, const std::vector<uint64_t>& arguments) {
+  pointers_.clear();
+  for (uint32_t i = 0; i < item.argument_count; ++i) {
+    pointers_.push_back(const_cast<uint64_t*>(&arguments[item.first_argument + i]));
+  }
+  CUDA_KERNEL_NODE_PARAMS_v2 what;
+  what.func = reinterpret_cast<CUfunction>(item.kernel);
+  what.gridDimX = item.blocks;
+  what.blockDimX = item.block_threads;
+  what.kernelParams = pointers_.data();
+  return what;
+}
+
+CUDA_MEMCPY3D_v2 Graph::copy(const Item& item, const std::vector<uint64_t>& arguments) {
+  CUDA_MEMCPY3D_v2 what;
+  what.srcMemoryType = what.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  what.dstDevice = arguments[item.first_argument];
+  what.srcDevice = arguments[item.first_argument + 1];
+  what.WidthInBytes = what.srcPitch = what.dstPitch = arguments[item.first_argument + 2];
+  what.Height = what.Depth = 1;
+  return what;
+}
+
+void Graph::launch(const std::vector<uint64_t>& arguments, CUstream stream) {
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    const auto begin = arguments.begin() + item.first_argument, end = begin + item.argument_count;
+    const auto known = arguments_.begin() + item.first_argument;
+    if (std::equal(begin, end, known)) continue;
+    if (item.kernel != 0) {
+      const CUDA_KERNEL_NODE_PARAMS_v2 what = kernel(item, arguments);
+      check_(driver_.cuGraphExecKernelNodeSetParams_v2(executable_, nodes_[i], &what),
+             "cuGraphExecKernelNodeSetParams_v2");
+    } else {
+      const CUDA_MEMCPY3D_v2 what = copy(item, arguments);
+      check_(driver_.cuGraphExecMemcpyNodeSetParams(executable_, nodes_[i], &what, context_),
+             "cuGraphExecMemcpyNodeSetParams");
+    }
+    std::copy(begin, end, known);
+  }
+  check_(driver_.cuGraphLaunch(executable_, stream), "cuGraphLaunch");
+}
+
+}  // namespace collet::gpu

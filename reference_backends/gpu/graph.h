@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/codegen/grid_backend.hpp>
+
+#include <functional>
+#include <vector>
+
+#include "reference_backends/gpu/driver/driver.h"
+
+namespace collet::gpu {
+
+/// A sequence of kernels and copies as a graph of the driver's: started by one call. Where arguments differ from those of the time
+/// before, their nodes are changed first; launches that have not run keep theirs. One thread at a time, with the context current.
+class Graph {
+ public:
+  using Check = std::function<void(CUresult, const char*)>;
+
+  /// Throws by `check`.
+  Graph(const Driver& driver, Check check, CUcontext context, const codegen::GridDevice::Sequence& sequence);
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  ~Graph() { destroy(); }
+
+  void launch(const std::vector<uint64_t>& arguments, CUstream stream);
+
+ private:
+  using Item = codegen::GridDevice::Sequence::Item;
+  CUDA_KERNEL_NODE_PARAMS_v2 kernel(const Item& item, const std::vector<uint64_t>& arguments);
+  static CUDA_MEMCPY3D_v2 copy(const Item& item, const std::vector<uint64_t>& arguments);
+  void destroy() noexcept;
+
+  const Driver& driver_;
+  const Check check_;
+  const CUcontext context_;
+  const std::vector<Item> items_;
+  std::vector<uint64_t> arguments_;  ///< of the nodes as they are
+  std::vector<void*> pointers_;      ///< to the arguments of a kernel; scratch
+  CUgraph graph_ = nullptr;          ///< kept: it owns the nodes
+  CUgraphExec executable_ = nullptr;
+  std::vector<CUgraphNode> nodes_;
+};
+
+}  // namespace collet::gpu
