@@ -16,7 +16,8 @@ namespace {
 constexpr int64_t kBlockDepth = 128;  ///< steps of the depth, a multiple of those of all kinds of rounds
 constexpr int64_t kPieceBytes = 16;   ///< that a thread copies at a time
 constexpr int64_t kStepsTogether = 4;
-constexpr size_t kMostTotals = 32;  ///< registers of a thread that may hold the sums of blocks of the depth
+/// With so many sums of a thread, those of blocks of the depth leave registers for two blocks of a grid on a processor.
+constexpr size_t kFewSums = 32;
 constexpr unsigned kGlobalSpace = 1;
 
 /// A matrix product by blocks that compute a tile each. In every round the block multiplies what shared memory has of both operands for
@@ -53,9 +54,10 @@ class TileEmitter final : public GridEmitter {
 
     const int64_t held = int64_t{tiles_.tile_rows} * tiles_.tile_columns / schedule_.block_threads;
     for (int64_t i = 0; i < held; ++i) sums_.push_back(slot(element_));
-    // The error of a sum grows with the terms that one accumulator takes: floats are added in blocks of the depth.
+    // The error of a sum grows with the terms that one accumulator takes: floats are added in blocks of the depth. Of factors that are
+    // rounded to 11 bits or fewer, the products are not worth many registers.
     const bool in_blocks =
-        element_->isFloatingPointTy() && tiles_.depth >= 2 * kBlockDepth && sums_.size() <= kMostTotals;
+        element_->isFloatingPointTy() && tiles_.depth >= 2 * kBlockDepth && (!by_matrix_ || sums_.size() <= kFewSums);
     for (int64_t i = 0; i < held && in_blocks; ++i) totals_.push_back(slot(element_));
 
     loop(block_, number(tiles_.tiles()), schedule_.blocks, [&](Value* tile) {
