@@ -6,7 +6,7 @@
 namespace collet::conformance {
 namespace {
 
-// In a group of one, each of them is a copy.
+// Adds a case in which the collective has a group of one participant. The expected result is then a copy of the operand.
 void add(CaseList& list, Op op, Type type, const char* attributes, const char* body) {
   Text text;
   const Shape shape = Shape::array(type, {4, 17});

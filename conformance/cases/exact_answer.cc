@@ -22,7 +22,7 @@ using hlo::Type;
 
 using Dims = Indices;
 
-// A dimension of a loop: its size, and the step that it makes in each of two arrays.
+// One loop of a loop nest over two arrays: the number of its iterations, and its stride in each array, in elements.
 struct Axis {
   int64_t size, left, right;
 };
@@ -33,7 +33,7 @@ int64_t count_of(const std::vector<Axis>& axes) {
   return count;
 }
 
-// Where the two arrays are in turn `number` of the loops, the last axis turning fastest.
+// Returns the offsets into the two arrays in iteration `number` of the loop nest. The last axis is the innermost loop.
 std::pair<int64_t, int64_t> places(const std::vector<Axis>& axes, int64_t number) {
   int64_t left = 0, right = 0;
   for (size_t i = axes.size(); i-- > 0;) {
@@ -49,7 +49,7 @@ bool is_summed(const Shape& shape) {
   return shape.is_array() && (hlo::is_float(shape.type()) || hlo::is_complex(shape.type()));
 }
 
-// The parts of an array's elements.
+// Real and imaginary parts of an array's elements. `im` is empty for types that are not complex.
 struct Numbers {
   std::vector<double> re, im;
 };
@@ -65,7 +65,7 @@ Numbers numbers(const Literal& literal) {
   return out;
 }
 
-// Sums of products, an element of a result each, and the sums of their magnitudes.
+// Computes the elements of a result, each an exact sum of products, and for each the sum of the products' magnitudes.
 class Sums {
  public:
   Sums(const Shape& shape, const Literal& a, const Literal& b)
@@ -86,7 +86,7 @@ class Sums {
     add(1, a_.re[i], b_.im[j]);
     add(1, a_.im[i], b_.re[j]);
   }
-  // What has come since the last call is element `i`.
+  // Stores the sum of what was added since the last call as element `i`, and begins a new sum.
   void finish(int64_t i) {
     const ExactResult re = sums_[0].result(), im = sums_[1].result();
     out_.exact.set_double(i, re.value, im.value);
@@ -112,7 +112,7 @@ class Sums {
   Reference out_;
 };
 
-// Of integers, which wrap around.
+// The same for integers, whose sums wrap around.
 class IntegerSums {
  public:
   IntegerSums(const Shape& shape, const Literal& a, const Literal& b) : a_(a), b_(b), out_(Literal::zeros(shape)) {}
@@ -129,7 +129,8 @@ class IntegerSums {
   uint64_t sum_ = 0;
 };
 
-// For each turn of `outer`, `start` and the sum of the products in all turns of `inner`.
+// Computes one element per iteration of `outer`: the sum of the products over all iterations of `inner`, plus `start` unless
+// it is null.
 template <typename Sums>
 void sum_up(const std::vector<Axis>& outer, const std::vector<Axis>& inner, const Literal* start, Sums& sums) {
   const int64_t results = count_of(outer), terms = count_of(inner);
@@ -194,7 +195,7 @@ void sum_windows(const Instruction& op, const Literal& data, const Literal& star
   }
 }
 
-// Feature o of the result sees the input features of its group, or the batches of its batch group.
+// Output feature o depends on the input features of its feature group only, or on the batches of its batch group only.
 template <typename Sums>
 void sum_convolution(const Instruction& op, const Literal& lhs, const Literal& rhs, Sums& sums) {
   const auto& attrs = op.as<hlo::ConvolutionAttrs>();
@@ -261,9 +262,9 @@ std::optional<Reference> exact_sums(const Module& module, std::span<const Litera
     return sums.take();
   }
   if ((root.op != Op::REDUCE && root.op != Op::REDUCE_WINDOW) || !adds(module, root.called[0])) return std::nullopt;
-  // Over no dimension it is open whether the value to start with is added.
+  // A reduction over no dimension may or may not add the init value, so its result is not determined.
   if (root.op == Op::REDUCE && root.as<hlo::DimensionsAttrs>().dimensions.empty()) return std::nullopt;
-  // Each element, once.
+  // A sum is computed as a sum of products with the constant 1.
   Literal one = Literal::zeros(second.shape());
   one.set_double(0, 1);
   Sums sums(root.shape, first, one);

@@ -9,12 +9,13 @@
 
 namespace collet::conformance {
 
-/// Where the program is one dot, convolution, or sum over dimensions or windows, of parameters that are floats or complex: the exact
-/// result, and the sum of magnitudes that its bound is about, of complex numbers by part. `value` is not set. The evaluator has no part
-/// in it.
+/// Computes the exact result of a program that consists of one dot, one convolution, or one sum over dimensions or windows, whose
+/// operands are parameters of a float or complex type. Returns nullopt for other programs. `magnitude` holds the sums of the terms'
+/// magnitudes, from which bounds of errors are computed, separately for real and imaginary parts. `value` is not set. The
+/// evaluator is not used, so that it can be checked against this.
 std::optional<Reference> exact_sums(const hlo::Module& module, std::span<const hlo::Literal> inputs);
 
-/// A dot or convolution of integers.
+/// Computes a dot or convolution of integers, which wrap around. Returns nullopt for other ops and types.
 std::optional<hlo::Literal> integer_products(const hlo::Instruction& op, const hlo::Literal& lhs,
                                              const hlo::Literal& rhs);
 

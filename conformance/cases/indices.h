@@ -10,7 +10,7 @@
 #include "hlo/ir/shape.h"
 
 /// \file
-/// Counting through row-major arrays, for what computes results element by element.
+/// Iteration over the indices of row-major arrays, for code that computes results element by element.
 
 namespace collet::conformance {
 
@@ -20,7 +20,7 @@ inline Indices sizes_of(const hlo::Shape& shape) {
   return {shape.dims().begin(), shape.dims().end()};
 }
 
-/// The steps between neighbours in each dimension.
+/// Row-major strides, in elements.
 inline Indices strides_of(const hlo::Shape& shape) {
   Indices strides(static_cast<size_t>(shape.rank()));
   int64_t step = 1;
@@ -31,7 +31,7 @@ inline Indices strides_of(const hlo::Shape& shape) {
   return strides;
 }
 
-/// The next index, the last dimension fastest: false behind the last one, and `index` is then the first.
+/// Advances `index` in row-major order. Returns false after the last index, and sets `index` to zeros then.
 inline bool advance(Indices& index, const Indices& sizes) {
   for (size_t d = index.size(); d-- > 0;) {
     if (++index[d] < sizes[d]) return true;
@@ -53,7 +53,8 @@ inline bool is_in(std::span<const int64_t> dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
 
-/// The element of an array of `size` elements that tap `tap` of dimension `d` of a window sees at place `place`; -1 for none.
+/// Returns the element, of `size` in dimension `d`, that tap `tap` of the window reads for result index `place`; -1 if the tap is in
+/// padding or between dilated elements.
 inline int64_t element_seen(const hlo::Window& window, size_t d, int64_t place, int64_t tap, int64_t size) {
   const int64_t position = place * window.stride_at(d) + tap * window.window_dilation_at(d) - window.low_at(d),
                 dilation = window.base_dilation_at(d);

@@ -28,7 +28,7 @@ void for_each_index(const hlo::Shape& shape, Each each) {
   for (int64_t i = 0; i < shape.element_count(); ++i, advance(index, sizes)) each(index, i);
 }
 
-// The result's element at an index is that of the operand at `source(index)`.
+// Makes a result whose element at `index` is the operand's element at `source(index)`.
 template <typename Source>
 Literal moved(const Instruction& instr, const Literal& from, Source source) {
   Literal out = Literal::zeros(instr.shape);
@@ -68,7 +68,8 @@ Literal joined(const Instruction& instr, std::span<const Literal* const> operand
   return out;
 }
 
-// A start, clamped so that `size` elements lie in a dimension of `all`. Unsigned ones beyond all signed numbers are far to the right.
+// Clamps start index `i` of `starts` so that `size` elements fit in a dimension of `all` elements. A u64 above INT64_MAX reads
+// as a negative number here, and is clamped to the upper end.
 int64_t clamped_start(const Literal& starts, int64_t i, int64_t all, int64_t size) {
   const int64_t start = starts.as_int(i);
   if (starts.type() == hlo::Type::U64 && start < 0) return all - size;
@@ -99,12 +100,13 @@ Literal updated_slice(const Instruction& instr, std::span<const Literal* const> 
   return out;
 }
 
-// The windows of a gather's result, or of a scatter's updates: which one an element is in, and where.
+// The windows of a gather's result or of a scatter's updates. Maps an element to the start of its window and to its place in it.
 struct Windows {
   Indices offset, collapsed, map, operand_batching, indices_batching;
   int64_t vector_dim = 0;
 
-  // The start of the window in each dimension of the operand, not clamped. `far`: an index is beyond any array.
+  // Returns the start of the window in each dimension of the operand, not clamped. Sets `far` if an index is a u64 above
+  // INT64_MAX, which is outside of every array.
   Indices starts(const Literal& indices, const Indices& index, size_t rank, bool& far) const {
     Indices batch;
     for (size_t d = 0; d < index.size(); ++d)
@@ -131,7 +133,7 @@ struct Windows {
     return out;
   }
 
-  // The place in the window.
+  // Returns the place of an element in its window, in the dimensions of the operand.
   Indices place_in(const Indices& index, size_t rank) const {
     Indices out(rank);
     size_t k = 0;
@@ -185,7 +187,7 @@ Literal plain_scatter(const Instruction& instr, std::span<const Literal* const> 
   Literal out = Literal::from_bytes(from.shape(), from.bytes());
   const auto rank = static_cast<size_t>(from.shape().rank());
   const Indices strides = strides_of(from.shape());
-  // The last place of a window: what lies outside takes all of it along.
+  // A scatter skips a window that is not wholly inside the operand. `last` is the place of a window's last element.
   Indices end(static_cast<size_t>(updates.shape().rank()));
   for (size_t d = 0; d < end.size(); ++d) end[d] = std::max<int64_t>(updates.shape().dim(static_cast<int>(d)) - 1, 0);
   const Indices last = windows.place_in(end, rank);

@@ -48,7 +48,7 @@ class Pages {
   size_t inside_ = 0, whole_ = 0;
 };
 
-// The samples as programs.
+// One program for each sample of samples.h.
 std::vector<std::pair<std::string, std::unique_ptr<TestProgram>>> all_programs() {
   std::vector<std::pair<std::string, std::unique_ptr<TestProgram>>> out;
   for (const Sample& sample : samples()) {
@@ -71,7 +71,8 @@ bool same_verdict(const collet_verdict& a, const collet_verdict& b) {
          strncmp(a.reason, b.reason, sizeof a.reason) == 0;
 }
 
-// The same answers: again, one by one, backwards, twice in one question, after other programs, in another instance.
+// supports must give the same answer to the same question: when it is asked again, for one op at a time, for the ops in
+// reverse order, in another instance, and after programs have been compiled.
 void supports_is_pure(Contract& c) {
   const auto instance = open_that_computes(c);
   if (!instance) return;
@@ -131,7 +132,8 @@ void supports_is_pure(Contract& c) {
   }
 }
 
-// Copies at other addresses, in read-only pages, with a page behind the end that nobody may read.
+// supports may read the program block only. It is given copies of the block at other addresses, in read-only pages, with an
+// inaccessible page after the end.
 void supports_reads_the_block_alone(Contract& c) {
   const auto instance = open_that_computes(c);
   if (!instance) return;
@@ -152,7 +154,8 @@ void supports_reads_the_block_alone(Contract& c) {
   }
 }
 
-// The same for compile; then the block is overwritten and unmapped, and the executable runs.
+// compile may read the program block only, and only while it runs: after it the block is overwritten and unmapped, and the
+// executable must still compute the right results.
 void compile_keeps_no_pointer(Contract& c) {
   const auto instance = open_that_computes(c);
   if (!instance) return;
@@ -185,7 +188,7 @@ void compile_keeps_no_pointer(Contract& c) {
   if (!any) c.skip("the backend takes none of the programs");
 }
 
-// A yes for each op alone, in a program of one op, must compile.
+// If supports accepts every op of a sample, compile must succeed. prepare() makes that check.
 void yes_compiles(Contract& c) {
   const auto instance = open_that_computes(c);
   if (!instance) return;
@@ -198,7 +201,7 @@ void yes_compiles(Contract& c) {
   if (!any) c.skip("the backend takes none of the programs");
 }
 
-// Ops of shapes at the ends of what is usual, each in a program of its own.
+// Programs of one op each, with scalars, empty arrays, dimensions of one, odd sizes, high ranks and large arrays.
 std::vector<std::string> ops_of_many_shapes() {
   std::vector<std::string> all;
   const auto add = [&](const std::string& parameters, const std::string& root) {
@@ -234,7 +237,7 @@ void yes_compiles_all_shapes(Contract& c) {
   bool any = false;
   for (const std::string& body : ops_of_many_shapes()) {
     const auto valid = TestProgram::make(body);
-    if (!valid.ok()) continue;  // an op that does not take the type
+    if (!valid.ok()) continue;  // the op is not defined for this type
     const Ready ready = prepare(*instance, body, {}, {}, false);
     if (c.broken()) {
       c.check(false, Promise::SUPPORTS_PROMISE, "the program was\n{}", body);
@@ -266,7 +269,7 @@ void progress(Contract& c) {
   if (body.empty()) return;
   Progress counted;
   counted.thread = std::this_thread::get_id();
-  // The longest that the backend takes: there is more to report.
+  // A long program gives the backend more to report, so the longest sample is tried first.
   const auto chain =
       std::find_if(samples().begin(), samples().end(), [](const Sample& one) { return one.name == "chain"; });
   Ready ready = prepare(*instance, chain->body, {}, {.progress = Progress::report, .user = &counted}, false);
@@ -286,7 +289,8 @@ void progress(Contract& c) {
   }
 }
 
-// The fields of the info as sizes have them, with guards behind.
+// compile must write nothing beyond the struct_size of its info and rejection. Guard bytes after the structs show such a
+// write, both for structs of this version and for structs that are longer.
 void sizes_of_compile(Contract& c) {
   constexpr uint8_t kGuard = 0xa5;
   const auto instance = open_that_computes(c);
@@ -369,7 +373,7 @@ void optimization_levels(Contract& c) {
   }
 }
 
-// A program with something that this backend cannot know of.
+// A change to a program after which compile must refuse it: a reserved field or flag that is not zero.
 struct Foreign {
   const char* name;
   std::function<void(collet_program*)> change;

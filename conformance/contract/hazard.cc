@@ -5,8 +5,10 @@
 
 #include "conformance/contract/queues.h"
 
-// Work that waits for slow work on another queue and touches the same memory: whoever begins too early, or signals too
-// early, reads or writes what is not there yet or still needed.
+/// \file
+/// Contract cases for the order of work on queues. Each puts work on a queue that waits for slow work on another queue and uses
+/// the same memory. A backend that starts work before the points that it waits for, or signals a point before the work has
+/// ended, reads data that is not written yet or overwrites data that is still needed.
 
 namespace collet::conformance {
 namespace {
@@ -15,7 +17,7 @@ constexpr uint64_t kBytes = 4096, kLarge = 1 << 20;
 constexpr double kDelaySeconds = 0.03;
 using Clock = std::chrono::steady_clock;
 
-/// What a queue does to the buffer in question.
+/// What a piece of work does with the buffer under test.
 enum class Does : uint8_t { CopyFrom, CopyTo, Download, Upload };
 
 uint32_t kind_of(Does does) {
@@ -31,7 +33,7 @@ const char* name_of(Does does) {
   return kNames[static_cast<size_t>(does)];
 }
 
-/// One piece of work on the buffer, on a queue of its own, and all that it needs.
+/// One piece of work on the buffer under test, with its own queue and its own source or destination.
 class Piece {
  public:
   Piece(const Setting& s, Does does, uint64_t seed, uint32_t device = 0)
@@ -45,7 +47,8 @@ class Piece {
   explicit operator bool() const { return good_; }
   Queue& queue() { return queue_; }
 
-  /// Puts work on the queue that takes a while and concerns nobody: so much that others would have begun meanwhile.
+  /// Puts unrelated copies on the queue that take about kDelaySeconds, so that work on another queue begins before later
+  /// work on this one if it does not wait.
   bool delay() {
     const auto start = Clock::now();
     if (!put_slow(2) || !s_.finish(queue_)) return false;
@@ -56,7 +59,7 @@ class Piece {
     const collet_place here = at(buffer, offset), there = other_ ? at(other_) : at_host(host_.data());
     return s_.copy(queue_, {writes(does_) ? region(there, here, kBytes) : region(here, there, kBytes)}, waits);
   }
-  /// What it wrote to the buffer, or has read from there.
+  /// The data that the work writes to the buffer or, after it has ended, has read from the buffer.
   Bytes bytes() { return other_ ? s_.instance->read(other_) : host_; }
 
  private:
@@ -79,7 +82,7 @@ class Piece {
   bool good_ = false;
 };
 
-// The first piece comes late, and the second waits for it.
+// The first piece of work is delayed, and the second waits for it.
 void two_pieces(Contract& c, Does first_does, Does second_does) {
   const Setting s = start_queues(c);
   if (!s) return;
@@ -105,7 +108,7 @@ void two_pieces(Contract& c, Does first_does, Does second_does) {
   }
 }
 
-// One waits for several queues, of which each in turn is the late one.
+// A download waits for work on three queues. Each of the three is the delayed one in turn.
 void several_waits(Contract& c) {
   constexpr size_t kWriters = 3;
   const Setting s = start_queues(c);
@@ -137,7 +140,8 @@ void several_waits(Contract& c) {
   }
 }
 
-// A launch waits for its arguments, of which each in turn comes late; then they are overwritten by what waits for it.
+// A launch waits for uploads of its arguments, of which each in turn is delayed. Further uploads wait for the launch and
+// overwrite the arguments.
 void launch_between(Contract& c) {
   const Setting s = start_queues(c);
   if (!s) return;
@@ -166,7 +170,7 @@ void launch_between(Contract& c) {
       if (!s.copy(uploads[i]->queue(), {up})) return;
       waits.push_back(uploads[i]->queue().point());
     }
-    // Or the launch itself comes late, behind other work on its queue.
+    // In every third round the launch itself is delayed, since it waits for a slow copy.
     if (late == 2) {
       if (!slow.delay()) return;
       waits.push_back(slow.queue().point());
@@ -201,7 +205,7 @@ void launch_between(Contract& c) {
   }
 }
 
-// A long launch; when it has signalled, the last element is there.
+// When a long launch has signalled its point, all elements of the result must be written.
 void launch_signals_last(Contract& c) {
   const Setting s = start_queues(c);
   if (!s) return;
@@ -229,7 +233,8 @@ void launch_signals_last(Contract& c) {
   c.skip("the backend takes no long addition");
 }
 
-// A copy of several regions has ended when the last of them is there, whichever is the largest.
+// The point of a copy of several regions may be signalled only when all regions are copied. The large region comes first or
+// second in turn.
 void last_region(Contract& c) {
   const Setting s = start_queues(c);
   if (!s) return;
@@ -250,7 +255,7 @@ void last_region(Contract& c) {
         regions.push_back(region(from, to, bytes));
       }
       if (!s.copy(queue, regions) || !s.finish(queue)) return;
-      // The end is looked at first.
+      // The last bytes are read first, before a region that is still being copied can arrive.
       Bytes end(8);
       if (kind == COLLET_QUEUE_DOWNLOAD) {
         end.assign(host.end() - 8, host.end());
@@ -289,7 +294,7 @@ void other_device(Contract& c) {
   }
 }
 
-// Host memory is the caller's again when the point is reached, and not read before the work begins.
+// Work reads host memory only after the points that it waits for, and no longer uses it when its own point is reached.
 void host_memory(Contract& c) {
   const Setting s = start_queues(c);
   if (!s) return;
@@ -300,7 +305,7 @@ void host_memory(Contract& c) {
     const Bytes data = pattern(kBytes, 95 + round);
     Bytes host = pattern(kBytes, 97);
     if (!first || !up || !from || !to || !s.instance->write(from, data) || !s.instance->write(to, host)) return;
-    // A value comes down late and goes up again from the same host memory.
+    // A delayed download fills the host memory, and an upload from that memory waits for it.
     if (!first.delay() || !s.copy(first.queue(), {region(at(from), at_host(host.data()), kBytes)}) ||
         !s.copy(up, {region(at_host(host.data()), at(to), kBytes)}, {first.queue().point()}) || !s.finish(up))
       return;

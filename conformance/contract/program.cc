@@ -33,7 +33,7 @@ bool is_declared(const Device& device, const collet_program* p, uint32_t value, 
   return (device.type_flags(element) & (needed | COLLET_MAY_COMPUTE)) != 0;
 }
 
-// What the SDK looks at before it asks.
+// The checks that the SDK makes before it calls `supports` for an op: opset, control flow, and declared types.
 bool may_offer(const Instance& instance, const Device& device, const collet_program* p, uint32_t number) {
   const collet_op* op = collet_op_at(p, number);
   const hlo::OpInfo& info = hlo::op_info(static_cast<Op>(op->opcode));
@@ -55,7 +55,7 @@ bool may_offer(const Instance& instance, const Device& device, const collet_prog
   return true;
 }
 
-// The SDK asks for what stands in control flow too.
+// Appends the ops of a region, and those in the bodies of control flow, about which the SDK asks too.
 void append_ops(const collet_program* p, const collet_region* region, std::vector<uint32_t>& out) {
   for (uint32_t i = 0; i < region->ops.count; ++i) {
     const uint32_t number = region->ops.first + i;
@@ -175,7 +175,7 @@ bool ask(Instance& instance, const collet_program* program, std::span<const uint
          std::vector<collet_verdict>& verdicts, uint32_t device) {
   Contract& c = instance.contract();
   const std::vector<uint32_t> before(ops.begin(), ops.end());
-  // One more than is asked for: it must stay.
+  // The last verdict is a guard: `supports` must not write to it.
   std::vector<collet_verdict> room(ops.size() + 1);
   std::memset(static_cast<void*>(&room.back()), 0x3c, sizeof(collet_verdict));
   const collet_verdict guard = room.back();
@@ -266,7 +266,7 @@ CompileResult compile(Instance& instance, const collet_program* program, const C
     c.check(handle == nullptr, c.out_arguments(), "compile failed and gave an executable");
     c.check(rejection.count <= choice.rejection_room, Promise::REJECTION_ROOM,
             "compile named {} ops where there was room for {}", rejection.count, choice.rejection_room);
-    // A backend that does not know of rejections leaves the room as it was.
+    // A backend that does not fill in rejections leaves count and ops unchanged.
     const bool written = named[0] != kGuard;
     for (uint32_t i = 0; written && i < std::min(rejection.count, choice.rejection_room); ++i) {
       c.check(named[i] < program->ops.count, Promise::COMPILE_REJECTS, "compile named the op {}, which is not there",
