@@ -10,14 +10,15 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// Modules in XLA's binary form: HloModuleProto, and HloProto, HloSnapshot and HloUnoptimizedSnapshot around it. What is
-/// read and written is what HLO text has; messages have no place for `allow_spmd_sharding_propagation_*`,
-/// `alias_passthrough_params`, the origins' recovery table and a channel 0, which are left out on the way out.
+/// Reads and writes modules in XLA's binary form: HloModuleProto, and HloProto, HloSnapshot and HloUnoptimizedSnapshot, which
+/// contain one. They hold the same information as HLO text, with four exceptions that writing drops because the messages have
+/// no field for them: `allow_spmd_sharding_propagation_*`, `alias_passthrough_params`, the recovery table of origins, and
+/// channel 0.
 
 namespace collet::hlo {
 
-/// The module in `bytes`, whichever of the messages they are. Errors name the computation, the instruction and the
-/// field.
+/// Reads the module in `bytes`, which may be any of the four messages. Errors name the computation, the instruction and
+/// the field.
 Expected<std::unique_ptr<Module>> read_proto(std::string_view bytes);
 
 /// An HloModuleProto: what `HloModule.from_serialized_hlo_module_proto` and `XlaComputation` of JAX's library take.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostCandidates = 64;
 
-/// Which instructions of two computations stand for each other.
+/// A one-to-one matching between instructions of two computations.
 struct Matching {
   std::unordered_map<uint32_t, InstrId> of_a, of_b;
   std::vector<std::pair<InstrId, InstrId>> pairs;
@@ -151,7 +151,8 @@ class Comparer {
     return m;
   }
 
-  // By what they compute, the k-th with the k-th.
+  // Matches instructions whose values have the same hash. If several have it, the k-th of one computation is matched with
+  // the k-th of the other.
   void match_equal(Matching& m, const Computation& p, const Computation& q) {
     std::unordered_map<uint64_t, std::vector<InstrId>> of;
     for (InstrId id : q.order)
@@ -166,7 +167,8 @@ class Comparer {
     }
   }
 
-  // What stands in the same place below a pair.
+  // Matches operands of pairs number `from` and later: leading and trailing operands that correspond are skipped, and those
+  // between them are matched in order where their ops agree.
   void match_downwards(Matching& m, size_t from) {
     for (size_t i = from; i < m.pairs.size(); ++i) {
       const auto [id, other] = m.pairs[i];
@@ -182,7 +184,8 @@ class Comparer {
     }
   }
 
-  // The same op on what has been matched.
+  // Matches an instruction with a user of the partners of its operands. The user has the same op; of several candidates the
+  // one with the most corresponding operands is taken.
   void match_upwards(Matching& m, CompId x, CompId y) {
     const UserMap users(b_, y);
     for (InstrId id : a_[x].order) {
@@ -219,7 +222,7 @@ class Comparer {
     return count;
   }
 
-  // What is left, by what it is: op, shape and attributes.
+  // Matches the instructions that are still unmatched by op, shape and attributes, without regard to their operands.
   void match_alike(Matching& m, const Computation& p, const Computation& q) {
     std::unordered_map<uint64_t, std::deque<InstrId>> of;
     for (InstrId id : q.order)
@@ -300,7 +303,7 @@ class Comparer {
             {"operand " + std::to_string(i), std::string(a_[x.operand(i)].name), std::string(b_[y.operand(i)].name)});
   }
 
-  // ---- what no call leads to ----
+  // ---- computations that are not reached from the entries ----
 
   void compare_unreached() {
     std::set<CompId> left_a(a_.computations().begin(), a_.computations().end());

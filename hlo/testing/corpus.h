@@ -9,31 +9,32 @@
 #include "hlo/testing/inputs.h"
 
 /// \file
-/// Programs with known results: an index of texts (one JSON object a line), and folders of models (case.json beside
-/// program.hlo). What is known of them came from another implementation, which is named there.
+/// Reads the corpus, programs with known results. It has two forms: an index of HLO texts (one JSON object per line), and
+/// folders of models (case.json beside program.hlo). The known results were computed by XLA or by another implementation,
+/// which case.json names.
 
 namespace collet::hlo::testing {
 
-/// A line of an index.
+/// One line of an index.
 struct IndexEntry {
-  std::string file;
-  bool read = true;              ///< the other implementation reads it
-  int64_t line = 0, column = 0;  ///< where it refuses it
-  std::string message;
-  std::string stopped_at;  ///< why there is no result; empty where there is one
+  std::string file;              ///< name of the HLO text in the index's folder
+  bool read = true;              ///< whether XLA parses the text
+  int64_t line = 0, column = 0;  ///< where XLA reports an error if it does not
+  std::string message;           ///< XLA's error message
+  std::string stopped_at;        ///< why the entry has no expected result; empty if it has one
   std::vector<Shape> inputs, outputs;
-  int64_t offset = -1, bytes = 0;  ///< of the results in the file of expected results
+  int64_t offset = -1, bytes = 0;  ///< place of the results in the file of expected results; offset -1: no results
   bool has_result() const { return offset >= 0; }
 };
 
-/// An index: FOLDER.jsonl beside the folder FOLDER, and FOLDER.expected.bin.
+/// An index: the files FOLDER.jsonl and FOLDER.expected.bin beside the folder FOLDER.
 struct Index {
-  std::string folder;    ///< where the texts are
-  std::string expected;  ///< the file of results
+  std::string folder;    ///< the folder with the HLO texts
+  std::string expected;  ///< path of the file of expected results
   std::vector<IndexEntry> entries;
 };
 Expected<Index> read_index(const std::string& path);
-/// The results of an entry, in order.
+/// Reads the expected results of an entry that has_result(), one literal for each of its outputs.
 Expected<std::vector<Literal>> expected_results(const Index& index, const IndexEntry& entry);
 
 struct ModelInput {
@@ -46,23 +47,25 @@ struct ModelInput {
 struct ModelOutput {
   Shape shape;
   int64_t stride = 1, count = 0;
-  double xla_max_abs_error = 0, max_abs = 0;
-  bool exact = false;  ///< integers: no error is allowed
-  Literal sample;      ///< rank 1, of the stored type
+  double xla_max_abs_error = 0;  ///< largest error of XLA's own result, measured against the reference
+  double max_abs = 0;            ///< largest magnitude in the reference
+  bool exact = false;            ///< no error is allowed; true for integers
+  Literal sample;                ///< expected values, an array of rank 1 with `count` elements
 };
 
 struct ModelCase {
   std::string name;
   std::string program;    ///< path of program.hlo
-  std::string reference;  ///< what the results came from; empty: float64
+  std::string reference;  ///< the implementation that computed the results; empty: a computation in float64
   std::vector<ModelInput> inputs;
   std::vector<ModelOutput> outputs;
 };
-/// The model in `folder`, with its expected results.
+/// Reads the model in `folder` and its expected results.
 Expected<ModelCase> read_model(const std::string& folder);
-/// The rules of a case.json's inputs alone.
+/// Reads the shapes and rules of the inputs from a case.json, without program and results.
 Expected<std::vector<ModelInput>> read_model_inputs(const std::string& case_json);
-/// Its inputs; `as_f64`: the same rounded numbers as f64 and c128 (integers and f8 stay).
+/// Computes the inputs of a model. With `as_f64` the same numbers, after rounding to their own type, are returned as f64
+/// and c128; integers and f8 keep their types.
 std::vector<Literal> model_inputs(const std::vector<ModelInput>& inputs, bool as_f64);
 
 }  // namespace collet::hlo::testing

@@ -8,23 +8,25 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// Whether two modules, or two values, say the same.
+/// Inputs for a module and the comparison of results, for tests that run one program in two ways.
 
 namespace collet::hlo::testing {
 
-/// Inputs by type for each parameter of the entry, tuples leaf by leaf with running numbers.
+/// Returns one literal for each parameter of the entry, filled by the rule InputRule::Kind::ByType. Each leaf of a tuple
+/// counts as a parameter of its own.
 std::vector<Literal> entry_inputs(const Module& module);
 
 /// How far apart two results may be.
 struct Tolerance {
-  /// Relative to the largest finite magnitude of the array, by type; f64 and c128 have `wide`, f32 and c64 `single`,
-  /// narrower floats a few of their own steps.
+  /// Both are relative to the largest finite magnitude of the array. `wide` holds for f64 and c128, `single` for f32 and
+  /// c64. Narrower floats may differ by a few units in the last place.
   double wide = 1e-12;
   double single = 1e-5;
 };
 
-/// Empty where `a` and `b` agree, leaf by leaf; else which leaf and element differ most. NaN and infinities must be in the
-/// same places; integers and pred agree exactly. What lies outside of a dynamic size is not compared.
+/// Compares `a` and `b` leaf by leaf. Returns an empty string if they agree, else a message that names the leaf and the
+/// element that differ most. NaN and infinities must be in the same places. Integers and pred must be equal. Elements beyond
+/// a dynamic size are not compared.
 std::string difference(const Literal& a, const Literal& b, const Tolerance& tolerance = {});
 
 }  // namespace collet::hlo::testing

@@ -10,14 +10,14 @@
 #include "hlo/ir/shape.h"
 
 /// \file
-/// Inputs by rule: arrays that nobody stores, since each element is computed from its parameter's number and its index.
-/// Two parties that follow the rule have the same bits.
+/// Inputs by rule. Each element is computed from the number of its parameter and its index, so inputs need not be stored, and
+/// every program that follows the rule computes the same bits.
 
 namespace collet::hlo::testing {
 
 /// x = mix((parameter << 40) ^ index) is what every element is made from.
 uint64_t mix(uint64_t z);
-/// In [-1, 1), from the upper bits of `x`.
+/// Returns a number in [-1, 1) made from the upper bits of `x`.
 double unit(uint64_t x);
 
 /// How the elements of one parameter follow from x.

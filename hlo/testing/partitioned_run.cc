@@ -21,7 +21,7 @@ void add_to(Literal& sum, const Literal& x) {
       sum.set_double(i, sum.as_double(i) + x.as_double(i), sum.imaginary(i) + x.imaginary(i));
 }
 
-// The whole of tile `p`: without the padding of tiles at the end.
+// Returns the tile of partition `p` without the padding that tiles at the end of an uneven dimension have.
 Literal unpadded(const Literal& tile, const Shape& whole, const ArraySharding& sharding, size_t p) {
   std::vector<int64_t> dims(tile.shape().dims().begin(), tile.shape().dims().end());
   bool same = true;
@@ -90,11 +90,11 @@ Literal term_of(const Literal& value, const DimensionSharding& unreduced, size_t
   Literal out = value;
   const int64_t n = unreduced.count(), k = unreduced.tile(p);
   for (int64_t i = 0; i < out.element_count(); ++i) {
-    if (is_integer(value.type()))  // terms that differ, and wrap around
+    if (is_integer(value.type()))  // the terms differ from each other; their sum is exact, since integers wrap around
       out.set_int(i, k ? k * (i + 3)
                        : static_cast<int64_t>(static_cast<uint64_t>(value.as_int(i)) -
                                               static_cast<uint64_t>(n * (n - 1) / 2 * (i + 3))));
-    else  // exact: n is a power of two
+    else  // equal terms; the division is exact, since n is a power of two
       out.set_double(i, value.as_double(i) / static_cast<double>(n), value.imaginary(i) / static_cast<double>(n));
   }
   return out;

@@ -150,7 +150,6 @@ bool inline_at(Module& module, CompId c, InstrId which, size_t branch) {
   return rewriter.finish() && rewriter.builder().status().ok();
 }
 
-// The first `count` instructions, whatever nobody uses of them as the result.
 bool cut_after(Module& module, size_t count) {
   const CompId c = module.entry();
   Computation& entry = module[c];
@@ -283,7 +282,7 @@ bool strip_layouts(Module& module) {
 
 namespace {
 
-// Of a constant that is worth writing out.
+// The largest number of elements for which a constant is written out instead of as a broadcast.
 constexpr int64_t kMostElements = 16;
 
 Literal repeated(const Literal& scalar, const Shape& shape) {

@@ -54,8 +54,9 @@ class Reducer {
 
   bool is_new(const Module& module) { return seen_.insert(std::hash<std::string>{}(print_module(module))).second; }
 
-  // What nothing needs is dropped without asking; where the fault is in that, it is made a result first, or, inside of a
-  // body, what is dead is dropped as all else is.
+  // Decides how dead instructions are treated. If the module shows the fault without them, each later edit drops them too.
+  // Else the entry's dead instructions are made results, and this is tried again. If the fault is still in dead instructions, which are
+  // then in the body of another computation, they are kept, and the step drop_dead tries to drop them one by one.
   void bring_to_life() {
     for (bool all : {false, true}) {
       std::unique_ptr<Module> live = best_->clone();
@@ -73,7 +74,7 @@ class Reducer {
     }
   }
 
-  // Takes the module that `edit` makes, if it costs less and still shows the fault.
+  // Keeps the module that `edit` makes if it costs less and still shows the fault.
   bool attempt(const Edit& edit) {
     if (stopped_ || (options_.stop && options_.stop())) {
       stopped_ = true;
@@ -84,7 +85,7 @@ class Reducer {
     if (!edit(*next)) return false;
     if (drop_dead_ && !eliminate_dead(*next, context).ok()) return false;
     order_computations(*next);
-    next = next->clone();  // numbers without gaps, so that a clone has the same ones
+    next = next->clone();  // numbers the instructions without gaps, so that later clones have the same ids
     const Cost cost = cost_of(*next);
     if (!(cost < cost_) || !verify_module(*next).ok() || !is_new(*next)) return false;
     ++tried_;
@@ -99,7 +100,7 @@ class Reducer {
     return fails;
   }
 
-  // As many of a list's items as can be, many at once first.
+  // Applies `edit` to as many items of a list as possible: to all at once, then to halves, quarters, and so on.
   bool each(const std::function<std::vector<InstrId>()>& list, const EditOf& edit) {
     bool any = false;
     for (size_t chunk = list().size(); chunk > 0 && !stopped_; chunk /= 2) {
@@ -161,7 +162,7 @@ class Reducer {
     };
     bool any = false;
     if (list().size() > 1) any = each(list, keep_results);
-    // Towards the operands, as far as one of them will do alone.
+    // Makes an operand of the root the new root, as often as the fault still shows.
     for (bool again = true; again && !stopped_;) {
       again = false;
       const Instruction root = (*best_)[best_->entry_computation().root];
@@ -176,7 +177,7 @@ class Reducer {
 
   bool replace_instructions() {
     bool any = false;
-    // Numbers of computations change as some fall away: the k-th from the end, the entry first.
+    // Computations are counted from the end, the entry first, since ids change when computations are removed.
     for (size_t k = 0; k < best_->computations().size() && !stopped_; ++k) {
       const auto which = [&] {
         const auto& all = best_->computations();
@@ -254,7 +255,8 @@ class Reducer {
     return any;
   }
 
-  /// Down by halves and quarters as long as that shows the fault, then halfway to what does not.
+  /// Shrinks a size by 4 or 2 as long as the fault still shows, then searches by bisection between the least size that shows
+  /// it and the largest that does not.
   bool shrink_size(int64_t from) {
     bool any = false;
     int64_t refused = 0;

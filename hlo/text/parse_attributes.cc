@@ -92,7 +92,7 @@ bool Parser::attributes(Draft& draft, bool allowed) {
 
 namespace {
 
-// The op whose attributes stand on the line: that of the async sugar, else the op itself.
+// The op whose attributes the line has. For an asynchronous op in its short form ("add-start") it is the wrapped op.
 Op described_op(const Draft& draft) {
   return draft.op == Op::ASYNC_START && draft.wrapped != Op::INVALID ? draft.wrapped : draft.op;
 }
@@ -153,7 +153,7 @@ bool Parser::attribute(Draft& draft) {
     return string(static_cast<AsyncAttrs*>(draft.async_attrs)->thread);
   }
   if (text == "mode" && takes_mode(described_op(draft))) {
-    // Written by XLA for a short while; says nothing that channel_id and use_global_device_ids do not.
+    // Some versions of XLA wrote this attribute. It follows from channel_id and use_global_device_ids, so it is skipped.
     if (draft.seen_mode) return twice();
     draft.seen_mode = true;
     next();
@@ -276,7 +276,8 @@ bool Parser::region_attribute(Draft& draft, int index, bool list) {
     return complain("a custom-call has either to_apply or called_computations");
   if (!list) {
     if (!computation_reference(id)) return false;
-    // Condition and body, select and scatter, true and false stand in this order, whatever that of the text.
+    // Computations are stored in the order of region_names (condition before body, and so on), in whatever order the text
+    // has them.
     if (static_cast<size_t>(index) > draft.called.size()) draft.called.resize(static_cast<size_t>(index), CompId::None);
     if (static_cast<size_t>(index) < draft.called.size())
       draft.called[static_cast<size_t>(index)] = id;
@@ -300,7 +301,7 @@ bool Parser::field(const FieldInfo& f, void* attrs) {
       int64_t value;
       const char* begin = tok_.begin;
       if (!integer(value)) return false;
-      // Optional numbers of which 0 is one are stored plus one.
+      // These two are optional and 0 is a valid value, so value + 1 is stored and 0 means absent.
       if (f.text == "inferred_dimension" || f.text == "cross_program_prefetch_index") {
         if (value < -1 || value > INT32_MAX) return complain(begin, "the number is out of range");
         ++value;
@@ -390,7 +391,7 @@ bool Parser::enum_value(const FieldInfo& f, uint32_t& out) {
       next();
       return true;
     }
-  // Spellings of old files, and XLA's words for "not said".
+  // Spellings that older files have, and the names by which XLA writes an unset value.
   std::string lower(tok_.text);
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
   const EnumValue* old = nullptr;
@@ -416,7 +417,7 @@ bool Parser::enum_value(const FieldInfo& f, uint32_t& out) {
   return complain(std::move(message));
 }
 
-// ---- the rest ----
+// ---- fields of several parts ----
 
 bool Parser::shapes(List<const Shape* const>& out) {
   if (!expect(Tok::LeftBrace, " before the shapes")) return false;

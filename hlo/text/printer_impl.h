@@ -10,6 +10,7 @@
 
 namespace collet::hlo::text {
 
+/// Writes the text of one module to `out`. printer.cc wraps it in the functions of printer.h.
 class Printer {
  public:
   Printer(const Module& module, const PrintOptions& options, std::string& out)
@@ -18,7 +19,8 @@ class Printer {
   void module_text();
   void computation(CompId id);
   void instruction(InstrId id);
-  /// Gives names that stand twice a number. Needed before computations are printed.
+  /// Chooses a new name, with a number at its end, for each name that occurs twice or that HLO text cannot hold. Must be
+  /// called before computations are printed.
   void find_double_names();
 
  private:
@@ -51,9 +53,9 @@ class Printer {
   const Module& module_;
   const PrintOptions& options_;
   std::string& out_;
-  std::unordered_map<uint32_t, std::string> instruction_names_;  // where the instruction's own does not do
-  std::unordered_map<uint32_t, std::string> computation_names_;
-  std::vector<uint32_t> number_;  // canonical: of each instruction in its computation
+  std::unordered_map<uint32_t, std::string> instruction_names_;  // names that replace the instruction's own, by id
+  std::unordered_map<uint32_t, std::string> computation_names_;  // the same for computations
+  std::vector<uint32_t> number_;  // position of each instruction in its computation; for the canonical style only
 };
 
 }  // namespace collet::hlo::text
