@@ -8,8 +8,9 @@
 #include "sdk/runtime/testing/queued.h"
 #include "sdk/runtime/testing/session.h"
 
-// A device with queues: work is put there without waiting for it, in an order that is always enough, and never in one that
-// is more than enough where that costs time.
+/// \file
+/// Tests of the runtime on a device with queues. The runtime must queue work without waiting for it, must order work that
+/// uses the same memory, and must not wait for work that is independent.
 
 namespace collet::testing {
 namespace {
@@ -131,7 +132,7 @@ TEST_F(Queues, ExecuteReturnsBeforeTheDeviceHasBegun) {
   EXPECT_THAT(download<float>(z), ElementsAre(3, 4, 5, 6));
 }
 
-// Whatever the order in which the queues get to their work.
+// Random delays change the order in which the queues do their work; the results must not change.
 TEST_F(Queues, ManyRunsUnderRandomDelaysKeepTheirOrder) {
   control_.jitter_ns = 100000;
   const ExecutablePtr e = compile(start(0, "none", 8), kIncrement),
@@ -151,7 +152,7 @@ TEST_F(Queues, ManyRunsUnderRandomDelaysKeepTheirOrder) {
   }
 }
 
-// A download that has not begun goes on reading what a later run may overwrite.
+// A later run that would overwrite donated memory must wait for a download of it that has not begun.
 TEST_F(Queues, DonatedMemoryIsNotOverwrittenWhileItIsCopied) {
   const ExecutablePtr e = compile(start(), kIncrementInPlace);
   const BufferPtr x = vector({1, 2, 3, 4});
@@ -192,7 +193,8 @@ TEST_F(Queues, RunsInFlightAreBounded) {
   EXPECT_LE(control_.most_bytes.load(), int64_t{8} * 4 * 1048576);
 }
 
-// Runs that wait for a promise are not bounded: whoever is to fulfil it may be the one who starts them.
+// The limit of runs in flight does not hold for runs that wait for a promise: the thread that starts them may be the one
+// that fulfils it, and would block itself.
 TEST_F(Queues, RunsBehindAPromiseDoNotBlock) {
   const ExecutablePtr e = compile(start(0, "none", 2), kIncrement);
   const int64_t four[] = {4};
@@ -225,7 +227,7 @@ TEST_F(Queues, ControlFlowOfTheRuntimeWaitsForItsDecisionsAlone) {
   }
 }
 
-// A loop that the host runs, begun on the caller's thread since nothing is to be waited for.
+// The host runs this loop. Its arguments are ready, so the caller's thread begins it.
 TEST_F(Queues, ASynchronousRunHasEndedWhenTheCallReturns) {
   control_.without_traits = COLLET_TRAIT_CONTROL_FLOW;
   const ExecutablePtr e = compile(start(), kLoop);
@@ -273,7 +275,7 @@ TEST_F(Queues, AFailureReachesWhatWaitsForItAndNothingElse) {
   EXPECT_THAT(failure.message, HasSubstr("injected: work failed on the device"));
   EXPECT_THAT(failure.message, HasSubstr("backend 'queued'"));
   EXPECT_EQ(outcome(broken), COLLET_INTERNAL);
-  // A use of what failed is refused with its message, and the device goes on.
+  // A run that uses a failed buffer fails with that buffer's message; the device still runs other programs.
   EXPECT_FALSE(call(e, broken));
   EXPECT_THAT(failure.message, HasSubstr("injected: work failed on the device"));
   EXPECT_THAT(download<float>(call(e, x)), ElementsAre(2, 3, 4, 5));
@@ -406,7 +408,7 @@ TEST_F(Queues, LayoutsAreKeptBetweenExecutablesAndConvertedElsewhere) {
     if (converts) {
       EXPECT_EQ(control_.conversions - before, 2);
     }
-    in[0] = in[1] = y.get();  // in the layout that the program wants
+    in[0] = in[1] = y.get();  // y has the layout that the program wants, so nothing is converted
     ASSERT_EQ(collet_execute(shift.get(), nullptr, in, &out, nullptr), COLLET_OK);
     const BufferPtr z(out);
     if (converts) {
@@ -441,7 +443,7 @@ TEST_F(Queues, ArgumentsThatStayAreHandedOverPrepared) {
   }
   EXPECT_EQ(control_.prepared.load(), 1);
   EXPECT_EQ(control_.as_prepared.load(), 4);
-  // Others are prepared anew, and never mistaken for those before, whose memory they may have.
+  // New weights may get the memory of the old ones. They must be prepared again, not replaced by the old prepared form.
   weights.reset();
   weights = upload(client_.get(), {COLLET_TYPE_F32, 2, dims}, others);
   for (int i = 0; i < 3; ++i) {

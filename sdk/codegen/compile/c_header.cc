@@ -75,7 +75,7 @@ std::vector<std::string> write_struct(const collet_program* program, const std::
   return fields;
 }
 
-/// What the caller's threads look like: SharedLoops, in C.
+/// Declares the struct by which the caller lends threads: SharedLoops of compile.h, written in C.
 std::string loops_of(const std::string& name, const std::string& upper, int threads) {
   return "\n/* Threads that share the work of a call. loop calls body(context, begin, end, worker) for parts of 0 .. "
          "range,\n"
@@ -89,7 +89,7 @@ std::string loops_of(const std::string& name, const std::string& upper, int thre
          "  void* user;\n};\n";
 }
 
-/// Words of C and C++, and functions of the C library that headers declare or code calls.
+/// Whether `name` is a keyword of C or C++, or a C library function that a header declares or generated code calls.
 bool is_taken(const std::string& name) {
   static const std::set<std::string> all = {
       "abs",       "abort",    "alignas",   "alignof",  "and",     "asm",       "auto",   "bool",     "break",

@@ -4,14 +4,18 @@
 
 #include "sdk/codegen/compile/plan_program.h"
 
+/// \file
+/// Replaces the steps of a short loop in a launch plan by one function that holds the whole loop. The host then calls one
+/// function per loop instead of interpreting the steps of each iteration.
+
 namespace collet::codegen {
 namespace {
 
-constexpr double kLongTurn = 5000;        ///< ns; beside these, walking the steps is nothing
-constexpr size_t kMostKernels = 24;       ///< in all of a loop
-constexpr size_t kMostExpressions = 600;  ///< of these kernels
+constexpr double kLongTurn = 5000;        ///< ns per iteration; above it the cost of interpreting steps does not matter
+constexpr size_t kMostKernels = 24;       ///< limit for one loop: the joined function would be slow to compile
+constexpr size_t kMostExpressions = 600;  ///< limit for all kernels of one loop together
 
-/// What the steps of a loop are made of.
+/// What the steps of a loop contain. `suits` is false if a step cannot be part of one sequential function.
 struct Content {
   double cost_ns = 0;
   size_t kernels = 0;
@@ -86,7 +90,7 @@ class Joiner {
     }
   }
 
-  /// Places that share memory lie in one region.
+  /// Groups places whose memory overlaps into regions, so that the generated loop knows which accesses may alias.
   void find_regions(const std::set<uint32_t>& places, LoopSource& source) const {
     std::vector<uint32_t> sorted(places.begin(), places.end());
     const auto at = [this](uint32_t i) { return plan_.places[i]; };

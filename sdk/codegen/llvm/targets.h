@@ -3,7 +3,7 @@
 
 namespace collet::codegen {
 
-/// Makes LLVM's code generators known, once.
+/// Registers LLVM's code generators, so that targets can be looked up. Later calls do nothing. Any thread.
 void initialize_targets();
 
 }  // namespace collet::codegen

@@ -16,10 +16,11 @@ using testing::program_of;
 using testing::ProgramWriter;
 
 constexpr TypeSet f32{COLLET_TYPE_F32};
-inline int alive = 0;  // pieces of device memory
+inline int alive = 0;  // pieces of device memory that are allocated
 inline int allocations_until_failure = -1;
 
-/// Memory by name, poisoned when it comes, so that a read of what nobody wrote shows.
+/// A device whose memory is a map of byte vectors. A kernel::Memory is a key of the map. New memory is filled with 0xee, so
+/// that a test sees when uninitialized memory was read.
 class TestDevice final : public Device {
  public:
   Memory allocate(uint64_t bytes, uint64_t) override {
@@ -99,7 +100,7 @@ inline Backend describe() {
        [](const Op& op) { return is_simple_reduction(op) && op.combine() == COLLET_COMBINE_ADD; },
        [](const Op&) { return uint64_t{1000}; }, [](const Op&) { return 42.0; }},
   };
-  // What they compute is of no use: the host works out what they are for.
+  // These kernels do nothing: the tests use programs in which the host computes such scalars and never starts the kernels.
   const auto nothing = [](Device&, const Op&) {};
   constexpr TypeSet pred{COLLET_TYPE_PRED};
   backend.kernels.push_back({COLLET_OP_COMPARE, index_types, pred, nothing});
@@ -114,7 +115,7 @@ inline Backend describe() {
   return backend;
 }
 
-/// A backend, opened, and what a caller does with it.
+/// A test fixture with an open instance of describe()'s backend, and functions that compile and run programs on it.
 class KernelBackend : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -221,7 +222,7 @@ class KernelBackend : public ::testing::Test {
   collet_executable_info facts{};
   collet_rejection rejection{};
   uint32_t rejected[8] = {};
-  std::map<size_t, int32_t> by_value;  // arguments
+  std::map<size_t, int32_t> by_value;  // arguments that `run` passes by value, by number
   int reads_of_execution = 0;
   ProgramWriter w;
 };

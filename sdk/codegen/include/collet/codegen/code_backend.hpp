@@ -2,9 +2,9 @@
 #pragma once
 
 /// \file
-/// A backend for a device that runs machine code which LLVM can make. The vendor writes a Target and a CodeDevice: memory,
-/// copies, and a way to start a function; this header and kernel_backend.hpp make of them the whole of backend.h. Every op that the
-/// code generator knows is compiled; a program is one function on the device.
+/// A backend for a device whose machine code LLVM can generate. The vendor writes a Target and a CodeDevice: memory,
+/// copies, and a way to start a function. This header and kernel_backend.hpp implement all of backend.h with them. Every op
+/// that the code generator knows is compiled. A program becomes one function on the device.
 ///
 ///     collet::kernel::Backend describe() {
 ///       collet::kernel::Backend backend;
@@ -29,29 +29,30 @@
 
 namespace collet::codegen {
 
-/// A device that runs code. Of kernel::Device it has memory, copies and queues. A kernel::Memory of it is the address at which its
-/// code finds that memory.
+/// A device that runs code. It implements the memory, the copies and the queues of kernel::Device. Each kernel::Memory that it
+/// returns is the address at which its code finds that memory.
 class CodeDevice : public kernel::Device {
  public:
-  /// Starts the function at address `function`, behind all that was started before. The device gives it one argument, the
-  /// address of an array of `slots` in memory that it can read: void function(char* const* slots), with at least 256 KiB of
-  /// stack. Addresses have 64 bits. This need not wait, see kernel::Device::mark. `name`, of the program, and `run_id` are for
-  /// records: those that the helper makes itself are of this call, and not of what the device does later.
+  /// Starts the function at address `function`, after all work that was started before. Its type is
+  /// void function(char* const* slots): the device copies `slots` to memory that it can read and passes the address. It gives
+  /// the function at least 256 KiB of stack. Addresses have 64 bits. This call may return before the function has ended, see
+  /// kernel::Device::mark. `name`, the name of the program, and `run_id` are for Device::record. Without records of the
+  /// device's own, the profile has the time that this call took on the host, not the time of the function.
   virtual void launch(uint64_t function, const std::vector<uint64_t>& slots, const std::string& name,
                       uint64_t run_id) = 0;
 
-  /// Memory for code, at a multiple of `alignment` (64, or little more), from which the device can run it.
+  /// Allocates memory from which the device can run code, at a multiple of `alignment` (a power of two, usually 64).
   virtual kernel::Memory allocate_code(uint64_t bytes, uint64_t alignment) { return allocate(bytes, alignment); }
-  /// Puts code there and makes it ready to run.
+  /// Copies `image` to `code`, which allocate_code returned, and makes it ready to run.
   virtual void load_code(kernel::Memory code, const void* image, uint64_t bytes) {
     write(code, 0, image, bytes);
     finish();
   }
-  /// Gives it back.
+  /// Frees what allocate_code returned.
   virtual void free_code(kernel::Memory code) noexcept { free(code); }
-  /// The address of a function of the device's own that code may call, 0 where it has none: at most memcpy, memset, memmove, and
-  /// of C's <math.h> fma, fmod, floor, ceil, rint, round and trunc with their forms for float. What a target's instructions
-  /// do is not called.
+  /// The address of a library function on the device, 0 if the device has no such function. Generated code calls at most memcpy,
+  /// memset, memmove, and fma, fmod, floor, ceil, rint, round and trunc of C's <math.h> with their forms for float. It does not
+  /// call those for which the target has an instruction.
   virtual uint64_t find_function(const std::string& name) const {
     static_cast<void>(name);
     return 0;
@@ -64,7 +65,7 @@ inline void throw_unless_ok(const Status& status) {
   if (!status.ok()) throw kernel::Error(status.code(), status.message());
 }
 
-/// Code on a device.
+/// A compiled program, loaded into the memory of a device.
 class LoadedFunction final : public kernel::DeviceProgram {
  public:
   /// `symbol`: the function in the object code. `name` is for records.
@@ -152,7 +153,8 @@ class CodeProgram final : public kernel::WholeProgram {
   std::string symbol_, name_;
 };
 
-/// The code generator as kernel_backend.hpp sees it. `Program` is made of what it compiled.
+/// Implements the compiler interface of kernel_backend.hpp with the code generator. `Program` is constructed from each
+/// compiled program.
 template <class Program, CodeForm form>
 class CodeCompiler final : public kernel::ProgramCompiler {
  public:
@@ -191,7 +193,7 @@ class CodeCompiler final : public kernel::ProgramCompiler {
   Target target_;
 };
 
-/// Describes what all backends with a code generator have alike.
+/// Fills in the types, traits, kind and fingerprint, which follow from the code generator and the target.
 inline void describe_generator(kernel::Backend* backend, const Target& target) {
   if (backend->types.empty()) {
 #define COLLET_TYPE(NAME, text, value, bits, kind, since)                                       \
@@ -210,7 +212,7 @@ inline void describe_generator(kernel::Backend* backend, const Target& target) {
 
 }  // namespace detail
 
-/// The target that cross_target describes, "riscv64:sifive-x280"; throws kernel::Error where there is none.
+/// The target named `name`, such as "riscv64:sifive-x280", as cross_target finds it. Throws kernel::Error if there is none.
 inline Target cross(const std::string& name) {
   Target out;
   detail::throw_unless_ok(cross_target(name, out));
