@@ -36,7 +36,7 @@ FRONTENDS = {
 }
 
 # What every Linux with Python has; all else goes into the wheel.
-SYSTEM = ("libc.so", "libm.so", "libdl.so", "librt.so", "libpthread.so", "libstdc++.so", "libgcc_s.so", "ld-linux")
+SYSTEM = ("libc.so", "libm.so", "libmvec.so", "libdl.so", "librt.so", "libpthread.so", "libstdc++.so", "libgcc_s.so", "ld-linux")
 
 # e_machine of an ELF file -> Python's name of the machine.
 MACHINES = {21: "ppc64le", 22: "s390x", 40: "armv7l", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
