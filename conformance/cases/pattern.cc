@@ -66,11 +66,11 @@ class Writer {
     return text_.line(rows(), fmt::format("reduce({}, {}), dimensions={{{}}}, to_apply={}", x, constant(start),
                                           dims_.size() - 1, combiner));
   }
-  /// A value of each row, repeated along it.
+  /// Broadcasts one value per row along the row.
   std::string along(std::string_view row_values) {
     return text_.line(whole(), fmt::format("broadcast({}), dimensions={}", row_values, braces(outer_)));
   }
-  /// One row, repeated for all.
+  /// Broadcasts one row to all rows.
   std::string each(std::string_view one_row) {
     return text_.line(whole(), fmt::format("broadcast({}), dimensions={{{}}}", one_row, dims_.size() - 1));
   }
@@ -110,13 +110,13 @@ class Writer {
   std::vector<InputSpec> inputs_;
 };
 
-// Sums of `n` terms in the type itself, and a few roundings.
+// Allowed error, in ULPs: `times` sums over the last dimension with one rounding per term, and 12 further roundings.
 double sum_ulps(const Dims& dims, double times = 1) {
   return 12 + times * static_cast<double>(dims.back());
 }
 
 std::vector<std::pair<std::string_view, InputSpec>> logits(Type type) {
-  // Beyond what exp can hold, to both sides; and some that are masked out, in no row all of them.
+  // "large" and "positive" have values whose exp overflows or underflows. "masked" has some values of -inf, but not all of a row.
   const double large = type == Type::F16 ? 60 : 300;
   return {{"unit", between(-4, 4)},
           {"large", between(-large, large)},
@@ -154,7 +154,7 @@ void add_norms(CaseList& list, Type type, const Dims& dims) {
                         b = layer.parameter(layer.row(), beta);
       const std::string centred = layer.op(layer.whole(), "subtract", y, layer.along(layer.mean(y)));
       const std::string scaled = layer.op(layer.whole(), "multiply", layer.normalized(centred, epsilon), layer.each(g));
-      // The error of the mean counts by what it is larger than the deviations from it.
+      // If the mean is large against the deviations from it, its rounding error is large against them too.
       const double times = name == "shifted" ? 8 : 3;
       layer.finish(list, "layer_norm", form, name, layer.whole(), fmt::format("add({}, {})", scaled, layer.each(b)),
                    sum_ulps(dims, times));
@@ -196,7 +196,7 @@ void add_silu_gate(CaseList& list, Type type, const Dims& dims) {
   }
 }
 
-/// Of [batch, queries, keys] scores.
+/// Sizes and inputs of an attention whose scores have the shape [batch, queries, keys].
 struct Attention {
   std::string_view form, values;
   int64_t batch, queries, keys, depth, width;
@@ -232,7 +232,8 @@ void add_attention(CaseList& list, Type type, const Attention& a) {
 }
 
 void add_attentions(CaseList& list, Type type) {
-  // Scores of whole numbers are exact in every order; drawn ones have the error of a product, which exp multiplies.
+  // Scores computed from whole numbers are exact in every order of summation. Scores of random numbers have the error of a
+  // matrix product, which exp magnifies.
   const InputSpec drawn = between(-1, 1), bits = fixed({0, 1, 1, 0, 1, 1, 1, 0, 0, 1, 1}),
                   added = fixed({0, -0.5, 1, -kInfinity, 0.25, -2, 0});
   const bool shorter = is_short(type);
@@ -248,7 +249,7 @@ void add_attentions(CaseList& list, Type type) {
   add_attention(list, type, {"add", "unit", 2, 5, 8, 8, 8, 0.25, Add, drawn, drawn, drawn, product});
   add_attention(list, type, {"add", "masked", 2, 5, 8, 8, 8, 0.25, Add, whole, whole, added, 32});
   add_attention(list, type, {"select", "masked", 2, 5, 8, 8, 8, 0.25, Select, whole, whole, bits, 32});
-  // Where all keys are masked out, all count alike.
+  // A row in which all keys are masked out gives all keys the same weight.
   add_attention(
       list, type,
       {"select_all", "masked", 1, 3, 4, 4, 4, 0.5, Select, whole, whole, fixed({0, 0, 0, 0, 1, 0, 1, 1}), 32});
@@ -274,7 +275,7 @@ void add_quantized_dot(CaseList& list, Type type, Type weights, int64_t m, int64
 void add_pattern_cases(CaseList& list) {
   for (const Type type : {Type::F32, Type::BF16, Type::F16}) {
     std::vector<Dims> shapes = {{4, 8}, {1, 17}, {2, 3, 33}};
-    // Of longer rows, a sum in a short type says nothing.
+    // For longer rows the error of a sum in a 16-bit type is so large that a check would accept anything.
     if (!is_short(type)) shapes.insert(shapes.end(), {{7, 128}, {2, 1000}});
     if (!is_short(type) || list.full()) shapes.insert(shapes.end(), {{2, 2, 3, 2}, {1, 4, 9}, {3, 1, 2, 8}});
     for (const Dims& dims : shapes) {

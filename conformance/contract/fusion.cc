@@ -11,7 +11,8 @@ namespace {
 
 constexpr Bound kFunctions = {.kind = Bound::Kind::Ulp, .ulps = 64};
 
-// Infinities, NaN, zeros of both signs and numbers of which all sums and products are exact, in another order for each operand.
+// Fills the operands with infinities, NaN, zeros of both signs, and numbers whose sums and products are exact. Each operand has
+// them in another order, so that ops meet different combinations.
 std::vector<hlo::Literal> draw_edges(const TestProgram& program) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr std::array kEdges = {0.0, -0.0, 1.0, -1.0, kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(),
@@ -21,14 +22,14 @@ std::vector<hlo::Literal> draw_edges(const TestProgram& program) {
     if (!hlo::is_float(out[number].type())) continue;
     size_t step = 1;
     for (size_t i = 0; i < number; ++i) step *= kEdges.size();
-    // All pairs of the first two operands, and of each further one with them.
+    // Operand n steps through the values 11^n times slower than operand 0, so all pairs of the first two operands occur.
     for (int64_t i = 0; i < out[number].element_count(); ++i)
       out[number].set_double(i, kEdges[(static_cast<size_t>(i) / step + number) % kEdges.size()]);
   }
   return out;
 }
 
-// Elementwise ops of such values are exact; of sums it is open in which order they meet.
+// Only elementwise ops are tested with these values: their results are determined, while a reduction may add in any order.
 bool takes_edges(const Sample& sample) {
   const auto has = [&](const char* text) { return sample.body.find(text) != std::string::npos; };
   return sample.bound.kind == Bound::Kind::Exact && has("kind=kLoop") && !has(" f8e") && !has(" convert(");
@@ -279,7 +280,8 @@ void add_movement(std::vector<Fusion>& all) {
         {kMatrix, "f32[30,45]", "s32[]", "s32[]"});
 }
 
-// The same few fusions in many sizes: none, one, odd ones, more than sixteen bits count, one to five dimensions, all of one size.
+// The same few fusions in many sizes: empty, one element, odd sizes, more elements than 16 bits can count, and one to five
+// dimensions.
 void add_sizes(std::vector<Fusion>& all) {
   struct Size {
     const char *name, *dims;
@@ -322,7 +324,7 @@ void add_sizes(std::vector<Fusion>& all) {
         fmt::format("  a = {0} add(x, y)\n  b = {0} multiply(a, x)\n  ROOT r = ({0}, {0}) tuple(a, b)\n", f32),
         fmt::format("({0}, {0})", f32), {f32, f32});
     if (size.rank < 2) continue;
-    // One value for each place in one dimension.
+    // The second operand has one dimension and is broadcast along dimension d.
     const std::string_view dims = size.dims;
     size_t start = 0;
     for (int d = 0; d < size.rank; ++d) {
@@ -362,7 +364,7 @@ std::vector<Sample> make_fusions() {
   return out;
 }
 
-// Scalars that stand for a whole array, in ops of their own.
+// Select and clamp with scalar operands that hold for all elements, each as a program without a fusion.
 std::vector<Sample> make_scalars() {
   std::vector<Sample> out;
   for (const char* type : {"f32", "s32", "bf16", "f16", "f64", "s8", "s16", "s64", "u8", "u16", "u32", "u64", "pred",

@@ -6,17 +6,18 @@
 namespace collet::conformance {
 namespace {
 
-// The sizes that structs had when the ABI began: no SDK passes smaller ones.
+// The sizes of the structs in the first version of the ABI. No SDK passes smaller ones.
 constexpr uint32_t kFirstInstanceInfo = offsetof(collet_instance_info, version) + sizeof(const char*);
 constexpr uint32_t kFirstDeviceInfo = offsetof(collet_device_info, reserved) + sizeof(uint32_t);
-constexpr uint32_t kNewerBytes = 64;  // that a newer SDK's struct has on top
+constexpr uint32_t kNewerBytes = 64;  // bytes by which the structs of a simulated newer SDK are larger
 constexpr uint8_t kGuard = 0xa5;
 
 bool is_guard(const uint8_t* bytes, size_t count) {
   return std::all_of(bytes, bytes + count, [](uint8_t byte) { return byte == kGuard; });
 }
 
-// A struct that is followed by guards, or, `grown`, by fields that this backend cannot know.
+// A struct of `known` bytes, followed by guard bytes. With `grown` it also has kNewerBytes of fields from a newer SDK, filled with
+// `unknown`.
 template <typename T>
 class Sized {
  public:
@@ -35,7 +36,7 @@ class Sized {
   alignas(16) uint8_t bytes_[sizeof(T) + 2 * kNewerBytes];
 };
 
-// What the runtime looks at before it takes a backend.
+// Checks what the runtime checks when it opens a backend: its info, its devices, their memory spaces and peers.
 void describes_itself(Contract& c) {
   {
     OpenOptions options(c.plugin());
@@ -278,7 +279,7 @@ void strings_live(Contract& c) {
     });
     if (c.check(opened == COLLET_OK && other, Promise::OPEN, "a second open gave status {}", opened))
       c.plugin().table().close(other);
-    std::vector<std::unique_ptr<char[]>> churn;  // memory that was freed is taken again
+    std::vector<std::unique_ptr<char[]>> churn;  // overwrites memory that the backend may have freed wrongly
     for (int i = 0; i < 64; ++i) {
       churn.push_back(std::make_unique<char[]>(16 + 8 * static_cast<size_t>(i % 8)));
       std::memset(churn.back().get(), 'x', 16);
@@ -320,9 +321,10 @@ void unknown_tables(Contract& c) {
   }
 }
 
-constexpr double kSmallest = 8;  // no allocation takes less
+constexpr double kSmallest = 8;  // bytes; every allocation of the heap takes at least as many, so less growth is noise
 
-// What a process leaves that just ends: the runner runs this case in a process of its own, and looks at how that one ends.
+// A process may end without closing its instance. The runner runs this case in a process of its own and checks that it ends
+// normally.
 void left_open(Contract& c) {
   OpenOptions options(c.plugin());
   collet_instance_info info{};
@@ -355,7 +357,7 @@ void close_leaves_nothing(Contract& c) {
           files_left - files);
   c.check(threads_left < threads + 12, Promise::CLOSE, "opening and closing 36 times left {} threads",
           threads_left - threads);
-  constexpr double kTolerated = 4096;  // bytes a cycle: what libraries register once and for all
+  constexpr double kTolerated = 4096;  // bytes per cycle; libraries may allocate once for the process
   c.check(growth.heap <= kTolerated, Promise::CLOSE, "each open and close leaves {:.0f} bytes of the heap behind",
           growth.heap);
   c.check(growth.always < kSmallest, Promise::CLOSE, "each open and close leaves {:.0f} bytes of the heap behind",

@@ -14,7 +14,7 @@ void alignments(Contract& c) {
     const Device& device = instance->device(d);
     for (uint32_t s = 0; s < device.spaces.size(); ++s) {
       for (uint64_t alignment = device.spaces[s].alignment; alignment <= 4096; alignment *= 2) {
-        std::vector<Buffer> held;  // so that no address comes twice
+        std::vector<Buffer> held;  // keeps the buffers allocated, so that each has another address
         for (const uint64_t bytes : {1u, 100u, 4096u, 5000u, 33u, 64u, 40000u}) {
           Buffer buffer = instance->alloc_in(d, s, bytes, alignment);
           if (!buffer) return;
@@ -38,7 +38,7 @@ void small_alignments(Contract& c) {
           "alloc gave a host pointer without the alignment of its space, {}", device.alignment());
 }
 
-// Each byte is there, and belongs to one buffer alone.
+// Buffers of many sizes hold what was written to every byte, and do not overlap.
 void sizes(Contract& c) {
   const auto instance = Instance::open(c);
   if (!instance) return;
@@ -66,7 +66,7 @@ void sizes(Contract& c) {
             places[i].first - places[i - 1].first);
 }
 
-// Freed memory comes again, and what others hold stays.
+// While buffers are freed and allocated in turn, the contents of all other buffers stay unchanged.
 void reuse(Contract& c) {
   const auto instance = Instance::open(c);
   if (!instance) return;
@@ -128,7 +128,7 @@ void exhaustion(Contract& c) {
     c.check(instance->read(later) == more, Promise::ALLOC_EXHAUSTED, "after a failed alloc memory does not hold data");
 }
 
-// A space with a small capacity is filled, and emptied again.
+// If the capacity of the memory is known and small, it is filled and freed twice. The second time must succeed as far as the first.
 void exhaustion_recovers(Contract& c) {
   constexpr uint64_t kMost = uint64_t{1} << 30;
   constexpr uint64_t kPieces = 8;

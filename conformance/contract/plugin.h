@@ -13,8 +13,8 @@
 
 namespace collet::conformance {
 
-/// A backend library, loaded without the SDK's runtime. It is never unloaded. One at a time in a process, and none that the
-/// runtime has loaded: the library's entry is called once per load.
+/// A backend library, loaded without the SDK's runtime and never unloaded. A process may have one Plugin at a time, of a library
+/// that the runtime has not loaded, because the library's entry function may be called only once per load.
 class Plugin {
  public:
   using Options = std::vector<std::pair<std::string, std::string>>;
