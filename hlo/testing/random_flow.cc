@@ -34,7 +34,8 @@ void Writer::barrier() {
 
 namespace {
 
-// What the computation takes is a tuple of the values; in the pool of `in` are its elements.
+// Begins a computation whose parameter is a tuple like `values`, and adds the tuple's elements to the pool of `in`. Returns the
+// tuple's shape.
 std::string open(Draw& draw, Writer& in, const std::vector<Value>& values) {
   const std::string shapes = shape_of(values), parameter = draw.name("p");
   in.text() += "  " + parameter + " = " + shapes + " parameter(0)\n";
@@ -81,7 +82,7 @@ void Writer::loop() {
         if (v.exact && v.like(next[i])) fit.push_back(v);
       next[i] = draw_.of(fit);
     }
-  body.send(next);  // which is what the root is made of
+  body.send(next);  // sends the values of the next iteration
   const std::string names[] = {draw_.name("condition"), draw_.name("body"), draw_.name("w")};
   draw_.computations += names[0] + " {\n" + condition.text() + "}\n\n" + names[1] + " {\n" + body.text() + "  ROOT " +
                         result_tuple(next, "r") + "}\n\n";
@@ -146,7 +147,7 @@ void Writer::call() {
     writer.emit(*in.back().type, in.back().dims, "parameter(" + std::to_string(i) + ")", in.back().exact);
   }
   writer.grow(4);
-  // Everything is a result, for nothing in a fusion may be without users.
+  // All values become results, since every instruction of a fusion must have a user.
   const std::vector<Value> out = writer.pool();
   std::string shapes;
   for (const Value& v : out) shapes += (shapes.empty() ? "" : ", ") + shape(v);

@@ -249,7 +249,7 @@ TEST(Errors, OfBytesThatAreNoText) {
   EXPECT_EQ(errors("HloModule m\nENTRY e { x = f32[] constant(1); }"), "2:32 unexpected ';'\n");
   EXPECT_EQ(errors("{\"inputs\": []}"),
             "1:1 expects 'HloModule name', a computation or an instruction but finds '{'\n");
-  // A terminal is not to obey what is shown.
+  // Control bytes of the text must not reach the terminal that shows the message.
   const auto module = parse_module("HloModule m\nENTRY e { x = f32[] \x1b[2Jconstant(1) }", "f", {});
   EXPECT_EQ(module.status().message().find('\x1b'), std::string::npos);
   EXPECT_NE(module.status().message().find("x = f32[] ?[2Jconstant(1) }"), std::string::npos);

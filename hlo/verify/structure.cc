@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kNowhere = UINT32_MAX;
 
-// Places of things: the index in the module's order of each computation, in its computation's order of each instruction.
+// Positions, by id: of each computation in the module's order, and of each instruction in its computation's order.
 struct Places {
   std::vector<uint32_t> computation;
   std::vector<uint32_t> instruction;
@@ -58,7 +58,7 @@ bool check_instruction(Context& context, CompId c, InstrId id) {
   return true;
 }
 
-// Operands come earlier in the same computation; called computations earlier in the module.
+// Checks that operands come earlier in the same computation, and called computations earlier in the module.
 bool check_uses(Context& context, const Places& places, CompId c, InstrId id) {
   const Module& m = context.module;
   const Instruction& instr = m[id];
@@ -143,7 +143,7 @@ void check_names(Context& context, const Computation& computation) {
       }
 }
 
-// Control edges stay inside of a computation and close no circle with the operands.
+// Checks that control edges stay inside of a computation and form no cycle with the operands.
 bool check_control_edges(Context& context, const Places& places, CompId c) {
   const Module& m = context.module;
   bool forward = false;
@@ -159,7 +159,7 @@ bool check_control_edges(Context& context, const Places& places, CompId c) {
     }
   }
   if (!forward) return true;
-  // Some edge points against the order: look for circles, by taking away what waits for nothing.
+  // Some edge points backwards in the order, so look for cycles by a topological sort.
   const auto& order = m[c].order;
   std::vector<uint32_t> waits(order.size());
   std::vector<std::vector<uint32_t>> next(order.size());

@@ -8,12 +8,12 @@
 namespace collet::hlo::eval {
 namespace {
 
-constexpr int64_t kRows = 4;     // of c in registers
-constexpr int64_t kColumns = 8;  // of c in registers
-constexpr int64_t kDepth = 256;  // of k at a time
-constexpr int64_t kPanel = 512;  // columns of b at a time
+constexpr int64_t kRows = 4;     // rows of a tile of c, which is held in registers
+constexpr int64_t kColumns = 8;  // columns of that tile
+constexpr int64_t kDepth = 256;  // block size along k
+constexpr int64_t kPanel = 512;  // columns of b that are packed at a time
 
-// A full tile: kRows x kColumns sums over `depth` steps. Panel: b packed as [depth][kColumns].
+// Computes a full tile of kRows x kColumns sums over `depth` steps. `panel` is b, packed as [depth][kColumns].
 inline void tile_body(int64_t depth, const double* __restrict a, int64_t a_stride, const double* __restrict panel,
                       double* __restrict c, int64_t c_stride) {
   double sums[kRows][kColumns];

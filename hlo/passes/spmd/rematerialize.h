@@ -5,9 +5,9 @@
 
 namespace collet::hlo::spmd {
 
-/// The part of dimension `dim` of `x` that is `size` long and starts at `start`, a scalar s32, computed by itself: where
-/// `x` follows from iotas and constants alone, by elementwise ops and movement. None where it does not. A partition that
-/// needs a tile of random bits then computes that tile alone.
+/// Computes a slice of `x` without computing all of `x`. The slice has `size` elements of dimension `dim` from `start`, a
+/// scalar s32, on. This is possible if `x` is computed from iotas and constants by elementwise ops and data movement;
+/// returns InstrId::None otherwise. A partition that needs one tile of random bits then computes that tile only.
 InstrId rematerialize(Builder& b, InstrId x, size_t dim, InstrId start, int64_t size);
 
 }  // namespace collet::hlo::spmd
