@@ -11,7 +11,7 @@
 namespace collet::runtime {
 namespace {
 
-// Limits on what a plugin may claim: above them the answer is taken for garbage.
+// Limits on what a plugin may report. A larger number is treated as an error of the plugin.
 constexpr uint32_t kMostDevices = 4096;
 constexpr uint32_t kMostSpaces = 64;
 constexpr uint32_t kMostTypes = 1024;
@@ -21,8 +21,8 @@ constexpr uint64_t kLargestFile = uint64_t{1} << 34;
 constexpr uint32_t kMostRejected = 256;
 constexpr uint32_t kMostArtifacts = 256;
 constexpr uint32_t kMostPatterns = 4096;
-constexpr uint32_t kProfileRecords = 256;        ///< asked for at a time
-constexpr uint32_t kMostProfileTurns = 1 << 16;  ///< of one reading
+constexpr uint32_t kProfileRecords = 256;        ///< records that are read by one call
+constexpr uint32_t kMostProfileTurns = 1 << 16;  ///< limit of such calls in one reading
 
 Status bad_answer(const std::string& where, const std::string& what) {
   return internal_error(where + ": " + what);

@@ -13,7 +13,7 @@
 #include "sdk/runtime/testing/queued.h"
 #include "sdk/runtime/testing/session.h"
 
-// The tables "profile", "host_memory" and "links", and virtual devices, from the embedder's side.
+// Tests of the optional tables "profile", "host_memory" and "links", and of virtual devices, through the C API of collet.h.
 
 namespace collet::testing {
 namespace {
@@ -37,7 +37,7 @@ class OptionalTables : public ::testing::Test, public Session {
   ClientPtr open_queued(uint32_t devices = 1, const collet_group* group = nullptr) {
     return open(test_backend("queued"), "interpreter", &control_, devices, 0, group);
   }
-  // A client is gone once the last thread is done with it.
+  // The instance is closed only when the last thread has released the client, so the test waits for that.
   void TearDown() override {
     control_.wait_until_closed();
     EXPECT_EQ(control_.instances.load(), 0);
@@ -85,7 +85,7 @@ TEST_F(OptionalTables, WhatDevicesRecordReachesTheListener) {
   EXPECT_EQ(heard.names.size(), 3u);
 }
 
-// A backend that goes while somebody listens leaves its records; one that comes begins to record.
+// A client that is opened while a trace listener is set records its work, and hands out the records when it is closed.
 TEST_F(OptionalTables, RecordsAreHandedOutWhenTheClientCloses) {
   control_.profile = true;
   Heard heard;
@@ -178,7 +178,7 @@ TEST_F(OptionalTables, ProcessesJoinAGroup) {
   EXPECT_EQ(failure.code, COLLET_UNIMPLEMENTED);
 }
 
-// A program with a constant, an argument, a result, perhaps a fallback.
+// The program has a constant, an argument and a result. It compiles for a virtual device, and running it fails.
 TEST_F(OptionalTables, VirtualDevicesCompileAndRunNothing) {
   control_.traits = COLLET_TRAIT_VIRTUAL;
   const ClientPtr client = open_queued();

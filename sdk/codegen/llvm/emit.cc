@@ -10,8 +10,8 @@
 namespace collet::codegen {
 namespace {
 
-/// Products and sums of the program may share one rounding, as they do in XLA; not those of f64, where a program may
-/// count on each, nor the mathematical functions.
+/// Whether LLVM may contract this operation into a fused multiply-add, as XLA allows too. f64 is excluded, since programs may
+/// rely on each rounding, and so are the mathematical functions.
 bool may_contract(const Expr& i) {
   return !is_wide(i.type) &&
          (i.opcode == COLLET_OP_ADD || i.opcode == COLLET_OP_SUBTRACT || i.opcode == COLLET_OP_MULTIPLY);

@@ -28,7 +28,7 @@ Value* times(Ir& ir, Value* index, uint64_t k) {
   return k == 1 ? index : ir.b.CreateMul(index, ir.constant_int(index->getType(), k));
 }
 
-/// One element or half of it, guarded by an i1.
+/// Loads one element, or the real or imaginary part of a complex one, if the i1 `mask` is true or null.
 Value* load_scalar(Ir& ir, Value* base, Type* st, Value* index, Value* mask) {
   Value* p = address(ir, base, st, index);
   if (mask) p = ir.b.CreateSelect(mask, p, base);
@@ -46,19 +46,19 @@ Value* all_lanes(Ir& ir, int count) {
   return llvm::Constant::getAllOnesValue(ir.wide(ir.b.getInt1Ty(), count));
 }
 
-/// Lanes that lie a step apart, all within reach of 32 bits.
+/// Whether the lanes have a constant stride and all their offsets fit in 32 bits.
 bool in_steps(const Ir& ir, const Lanes& where) {
   return !ir.is_scalable() && !where.vec && std::abs(where.stride) < (int64_t{1} << 28) / where.count;
 }
 
-/// Their addresses: the first, and known distances.
+/// Addresses of such lanes: that of the first plus constant offsets.
 Value* step_addresses(Ir& ir, Value* base, Type* element, const Lanes& where) {
   return ir.b.CreateGEP(element, address(ir, base, element, where.scalar),
                         ir.steps(ir.b.getInt32Ty(), where.count, where.stride));
 }
 
-/// The place of each lane of a scattered access, from an address: one after the other, as few processors have instructions for
-/// such accesses that are faster.
+/// Returns a separate address for each lane of a gather or scatter access. The elements are then accessed one by one, because on
+/// few processors gather and scatter instructions are faster.
 std::vector<Value*> places_of_lanes(Ir& ir, Value* base, Type* element, const Lanes& where, uint64_t parts) {
   auto& b = ir.b;
   std::vector<Value*> places;
@@ -78,7 +78,7 @@ std::vector<Value*> places_of_lanes(Ir& ir, Value* base, Type* element, const La
   return places;
 }
 
-/// Elements at places that need not have anything to do with each other; `offset` elements behind these.
+/// Loads one element from each address, `offset` elements after it, and returns them as a vector.
 Value* load_each(Ir& ir, const std::vector<Value*>& places, Type* element, uint64_t offset) {
   Value* all = llvm::PoisonValue::get(ir.wide(element, static_cast<int>(places.size())));
   for (size_t i = 0; i < places.size(); ++i) {
@@ -95,9 +95,10 @@ void store_each(Ir& ir, const std::vector<Value*>& places, Type* element, Value*
   }
 }
 
-constexpr int64_t kNear = 4;  ///< lanes that lie so far apart are chosen from all that lie between them
+constexpr int64_t kNear = 4;  ///< largest stride for which all elements between the lanes are loaded too
 
-/// Lanes that lie near each other, where `mask`, if it is not null, holds.
+/// Loads lanes with a stride of at most kNear: loads all elements of their range with full vectors and selects the lanes with
+/// shuffles. Lanes in which `mask` is false are not accessed; null means all lanes.
 Value* load_near(Ir& ir, Value* base, Type* element, const Lanes& where, Value* mask) {
   auto& b = ir.b;
   const int n = where.count;
@@ -108,7 +109,7 @@ Value* load_near(Ir& ir, Value* base, Type* element, const Lanes& where, Value* 
   Value* const p = address(ir, base, element, first);
   const auto place_of = [&](int lane) { return where.stride < 0 ? step * (n - 1 - lane) : step * lane; };
   if (mask) {
-    std::vector<int> order(static_cast<size_t>(step * n), n);  // between them: false
+    std::vector<int> order(static_cast<size_t>(step * n), n);  // the mask is false for elements between the lanes
     for (int i = 0; i < n; ++i) order[static_cast<size_t>(place_of(i))] = i;
     Value* const wide = b.CreateShuffleVector(mask, llvm::Constant::getNullValue(mask->getType()), order);
     Value* const all = load_run(ir, p, ir.wide(element, step * n), wide);
@@ -116,7 +117,7 @@ Value* load_near(Ir& ir, Value* base, Type* element, const Lanes& where, Value* 
     for (int i = 0; i < n; ++i) chosen.push_back(place_of(i));
     return b.CreateShuffleVector(all, chosen);
   }
-  // Whole vectors, the last one so that it ends where the last lane does.
+  // Loads whole vectors. The last one overlaps the one before it, so that nothing beyond the last lane is read.
   Value* result = nullptr;
   for (int v = 0; v < step; ++v) {
     const int from = std::min(v * n, span - n);
@@ -135,7 +136,7 @@ Value* load_near(Ir& ir, Value* base, Type* element, const Lanes& where, Value* 
 
 constexpr uint64_t kZeros = 512;  ///< bytes
 
-/// Memory that holds zeros.
+/// A constant array of zeros, from which masked-out loads can read.
 Value* zeros(Ir& ir) {
   llvm::GlobalVariable* global = ir.module.getNamedGlobal("zeros");
   if (!global) {
@@ -183,7 +184,7 @@ Val load_lanes(Ir& ir, Value* base, uint32_t type, const Lanes& where, Value* ma
   Type* vt = ir.wide(st, n);
   if (!where.vec && where.stride == 1 && mask && !mask->getType()->isVectorTy() && !complex && !ir.is_scalable() &&
       static_cast<uint64_t>(n) * st->getScalarSizeInBits() / 8 <= kZeros) {
-    // All lanes or none: another place to read from is cheaper than a mask.
+    // The mask is the same for all lanes, so selecting the address of zeros is cheaper than a masked load.
     Value* p = b.CreateSelect(mask, address(ir, base, st, where.scalar), zeros(ir));
     return {ir.from_storage(load_run(ir, p, vt, nullptr), type)};
   }

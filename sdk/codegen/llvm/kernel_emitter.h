@@ -13,7 +13,7 @@
 
 namespace collet::codegen {
 
-/// Lets multiplications and additions become one instruction while it lives.
+/// While an object of this class lives, LLVM may contract multiplications and additions into fused multiply-adds, if `allowed`.
 class Contraction {
  public:
   Contraction(Ir& ir, bool allowed) : guard_(ir.b) {
@@ -26,32 +26,33 @@ class Contraction {
   llvm::IRBuilderBase::FastMathFlagGuard guard_;
 };
 
-/// A program may count on each rounding of such a type.
+/// Whether the type is f64 or c128. Programs may rely on the rounding of each operation of these types, so they are not contracted.
 bool is_wide(uint32_t type);
 Val emit_op(Ir& ir, const Expr& i, const std::vector<Val>& args, const std::vector<uint32_t>& types,
             bool sums_products = false);
-/// Gives all the same number of lanes.
+/// Broadcasts scalars and narrower values so that all of `args` have the same number of lanes.
 void level_lanes(Ir& ir, std::vector<Val>& args);
 
-// What kernels and scalar bodies have in common.
+// Functions that emit expressions for both kernels and scalar bodies.
 
-/// The results of a body. Where `active` is false, if it is not null, nobody needs them, and no loop turns for their sake.
+/// Emits a body and returns its results. In lanes in which `active` is false the results are not used and loops do not iterate;
+/// null means that all lanes are used.
 std::vector<Val> emit_body(Ir& ir, const ScalarBody& body, const std::vector<Val>& arguments,
                            llvm::Value* active = nullptr);
-/// A kWhile: all its final values in one, for emit_part.
+/// Emits a kWhile expression. Returns all its final values packed in one Val, from which emit_part takes one.
 Val emit_while(Ir& ir, const Expr& i, std::vector<Val> args, llvm::Value* active);
 Val emit_part(Ir& ir, const Expr& i, const Val& loop);
-/// The elements of a kLookup at given places.
+/// Emits a kLookup: loads the elements at the places `where`.
 Val emit_lookup(Ir& ir, const Expr& i, const Lanes& where, llvm::Value* mask);
-/// floor(x / by), or what is left of x.
+/// Emits floor(x / by) or, with `modulo`, the remainder of that division.
 llvm::Value* emit_divide(Ir& ir, llvm::Value* x, int64_t by, bool modulo);
-/// A kStart of an argument of `type`.
+/// Emits a kStart (a clamped start index) of an argument of `type`.
 llvm::Value* emit_start(Ir& ir, const Expr& i, llvm::Value* x, uint32_t type);
-/// Both conditions, of which either may be null and either a scalar.
+/// Emits x and y. Either may be null, which means true, and either may be a scalar.
 llvm::Value* emit_both(Ir& ir, llvm::Value* x, llvm::Value* y);
 
-/// Writes one kernel as a function. Its inner loops are walked once per stage: what a stage reads of a row was reduced
-/// by those before.
+/// Emits one kernel as an LLVM function. The inner loops are emitted once per pass: a pass may use the results of reductions of
+/// the passes before it.
 class KernelEmitter {
  public:
   KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, const std::string& name);
@@ -62,10 +63,11 @@ class KernelEmitter {
 
   /// For kernels without reductions whose points are computed within another function.
   KernelEmitter(const Kernel& kernel, llvm::Module& module, const Target& target, llvm::Function* within);
-  /// Reads the addresses of the buffers; `at` is where the function is being written, here and below.
+  /// Loads the addresses of the buffers from the array `buffers`. `at` is the insertion point in the other function, here and
+  /// in `point`.
   void open(llvm::IRBuilder<>& at, llvm::Value* buffers);
-  /// `wanted` at `lanes` neighbouring points of the last loop, of which those count where `mask` is true or null. What
-  /// the kernel reads of buffer `known` is `value`.
+  /// Returns expression `wanted` at `lanes` neighbouring points of the last loop. Lanes in which `mask` is false are not
+  /// computed; null means all. Loads from buffer `known` are replaced by `value`.
   llvm::Value* point(llvm::IRBuilder<>& at, const std::vector<llvm::Value*>& loops, int lanes, llvm::Value* mask,
                      uint32_t known, llvm::Value* value, ExprId wanted);
 
@@ -73,50 +75,54 @@ class KernelEmitter {
   using Type = llvm::Type;
   using Value = llvm::Value;
 
-  /// What a reduction holds while its loops run.
+  /// The variables that hold the state of a reduction while its loops run.
   struct Accumulator {
     size_t reduction;
-    std::vector<Value*> slots;       ///< two per result: re, im; of an extremum: value, none, NaN seen, signs
-    std::vector<Value*> tail_slots;  ///< of the scalar loop after the vectors
-    std::vector<Value*> sums;        ///< of the blocks before, for sums of floats
+    std::vector<Value*> slots;       ///< two per result: re, im; for an extremum: value, null, NaN seen, signs
+    std::vector<Value*> tail_slots;  ///< the same for the scalar tail loop
+    std::vector<Value*> sums;        ///< for sums of floats: the sum of the blocks that are finished
   };
 
   void read_bases(Value* buffers);
 
-  /// All of the turns that run side by side.
+  /// Emits the body of the outer loops, for as many iterations of the side loop as are unrolled and interleaved.
   void turns();
 
   // Loops.
-  /// A counted loop.
+  /// Emits a loop from `begin` to `end`.
   void loop(Value* begin, Value* end, int64_t step, const std::function<void(Value*)>& body);
   void loop(Value* begin, Value* end, Value* step, const std::function<void(Value*)>& body);
   void branch(Value* condition, const std::function<void()>& body);
-  /// Walks loop `l`; where it is the vectorised one, in full vectors and then what is left.
+  /// Emits loop `l`. If it is the vectorised loop, emits one loop of full vectors and a tail.
   void walk(size_t l, const std::function<void()>& body);
-  /// Full vectors of a short innermost loop, one after the other: what depends on the lane alone is then constant.
+  /// Unrolls a short innermost loop completely into `steps` full vectors, so that its counter is constant. Returns false, and
+  /// emits nothing, if the loop is too long.
   bool walk_straight(size_t l, int64_t steps, int width, const std::function<void()>& body);
-  /// The body for those of `width` lanes that lie before `end`.
+  /// Emits the body once, with a mask that is true for those of `width` lanes that lie before `end`.
   void masked(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);
-  /// The loop of the columns and that of the rows within, row by row.
+  /// Emits a reduction over the rows of a matrix, row by row: the loop over the columns is inside of that over the rows, and the
+  /// accumulators of a strip of columns are in memory.
   void fold_rows();
-  /// Lanes [begin, end) of the vectorised loop: full vectors and then what is left.
+  /// Emits iterations [begin, end) of the vectorised loop: a loop of full vectors and a tail.
   void walk_lanes(Value* begin, Value* end, const std::function<void()>& body);
-  /// Adds `count` rows from `first` on to what is folded of the columns where the builder stands.
+  /// Combines `count` rows, from row `first` on, into the accumulators `folded` of the current columns.
   void take_rows(Value* first, int count, const std::vector<Value*>& folded);
-  /// Walks the loop along which loads are transposed, a square at a time.
+  /// Emits the loop along which loads are transposed, one square of iterations and lanes at a time.
   void walk_squares(size_t l, const std::function<void()>& body);
-  /// Turns [skip, width) of the square that begins at turn `begin` of loop `l`.
+  /// Emits iterations [skip, width) of the square that begins at iteration `begin` of loop `l`.
   void square(size_t l, Value* begin, int width, int skip, const std::function<void()>& body);
-  /// What load `k` reads in `width` turns from `begin` on: for each of them a vector, as it lies in memory.
+  /// Emits load `k` for `width` iterations from `begin` on. Returns one vector per iteration, in the type that memory has.
   std::vector<Value*> read_square(size_t k, size_t l, Value* begin, int width);
+  /// Emits the tail of loop `l`, [begin, end), as one masked iteration that is skipped if the tail is empty.
   void walk_rest(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);
-  /// The loop, in blocks after each of which the sums so far are put aside where there are many terms: the error of a sum
-  /// grows with the terms that one accumulator takes.
+  /// Emits loop `l`. A long sum of floats is computed in blocks: after each block the accumulator is added to
+  /// Accumulator::sums and cleared, because the error of a sum grows with the number of terms in one accumulator.
   void blocks(size_t l, Value* begin, Value* end, int width, const std::function<void(Value*)>& body);
-  /// Of `n` turns those that full vectors take.
+  /// Rounds `n` down to a multiple of `lanes`.
   Value* whole_vectors(Value* n, int lanes);
+  /// Emits the outer loops from `l` on, with the expressions that depend on them, and then the inner ones.
   void outer(size_t l);
-  /// Passes over the inner loops, with what comes between them.
+  /// Emits all passes over the inner loops, and between them the expressions of the outer loops that use their reductions.
   void stages();
   void inner_pass(int pass);
   virtual void inner(size_t l, int pass, std::vector<Accumulator>& accumulators);
@@ -127,59 +133,63 @@ class KernelEmitter {
   Val get(const std::vector<Value*>& slots, size_t r, uint32_t type, int lanes);
   std::vector<Value*> make_slots(const Reduction& r, int lanes);
   Accumulator open_accumulator(size_t reduction, int outer_lanes);
-  /// The largest or least float: the comparison that a processor has, with what it leaves out on the side.
+  /// Whether the reduction is a maximum or minimum of floats. It is computed with the processor's comparison; NaN and signs of
+  /// zeros, which that ignores, are tracked in further slots.
   static bool is_extremum(const Reduction& r);
   std::vector<Value*> extremum_slots(uint32_t type, int lanes);
   void start_extremum(const std::vector<Value*>& slots, const Reduction& r, int lanes);
   virtual void accumulate(Accumulator& a);
   void accumulate_extremum(const std::vector<Value*>& slots, const Reduction& r, Value* x);
-  /// What an extremum's slots come to: one element or, without `across`, one for each lane.
+  /// Computes the extremum from its slots: one element or, without `across`, one for each lane.
   Val extremum(const std::vector<Value*>& slots, const Reduction& r, int lanes, bool across);
-  /// All lanes in one.
+  /// Reduces all lanes to one element by a tree of `combine`.
   Val fold(Val x, int lanes, const std::function<Val(const Val&, const Val&)>& combine);
-  /// All lanes of a scalable vector in one, sums of floats in any order.
+  /// Reduces all lanes of a scalable vector to one element. Sums of floats are added in any order.
   Value* fold_scalable(uint32_t combine, uint32_t type, Value* x);
-  /// All lanes and the scalar rest.
+  /// Reduces all lanes of result `result`, and combines it with the accumulator of the scalar tail loop.
   virtual Val total(const Accumulator& a, size_t result, int outer_lanes);
-  /// Adds the initial value; from here on the reduction's value is known.
+  /// Ends a reduction: computes its totals and calls finish_fold.
   virtual void finish(const Accumulator& a, int outer_lanes);
-  /// The same, for what it comes to without that.
+  /// Combines the totals `results` with the initial values, and sets the expressions that use the reduction.
   void finish_fold(size_t reduction, std::vector<Val> results);
 
   // Scans.
-  /// The inner loop, with what is folded so far in registers.
+  /// Emits the loop of a scan, whose running values are in registers.
   void scan();
   void scan_point(const Scan& s, const std::vector<Value*>& slots, Value* begun);
-  /// What a known combination and a body make of the point; `slots` hold it afterwards, `begun` that there is something.
+  /// Emit one step of a scan, by a known combination or by a body. They update the running values in `slots` and return the
+  /// results at this point. `begun` is a flag per lane: some element has been combined already.
   std::vector<Val> scan_known(const Reduction& r, const std::vector<Value*>& slots, bool reverse);
   std::vector<Val> scan_body(const Scan& s, const std::vector<Value*>& slots, Value* begun);
-  /// Each lane with all lanes before it, in reverse with all behind it.
+  /// Computes a prefix scan across the lanes of `x`: lane i becomes the combination of lanes 0 to i, in reverse of lanes i to
+  /// the last.
   Val fold_lanes(const Reduction& r, Val x, bool reverse);
 
   // Values.
   const Val& val(ExprId t) const { return vals_[static_cast<size_t>(t)]; }
   Value* condition_mask(ExprId t) { return t == kNoExpr ? nullptr : val(t).v; }
-  /// Computes a value, or reads what an earlier pass over this row has kept of it.
+  /// Computes expression `k`, or loads it if an earlier pass over this row has stored it.
   Val inner_value(size_t k, int pass);
-  /// Where the inner loops are written out: what another pass has computed at the same point is still there.
+  /// For inner loops that are completely unrolled: returns expression `k` as an earlier pass has computed it at the same point,
+  /// or computes it.
   Val known(size_t k);
-  /// The value at a point of the outer loops: an instruction, or what a square has of it.
+  /// Returns expression `k` at a point of the outer loops. If it is a transposed load, its value comes from the square.
   Val outer_value(size_t k);
   Lanes lanes(const Index& index);
-  /// The index as a value: a scalar where it is the same in all lanes.
+  /// Returns the index as a value: a scalar if it is the same in all lanes.
   Value* index_value(const Index& index);
   Val instruction(const Expr& i);
   Val operation(const Expr& i);
   Value* in_range(const Index& index, int64_t size);
-  /// All places of the index are numbers of 32 bits.
+  /// Whether all values of the index fit in 32 bits.
   bool is_small(const Index& index) const;
-  /// Whether a division of lanes by what is the same for all of them is better done by multiplication.
+  /// Whether a division is better done by `quotient`: all lanes are divided by the same float, which is not a constant.
   bool is_quotient(uint32_t type, const std::vector<Val>& args) const;
-  /// x / y, rounded as a division: x times 1 / y, corrected twice by what is left. Vectors with very small or large
-  /// numbers are divided.
+  /// Returns x / y with the rounding of a division. It computes x * (1 / y) and corrects it twice by the remainder. Vectors
+  /// with very small or large numbers take a branch that divides.
   Value* quotient(Value* x, Value* y);
   Val while_loop(const Expr& i);
-  /// A mask of the access together with that of the last, partial vector.
+  /// The mask of the access itself and the mask of a partial last vector, combined.
   Value* access_mask(ExprId own, const Lanes& where);
   Val load(const Expr& i);
   void store(const Store& s);
@@ -192,19 +202,19 @@ class KernelEmitter {
   llvm::Function* function_ = nullptr;
   std::vector<Value*> bases_;
   std::vector<Value*> iv_;
-  std::vector<int64_t> iv_plus_;  ///< known parts of the loop variables
+  std::vector<int64_t> iv_plus_;  ///< constants to add to the loop variables, from unrolled loops
   std::vector<Val> vals_;
   std::map<size_t, Value*> kept_slots_;    ///< by expression that is kept for a later pass: an array with a row of it
   std::map<size_t, Value*> square_slots_;  ///< by load that is made in squares: an array with the vectors of one square
   std::map<std::pair<size_t, std::vector<int64_t>>, Val> known_;  ///< by instruction and point of the inner loops
   bool contracts_ = false;
-  int turns_now_ = 1;                         ///< of the side loop, side by side, where the builder stands
-  std::vector<Accumulator>* open_ = nullptr;  ///< of the pass that is being emitted
+  int turns_now_ = 1;                         ///< interleaved iterations of the side loop at the insertion point
+  std::vector<Accumulator>* open_ = nullptr;  ///< accumulators of the pass that is being emitted
   int width_ = 1;                             ///< lanes of the vectorised loop in this pass
-  int lanes_ = 1;                             ///< where the builder stands
-  Value* mask_ = nullptr;
-  Value* counted_ = nullptr;          ///< where there is a mask: i64, how many lanes count
-  std::map<size_t, Value*> squares_;  ///< by load: what it reads in the turn where the builder stands
+  int lanes_ = 1;                             ///< lanes at the insertion point; 1 outside of the vectorised loop
+  Value* mask_ = nullptr;                     ///< mask of a partial last vector; null if all lanes are used
+  Value* counted_ = nullptr;                  ///< with mask_: an i64, the number of lanes that are used
+  std::map<size_t, Value*> squares_;          ///< by transposed load: its vector in the current iteration
 };
 
 }  // namespace collet::codegen

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns that are folded row by row: what generated code leaves in memory is what the evaluator does.
+// Tests of reductions over the rows of a matrix that are computed row by row: generated code must leave the same memory as the
+// evaluator of kernels.
 
 #include <collet/program.h>
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ Kernel kernel_of(const std::string& text) {
   return kernel;
 }
 
-/// Folds the rows of `batches` matrices.
+/// A kernel that reduces the rows of `batches` matrices to one row each.
 Kernel fold_of(const std::string& combine, const std::string& type, int64_t batches, int64_t rows, int64_t columns) {
   const auto text = [](int64_t x) { return std::to_string(x); };
   return kernel_of("kernel (3 buffers) {\nouter i0: " + text(batches) + "\nouter i1: " + text(columns) +
@@ -32,7 +33,7 @@ Kernel fold_of(const std::string& combine, const std::string& type, int64_t batc
                    "*i0 + i1], %2\n}");
 }
 
-/// Schedules the kernels, all of which are to be folded row by row, and runs them.
+/// Schedules the kernels, checks that each is computed row by row, and compares their results with the evaluator's.
 void compare(int vector_bits, std::vector<KernelCase> cases) {
   std::unique_ptr<Jit> jit;
   ASSERT_TRUE(Jit::create(machine_of(vector_bits), jit).ok());
@@ -51,7 +52,7 @@ TEST_P(Rows, OfAllTypes_AreFolded) {
     for (const char* combine : {"add", "multiply", "maximum", "minimum", "and", "xor"}) {
       Kernel kernel = fold_of(combine, type, 1, 45, 300);
       if (!verify_kernel(kernel).ok()) continue;
-      // Any bits where nothing is rounded: infinities, zeros of both signs and what is not a number.
+      // Inputs of random bits, among them infinities, zeros of both signs and NaN, if the combination rounds nothing.
       const bool exact =
           kernel.reductions[0].combine != COLLET_COMBINE_ADD && kernel.reductions[0].combine != COLLET_COMBINE_MULTIPLY;
       cases.push_back(

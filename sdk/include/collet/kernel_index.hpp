@@ -3,8 +3,8 @@
 #define COLLET_KERNEL_INDEX_HPP
 
 /** \file
- * Ops that find their elements by indices, as steps that a kernel can follow: gather, scatter, convolution. Like
- * kernel_shapes.hpp, it only looks at shapes and attributes; strides and offsets count elements.
+ * Translates gather, scatter and convolution into strides and loops that a kernel can execute. Like kernel_shapes.hpp, it
+ * only looks at shapes and attributes. Strides and offsets count elements.
  */
 
 #include "kernel_shapes.hpp"
@@ -12,18 +12,18 @@
 namespace collet {
 namespace kernel {
 
-/** gather and scatter, seen alike: windows of an array, each at a place that a vector of indices says. For each index of
- * `batch` and each k, the start in dimension `starts[k].dimension` is the index at `batch.from + k * vector_stride` of the
- * indices; for each index of `window`, the element of the array is at the sum of starts, `fixed` and `window.from`, and
- * the one of the slices (gather: the result; scatter: the updates) at `batch.to + window.to`. */
+/** A gather or scatter as loops over windows of an array. One iteration of the loops `batch` is one window. Its start k is the
+ * index at offset (sum of Batch::indices) + k * vector_stride of the indices. One iteration of the loops `window` is one element:
+ * in the array at (sum of start k * Start::stride) + (sum of Batch::array) + (sum of Loop::from), in the slices (the result of
+ * gather, the updates of scatter) at (sum of Batch::slices) + (sum of Loop::to). Sums are over the loops, times their counters. */
 struct IndexedWindows {
-  /** A dimension whose start an index says. */
+  /** A dimension of the array in which the window's start is read from the indices. */
   struct Start {
     int64_t stride; /**< of the array */
     int64_t extent; /**< of the array in this dimension */
     int64_t window; /**< extent of the window in it */
   };
-  /** A loop over a dimension of the slices that is none of the window. */
+  /** A loop over a dimension of the slices that is not a dimension of the window. */
   struct Batch {
     int64_t extent;
     int64_t indices; /**< step in the indices */

@@ -7,31 +7,31 @@
 #include <string>
 
 /// \file
-/// What code is generated for: this machine, others of its architecture, other architectures.
+/// Targets: the machines for which code is generated. They are this machine, others of its architecture, and other architectures.
 
 namespace collet::codegen {
 
 /// A machine that runs a kernel as a grid of blocks of threads, such as a GPU. The threads of a block share memory and wait for each
 /// other; those of a warp, which run one instruction at a time, read each other's registers.
 struct GridLimits {
-  int warp = 0;                              ///< threads of a warp: 32, or 0 where the machine runs no grids
+  int warp = 0;                              ///< threads per warp: 32, or 0 if the machine runs no grids
   int block_threads = 1024;                  ///< most threads of a block, at least 512
   int64_t shared_bytes = int64_t{48} << 10;  ///< shared memory of a block
-  int processors = 100;                      ///< each runs several blocks at a time
+  int processors = 100;                      ///< number of processors, each of which runs several blocks at a time
   int processor_threads = 2048;              ///< threads that one processor runs at a time
-  /// Whether matrix instructions round f32 factors to tf32 wherever the precision attribute of the product is default. They do
-  /// where the program asks for tf32.
+  /// Whether matrix instructions round f32 factors to tf32 if the precision attribute of the product is default. If the program
+  /// asks for tf32, they always do.
   bool tf32_by_default = false;
 };
 
-/// A machine, as plain data. Whoever fills one in by hand starts from cross_target, which knows what LLVM knows of a
-/// processor, and then sets what it knows better: caches, speeds, threads.
+/// Describes a machine, as plain data. To fill one in by hand, start from cross_target, which fills in what LLVM knows of a
+/// processor, and then set what LLVM does not know: caches, speeds, threads.
 struct Target {
   std::string triple;
   std::string cpu;
   std::string features;   ///< LLVM's list: "+avx2,-avx512f"
-  std::string abi;        ///< of calls, where the architecture has several: "lp64d"
-  int vector_bits = 128;  ///< of the vectors that Collet makes; LLVM may use every instruction of `cpu`
+  std::string abi;        ///< calling convention, if the architecture has several: "lp64d"
+  int vector_bits = 128;  ///< width of the vectors that Collet emits; LLVM may use every instruction of `cpu`
   /// Not 0: vectors are scalable, in multiples of so many bits (64 in RISC-V's V, 128 in SVE). vector_bits is then the least length
   /// that the processor has; loops take as many elements at a time as it really has. Kernels that rearrange lanes do not.
   int scalable_bits = 0;
@@ -39,21 +39,21 @@ struct Target {
   bool fma = false;                         ///< fused multiply-add is one instruction
   bool scales = false;                      ///< AVX-512: multiplying by a power of two is one instruction
   bool half_conversion = false;             ///< f16 converts in hardware
-  bool routines = true;                     ///< whoever runs the launch plan has the routines of RoutineCall
-  int threads = 1;                          ///< that share the work of one program
+  bool routines = true;                     ///< whether the runner of the launch plan has the routines of RoutineCall
+  int threads = 1;                          ///< number of threads that share the work of one program
   int64_t first_cache = int64_t{32} << 10;  ///< bytes, of one core
   int64_t second_cache = int64_t{1} << 20;  ///< bytes, of one core
-  /// Peak of one core, in f32 products; half of it in f64: what threads are worth. host_target derives it from vectors and clock.
+  /// Peak f32 rate of one core; f64 has half of it. It decides how many threads pay. host_target derives it from vectors and clock.
   double flops_per_ns = 60;
-  double memory_bytes_per_ns = 20;  ///< of one core; no system tells it
-  double awake_ns = 6000;           ///< work that pays for sharing it among threads that wait for work
-  double wake_ns = 20000;           ///< work that pays for waking threads that sleep
+  double memory_bytes_per_ns = 20;  ///< memory bandwidth of one core; a default, since no system reports it
+  double awake_ns = 6000;           ///< least time of work that is shared with threads that are spinning for work
+  double wake_ns = 20000;           ///< least time of work for which sleeping threads are woken
 
-  GridLimits grid;  ///< of a machine that runs kernels as grids
+  GridLimits grid;  ///< limits of a machine that runs kernels as grids; warp is 0 for others
 
-  /// Whether kernels are launched as grids. Such a program is the text of an assembler, for the device's driver, and a launch plan for the host.
+  /// Whether kernels are launched as grids. Such a program consists of assembly text for the device's driver and a host launch plan.
   bool has_grid() const { return grid.warp != 0; }
-  /// All that generated code depends on, for keys of caches.
+  /// Everything that generated code depends on, as a string; part of cache keys.
   std::string fingerprint() const;
 };
 
