@@ -12,9 +12,10 @@ collet::kernel::Backend describe() {
   backend.fingerprint = ";acme-0";
   backend.queues = true;
   backend.open_device = [](uint32_t) { return std::make_unique<Device>(); };
-  // What code is made for. The stand-in has the host's processor; a device of its own has another, by LLVM's names:
+  // The target for which code is generated. This stand-in runs code on the host's processor. For your device, name its processor
+  // as LLVM does:
   //     collet::codegen::Target target = collet::codegen::cross("riscv64:sifive-x280");
-  // and you know better than LLVM: target.second_cache, target.flops_per_ns, target.memory_bytes_per_ns.
+  // and set what LLVM does not know: target.second_cache, target.flops_per_ns, target.memory_bytes_per_ns.
   const collet::codegen::Target target = collet::codegen::host_target();
   collet::codegen::set_code(&backend, target);
   return backend;
