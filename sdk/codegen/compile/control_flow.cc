@@ -35,10 +35,18 @@ Status Compiler::while_loop(const Node& n, Drafts& drafts) {
   d.step.kind = StepKind::kWhile;
   d.children.resize(2);
   for (size_t i = 0; i < count; ++i) range_[condition.arguments[i]] = range_[body.arguments[i]] = state[i];
+  // The host would have to wait for a device's condition.
+  const int64_t trips = attributes<collet_while_attrs>(graph_, n).trip_count_plus_one - 1;
+  const bool is_counted = target_.has_grid() && trips >= 0;
   std::vector<RangeId> go_on;
-  COLLET_CODEGEN_TRY(child(n.blocks[0], d.children[0], go_on));
-  ++time_;
-  buffers_.use(go_on[0], time_);
+  if (is_counted) {
+    d.step.trips = trips;
+  } else {
+    COLLET_CODEGEN_TRY(child(n.blocks[0], d.children[0], go_on));
+    ++time_;
+    buffers_.use(go_on[0], time_);
+    d.ranges = go_on;
+  }
   std::vector<RangeId> next;
   LoopScope* around = std::exchange(scope_, &scope);
   const Status compiled = child(n.blocks[1], d.children[1], next);
@@ -61,8 +69,7 @@ Status Compiler::while_loop(const Node& n, Drafts& drafts) {
     if (after[i] == state[i]) buffers_.use(state[i], time_);
   }
   for (RangeId w : scope.kept) buffers_.use(w, time_);
-  buffers_.use(go_on[0], time_);
-  d.ranges = {go_on[0]};
+  for (RangeId w : go_on) buffers_.use(w, time_);
   drafts.push_back(std::move(d));
   return {};
 }

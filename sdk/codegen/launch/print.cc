@@ -83,7 +83,7 @@ class Printer {
         out_ += "copy" + places(step) + " " + std::to_string(step.bytes) + " bytes";
         break;
       case StepKind::kWhile:
-        out_ += "while" + places(step);
+        out_ += step.trips >= 0 ? "while " + std::to_string(step.trips) + " trips" : "while" + places(step);
         if (step.loop != kNoFunction) out_ += " as " + plan_.functions[step.loop];
         break;
       case StepKind::kConditional:
@@ -93,6 +93,7 @@ class Printer {
     out_ += "\n";
     for (size_t i = 0; i < step.children.size(); ++i) {
       const bool loop = step.kind == StepKind::kWhile;
+      if (loop && i == 0 && step.trips >= 0) continue;
       out_ += indent + "  " + (loop ? (i == 0 ? "condition" : "body") : "branch " + std::to_string(i)) + "\n";
       steps(step.children[i], indent + "    ");
     }

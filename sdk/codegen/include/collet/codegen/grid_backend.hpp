@@ -170,6 +170,8 @@ class LoadedGrid final : public kernel::DeviceProgram {
           return program.device_.copy(to.memory, to.offset, from.memory, from.offset, step.bytes);
         }
         case StepKind::kWhile:
+          for (int64_t i = 0; i < step.trips; ++i) steps(step.children[1]);
+          if (step.trips >= 0) return;
           for (;;) {
             steps(step.children[0]);
             if (read<uint8_t>(step) == 0) return;

@@ -133,6 +133,9 @@ struct Step {
   uint64_t bytes = 0;              ///< kCopy: from the first place to the second
   uint32_t index_bytes = 0;        ///< kConditional: width of the branch number; 0: a pred, true is branch 0
   std::vector<StepList> children;  ///< kWhile: condition, body; kConditional: branches
+  /// kWhile, for a target with grids: how often the body runs, and then there is no condition, no place, and children[0] is empty;
+  /// -1: the condition decides.
+  int64_t trips = -1;
   /// kWhile: a LoopFunction that runs all of the loop, which then has no children; kNoFunction: there is none.
   FunctionId loop = kNoFunction;
 };
