@@ -17,7 +17,8 @@
 
 namespace collet::codegen {
 
-/// Makes a plan of a program: first steps over ranges, then, when the life of each is known, over memory.
+/// Makes the launch plan of a program. Steps are first written with ranges (live ranges without a place); when all steps are known,
+/// the buffer planner gives each range a place in memory.
 class Compiler {
  public:
   Compiler(const collet_program* program, const Target& target, const CompileOptions& options, PlannedProgram& out)
@@ -34,27 +35,27 @@ class Compiler {
   /// A step before memory is known.
   struct Draft {
     Step step;
-    std::vector<RangeId> ranges;  ///< becomes places
+    std::vector<RangeId> ranges;  ///< the step's operands; become Step's places
     std::vector<std::vector<Draft>> children;
   };
   using Drafts = std::vector<Draft>;
 
   /// The loop whose body is being compiled.
   struct LoopScope {
-    int begin = 0;               ///< when its variables have their first values
-    Drafts* before = nullptr;    ///< where steps go that run once
-    std::vector<ValueId> fixed;  ///< variables of the body that no turn changes
-    std::vector<RangeId> kept;   ///< what those steps leave for all turns
+    int begin = 0;               ///< time at which its variables get their first values
+    Drafts* before = nullptr;    ///< list for steps that are moved out of the loop and run once
+    std::vector<ValueId> fixed;  ///< variables of the body that no iteration changes
+    std::vector<RangeId> kept;   ///< results of those steps, which stay live in all iterations
   };
 
   // Values and their ranges.
   uint64_t bytes_of(ValueId v) const { return static_cast<uint64_t>(graph_.type(v).bytes()); }
-  /// The range of a value in memory; constants get theirs when first used.
+  /// The range of a value in memory; a constant gets its range when it is first used.
   RangeId range(ValueId v);
   RangeId read(ValueId v);
   RangeId write(ValueId v);
   bool is_input(ValueId v) const { return fusion_.in_memory[v] || graph_.value(v).constant != nullptr; }
-  /// A value of the planner's own, in memory.
+  /// Makes a temporary value in memory that the program does not have.
   ValueId temporary(uint32_t element, Dims dims);
 
   // Blocks, groups and what each becomes.
@@ -62,55 +63,54 @@ class Compiler {
   Status group(const FusionGroup& u, Drafts& drafts);
   Status node(const Node& n, Drafts& drafts);
   void routine(const Node& n, Drafts& drafts);
-  /// A sort as kernels of grids.
-  /// The kernels of a sort, on a grid.
+  /// Adds the kernels of a sort for a target with grids.
   void add_sort(const Node& n, Drafts& drafts);
   void sort_on_grid(GridSort sort, const std::vector<ValueId>& arrays, ValueId numbers, Drafts& drafts);
-  /// A kernel whose updates a grid groups by what they update.
+  /// Adds a scatter for a target with grids, whose updates are grouped by the element that they update.
   void add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, Drafts& drafts);
   RangeId copy(RangeId from, ValueId to, Drafts& drafts);
   RangeId copy_webs(RangeId from, RangeId to, uint64_t bytes, Drafts& drafts);
 
-  /// Who reads each value of a block, and which group holds each node.
+  /// The readers of each value of a block, and the group of each node.
   struct Readers {
     std::map<ValueId, std::vector<NodeId>> users;
     std::map<NodeId, size_t> group_of;
   };
-  /// The group that alone reads what group `at`, a product, writes, element by element, and could run with it; the number
-  /// of groups where there is none.
+  /// Returns the group that can be the epilogue of group `at`, a matrix product: the only reader of its result, elementwise. Returns
+  /// the number of groups if there is none.
   size_t epilogue_of(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers, size_t at,
                      KernelPlan& kernel) const;
   Readers readers_in(const Block& block, const std::vector<FusionGroup>& groups) const;
-  /// Whether all that a group reads is in memory by now.
+  /// Whether all values that a group reads are in memory already.
   bool is_ready(const FusionGroup& u) const;
-  /// Runs first what `kernel`, the epilogue of group `at`, reads and what would come later; `there` is false, and nothing
-  /// is done, where that depends on more.
+  /// Compiles those groups after `at` whose results `kernel`, the epilogue of group `at`, reads, so that the epilogue can run with
+  /// group `at`. Sets `there` to false, and does nothing, if one of them is not ready.
   Status make_ready(const std::vector<FusionGroup>& groups, const Readers& readers, const KernelPlan& kernel, size_t at,
                     std::vector<bool>& done, Drafts& drafts, bool& there);
-  /// The only group that reads `v`, itself or through what is inlined in it; SIZE_MAX where there is none.
+  /// Returns the only group that reads `v`, itself or through nodes that are inlined in it; SIZE_MAX if there are several or none.
   size_t only_reader(const Block& block, const Readers& readers, ValueId v) const;
 
-  // Kernels and products of matrices.
+  // Kernels and matrix products.
   void add_kernel(KernelPlan& k, Drafts& drafts);
-  /// Whether a kernel may write its result over an operand: a pair of k.in_place, and no other buffer is that memory.
+  /// Whether a kernel may write its result over an operand, `pair` of k.in_place: no other buffer of it may share that memory.
   bool reads_in_place(const KernelPlan& k, const std::pair<ValueId, ValueId>& pair);
-  /// A reduction that threads share: parts of it, and then, in the same step, what they come to.
+  /// Adds a reduction that threads share: `parts` computes partial results, and `rest`, in the same step, combines them.
   void add_parts(KernelPlan& parts, KernelPlan& rest, Drafts& drafts);
   void describe(const Kernel& kernel, Step& step) const;
   void add_buffers(const KernelPlan& k, Draft& d);
-  /// Whether every turn of the loop would write the same.
+  /// Whether the kernel is invariant in the loop that is being compiled.
   bool is_fixed(const KernelPlan& k) const;
-  /// Runs once before the loop what its every turn would repeat.
+  /// Adds an invariant kernel before the loop.
   void add_before_loop(KernelPlan& k);
-  /// A packing that the call itself runs, part by part: loop 0 must stay what it is.
+  /// Adds a packing kernel that the matmul call runs block by block. It chooses the blocks by loop 0, so that loop is not changed.
   FunctionId add_packing(ProductOperand& o, Draft& d);
   void add_product(Product& p, Drafts& drafts);
-  /// epilogue_ as part of the product, where that is possible.
+  /// Makes epilogue_ part of the product, if that is possible.
   std::optional<Epilogue> take_epilogue(const Product& p, Draft& d);
   void add_micros(const Product& p, const Epilogue* epilogue, MatmulCall& call);
   FunctionId function_of(const MicroKernel& kernel, const Epilogue* epilogue);
   FunctionId function_of(const Kernel& kernel);
-  /// Remembers the first kernel that breaks a rule.
+  /// Checks a kernel with verify_kernel, and stores the first error in defect_.
   void verify(const Kernel& kernel, const char* stage);
   FunctionId add_function(FunctionSource source);
 
@@ -118,11 +118,11 @@ class Compiler {
   /// Compiles a block whose arguments have ranges already; leaves its results' ranges in `results`.
   Status child(BlockId id, Drafts& drafts, std::vector<RangeId>& results);
   Status while_loop(const Node& n, Drafts& drafts);
-  /// Results that are another variable's old content are saved before any variable is written.
+  /// Copies results that are the old value of another variable to temporary memory, before any variable is overwritten.
   void save_permuted(const std::vector<RangeId>& state, std::vector<RangeId>& next, const std::vector<ValueId>& values,
                      Drafts& drafts);
   Status conditional(const Node& n, Drafts& drafts);
-  /// Every result gets a copy of its value, which vanishes where the value can be computed in place.
+  /// Adds a copy for every result. coalesce_copies removes it if the value can be computed in the result's memory.
   void finish_entry(Drafts& drafts);
 
   // When all steps are known.
@@ -151,8 +151,9 @@ class Compiler {
   std::vector<ValueId> constants_;
   uint64_t constant_bytes_ = 0;
   LoopScope* scope_ = nullptr;
-  Status defect_;                   ///< of a kernel
-  KernelPlan* epilogue_ = nullptr;  ///< what the product that is being added may take with it; then null
+  Status defect_;  ///< the first error that `verify` found
+  KernelPlan* epilogue_ =
+      nullptr;  ///< epilogue that the product that is being added may take; set to null if it takes it
 };
 
 }  // namespace collet::codegen

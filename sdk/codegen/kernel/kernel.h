@@ -89,12 +89,12 @@ inline std::weak_ordering Expr::operator<=>(const Expr&) const = default;
 
 /// How exactly products that are summed are computed.
 enum class ProductPrecision : uint8_t {
-  kDefault,  ///< as the machine's default is: in the type of the factors, unless whoever runs the program asks for less
+  kDefault,  ///< in the type of the factors, unless an option or the target's default allows less
   kFull,     ///< in the type of the factors
   kTf32,     ///< factors of type f32 may be rounded to tf32, which has 11 bits of them
 };
 
-/// Folds `inputs` over the inner loops, beginning with `inits`.
+/// Reduces `inputs` over the inner loops, beginning with `inits`.
 struct Reduction {
   uint32_t combine = COLLET_COMBINE_OTHER;
   std::vector<ExprId> inputs;
@@ -108,13 +108,13 @@ struct Reduction {
   auto operator<=>(const Reduction&) const = default;
 };
 
-/// Folds along the one inner loop, and keeps what each of its points has come to. A kernel with a scan has no reductions,
-/// and stores nothing but its results.
+/// A prefix scan along the one inner loop: a reduction whose running value is a result at each point. A kernel with a scan has
+/// no reductions, and stores nothing but the scan's results.
 struct Scan {
   Reduction fold;
-  bool reverse = false;  ///< the loop is walked from its end
-  /// The first point that counts begins the fold, and each result is the initial value with what is folded so far: so
-  /// that, walked in reverse, operands keep their order.
+  bool reverse = false;  ///< the loop runs from its end to its begin
+  /// The running value begins with the first point whose condition is true, without the initial value. Each result combines
+  /// the initial value with the running value. This keeps the order of operands when the loop runs in reverse.
   bool fresh = false;
   bool operator==(const Scan&) const = default;
   auto operator<=>(const Scan&) const = default;
@@ -149,8 +149,8 @@ struct Loop {
   auto operator<=>(const Loop&) const = default;
 };
 
-/// One compiled function. Loops [0, outer) are those of results; the rest, the inner ones, are folded by reductions or
-/// walked once per stage of a row-wise fusion.
+/// One compiled function. Loops [0, outer) run over results. The others, the inner loops, run over the elements of reductions
+/// or of a row-wise fusion, once per pass.
 struct Kernel {
   std::vector<Loop> loops;
   size_t outer = 0;
@@ -172,7 +172,7 @@ struct Kernel {
 /// Loops that each expression depends on, as a bit set.
 std::vector<uint64_t> loop_dependencies(const Kernel& kernel);
 
-/// Turns of all the inner loops.
+/// Product of the sizes of the inner loops.
 int64_t inner_points(const Kernel& kernel);
 
 /// Bits of one element of `type`, less than those of its bytes where it is a sub-byte type; 0 for unknown types.

@@ -7,11 +7,12 @@
 
 namespace collet::codegen {
 
-/// OK for a kernel that schedules, emitters and the evaluator may take as it is; else INVALID_ARGUMENT with the expression,
-/// fold or store that breaks a rule, and the rule. What is checked: numbers of buffers, loops, expressions and folds;
-/// expressions are defined before they are used; types of operands; fields that an expression does not use are empty;
-/// values of inner loops are used outside through folds alone; the rules of scans, of updates, and of lanes. Bounds of
-/// accesses are checked where nothing but loops decides them and nobody knows a buffer's size: no index is negative.
+/// Checks the rules on which schedules, emitters and the evaluator rely. Returns INVALID_ARGUMENT with the rule that is broken and
+/// the expression, reduction or store that breaks it. The rules are: numbers of buffers, loops, expressions and reductions are in
+/// range; expressions are defined before they are used; operands have the right types; fields that an expression does not use are
+/// empty; values of inner loops are used outside of them only through reductions; scans, updates and lanes have the form that
+/// kernel.h describes; and an index that depends on loops alone, without mask or condition, is never negative. Upper bounds are
+/// not checked, since the kernel does not have the sizes of its buffers.
 Status verify_kernel(const Kernel& kernel);
 
 }  // namespace collet::codegen

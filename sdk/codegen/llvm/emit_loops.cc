@@ -119,7 +119,7 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
   const int w = l < k_.outer ? k_.lanes : width_;
   const bool full = !ranged && !ir_.is_scalable() && k_.loops[l].size % w == 0;
   if (passes_.is_straight() && passes_.side_turns() == 1 && !full && passes_.has_masks()) {
-    // Much code: once for full vectors and the last.
+    // The unrolled body is long, so it is emitted once, with a mask that serves full vectors and the tail.
     loop(begin, end, ir_.count(w), [&](Value* i) { masked(l, i, end, w, body); });
     return;
   }
@@ -182,12 +182,12 @@ void KernelEmitter::masked(size_t l, Value* begin, Value* end, int width, const 
 
 void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int width, const std::function<void(Value*)>& body) {
   Value* const step = ir_.count(width);
-  int64_t within = 1;  // steps of a turn, by the loops inside
+  int64_t within = 1;  // steps of the loops inside of loop l, per iteration of it
   for (size_t m = l + 1; m < k_.loops.size(); ++m) {
     const int64_t lanes = m == k_.lane_loop && k_.lanes > 1 ? width_ : 1;
     within *= (k_.loops[m].size + lanes - 1) / lanes;
   }
-  // Where the loops inside are long, they do it themselves.
+  // If the loops inside are long, they are cut into blocks themselves.
   const bool is_long = within <= 2 * kBlockSteps && k_.loops[l].size / width * within > 2 * kBlockSteps;
   if (!open_ || l < k_.outer || !is_long) {
     loop(begin, end, step, body);
@@ -231,7 +231,7 @@ void KernelEmitter::turns() {
     for (const Update& u : k_.updates) update(u);
     return;
   }
-  // Nothing is stored before all is loaded: loads of the same place become one.
+  // All iterations are computed before any result is stored, so that LLVM can merge loads of the same address.
   std::vector<std::vector<Val>> values;
   for (int turn = 0; turn < turns_now_; ++turn) {
     iv_plus_[passes_.side_loop()] = turn;

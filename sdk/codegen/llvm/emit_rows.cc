@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns that are folded row by row: what is folded so far lies in memory of the function's own, a strip of columns at a time.
+// Reductions over the rows of a matrix that are computed row by row. The accumulators of one strip of columns are in a local array.
 #include "sdk/codegen/llvm/kernel_emitter.h"
 #include "sdk/codegen/llvm/scalar_ops.h"
 
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kBlockRows = 128;  ///< after which a sum begins a new block: the error of a sum grows with its terms
+constexpr int64_t kBlockRows =
+    128;  ///< rows per block of a float sum; blocks limit the error, which grows with the terms
 
 bool is_float_sum(const Reduction& r) {
   return r.combine == COLLET_COMBINE_ADD && collet_type_kind(r.types[0]) == COLLET_KIND_FLOAT;
@@ -37,7 +38,7 @@ void KernelEmitter::take_rows(Value* first, int count, const std::vector<Value*>
   }
   iv_[k_.outer] = first;
   std::vector<Val> sums;
-  std::vector<std::vector<Value*>> extrema(k_.reductions.size());  ///< of these rows alone
+  std::vector<std::vector<Value*>> extrema(k_.reductions.size());  ///< slots for the extrema of these rows only
   for (size_t r = 0; r < k_.reductions.size(); ++r) {
     if (count > 1 && is_extremum(k_.reductions[r])) {
       extrema[r] = extremum_slots(k_.reductions[r].types[0], lanes_);
@@ -83,7 +84,7 @@ void KernelEmitter::fold_rows() {
   std::vector<Value*> accumulators;
   std::vector<Value*> block_sums;  ///< null where a reduction is not summed in blocks
   for (const Reduction& r : k_.reductions) {
-    // A last vector is written whole.
+    // The last vector of a strip is stored without a mask, so the array is one vector longer.
     Type* const strip = llvm::ArrayType::get(ir_.scalar(r.types[0]), static_cast<uint64_t>(width + k_.lanes));
     accumulators.push_back(slot(strip));
     block_sums.push_back(is_float_sum(r) && rows > 2 * kBlockRows ? slot(strip) : nullptr);

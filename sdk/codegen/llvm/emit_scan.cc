@@ -16,7 +16,7 @@ Val KernelEmitter::fold_lanes(const Reduction& r, Val x, bool reverse) {
   const int n = ir_.lanes_of(x);
   const Val none = ir_.splat(combine_identity(ir_, r.combine, type), n);
   for (int step = 1; step < n; step *= 2) {
-    // Each lane with what lies `step` before it; before the first there is nothing.
+    // Combines each lane with the lane `step` before it, or with the identity if there is none.
     std::vector<int> order;
     for (int i = 0; i < n; ++i) {
       const int from = reverse ? i + step : i - step;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads that lie side by side along one loop and apart along the lanes: a square of them is read row by row, and transposed
-// in registers.
+// Loads with unit stride along one loop, but not along the lanes: a square of elements is read row by row and transposed in
+// registers.
 #include "sdk/codegen/llvm/emit_memory.h"
 #include "sdk/codegen/llvm/kernel_emitter.h"
 
@@ -10,7 +10,7 @@ namespace {
 using llvm::Value;
 using Values = std::vector<Value*>;
 
-/// Two rows of vectors as two others: `order` makes the number of a lane of x, then y, of that of the result's lane.
+/// Shuffles x and y: lane i of the result is lane order(i) of x, or lane order(i) - count of y.
 template <typename Order>
 Value* shuffled(Ir& ir, Value* x, Value* y, int count, const Order& order) {
   std::vector<int> lanes;
@@ -18,8 +18,8 @@ Value* shuffled(Ir& ir, Value* x, Value* y, int count, const Order& order) {
   return ir.b.CreateShuffleVector(x, y, lanes);
 }
 
-/// The transpose of a square whose side is a power of two. First blocks change places, as large as those parts of registers
-/// that most instructions cannot look beyond; then the elements within each.
+/// Transposes a square whose side is a power of two. Blocks of 128 bits are exchanged first, then the elements within the blocks,
+/// because most shuffle instructions work within parts of 128 bits.
 Values transposed(Ir& ir, Values rows) {
   constexpr unsigned kPartBits = 128;
   const int n = static_cast<int>(rows.size());
@@ -54,7 +54,7 @@ Values transposed(Ir& ir, Values rows) {
   return rows;
 }
 
-/// Vectors side by side as one.
+/// Concatenates vectors.
 Value* joined(Ir& ir, Values parts) {
   const int each = ir.lanes_of(parts[0]);
   int count = each;
@@ -86,7 +86,7 @@ std::vector<llvm::Value*> KernelEmitter::read_square(size_t k, size_t l, Value* 
   lanes_ = n;
   const llvm::Align align(std::max(1U, element->getScalarSizeInBits() / 8));
   Values rows;
-  if (apart == width && !mask_ && e.mask == kNoExpr) {  // the rows lie one behind the other
+  if (apart == width && !mask_ && e.mask == kNoExpr) {  // the rows are contiguous in memory
     for (int i = 0; i < width; ++i) {
       Value* const p = b_.CreateGEP(element, first, b_.getInt64(static_cast<uint64_t>(i * n)));
       rows.push_back(b_.CreateAlignedLoad(ir_.wide(element, n), p, align));
@@ -98,7 +98,7 @@ std::vector<llvm::Value*> KernelEmitter::read_square(size_t k, size_t l, Value* 
     }
     return columns;
   }
-  // Rows that the mask leaves out are read as zeros.
+  // Rows whose mask is false are loaded from an array of zeros.
   Value* const exists = e.mask == kNoExpr ? nullptr : emit_both(ir_, ir_.splat(val(e.mask), n).v, mask_);
   Value* zeros = nullptr;
   if (exists) {
@@ -108,7 +108,7 @@ std::vector<llvm::Value*> KernelEmitter::read_square(size_t k, size_t l, Value* 
   }
   for (int i = 0; i < n; ++i) {
     Value* at = b_.getInt64(static_cast<uint64_t>(i));
-    // Beyond the last row that counts, that is read again.
+    // Lanes after the last one that is used load the last row again, so that no other memory is read.
     if (mask_) at = ir_.binary(llvm::Intrinsic::smin, at, b_.CreateSub(counted_, b_.getInt64(1)));
     Value* p = b_.CreateGEP(element, first, b_.CreateMul(at, llvm::ConstantInt::getSigned(at->getType(), apart)));
     if (exists) p = b_.CreateSelect(b_.CreateExtractElement(exists, static_cast<uint64_t>(i)), p, zeros);
@@ -120,7 +120,7 @@ std::vector<llvm::Value*> KernelEmitter::read_square(size_t k, size_t l, Value* 
 }
 
 void KernelEmitter::square(size_t l, Value* begin, int width, int skip, const std::function<void()>& body) {
-  constexpr size_t kMostInstructions = 600;  ///< of all turns
+  constexpr size_t kMostInstructions = 600;  ///< limit for unrolling all iterations of a square
   std::map<size_t, Values> columns;
   for (size_t k = 0; k < k_.exprs.size(); ++k) {
     if (passes_.is_transposed(k)) columns[k] = read_square(k, l, begin, width);
@@ -166,7 +166,7 @@ void KernelEmitter::walk_squares(size_t l, const std::function<void()>& body) {
          [&](Value* begin) { square(l, begin, turns, 0, body); });
   }
   if (rest == 0) return;
-  // The last turns, with some of those before; where there are none, a narrower square.
+  // The last iterations use a square that overlaps the one before it; if there is none, a narrower square.
   if (whole > 0) {
     square(l, b_.getInt64(static_cast<uint64_t>(size - turns)), turns, turns - rest, body);
   } else {

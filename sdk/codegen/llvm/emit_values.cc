@@ -42,7 +42,7 @@ Val KernelEmitter::inner_value(size_t k, int pass) {
   const llvm::Align align(t->getScalarSizeInBits() / 8);
   Type* vt = ir_.wide(t, lanes_);
   if (pass > passes_.first_pass(k)) {
-    // The length of a scalable vector is not known here: the last one might reach beyond the memory behind the row.
+    // The array has room for one vector after the row, but the length of a scalable vector is not known here, so it is masked.
     if (mask_ && ir_.is_scalable()) return {b_.CreateMaskedLoad(vt, p, align, mask_, llvm::Constant::getNullValue(vt))};
     return {b_.CreateAlignedLoad(vt, p, align)};
   }
@@ -58,7 +58,7 @@ Val KernelEmitter::inner_value(size_t k, int pass) {
 Lanes KernelEmitter::lanes(const Index& index) {
   Lanes where;
   where.count = lanes_;
-  // What is known is added last: so the rest is the same for neighbours.
+  // The constant is added last, so that neighbouring accesses share the other part of the address.
   Value* sum = nullptr;
   int64_t known = index.constant;
   auto add = [&](Value* acc, Value* x, int64_t c) {
@@ -145,7 +145,7 @@ bool KernelEmitter::is_small(const Index& index) const {
   int64_t reach = std::abs(index.constant);
   for (size_t l = 0; l < index.coefficients.size() && reach < kSmall; ++l) {
     const int64_t c = std::abs(index.coefficients[l]);
-    // A last vector may reach beyond the loop.
+    // A last vector may extend beyond the end of the loop.
     const int64_t size = k_.loops[l].size + 4 * k_.lanes;
     if (c >= kSmall || size >= kSmall) return false;
     reach += c * size;
@@ -173,7 +173,7 @@ bool KernelEmitter::is_quotient(uint32_t type, const std::vector<Val>& args) con
 llvm::Value* KernelEmitter::quotient(Value* x, Value* y) {
   const bool f64 = y->getType()->isDoubleTy();
   Value* one_over = b_.CreateFDiv(llvm::ConstantFP::get(y->getType(), 1.0), y);
-  // Within these exponents neither the quotient nor what is left after it leaves the normal numbers.
+  // Within these exponents the quotient and the remainder are normal numbers, so the corrections are exact.
   const int least = f64 ? -600 : -95;
   const int most = f64 ? 600 : 95;
   const int of_divisor = f64 ? 300 : 30;

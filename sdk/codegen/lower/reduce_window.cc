@@ -13,16 +13,17 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kFewTaps = 16;        ///< folded one by one where there are no more
-constexpr int64_t kScanCost = 4;        ///< of one element in a scan, in elements folded one by one
-constexpr int64_t kStretchCost = 24;    ///< the same where scans of stretches are put together
-constexpr int64_t kManyTaps = 64;       ///< of several dimensions: one after the other where there are more
-constexpr int64_t kLongScan = 1 << 17;  ///< elements of a row that threads share
-constexpr int64_t kFewRows = 2;         ///< rows that leave threads idle
-constexpr int64_t kMostBlocks = 64;     ///< of such a row
+constexpr int64_t kFewTaps = 16;      ///< windows of at most so many positions are reduced one by one
+constexpr int64_t kScanCost = 4;      ///< cost of one element in a scan; 1 is an element of a window reduced by itself
+constexpr int64_t kStretchCost = 24;  ///< the same for kStretches, which has three kernels
+constexpr int64_t kManyTaps =
+    64;  ///< larger windows of several dimensions are reduced by one dimension after the other
+constexpr int64_t kLongScan = 1 << 17;  ///< least length of a row whose scan threads share
+constexpr int64_t kFewRows = 2;  ///< most rows for which a scan is shared; more rows occupy the threads by themselves
+constexpr int64_t kMostBlocks = 64;  ///< into which such a row is cut
 constexpr int64_t kFewestBlocks = 16;
 
-/// The type in which a result is folded until it is complete.
+/// The type of accumulators for a result of `type`.
 uint32_t folded_type(uint32_t type) {
   return is_narrow_float(type) ? static_cast<uint32_t>(COLLET_TYPE_F32) : type;
 }
@@ -47,7 +48,7 @@ uint32_t combine_of(const Graph& graph, const Block& block, size_t i, uint32_t t
                                                                   : combine;
 }
 
-/// Which results and operands are folded together, and how.
+/// Operands that are reduced together, their initial values, their results, and the combination.
 struct Group {
   std::vector<ValueId> operands;
   std::vector<ValueId> inits;
@@ -56,11 +57,11 @@ struct Group {
 };
 
 enum class Mode : uint8_t {
-  kNone,      ///< nothing is folded in this dimension
-  kDirect,    ///< every position of the window
-  kForward,   ///< all windows begin before the operand: a scan
-  kBackward,  ///< all windows end behind the operand: a scan in reverse
-  kStretches  ///< scans of stretches, and what is left of one with what is begun of the next
+  kNone,      ///< the window does nothing in this dimension
+  kDirect,    ///< every window is reduced by itself
+  kForward,   ///< all windows begin before the operand, so the results are a scan
+  kBackward,  ///< all windows end after the operand, so the results are a scan in reverse
+  kStretches  ///< the results combine scans of blocks, see reduce_window.h
 };
 
 class Folder {
@@ -79,7 +80,7 @@ class Folder {
   }
 
  private:
-  /// What folds some dimensions: all of those at once where it is direct, else one.
+  /// A step that reduces some dimensions: several at once if the mode is kDirect, else one.
   struct Pass {
     Mode mode = Mode::kDirect;
     std::vector<size_t> dims;
@@ -89,7 +90,7 @@ class Folder {
 
   // What to do.
 
-  /// The same number of elements, each in its place.
+  /// Whether the window neither reduces nor moves elements in dimension `d`.
   bool is_trivial(size_t d) const {
     return window_.size[d] == 1 && window_.stride[d] == 1 && window_.low[d] == 0 && window_.base_dilation[d] == 1 &&
            from_[d] == to_[d];
@@ -146,7 +147,7 @@ class Folder {
     return passes;
   }
 
-  /// Folds some dimensions of the values; to the group's results where nothing is left.
+  /// Reduces the dimensions of pass `p`: into the group's results if it is the last pass, else into temporary arrays.
   void run(const Pass& p, bool last) {
     Dims dims = from_;
     for (size_t d : p.dims) dims[d] = to_[d];
@@ -167,8 +168,8 @@ class Folder {
 
   // Scans.
 
-  /// Where a scan of one dimension walks: turn t of block b of class c is position (b * length + t) * classes + c; an
-  /// element e lies at position e * spread + offset.
+  /// The order in which a scan visits one dimension. Iteration t of block b of class c is position
+  /// (b * length + t) * classes + c. Element e of the operand is at position e * spread + offset; other positions are empty.
   struct Walk {
     size_t d = 0;
     int64_t classes = 1;
@@ -176,16 +177,16 @@ class Folder {
     int64_t length = 0;
     int64_t spread = 1;
     int64_t offset = 0;
-    int64_t shift = 0;  ///< a position's result goes to that index plus this
+    int64_t shift = 0;  ///< the result of a position is stored at the position plus this
     bool reverse = false;
   };
 
-  /// The loops of a walk, and where its points are in an array of dims like from_.
+  /// The loops of a walk, and the index of its points in an array with the dimensions from_.
   struct Nest {
     KernelPlan plan;
-    Position at;  ///< but for dimension d
+    Position at;  ///< set for all dimensions but d
     Index block;  ///< number of the block
-    Index turn;   ///< number of the turn in all blocks
+    Index turn;   ///< number of the iteration, counted over all blocks
     Index from_class;
   };
 
@@ -210,7 +211,7 @@ class Folder {
     return n;
   }
 
-  /// The element at a point of a walk; `inside` says whether there is one.
+  /// The element at a point of a walk. Adds to `inside` the condition that the position has one.
   ExprId element(KernelBuilder& builder, const Walk& w, const Nest& n, ValueId v, ExprId& inside) const {
     Index position = add_scaled(n.from_class, n.turn, w.classes);
     position.constant -= w.offset;
@@ -265,7 +266,7 @@ class Folder {
     out_.push_back(std::move(n.plan));
   }
 
-  /// Windows that begin, or in reverse end, beyond the operand: result i is what is folded up to element i + ahead.
+  /// Computes kForward and kBackward: result i is the reduction of all elements up to, or in reverse from, element i + ahead.
   void edge_scan(bool reverse, size_t d, const std::vector<ValueId>& targets, bool last) {
     const int64_t n = from_[d];
     const int64_t m = to_[d];
@@ -301,7 +302,8 @@ class Folder {
     return kMostBlocks;
   }
 
-  /// One long row for all threads: what each block comes to, then where each block begins, then the blocks.
+  /// Scans one long row with all threads in three kernels: the total of each block, a scan of the totals, which gives the initial
+  /// value of each block, and the scans of the blocks.
   void shared_scan(Walk w, ValueId target, const std::function<ExprId(KernelBuilder&, const Nest&, size_t)>& initial) {
     w.blocks = blocks_of(w.length);
     w.length = (w.length + w.blocks - 1) / w.blocks;
@@ -458,7 +460,7 @@ class Folder {
   const MakeValue& make_;
   std::vector<KernelPlan>& out_;
   Group group_;
-  std::vector<ValueId> values_;  ///< what is folded so far, of dims from_
+  std::vector<ValueId> values_;  ///< results of the passes so far, with the dimensions from_
   Dims from_;
   Dims to_;
 };

@@ -15,8 +15,8 @@ struct Window {
 
 Window window_of(const Graph& graph, const collet_window& w);
 
-/// Index in the operand for output position `out` and window position `in` of one dimension; what must hold for the
-/// place to exist is added to `inside`.
+/// Returns the index in the operand for output position `out` and window position `in` of one dimension. The condition that the
+/// operand has that element is added to `inside`.
 Index window_index(KernelBuilder& builder, const Window& w, size_t d, const Index& out, const Index& in, int64_t extent,
                    ExprId& inside);
 
@@ -27,26 +27,26 @@ struct Reach {
 };
 Reach reach_of(const Window& w, size_t d, int64_t extent, int64_t outputs);
 
-/// How a loop walks the elements that a window meets in one dimension.
+/// A loop over the elements that a window covers in one dimension.
 struct Taps {
-  int64_t turns = 0;        ///< of the loop
-  int64_t first = 0;        ///< the window's position in the first turn
-  bool by_element = false;  ///< a turn is an element of the operand, not a position of the window
+  int64_t turns = 0;        ///< number of iterations
+  int64_t first = 0;        ///< the window's position in the first iteration
+  bool by_element = false;  ///< whether the loop runs over elements of the operand instead of positions of the window
 };
 
-/// The shorter of two walks, both in ascending order: over those positions of the window that lie on an element for some
-/// of `outputs` results, or over the elements. So padding and dilation of any size cost no more than the operand.
+/// Returns the shorter of two loops, both in ascending order: over those positions of the window that cover an element for some
+/// of `outputs` results, or over the elements. Padding and dilation thus never cost more than one loop over the operand.
 Taps taps_of(const Window& w, size_t d, int64_t extent, int64_t outputs);
 
-/// Index in the operand in the turn `turn` of the walk, as window_index.
+/// Like window_index, for iteration `turn` of the loop `taps`.
 Index tap_index(KernelBuilder& builder, const Window& w, size_t d, const Taps& taps, const Index& out,
                 const Index& turn, int64_t extent, ExprId& inside);
 
-/// Where one product of a convolution finds its factors.
+/// The positions of the two factors of one product of a convolution.
 struct ConvolutionPlaces {
   Position input;
   Position filter;
-  ExprId exists = kNoExpr;  ///< where it is false, the place lies in the padding
+  ExprId exists = kNoExpr;  ///< false if the position is in the padding; kNoExpr: always true
 };
 /// For a result at `at`; `taps` are the positions in the window, then the number of the input feature within its group.
 /// `dims` are those of the input, which may have been copied with its edges.

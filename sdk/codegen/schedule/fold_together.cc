@@ -9,23 +9,23 @@ namespace collet::codegen {
 namespace {
 
 constexpr int64_t kMostTogether = 8;
-constexpr int64_t kMostPacked = 4;  ///< of rows that do not lie in memory as such: more are better columns of a product
-constexpr int64_t kShortestRow = 256;  ///< what is left of a vector, and folding it, must not count
+constexpr int64_t kMostPacked = 4;     ///< rows that may need packing; for more of them a matrix product is faster
+constexpr int64_t kShortestRow = 256;  ///< for shorter rows, the tail and the reduction of the lanes cost too much
 constexpr int64_t kManyRows = 16;
 
 bool has(uint64_t set, size_t loop) {
   return (set >> loop & 1) != 0;
 }
 
-/// What is found of a kernel: the short loop, and the two factors.
+/// The parts of a kernel that suits the schedule: its short loop and its two factors.
 struct Shape {
   size_t loop = 0;
-  size_t rows = 0;          ///< the longest loop of long rows
-  ExprId shared = kNoExpr;  ///< of the long rows: the same for all turns of the short loop
-  ExprId own = kNoExpr;     ///< of the few: the same for all turns of loop `rows`
+  size_t rows = 0;          ///< the longest loop over long rows
+  ExprId shared = kNoExpr;  ///< the factor of the long rows, which does not depend on the short loop
+  ExprId own = kNoExpr;     ///< the factor of the few rows, which does not depend on loop `rows`
 };
 
-/// Whether all that `t` reads along the inner loop lies side by side.
+/// Whether all loads of `t` have unit stride along the inner loop.
 bool is_contiguous(const Kernel& k, const std::vector<uint64_t>& deps, ExprId t) {
   const Expr& e = k.exprs[static_cast<size_t>(t)];
   if (!has(deps[static_cast<size_t>(t)], k.outer)) return true;
@@ -70,12 +70,12 @@ bool find_shape(const Kernel& k, Shape& out) {
   return false;
 }
 
-/// Whether rows of so many elements, one behind the other, push each other out of the first cache.
+/// Whether rows that are `step` elements apart map to the same sets of the first cache and so evict each other.
 bool clash(int64_t step, uint32_t type) {
   return step * compute_bytes(type) % 2048 == 0;
 }
 
-/// The few rows are best read where they lie: side by side each, and not so that they push each other out of the first cache.
+/// Whether the few rows are read in place instead of packed: they are contiguous and do not evict each other from the first cache.
 bool is_read_in_place(const Kernel& k, const std::vector<uint64_t>& deps, const Shape& shape) {
   constexpr int64_t kFewLines = 3;
   if (!is_contiguous(k, deps, shape.own)) return false;
@@ -117,7 +117,7 @@ void pack_rows(KernelPlan& plan, ExprId own, uint64_t loops, const MakeValue& ma
   k.exprs[static_cast<size_t>(own)] = std::move(load);
 }
 
-/// Rows [begin, begin + count * each) of `from`, `each` in one turn.
+/// Makes the kernel for rows [begin, begin + count * each) of `from`, with `each` rows per iteration.
 KernelPlan some_rows(const KernelPlan& from, const Shape& shape, int64_t begin, int64_t count, int64_t each) {
   KernelPlan out;
   const Kernel& k = from.kernel;
@@ -174,7 +174,7 @@ bool folds_together(const Kernel& kernel) {
 
 void fold_together(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
                    std::vector<KernelPlan>& out) {
-  constexpr int64_t kMostRows = 8;  // streams that the processor fetches ahead
+  constexpr int64_t kMostRows = 8;  // processors prefetch about so many streams
   Shape shape;
   find_shape(plan.kernel, shape);
   KernelPlan from = plan;

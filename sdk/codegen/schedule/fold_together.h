@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// Long rows that are folded with a few others each, as those of a matrix with a few vectors: each row is read once for them
-/// all.
+/// A schedule for products of a matrix with a few vectors: all dot products of a long row with the few vectors are computed
+/// together, so that the row is read only once.
 
 #include <vector>
 
@@ -11,13 +11,13 @@
 
 namespace collet::codegen {
 
-/// Whether a kernel with one inner loop is best folded together: its reduction is of products of rows, of which one is the
-/// same for all turns of a short outer loop, and the other the same for all turns of the rest.
+/// Whether this schedule suits a kernel. It must have one inner loop and reduce products of two factors along it. One factor (the
+/// long rows) must not depend on a short outer loop, the other (the few rows) must not depend on the other outer loops.
 bool folds_together(const Kernel& kernel);
 
-/// Makes the turns of that loop, and those of a few long rows, reductions of one kernel, the first of `out`; what rows are left are
-/// the second. Where the few rows do not lie in memory one after the other, `pack` writes them so; it is left empty where they
-/// do. `plan`'s loops are collapsed.
+/// Replaces the short outer loop, and the loop over a few long rows at a time, by several reductions of one kernel. The first of
+/// `out` is the kernel for most rows, the second that for the remaining ones, if any. If the few rows are not contiguous in memory,
+/// `pack` becomes a kernel that copies them; it stays empty otherwise. The loops of `plan` must have been collapsed.
 void fold_together(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
                    std::vector<KernelPlan>& out);
 

@@ -24,7 +24,7 @@ int64_t lane_score(const Kernel& kernel, size_t loop) {
   return score + std::min<int64_t>(kernel.loops[loop].size, 64) * 20 + static_cast<int64_t>(loop);
 }
 
-/// All reductions may be split among lanes; those that skip points, as windows do, where the row is long.
+/// Whether all reductions may be split among lanes. Reductions that skip points, as windows do, may only if the row is long.
 bool lanes_may_reduce(const Kernel& kernel) {
   constexpr int64_t kLongRow = 256;
   const bool is_long = kernel.outer + 1 == kernel.loops.size() && kernel.loops.back().size >= kLongRow;
@@ -33,8 +33,8 @@ bool lanes_may_reduce(const Kernel& kernel) {
   });
 }
 
-/// The outer loop whose lanes are rows, where rows are shorter than a vector and many: then none of them is folded
-/// across lanes, and all lanes count. The number of loops where there is none.
+/// Returns the outer loop to vectorise if there are many rows that are shorter than a vector; the number of loops if there is none.
+/// Each lane then reduces a row of its own, so that no lane is idle and none are combined at the end.
 size_t rows_as_lanes(const Kernel& kernel, size_t first, int lanes) {
   const size_t none = kernel.loops.size();
   if (kernel.reductions.empty() || kernel.outer == none || kernel.sequential || !kernel.updates.empty()) return none;
@@ -43,7 +43,7 @@ size_t rows_as_lanes(const Kernel& kernel, size_t first, int lanes) {
   });
   if (!plain || inner_points(kernel) > lanes) return none;
   if (inner_points(kernel) * static_cast<int64_t>(kernel.exprs.size()) > kMostStraight) return none;
-  // Rows lie apart, and gathering them has its price.
+  // The loads are then gathers, so a short computation is not worth it.
   const auto ops =
       std::count_if(kernel.exprs.begin(), kernel.exprs.end(), [](const Expr& i) { return i.op == ExprOp::kOp; });
   if (inner_points(kernel) * 2 > lanes && kernel.reductions.size() < 2 && ops < 8) return none;
@@ -55,8 +55,8 @@ size_t rows_as_lanes(const Kernel& kernel, size_t first, int lanes) {
   return best;
 }
 
-/// Several vectors side by side hide the latency of the additions. Where the lanes are inside, each pass over them has a
-/// width of its own.
+/// Widens the lanes to several vectors per iteration, which hides the latency of the additions. If the vectorised loop is an inner
+/// one, each pass chooses its own width.
 void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps) {
   int work = 0;
   for (size_t k = 0; k < kernel.exprs.size(); ++k) {
@@ -65,7 +65,7 @@ void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps) {
     if (i.op == ExprOp::kLoad) work += 1;
     if (i.op == ExprOp::kOp) work += i.opcode == COLLET_OP_ADD || i.opcode == COLLET_OP_MULTIPLY ? 1 : 3;
   }
-  // Written out, they have others beside them.
+  // Short inner loops are unrolled, which gives enough independent additions already.
   if (inner_points(kernel) <= 32 && inner_points(kernel) * static_cast<int64_t>(kernel.exprs.size()) <= kMostStraight) {
     return;
   }
@@ -80,7 +80,8 @@ void widen_reduction(Kernel& kernel, const std::vector<uint64_t>& deps) {
   }
 }
 
-/// Columns are folded side by side; a row is folded within its vectors, where that is known how; else rows side by side.
+/// Chooses the loop to vectorise of a scan: contiguous columns if there are any; else the scanned row itself, if its combination
+/// can be computed across lanes; else rows.
 size_t scan_lane_loop(const Kernel& kernel, size_t first, int lanes) {
   const size_t none = kernel.loops.size();
   auto contiguous = [&](size_t l) {
@@ -133,8 +134,8 @@ bool is_plain(const Kernel& kernel) {
          kernel.outer == kernel.loops.size();
 }
 
-/// Puts the loop last along which most of what would be gathered lies side by side, where there is one. What is put first
-/// has turns enough for threads to share.
+/// Moves the loop to the end along which most of the loads that would be gathers have unit stride, if there is one. The loop that
+/// comes first must have enough iterations for threads to share.
 void transpose_lanes(Kernel& kernel, size_t first) {
   constexpr int64_t kManyTurns = 8;
   if (!is_plain(kernel) || kernel.lanes == 1) return;
@@ -189,7 +190,7 @@ size_t transposing_loop(const Kernel& kernel) {
 }
 
 bool folds_rows(const Kernel& kernel) {
-  constexpr int64_t kFewVectors = 4;  ///< of columns: these are held in registers
+  constexpr int64_t kFewVectors = 4;  ///< accumulators of so many vectors of columns are held in registers
   constexpr int64_t kFewRows = 32;
   if (kernel.reductions.empty() || kernel.scan || !kernel.updates.empty() || kernel.sequential) return false;
   if (kernel.outer == 0 || kernel.outer + 1 != kernel.loops.size() || kernel.lane_loop + 1 != kernel.outer)
@@ -201,7 +202,7 @@ bool folds_rows(const Kernel& kernel) {
            collet_type_kind(r.types[0]) != COLLET_KIND_COMPLEX && collet_type_kind(r.types[0]) != COLLET_KIND_PRED;
   });
   if (!known) return false;
-  // One pass, after which nothing is stored row by row; what is read lies side by side along a row.
+  // There must be one pass only, no stores inside of the inner loop, and unit stride along a row for all loads.
   const auto deps = loop_dependencies(kernel);
   const uint64_t inner = uint64_t{1} << kernel.outer;
   std::vector<bool> reduced(kernel.exprs.size(), false);

@@ -18,16 +18,16 @@ inline constexpr int64_t kMostStraight = 400;
 /// would be gathered, loops from `first` on may change places, so that transposing_loop gives one.
 void choose_lanes(Kernel& kernel, int vector_bits, size_t first = 0);
 
-/// The loop that a scheduled kernel walks in blocks of as many turns as there are lanes, because loads lie side by side along
-/// it and apart along the lanes: such a load reads a square, row by row, and transposes it. It is the last loop, and not the
-/// first. The number of loops where there is none.
+/// Returns the loop along which loads are transposed; the number of loops if there is none. Such loads have unit stride along
+/// this loop, but not along the lanes. The loop is run in blocks of as many iterations as there are lanes: a load reads the square
+/// of a block by rows and transposes it in registers. It is the last loop, and not the first.
 size_t transposing_loop(const Kernel& kernel);
 
-/// Whether a scheduled kernel folds columns that are too many for registers: it is best to walk row by row, with what is folded
-/// so far in memory. Its only inner loop is that of the rows, the last outer one that of the columns, in lanes.
+/// Whether a scheduled kernel reduces the rows of a matrix with more columns than registers can hold. It is then computed row by
+/// row, with the accumulators in memory. Its only inner loop is over the rows, its last outer loop, in lanes, over the columns.
 bool folds_rows(const Kernel& kernel);
 
-/// Whether expression `k` is a load of such squares, of `loop` and the lanes.
+/// Whether expression `k` is a load that is transposed along `loop`, see transposing_loop.
 bool is_transposed(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t k, size_t loop);
 
 }  // namespace collet::codegen

@@ -10,13 +10,13 @@
 #include "sdk/codegen/kernel/kernel.h"
 
 /// \file
-/// In how many passes the inner loops of a kernel are walked, and what each computes.
+/// The passes of a kernel over its inner loops, and what each of them computes.
 
 namespace collet::codegen {
 
-/// The passes of one kernel over its inner loops: what a pass reads of a row was reduced by those before it. Also the lanes of
-/// each pass, the values that a later pass reads from memory in place of computing them again, and which loops are written
-/// out. Decided once, from the kernel and the target; the kernel must outlive this.
+/// The passes of one kernel over its inner loops. A pass may use the results of reductions of the passes before it. This also
+/// decides the lanes of each pass, the values that a later pass loads from memory instead of computing them again, and which loops
+/// are unrolled. Everything is decided by the constructor. The kernel must outlive this object.
 ///
 /// The level of an expression is the number of loops around it; its stage is the first pass that can compute it.
 class KernelPasses {
@@ -28,7 +28,7 @@ class KernelPasses {
 
   /// The number of the last pass.
   int last() const { return last_stage_; }
-  /// The pass that reduction `r` is folded in.
+  /// The pass that computes reduction `r`.
   int reduction_pass(size_t r) const { return reduction_stage_[r]; }
   /// The pass that stores `s`.
   int pass_of(const Store& s) const;
@@ -37,35 +37,35 @@ class KernelPasses {
   /// Whether a pass needs expression `k` at each point of the inner loops.
   bool needs(int pass, size_t k) const { return needed_[static_cast<size_t>(pass)][k]; }
 
-  /// Lanes of a pass: several vectors side by side hide the latency of a reduction that does little else.
+  /// Lanes of a pass. It may be several vectors, which hides the latency of a reduction that does little else.
   int width(int pass) const { return widths_[static_cast<size_t>(pass)]; }
   int largest_width() const;
   /// Whether the vectorised loop is an inner one.
   bool lanes_inside() const { return k_.lanes > 1 && k_.lane_loop >= k_.outer; }
 
-  /// Whether later passes read expression `k` from memory of the function's own, where its first pass has put it.
+  /// Whether the first pass stores expression `k` to a local array, from which later passes load it.
   bool is_kept(size_t k) const { return kept_[k]; }
   int first_pass(size_t k) const { return first_pass_[k]; }
 
-  /// Whether the short inner loops are written out; then up to side_turns() turns of side_loop() stand side by side, so that
-  /// they share what they load.
+  /// Whether the short inner loops are unrolled completely. If so, side_turns() iterations of the outer loop side_loop() are
+  /// interleaved, so that they share loads.
   bool is_straight() const { return straight_; }
   size_t side_loop() const { return side_loop_; }
   int side_turns() const { return side_turns_; }
 
-  /// Whether rows are folded as folds_rows says: how many of them at a time, and how many columns before the next ones.
+  /// Whether the kernel is computed row by row, see folds_rows: rows() rows at a time, in strips of strip() columns.
   bool is_row_by_row() const { return rows_ > 0; }
   int rows() const { return rows_; }
   int64_t strip() const { return strip_; }
 
-  /// Whether the side loop is one that loads are transposed along, as transposing_loop says: is_transposed() of them. As many
-  /// of its turns as there are lanes read squares first.
+  /// Whether loads are transposed along the side loop, see transposing_loop; is_transposed() says which loads. They are read in
+  /// squares, before the iterations of the square are computed.
   bool is_transposing() const { return transposing_; }
   bool is_transposed(size_t k) const { return transposing_ && transposed_[k]; }
 
-  /// Whether vectors are scalable ones. Their lanes keep their places: what rearranges them has vectors of known length.
+  /// Whether vectors are scalable. Kernels that rearrange lanes use vectors of fixed length instead.
   bool is_scalable() const { return scalable_; }
-  /// Whether a last, partial vector is masked rather than computed an element at a time.
+  /// Whether the tail is computed as one masked vector instead of one element at a time.
   bool has_masks() const { return masks_ || scalable_; }
 
  private:
@@ -80,7 +80,7 @@ class KernelPasses {
   void find_scalable(const Target& target);
   void need_all(int pass);
   void need(int pass, ExprId t);
-  /// Keeps a value of all the row for later passes; false where there is no room for it.
+  /// Decides that expression `k` is stored for later passes, for the whole row. Returns false if the arrays would get too large.
   bool keep(size_t k);
   int width_of(int pass) const;
 
