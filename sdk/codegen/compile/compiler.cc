@@ -214,6 +214,11 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
       range_[n.results[0]] = buffers_.add(0, time_);
       return {};
     case COLLET_OP_WHILE:
+      if (target_.has_grid() && is_scalar_loop(graph_, n)) {
+        KernelPlan kernel = scalar_loop_kernel(graph_, n, [this](ValueId v) { return is_input(v); });
+        add_kernel(kernel, drafts);
+        return {};
+      }
       return while_loop(n, drafts);
     case COLLET_OP_CONDITIONAL:
       return conditional(n, drafts);

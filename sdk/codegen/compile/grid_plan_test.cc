@@ -13,6 +13,15 @@ using testing::Handle;
 using testing::ProgramBuilder;
 using testing::RegionBuilder;
 
+PlannedProgram planned(ProgramBuilder& b) {
+  Target target;
+  target.grid.warp = 32;
+  PlannedProgram program;
+  const Status status = plan_program(b.finish(), target, CompileOptions(), program);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return program;
+}
+
 /// A loop that counts to ten, and says so where `is_known`.
 std::string plan_of_loop(bool is_known) {
   ProgramBuilder b;
@@ -31,12 +40,7 @@ std::string plan_of_loop(bool is_known) {
   collet_while_attrs attributes{};
   if (is_known) attributes = {11, 1, 0, 1};
   e.results({e.ops(COLLET_OP_WHILE, {zero, x}, {zero, x}, attributes, {&condition, &body})[1]});
-  Target target;
-  target.grid.warp = 32;
-  PlannedProgram program;
-  const Status status = plan_program(b.finish(), target, CompileOptions(), program);
-  EXPECT_TRUE(status.ok()) << status.message();
-  return print_launch_plan(program.plan);
+  return print_launch_plan(planned(b).plan);
 }
 
 TEST(GridPlan, LoopWithKnownTrips_HasNoCondition) {
@@ -45,6 +49,26 @@ TEST(GridPlan, LoopWithKnownTrips_HasNoCondition) {
   const std::string unknown = plan_of_loop(false);
   EXPECT_EQ(unknown.find("trips"), std::string::npos) << unknown;
   EXPECT_GT(unknown.size(), known.size()) << "the condition has a kernel";
+}
+
+TEST(GridPlan, LoopOverScalars_IsOneKernel) {
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  const Handle n = e.argument(COLLET_TYPE_S32);
+  const Handle x = e.argument(COLLET_TYPE_F32);
+  RegionBuilder& condition = b.region();
+  const Handle left = condition.argument(COLLET_TYPE_S32);
+  condition.argument(COLLET_TYPE_F32);
+  condition.results({condition.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {left, condition.scalar(COLLET_TYPE_S32, 0)},
+                                  collet_compare_attrs{COLLET_DIRECTION_GT, COLLET_COMPARE_SIGNED})});
+  RegionBuilder& body = b.region();
+  const Handle i = body.argument(COLLET_TYPE_S32);
+  const Handle y = body.argument(COLLET_TYPE_F32);
+  body.results({body.binary(COLLET_OP_SUBTRACT, i, body.scalar(COLLET_TYPE_S32, 1)), body.unary(COLLET_OP_COSINE, y)});
+  e.results({e.ops(COLLET_OP_WHILE, {n, x}, {n, x}, collet_while_attrs{}, {&condition, &body})[1]});
+  const PlannedProgram program = planned(b);
+  ASSERT_EQ(program.plan.steps.size(), 1U) << print_launch_plan(program.plan);
+  EXPECT_EQ(program.plan.steps[0].kind, StepKind::kKernel);
 }
 
 }  // namespace

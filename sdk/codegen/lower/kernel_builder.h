@@ -96,6 +96,9 @@ class KernelBuilder {
   /// Adds an instruction, or finds one like it.
   ExprId emit(Expr instruction);
 
+  /// Result `result` of a while whose condition and body are scalar blocks.
+  ExprId loop_result(const Node& node, uint32_t result) { return while_loop(node, result, kNoExpr); }
+
  private:
   /// A scalar block that is being computed. Its arguments are expressions, or values of the block around it.
   struct Frame {

@@ -294,6 +294,23 @@ KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to) {
   return plan;
 }
 
+bool is_scalar_loop(const Graph& graph, const Node& node) {
+  return node.opcode == COLLET_OP_WHILE && is_scalar_block(graph, graph.blocks[node.blocks[0]]) &&
+         is_scalar_block(graph, graph.blocks[node.blocks[1]]);
+}
+
+KernelPlan scalar_loop_kernel(const Graph& graph, const Node& node, const InputTest& is_input) {
+  KernelPlan plan;
+  KernelBuilder builder(graph, plan.kernel, is_input);
+  for (uint32_t i = 0; i < node.results.size(); ++i) {
+    const ExprId x = builder.loop_result(node, i);
+    plan.kernel.stores.push_back({builder.output(node.results[i]), x, {}, kNoExpr});
+    plan.writes.push_back(node.results[i]);
+  }
+  plan.buffers = builder.buffers();
+  return plan;
+}
+
 bool has_node_kernel(const Graph& graph, const Node& node) {
   switch (node.opcode) {
     case COLLET_OP_REDUCE:

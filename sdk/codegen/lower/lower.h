@@ -54,6 +54,11 @@ struct GuardedUpdate {
 /// The guarded update that a node is; `update` is kNone where it is none. Who else reads the update is not looked at.
 GuardedUpdate guarded_update(const Graph& graph, const Node& node);
 
+/// Whether a while carries scalars alone, and one kernel of one point can run all of it.
+bool is_scalar_loop(const Graph& graph, const Node& node);
+/// The kernel of an is_scalar_loop.
+KernelPlan scalar_loop_kernel(const Graph& graph, const Node& node, const InputTest& is_input);
+
 /// The kernels of a node that loop_kernel does not cover; false when there is none for it (a library call, control
 /// flow).
 bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
