@@ -16,8 +16,8 @@
 #include "conformance/contract/contract.h"
 
 /// \file
-/// A backend's table with owners for its handles. Each call is checked for what any call promises: error and code agree, the
-/// message ends, nothing is written where all went well.
+/// C++ wrappers that own the handles of a backend's table. They check each call for what every call promises: the returned code and
+/// the error's code agree, the message has an end, and a successful call does not write to the error.
 
 namespace collet::conformance {
 
@@ -25,7 +25,8 @@ using Bytes = std::vector<uint8_t>;
 
 bool is_utf8(std::string_view text);
 
-/// A call that can fail: passes an error full of garbage and judges what became of it. `what` names the call.
+/// Makes a call that can fail, with an error that is filled with garbage, and checks the error afterwards. `what` names the call in
+/// messages; `message` receives the error's message.
 template <typename Function>
 collet_status checked_call(Contract& c, const char* what, Function function, std::string* message = nullptr) {
   collet_error error;
@@ -76,7 +77,7 @@ class Buffer {
   uint32_t device_ = 0;
 };
 
-/// What a device says of itself, copied.
+/// A copy of what device_info says of a device.
 struct Device {
   uint32_t traits = 0;
   std::string kind, fingerprint;
@@ -90,7 +91,7 @@ struct Device {
   uint32_t type_flags(uint32_t type) const;
 };
 
-/// An open instance. Null from open where the backend did not give one; the case then has its complaint.
+/// An open instance. `open` returns null if the backend's open failed, and then has recorded a failure of the case.
 class Instance {
  public:
   static std::unique_ptr<Instance> open(Contract& c, uint32_t device_count = 0);
@@ -104,16 +105,16 @@ class Instance {
   uint32_t opset() const { return opset_; }
   const std::vector<Device>& devices() const { return devices_; }
   const Device& device(uint32_t number = 0) const { return devices_[number]; }
-  /// No two calls at once.
+  /// Whether a device has COLLET_TRAIT_SERIAL: no two calls may be made at once.
   bool serial() const;
   /// No device has COLLET_TRAIT_VIRTUAL.
   bool executes() const;
 
-  /// An empty buffer, and a complaint, where alloc fails. `alignment` 0: that of the space.
+  /// Allocates a buffer. If alloc fails, returns an empty one and records a failure. `alignment` 0: the space's alignment.
   Buffer alloc(uint64_t bytes, uint32_t device = 0, uint64_t alignment = 0);
   Buffer alloc_in(uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment);
   collet_status try_alloc(uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment, Buffer& out);
-  /// One call of copy; a complaint where it fails.
+  /// Makes one call of copy, and records a failure if it fails.
   bool copy(std::span<const collet_copy_region> regions);
   bool write(const Buffer& to, uint64_t offset, const void* from, uint64_t bytes);
   bool write(const Buffer& to, const Bytes& from) { return write(to, 0, from.data(), from.size()); }
@@ -152,7 +153,7 @@ class OpenOptions {
   collet_open_options options_{};
 };
 
-/// Bytes that look like nothing else: number `seed` of such rows.
+/// Returns pseudo-random bytes; another `seed` gives other bytes.
 Bytes pattern(uint64_t bytes, uint64_t seed);
 /// Index of the first difference; SIZE_MAX where there is none.
 size_t first_difference(std::span<const uint8_t> a, std::span<const uint8_t> b);
@@ -161,13 +162,13 @@ size_t first_difference(std::span<const uint8_t> a, std::span<const uint8_t> b);
 uint64_t heap_bytes();
 /// Resident bytes of the process.
 uint64_t resident_bytes();
-/// What a cycle of calls leaves behind, of the heap and of resident memory.
+/// By how much a cycle of calls increases the heap and the resident memory.
 struct Growth {
-  double heap = 0, resident = 0;  ///< bytes a cycle, the smaller of the means of two halves
-  double always = 0;  ///< bytes of the heap that a cycle leaves at least, on average over a sixteenth of them
+  double heap = 0, resident = 0;  ///< bytes per cycle: the smaller of the means of the two halves of the measurement
+  double always = 0;  ///< bytes of the heap per cycle, in that of sixteen groups of cycles that left the least
 };
-/// Calls `cycle` about three times `cycles` times: first to warm up, then, in sixteen groups, to measure. Tables of libraries that
-/// grow now and then show in `heap`, and not in `always`. Zeros where a call gives false, and under a sanitizer.
+/// Calls `cycle` about three times `cycles` times: first to warm up, then, in sixteen groups, to measure. A table of a library that
+/// grows now and then increases `heap`, but not `always`. Returns zeros if a call returns false, and under a sanitizer.
 Growth measure_growth(int cycles, const std::function<bool()>& cycle);
 
 /// Runs `function` with 0 ... count-1 on threads of their own.

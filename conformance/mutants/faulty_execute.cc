@@ -19,7 +19,7 @@ bool lies_inside(const collet_argument& a, uint64_t bytes) {
   return a.buffer && a.bytes >= bytes && is_inside({a.buffer, nullptr, a.offset}, bytes);
 }
 
-// What is wrong with a launch; empty when nothing.
+// Checks a launch as a right backend does. Returns what is wrong with it; an empty string if nothing is.
 std::string complaint(const Executable& self, const collet_launch& launch) {
   if (launch.device >= self.owner->devices) return "there is no such device";
   if (launch.argument_count != self.argument_bytes.size() || launch.result_count != self.result_bytes.size())
@@ -51,7 +51,7 @@ collet_argument translated(collet_argument a, bool ignore_offset) {
   return a;
 }
 
-// Several launches at once.
+// Runs several launches in one call of the inner backend's execute.
 collet_status run_together(Executable& self, const collet_launch* launches, uint32_t count, uint64_t run_id,
                            collet_error* error) {
   std::vector<collet_launch> inner(launches, launches + count);
@@ -83,10 +83,10 @@ collet_status run_together(Executable& self, const collet_launch* launches, uint
   return COLLET_OK;
 }
 
-// One launch on the backend behind.
+// Runs one launch on the inner backend.
 collet_status run_inner(Executable& self, const collet_launch& launch, uint64_t run_id, collet_error* error) {
   std::vector<collet_argument> arguments, results;
-  // An absorbed constant that nobody has seen.
+  // For the fault constant_absorbed_unseen: zeros, which are passed in place of a constant whose data compile never had.
   static Buffer zeros;
   if (is(Fault::constant_absorbed_unseen) && !zeros.inner) {
     void* ignored = nullptr;
@@ -114,7 +114,7 @@ collet_status run_inner(Executable& self, const collet_launch& launch, uint64_t 
   return behind->execute(self.inner, &inner, 1, run_id, error);
 }
 
-// Runs it with results elsewhere, and hands these out.
+// Runs a launch with results in buffers of its own, and returns their bytes instead of writing them to the launch's results.
 std::vector<Bytes> run_apart(Executable& self, const collet_launch& launch) {
   std::vector<collet_argument> results(launch.results, launch.results + launch.result_count);
   std::vector<Buffer> buffers(results.size());
@@ -145,7 +145,7 @@ void put_result(Executable& self, const collet_launch& launch, size_t i, const B
     put(self.owner, launch.results[i].buffer, launch.results[i].offset + from, bytes.data() + from, to - from);
 }
 
-// A part of the results is written; what comes then reads arguments that the part may have overwritten.
+// A fault: writes a part of the results, then computes the other part from arguments that the first part may have overwritten.
 void run_in_two_parts(Executable& self, const collet_launch& launch, bool by_result) {
   for (int part = 0; part < 2; ++part) {
     const std::vector<Bytes> results = run_apart(self, launch);
@@ -164,7 +164,7 @@ bool same_place(const collet_argument& a, const collet_argument& b) {
   return a.buffer && a.buffer == b.buffer && a.offset == b.offset;
 }
 
-// The results go where the program's aliases say, whatever the launch decided.
+// A fault: writes results over the arguments that the program's aliases name, even if the launch has another buffer for them.
 void force_aliases(Executable& self, const collet_launch& launch) {
   const auto* program = reinterpret_cast<const collet_program*>(self.block.data());
   const std::vector<Bytes> results = run_apart(self, launch);
@@ -190,7 +190,7 @@ uint8_t first_byte(Executable& self, const collet_argument& a, uint64_t offset =
   return byte;
 }
 
-// What a kernel for several ops gets wrong in some sizes and of some values: f32 results of a fusion.
+// Faults of a fused kernel: changes f32 results of a fusion at some sizes or for some values.
 void spoil_fusion(Executable& self, const collet_launch& launch) {
   const auto* program = reinterpret_cast<const collet_program*>(self.block.data());
   const collet_region* entry = collet_region_at(program, 0);
@@ -213,7 +213,7 @@ void spoil_fusion(Executable& self, const collet_launch& launch) {
   }
 }
 
-// Faults that show after a right run.
+// Faults that change something after a right execution.
 void spoil_after(Executable& self, const collet_launch& launch) {
   if (is(Fault::fusion_loses_nan) || is(Fault::fusion_loses_sign_of_zero) || is(Fault::fusion_counts_sixteen_bits) ||
       is(Fault::fusion_runs_in_fours))
@@ -241,7 +241,7 @@ void spoil_after(Executable& self, const collet_launch& launch) {
   if (is(Fault::writes_before_workspace)) touch(self, launch.workspace, -16, 16);
 }
 
-// The program is one call of gelu of f32: whether it is by tanh.
+// If the program is one call of the pattern gelu on f32, returns whether it is the form with tanh.
 std::optional<bool> gelu_by_tanh(const Executable& self) {
   const auto* program = reinterpret_cast<const collet_program*>(self.block.data());
   const collet_region* entry = collet_region_at(program, 0);
@@ -310,7 +310,7 @@ collet_status run_one(Executable& self, const collet_launch& launch, uint64_t ru
     old.arguments = self.first_arguments.data();
     return run_inner(self, old, run_id, error);
   }
-  // Memory that the backend takes for zeros.
+  // A fault: the backend relies on memory being zero that need not be.
   const bool wrong_start =
       (is(Fault::workspace_taken_for_zeros) && first_byte(self, launch.workspace, self.inner_workspace)) ||
       (is(Fault::results_taken_for_zeros) && launch.result_count && first_byte(self, launch.results[0]));

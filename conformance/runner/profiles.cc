@@ -40,7 +40,7 @@ bool in_extended(std::string_view name, Op op, Type type) {
           (op_class == OpClass::EXACT || op_class == OpClass::MATH || op_class == OpClass::STRUCTURED));
 }
 
-// What models of vision and language use when they run.
+// Cases of the ops and types that vision and language models use at inference.
 bool in_inference(std::string_view name, Op op, Type type) {
   switch (op) {
     case Op::CONVOLUTION:
@@ -94,7 +94,7 @@ bool in_contract(std::string_view name, Op, Type) {
   return is_contract(name);
 }
 
-// A number of four thousand or more in the name's third part, or every bit pattern.
+// Cases with a size of 4000 or more, which stands in their name, and cases with every bit pattern.
 bool in_stress(std::string_view name, Op, Type) {
   if (is_contract(name)) return name.starts_with("contract/repeat/") || name.starts_with("contract/hazard/");
   if (name.ends_with("/all")) return true;
@@ -106,7 +106,8 @@ bool in_stress(std::string_view name, Op, Type) {
   return false;
 }
 
-// Of each op and type the values and shapes at which backends fail; of the many sizes of usual ones each second.
+// A subset of the cases, chosen by a hash of their names: most cases with edge values, because backends fail there, half of the
+// others, and a quarter of those that are rare or have many similar sizes.
 bool in_quick(std::string_view name, Op op, Type type) {
   if (is_contract(name)) {
     return !is_one_of(name, {"contract/fusion/", "contract/repeat/"}) || case_seed(name, 0) % 8 == 0;
@@ -169,7 +170,7 @@ Expected<std::vector<std::string>> read_claims(std::string_view text) {
 }
 
 const Profile* claimed_profile(const std::vector<std::string>& claims, const CaseResult& one) {
-  if (is_contract(one.name)) return nullptr;  // what the device does not have there it need not have
+  if (is_contract(one.name)) return nullptr;  // contract cases that a device skips are about optional features
   for (const std::string& claim : claims) {
     const Profile* profile = find_profile(claim);
     if (profile != nullptr && profile->holds(one.name, one.op, one.type)) return profile;

@@ -17,7 +17,7 @@ namespace {
 using hlo::Literal;
 
 constexpr std::string_view kStart = "random/program/seed_";
-// The programs are well conditioned: beyond this lies more than functions and sums of another make.
+// The random programs are well conditioned, so other implementations of functions and sums do not differ by more than this.
 constexpr hlo::testing::Tolerance kTolerance = {1e-9, 1e-4};
 
 Fields with_status(std::string_view status, std::string detail) {
