@@ -8,7 +8,7 @@
 namespace collet::hlo {
 namespace {
 
-// Of all devices of a mesh: more are not laid out here.
+// Limit of the devices of one mesh.
 constexpr int64_t kMostDevices = int64_t{1} << 20;
 
 /// Reads the text of the attributes.
@@ -77,7 +77,7 @@ bool read_mesh(Reader& r, NamedMesh* out) {
       out->device_ids.push_back(id);
       r.accept(",");
     }
-    // One device without axes stands for itself; else each is there once.
+    // A mesh without axes has one device, which may have any id. Else the ids must be a permutation.
     if (static_cast<int64_t>(out->device_ids.size()) != devices) return false;
     std::vector<bool> seen(static_cast<size_t>(devices));
     for (int64_t id : out->device_ids) {
@@ -140,7 +140,7 @@ bool read_sharding(Reader& r, NamedSharding* out) {
   return r.accept(">");
 }
 
-/// Dimensions of one element dropped, those that stay neighbours joined: the shortest form.
+/// Brings a reshape and permutation to its shortest form: drops dimensions of size 1, and merges dimensions that stay adjacent.
 void shorten(std::vector<int64_t>& dims, std::vector<int64_t>& permutation) {
   std::vector<std::pair<int64_t, int64_t>> runs;  // in the permutation's order: first dimension, size
   int64_t previous = -2;

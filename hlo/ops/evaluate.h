@@ -13,27 +13,27 @@
 
 namespace collet::hlo {
 
-/// What an evaluation may ask of whoever walks the module (hlo/eval). Participants are numbered
+/// The services that the evaluator of modules (hlo/eval) provides to the evaluation of one op. Participants are numbered
 /// replica * partition_count + partition.
 class EvalContext {
  public:
   virtual ~EvalContext() = default;
-  /// Runs a computation on `arguments`, which it may move from; its root's value.
+  /// Runs a computation on `arguments`, from which it may move, and returns its root's value.
   virtual Expected<Literal> call(CompId computation, std::span<Literal> arguments) = 0;
   /// This participant, and how many there are.
   virtual int64_t replica() const { return 0; }
   virtual int64_t partition() const { return 0; }
   virtual int64_t replica_count() const { return 1; }
   virtual int64_t partition_count() const { return 1; }
-  /// Gives `operands` to every member of `group`, to which this participant belongs, and waits for theirs: the operands
+  /// Sends `operands` to every member of `group`, to which this participant belongs, and waits for theirs. Returns the operands
   /// of each member, in the group's order.
   virtual Expected<std::vector<std::vector<Literal>>> exchange(const Instruction& instr, std::span<const int64_t> group,
                                                                std::span<const Literal> operands);
-  /// Leaves `value` for `target` under `channel`; does not wait.
+  /// Sends `value` to participant `target` on `channel`. Does not wait.
   virtual Status send(int64_t channel, int64_t target, Literal value);
-  /// Waits for what was sent to this participant under `channel`.
+  /// Waits for a value that was sent to this participant on `channel`.
   virtual Expected<Literal> receive(int64_t channel);
-  /// Custom calls that hlo/ops does not know itself; UNIMPLEMENTED with the target's name when nobody does.
+  /// Evaluates a custom call that hlo/ops does not know; UNIMPLEMENTED with the target's name if it is not known here either.
   virtual Expected<Literal> custom_call(const Instruction& instr, std::span<const Literal> operands);
   /// Queues of the host.
   virtual Expected<Literal> infeed(const Shape& shape);
@@ -42,8 +42,8 @@ class EvalContext {
   virtual std::pair<uint64_t, uint64_t> next_rng_state(uint64_t delta) = 0;
   /// True when the caller wants to stop; asked in loops.
   virtual bool cancelled() const { return false; }
-  /// Wherever the meaning of an op leaves a choice, take the other one: long sums rounded at each step and short ones at
-  /// the end, equal elements of sorts that are not stable the other way round, other bytes where nothing is defined.
+  /// Whether to take the other choice wherever the meaning of an op leaves one: long sums are rounded at each step and short ones at
+  /// the end, equal elements of unstable sorts are in the other order, and undefined elements have other bytes.
   virtual bool other_choices() const { return false; }
   /// Threads that one op may use.
   virtual int threads() const { return 1; }
@@ -60,10 +60,10 @@ struct EvalInput {
   size_t operand_count() const { return operands.size(); }
 };
 
-/// What the instruction computes: integers exactly and wrapping, floats in at least double precision and rounded once.
-/// Scatters and folds of up to 16 values are rounded after each value, in row-major order, as their bodies say; longer
-/// folds once.
-/// The module has been verified.
+/// Evaluates one instruction of a verified module. Integers are exact and wrap around. Floats are computed in at least double
+/// precision and rounded once. Scatters, and reductions of up to 16 values, are rounded after each value, in row-major order, as
+/// their bodies say. Longer reductions are rounded once.
+/// Returns the value or an error.
 Expected<Literal> evaluate(const EvalInput& input);
 
 }  // namespace collet::hlo

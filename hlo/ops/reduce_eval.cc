@@ -11,7 +11,7 @@ namespace {
 
 using namespace eval;
 
-/// Ops that may be folded in any order and any grouping.
+/// Whether an op may combine values in any order and any grouping.
 bool folds_freely(Op op) {
   return op_info(op).has(COLLET_OP_COMMUTES);
 }
@@ -35,7 +35,7 @@ struct Space {
   }
 };
 
-/// One op on one array: a long fold in wide form, rounded once; a short one step by step.
+/// A reduction of one array by one op. A long one is computed in a wider type and rounded once; a short one is rounded at each step.
 class FastReduce {
  public:
   FastReduce(const EvalInput& in, Op op, const Space& space)

@@ -131,8 +131,8 @@ class ReduceWindow {
     return ok_status();
   }
 
-  /// Windows along one dimension alone that all begin in front of the array, or all end behind it: a running fold gives
-  /// all results in one go. From the front it is the very fold of each window; from behind its order is another one.
+  /// Finds windows along one dimension that all begin before the array, or all end after it: one scan then computes all results.
+  /// A scan from the front combines in the order of each window; one from the end combines in another order.
   bool find_scan() {
     if (is_short(product(taps_.sizes())) || output_.element_count() == 0) return false;
     for (size_t d = 0; d < taps_.rank(); ++d) {
@@ -186,7 +186,7 @@ class ReduceWindow {
       for (size_t l = 0; l < lines; ++l)
         if (from[l] < 0) store_place(k, 0, to[l], places, to_step);
     }
-    int64_t folded = 0;  // elements, from the end where the fold begins
+    int64_t folded = 0;  // number of elements that are combined already, counted from where the scan begins
     for (int64_t i = 0; i < places && count > 0; ++i) {
       const int64_t place = backwards_ ? places - 1 - i : i;
       const int64_t first = place * w.stride - w.low;

@@ -58,7 +58,7 @@ Expected<AttrRef> BytecodeAttributes::attr(uint64_t index, int depth) {
     else if (dialect == "sdy")
       out = decode_sdy(c);
     else {
-      // What nobody asks about may be anything: its size is known.
+      // Attributes of other dialects are not decoded. The file has their size, so they can be skipped.
       Attr* raw = program_.make_attr(Attr::Kind::Raw);
       raw->text = program_.arena().string("#" + std::string(dialect) + ".undecoded");
       out = AttrRef{raw};

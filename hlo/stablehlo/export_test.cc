@@ -43,7 +43,7 @@ Expected<std::unique_ptr<Module>> by_artifact(const Module& module,
   return import_program(*program);
 }
 
-/// The module as text, its entry under the name that exports have.
+/// The module as text, with its entry renamed to the name that exports use.
 std::string printed(const Module& module) {
   std::string text = print_module(module);
   const size_t entry = text.find("\nENTRY %");
@@ -72,7 +72,7 @@ TEST(Export, GoldenIsTheSameByTextAndByArtifact) {
   EXPECT_EQ(printed(**text), printed(**artifact));
   const Status sound = verify_module(**text);
   EXPECT_TRUE(sound.ok()) << sound.to_string();
-  // Once more changes nothing.
+  // A second round trip changes nothing.
   auto again = by_text(**text);
   ASSERT_TRUE(again.ok()) << again.status().to_string();
   EXPECT_EQ(printed(**again), printed(**text));
@@ -209,7 +209,7 @@ std::string read_all(const std::filesystem::path& path) {
   return out.str();
 }
 
-/// Written as text and as artifact and read again it is the same module, and stays so.
+/// Writes a module as text and as artifact. Both must be read as the same module, and a second round trip must change nothing.
 void check_one(const std::string& name, std::string_view bytes) {
   auto program = mlir::is_bytecode(bytes) ? mlir::read_bytecode(bytes) : mlir::read_text(bytes, name);
   ASSERT_TRUE(program.ok()) << name << ": " << program.status().to_string();
@@ -221,7 +221,8 @@ void check_one(const std::string& name, std::string_view bytes) {
   auto text = by_text(**module), artifact = by_artifact(**module);
   ASSERT_TRUE(text.ok()) << name << ": " << text.status().to_string();
   ASSERT_TRUE(artifact.ok()) << name << ": " << artifact.status().to_string();
-  // What nobody asks for, such as elements of a loop's result, may come back as more the first time.
+  // The first round trip may add instructions, such as elements of a loop's result that have no user, so the comparison is of
+  // the first round trip with the second.
   auto again = by_text(**text);
   ASSERT_TRUE(again.ok()) << name << ": " << again.status().to_string();
   EXPECT_EQ(printed(**again), printed(**text)) << name;

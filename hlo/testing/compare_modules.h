@@ -8,12 +8,12 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// The structural difference of two modules: names, ids and the order of what is independent play no part. Instructions
-/// are matched by what they compute; what cannot be matched so, by its place among those that are.
+/// The structural difference of two modules. Names, ids and the order of independent instructions are ignored. Instructions are
+/// matched by the values that they compute; those that have no equal are matched by their users and operands.
 
 namespace collet::hlo::testing {
 
-/// What counts. Metadata, statistics and origins never do.
+/// What is compared. Metadata, statistics and origins never are.
 struct CompareOptions {
   bool layouts = true;
   bool literals = true;
@@ -27,10 +27,10 @@ struct CompareOptions {
 /// One thing that differs.
 struct Difference {
   enum class Kind : uint8_t {
-    Changed,  ///< an instruction of both, with something else about it
-    OnlyA,    ///< an instruction, or a computation, of the first
-    OnlyB,
-    Header,  ///< something of the modules, or of two computations
+    Changed,  ///< an instruction of both modules that differs
+    OnlyA,    ///< an instruction or computation of the first module only
+    OnlyB,    ///< one of the second module only
+    Header,   ///< a difference between the modules, or two computations, as a whole
   };
   struct Detail {
     std::string what, a, b;
@@ -41,7 +41,7 @@ struct Difference {
   std::vector<Detail> details = {};
 };
 
-/// Nothing where the modules are the same; else each difference once, the entry's first, in the order of the text.
+/// Returns all differences, each once, those of the entry first, in the order of the text. The list is empty if there are none.
 std::vector<Difference> compare_modules(const Module& a, const Module& b, const CompareOptions& options = {});
 
 }  // namespace collet::hlo::testing

@@ -10,18 +10,18 @@
 
 namespace collet::hlo::testing {
 
-/// Hashes of what instructions are and of what they compute, without names and ids.
+/// Hashes of the instructions and computations of a module, which do not depend on names and ids.
 class ModuleHash {
  public:
   ModuleHash(const Module& module, const CompareOptions& options);
 
-  /// Op, shape, attributes, and what it calls; not its operands.
+  /// Hash of an instruction's op, shape, attributes and called computations, without its operands.
   uint64_t own(InstrId id) const { return own_[index_of(id)]; }
-  /// That and the same of all that it depends on.
+  /// Hash of the value that an instruction computes: its own hash and those of all instructions on which it depends.
   uint64_t value(InstrId id) const { return value_[index_of(id)]; }
-  /// Everything in it.
+  /// Hash of a computation with all its instructions.
   uint64_t computation(CompId id) const { return computation_[index_of(id)]; }
-  /// As far as the options look.
+  /// Whether two shapes are equal; layouts count if the options say so.
   bool same_shape(const Shape& a, const Shape& b) const;
 
  private:

@@ -6,29 +6,29 @@
 #include <vector>
 
 /// \file
-/// Programs by chance, for tests that compare one way of running with another.
+/// Random programs, for tests that compare two ways of running a program.
 
 namespace collet::hlo::testing {
 
 struct RandomModule {
-  /// Steps in the entry, at least; what loops, branches and calls hold comes on top.
+  /// Number of steps in the entry. Each adds at least one instruction; bodies of loops, branches and calls have further steps.
   int steps = 24;
-  /// Loops, conditionals, calls, fusions.
+  /// Whether there are loops, conditionals, calls and fusions.
   bool control_flow = true;
-  /// Of dimensions.
+  /// Sizes of dimensions.
   std::vector<int64_t> sizes = {1, 2, 3, 4, 5, 7};
-  /// Also what few programs have: 4- and 8-bit floats and integers, wide complex numbers, convolutions, transforms,
-  /// gradients of windows, random bits, reductions of several arrays.
+  /// Whether rare types and ops are used too: 4- and 8-bit floats and integers, c128, convolutions, Fourier transforms, gradients
+  /// of windows, random bits, reductions of several arrays.
   bool everything = false;
-  /// Values are sent to the host: from the entry, loops, their conditions, and branches.
+  /// Whether values are sent to the host, from the entry, loops, their conditions, and branches.
   bool effects = false;
 };
 
-/// HLO text of a valid module that follows from `seed`: ops of most families over types of every kind, among the shapes
-/// scalars, empty arrays and dimensions of one. Its parameters are arrays.
+/// Returns HLO text of a valid module, the same for the same `seed`. It has ops of most families and types of every kind; among
+/// the shapes are scalars, empty arrays and dimensions of one. Its parameters are arrays.
 ///
-/// Results are well conditioned: what implementations may round differently (functions, sums in another order) never
-/// reaches an op with steps (compare, floor, sort, a conversion to integers) nor one that would enlarge the difference.
+/// The results are well conditioned: values that implementations may round differently (functions, sums in another order) are never
+/// operands of a discontinuous op (compare, floor, sort, a conversion to integers) or of one that would enlarge the difference.
 std::string random_module(uint64_t seed, const RandomModule& options = {});
 
 }  // namespace collet::hlo::testing

@@ -12,7 +12,7 @@
 #include "hlo/testing/inputs.h"
 
 /// \file
-/// The inside of random_module: what grows a computation, step by step.
+/// The implementation of random_module: writers that add random instructions to computations.
 
 namespace collet::hlo::testing::random {
 
@@ -30,14 +30,14 @@ inline constexpr TypeRow kTypes[] = {
     {"u32", Kind::Unsigned}, {"s64", Kind::Signed},     {"c64", Kind::Complex},  {"s4", Kind::Signed},
     {"u4", Kind::Unsigned},  {"s16", Kind::Signed},     {"u16", Kind::Unsigned}, {"u64", Kind::Unsigned},
     {"c128", Kind::Complex}, {"f8e4m3fn", Kind::Float}, {"f8e5m2", Kind::Float}};
-// The first ones, where not everything is asked for.
+// So many types from the begin of the table are used unless RandomModule::everything is set.
 inline constexpr int64_t kUsualTypes = 11;
 
 struct Value {
   std::string name;
   const TypeRow* type = nullptr;
   Sizes dims;
-  bool exact = true;  ///< every implementation gives these bits
+  bool exact = true;  ///< whether every right implementation computes the same bits
 
   bool like(const Value& other) const { return type == other.type && dims == other.dims; }
   size_t rank() const { return dims.size(); }
@@ -68,7 +68,7 @@ inline const TypeRow& type(std::string_view name) {
   return *std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& t) { return t.name == name; });
 }
 
-/// What all computations of a module share.
+/// The state that all writers of a module share: the random generator, the names, and the finished computations.
 struct Draw {
   uint64_t state;
   int names = 0;
@@ -96,13 +96,13 @@ struct Draw {
   }
 };
 
-/// A number that the type has.
+/// Draws a number of the type, as HLO text.
 std::string number(Draw& draw, const TypeRow& t);
 
-/// One computation as it grows.
+/// Writes one computation. Each step appends random instructions whose operands are drawn from the pool of earlier values.
 class Writer {
  public:
-  /// `sends`: it may have effects, where the module has any.
+  /// `sends`: the computation may send values to the host, if RandomModule::effects is set.
   Writer(Draw& draw, bool control_flow, bool sends = false)
       : draw_(draw), control_flow_(control_flow), sends_(sends && draw.effects) {}
 

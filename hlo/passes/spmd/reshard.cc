@@ -31,7 +31,7 @@ class Planner {
     const size_t most = 6 * now_.dimensions.size() + 8;
     for (size_t round = 0; round < most && now_.dimensions != to_.dimensions; ++round)
       if (!exchange() && !slice() && !permute() && !gather_one()) break;
-    for (size_t d = 0; d < now_.dimensions.size(); ++d)  // whatever the rounds have left
+    for (size_t d = 0; d < now_.dimensions.size(); ++d)  // gathers the dimensions that the loop above did not finish
       if (now_.dimensions[d] != to_.dimensions[d]) gather(d, 1);
     while (slice()) {
     }
@@ -48,7 +48,7 @@ class Planner {
     plan_.steps.push_back({kind, dim, from_dim, along, now_, after, bytes});
     now_ = std::move(after);
   }
-  // Whether dimension `d`, split into `count`, may be split into `parts` of each tile without moving anything else.
+  // Whether each of the `count` tiles of dimension `d` can be split into `parts` tiles without moving elements between tiles.
   bool can_split(size_t d, int64_t count, int64_t parts) const {
     return count == 1 || are_nested(size(d), count, parts);
   }
@@ -70,7 +70,7 @@ class Planner {
       sum = had;
       terms = to_.unreduced;
     }
-    // Split what can be split first: less to send.
+    // Slicing first makes the sums smaller, so that less is sent.
     if (sum.is_split())
       while (slice()) {
       }
@@ -95,7 +95,7 @@ class Planner {
     return terms;
   }
 
-  // Sums along a part of `sum` that then splits a dimension.
+  // Adds a reduce-scatter along those mesh axes of `sum` that split a dimension in the wanted sharding.
   bool reduce_scatter(DimensionSharding& sum, const DimensionSharding& stays) {
     for (size_t d = 0; d < now_.dimensions.size(); ++d) {
       const DimensionSharding &has = now_.dimensions[d], &wants = to_.dimensions[d];
@@ -121,7 +121,7 @@ class Planner {
     return out;
   }
 
-  // Mesh axes that leave one dimension for another.
+  // Adds an all-to-all for mesh axes that move from one dimension to another.
   bool exchange() {
     for (size_t i = 0; i < now_.dimensions.size(); ++i) {
       const DimensionSharding& has = now_.dimensions[i];
@@ -161,7 +161,8 @@ class Planner {
         return true;
       }
     }
-    // Mesh axes that belong outside of those that are there are split inside, and permuted later.
+    // If further mesh axes must be major to those that split a dimension already, they are split as minor axes here, and a later
+    // permute brings them into order.
     for (size_t d = 0; d < now_.dimensions.size(); ++d) {
       const DimensionSharding &has = now_.dimensions[d], &wants = to_.dimensions[d];
       if (!has.is_split() || refines(wants, has) || refines(has, wants)) continue;
@@ -175,8 +176,8 @@ class Planner {
     return false;
   }
 
-  // Where every dimension has as many tiles as it is to have, tiles only change places; a mesh axis that has to go inward
-  // or outward first is such a change, too.
+  // Adds a permute of tiles. If every dimension has the wanted number of tiles already, it brings all tiles to their wanted places.
+  // Else it changes the order of mesh axes in a dimension, so that the wanted axes are major and the others can be gathered.
   bool permute() {
     ArraySharding after = now_;
     bool counts = true;
@@ -201,11 +202,12 @@ class Planner {
     return true;
   }
 
-  // Gathers one dimension to what it has in common with what is wanted; the smallest first.
+  // Gathers one dimension down to the mesh axes that its sharding has in common with the wanted one. Takes the dimension whose
+  // gather is the smallest.
   bool gather_one() {
     size_t best = SIZE_MAX;
     double least = 0;
-    for (const bool reordered : {false, true})  // what only has to be permuted comes last
+    for (const bool reordered : {false, true})  // dimensions that only need a permute are gathered last
       for (size_t d = 0; d < now_.dimensions.size() && (best == SIZE_MAX || !reordered); ++d) {
         const DimensionSharding& has = now_.dimensions[d];
         if (!has.is_split() || refines(to_.dimensions[d], has)) continue;
@@ -213,7 +215,7 @@ class Planner {
         const auto n = static_cast<double>(has.count() / common_prefix(has, to_.dimensions[d]));
         if (best == SIZE_MAX || n < least) best = d, least = n;
       }
-    if (best == SIZE_MAX) {  // a split that is wanted further cannot be had from what is there
+    if (best == SIZE_MAX) {  // a dimension must be split further, but its tiles do not nest: gather it completely
       for (size_t d = 0; d < now_.dimensions.size() && best == SIZE_MAX; ++d)
         if (now_.dimensions[d] != to_.dimensions[d] && now_.dimensions[d].is_split()) best = d;
       if (best == SIZE_MAX) return false;

@@ -78,7 +78,7 @@ void elementwise(RuleBuilder& r, const Instruction& instr) {
   }
 }
 
-// Dimensions of all operands and results alike, but for those that `stays` names.
+// Adds a parallel factor for each dimension, which is the same in all operands and results, except those for which `stays` holds.
 template <typename Stays>
 void alike(RuleBuilder& r, const Instruction& instr, size_t first, size_t last, const Stays& stays) {
   const Shape& shape = r.operand(first);
@@ -93,12 +93,12 @@ void alike(RuleBuilder& r, const Instruction& instr, size_t first, size_t last, 
   }
 }
 
-// Factors that the dimensions on both sides have in common, from the left.
+// Finds the factors that the dimensions of operand and result have in common, from the major dimension on.
 void reshape(RuleBuilder& r, const Instruction& instr) {
   const Shape &in = r.operand(0), &out = instr.shape;
   if (in.element_count() == 0) return;
   int i = 0, j = 0;
-  int64_t a = 0, b = 0;  // what is left of the two dimensions at hand; 0: none is begun
+  int64_t a = 0, b = 0;  // remaining sizes of the current dimension of each side; 0: take the next dimension
   while (true) {
     while (i < in.rank() && a == 0 && in.dim(i) == 1) ++i;
     while (j < out.rank() && b == 0 && out.dim(j) == 1) ++j;
@@ -106,7 +106,7 @@ void reshape(RuleBuilder& r, const Instruction& instr) {
     if (a == 0) a = in.dim(i);
     if (b == 0) b = out.dim(j);
     const int64_t common = std::gcd(a, b);
-    if (common == 1) {  // nothing more in common until both sides have come to the same place
+    if (common == 1) {  // skip dimensions on both sides until their products are equal
       while (a != b) {
         if (a < b)
           a *= in.dim(++i);
@@ -127,7 +127,7 @@ void reshape(RuleBuilder& r, const Instruction& instr) {
   }
 }
 
-// The computation's op leaves everything as it is with the initial value.
+// Whether combining the initial value several times has the same result as combining it once.
 bool begins_neutral(const Module& module, const Instruction& init, CompId computation) {
   if (init.op != Op::CONSTANT || init.shape.rank() != 0) return false;
   const Literal& value = module.literal(init);
@@ -143,7 +143,7 @@ bool begins_neutral(const Module& module, const Instruction& init, CompId comput
       return type == Type::PRED && value.as_int(0) != 0;
     case Op::MAXIMUM:
     case Op::MINIMUM:
-      return true;  // once or many times is the same
+      return true;  // combining an initial value several times has the same result
     default:
       return false;
   }
@@ -189,7 +189,7 @@ void dot(RuleBuilder& r, const Instruction& instr) {
   }
 }
 
-// Dimensions of `rank`, those in the lists aside, in order.
+// Returns the dimensions 0 ... rank-1 that are not in the lists, in ascending order.
 std::vector<int64_t> others(int64_t rank, Dims a, Dims b = {}) {
   std::vector<int64_t> out;
   for (int64_t d = 0; d < rank; ++d)
@@ -210,7 +210,8 @@ bool adds_nothing(const Padding& p, size_t d) {
   return p.low[d] == 0 && p.high[d] == 0 && (p.interior.empty() || p.interior[d] == 0);
 }
 
-// Whether a sum in which all terms but one are zero has the bits of that term: it is made on integers.
+// Whether terms of this type, all but one of which are zero, can be added without changing that one. The sum is computed on their
+// bits, so there must be an integer type of the same width.
 bool sums_exactly(Type type) {
   const int bits = type_info(type).bits;
   return type == Type::PRED || (!is_complex(type) && (bits == 8 || bits == 16 || bits == 32 || bits == 64));
@@ -295,7 +296,8 @@ void scatter(RuleBuilder& r, bool terms) {
   for (int64_t d = 0; d < r.operand(indices).rank(); ++d) {
     if (d == a.index_vector_dim) continue;
     const int64_t at = batch[to++];
-    if (splits && !contains(a.scatter_indices_batching_dims, d)) {  // updates in any order, by anybody
+    if (splits &&
+        !contains(a.scatter_indices_batching_dims, d)) {  // updates may be applied in any order, by any partition
       const int f = r.factor(r.size(indices, d), Kind::Reduced);
       r.in_operand(indices, d, f);
       r.in_operand(update, at, f);
@@ -343,7 +345,7 @@ void movement(RuleBuilder& r) {
                  static_cast<int64_t>(instr.operands.size()) == r.operand(0).rank() + 1)
           r.in_operand(0, d, r.factor(r.size(0, d), Kind::Selected));
         break;
-      default: {  // dynamic-update-slice; a tile takes what of the update lies in it
+      default: {  // dynamic-update-slice: each tile is overwritten by the part of the update that is inside of it
         if (static_cast<int64_t>(instr.operands.size()) != r.operand(0).rank() + 2) break;
         const int f = r.factor(r.size(0, d));
         r.in_operand(0, d, f);
@@ -365,7 +367,7 @@ void reduce_window(RuleBuilder& r) {
   const Window& w = instr.as<WindowAttrs>().window;
   const size_t n = instr.operands.size() / 2;
   alike(r, instr, 0, n, [&](int64_t d) { return !is_trivial(w, d); });
-  // The initial value stands for what is outside of the array, though the op does not count that.
+  // Elements outside of the array have the initial value in a halo. The op does not combine them, so that value must be neutral.
   if (n != 1 || !begins_neutral(r.module(), r.module()[instr.operand(1)], instr.called[0])) return;
   for (int64_t d = 0; d < r.operand(0).rank(); ++d)
     if (!is_trivial(w, d)) r.window(d, 0, n);
@@ -485,7 +487,8 @@ std::optional<ShardingRule> sharding_rule(const Module& module, const Instructio
         if (factors.size() > 1)
           for (int f : factors) r.rule.factors[static_cast<size_t>(f)].even = true;
   for (ShardingRule::Factor& f : r.rule.factors)
-    if (f.kind == Kind::WindowReduced) f.even = true;  // padding of the kernel would be multiplied
+    if (f.kind == Kind::WindowReduced)
+      f.even = true;  // padding of an uneven kernel tile would be multiplied with the input
   return std::move(r.rule);
 }
 
@@ -508,7 +511,7 @@ std::optional<InputWindow> window_of_op(const Module& module, const Instruction&
       const int64_t tile = tile_size(out.dim(static_cast<int>(d)), count);
       return slide(p.low[i], p.interior.empty() ? 1 : p.interior[i] + 1, tile, tile);
     }
-    case Op::REVERSE: {  // after the tiles have been reversed and their order, too
+    case Op::REVERSE: {  // the window in the array whose tiles and order of tiles have been reversed
       const int64_t tile = tile_size(size, count);
       return InputWindow{tile, count * tile - size, tile, 0, 0, count * tile};
     }
@@ -555,12 +558,12 @@ std::optional<InputWindow> input_window(const Module& module, const Instruction&
 }
 
 std::optional<HaloPlan> plan_halo(int64_t count, const InputWindow& window) {
-  constexpr int64_t kMostPieces = 8;  // each is a collective of its own
+  constexpr int64_t kMostPieces = 8;  // limit, because each piece needs a collective
   const int64_t size = window.size;
   if (size <= 0 || window.length <= 0) return std::nullopt;
   const int64_t tile = tile_size(size, count);
   const auto floor_div = [](int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); };
-  // Tiles whose window does not meet the array need nothing.
+  // Tiles whose window is outside of the array need no input.
   const auto meets = [&](int64_t i) {
     const int64_t start = window.step * i + window.offset;
     return start < size && start + window.length > 0;
@@ -646,7 +649,7 @@ std::optional<std::vector<size_t>> unreduced_operands(const Module& module, cons
     case Op::CONCATENATE:
       for (size_t k = 0; k < instr.operands.size(); ++k) terms.push_back(k);
       break;
-    case Op::MULTIPLY:  // but no quotients: 0/0 is no term of anything
+    case Op::MULTIPLY:  // division is not included: with several terms zero, 0/0 would be added to the sum
       if (unreduced[0] && unreduced[1]) return std::nullopt;
       return std::vector<size_t>{unreduced[0] ? size_t{0} : size_t{1}};
     case Op::REDUCE:
