@@ -13,32 +13,32 @@
 
 namespace collet::runtime {
 
-/// A moment that comes once, with success or failure. Reference-counted; begins with one reference.
+/// The completion of a piece of work, with success or failure. Reference-counted; begins with one reference.
 ///
-/// An event is pending until the work that it stands for has ended (`set`). In between that work may be put on a queue
-/// (`place`): from then on other work may be put on queues behind it, and whoever waits asks the queue.
+/// An event is pending until its work has ended (`set`: the event has come). Before that, the work may be put on a queue (`place`).
+/// Other work can then be queued to wait for it, and a thread that waits for the event waits for the queue.
 class Event {
  public:
   using Callback = void (*)(void* user, collet_status status, const char* message);
 
   Event() = default;
-  /// `late`: it waits for something that is not yet in any worker's hands, so that no worker may wait for it.
+  /// `late`: the work depends on something that no worker has begun, so a worker that waited for it could block all workers.
   explicit Event(bool late) : late_(late) {}
   /// The end of work that is on a queue.
   explicit Event(Point point) : state_(State::Placed), point_(point) {}
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  /// One that has come with success, for all who have nothing to wait for. It is never freed.
+  /// An event that has come with success, for callers that have nothing to wait for. It is never freed.
   static Event* already();
 
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release();
 
   bool is_ready() const { return state_.load(std::memory_order_acquire) == State::Come; }
-  /// It has come, or its work is on a queue.
+  /// Whether it has come, or its work is on a queue.
   bool is_placed() const { return state_.load(std::memory_order_acquire) != State::Pending; }
-  /// Has not come, and no worker may wait for it.
+  /// Whether it is still pending, and no worker may wait for it.
   bool is_late() const { return late_ && !is_placed(); }
   /// Blocks until it has come; its outcome.
   Status wait();
@@ -46,16 +46,16 @@ class Event {
   Status wait_for(uint64_t timeout_ns);
   /// Blocks until it is placed; the outcome where it has come.
   Status wait_placed();
-  /// Where its work ends. Only after it is placed; no point where it has come.
+  /// The point on a queue at which its work ends. Valid only after it is placed; an empty point if it has come.
   Point point() const { return is_ready() ? Point() : point_; }
   /// Only after it has come.
   const Status& outcome() const { return outcome_; }
   void on_ready(Callback done, void* user) { add_waiter({done, user, false}); }
-  /// Likewise, but as soon as it is placed; with COLLET_OK where it has not come by then.
+  /// Calls `done` as soon as the event is placed: with its outcome if it has come by then, else with COLLET_OK.
   void on_placed(Callback done, void* user) { add_waiter({done, user, true}); }
   /// Its work is on a queue. At most once, and before `set`.
   void place(Point point);
-  /// It comes, now. Once.
+  /// Completes the event with `outcome`. Called once.
   void set(Status outcome);
 
  private:

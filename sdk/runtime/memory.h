@@ -18,10 +18,10 @@ namespace collet::runtime {
 class Pool;
 struct Layout;
 
-/// A piece of memory of a backend, reference-counted; without references it goes back to its pool. Work on queues may go on
-/// to use it after that: `uses` has the points that whoever writes to it next must wait for.
+/// A piece of memory of a backend, reference-counted; without references it returns to its pool. Work on queues may still use it
+/// then: `uses` has the points for which the next writer must wait.
 ///
-/// What stands under `contents` is written by whoever fills the memory, before others can see it.
+/// The fields from `layout` on describe the contents. The writer of the memory sets them before other threads can see it.
 struct Memory {
   std::atomic<uint32_t> refs{1};
   uint32_t size_class = 0;
@@ -70,29 +70,29 @@ class MemoryRef {
   Memory* memory_ = nullptr;
 };
 
-/// Memory of one space of one device, in size classes; what is returned is kept for the next who asks. Thread-safe.
+/// Allocates memory of one space of one device, in size classes, and keeps returned memory for later requests. Thread-safe.
 class Pool {
  public:
-  /// Gives memory of other pools, and what else could be done without, back to the backend.
+  /// Frees memory that other pools keep, and caches that are not needed.
   using MakeRoom = std::function<void()>;
-  /// Says that the pool keeps much, so that decay is worth calling. Called under no lock.
+  /// Reports that the pool keeps much memory, so that decay should be called. Called without a lock.
   using KeepsMuch = std::function<void()>;
   Pool(std::shared_ptr<Backend> backend, uint32_t device, uint32_t space, MakeRoom make_room, KeepsMuch keeps_much);
-  /// All memory has come back.
+  /// All memory must have been returned.
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// At least `bytes` bytes; nothing for 0. When the backend has none left, room is made and it is asked again. Work on
-  /// `order` may still use the memory: only work that is put on that queue may write to it. Null: nothing uses it.
+  /// Returns at least `bytes` bytes; an empty reference for 0. If the backend has no memory left, calls make_room and tries again.
+  /// Work on queue `order` may still use the memory, so only work on that queue may write to it. Null: no work uses it.
   Expected<MemoryRef> take(uint64_t bytes, const Queue* order = nullptr);
-  /// Gives what is kept back to the backend. Waits for the work that uses it.
+  /// Frees all memory that is kept. Waits for the work that uses it.
   void trim();
-  /// Called from time to time: gives back what was not asked for since the call before the last. Returns how many bytes are
+  /// Called from time to time: frees memory that was not requested since the call before the last. Returns how many bytes are
   /// still kept.
   uint64_t decay();
 
-  /// Gives memory of this pool the number of new contents, where anybody asks for it: a backend with the table "residency".
+  /// Gives the contents of memory a new number, if the backend has the table "residency", which needs it.
   void change_contents(Memory& memory) {
     if (!counts_contents_) return;
     memory.contents = (number_ << 40) | (contents_.fetch_add(1, std::memory_order_relaxed) + 1);
@@ -109,7 +109,7 @@ class Pool {
   static constexpr uint64_t kKeptBytes = uint64_t{4} << 30, kMuch = uint64_t{32} << 20;
 
   void put(Memory* memory);
-  /// What is kept of a class and may be used in `order`; null for nothing. Under the lock.
+  /// Returns kept memory of a size class that work on `order` may use; null if there is none. The caller holds the lock.
   Memory* find(uint32_t size_class, const Queue* order);
   void give_up(Memory* memory);
   void count(uint64_t more, uint64_t less);

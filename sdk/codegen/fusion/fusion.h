@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Decides which values of a block lie in memory and which are computed where they are needed.
+/// Fusion: decides which values of a block are materialised and which are computed inside of the kernels that use them.
 
 #include <map>
 #include <vector>
@@ -12,31 +12,31 @@
 
 namespace collet::codegen {
 
-/// What becomes one kernel, or one call.
+/// The nodes that become one kernel or one call of a routine.
 struct FusionGroup {
   std::vector<NodeId> nodes;
-  bool fused = false;  ///< `values` says what is computed
+  bool fused = false;  ///< whether the group is a kernel that computes `values`
   FusedValues values;
 };
 
 struct FusionPlan {
   std::vector<FusionGroup> groups;  ///< in an order in which they can run
-  std::vector<bool> alive;          ///< by node of the graph: something needs it
-  std::vector<bool> in_memory;      ///< by value
-  std::vector<bool> alias;          ///< by value: a reshape whose memory is its operand's
-  std::vector<NodeId> guards;       ///< by node: the update that a select is the guard of, kNone elsewhere
-  std::vector<NodeId> order;        ///< the block's nodes as they shall run
-  /// By node that may write over an operand: nodes that read the operand before.
+  std::vector<bool> alive;          ///< by node of the graph: whether its results are used
+  std::vector<bool> in_memory;      ///< by value: whether it is materialised
+  std::vector<bool> alias;          ///< by value: whether it is a reshape that shares its operand's memory
+  std::vector<NodeId> guards;       ///< by node: for a select that guards an update, that update; else kNone
+  std::vector<NodeId> order;        ///< the block's nodes in the order in which they run
+  /// By node that may write over an operand: the nodes that must read the operand before.
   std::map<NodeId, std::vector<NodeId>> after;
 };
 
 /// Whether the elements of a node's result can be computed one by one inside another kernel.
 bool can_inline(const Graph& graph, const Node& node);
 
-/// Whether a node is more than a part of others: some of its results lie in memory.
+/// Whether a node is a step of its own: some of its results are materialised.
 bool is_step(const Graph& graph, const FusionPlan& plan, NodeId node);
 
-/// Values in memory that a node reads, itself or through what is inlined in it.
+/// Returns the materialised values that a node reads, itself or through nodes that are inlined in it.
 std::vector<ValueId> values_read(const Graph& graph, const FusionPlan& plan, const Node& node);
 
 void fuse_block(const Graph& graph, const Block& block, bool fuse, FusionPlan& plan);

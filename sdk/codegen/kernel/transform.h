@@ -7,22 +7,21 @@
 #include "sdk/codegen/kernel/kernel.h"
 
 /// \file
-/// Changes of loop nests that leave what a kernel computes as it is.
+/// Transformations of loop nests that do not change the results of a kernel.
 
 namespace collet::codegen {
 
-/// Merges adjacent loops that every access walks as one, and drops loops of size 1 but that of a scan. Loops before `first`
-/// stay.
+/// Merges adjacent loops if every access steps through both like through one loop, and drops loops of size 1, except that of a
+/// scan. Loops before `first` are not changed.
 void collapse_loops(Kernel& kernel, size_t first = 0);
 
-/// Makes elements that the kernel only moves, whatever their type, unsigned integers of as many bits: nothing has to be taken
-/// apart or widened. Leaves kernels that compute with such elements, or have more than loads, choices and stores, as they
-/// are.
+/// Changes the type of elements that the kernel only copies to unsigned integers of the same width, so that they are not converted
+/// or split into parts. Does nothing if the kernel has other operations than loads, selects and stores on such elements.
 void move_as_integers(Kernel& kernel);
 
-/// Puts the loops in the order of `groups`, all outer, and makes each group, outermost loop first, one loop; an empty
-/// one becomes a loop of size 1. Loops in no group must be of size 1. False where some access does not walk a group as
-/// one loop; the kernel is lost then.
+/// Reorders the loops as `groups` says, all of them outer loops, and merges each group, whose outermost loop comes first, to one
+/// loop. An empty group becomes a loop of size 1. Loops in no group must have size 1. Returns false if some access does not step
+/// through a group like through one loop; the kernel must not be used then.
 bool regroup_loops(Kernel& kernel, const std::vector<std::vector<size_t>>& groups);
 
 }  // namespace collet::codegen

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// LLVM IR over scalars and vectors alike: a value is computed with the same calls whether it is one lane or sixteen.
+/// A builder of LLVM IR whose functions work on scalars and on vectors, so that the emitters need not distinguish them.
 
 #include <collet/codegen/target.h>
 
@@ -18,14 +18,14 @@
 
 namespace collet::codegen {
 
-/// A computed element, or a vector of them. How element types are held: pred as i1; integers as they are, sub-byte ones
-/// as i8; f32 and f64 as they are; narrower floats as f32, rounded; complex as two.
+/// A computed element, or a vector of elements. pred is an i1; integers have their own width, sub-byte ones are i8; f32 and f64
+/// are float and double; narrower floats are float, with values rounded to their type; complex numbers are two values.
 struct Val {
   llvm::Value* v = nullptr;
   llvm::Value* im = nullptr;
 };
 
-/// A builder with the small vocabulary that the emitters share.
+/// The builder that the emitters share.
 class Ir {
  public:
   Ir(llvm::Module& m, const Target& t) : b(m.getContext()), module(m), target(t) {}
@@ -37,24 +37,25 @@ class Ir {
   llvm::LLVMContext& context() { return module.getContext(); }
   /// LLVM type in which one element (one half, for complex) is computed.
   llvm::Type* scalar(uint32_t type);
-  /// `t`, or the vector of `lanes` of it. Where vectors are scalable, `lanes` here and below are those of the least length.
+  /// Returns `t` if `lanes` is 1, else the type of vectors of `lanes` elements. For scalable vectors, `lanes` here and below is the
+  /// number of lanes at the least vector length.
   llvm::Type* wide(llvm::Type* t, int lanes);
   int lanes_of(llvm::Value* v) const;
   int lanes_of(const Val& x) const { return lanes_of(x.v); }
-  /// Makes all vectors from now on scalable. The target has such.
+  /// Makes all vectors scalable from now on. The target must have scalable vectors.
   void use_scalable_vectors() { is_scalable_ = true; }
   bool is_scalable() const { return is_scalable_; }
   /// An i64: how many lanes a vector of `lanes` has on the machine that runs the code.
   llvm::Value* count(int lanes);
   /// The vector 0, stride, 2 * stride and so on, of integers of type `element`.
   llvm::Value* steps(llvm::Type* element, int lanes, int64_t stride);
-  /// Which of `lanes` lie before `n`, an i32.
+  /// Returns a mask that is true in lanes whose number is less than `n`, an i32.
   llvm::Value* first_lanes(llvm::Value* n, int lanes);
-  /// The lanes of `x` and `y` alternately: twice as many.
+  /// Interleaves the lanes of `x` and `y` to a vector with twice as many lanes.
   llvm::Value* interleave(llvm::Value* x, llvm::Value* y);
-  /// The lanes at even places, and those at odd ones.
+  /// Returns the lanes with even and those with odd numbers.
   std::pair<llvm::Value*, llvm::Value*> deinterleave(llvm::Value* both);
-  /// The last lane first.
+  /// Reverses the order of lanes.
   llvm::Value* reversed(llvm::Value* v) { return b.CreateVectorReverse(v); }
   /// The type with the lanes of `like` and elements of `element`.
   llvm::Type* like(llvm::Value* v, llvm::Type* element) { return wide(element, lanes_of(v)); }
@@ -65,10 +66,10 @@ class Ir {
   llvm::Value* constant_int(llvm::Type* t, uint64_t x);
   /// A constant of an element type from its bytes.
   Val literal(uint32_t type, const uint64_t bits[2]);
-  /// 0 and the like.
+  /// A zero of an element type.
   Val zero(uint32_t type, int lanes);
 
-  /// a * b + c, fused where that is one instruction.
+  /// a * b + c, with one rounding if the target has an instruction for it, else with two.
   llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
   /// a * b + c, rounded once.
   llvm::Value* exact_fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
@@ -82,13 +83,13 @@ class Ir {
   llvm::Type* int_like(llvm::Value* v);
   llvm::Value* bits_of(llvm::Value* v) { return b.CreateBitCast(v, int_like(v)); }
 
-  /// A float toward zero, as integers of type `to`: what is too large becomes the largest, NaN becomes 0.
+  /// Converts a float to integers of type `to`, rounding toward zero. Values out of range are clamped; NaN becomes 0.
   llvm::Value* to_integer(llvm::Value* v, llvm::Type* to, bool is_signed);
   /// f32 rounded to a narrower float type, held as f32.
   llvm::Value* round_narrow(llvm::Value* f32, uint32_t type);
   /// f64 to f32 so that a second rounding to a type of at most 21 bits is right.
   llvm::Value* round_to_odd(llvm::Value* f64);
-  /// As it lies in memory: integers of 8 bits for pred and sub-byte types, bits of narrow floats. Not for complex.
+  /// Converts a value to its form in memory: i8 for pred and sub-byte types, the bits of narrow floats. Not for complex.
   llvm::Value* to_storage(const Val& x, uint32_t type);
   llvm::Value* from_storage(llvm::Value* v, uint32_t type);
   /// LLVM type of one element in memory (one half, for complex).
@@ -99,18 +100,18 @@ class Ir {
   llvm::Value* wrap_small(llvm::Value* v, uint32_t type);
   Val select(llvm::Value* c, const Val& x, const Val& y);
 
-  /// A counted loop of i64, where the builder stands; it stands behind the loop afterwards.
+  /// Emits a loop with an i64 counter at the insertion point, and moves the insertion point after the loop.
   void loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
-  /// The body where `condition` is true.
+  /// Emits `body` so that it runs if `condition` is true.
   void branch(llvm::Value* condition, const std::function<void()>& body);
 
  private:
-  /// A half as f32, with the bits of what is no number.
+  /// Converts an f16 to f32 and keeps the payload of NaN.
   llvm::Value* widen_half(llvm::Value* half);
   llvm::Value* encode(llvm::Value* f32, const FloatFormat& f);
   llvm::Value* decode(llvm::Value* bits, const FloatFormat& f);
-  /// Integers of 64 bits that f64 holds exactly, and that are rounded to at most 41 bits as the given ones: the last bit is
-  /// set where something was cut off.
+  /// Truncates 64-bit integers to 53 significant bits, which f64 holds exactly. The last bit is set if a bit that was cut off was
+  /// set, so that a later rounding to at most 41 bits is the same as that of the given integer.
   llvm::Value* cut_to_53_bits(llvm::Value* v, bool has_sign);
   llvm::Value* real_to_real(llvm::Value* v, uint32_t from, uint32_t to);
   llvm::Value* riscv_to_integer(llvm::Value* v, llvm::Type* to, bool is_signed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads that are transposed in registers, or whose lanes lie apart: what generated code leaves in memory is what the
-// evaluator does, for all types, whole and broken squares, and bodies that are written out or loop.
+// Tests of loads that are transposed in registers or strided: generated code must leave the same memory as the evaluator of
+// kernels, for all types, for full and partial squares, and for bodies that are unrolled or loops.
 
 #include <collet/program.h>
 #include <gtest/gtest.h>

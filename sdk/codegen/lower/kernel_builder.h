@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// From graph to kernel IR: what must be computed for one element of a value.
+/// Lowering from the graph to kernel IR: writes the expressions that compute one element of a value.
 
 #include <algorithm>
 #include <deque>
@@ -22,7 +22,7 @@ inline bool contains(const Dims& dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
 
-/// Where an element is: one index per dimension, or, where `flat`, one linear index.
+/// The position of an element: one index per dimension or, if `flat`, one linear index.
 struct Position {
   bool flat = false;
   std::vector<Index> at;
@@ -33,14 +33,13 @@ struct Position {
   auto operator<=>(const Position&) const = default;
 };
 
-/// Writes the expressions of one kernel. Values for which `is_input` holds are read from memory; all others are computed in
-/// place.
+/// Writes the expressions of one kernel. Values for which `is_input` holds are loaded from memory; all others are computed inline.
 class KernelBuilder {
  public:
   KernelBuilder(const Graph& graph, Kernel& kernel, std::function<bool(ValueId)> is_input)
       : graph_(graph), kernel_(kernel), is_input_(std::move(is_input)) {}
 
-  /// The element of `v` at `at`; where `mask` is false nothing is read.
+  /// Returns the element of `v` at `at`. If `mask` is false, nothing is loaded.
   ExprId value(ValueId v, const Position& at, ExprId mask = kNoExpr);
 
   /// Reads an element from memory.
@@ -48,29 +47,29 @@ class KernelBuilder {
 
   /// The same, by linear index.
   ExprId load_at(ValueId v, const Index& index, ExprId mask);
-  /// From now on nothing is read where `mask` is false.
+  /// From now on all loads have this mask in addition to their own.
   void guard(ExprId mask) { guard_ = mask; }
 
-  /// The number by which the kernel knows the memory of `v`.
+  /// The number of the kernel's buffer that holds `v`.
   uint32_t buffer(ValueId v);
 
-  /// Memory that is written: never shared with one that is read.
+  /// Adds a buffer that is written. It is never the number of a buffer that is read, even if that holds `v` too.
   uint32_t output(ValueId v);
 
-  /// Some value could not be computed in this loop nest: a reduction over other loops, or at another place.
+  /// Whether some value could not be computed in this loop nest, such as a reduction over other loops or at another position.
   bool failed() const { return failed_; }
-  /// Whether `v` was asked for at more than one place.
+  /// Whether `v` was requested at more than one position.
   bool scattered(ValueId v) const;
 
-  /// What the kernel's buffers are.
+  /// The value of each of the kernel's buffers.
   const std::vector<ValueId>& buffers() const { return buffers_; }
 
   ExprId constant(uint32_t type, const void* data);
-  /// The element of a constant of equal ones; zero where the mask is false, as of a load.
+  /// The element of a constant whose elements are all equal; zero if the mask is false, as for a load.
   ExprId masked_constant(const Value& value, ExprId mask);
   ExprId integer(uint32_t type, int64_t x);
   ExprId index_value(const Index& index);
-  /// 0 <= index < size; kNoExpr where that always holds.
+  /// The condition 0 <= index < size; kNoExpr if it always holds.
   ExprId in_range(const Index& index, int64_t size);
   ExprId both(ExprId a, ExprId b);
   ExprId op(uint32_t opcode, uint32_t type, std::vector<ExprId> args, int64_t a = 0, int64_t b = 0);
@@ -78,7 +77,7 @@ class KernelBuilder {
   /// A start index: `x` clamped into [0, limit], as an index.
   Index start(ExprId x, int64_t limit);
   Index term(ExprId x);
-  /// Quotient and remainder by `by`, affine where that is possible.
+  /// Divides an index by `by`. Quotient and remainder are affine if that is possible, else terms.
   void divide(const Index& index, int64_t by, Index& quotient, Index& remainder);
   /// `at` with one index per dimension.
   Position spread(const Position& at, const Dims& dims);
@@ -88,12 +87,12 @@ class KernelBuilder {
   Position delinearize(Index index, const Dims& dims);
   /// The expressions of a scalar block as the body of a reduction or update.
   ScalarBody body(const Block& block);
-  /// What `compute` makes of arguments of `types`, as a body.
+  /// The expressions that `compute` returns for arguments of `types`, as a body.
   using ComputeBody = std::function<std::vector<ExprId>(KernelBuilder&, const std::vector<ExprId>&)>;
   ScalarBody body(const std::vector<uint32_t>& types, const ComputeBody& compute);
-  /// The results of a scalar block for given arguments, in this kernel; where `mask` is false nothing in it need end.
+  /// Inlines a scalar block in this kernel and returns its results. If `mask` is false, loops in it are not run.
   std::vector<ExprId> inlined(const Block& block, const std::vector<ExprId>& arguments, ExprId mask = kNoExpr);
-  /// Adds an instruction, or finds one like it.
+  /// Adds an expression, or returns an equal one that exists.
   ExprId emit(Expr instruction);
 
   /// Result `result` of a while whose condition and body are scalar blocks.
@@ -109,9 +108,9 @@ class KernelBuilder {
     const Frame* around = nullptr;
     const KernelBuilder* owner = nullptr;  ///< whose expressions the arguments are
     std::map<ValueId, Argument> arguments;
-    ExprId active = kNoExpr;  ///< a pred among these: where it is false, nobody asks for the block's results
+    ExprId active = kNoExpr;  ///< a pred: if it is false, the results of the block are not used
   };
-  /// Turns a point of a fold and what is folded so far into what is folded with it.
+  /// Emits one step of a reduction: from an index and the accumulators to the new accumulators.
   using FoldStep = std::function<std::vector<ExprId>(KernelBuilder&, const Index&, const std::vector<ExprId>&)>;
 
   // Blocks whose values are computed element by element: bodies of map, reduce and their kind.
@@ -133,7 +132,7 @@ class KernelBuilder {
   ExprId nested_convolution(const Node& node, const Position& at);
   ExprId update_slice(const Node& node, const Position& at, ExprId mask);
   ExprId part(ExprId loop, const std::vector<uint32_t>& types, size_t i);
-  /// Few points are written out, many are a loop.
+  /// Emits a reduction over `points` points: unrolled if they are few, else as a kWhile.
   std::vector<ExprId> fold(int64_t points, const std::vector<ExprId>& inits, const FoldStep& step);
 
   ExprId compute(const Node& node, ValueId v, const Position& at, ExprId mask);
@@ -156,9 +155,9 @@ class KernelBuilder {
   std::shared_ptr<std::deque<Frame>> frames_ = std::make_shared<std::deque<Frame>>();
   std::map<std::tuple<const Frame*, ValueId, Position, ExprId>, ExprId> framed_;
   std::map<std::pair<const Frame*, BlockId>, const Frame*> branches_;
-  KernelBuilder* outer_ = nullptr;  ///< of the loop that this one is the body of
-  std::vector<ExprId> captures_;    ///< of these expressions: what comes as further arguments
-  std::map<ExprId, ExprId> local_;  ///< and what they are here
+  KernelBuilder* outer_ = nullptr;  ///< if this builder writes a loop's body: the builder of the loop
+  std::vector<ExprId> captures_;    ///< expressions of outer_ that the body gets as further arguments
+  std::map<ExprId, ExprId> local_;  ///< by captured expression: the argument that holds it
   uint32_t own_arguments_ = 0;
   std::map<NodeId, int64_t> reductions_;
   std::vector<ValueId> buffers_;

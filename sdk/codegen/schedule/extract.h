@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Parts of a kernel as other kernels.
+/// Copies parts of a kernel to other kernels.
 
 #include <algorithm>
 #include <functional>
@@ -13,10 +13,10 @@
 
 namespace collet::codegen {
 
-/// Copies the part of a kernel that given values need. Loops become others.
+/// Copies expressions, and those that they need, to a kernel with other loops.
 class Extract {
  public:
-  /// `loops` gives an index of `from` the loops of `to`; its terms remain those of `from`.
+  /// `loops` translates an index from the loops of `from` to those of `to`; it keeps the terms, which Extract then replaces.
   Extract(const KernelPlan& from, KernelPlan& to, std::function<Index(const Index&)> loops)
       : from_(from), to_(to), loops_(std::move(loops)), done_(from.kernel.exprs.size(), kNoExpr) {}
 
@@ -33,9 +33,9 @@ class Extract {
     return done_[static_cast<size_t>(t)] = add(std::move(i));
   }
 
-  /// From here on `copy` stands for `t`.
+  /// Uses `copy` as the copy of `t` from now on.
   void replace(ExprId t, ExprId copy) { done_[static_cast<size_t>(t)] = copy; }
-  /// The loops have become others: all copies are to be made again.
+  /// Forgets all copies. Needed when `loops` gives another translation than before.
   void forget() { std::fill(done_.begin(), done_.end(), kNoExpr); }
 
   Index index(const Index& old) {
@@ -44,7 +44,7 @@ class Extract {
     return r;
   }
 
-  /// The expression of `to` that is `i`: one that is there, or a new one.
+  /// Returns an expression of `to` that is equal to `i`; adds it if there is none.
   ExprId add(Expr i) {
     auto& exprs = to_.kernel.exprs;
     auto found = std::find(exprs.begin(), exprs.end(), i);

@@ -322,11 +322,11 @@ class Planner {
   /** @} */
 
   /** \name Shared memory
-   * Values that lie in the same place one after another have the same home.
+   * Values that use the same memory one after another have the same home: the value whose place in memory they all have.
    * @{ */
   bool is_free(uint32_t value) const { return home_[value] == value && result_[value] == COLLET_NONE; }
 
-  /** What `value` may be written over, of what is made from step `begin` on; COLLET_NONE: nothing. */
+  /** Returns a value, made in step `begin` or later, over which `value` may be written; COLLET_NONE if there is none. */
   uint32_t forerunner(uint32_t value, size_t begin) const {
     const size_t at = lives_[value].first;
     const Step& step = plan_.steps[at];
@@ -344,7 +344,7 @@ class Planner {
     return COLLET_NONE;
   }
 
-  /** Gives `value`, and what it is written over, the home `home`, where the values `old` lay. */
+  /** Gives `value`, and the values over which it is written, the home `home`, which the values `old` used before. */
   bool share(uint32_t value, uint32_t home, const std::vector<uint32_t>& old, size_t begin, size_t end) {
     std::vector<uint32_t> chain = {value};
     while (has_control_ && (chain.push_back(forerunner(chain.back(), begin)), chain.back() != COLLET_NONE)) {
@@ -362,7 +362,7 @@ class Planner {
     return false;
   }
 
-  /** A result's buffer may be an argument's: then it is written once nobody reads the argument any more. */
+  /** Lets values be computed in the buffers of results. If a result may alias an argument, it is written after the last read of it. */
   void share_with_results(const collet_region* entry) {
     for (uint32_t r = 0; r < entry->results.count; ++r) {
       const uint32_t value = same_[result_of(entry, r)];
@@ -483,8 +483,8 @@ class Planner {
     lives_[home].last = std::max(lives_[home].last, life.last);
   }
 
-  /** What exchanges its memory is needed as long as any of it; and where two of a group are results of the program, each
-   * would have to be copied over the other in the end: then none of them begins in a result's memory. */
+  /** Homes that exchange their memory in a loop all live as long as any of them. If two of a group are results of the program, each
+   * would have to be copied over the other at the end, so none of them gets the memory of a result. */
   void extend_groups(const std::vector<uint32_t>& homes) {
     std::map<uint32_t, Life> lives;
     std::map<uint32_t, int> results;
@@ -688,11 +688,11 @@ class Planner {
   const Chooser& chooser_;
   uint64_t alignment_;
   bool has_control_ = false;
-  std::vector<uint32_t> same_;               // value -> the value that it is another name of
-  std::vector<uint32_t> home_;               // value -> the value whose place it has
-  std::vector<uint32_t> result_;             // home -> the result whose memory it has
-  std::vector<std::vector<uint32_t>> over_;  // value -> what lay in its place before
-  std::map<uint32_t, uint32_t> group_;       // homes that exchange their memory, as a forest
+  std::vector<uint32_t> same_;               // value -> the value of which it is another name
+  std::vector<uint32_t> home_;               // value -> the value whose place in memory it has
+  std::vector<uint32_t> result_;             // home -> the result of the program whose memory it has
+  std::vector<std::vector<uint32_t>> over_;  // value -> the values over which it is written
+  std::map<uint32_t, uint32_t> group_;       // union-find forest of homes that exchange their memory
   std::vector<Life> lives_;
   std::vector<std::vector<size_t>> reads_;  // value -> steps, in order
   Plan plan_;

@@ -10,20 +10,20 @@
 #include <vector>
 
 /// \file
-/// For tests: a backend with queues. It stands before a backend without them, whose device it runs asynchronously: each
-/// queue is a thread that waits, takes some time, and then does its work on the backend behind. It checks what the SDK does
-/// with it. Options of open: "control", the address of a QueueControl in decimal, and "inner", the path of the backend
-/// behind it (the interpreter unless told). The target "queued" has virtual devices.
+/// For tests: a backend with queues. It wraps a backend without queues, the inner backend, and runs its device asynchronously: each
+/// queue is a thread that waits, takes some time, and then does its work on the inner backend. It checks that the SDK keeps the
+/// rules of the interface. Options of open: "control", the address of a QueueControl in decimal, and "inner", the path of the inner
+/// backend (default: the interpreter). The target "queued" has virtual devices.
 
 namespace collet::testing {
 
 /// Shared by a test and the backend that it opens.
 struct QueueControl {
-  /// Each piece of work begins so long after it was put on its queue, at least.
+  /// Least time from putting a piece of work on its queue until it begins.
   std::atomic<int64_t> latency_ns{0};
-  /// Each piece of work takes so much longer.
+  /// Time by which each piece of work is made longer.
   std::atomic<int64_t> duration_ns{0};
-  /// Not 0: each piece of work is delayed by a random time, up to so many nanoseconds.
+  /// If not 0, each piece of work is delayed by a random time of at most so many nanoseconds.
   std::atomic<int64_t> jitter_ns{0};
   /// No work begins while this is set.
   std::atomic<bool> hold{false};
@@ -31,50 +31,50 @@ struct QueueControl {
   std::atomic<int64_t> fail_at{-1};
   /// The device is lost from now on: all queues fail with UNAVAILABLE, and so does everything else.
   std::atomic<bool> lost{false};
-  /// The table "queue" is not there.
+  /// The backend does not offer the table "queue".
   bool without_queues = false;
-  /// COLLET_TRAIT_* that the device has besides.
+  /// COLLET_TRAIT_* that the device has in addition to those of the inner backend.
   uint32_t traits = 0;
-  /// COLLET_TRAIT_* of the backend behind that it does not have.
+  /// COLLET_TRAIT_* of the inner backend that the device does not have.
   uint32_t without_traits = 0;
-  /// Memory that the host sees.
+  /// The device's memory is visible to the host.
   bool host_visible = false;
 
-  /// Names of patterns that it wants to be asked for, zero-ended; null: the table "patterns" is not there.
+  /// Patterns that the backend names in the table "patterns", ended by null; null: it does not offer the table.
   const char* const* patterns = nullptr;
-  /// Matrices of f32 that come to or from a program of add or subtract lie column by column; the table "layout" is there.
+  /// It offers the table "layout": f32 matrices that are arguments or results of add and subtract are column-major.
   bool column_major = false;
-  /// It does what the table "layout" may do: convert.
+  /// The table "layout" has the optional function convert.
   bool converts = false;
-  /// Argument 0 of each program wants to be prepared; the table "residency" is there.
+  /// It offers the table "residency", and asks for a prepared form of argument 0 of each program.
   bool residency = false;
 
-  /// The table "profile" is there: it records the work of its queues.
+  /// It offers the table "profile", and records the work of its queues.
   bool profile = false;
-  /// The table "host_memory" is there.
+  /// It offers the table "host_memory".
   bool host_memory = false;
-  /// The table "links" is there: its devices stand in a row. It can join a group.
+  /// It offers the table "links", with its devices connected in a row, and can join a group.
   bool links = false;
 
-  // What it saw.
-  std::atomic<int64_t> registered{0};    ///< pieces of host memory that are
-  std::vector<uint32_t> group;           ///< ranks of the group that it joined, as they came
-  std::atomic<int64_t> by_value{0};      ///< arguments
-  std::atomic<int64_t> passed{0};        ///< arguments of launches, in all
-  std::atomic<int64_t> placed{0};        ///< arguments and results in a layout of their own
-  std::atomic<int64_t> conversions{0};   ///< by the table
-  std::atomic<int64_t> prepared{0};      ///< forms of arguments that were made
-  std::atomic<int64_t> as_prepared{0};   ///< arguments that came in such a form
-  std::atomic<int64_t> pieces{0};        ///< of work, put on queues
+  // Counters of the calls that the backend got.
+  std::atomic<int64_t> registered{0};    ///< pieces of host memory that are registered
+  std::vector<uint32_t> group;           ///< ranks of the group that it joined, in the order of their arrival
+  std::atomic<int64_t> by_value{0};      ///< arguments that were passed by value
+  std::atomic<int64_t> passed{0};        ///< arguments of all launches
+  std::atomic<int64_t> placed{0};        ///< arguments and results that were not dense and row-major
+  std::atomic<int64_t> conversions{0};   ///< calls of convert of the table "layout"
+  std::atomic<int64_t> prepared{0};      ///< prepared forms of arguments that were made
+  std::atomic<int64_t> as_prepared{0};   ///< arguments that were passed in a prepared form
+  std::atomic<int64_t> pieces{0};        ///< pieces of work that were put on queues
   std::atomic<int64_t> blocking{0};      ///< copies and executions without a sync
-  std::atomic<int64_t> busy_ns[3] = {};  ///< time from begin to end of the work on queues, by kind
+  std::atomic<int64_t> busy_ns[3] = {};  ///< time that work on queues took, by kind of queue
   std::atomic<int64_t> pending{0}, most_pending{0};
   std::atomic<int64_t> buffers{0}, executables{0}, queues{0}, instances{0};
   std::atomic<int64_t> bytes{0}, most_bytes{0};
   std::mutex mutex;
   std::vector<std::string> violations;  ///< under mutex: rules of the interface that the SDK broke
 
-  /// Until no instance is open, five seconds at most.
+  /// Waits until no instance is open, for five seconds at most.
   void wait_until_closed() const {
     for (int i = 0; i < 5000 && instances; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
