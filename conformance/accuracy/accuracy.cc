@@ -44,7 +44,7 @@ struct Tally {
   uint64_t arguments = 0, wrong = 0, nearest = 0;
 
   double floor = 0;  ///< smaller errors are of no interest
-  /// What an error must exceed to be kept.
+  /// The error that a further element must exceed to be kept.
   double least_kept() const { return worst.size() == kKept ? std::max(worst.back().error, floor) : floor; }
   void add(Found one) {
     if (one.error <= least_kept()) return;
@@ -65,7 +65,7 @@ std::string program_of(Op op, Type type, uint64_t count) {
                      hlo::op_info(op).text);
 }
 
-// Where a value of the type lies among `bytes`.
+// Reads element `i` of `bytes`, an array of the format.
 double value_at(const FloatFormat& format, const uint8_t* bytes, size_t i) {
   if (format.bits() == 32) {
     float value = 0;

@@ -54,7 +54,8 @@ std::string difference(const std::vector<Entrant>& entrants) {
   return {};
 }
 
-// By the fastest of a few tries: one disturbed try would make all samples short, and short ones are disturbed most.
+// Chooses how often a sample repeats the program, by the fastest of a few tries. A try that other work disturbs is slow;
+// with it all samples would be too short, and short samples are disturbed most.
 void choose_times(Entrant& entrant) {
   if (!entrant.contestant) return;
   constexpr int kRuns = 3, kTries = 8;
@@ -94,7 +95,8 @@ void find_limit(Result& result, const Report& report) {
   result.limit_ns = std::max(moving, computing);
 }
 
-// Those who take part. The unfused one has a client of its own where the backend fuses by itself and can be told not to.
+// The contestants of a comparison. The unfused one has its own client if the backend fuses by itself and has an option
+// against it.
 struct Clients {
   Client fused, unfused, other;
 };

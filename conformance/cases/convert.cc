@@ -46,7 +46,8 @@ void add_converts(CaseList& list) {
   }
 }
 
-// Of the same width, and of others, which add or take the last dimension.
+// Adds bitcast-converts between types of equal width, and between types of other widths, which add or remove the last
+// dimension.
 void add_bitcast_converts(CaseList& list) {
   struct Row {
     Type from;

@@ -163,7 +163,7 @@ Pair choose(Factors& factors) {
                                            {Type::F64, Type::F64, Type::F64},
                                            {Type::F16, Type::F16, Type::F16}});
   const Operand lhs = arrange(left_order, sizes.batch, sizes.left, sizes.contracting);
-  // Of turned groups the sizes are in the other order, and so are the numbers of their dimensions.
+  // If a group is reversed, its sizes are reversed too, and so are the numbers of its dimensions.
   const auto turn = [](Dims& dims, bool turned) {
     if (turned) std::reverse(dims.begin(), dims.end());
   };

@@ -49,7 +49,7 @@ bool is_usual(Type type) {
   return type == Type::F32 || type == Type::S32;
 }
 
-// Where a function is defined and not flat.
+// Returns inputs for which a function is defined and not constant.
 InputSpec domain(Op op, size_t operand, Type type) {
   const bool integer = hlo::is_integer(type);
   InputSpec spec;
@@ -131,7 +131,8 @@ struct Form {
   Type type;  // that the name says
 };
 
-// What stands for the operands, and what becomes of the result.
+// How a case uses its operands and its result: plain parameters, one parameter as all operands, a constant as an operand, or a
+// result that is returned twice.
 enum class Use : uint8_t { Plain, Same, Constant, Twice };
 constexpr std::string_view kUses[] = {"", "_same", "_constant", "_twice"};
 
@@ -189,7 +190,7 @@ void add_form(CaseList& list, const Form& form) {
   if (!integer_power) add_one(list, form, {edge_count(form.operands.back(), form.operands.size())}, Values::Edges);
   if (form.type == Type::PRED) return;
   if (!integer_power) {
-    // Of one operand each value is shown, of more a thousand draws.
+    // With one operand, each critical value occurs; with several, about a thousand combinations are drawn.
     const int64_t count = form.operands.size() == 1 ? critical_count(form.operands[0]) : 1009;
     add_one(list, form, {count}, Values::Critical);
     add_one(list, form, {257}, Values::Large);
@@ -215,7 +216,7 @@ bool has_type(Op op, Type type) {
   if (op == Op::COMPLEX) return type == Type::F32 || type == Type::F64;
   if (op == Op::REAL || op == Op::IMAG) return hlo::is_complex(type) || type == Type::F32;
   if (op == Op::ABS || op == Op::SIGN || op == Op::NEGATE) return !hlo::is_unsigned(type) || op == Op::NEGATE;
-  // Of a complex arc tangent of two operands the branch is not specified.
+  // The branch of a complex atan2 is not specified, so there is no case for it.
   return op != Op::ATAN2 || !hlo::is_complex(type);
 }
 

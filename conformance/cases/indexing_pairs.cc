@@ -45,7 +45,7 @@ Pair choose(Factors& factors) {
   const bool from_behind = factors.next({false, true}), descending = factors.next({false, true});
   for (size_t k = 0; k < indexed; ++k)
     pair.map.push_back(first + static_cast<int64_t>(from_behind ? rank - indexed + k : k));
-  // What is collapsed: nothing, one of the indexed dimensions, all of them, or one that no index names.
+  // Chooses the collapsed dimensions: none, one of the indexed ones, all indexed ones, or one that no index selects.
   const auto collapses = factors.next<std::string_view>({"all", "none", "first", "last", "other"});
   if (collapses == "all") pair.collapsed = pair.map;
   if (collapses == "first") pair.collapsed = {pair.map.front()};

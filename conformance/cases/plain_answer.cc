@@ -130,7 +130,8 @@ Literal counted(const Instruction& instr) {
   return out;
 }
 
-// Of equal ones the first. Of NaN and zeros of both signs the order is that of a total order, which is not looked at here.
+// Computes top-k. Of equal elements the first comes first. Floats with NaN, or zeros of both signs, have a total order that
+// is not implemented here.
 std::optional<std::vector<Literal>> largest(const Instruction& instr, const Literal& from) {
   const auto& attrs = instr.as<hlo::TopKAttrs>();
   if (hlo::is_complex(from.type())) return std::nullopt;
@@ -158,7 +159,8 @@ std::optional<std::vector<Literal>> largest(const Instruction& instr, const Lite
   return out;
 }
 
-// By a comparator that compares the first operand's elements. Of keys with NaN, or zeros of both signs, the order may be open.
+// Computes a sort whose comparator compares elements of the first operand. The order of keys with NaN, or zeros of both
+// signs, may be undetermined.
 std::optional<std::vector<Literal>> sorted(const Module& module, const Instruction& instr, const Operands& operands) {
   const hlo::Computation& body = module[instr.called[0]];
   const Instruction& root = module[body.root];

@@ -401,7 +401,7 @@ std::optional<Literal> plain_elements(const Instruction& instr, std::span<const 
   if (!have_all(0)) return std::nullopt;
   if (instr.op == Op::COMPARE) {
     const auto& attrs = instr.as<hlo::CompareAttrs>();
-    // Where formats without sign of zero or NaN stand in the total order is not said.
+    // The total order of formats without a negative zero or NaN is not specified.
     if (attrs.type == hlo::CompareType::TOTALORDER &&
         (!hlo::is_float(type) || float_format(static_cast<uint32_t>(type)).specials != FloatSpecials::IEEE))
       return std::nullopt;

@@ -37,7 +37,7 @@ std::vector<char> records_of(const collet_program* from, const Form& form, std::
     if (op.record_bytes == 0) continue;
     const char* record = static_cast<const char*>(collet_array_at(from, from->records, 0)) + op.record;
     uint32_t bytes = op.record_bytes;
-    // What is left out is zero; a longer one has fields that are zero.
+    // Trailing zero fields of a record may be omitted, and a record may be longer with fields that are zero.
     while (form.shorter_records && bytes > 8 &&
            std::all_of(record + bytes - 8, record + bytes, [](char c) { return c == 0; }))
       bytes -= 8;

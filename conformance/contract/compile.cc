@@ -115,7 +115,7 @@ void supports_is_pure(Contract& c) {
     for (size_t at = 0; at < ops.size(); ++at)
       if (!expect(again, at, "in a second instance")) return;
   }
-  // And after programs have been compiled.
+  // The answers must also stay the same after programs have been compiled.
   for (size_t i = 0; i < programs.size(); ++i) {
     const collet_program* program = programs[i].second->get();
     if (i % 8 == 0 && accepts(*instance, program)) compile(*instance, program);

@@ -226,7 +226,7 @@ void interleaved(Contract& c) {
   for (uint64_t round = 1; round <= 6; ++round)
     for (size_t i = 0; i < all.size(); ++i)
       if (!rigs[i]->run(round, "between others: " + all[i].first)) return;
-  // Those that stay are as they were when others have gone.
+  // Releasing one executable must not change the others.
   rigs[0].reset();
   all[0].second.executable.reset();
   for (size_t i = 1; i < all.size(); ++i)

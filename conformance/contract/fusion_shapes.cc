@@ -14,7 +14,7 @@ constexpr Bound kFunctions = {.kind = Bound::Kind::Ulp, .ulps = 64};
 constexpr const char* kVector = "f32[300]";
 constexpr const char* kMatrix = "f32[24,40]";
 
-// Of values that are whole numbers all else is exact.
+// The inputs are whole numbers, so the results of other ops than these are exact.
 Bound bound_of(std::string_view op) {
   if (op == "divide") return kFew;
   for (const char* function : {"exponential", "tanh", "logistic", "rsqrt", "sqrt", "log"})
@@ -102,7 +102,7 @@ void add_numbers(std::vector<Fusion>& all) {
                             2));
     }
   }
-  // And before: x * 2 + y, 3 - x - y.
+  // Two elementwise ops before the reduction, such as x * 2 + y and 3 - x - y.
   for (const char* first : {"add", "subtract", "multiply"}) {
     for (const char* second : {"add", "subtract", "maximum"}) {
       for (const bool left : {true, false}) {

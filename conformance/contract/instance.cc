@@ -129,7 +129,7 @@ bool Instance::executes() const {
 }
 
 collet_status Instance::try_alloc(uint32_t device, uint32_t space, uint64_t bytes, uint64_t alignment, Buffer& out) {
-  // What an error must leave alone, and what success must overwrite.
+  // Sentinels: a failing call must leave them, a successful call must overwrite them.
   auto* const untouched = reinterpret_cast<collet_backend_buffer*>(uintptr_t{0x5a5a5a5a});
   void* const untouched_host = reinterpret_cast<void*>(uintptr_t{0x5a5a5a5a});
   collet_backend_buffer* handle = untouched;

@@ -3,7 +3,7 @@
 
 #include "conformance/contract/queues.h"
 
-// What a device does that fails or is lost. An option of the backend's own has to bring it about.
+// Contract cases for a device that fails or is lost. They need an option of the backend that causes the failure.
 
 namespace collet::conformance {
 namespace {

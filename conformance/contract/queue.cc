@@ -151,7 +151,7 @@ void waiting(Contract& c) {
     for (int tries = 0; status == COLLET_DEADLINE_EXCEEDED && tries < 100000; ++tries)
       status = s.wait(queue, last - (round % 2) * 5, tries % 2 ? 200000 : 0);
     if (!c.check(status == COLLET_OK, Promise::QUEUE_WAIT_TIME, "wait with a limit gave status {}", status)) return;
-    // What a wait said stays said.
+    // A point that was reached stays reached, so waits for earlier points succeed.
     status = s.wait(queue, last - 15, 0);
     c.check(status == COLLET_OK, Promise::QUEUE_WAIT_REACHED, "wait for an earlier point gave status {}", status);
     Bytes got(kBytes);
@@ -163,7 +163,7 @@ void waiting(Contract& c) {
 
 constexpr char kMessage[] = "given up by the case";
 
-// What an aborted queue says of a point: it was reached, or the failure.
+// Whether a wait on an aborted queue answers rightly: with success, if the point was reached, or with the failure.
 bool reached_or_failed(const Setting& s, const Queue& queue, uint64_t value, collet_status failure) {
   std::string message;
   const collet_status status = s.wait(queue, value, kForever, &message);

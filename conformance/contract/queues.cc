@@ -4,7 +4,7 @@
 namespace collet::conformance {
 namespace {
 
-// What a call pointed to must not be read any more.
+// Overwrites a list that was passed to a call, to find backends that read it after the call.
 template <typename T>
 void spoil(std::vector<T>& list) {
   if (!list.empty()) std::memset(static_cast<void*>(list.data()), 0xee, list.size() * sizeof(T));

@@ -192,7 +192,7 @@ bool Rig::judge(const std::vector<Literal>& inputs, const std::string& what, con
   std::vector<Bytes> now;
   for (const Block& block : blocks_) now.push_back(block.buffer ? instance_.read(block.buffer) : Bytes());
   if (!judge_results(inputs, now, what, bound)) return false;
-  // What the executable may write is left out; all else must stand.
+  // Memory that the executable may write is not compared; all other memory must be unchanged.
   const auto allow = [&](const Slot& slot) {
     if (slot.bytes > 0) std::copy_n(image(slot), slot.bytes, now[slot.block].data() + slot.offset);
   };

@@ -52,7 +52,7 @@ Expected<std::unique_ptr<Module>> translate(const mlir::Program& program, std::s
   return module;
 }
 
-/// What the text's checks expect of what it returns.
+/// Reads the results that the checks in the text expect.
 Expected<std::vector<hlo::ExpectedResult>> expected_of_text(const std::string& path) {
   COLLET_ASSIGN(const auto programs, read_programs(path));
   if (programs.size() != 1) return invalid_argument(path + ": more than one program");

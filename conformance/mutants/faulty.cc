@@ -292,7 +292,7 @@ bool is_inside(const collet_place& place, uint64_t bytes) {
 
 namespace {
 
-// What the fault makes of a region.
+// Changes a region of a copy as the fault says.
 void spoil(collet_copy_region& r) {
   const bool upload = !r.from.buffer, download = !r.to.buffer;
   if (is(Fault::copy_ignores_from_offset) && r.from.buffer) r.from.offset = 0;

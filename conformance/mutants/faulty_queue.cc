@@ -117,7 +117,7 @@ bool is_download(const collet_copy_region& region) {
   return !region.to.buffer;
 }
 
-// What a copy still waits for, where the fault concerns only some.
+// Removes those waits of a copy that the fault ignores.
 void drop_waits(std::vector<collet_point>& waits, const collet_copy_region& region, collet_backend_queue* queue) {
   const bool across = !is_upload(region) && !is_download(region);
   if ((is(Fault::upload_ignores_waits) && is_upload(region)) ||

@@ -27,7 +27,7 @@ std::string_view reason_of(std::string_view name) {
   return {};
 }
 
-// Where the build has put a plugin, beside this program.
+// Path of a plugin in the build folder of this program.
 std::string library(std::string_view folder, std::string_view name) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);

@@ -319,7 +319,8 @@ collet_status copy_one(const Executable& self, collet_backend_buffer* buffer, ui
   return behind->copy(self.instance, &region, 1, nullptr, error);
 }
 
-// What a fused multiply-add gives, from the arguments: before an execution that may overwrite them. Nothing where they are not in buffers.
+// Computes what a fused multiply-add would return from the arguments. Called before an execution that may overwrite them.
+// `out` stays empty if they are not in buffers.
 collet_status contracted(const Executable& self, const collet_launch& launch, std::vector<uint8_t>& out,
                          collet_error* error) {
   const Contraction& found = *self.contraction;

@@ -23,7 +23,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// What the ops give: a mutation of floats needs an op that gives floats.
+// The kind of an op's results, since a mutation of floats needs an op with float results.
 enum class Gives : uint8_t { ANY, FLOATS, INTEGERS, PREDS };
 struct MutatedOp {
   uint32_t op;

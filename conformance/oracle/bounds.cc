@@ -47,7 +47,8 @@ struct Judge {
   double scale = 0;  // largest finite magnitude of the output
   bool flushes = false;
 
-  // Of part `part` of element `i`; `expected`: that part, `modulus`: of the whole.
+  // Returns the allowed error of part `part` of element `i`. `expected` is that part of the expected value, `modulus` the
+  // magnitude of the whole value.
   double allowed(int64_t i, int part, double expected, double modulus) const {
     const double ulp = ulp_at(type, is_complex(type) && !has_parts() ? modulus : expected);
     switch (bound.kind) {
@@ -73,7 +74,7 @@ struct Judge {
   // Whether each part of complex numbers has a bound of its own.
   bool has_parts() const {
     if (!reference.magnitude.valid()) return false;
-    // Of sums that the evaluator has computed the magnitude is that of the whole.
+    // For sums of complex numbers that the evaluator computed, `magnitude` is that of the whole number, not of its parts.
     return bound.kind == Bound::Kind::Ulp || (reference.rest.valid() && is_complex(reference.magnitude.type()));
   }
 
@@ -140,7 +141,7 @@ bool judge_element(const Judge& judge, int64_t i, const Literal& got, Comparison
   if (!is_float(judge.type) && !is_complex(judge.type)) {
     return rounded.as_int(i) == got.as_int(i);
   }
-  // What a format without NaN makes of one is open.
+  // The value of a NaN converted to a format without NaN is not specified.
   if (std::isnan(exact.as_double(i)) && format_of(judge.type).specials == FloatSpecials::FINITE) return true;
   const double modulus = std::hypot(exact.as_double(i), exact.imaginary(i));
   for (const int part : {0, 1}) {

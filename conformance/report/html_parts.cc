@@ -15,7 +15,7 @@
 namespace collet::conformance {
 namespace {
 
-// Of title, verdict, its class, body, and style. No script, no font, nothing fetched.
+// Takes title, verdict, its class, body, and style. The page has no scripts or fonts and loads nothing.
 constexpr char kPage[] = R"(<!DOCTYPE html>
 <html lang="en">
 <meta charset="utf-8">

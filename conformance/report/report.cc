@@ -121,7 +121,7 @@ std::string road_text(const ConformReport& report, const std::vector<OpSummary>&
   return out;
 }
 
-// Of a run of all cases: a filter leaves much that is accepted and does not run.
+// For runs of all cases only: with a filter, many accepted ops do not run.
 std::string silent_text(const ConformReport& report) {
   constexpr size_t kMost = 20;
   std::string out;

@@ -154,7 +154,7 @@ Expected<std::vector<std::string>> run_again(const Bundle& bundle, const Conform
   return details;
 }
 
-// What the bundle is good for, if all of it holds: each claimed profile of which every case of the full set passed on the device.
+// Returns what a valid bundle proves: each claimed profile, if every case of the full set in it passed on the device.
 std::vector<std::string> sayings(const Bundle& bundle) {
   const ConformOptions& run = bundle.options;
   const bool whole =

@@ -16,7 +16,7 @@
 namespace collet::conformance {
 namespace {
 
-// Of the grid the names alone, unless `wanted` takes them: then with their programs.
+// Returns all cases. Cases of the grid have names only, except those for which `wanted` holds, which have their programs.
 std::vector<Case> every_case(bool full, const std::function<bool(const std::string&)>& wanted = {}) {
   std::vector<Case> cases;
   for (const ContractCase& one : contract_cases()) cases.push_back({.name = one.name, .text = describe_case(one)});

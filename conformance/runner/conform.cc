@@ -29,15 +29,16 @@ constexpr double kSecondsToEnd = 4;
 // Before the name of a case: a smaller program that fails is wanted.
 constexpr std::string_view kReduce = "?reduce ";
 constexpr double kSecondsToReduce = 2;
-// What is explained takes time: no more than so many of each.
+// Limits of how many failures are reduced and how many crashes are run again, since both take long.
 constexpr size_t kMostReduced = 40, kMostCrashesAgain = 8;
 // The contract case that says what is wrong with a backend that the runtime does not take.
 constexpr std::string_view kDescribesItself = "contract/lifecycle/describes_itself";
-// So many cases that hang end the run; after the first few the rest gets a part of the time, since they mostly hang alike.
+// A run ends after kMostHangs cases that hang. After the first kPatientHangs, later cases get a part of their time only,
+// since hangs mostly have one cause.
 constexpr size_t kMostHangs = 8, kPatientHangs = 2;
 constexpr double kLessTime = 0.25;
-// So many crashes end the run where they are a good part of what ran: a process and an open device each are dear, and what fails
-// then is not single ops. Crashes of a few ops alone never reach the share.
+// A run ends after kMostCrashes crashes if they are at least kCrashShare of the cases that ran: each costs a new process and
+// device, and so many are not caused by single ops.
 constexpr size_t kMostCrashes = 24;
 constexpr double kCrashShare = 0.25;
 
@@ -101,7 +102,7 @@ CaseResult result_of(const Case& one, const Fields& fields, const std::vector<st
   return result;
 }
 
-// What the backend's own file claims: `libcollet_backend_acme.so.claims`, beside the library.
+// Adds the profiles that the file beside the library claims, `libcollet_backend_acme.so.claims`.
 Status add_claims_of_file(const std::string& library, std::vector<std::string>& claims) {
   std::ifstream in(library + ".claims");
   if (!in) return ok_status();
@@ -111,7 +112,8 @@ Status add_claims_of_file(const std::string& library, std::vector<std::string>& 
   return ok_status();
 }
 
-// What a journal has to agree about. A library that was built anew is another one.
+// The facts that must agree for a journal to be continued. They include a hash of the library, so a rebuilt library starts
+// anew.
 std::string journal_head(const ConformOptions& options, const ConformReport& report) {
   std::string head =
       fmt::format("collet conform, {} {} of {}, seed {}{}", report.backend, report.version, library_digest(report.path),
