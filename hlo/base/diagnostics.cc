@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLongestShownLine = 160;
 
-// What a terminal would obey, or what would end a C string.
+// Whether a byte would control a terminal or end a C string.
 bool is_unprintable(char c) {
   return (static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') || c == 0x7F;
 }

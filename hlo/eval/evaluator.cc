@@ -384,7 +384,7 @@ Expected<std::vector<Literal>> Evaluator::run_all(std::vector<std::vector<Litera
       group.leave();
     });
   for (std::thread& thread : threads) thread.join();
-  // Those that waited in vain say so; the first that failed by itself is the reason.
+  // A participant that waited for one that failed reports FailedPrecondition, so the first other error is the cause.
   const Status* reason = nullptr;
   for (const Status& error : errors)
     if (!error.ok() &&

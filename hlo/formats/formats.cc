@@ -26,7 +26,8 @@ bool is_text(std::string_view bytes) {
   return std::none_of(bytes.begin(), bytes.end(), is_control);
 }
 
-// Of the head of a message every sixth byte or more is a tag or a length; in text one may have slipped in.
+// In the head of a binary message at least every sixth byte is a tag or a length, which are control bytes; text has hardly
+// any.
 bool is_mostly_text(std::string_view head) {
   return static_cast<size_t>(std::count_if(head.begin(), head.end(), is_control)) * 16 <= head.size();
 }

@@ -175,7 +175,7 @@ Expected<Shape> infer_permute_start(const InferInput& in) {
     COLLET_ASSIGN(const Shape result, infer_permute(in));
     shapes = {in.operand(0).without_layout(), result};
   }
-  // What an implementation keeps beside them.
+  // Further elements that an implementation adds to the result tuple are kept as declared.
   if (in.declared && in.declared->is_tuple())
     for (size_t i = 2; i < in.declared->elements().size(); ++i)
       shapes.push_back(in.declared->element(i).without_layout());

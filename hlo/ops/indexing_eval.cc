@@ -57,7 +57,7 @@ Expected<Literal> evaluate_gather(const EvalInput& in) {
   if (out.element_count() == 0) return out;
   const int bytes = type_info(out.type()).bytes();
   const Ints to = row_major_strides(out.shape().dims()), from = row_major_strides(operand.shape().dims());
-  // Where a window's dimensions lie in the result; those that are collapsed have size 1.
+  // Strides in the result of the window's dimensions. Collapsed dimensions have size 1, so their stride is not used.
   Ints window_strides(from.size(), 0);
   size_t next = 0;
   for (size_t d = 0; d < from.size(); ++d)
@@ -154,7 +154,7 @@ class Scatter {
         std::vector<Literal>(in_.operands.begin(), in_.operands.begin() + static_cast<long>(arrays_)));
   }
 
-  /// Where the window of this index vector begins; false when it does not lie inside as a whole.
+  /// Finds the start of the window of this index vector. Returns false if the window is not completely inside of the array.
   bool locate(const Walk& walk, int64_t& at) const {
     at = 0;
     for (size_t k = 0; k < attrs_.scatter_dims_to_operand_dims.size(); ++k) {

@@ -22,7 +22,7 @@ constexpr std::array<ClassText, 6> kClasses{{
     {"communication", "between participants; a copy in a group of one"},
 }};
 
-// Of the elementwise ops that take floats and have an expansion.
+// Elementwise ops that take floats and have an expansion.
 constexpr std::array kWithoutIntegers = {Op::CEIL, Op::CLAMP, Op::IMAG, Op::MINIMUM, Op::REAL, Op::SUBTRACT};
 constexpr std::array kWithWiderIntegers = {Op::COSINE, Op::SINE, Op::TAN};
 
@@ -206,7 +206,7 @@ std::string bound_text(const OpInfo& info) {
   return info.ulp < 0 ? "by its structure" : concat(static_cast<int64_t>(info.ulp), " ULP");
 }
 
-// Of the heading: no heading of another page may have it.
+// The anchor of a record's heading. It has a prefix so that it differs from the anchors of other headings.
 std::string record_id(Record record) {
   std::string id = "record_";
   for (char c : record_name(record)) {

@@ -42,7 +42,7 @@ Expected<Shape> infer_bits(const InferInput& in) {
   return result.without_layout();
 }
 
-// What the generators can fill.
+// Checks that the result has a type that the generators can produce.
 Status check_bits(Op op, const Shape& shape) {
   if (in_type_set(TypeSet::REAL_PRED, shape.type()) && type_info(shape.type()).bits <= 64) return ok_status();
   return broken(op, "", "the bits must be of ", type_set_text(TypeSet::REAL_PRED), " type, but are ", shape);

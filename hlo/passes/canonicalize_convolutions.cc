@@ -116,7 +116,7 @@ InstrId canonical(Builder& b, const Instruction& instr) {
 
 bool wanted(const Module& module, PassContext& context, InstrId id) {
   const Instruction& instr = module[id];
-  // What has no elements is a constant (simplify), and its padding may cut off more than there is.
+  // Empty results are left to simplify, which makes them constants; their padding may be more negative than the size.
   if (instr.op != Op::CONVOLUTION || instr.shape.has_dynamic() || instr.shape.element_count() == 0) return false;
   for (InstrId o : instr.operands)
     if (module[o].shape.has_dynamic()) return false;

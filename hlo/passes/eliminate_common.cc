@@ -38,8 +38,8 @@ bool same_attributes(const Module& module, const Instruction& a, const Instructi
   return a.attrs == b.attrs || equal_records(op_info(a.op).record, a.attrs, b.attrs);
 }
 
-// Of weights only so much is read as tells most of them apart: they are hashed in each run of the pass, and compared
-// where hashes are equal.
+// Hashes samples of a large constant only, because weights are hashed in each run of the pass. Constants with equal hashes
+// are compared completely.
 uint64_t hash_constant(const Literal& literal) {
   constexpr int64_t kWhole = 65536, kSamples = 512, kSample = 16;
   const int64_t size = literal.shape().is_array() ? literal.byte_size() : 0;

@@ -65,7 +65,7 @@ class Graph {
     const InstrId from = m_[id].operand(0);
     const Dims mapping = m_[id].as<BroadcastAttrs>().dimensions;
     if (std::equal(mapping.begin(), mapping.end(), kept.begin(), kept.end())) return from;
-    // Of the array before a reshape that drops dimensions of size 1.
+    // The operand may be a reshape that drops dimensions of size 1; then the array before it is used.
     if (!is(from, Op::RESHAPE)) return std::nullopt;
     const InstrId whole = m_[from].operand(0);
     if (!std::equal(shape(whole).dims().begin(), shape(whole).dims().end(), kept_dims.begin(), kept_dims.end()))
@@ -146,7 +146,7 @@ std::optional<InstrId> softmax_of(const Graph& g, InstrId root) {
   const InstrId e = g[root].operand(0);
   const auto sum = g.broadcast_along(g[root].operand(1), dim);
   if (!sum || !g.is(e, Op::EXPONENTIAL)) return std::nullopt;
-  // Of bf16 and f16 the sum is taken in f32.
+  // Sums of bf16 and f16 are computed in f32, so there are conversions around the reduction.
   const auto terms = g.row_reduction(g.before_narrowing(*sum), COLLET_COMBINE_ADD);
   if (!terms || g.before_widening(*terms) != e) return std::nullopt;
   const InstrId shifted = g[e].operand(0);
@@ -339,7 +339,8 @@ bool is_function(const Graph& g, InstrId root, InstrId input, double (*f)(double
   return true;
 }
 
-// What a function of one array may be a function of: what `root` reaches by few elementwise ops.
+// Collects values that `root` uses through few elementwise ops: candidates for the argument of a function that root
+// computes.
 void inputs_near(const Graph& g, InstrId root, int depth, std::vector<InstrId>& out) {
   for (InstrId o : g[root].operands) {
     if (g.splat(o) || std::find(out.begin(), out.end(), o) != out.end()) continue;
@@ -447,14 +448,14 @@ std::optional<Match> quantized_dot(const Graph& g, InstrId root) {
 }
 
 using Matcher = std::optional<Match> (*)(const Graph&, InstrId);
-// Those that hold others come first.
+// Patterns that contain other patterns come first.
 constexpr std::pair<std::string_view, Matcher> kMatchers[] = {
     {"attention", attention}, {"softmax", softmax}, {"layer_norm", layer_norm},       {"rms_norm", rms_norm},
     {"silu_gate", silu_gate}, {"gelu", gelu},       {"quantized_dot", quantized_dot},
 };
 
-/// What lies between a root and the operands of its match, operands before users; nullopt where something in it has other
-/// users, or where it would be too much.
+/// Returns the instructions between a root and the operands of its match, operands before users. Returns nullopt if one of
+/// them has other users, or if they are too many.
 std::optional<std::vector<InstrId>> body_of(const Graph& g, InstrId root, const Match& match) {
   std::vector<InstrId> body;
   std::unordered_map<uint32_t, uint32_t> used;  // by the body

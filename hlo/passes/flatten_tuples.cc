@@ -84,7 +84,7 @@ class Flattener {
     return Leaves(first + static_cast<std::ptrdiff_t>(begin), first + static_cast<std::ptrdiff_t>(end));
   }
 
-  // Where the leaves of each element of a tuple begin, and the last one's end.
+  // Returns the number of the first leaf of each element of a tuple, and after them the number of all leaves.
   const std::vector<size_t>& element_starts(InstrId id) {
     std::vector<size_t>& starts = starts_[index_of(id)];
     if (!starts.empty()) return starts;
@@ -103,7 +103,7 @@ class Flattener {
     for (size_t i = 0; i < shape.elements().size(); ++i) take_apart(builder().get(id, static_cast<int64_t>(i)), out);
   }
 
-  // As it was before keep_flat changed it.
+  // The shape of an instruction before keep_flat changed it.
   Shape original_shape(InstrId id) const {
     auto it = originals_.find(index_of(id));
     return it == originals_.end() ? module_[id].shape : it->second;
@@ -380,8 +380,8 @@ std::vector<std::pair<CompId, Role>> assign_roles(Module& module, const std::vec
     return copy->second;
   };
   assign(module.entry(), Role::Entry);
-  // What an asynchronous op runs holds that op alone, tuples as they are, and what a custom call is given is its own
-  // affair; so is what those call.
+  // The computation of an asynchronous op must hold that op alone, so its tuples are kept. So are those of computations that
+  // custom calls take, and of all computations that these call.
   std::vector<bool> held = asynchronous_computations(module);
   for (size_t k = order.size(); k-- > 0;)
     for (InstrId id : module[order[k]].order)

@@ -71,7 +71,8 @@ class Fuser {
     std::vector<InstrId> operands;
     std::unordered_set<uint32_t> members;
     for (InstrId id : group.members) members.insert(index_of(id));
-    // What a member reads: another member, a copy of something repeatable, or a parameter.
+    // Returns the value that stands for an operand of a member: another member, a copy of a repeatable instruction, or a
+    // parameter.
     const auto value = [&](const auto& self, InstrId id, int depth) -> InstrId {
       if (auto it = inside.find(index_of(id)); it != inside.end()) return it->second;
       const bool repeat = depth > 0 && !members.contains(index_of(id)) && is_repeatable(module_, id);
@@ -204,7 +205,7 @@ Expected<bool> fuse(Module& module, PassContext& context) {
   // Somebody who judges single instructions must judge fusions too.
   if (context.claim && !context.take_fusions) return false;
   bool changed = false;
-  // What is declined as a whole may still be taken as plain loops.
+  // A group that the device declines is offered again with elementwise ops only.
   for (const bool everything : {true, false}) {
     FusionLimits limits;
     limits.reductions = limits.products = limits.several_outputs = everything;

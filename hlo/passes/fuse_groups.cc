@@ -63,7 +63,7 @@ class Grouping {
     users_.resize(order_.size());
     for (uint32_t i = 0; i < order_.size(); ++i)
       for (InstrId o : at(i).operands) users_[place_.at(index_of(o))].push_back(i);
-    // What has effects waits for what had some before.
+    // Instructions with effects must stay in their order.
     uint32_t last = kNoGroup;
     for (uint32_t i = 0; i < order_.size(); ++i) {
       if (at(i).extras)
@@ -333,7 +333,7 @@ class Grouping {
   uint32_t root_ = 0;
   std::vector<uint32_t> group_;
   std::vector<Group> groups_;
-  // What a search has met, by its number.
+  // The round of the search that has last visited a member or group, by its number.
   std::vector<uint32_t> seen_, seen_groups_;
   uint32_t round_ = 0;
 };

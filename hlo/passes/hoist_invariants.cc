@@ -7,8 +7,8 @@
 #include "hlo/passes/passes.h"
 #include "hlo/passes/rewriter.h"
 
-// What a loop computes anew in every trip from values that never change is computed once before it and carried along.
-// Only ops without effects are moved, so that it does not matter whether the loop runs at all.
+// Moves computations of a loop that depend only on values that never change to before the loop; their results are carried
+// along. Only ops without effects are moved, so it does not matter if the loop runs no iteration.
 
 namespace collet::hlo {
 namespace {
@@ -29,7 +29,8 @@ bool is_cheap(Op op) {
   }
 }
 
-// What a loop of no trips would not have run may fail or cost much; barriers hold values where they are on purpose.
+// Ops that are not moved. Before the loop they would run even if it has no iteration, where they may fail or cost much.
+// Barriers hold values in place on purpose.
 bool stays(Op op) {
   switch (op) {
     case Op::OPT_BARRIER:
@@ -49,7 +50,7 @@ class Hoister {
   Hoister(Module& module, CompId caller, const Loop& loop, const std::vector<bool>& effects)
       : module_(module), caller_(caller), loop_(loop), effects_(effects) {}
 
-  /// What is to stand before the loop, its new operand last; empty where nothing leaves.
+  /// Returns the instructions to insert before the loop, its new operand last; empty if nothing is moved.
   std::vector<InstrId> run() {
     find_steady();
     const std::vector<InstrId> chosen = choose();
@@ -102,7 +103,7 @@ class Hoister {
       for (InstrId o : module_[id].operands) wanted.insert(index_of(o));
     }
     std::vector<InstrId> out;
-    // Where one is too large to be carried, what it is made from may do.
+    // If a value is too large to be carried, its operands may be small enough.
     for (size_t k = body().order.size(); k-- > 0;) {
       const InstrId id = body().order[k];
       if (!wanted.contains(index_of(id)) || !steady_.contains(index_of(id))) continue;

@@ -47,7 +47,7 @@ bool holds_transfers(const Module& module, const Instruction& start) {
   return false;
 }
 
-// What the pair computes, at the place of the start.
+// Writes the synchronous op of a start and done pair, at the place of the start.
 InstrId join(Module& module, Builder& b, const Instruction& start, const Instruction* done) {
   if (start.op == Op::ASYNC_START) return inline_computation(b, start.called[0], start.operands);
   const Shape shape = done ? done->shape : start.op == Op::ALL_REDUCE_START ? start.shape : start.shape.element(1);
@@ -90,7 +90,7 @@ Expected<bool> join_async(Module& module, PassContext&) {
   }
   if (changed) {
     order_computations(module);
-    // What is called from where a wrapper stood is called from the main thread now.
+    // Computations that asynchronous wrappers called are now called from the main thread.
     bool wrappers = false;
     for (CompId computation : module.computations())
       for (InstrId id : module[computation].order) wrappers |= module[id].op == Op::ASYNC_START;

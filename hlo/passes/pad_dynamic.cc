@@ -46,7 +46,7 @@ bool join(Flags& into, const Flags& more) {
   return changed;
 }
 
-// What the computations of loops and branches take and give.
+// Parameters and results of the computations of loops and branches, with their dynamic dimensions.
 class Signatures {
  public:
   explicit Signatures(const Module& m) : m_(m) {

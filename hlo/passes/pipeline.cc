@@ -74,7 +74,7 @@ Expected<bool> clean(Module& module, PassContext& context, const PassObserver& o
   return any;
 }
 
-// Those whose results others expand come first.
+// Passes whose results are expanded by others come first.
 constexpr std::string_view kExpand[] = {
     // Programs of sums, products and movement.
     "expand_convolution", "expand_factorizations", "expand_linalg", "expand_fft", "expand_dot", "canonicalize_dots",
@@ -181,7 +181,8 @@ Expected<bool> canonicalize(Module& module, PassContext& context, const PassObse
   return changed || cleaned;
 }
 
-// What the partitioner does not see: asynchronous pairs, fusions, layouts, tuples in tuples.
+// Removes forms that the SPMD partitioner does not support (asynchronous pairs, fusions, layouts, nested tuples), then
+// propagates shardings.
 Expected<bool> spmd_propagate(Module& module, PassContext& context, const PassObserver& observer) {
   static constexpr std::string_view kPasses[] = {"join_async", "dissolve_fusions", "normalize_layouts",
                                                  "flatten_tuples", "propagate_shardings"};

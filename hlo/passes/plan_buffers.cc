@@ -111,7 +111,7 @@ uint64_t place_by_time(std::vector<PlacedInterval>& intervals, uint32_t alignmen
 
 constexpr size_t kMostForQuadratic = 4000;
 
-/// Where a value lies, as far as its own computation knows.
+/// The place of a value, relative to its own computation.
 struct Place {
   enum Kind : uint8_t { None, Slot, Argument, Result } kind = None;
   uint32_t index = 0;
@@ -360,7 +360,7 @@ class Planner {
   std::unordered_map<uint32_t, uint64_t> bases_;
   std::unordered_map<uint32_t, Surroundings> surroundings_;
 
-  // Of the computation being built.
+  // State for the computation that is being planned.
   std::unordered_map<Leaf, int64_t, LeafHash> last_;
   std::unordered_map<Leaf, uint32_t, LeafHash> root_index_;
   std::vector<Leaf> root_, arguments_;

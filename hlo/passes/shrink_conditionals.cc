@@ -58,7 +58,7 @@ class Shrinker {
     changed |= drop_operands();
     return changed;
   }
-  /// What is to stand before the conditional.
+  /// Instructions to insert before the conditional.
   const std::vector<InstrId>& before() const { return before_; }
   /// Reads of results that are a value outside.
   const std::unordered_map<uint32_t, InstrId>& replaced() const { return replaced_; }

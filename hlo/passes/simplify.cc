@@ -78,7 +78,7 @@ Expected<bool> simplify_once(Module& module, CompId computation, size_t most) {
       rewriter.keep(id);
       continue;
     }
-    // What the rule has just made may be simplified further; what stood before has been.
+    // A new instruction may be simplified further. One that existed before has been simplified already.
     for (int step = 0; step < kMostStepsPerInstruction && index_of(with) >= limit; ++step) {
       const InstrId next = apply_any(module, b, module[with], most);
       if (next == InstrId::None) break;

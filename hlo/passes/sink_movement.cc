@@ -67,7 +67,7 @@ class Sinker {
   }
 
  private:
-  // Of what an instruction is replaced by, as many as of itself.
+  // Counts the uses of each instruction. Being the root counts as one.
   void count_users() {
     for (InstrId id : rewriter_.instructions())
       for (InstrId o : module_[id].operands) ++users_[index_of(o)];

@@ -39,7 +39,7 @@ Expected<bool> unroll_loops(Module& module, PassContext&) {
     for (InstrId id : rewriter.instructions()) {
       rewriter.enter(id);
       const auto loop = finder.find(id);
-      // What a condition does beside answering is not written out.
+      // A loop whose condition has effects is not unrolled.
       const bool counts = loop && !effects[index_of(loop->condition)];
       const auto count = counts ? find_trip_count(module, *loop) : std::nullopt;
       const bool small = count && is_small(module, *loop, count->trips, callers, most);

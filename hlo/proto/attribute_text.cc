@@ -174,7 +174,7 @@ Expected<std::string> precision_text(const wire::PrecisionConfig& in) {
   return out + "}";
 }
 
-// By their numbers on the wire, which are not those of attributes.def: bf16 in nine parts came last.
+// Algorithms by their numbers in the message, whose order differs from attributes.def: bf16 in nine parts was added last.
 Expected<std::string> algorithm_text(const FieldInfo& f, int32_t number) {
   if (number == 0) return std::string();
   constexpr Algorithm kByNumber[] = {

@@ -8,7 +8,7 @@ namespace {
 
 using Kind = Sharding::Kind;
 
-// By their numbers on the wire.
+// Kinds by their numbers in the message.
 constexpr Kind kKinds[] = {Kind::Replicated, Kind::Maximal, Kind::Tuple,    Kind::Tiled,
                            Kind::Manual,     Kind::Unknown, Kind::Unreduced};
 

@@ -10,7 +10,7 @@ namespace {
 
 using Out = wire::HloInstructionProto;
 
-/// What a record's fields need to know beside themselves.
+/// The instruction whose record is written; some fields depend on its operands.
 struct Site {
   const Module& module;
   const Instruction& instr;

@@ -61,7 +61,7 @@ Expected<ExportNode> infeed(Exporter& e, ExportScope& scope, const Instruction& 
   return Exporter::from_leaves(instr.shape, op->results);
 }
 
-/// What a transfer sends: data, then its token.
+/// The operands of a transfer: the data, then the token.
 Expected<std::vector<Value*>> data_and_token(Exporter& e, ExportScope& scope, const Instruction& instr) {
   std::vector<Value*> out;
   COLLET_TRY(e.leaves(scope, e.node(scope, instr, 0), out));

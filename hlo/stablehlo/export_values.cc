@@ -11,7 +11,7 @@ using mlir::Value;
 using TypeKind = mlir::Type::Kind;
 
 namespace {
-// Of more elements than these, equal ones are written once.
+// Longer lists whose elements are all equal are written as a splat.
 constexpr int64_t kLongestList = 64;
 }  // namespace
 

@@ -24,12 +24,12 @@ bool is_number(const Attr& value, Type type) {
          (!value.type || (value.type->kind == mlir::Type::Kind::Scalar && value.type->scalar == type));
 }
 
-/// By @name in text, by a string in artifacts.
+/// Whether an attribute names a function: text has a symbol @name, artifacts have a string.
 bool names_function(const Attr& value) {
   return value.kind == Attr::Kind::Symbol || value.kind == Attr::Kind::String;
 }
 
-/// What is wrong with a result_accuracy; null for nothing.
+/// Returns what is wrong with a result_accuracy; null if nothing is.
 const char* wrong_accuracy(const Attr& value) {
   const auto is_negative = [](double x) { return x < 0; };
   const auto is_zero = [](double x) { return x == 0; };
@@ -64,7 +64,7 @@ bool fits_form(const mlir::AttrRule& rule, const Attr& value, bool of_record) {
     case F::Flag:
       return kind == Attr::Kind::Bool || kind == Attr::Kind::Unit;
     case F::Table:
-      // By the axes of a mesh, too, which is said where they are read.
+      // Replica groups may also be given by the axes of a mesh; the reader of that form checks them.
       if (rule.name == "replica_groups") return kind != Attr::Kind::Ints || !value.type;
       [[fallthrough]];
     case F::Ints:

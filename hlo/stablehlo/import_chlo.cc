@@ -148,7 +148,7 @@ Status top_k(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, m.emit(scope, Op::TOPK, shape, {x}, attrs));
 }
 
-/// Of 64 bits, from four products of halves.
+/// The upper half of a 64-bit product, computed from four products of 32-bit halves.
 InstrId wide_mulhi(Importer& m, ImportScope& scope, InstrId a, InstrId b) {
   const Shape given = m.shape_of(a), shape = given.with_type(Type::U64);
   const auto two = [&](Op code, InstrId x, InstrId y) { return m.emit(scope, code, shape, {x, y}); };

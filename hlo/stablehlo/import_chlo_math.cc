@@ -73,7 +73,7 @@ Ex operator/(double a, Ex b) {
 Ex operator-(Ex a) {
   return a.apply(Op::NEGATE);
 }
-/// Of predicates and of integers.
+/// And of predicates or integers.
 Ex operator&(Ex a, Ex b) {
   return a.apply(Op::AND, b);
 }
@@ -179,7 +179,7 @@ Ex erf_small_f32(Ex x) {
   return x * polynomial(x * x, kT);
 }
 
-/// Of |x| >= 1, given as it is and as -x^2.
+/// erfc for |x| >= 1. `magnitude` is |x|, `z` is -x^2.
 Ex erfc_tail_f64(Ex magnitude, Ex z) {
   static constexpr double kP[] = {2.46196981473530512524E-10, 5.64189564831068821977E-1, 7.46321056442269912687E0,
                                   4.86371970985681366614E1,   1.96520832956077098242E2,  5.26445194995477358631E2,

@@ -133,7 +133,7 @@ Status composite(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, id);
 }
 
-/// What is started runs at once; its future is the tuple of its results.
+/// Imports async_start as a call that runs at once. Its future becomes the tuple of the results.
 Status async_start(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(std::vector<InstrId> operands, m.all_values(scope, op));
   COLLET_ASSIGN(Shape future, m.result_shape(op));

@@ -54,7 +54,7 @@ Status check_list_sizes(Importer& m, const mlir::Op& op, size_t first, int64_t c
   return {};
 }
 
-/// What is kept is looked at when its shapes are known; its element types are known now.
+/// Checks the element types of an op that is imported when its shapes are known.
 Status check_types(Importer& m, const mlir::Op& op, const Shape& shape, std::span<const InstrId> operands) {
   for (InstrId id : operands)
     if (m.shape_of(id).type() != shape.type())
@@ -73,7 +73,7 @@ Status as_static(Importer& m, ImportScope& scope, const mlir::Op& op, std::strin
   return find_import(name)(m, scope, plain);
 }
 
-/// What is known of an operand's dimensions is said of each at most once.
+/// Checks that the two lists of hints name each dimension of the operand at most once.
 Status check_hints(Importer& m, const mlir::Op& op, int rank) {
   std::vector<bool> said(static_cast<size_t>(rank));
   for (std::string_view name : {"known_expanding_dimensions", "known_nonexpanding_dimensions"})

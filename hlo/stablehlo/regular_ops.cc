@@ -8,7 +8,7 @@
 namespace collet::hlo {
 namespace {
 
-// Where two names mean one op, the first is written.
+// If two names mean one op, export writes the first one.
 constexpr std::pair<std::string_view, Op> kRows[] = {
     {"stablehlo.abs", Op::ABS},
     {"stablehlo.add", Op::ADD},

@@ -275,7 +275,7 @@ bool TextReader::read_type(TypeRef* out) {
   }
   if (token.text == "tuple") return read_elements(Type::Kind::Tuple, out);
   if (token.text == "tf32") {
-    // Of an algorithm: no value has it.
+    // tf32 is a type in dot algorithms only; no value has it.
     Type* type = program_.make_type(Type::Kind::Unknown);
     type->text = "tf32";
     *out = type;

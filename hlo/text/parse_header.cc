@@ -199,7 +199,7 @@ const Shape* shape_at_index(const Shape* shape, const Dims& index) {
 
 bool Parser::check_aliases() {
   const Shape& result = module_[module_[entry_].root].shape;
-  // Of two aliases of one output the first counts.
+  // If an output has two aliases, the first one is used.
   std::set<std::vector<int64_t>> seen;
   std::vector<InputOutputAlias>& aliases = module_.header().aliases;
   for (size_t i = 0; i < aliases.size(); ++i) {

@@ -13,7 +13,7 @@
 
 namespace collet::hlo::text {
 
-/// Where a real number goes: its type and format.
+/// The type and format to which a real number is converted.
 struct FloatTarget {
   Type type;
   FloatFormat format;

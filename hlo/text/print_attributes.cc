@@ -87,7 +87,7 @@ std::string label_part(int64_t first_at, char first, int64_t second_at, char sec
   return part;
 }
 
-// What is written where it says what the numbers say; else made from the numbers.
+// Prints the labels as they were written if they agree with the numbers; else makes them from the numbers.
 std::string labels_text(const DimLabels& l) {
   const std::string parts[] = {label_part(l.input_batch, 'b', l.input_feature, 'f', l.input_spatial),
                                label_part(l.kernel_input_feature, 'i', l.kernel_output_feature, 'o', l.kernel_spatial),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes are read or refused with a complaint; what is read is printed, read again and printed as the same text.
-// What the verifier accepts it accepts again.
+// A module that the verifier accepts must be accepted again after that.
 
 #include <cstdint>
 #include <cstdio>

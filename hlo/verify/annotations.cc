@@ -80,7 +80,7 @@ void check_precision(Context& context, const Instruction& instr) {
   if (instr.op == Op::RNG && m[instr.operand(0)].shape.type() != instr.shape.type())
     return context.complain(
         instr, concat("rng C1: operand 0 is ", m[instr.operand(0)].shape, ", but the result is ", instr.shape));
-  // What the called computation takes must be just what it is given.
+  // The parameters of the called computation must have the types of the operands.
   if (instr.op != Op::REDUCE && instr.op != Op::MAP && instr.op != Op::REDUCE_WINDOW) return;
   const auto& parameters = m[instr.called[0]].parameters;
   for (size_t i = 0; i < instr.operands.size(); ++i)

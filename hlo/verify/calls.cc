@@ -33,7 +33,7 @@ std::vector<bool> find_async_computations(const Module& m) {
   return inside;
 }
 
-// What a caller runs on its own thread runs there too; only asynchronous ops change it.
+// A called computation runs on its caller's thread; only asynchronous ops change the thread.
 void check_threads(Context& context, const Instruction& instr) {
   const Module& m = context.module;
   for (CompId called : instr.called)

@@ -35,7 +35,8 @@ Expected<bool> expand_by_table(Module& module, PassContext& context, std::span<c
     COLLET_ASSIGN(const bool again, expand_once(module, context, table));
     if (!again) break;
     changed = true;
-    // What is new may be asked about in the next round of legalize only.
+    // The pass stops after one round here, because the device is asked about new instructions only in the next round of
+    // legalize.
     if (context.claims_end != UINT32_MAX) break;
   }
   return changed;

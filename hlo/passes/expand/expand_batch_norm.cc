@@ -4,7 +4,7 @@
 namespace collet::hlo {
 namespace {
 
-/// What the three ops have in common: the feature dimension, and per-feature values spread over the data.
+/// Helpers for the three batch-norm ops: the feature dimension, and broadcasts of per-feature values over the data.
 struct Norm {
   const ExpandInput& in;
   Builder& b;

@@ -35,7 +35,7 @@ class Ragged {
     return out;
   }
 
-  // Where each group begins and ends along the ragged dimension.
+  // Computes the begin and end of each group along the ragged dimension.
   void make_bounds(int64_t groups) {
     const InstrId sizes = b_.convert(in_.operand(2), Type::S64);
     const int last = b_.rank(sizes) - 1;

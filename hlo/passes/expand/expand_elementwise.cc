@@ -124,7 +124,7 @@ struct Rounding {
 InstrId round_down(const ExpandInput& in) {
   if (narrow_float(in.type())) return by_f32(in);
   const Rounding r(in);
-  // Of negative numbers the size is rounded up.
+  // The magnitude of a negative number with a fractional part is rounded up.
   const InstrId up =
       r.b.and_(r.b.compare(r.x, Direction::LT, r.b.like(r.x, 0)), r.b.compare(r.part, Direction::GT, r.b.like(r.x, 0)));
   return r.finish(r.b.add(r.whole, r.one_if(up)));
@@ -285,7 +285,7 @@ InstrId float_remainder(const ExpandInput& in) {
   InstrId sx, ex, sy, ey;
   take_apart(x, sx, ex);
   take_apart(y, sy, ey);
-  // Where y is zero the result is NaN anyway; division by it must only not disturb.
+  // If y is zero the result is replaced by NaN later; the divisor must only not be zero here.
   const InstrId divisor = b.max(sy, number(sy, 1));
   InstrId steps = b.max(b.sub(ex, ey), number(ex, 0));
   const auto modulo = [](Builder& c, InstrId value, InstrId by) { return c.sub(value, c.mul(c.div(value, by), by)); };

@@ -35,7 +35,7 @@ InstrId cholesky(const ExpandInput& in) {
     return std::vector<InstrId>{s[0], put(c, s[1], c.select(below, scaled, c.like(scaled, 0)), j, 2)};
   });
   InstrId l = loop[1];
-  // Where a diagonal element was not positive nothing of the matrix counts.
+  // If a diagonal element was not positive, the whole triangle becomes NaN.
   const InstrId bad = b.reduce(b.compare(l, Direction::NE, l), Ints{1, 2}, Op::OR);
   const Shape places = Shape::array(Type::S32, batch.dims());
   const InstrId triangle = b.compare(b.iota(places, 1), Direction::GE, b.iota(places, 2));

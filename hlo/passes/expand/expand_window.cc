@@ -43,7 +43,7 @@ class WindowFold {
   }
 
  private:
-  // What stands where no element is.
+  // Chooses the values that padding and dilation insert.
   void choose_filling(const WindowDims& window, Values& values) {
     bool holes = false;
     for (const WindowDim& w : window) holes |= w.low > 0 || w.high > 0 || w.base_dilation > 1;

@@ -61,7 +61,7 @@ Expected<TiledValue> Materializer::custom_call(InstrId id, const Instruction& in
       for (size_t k = 0; k < in.size(); ++k) whole.push_back(replicate(in[k], m_[instr.operand(k)].shape));
       return on_one_device(instr, whole, *device);
     }
-    // What is done once must not be done by every partition; a request for an order may be.
+    // An effect must happen once, not in every partition. A constraint of the order of ops may be in every partition.
     const bool order = target == "control_dep" || target == "dce_sink";
     if (instr.as<CustomCallAttrs>().has_side_effect && !order)
       return unimplemented(quoted(instr) + " (" + std::string(target) +
@@ -72,7 +72,7 @@ Expected<TiledValue> Materializer::custom_call(InstrId id, const Instruction& in
   return out;
 }
 
-// By the partition on `device` alone; the others get the results from it.
+// Runs an op on the partition on `device` only and sends its results to the others.
 TiledValue Materializer::on_one_device(const Instruction& instr, const Operands& in, int64_t device) {
   std::vector<InstrId> operands;
   std::vector<Shape> shapes;

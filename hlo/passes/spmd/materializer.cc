@@ -237,7 +237,8 @@ TiledValue Materializer::element(const Instruction& instr, const TiledValue& in)
   return out;
 }
 
-// Where partitions of several groups work together by the program's own word: those that do have the same tiles.
+// Writes a collective that the program itself has, in a manual region, on the tiles of its operands. Its participants have the same
+// tile with respect to mesh axes that are not manual.
 Expected<TiledValue> Materializer::collective(InstrId id, const Instruction& instr, const Operands& in) {
   const std::vector<ArraySharding>& wanted = shardings(id);
   if (wanted.size() != in.size() ||

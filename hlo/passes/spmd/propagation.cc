@@ -206,7 +206,7 @@ class Propagator {
     }
   }
 
-  // Of a node that is no op.
+  // Bytes to send for a node that is not an op, if its two slots have the shardings that they have now.
   double bytes_between(const ShardingNode& node) const {
     const ShardingSlot& from = slots_[node.from[0]];
     switch (node.kind) {
@@ -243,7 +243,7 @@ class Propagator {
     return sum;
   }
 
-  // What the neighbours of slot `s` would like it to be.
+  // Returns the shardings that the nodes around slot `s` would give it.
   std::vector<std::vector<DimensionSharding>> candidates(uint32_t s) {
     std::vector<std::vector<DimensionSharding>> out;
     const auto add = [&](const std::vector<DimensionSharding>& dims) {
@@ -272,7 +272,7 @@ class Propagator {
           for (size_t k = 0; k < node.from.size(); ++k)
             if (node.from[k] == s) add(chosen.operands[k].dimensions);
           if (!gives) {
-            // As if it were not there: what the others and the result make of it.
+            // Computes the strategy as if the slot had no sharding, to see what the other operands and the result suggest.
             const ArraySharding had = slots_[s].now;
             slots_[s].now.dimensions.assign(had.dimensions.size(), DimensionSharding());
             const OpStrategy without = strategy(node, false);

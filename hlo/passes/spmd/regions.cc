@@ -10,7 +10,7 @@
 namespace collet::hlo::spmd {
 namespace {
 
-// Of computations in computations: each takes some stack in several passes.
+// Limit for nested computations, because several passes recurse into them.
 constexpr int kDeepest = 200;
 constexpr size_t kMostRegions = size_t{1} << 16;
 constexpr double kMostWeight = 1e12;
@@ -21,7 +21,7 @@ bool is_marker(const Instruction& instr) {
   return target.starts_with("xla.sdy.") || target == kEnterManualTile || target == kLeaveManualTile;
 }
 
-// Of each computation whether it, or one that it calls, holds markers.
+// Returns, for each computation, whether it or one that it calls contains markers.
 std::vector<bool> find_markers(const Module& module) {
   std::vector<bool> out(module.computation_limit());
   for (CompId c : post_order(module))
@@ -99,7 +99,8 @@ class RegionBuilder {
     flags[index_of(id)] = true;
   }
 
-  // Of calls that are manual computations: the custom call that says so. Those without results say it by operands.
+  // Finds, for each call that is a manual computation, the custom call that marks it: one that leaves the manual region with the
+  // call's results or enters it with the call's operands.
   Markers markers_of_calls(const std::vector<InstrId>& order) const {
     Markers out;
     const auto source = [&](InstrId id) { return m_[id].op == Op::GET_TUPLE_ELEMENT ? m_[id].operand(0) : id; };

@@ -127,7 +127,7 @@ class Chooser {
       passing_ = DimensionSharding();
   }
 
-  // Of the whole op: what the loops over all its factors run.
+  // Number of operations of the whole op, before it is split.
   double operations() const {
     double out = 1;
     if (instr_.op == Op::DOT || instr_.op == Op::CONVOLUTION) {

@@ -186,8 +186,8 @@ InstrId with_margins(Builder& b, InstrId x, size_t d, int64_t margin) {
   return b.pad_dim(x, b.scalar_int(b.type(x), 0), static_cast<int64_t>(d), margin, margin);
 }
 
-// Where a window of `size` elements from `start` of the whole dimension on begins in a tile with margins of that size: a
-// window that does not touch the tile lies in a margin.
+// Returns the start, in a tile with margins of `size` elements, of a window of `size` elements that begins at `start` of the
+// whole dimension. A window outside of the tile lies in a margin.
 InstrId start_in_tile(TiledOp& op, InstrId start, const DimensionSharding& split, int64_t whole, int64_t tile,
                       int64_t size) {
   Builder& b = op.b;
