@@ -28,7 +28,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// What the signal handler writes: the input that was running.
+// The input that is being run, which the signal handler writes to a file.
 const Bytes* running = nullptr;
 char artifact[4096];
 

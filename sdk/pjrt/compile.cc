@@ -120,7 +120,7 @@ void describe_shardings(Compiled& c, const collet_executable_facts& facts) {
   }
 }
 
-// Those of the functions that the program calls stay with it.
+// Keeps those host functions alive that the program calls.
 void keep_called(Compiled& c, const HostFunctions& functions) {
   for (uint32_t i = 0; const char* target = collet_executable_host_function(c.handle, i); ++i)
     for (size_t k = 0; k < functions.targets.size(); ++k)

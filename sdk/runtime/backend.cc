@@ -329,7 +329,7 @@ Expected<collet_backend_executable*> Backend::accept(const collet_program* progr
   return executable;
 }
 
-// What the optional tables say of the executable's arguments and results.
+// Asks the optional tables about layouts and residency of the executable's arguments and results.
 Status Backend::ask_layouts(const collet_program* program, collet_backend_executable* executable,
                             CompiledFacts& facts) {
   if (!layouts_ && !residency_) return ok_status();

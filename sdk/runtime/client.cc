@@ -45,7 +45,7 @@ struct Waiting {
     delete w;
   }
 
-  // What the task holds goes before the client may.
+  // The task, and what it holds, is destroyed before the client can be.
   static void add(Client& client, Worker& worker, std::function<void()> task) {
     worker.add([&client, task = std::move(task)]() mutable {
       task();
@@ -147,7 +147,7 @@ Expected<Client*> Client::open(const collet_client_options& options) {
   return client.release();
 }
 
-// What a device lacks another may hold on to: they may share their memory.
+// Makes a device. If its memory is exhausted, the caches of all devices are emptied, since devices may share their memory.
 std::unique_ptr<Device> Client::make_device(const std::shared_ptr<Backend>& backend, uint32_t index) {
   const auto make_room = [this] {
     drop_executables();
@@ -266,7 +266,7 @@ void Client::drop_constants() {
   std::erase_if(constants_, [](const auto& entry) { return entry.second.count() == 1; });
 }
 
-// Of those that are only kept in case that they are compiled again.
+// Drops executables that are kept only in case they are compiled again.
 void Client::drop_executables() {
   std::vector<std::shared_ptr<ExecutableCore>> dropped;  // destroyed outside of the lock
   const std::lock_guard lock(mutex_);

@@ -100,7 +100,7 @@ Expected<std::vector<std::vector<Literal>>> run_collective(const hlo::Module& mo
     for (hlo::InstrId id : instr.operands) whole.push_back(assemble(module[id].shape, mine, at));
     mine = std::move(whole);
   }
-  // What a group has summed is the same for all of its members.
+  // All members of a group get the same sum, so it is computed once.
   const bool shared = instr.op == Op::ALL_REDUCE || instr.op == Op::ALL_REDUCE_START;
   std::vector<std::vector<Literal>> out(gathering.present.size());
   for (size_t i = 0; i < out.size(); ++i) {

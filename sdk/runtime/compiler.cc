@@ -232,7 +232,7 @@ class Compiler {
     return ok_status();
   }
 
-  // What is noted of the questions about instructions like this one; null where nothing runs for it.
+  // Returns the record of the questions about instructions like this one; null if the device is not asked about it.
   Question* question_about(hlo::InstrId id) {
     const hlo::Module& m = *module_;
     const hlo::Instruction& instr = m[id];
@@ -344,7 +344,7 @@ class Compiler {
     return ok_status();
   }
 
-  // Of results that launches make: what others make is dense.
+  // Finds the layouts of the entry's results. Only results of launches can have one; others are dense.
   static void find_result_layouts(Plan& plan) {
     const Sequence& entry = plan.sequences[0];
     std::vector<const Layout*> of_slots(entry.slots.size());
@@ -427,7 +427,7 @@ class Compiler {
     return bind_constants(unit, program);
   }
 
-  // What a rejection means for the next attempt; false when there is nowhere to go.
+  // Changes the limits for the next attempt to compile according to a rejection. Returns false if nothing is left to try.
   bool learn(const ClusterPlan& cluster, const Status& status) {
     std::vector<hlo::InstrId> rejected = programs_.rejected();
     std::erase_if(rejected, [&](hlo::InstrId id) {

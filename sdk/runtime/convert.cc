@@ -16,7 +16,7 @@ Expected<std::unique_ptr<char[]>> host_memory(uint64_t bytes) {
   return out;
 }
 
-// By way of the host. The contents of `from` are there.
+// Converts a layout on the host. The work that writes `from` must have ended.
 Status convert_on_host(Backend& backend, const ArrayType& type, const Memory* from, Memory* to, const Layout* layout) {
   const uint64_t from_bytes = layout_bytes(type, from->layout), to_bytes = layout_bytes(type, layout);
   COLLET_ASSIGN(std::unique_ptr<char[]> data, host_memory(from_bytes));

@@ -103,7 +103,7 @@ class StartedRun {
   void make_all(bool late) {
     if (events_.size() > 1) all_ = new Event(late);
   }
-  // What the run holds goes before its end is known.
+  // Memory that the run holds is released before its end is reported.
   void end(uint32_t p, const Status& outcome) {
     if (all_ && !outcome.ok()) {
       const std::lock_guard lock(mutex_);

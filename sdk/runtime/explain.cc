@@ -97,7 +97,7 @@ std::string kind_of(const hlo::Module& m, const hlo::Instruction& instr) {
 
 constexpr size_t kMostDeclined = 8;  // lines for each kind
 
-// What the device did not take, the most frequent first.
+// Returns the questions that the device declined, the most frequent first.
 std::vector<const Question*> declined(const ExecutableCore& core, uint32_t kind) {
   std::vector<const Question*> out;
   for (const Question& one : core.questions)

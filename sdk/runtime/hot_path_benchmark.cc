@@ -12,7 +12,8 @@
 
 #include "sdk/runtime/testing/queued.h"
 
-// What the library itself takes for one execution: on the backend `idle`, whose calls return at once, all of it is ours.
+// Measures the time that the library itself takes for one execution. The calls of the backend `idle` return at once, so that
+// all time is the library's.
 //
 //   COLLET_BACKEND_PATH=BUILD/lib/collet/test_backends:BUILD/lib/collet/backends sdk_hot_path_benchmark
 

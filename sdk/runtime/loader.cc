@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of messages that nobody listens to, the least severe that stderr shows.
+// The least severity that is printed on stderr, for messages without a listener.
 int32_t least_shown() {
   const char* level = std::getenv("COLLET_LOG");
   const std::string_view text = level ? level : "";
@@ -30,7 +30,7 @@ int32_t least_shown() {
   return text == "error" ? COLLET_LOG_ERROR : COLLET_LOG_WARNING;
 }
 
-// Where messages go. Those of the last client that was opened with one and is not yet closed.
+// The receiver of messages: the log function of the last client that was opened with one and is not closed.
 struct Sink {
   LogFunction function;
   void* user;
@@ -97,7 +97,7 @@ std::vector<std::string> folders() {
     out.push_back((here.parent_path() / "lib" / "collet" / "backends").string());
     if (here.filename() != "lib") out.push_back((here / "collet" / "backends").string());
   }
-  // What the environment names may be the installed folder.
+  // Removes duplicates: the environment may name the installed folder.
   std::vector<std::string> places;
   for (std::string& place : out)
     if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(std::move(place));

@@ -265,7 +265,8 @@ class Lowerer {
     }
   }
 
-  // Where a value that goes round a loop, or into a branch, is best kept: where it is made, or else first used.
+  // Returns on which side a value that a loop carries, or a branch takes, is best kept: where it is made, or else where it is
+  // first used.
   std::vector<Side> natural_sides(CompId c) const {
     std::map<InstrId, Side> made;
     std::unordered_map<Leaf, Side, hlo::LeafHash> used;
@@ -378,7 +379,7 @@ bool hands_through(const Step& step) {
   return step.kind == Step::Kind::While || step.kind == Step::Kind::Conditional || step.kind == Step::Kind::Call;
 }
 
-// Where a slot is made or read, and as the how manieth of that step.
+// A step that makes or reads a slot, and the number of the slot among its outputs or inputs.
 struct Touch {
   const Step* step = nullptr;
   uint32_t index = 0;

@@ -107,7 +107,7 @@ class Runner {
     return ok_status();
   }
 
-  // What a step reads as its input `i`; taken from the frame where nothing else needs it, so that it may be written over.
+  // Returns input `i` of a step. At its last use it is moved out of the frame, so that it may be overwritten.
   static MemoryRef take(const Step& step, Frame& frame, uint32_t p, size_t i) {
     MemoryRef& memory = frame.at(p, step.in[i]);
     return step.is_last_use[i] ? std::move(memory) : memory;
@@ -231,7 +231,7 @@ class Runner {
     return out;
   }
 
-  // What is done with the values themselves: results per participant, tuples flattened.
+  // Runs a collective or a host function. Returns results per participant, with tuples flattened.
   Expected<std::vector<std::vector<hlo::Literal>>> results_of(const Step& step, const hlo::Instruction& instr, Who who,
                                                               std::vector<std::vector<hlo::Literal>> operands) {
     if (step.kind == Step::Kind::Collective)

@@ -41,7 +41,7 @@ Listener& listener() {
   return *one;
 }
 
-// Of the day, as profilers of frontends count.
+// Time since the epoch, as the profilers of frontends use it.
 uint64_t now_ns() {
   return static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())

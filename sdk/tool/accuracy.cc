@@ -135,7 +135,7 @@ Status choose(Options& options) {
   return ok_status();
 }
 
-// What the rows of a file of --resume were measured with: its first line.
+// The first line of a file for --resume: the backend and options with which its rows were measured.
 Expected<std::string> head_of(const Options& options) {
   suite::ConformOptions run;
   run.backend = options.run.backend;

@@ -31,7 +31,7 @@ struct Options {
   bool list = false, limits = false;
 };
 
-// What a row and the report show besides the measurements.
+// The optional columns of the table, and an earlier report to compare with.
 struct Columns {
   bool against = false, unfused = true;
   size_t name = 20;

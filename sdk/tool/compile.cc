@@ -70,7 +70,7 @@ struct Made {
   uint64_t bytes = 0;
 };
 
-/// What the compiler left in a folder: "007.model.h" is the header of the program "model".
+/// The files that the compiler wrote for one program: "007.model.h" is the header of the program "model".
 struct Found {
   std::string name;
   std::vector<fs::path> files;

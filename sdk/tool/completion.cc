@@ -79,7 +79,7 @@ std::vector<Word> verb_words(const CLI::App& root) {
   return words;
 }
 
-// Where nothing is offered, bash completes file names.
+// If no words are offered, bash completes file names.
 std::string bash(const CLI::App& root) {
   std::string out =
       "_collet() {\n"

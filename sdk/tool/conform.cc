@@ -45,7 +45,7 @@ struct Options {
 
 constexpr uint64_t kMostMib = uint64_t{1} << 40;  // far more than a machine has, and its bytes can be counted
 
-// What a worker may have: its share of four fifths of the machine.
+// The memory limit of a worker: its share of four fifths of the machine's memory.
 uint64_t memory_share(const Options& options) {
   if (options.memory_mib > 0) return options.memory_mib << 20;
   const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

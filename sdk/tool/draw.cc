@@ -101,7 +101,7 @@ std::vector<std::string_view> pieces(std::string_view text) {
   return out;
 }
 
-// Where the operands' brackets close in "name = shape op(operands), attributes".
+// Returns the text after the operands' closing bracket in "name = shape op(operands), attributes".
 std::string_view behind_operands(std::string_view text, std::string_view op) {
   const size_t at = text.find(std::string(" ") + std::string(op) + "(");
   if (at == std::string_view::npos) return {};

@@ -16,7 +16,7 @@ constexpr size_t kVerbColumn = 14;
 
 std::string row(const std::string& left, std::string_view text, size_t column) {
   std::string out = "  " + left;
-  // What is too long stands in a line of its own.
+  // A name that is too long gets its own line.
   if (out.size() + 2 > column) {
     out += '\n';
     out.append(column, ' ');

@@ -79,7 +79,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // What the library prints goes through stdio too, so that a failure to write is seen in one place.
+    // Output of CLI11 is printed with stdio too, so that a failure to write is detected in one place.
     std::ostringstream out;
     const int code = app.exit(error, out, std::cerr);
     std::fputs(out.str().c_str(), stdout);

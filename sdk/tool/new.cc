@@ -32,8 +32,8 @@ constexpr std::string_view kPlaceholder = "acme";
 
 constexpr uint64_t kMostTemplateBytes = uint64_t{1} << 26;
 
-// What a backend must not be called: the reference backends, what the tool gives a meaning to, words of C++ (the name
-// becomes a namespace).
+// Names that a backend must not have: the reference backends, words with a meaning for the tool, and keywords of C++,
+// because the name becomes a namespace.
 constexpr std::string_view kTaken[] = {
     "all",      "auto",   "bool",     "case",   "char",   "class",   "collet",   "const",     "cpu",    "default",
     "delete",   "do",     "double",   "else",   "enum",   "export",  "extern",   "float",     "for",    "friend",
@@ -94,7 +94,7 @@ std::string filled(std::string text, const std::string& name) {
   return text;
 }
 
-// Where this tool was installed, or the build folder that it lies in.
+// The folder in which this tool is installed, or the build folder that contains it.
 fs::path prefix() {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);

@@ -59,7 +59,7 @@ Expected<pid_t> start(const std::vector<std::string>& arguments, const Pipe& pip
   return pid;
 }
 
-// What is there to read; false at the end.
+// Reads what is available. Returns false at the end of the file.
 bool drain(int fd, std::string& out) {
   char buffer[1 << 14];
   const ssize_t n = read(fd, buffer, sizeof buffer);

@@ -15,7 +15,8 @@
 namespace collet::codegen {
 namespace {
 
-/// Of 8 bytes each; CUDA's kernels have had 4,096 bytes of parameters since the first of them, 4,352 for LLVM's text.
+/// Limit of the arrays of a kernel, which need 8 bytes of parameters each. All versions of CUDA allow 4,096 bytes of parameters,
+/// and PTX as LLVM writes it 4,352.
 constexpr size_t kMostGridArrays = 500;
 
 uint32_t bits_of(uint32_t type) {

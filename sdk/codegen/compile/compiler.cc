@@ -247,7 +247,7 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
   const auto writers = std::count_if(kernels.begin(), kernels.end(), [&](const KernelPlan& k) {
     return std::find(k.writes.begin(), k.writes.end(), result) != k.writes.end();
   });
-  // Where several kernels write parts of the result, none of them may take with it what is done with all.
+  // If several kernels write parts of the result, the epilogue, which needs all of it, cannot be part of one of them.
   KernelPlan* const epilogue = writers > 1 ? std::exchange(epilogue_, nullptr) : nullptr;
   for (KernelPlan& k : kernels) {
     Product product;

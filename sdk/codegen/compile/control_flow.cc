@@ -65,7 +65,7 @@ Status Compiler::while_loop(const Node& n, Drafts& drafts) {
   for (size_t i = 0; i < count; ++i) {
     buffers_.use(after[i], time_);
     range_[n.results[i]] = after[i];
-    // What is not written keeps its place from the first copy to the end.
+    // A variable that the body does not write needs its memory from before the loop to its end.
     if (after[i] == state[i]) buffers_.use(state[i], time_);
   }
   for (RangeId w : scope.kept) buffers_.use(w, time_);

@@ -48,13 +48,13 @@ class Evaluator {
  private:
   /// Expressions in the order of their numbers.
   using Cone = std::vector<bool>;
-  /// What a known combination holds: floats with more bits than they have.
+  /// The accumulator of a known combination. Floats have more bits than their type.
   struct Accumulator {
     std::complex<long double> wide;
     Element exact{};
   };
 
-  // What is needed for some values; results of folds are there already.
+  // Returns the expressions on which `wanted` depends. Results of reductions are known already.
   Cone cone_of(const std::vector<ExprId>& wanted) const;
   static void add_index(const Index& index, std::vector<ExprId>& wanted);
   std::vector<ExprId> wanted_by(const Reduction& r) const;

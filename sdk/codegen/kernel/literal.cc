@@ -62,7 +62,7 @@ std::string print_number(uint32_t type, uint64_t bits) {
       return decimal(bits);
     case COLLET_KIND_FLOAT: {
       std::string text = print_float(type, bits);
-      // What has several encodings, or bits that its format does not have, is not printed as a number.
+      // NaN and other values with several encodings are not printed as numbers.
       uint64_t again = 0;
       if (!text.empty() && parse_number(type, text, again) && again == bits) return text;
       break;

@@ -45,7 +45,7 @@ size_t operands_of(uint32_t opcode) {
   }
 }
 
-/// What an elementwise op asks of its types; empty where it is satisfied.
+/// Checks the types of an elementwise op; returns an empty string if they are right.
 std::string check_op_types(const Expr& e, const Types& types) {
   const uint32_t x = types[0];
   const auto all = [&](size_t from) {
@@ -117,7 +117,7 @@ class Verifier {
   bool value(const std::vector<Expr>& exprs, size_t before, ExprId id);
   bool is_pred(const std::vector<Expr>& exprs, size_t before, ExprId id);
   bool fold(const Reduction& r);
-  /// What a mask or fold does not decide: the index is never negative.
+  /// Whether an index without mask or condition is never negative.
   bool not_negative(const Index& i);
   bool uses_inner(ExprId id) const { return id != kNoExpr && (deps_[static_cast<size_t>(id)] & inner_) != 0; }
   bool uses_inner(const Index& i) const;

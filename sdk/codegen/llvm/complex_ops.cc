@@ -59,7 +59,7 @@ F angle(C x) {
   return {*x.re.ir, math::atan2(*x.re.ir, x.im.v, x.re.v)};
 }
 
-/// By the larger part of the divisor, so that nothing overflows on the way.
+/// Divides after scaling by the larger part of the divisor, so that no intermediate result overflows.
 C operator/(C x, C y) {
   Ir& ir = *x.re.ir;
   llvm::Value* flat = magnitude(y.re) >= magnitude(y.im);
@@ -244,7 +244,7 @@ void inverse_sine(C x, C& as, C& ac) {
   F near = call(math::log1p, am1 + root(am1 * (p + 1.0)));
   F far = call(math::log, p + root(p * p - 1.0));
   F imag = math::select(p <= 1.5, near, far);
-  // So large that p^2 overflows or the difference vanishes.
+  // For such large operands p^2 would overflow or the difference would cancel.
   llvm::Value* huge = ir.b.CreateOr(a > 1e150, c > 1e150);
   F huge_imag = call(math::log, F(ir, math::hypot(ir, (0.5 * a).v, (0.5 * c).v))) + 2.0 * kLn2;
   imag = math::select(huge, huge_imag, imag);

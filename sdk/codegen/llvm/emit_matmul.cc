@@ -281,7 +281,7 @@ class MicroEmitter {
     b_.CreateRetVoid();
   }
 
-  /// What the epilogue's points have in common.
+  /// Emits values that all points of the epilogue share.
   void open_epilogue() {
     row_ = field_i64(offsetof(Tile, row));
     column_ = field_i64(offsetof(Tile, column));

@@ -115,7 +115,8 @@ Val KernelEmitter::extremum(const std::vector<Value*>& slots, const Reduction& r
     nan = b_.CreateOrReduce(nan);
     signs = largest ? b_.CreateAndReduce(signs) : b_.CreateOrReduce(signs);
   }
-  // Of zeros of both signs the largest is +0: then some sign was clear. The least is -0: some sign was set.
+  // If zeros of both signs occur, the maximum is +0, so the result has a clear sign if any sign was clear. The minimum is -0,
+  // likewise with a set sign.
   Value* sign = ir_.constant_int(signs->getType(), uint64_t{1} << (signs->getType()->getScalarSizeInBits() - 1));
   Value* zero = b_.CreateBitCast(b_.CreateAnd(signs, sign), best->getType());
   best = b_.CreateSelect(b_.CreateFCmpOEQ(best, llvm::Constant::getNullValue(best->getType())), zero, best);

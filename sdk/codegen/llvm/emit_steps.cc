@@ -115,7 +115,7 @@ class LoopWriter final : public StepsWriter {
     b_.CreateMemCpy(to, llvm::Align(1), from, llvm::Align(1), r.end - r.begin);
   }
 
-  /// What is small gets memory of the function's own, which LLVM makes registers of.
+  /// Small regions are copied to local memory, which LLVM promotes to registers.
   void open(size_t i) {
     const LoopSource::Region& r = source_.regions[i];
     Value* address = function_->getArg(static_cast<unsigned>(i));

@@ -188,7 +188,8 @@ class FmodWriter {
 
   llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(module_.getContext(), name, function_); }
   Value* word(uint64_t x) { return b_.getInt64(x); }
-  /// By how much a number below 2^53 is shifted so that its highest bit is bit 52; less than 64 for 0, too.
+  /// Returns by how many bits a number below 2^53 must be shifted so that its highest bit is bit 52. The result is less than 64
+  /// for 0 too.
   Value* leading(Value* x) {
     Value* const zeros = b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, b_.CreateOr(x, word(1)), b_.getFalse());
     return b_.CreateSub(zeros, word(11));

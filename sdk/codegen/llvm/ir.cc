@@ -307,7 +307,8 @@ Value* Ir::round_narrow(Value* f32, uint32_t type) {
 }
 
 Value* Ir::round_to_odd(Value* f64) {
-  // Of the two neighbours of what is no f32 one is odd: the nearest, or else the one on the other side. So also for denormals.
+  // A number that f32 cannot hold lies between two f32, one of which is odd. That one is either the nearest or the other one.
+  // The same holds for denormals.
   Value* nearest = b.CreateFPTrunc(f64, like(f64, b.getFloatTy()));
   Value* back = b.CreateFPExt(nearest, f64->getType());
   Value* bits = bits_of(nearest);

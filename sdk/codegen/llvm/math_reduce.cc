@@ -12,7 +12,7 @@ llvm::AllocaInst* make_slot(Ir& ir, llvm::Type* type) {
   return slot;
 }
 
-/// By a call for all lanes, in f64.
+/// Reduces large arguments by calling a function for each lane, in f64.
 elementary::Quarter<F> reduce_large(F x) {
   Ir& ir = *x.ir;
   auto& b = ir.b;

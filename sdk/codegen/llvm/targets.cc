@@ -183,7 +183,7 @@ void initialize_targets() {
 
 namespace {
 
-/// What is known of an architecture for which code is made ahead of time.
+/// Defaults for an architecture for which code is made ahead of time.
 struct Architecture {
   const char* name;
   const char* triple;

@@ -20,7 +20,7 @@ uint32_t sum_type(uint32_t result) {
 /// Sums of fewer products of f64 in all are computed as they are written, each product and each sum rounded.
 constexpr int64_t kPlainProducts = 4096;
 
-/// What the attributes of a product say of its precision; `algorithm` may be 0.
+/// Returns the precision that the attributes of a product request; `algorithm` may be 0.
 ProductPrecision product_precision(const Graph& graph, collet_range operands, uint32_t algorithm) {
   if (algorithm == COLLET_ALGORITHM_TF32_TF32_F32) return ProductPrecision::kTf32;
   const Dims each = integers(graph, operands);
@@ -390,7 +390,7 @@ class Phases {
     phases_.push_back(std::move(found));
   }
 
-  /// Where in the dilated input a result meets a position of the window.
+  /// The position in the dilated input of element `tap` of the window of result `result`.
   int64_t place(size_t d, int64_t result, int64_t tap) const {
     return result * window_.stride[d] + tap * window_.dilation[d] - window_.low[d];
   }

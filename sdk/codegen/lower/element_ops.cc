@@ -173,7 +173,7 @@ ExprId KernelBuilder::gather(const Node& node, const Position& at, ExprId mask) 
   for (size_t d = 0; d < at.size(); ++d) {
     if (!contains(offset_dims, static_cast<int64_t>(d))) batch.at.push_back(at[d]);
   }
-  // Where in the indices: the batch position with the index vector's dimension put in.
+  // The position in the indices: the batch position, with the index vector's dimension inserted.
   size_t vector_dim = static_cast<size_t>(a.index_vector_dim);
   auto indices_at = [&](int64_t k) {
     Position p = batch;
@@ -208,7 +208,7 @@ ExprId KernelBuilder::reduce(const Node& node, uint32_t result, const Position& 
   NodeId id = static_cast<NodeId>(&node - graph_.nodes.data());
   Dims dims = integers(graph_, attributes<collet_dimensions_attrs>(graph_, node).dimensions);
   Position from;
-  // Of each reading: a result may be read where the loops are, and another one, or the same, elsewhere.
+  // This is checked for each read: one reduction may be read at the position of its loops and at another one.
   if (!match_loops(node, dims, at, from)) failed_ = true;
   auto it = reductions_.find(id);
   if (it == reductions_.end()) {

@@ -53,7 +53,7 @@ class KernelBuilder {
   /// The number of the kernel's buffer that holds `v`.
   uint32_t buffer(ValueId v);
 
-  /// Adds a buffer that is written. It is never the number of a buffer that is read, even if that holds `v` too.
+  /// The number of the buffer to which `v` is written.
   uint32_t output(ValueId v);
 
   /// Whether some value could not be computed in this loop nest, such as a reduction over other loops or at another position.

@@ -16,7 +16,7 @@ bool is_constant(const Position& at) {
   return std::all_of(at.at.begin(), at.at.end(), [](const Index& i) { return i.is_constant(); });
 }
 
-/// Where the only element of an array is.
+/// The position of the only element of an array.
 Position origin(const ArrayType& type) {
   Position at;
   at.at.resize(type.dims.size());
@@ -98,7 +98,7 @@ ExprId KernelBuilder::framed(ValueId v, const Position& at, ExprId mask) {
   }
   if (value.constant && value.splat) return masked_constant(value, mask);
   if (value.constant) return lookup(v, linear(at, value.type.dims), mask);
-  // What is the same in all turns of the loop is computed before it.
+  // A value that is invariant in the loop is computed before it.
   if (frame_->owner != this && mask == kNoExpr && is_constant(at))
     return captured(*outer_, outer_->in_frame(frame_, v, at));
   auto key = std::make_tuple(frame_, v, at, mask);

@@ -66,7 +66,7 @@ class SelectAndScatter {
   }
 
  private:
-  /// What a window selects: whether there is anything, and the linear index of it.
+  /// The element that a window selects: whether there is one, and its linear index.
   struct Selection {
     ExprId found = kNoExpr;
     ExprId place = kNoExpr;

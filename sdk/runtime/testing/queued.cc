@@ -220,7 +220,7 @@ bool covers(const Clocks& known, const Clocks& uses, const Queue* own) {
   });
 }
 
-// What a piece of work, or a call that blocks, does with memory.
+// The buffers that a piece of work or a blocking call reads and writes.
 struct Access {
   std::vector<Buffer*> reads, writes;
 };
@@ -377,7 +377,7 @@ collet_status alloc(collet_backend_instance* p, uint32_t device, uint32_t space,
       i->inner->alloc(i->instance, device, space, bytes, alignment, &buffer->inner, &buffer->host, error);
   if (code != COLLET_OK) return code;
   *out_host = i->control->host_visible ? buffer->host : nullptr;
-  // What is read before it was written shows.
+  // New memory is filled with a pattern, so that reads of uninitialized memory show.
   if (buffer->host) std::memset(buffer->host, 0x5a, bytes);
   ++i->control->buffers;
   const int64_t now = i->control->bytes += static_cast<int64_t>(bytes);

@@ -34,7 +34,7 @@
 namespace collet::remote {
 namespace {
 
-// What a queue has come to. Shared with the work of other queues that waits for it. Under Instance::mutex.
+// The progress of a queue. The work of other queues that waits for it shares it. Guarded by Instance::mutex.
 struct Progress {
   uint64_t counter = 0, unanswered = 0;
   collet_status status = COLLET_OK;

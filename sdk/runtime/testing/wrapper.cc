@@ -224,7 +224,7 @@ bool is_result(const collet_launch& launch, const collet_backend_buffer* buffer)
                      [&](const collet_argument& r) { return r.buffer == buffer; });
 }
 
-// What an executable may do that believes its flags.
+// Overwrites the donated arguments of a launch, as an executable may, except those whose buffers are results.
 collet_status scribble(Instance* i, const collet_launch& launch, collet_error* error) {
   for (uint32_t k = 0; k < launch.argument_count; ++k) {
     const collet_argument& a = launch.arguments[k];
