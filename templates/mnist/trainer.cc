@@ -11,7 +11,7 @@ namespace mnist {
 
 namespace {
 
-// What the modules are written for.
+// The batch size for which the modules are written.
 const char kBatchInFile[] = "100";
 
 void check(collet_status status, const collet_error& error) {

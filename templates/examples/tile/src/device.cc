@@ -45,7 +45,7 @@ void Device::read(Memory from, uint64_t offset, void* to, uint64_t bytes) {
   download(from, offset, to, bytes);
 }
 
-// By way of the scratchpad, as a command list; where bytes are no words, the host has to do it.
+// Copies through the scratchpad by a command list. The host copies bytes that are not whole words.
 void Device::copy(Memory to, uint64_t to_offset, Memory from, uint64_t from_offset, uint64_t bytes) {
   if (bytes % 4 != 0 || to_offset % 4 != 0 || from_offset % 4 != 0) {
     std::vector<char> between(bytes);

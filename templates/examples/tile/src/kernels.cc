@@ -217,7 +217,7 @@ int64_t tiles(int64_t extent) {
   return (extent + kTile - 1) / kTile;
 }
 
-// Where an operand of a product lies: dense, with strides, or tile after tile, each 64 x 64 words with padding.
+// The layout of an operand of a product: dense, strided, or in tiles of 64 x 64 words with padding.
 struct Matrix {
   uint32_t array;
   int64_t rows, columns, batch_step, row_step, column_step;
