@@ -177,6 +177,21 @@ TEST_F(DeviceTest, CopiesOverlapKernels) {
   device.set_recorder(nullptr);
 }
 
+TEST_F(DeviceTest, DevicesCopyToEachOther) {
+  Device second(emulator(), 1);
+  const std::vector<char> in = random_bytes(100000);
+  std::vector<char> out(in.size());
+  const kernel::Memory from = device.allocate(in.size(), 256), to = second.allocate(in.size(), 256);
+  device.write(from, 0, in.data(), in.size());
+  second.write(to, 0, out.data(), out.size());
+  second.finish();
+  ASSERT_TRUE(device.copy_to(second, to, 0, from, 0, in.size()));
+  second.read(to, 0, out.data(), out.size());
+  EXPECT_EQ(in, out);
+  device.free(from);
+  second.free(to);
+}
+
 TEST_F(DeviceTest, PinnedMemoryIsCopiedDirectly) {
   Device second(emulator(), 1);
   std::vector<char> memory = random_bytes(8192);
