@@ -7,6 +7,7 @@
 
 #include "reference_backends/gpu/device.h"
 #include "reference_backends/gpu/driver/driver.h"
+#include "reference_backends/gpu/machine_code.h"
 #include "reference_backends/gpu/virtual_device.h"
 
 namespace collet::gpu {
@@ -63,6 +64,7 @@ void configure_virtual(const kernel::Options& options, kernel::Backend* mine) {
   codegen::Target target = codegen::cross("nvptx64:" + options.target);
   target.grid.tf32_by_default = rounds_to_tf32(options);
   codegen::set_grid_code(mine, target);
+  mine->compiler = with_machine_code(mine->compiler, options.target);
 }
 
 void configure(const kernel::Options& options, kernel::Backend* mine) {
@@ -94,6 +96,7 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
     return std::make_unique<Device>(driver, static_cast<int>(number), device_options);
   };
   codegen::set_grid_code(mine, target);
+  mine->compiler = with_machine_code(mine->compiler, "sm_" + std::to_string(facts.capability));
 }
 
 kernel::Backend describe() {

@@ -57,6 +57,18 @@ class Script(unittest.TestCase):
         listing = subprocess.run(["tar", "-tzf", self.folder / "report.tar.gz"], capture_output=True, text=True, check=True).stdout
         self.assertIn("report/report.json", listing)
 
+    def test_machine_code_is_dumped(self):
+        dump = self.folder / "dump"
+        subprocess.run([BUILD / "bin/collet", "run", self.folder / "cases/softmax_f32.hlo", "--backend", "gpu", "--target", "sm_90", "--dump-to", dump],
+                       check=True, capture_output=True, env=dict(os.environ, COLLET_BACKEND_PATH=str(BUILD / "lib/collet/backends")))
+        (code,) = dump.rglob("*.sass")
+        self.assertRegex(code.read_text(), r"skipped: there is n|EXIT")
+        logs = list(dump.rglob("*.ptxas.txt"))
+        if logs:  # there is a ptxas
+            self.assertRegex(logs[0].read_text(), r"Used \d+ registers")
+        else:
+            self.assertIn("no ptxas", code.read_text())
+
     def test_failures_are_reported(self):
         done, steps = self.run_script("--driver", "/no/such/driver.so", "--only", "bench")
         self.assertEqual(done.returncode, 1)

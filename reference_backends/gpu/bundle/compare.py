@@ -213,7 +213,11 @@ def median_ns(run, repeat):
 
 def compare(options):
     bench = {case["name"]: case for case in json.loads(options.bench.read_text())["cases"]}
-    title, prepare = (jax_side if options.other == "jax" else torch_side)()
+    try:
+        title, prepare = (jax_side if options.other == "jax" else torch_side)()
+    except RuntimeError as problem:
+        print(f"{options.other} sees no GPU: {problem}")
+        return 77
     print(title)
     rows = []
     for name, _, family, kind, shapes in cases(options.size):
