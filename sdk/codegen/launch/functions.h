@@ -9,7 +9,7 @@
 namespace collet::codegen {
 
 /// A compiled kernel: the addresses of its buffers, and the range of loop 0 that this call walks. A sequential kernel
-/// must be given the whole range; one without loops ignores it.
+/// must be given the whole range; one without loops ignores it. Parts begin at multiples of KernelCall::grain.
 using KernelFunction = void (*)(char* const* buffers, int64_t begin, int64_t end);
 
 /// A comparator: whether element i of the buffers comes before element j.

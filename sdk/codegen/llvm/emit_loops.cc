@@ -117,8 +117,8 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
     return;
   }
   const int w = l < k_.outer ? k_.lanes : width_;
-  const bool full = !ranged && !ir_.is_scalable() && k_.loops[l].size % w == 0;
-  if (passes_.is_straight() && passes_.side_turns() == 1 && !full && passes_.has_masks()) {
+  const bool full = fills_vectors(l, w);
+  if (passes_.is_straight() && passes_.side_turns() == 1 && (ranged || !full) && passes_.has_masks()) {
     // The unrolled body is long, so it is emitted once, with a mask that serves full vectors and the tail.
     loop(begin, end, ir_.count(w), [&](Value* i) { masked(l, i, end, w, body); });
     return;
@@ -144,6 +144,10 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
     return;
   }
   walk_rest(l, main_end, end, w, body);
+}
+
+bool KernelEmitter::fills_vectors(size_t l, int width) const {
+  return !ir_.is_scalable() && k_.loops[l].size % width == 0;
 }
 
 llvm::Value* KernelEmitter::whole_vectors(Value* n, int lanes) {

@@ -17,13 +17,15 @@ bool is_float_sum(const Reduction& r) {
 
 void KernelEmitter::walk_lanes(Value* begin, Value* end, const std::function<void()>& body) {
   const int w = k_.lanes;
-  Value* const main_end = b_.CreateAdd(begin, whole_vectors(b_.CreateSub(end, begin), w));
+  const bool full = fills_vectors(k_.lane_loop, w);
+  Value* const main_end = full ? end : b_.CreateAdd(begin, whole_vectors(b_.CreateSub(end, begin), w));
   loop(begin, main_end, w, [&](Value* i) {
     iv_[k_.lane_loop] = i;
     lanes_ = w;
     body();
     lanes_ = 1;
   });
+  if (full) return;
   if (ir_.target.masks) return walk_rest(k_.lane_loop, main_end, end, w, body);
   loop(main_end, end, 1, [&](Value* i) {
     iv_[k_.lane_loop] = i;

@@ -118,6 +118,8 @@ class KernelEmitter {
   /// Emits loop `l`. A long sum of floats is computed in blocks: after each block the accumulator is added to
   /// Accumulator::sums and cleared, because the error of a sum grows with the number of terms in one accumulator.
   void blocks(size_t l, Value* begin, Value* end, int width, const std::function<void(Value*)>& body);
+  /// Whether loop `l` needs no tail behind vectors of `width` lanes: parts of loop 0 begin at multiples of the lanes.
+  bool fills_vectors(size_t l, int width) const;
   /// Rounds `n` down to a multiple of `lanes`.
   Value* whole_vectors(Value* n, int lanes);
   /// Emits the outer loops from `l` on, with the expressions that depend on them, and then the inner ones.
