@@ -162,8 +162,12 @@ void KernelEmitter::walk_squares(size_t l, const std::function<void()>& body) {
   const int rest = static_cast<int>(size % turns);
   const int64_t whole = size - rest;
   if (whole > 0) {
-    loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(whole)), turns,
-         [&](Value* begin) { square(l, begin, turns, 0, body); });
+    loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(whole)), turns, [&](Value* begin) {
+      // The addresses of a square are this and constants. LLVM's reduction of strength, which takes long to find that out, does not
+      // look through the hint; otherwise it has no meaning.
+      Value* const hidden = b_.CreateIntrinsic(llvm::Intrinsic::expect, {begin->getType()}, {begin, b_.getInt64(0)});
+      square(l, hidden, turns, 0, body);
+    });
   }
   if (rest == 0) return;
   // The last iterations use a square that overlaps the one before it; if there is none, a narrower square.
