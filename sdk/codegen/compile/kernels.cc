@@ -192,10 +192,9 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
   KernelPlan parts;
   KernelPlan rest;
   auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
-  if (!target_.has_grid() && folds_together(kernel)) {
-    KernelPlan pack;
-    std::vector<KernelPlan> folds;
-    fold_together(k, target_.vector_bits, make, pack, folds);
+  KernelPlan pack;
+  std::vector<KernelPlan> folds;
+  if (!target_.has_grid() && fold_together(k, target_.vector_bits, make, pack, folds)) {
     if (!pack.writes.empty()) add_kernel(pack, drafts);
     for (KernelPlan& fold : folds) add_kernel(fold, drafts);
     return;

@@ -620,6 +620,7 @@ MicroKernel Product::micro(int64_t tile, int64_t tile_columns) const {
 
 bool find_product(const KernelPlan& plan, const Graph& graph, const Target& target, Product& out) {
   const auto fits = [](const ProductOperand& o) { return !o.packed || o.pack.buffers.size() <= kMostPackBuffers; };
+  if (plan.kernel.reductions.size() != 1) return false;
   Kernel collapsed = plan.kernel;
   collapse_loops(collapsed);
   if (folds_together(collapsed)) return false;

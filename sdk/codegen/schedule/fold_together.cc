@@ -25,14 +25,19 @@ struct Shape {
   ExprId own = kNoExpr;     ///< the factor of the few rows, which does not depend on loop `rows`
 };
 
-/// Whether all loads of `t` have unit stride along the inner loop.
-bool is_contiguous(const Kernel& k, const std::vector<uint64_t>& deps, ExprId t) {
-  const Expr& e = k.exprs[static_cast<size_t>(t)];
-  if (!has(deps[static_cast<size_t>(t)], k.outer)) return true;
-  if (e.op == ExprOp::kOp) {
-    return std::all_of(e.args.begin(), e.args.end(), [&](ExprId a) { return is_contiguous(k, deps, a); });
+/// For each expression, whether all its loads have unit stride along the inner loop.
+std::vector<bool> contiguous(const Kernel& k, const std::vector<uint64_t>& deps) {
+  std::vector<bool> is(k.exprs.size());
+  for (size_t t = 0; t < k.exprs.size(); ++t) {
+    const Expr& e = k.exprs[t];
+    if (e.op == ExprOp::kOp) {
+      is[t] = std::all_of(e.args.begin(), e.args.end(), [&](ExprId a) { return is[static_cast<size_t>(a)]; });
+    } else {
+      is[t] = e.op == ExprOp::kLoad && e.mask == kNoExpr && e.index.terms.empty() && e.index.coefficient(k.outer) == 1;
+    }
+    is[t] = is[t] || !has(deps[t], k.outer);
   }
-  return e.op == ExprOp::kLoad && e.mask == kNoExpr && e.index.terms.empty() && e.index.coefficient(k.outer) == 1;
+  return is;
 }
 
 bool find_shape(const Kernel& k, Shape& out) {
@@ -47,12 +52,13 @@ bool find_shape(const Kernel& k, Shape& out) {
   if (std::any_of(k.stores[0].index.terms.begin(), k.stores[0].index.terms.end(),
                   [&](const auto& t) { return has(deps[static_cast<size_t>(t.first)], k.outer); }))
     return false;
+  const std::vector<bool> side_by_side = contiguous(k, deps);
   for (const bool swapped : {false, true}) {
     const ExprId shared = product.args[swapped ? 1 : 0];
     const ExprId own = product.args[swapped ? 0 : 1];
     const uint64_t of_shared = deps[static_cast<size_t>(shared)];
     const uint64_t of_own = deps[static_cast<size_t>(own)];
-    if (!has(of_shared, k.outer) || !has(of_own, k.outer) || !is_contiguous(k, deps, shared)) continue;
+    if (!has(of_shared, k.outer) || !has(of_own, k.outer) || !side_by_side[static_cast<size_t>(shared)]) continue;
     size_t rows = k.outer;
     for (size_t l = 0; l < k.outer; ++l) {
       if (!has(of_shared, l) || has(of_own, l)) continue;
@@ -61,7 +67,7 @@ bool find_shape(const Kernel& k, Shape& out) {
     if (rows == k.outer || k.loops[rows].size < kManyRows) continue;
     for (size_t l = 0; l < k.outer; ++l) {
       const int64_t size = k.loops[l].size;
-      const int64_t most = is_contiguous(k, deps, own) ? kMostTogether : kMostPacked;
+      const int64_t most = side_by_side[static_cast<size_t>(own)] ? kMostTogether : kMostPacked;
       if (size < 2 || size > most || has(of_shared, l) || !has(of_own, l)) continue;
       out = {l, rows, shared, own};
       return true;
@@ -78,7 +84,7 @@ bool clash(int64_t step, uint32_t type) {
 /// Whether the few rows are read in place instead of packed: they are contiguous and do not evict each other from the first cache.
 bool is_read_in_place(const Kernel& k, const std::vector<uint64_t>& deps, const Shape& shape) {
   constexpr int64_t kFewLines = 3;
-  if (!is_contiguous(k, deps, shape.own)) return false;
+  if (!contiguous(k, deps)[static_cast<size_t>(shape.own)]) return false;
   const Expr& e = k.exprs[static_cast<size_t>(shape.own)];
   return e.op == ExprOp::kLoad &&
          (k.loops[shape.loop].size <= kFewLines || !clash(e.index.coefficient(shape.loop), e.type));
@@ -172,11 +178,11 @@ bool folds_together(const Kernel& kernel) {
   return find_shape(kernel, shape);
 }
 
-void fold_together(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
+bool fold_together(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
                    std::vector<KernelPlan>& out) {
   constexpr int64_t kMostRows = 8;  // processors prefetch about so many streams
   Shape shape;
-  find_shape(plan.kernel, shape);
+  if (!find_shape(plan.kernel, shape)) return false;
   KernelPlan from = plan;
   const std::vector<uint64_t> deps = loop_dependencies(plan.kernel);
   if (!is_read_in_place(plan.kernel, deps, shape))
@@ -187,6 +193,7 @@ void fold_together(const KernelPlan& plan, int vector_bits, const MakeValue& mak
   const int64_t whole = rows / each;
   out.push_back(some_rows(from, shape, 0, whole, each));
   if (whole * each < rows) out.push_back(some_rows(from, shape, whole * each, rows - whole * each, 1));
+  return true;
 }
 
 }  // namespace collet::codegen

@@ -18,7 +18,8 @@ bool folds_together(const Kernel& kernel);
 /// Replaces the short outer loop, and the loop over a few long rows at a time, by several reductions of one kernel. The first of
 /// `out` is the kernel for most rows, the second that for the remaining ones, if any. If the few rows are not contiguous in memory,
 /// `pack` becomes a kernel that copies them; it stays empty otherwise. The loops of `plan` must have been collapsed.
-void fold_together(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
+/// Returns false, and makes nothing, if folds_together does.
+bool fold_together(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
                    std::vector<KernelPlan>& out);
 
 }  // namespace collet::codegen
