@@ -9,9 +9,12 @@
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/Support/MemoryBuffer.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <future>
+#include <iterator>
 #include <mutex>
 
 #include "sdk/codegen/llvm/object_compiler.h"
@@ -52,14 +55,18 @@ std::string text_of(llvm::Error error) {
 }
 
 // A module for every few functions that are no others' as well: micro-kernels are large.
-std::vector<std::vector<const FunctionSource*>> modules_of(const std::vector<FunctionSource>& sources) {
+std::vector<std::vector<const FunctionSource*>> modules_of(const std::vector<FunctionSource>& sources, size_t threads) {
   constexpr size_t kMost[] = {12, 4, SIZE_MAX, 1};  // by kind of source
+  constexpr size_t kLeast = 3;                      // a module takes as long as a small function
   std::vector<std::vector<const FunctionSource*>> modules;
   for (size_t kind = 0; kind < std::size(kMost); ++kind) {
+    const auto is_mine = [&](const FunctionSource& f) { return !f.shared && f.body.index() == kind; };
+    const auto all = static_cast<size_t>(std::count_if(sources.begin(), sources.end(), is_mine));
+    const size_t each = std::min(kMost[kind], std::max(kLeast, (all + threads - 1) / threads));
     size_t count = 0;
     for (const FunctionSource& f : sources) {
-      if (f.shared || f.body.index() != kind) continue;
-      if (count++ % kMost[kind] == 0) modules.emplace_back();
+      if (!is_mine(f)) continue;
+      if (count++ % each == 0) modules.emplace_back();
       modules.back().push_back(&f);
     }
   }
@@ -148,43 +155,85 @@ Status Jit::load(const std::vector<FunctionSource>& sources, const std::vector<s
 }
 
 Status Jit::compile(const std::vector<FunctionSource>& sources, bool keep_artifacts, std::unique_ptr<LoadedCode>& out) {
-  const auto modules = modules_of(sources);
+  const auto modules = modules_of(sources, static_cast<size_t>(std::max(target_.threads, 1)));
   std::vector<std::function<void(llvm::Module&)>> fill;
   for (const auto& functions : modules) {
     fill.push_back([this, &functions](llvm::Module& m) {
       for (const FunctionSource* f : functions) emit_function(*f, m, target_);
     });
   }
-  COLLET_CODEGEN_TRY(compile(fill, keep_artifacts, out));
+  auto shared = std::async(policy(), [&] { return make_shared(sources); });
+  const Status compiled = compile(fill, keep_artifacts, out);
+  COLLET_CODEGEN_TRY(shared.get());
+  COLLET_CODEGEN_TRY(compiled);
   return add_shared(sources, static_cast<Code&>(*out));
 }
 
-Status Jit::add_shared(const std::vector<FunctionSource>& sources, Code& code) {
+/// Of work that may be done beside the caller's; where the system has no thread for it, the caller does it.
+std::launch Jit::policy() const {
+  return target_.threads > 1 ? std::launch::async | std::launch::deferred : std::launch::deferred;
+}
+
+Status Jit::make_shared(const std::vector<FunctionSource>& sources) {
+  std::lock_guard lock(mutex_);
+  std::vector<const FunctionSource*> missing;  // in one module: each takes as long as a small function
   for (const FunctionSource& f : sources) {
-    if (!f.shared) continue;
-    std::lock_guard lock(mutex_);
-    auto& [made, address] = shared_[f.name];
-    if (!address) {
-      COLLET_CODEGEN_TRY(compile({[&](llvm::Module& m) { emit_function(f, m, target_); }}, false, made));
-      address = made->find(f.name);
-      if (!address) return {COLLET_INTERNAL, "generated code has no function " + f.name};
-    }
-    code.shared_[f.name] = address;
+    if (f.shared && !shared_.contains(f.name)) missing.push_back(&f);
+  }
+  if (missing.empty()) return {};
+  std::unique_ptr<LoadedCode> made;
+  const auto fill = [&](llvm::Module& m) {
+    for (const FunctionSource* f : missing) emit_function(*f, m, target_);
+  };
+  COLLET_CODEGEN_TRY(compile({fill}, false, made));
+  const std::shared_ptr<LoadedCode> owner = std::move(made);
+  for (const FunctionSource* f : missing) {
+    void* const address = owner->find(f->name);
+    if (!address) return {COLLET_INTERNAL, "generated code has no function " + f->name};
+    shared_[f->name] = {owner, address};
+  }
+  return {};
+}
+
+Status Jit::add_shared(const std::vector<FunctionSource>& sources, Code& code) {
+  COLLET_CODEGEN_TRY(make_shared(sources));
+  std::lock_guard lock(mutex_);
+  for (const FunctionSource& f : sources) {
+    if (f.shared) code.shared_[f.name] = shared_[f.name].second;
   }
   return {};
 }
 
 Status Jit::compile(const std::vector<std::function<void(llvm::Module&)>>& fill, bool keep_artifacts,
                     std::unique_ptr<LoadedCode>& out) {
+  struct Made {
+    std::string object;
+    Artifacts artifacts;
+  };
+  std::vector<Made> made(fill.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&]() -> Status {
+    std::unique_ptr<ObjectCompiler> compiler;
+    COLLET_CODEGEN_TRY(ObjectCompiler::create(target_, compiler));
+    for (size_t i = next++; i < fill.size(); i = next++) {
+      Artifacts* const artifacts = keep_artifacts ? &made[i].artifacts : nullptr;
+      COLLET_CODEGEN_TRY(compiler->compile("kernels" + std::to_string(i), fill[i], artifacts, made[i].object));
+    }
+    return {};
+  };
+  std::vector<std::future<Status>> others;
+  const size_t threads = std::min(fill.size(), static_cast<size_t>(std::max(target_.threads, 1)));
+  while (others.size() + 1 < threads) others.push_back(std::async(policy(), work));
+  Status status = work();
+  for (auto& other : others) {
+    if (const Status s = other.get(); status.ok()) status = s;
+  }
+  COLLET_CODEGEN_TRY(status);
   std::unique_ptr<Code> code;
   COLLET_CODEGEN_TRY(begin(code));
-  std::unique_ptr<ObjectCompiler> compiler;
-  COLLET_CODEGEN_TRY(ObjectCompiler::create(target_, compiler));
-  for (const auto& f : fill) {
-    std::string object;
-    const std::string name = "kernels" + std::to_string(code->objects_.size());
-    COLLET_CODEGEN_TRY(compiler->compile(name, f, keep_artifacts ? &code->artifacts_ : nullptr, object));
-    COLLET_CODEGEN_TRY(add(*code, std::move(object)));
+  for (Made& m : made) {
+    COLLET_CODEGEN_TRY(add(*code, std::move(m.object)));
+    std::move(m.artifacts.begin(), m.artifacts.end(), std::back_inserter(code->artifacts_));
   }
   out = std::move(code);
   return {};

@@ -5,6 +5,7 @@
 #include <collet/codegen/target.h>
 
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -47,12 +48,15 @@ class Jit {
   explicit Jit(Target target) : target_(std::move(target)) {}
   Status begin(std::unique_ptr<Code>& out);
   Status add(Code& code, std::string object);
+  std::launch policy() const;
+  /// Compiles the shared ones of the functions that were not compiled before.
+  Status make_shared(const std::vector<FunctionSource>& sources);
   /// Finds the shared ones of the functions, or compiles them.
   Status add_shared(const std::vector<FunctionSource>& sources, Code& code);
   Target target_;
   std::shared_ptr<llvm::orc::LLJIT> jit_;
   std::mutex mutex_;
-  std::map<std::string, std::pair<std::unique_ptr<LoadedCode>, void*>> shared_;
+  std::map<std::string, std::pair<std::shared_ptr<LoadedCode>, void*>> shared_;
 };
 
 }  // namespace collet::codegen
