@@ -163,8 +163,8 @@ void KernelEmitter::walk_squares(size_t l, const std::function<void()>& body) {
   const int64_t whole = size - rest;
   if (whole > 0) {
     loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(whole)), turns, [&](Value* begin) {
-      // The addresses of a square are this and constants. LLVM's reduction of strength, which takes long to find that out, does not
-      // look through the hint; otherwise it has no meaning.
+      // All addresses of a square are `begin` and constants. LLVM's loop strength reduction takes long to find that out; it does not
+      // look through this hint, which has no other effect.
       Value* const hidden = b_.CreateIntrinsic(llvm::Intrinsic::expect, {begin->getType()}, {begin, b_.getInt64(0)});
       square(l, hidden, turns, 0, body);
     });

@@ -57,7 +57,7 @@ std::string text_of(llvm::Error error) {
 // A module for every few functions that are no others' as well: micro-kernels are large.
 std::vector<std::vector<const FunctionSource*>> modules_of(const std::vector<FunctionSource>& sources, size_t threads) {
   constexpr size_t kMost[] = {12, 4, SIZE_MAX, 1};  // by kind of source
-  constexpr size_t kLeast = 3;                      // a module takes as long as a small function
+  constexpr size_t kLeast = 3;                      // functions of a module; one costs as much as a small function
   std::vector<std::vector<const FunctionSource*>> modules;
   for (size_t kind = 0; kind < std::size(kMost); ++kind) {
     const auto is_mine = [&](const FunctionSource& f) { return !f.shared && f.body.index() == kind; };
@@ -169,14 +169,14 @@ Status Jit::compile(const std::vector<FunctionSource>& sources, bool keep_artifa
   return add_shared(sources, static_cast<Code&>(*out));
 }
 
-/// Of work that may be done beside the caller's; where the system has no thread for it, the caller does it.
+/// How work is launched that may run beside the caller. If the system has no thread for it, the caller runs it.
 std::launch Jit::policy() const {
   return target_.threads > 1 ? std::launch::async | std::launch::deferred : std::launch::deferred;
 }
 
 Status Jit::make_shared(const std::vector<FunctionSource>& sources) {
   std::lock_guard lock(mutex_);
-  std::vector<const FunctionSource*> missing;  // in one module: each takes as long as a small function
+  std::vector<const FunctionSource*> missing;  // in one module, since a module costs as much as a small function
   for (const FunctionSource& f : sources) {
     if (f.shared && !shared_.contains(f.name)) missing.push_back(&f);
   }
