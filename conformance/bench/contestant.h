@@ -22,15 +22,15 @@ using Client = std::unique_ptr<collet_client, ReleaseClient>;
 /// Options of a backend's own: names and values.
 using BackendOptions = std::vector<std::pair<std::string, std::string>>;
 Expected<Client> open_client(const std::string& backend, bool no_fallback, const BackendOptions& options);
-/// What the client calls its backend.
+/// Name of the client's backend.
 std::string backend_name(collet_client* client);
 
 /// Makes the arguments of a program from its parameters' shapes.
 using MakeInputs = std::function<Expected<std::vector<hlo::Literal>>(const std::vector<hlo::Shape>& parameters)>;
-/// Small numbers, by which programs of many steps do not overflow: floats in [-0.25, 0.25), integers from 0 to 9.
+/// Makes small numbers, so that programs of many steps do not overflow: floats in [-0.25, 0.25), integers from 0 to 9.
 Expected<std::vector<hlo::Literal>> small_numbers(const std::vector<hlo::Shape>& parameters);
 
-/// What a contestant runs.
+/// A program to measure, and how its arguments are made.
 struct Entry {
   std::string program;                     ///< text or bytes
   std::string file = {};                   ///< for messages; may be empty
@@ -47,7 +47,7 @@ class Contestant {
   Contestant(const Contestant&) = delete;
   Contestant& operator=(const Contestant&) = delete;
 
-  /// Runs `times` times and waits for the last results; nanoseconds for one.
+  /// Runs the program `times` times and waits for the last results. Returns the nanoseconds per run.
   Expected<double> run(uint64_t times);
   /// The last results.
   Expected<std::vector<hlo::Literal>> results() const;

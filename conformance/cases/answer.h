@@ -9,11 +9,11 @@
 
 namespace collet::conformance {
 
-/// What the oracle says to a case: inputs, and what must come out.
+/// The inputs of a case and its expected results.
 struct Answer {
   std::vector<hlo::Literal> inputs;
   std::vector<Reference> outputs;
-  /// All of `outputs` is known from definitions and MPFR, with no part of the evaluator in it.
+  /// All of `outputs` was computed from definitions and MPFR, without the evaluator.
   bool independent = false;
   bool several_ops = false;  ///< more than one op that a device is asked about, or ops in regions of control flow
 };
@@ -21,7 +21,8 @@ struct Answer {
 /// Draws the inputs and evaluates; the error means that the case itself, or the evaluator, is at fault.
 Expected<Answer> answer_case(const Case& one, uint64_t seed, bool flushes);
 
-/// Inputs of the same kinds for another execution, of which the results do not matter. A loop's are the case's own: their trips are.
+/// Other inputs of the same kinds, for executions whose results are not checked. For loops they are the case's own inputs,
+/// because inputs may decide the number of iterations.
 std::vector<hlo::Literal> other_inputs(const Case& one, const Answer& answer, uint64_t seed, bool flushes);
 
 }  // namespace collet::conformance

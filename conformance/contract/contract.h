@@ -35,13 +35,14 @@ const PromiseInfo& promise_info(Promise promise);
 /// All of them.
 const std::vector<PromiseInfo>& promises();
 
-/// The backend that a case asks, and what the case found out. Any thread may complain.
+/// The backend that a case tests, and the outcome of the case. Any thread may record failures.
 class Contract {
  public:
   explicit Contract(Plugin& plugin) : plugin_(plugin) {}
   Plugin& plugin() { return plugin_; }
 
-  /// Notes a broken promise unless `good`; returns `good`. What a backend of this version need not keep counts as kept.
+  /// Records a broken promise unless `good`, and returns `good`. Promises that a backend of this version need not keep count as
+  /// kept.
   template <typename... Arguments>
   bool check(bool good, Promise promise, fmt::format_string<Arguments...> text, Arguments&&... arguments) {
     if (!good && holds(promise)) note(promise, fmt::format(text, std::forward<Arguments>(arguments)...));
@@ -49,29 +50,30 @@ class Contract {
   }
   /// Whether the backend is held to the promise.
   bool holds(Promise promise) const;
-  /// What a backend is held to that says by `refuses` that it looks at such mistakes: `promise` where its version of the ABI has
-  /// it, else ERRORS, since a call that reports success for one mistake and refuses its like has not done what it reports.
-  /// Nullopt for a backend of an older version that looks at none of them.
+  /// Returns the promise by which a check of bad input is judged. It is `promise` if the backend's version of the ABI has it.
+  /// For an older version it is ERRORS if the backend refuses some of these mistakes, as `refuses` says: it must then refuse
+  /// the others too. It is nullopt if an older backend refuses none of them.
   std::optional<Promise> judged_by(Promise promise, bool refuses) const;
-  /// What forbids an out argument of a handle to be set after an error: before minor version 1, that an error changes nothing.
+  /// The promise that is broken if an out argument of a handle is set after an error. Before minor version 1 it is that an
+  /// error changes nothing.
   Promise out_arguments() const {
     return holds(Promise::OUT_ARGUMENTS) ? Promise::OUT_ARGUMENTS : Promise::ERROR_CHANGES_NOTHING;
   }
-  /// Notes that a call gave UNAVAILABLE, and what it said.
+  /// Records that a call returned UNAVAILABLE, with its message.
   void note_lost(std::string_view call, std::string_view message);
-  /// Whether one did.
+  /// Whether a call returned UNAVAILABLE.
   bool lost() const;
-  /// What a case does to set itself up: a device that is lost meanwhile makes the case one that was not asked. For cases that
-  /// expect the loss; in all others it is a failure, and complaints that follow from it are left out.
+  /// Begins the set-up of a case that expects the device to be lost. If it is lost during the set-up, the case counts as not
+  /// asked. In all other cases a lost device is a failure, and failures that follow from it are left out.
   void begin_set_up() { set_up_ = true; }
   void end_set_up() { set_up_ = false; }
 
-  /// The case does not concern this backend.
+  /// Skips the case: it does not concern this backend.
   void skip(std::string why);
-  /// The case itself is at fault.
+  /// Records that the case itself is wrong.
   void fault(const Status& status);
 
-  /// Notes what the device was asked, or has run.
+  /// Records a question to the device, or an op that ran.
   void note_use(const Uses::Key& key, const Uses::Use& use);
   Uses uses() const;
 
@@ -99,10 +101,10 @@ struct ContractCase {
   std::string program = {};  ///< HLO text without the first line, where it is about one
 };
 
-/// What a case does, the sentences that it is about, and its program, for people.
+/// Describes, for people, what a case does, which sentences it checks, and its program.
 std::string describe_case(const ContractCase& one);
 
-/// The sentences that a case is about, in one line.
+/// The sentences that a case checks, in one line.
 std::string promises_of(std::string_view name);
 
 /// The case that leaves an instance open. It is run in a process of its own, which must then end well.

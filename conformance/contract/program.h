@@ -13,11 +13,11 @@
 #include "hlo/program/write.h"
 
 /// \file
-/// Programs for a backend's table: from HLO text to a block, to verdicts, to an executable.
+/// Builds programs for a backend's table: from HLO text to a program block, to verdicts, to an executable.
 
 namespace collet::conformance {
 
-/// Where the data of a program's constants stand.
+/// How a program holds the data of its constants.
 enum class Constants {
   ByLimit,      ///< large ones come as arguments
   AsArguments,  ///< all come as arguments
@@ -32,7 +32,7 @@ struct TestProgramOptions {
   uint32_t replicas = 1;
 };
 
-/// HLO text as a program block, and what it computes.
+/// A program block made from HLO text, and the evaluation of that text.
 class TestProgram {
  public:
   /// `aliases`: what input_output_alias of the header says, "{}: (0, {}, may-alias)"; empty for none.
@@ -42,14 +42,14 @@ class TestProgram {
   const collet_program* get() const { return program_.get(); }
   std::span<const char> bytes() const { return program_.block.bytes(); }
   const std::vector<hlo::Shape>& results() const { return results_; }
-  /// Of the inputs; constants that come as arguments stand behind them.
+  /// Shapes of the inputs. Constants that are passed as arguments are not inputs; they follow after them.
   const std::vector<hlo::Shape>& inputs() const { return inputs_; }
   const std::vector<hlo::Literal>& constants() const { return constants_; }
   std::vector<hlo::ProgramAlias> aliases() const;
-  /// Whole numbers of small size in each input, so that sums and products are exact. Other numbers for another seed.
+  /// Draws small whole numbers for each input, so that sums and products are exact. Another seed gives other numbers.
   std::vector<hlo::Literal> draw(uint64_t seed) const;
   Expected<std::vector<hlo::Literal>> evaluate(const std::vector<hlo::Literal>& inputs) const;
-  /// The same of all replicas, by replica.
+  /// Evaluates the program with several replicas. Returns the results by replica.
   Expected<std::vector<std::vector<hlo::Literal>>> evaluate_all(
       const std::vector<std::vector<hlo::Literal>>& inputs) const;
 
@@ -63,12 +63,13 @@ class TestProgram {
 
 /// Ids of the entry's ops.
 std::vector<uint32_t> entry_ops(const collet_program* program);
-/// What an op is asked about as.
+/// The kind, name and type under which questions about an op are counted.
 Uses::Key use_of(const collet_program* program, const collet_op* op);
-/// Asks for ops in one call; a complaint where it fails. Answers are checked for what any verdict promises.
+/// Asks about ops in one call and checks what every verdict promises. Returns false, and records a failure, if the call
+/// fails.
 bool ask(Instance& instance, const collet_program* program, std::span<const uint32_t> ops,
          std::vector<collet_verdict>& verdicts, uint32_t device = 0);
-/// The SDK may offer the program, and the device says yes to each op of the entry.
+/// Whether the SDK would offer all ops of the program and the device accepts each of them.
 bool accepts(Instance& instance, const collet_program* program, uint32_t device = 0);
 
 /// A compiled program; released with its owner.
@@ -91,7 +92,7 @@ class Executable {
   collet_backend_executable* handle_ = nullptr;
 };
 
-/// What compile is called with.
+/// Options of a call of compile.
 struct CompileChoice {
   uint32_t device = 0;
   int32_t (*progress)(void*, double, const char*) = nullptr;
@@ -99,14 +100,14 @@ struct CompileChoice {
   uint32_t rejection_room = 16;
   std::vector<uint32_t> assignment = {};  ///< of several participants; empty: one, on `device`
 };
-/// What came of it; `rejected` are the ops that the backend named.
+/// The result of compile; `rejected` are the ops that the backend named.
 struct CompileResult {
   collet_status status = COLLET_OK;
   std::string message;
   Executable executable;
   std::vector<uint32_t> rejected;
 };
-/// Compiles; checks what any call of compile promises.
+/// Calls compile and checks what every such call promises.
 CompileResult compile(Instance& instance, const collet_program* program, const CompileChoice& choice = {});
 
 /// Whether an argument or result is not dense and row-major, by the table "layout".
@@ -118,15 +119,15 @@ struct Ready {
   Executable executable;
   explicit operator bool() const { return static_cast<bool>(executable); }
 };
-/// Makes the program of `body`, asks, compiles. Empty where the backend declines an op, which skips the case if `or_skip`;
-/// a complaint where it says yes and does not compile.
+/// Makes the program of `body`, asks about it, and compiles it. Returns an empty object if the backend declines an op, and
+/// then skips the case if `or_skip`. Records a failure if the backend accepts all ops and does not compile.
 Ready prepare(Instance& instance, std::string_view body, std::string_view aliases = {},
               const CompileChoice& choice = {}, bool or_skip = true, size_t name_bytes = 0);
-/// The text of an elementwise program of two arguments of one shape, f32[300] if it can be, that the backend accepts. Empty
-/// where there is none; the case is then skipped.
+/// Returns an elementwise program of two arguments of one shape that the backend accepts, preferably of f32[300]. Returns an
+/// empty string, and skips the case, if there is none.
 std::string accepted_sum(Instance& instance);
 
-/// How the buffers of launches lie.
+/// How arguments and results are placed in buffers.
 struct Placement {
   uint32_t device = 0;
   bool take_aliases = false;           ///< may aliases as well as must aliases: the same buffer for both
@@ -136,12 +137,12 @@ struct Placement {
   std::vector<uint32_t> same_as = {};  ///< argument number i lies where number same_as[i] lies
 };
 
-/// Buffers for launches of one executable. Around each argument, result and the workspace lie bytes that must stay; results
-/// and workspace are full of garbage before each run.
+/// Buffers for launches of one executable. Each argument, each result and the workspace has guard bytes around it, which must
+/// not change. Results and workspace are filled with garbage before each run.
 class Rig {
  public:
   Rig(Instance& instance, const TestProgram& program, const Executable& executable, Placement placement);
-  /// Runs and judges results, arguments and guards. `what` begins the complaints. False after one.
+  /// Runs the executable and checks results, arguments and guards. Messages begin with `what`. Returns false after a failure.
   bool run(uint64_t seed, const std::string& what, const Bound& bound = {});
   /// The same with these inputs; `seed` chooses the garbage.
   bool run_with(const std::vector<hlo::Literal>& inputs, uint64_t seed, const std::string& what,
@@ -153,13 +154,13 @@ class Rig {
   /// Writes arguments and garbage to the device.
   bool fill(const std::vector<hlo::Literal>& inputs, uint64_t seed);
   collet_status execute(std::string* message = nullptr);
-  /// Whether all of it is as fill() left it.
+  /// Whether all memory is as fill() left it.
   bool is_untouched(const std::string& what, Promise promise);
-  /// What the results hold now.
+  /// Reads the present contents of the results.
   std::vector<Bytes> read_results();
-  /// Judges the results alone, which it reads at once.
+  /// Reads the results and checks them only, without arguments and guards.
   bool judge_results(const std::vector<hlo::Literal>& inputs, const std::string& what, const Bound& bound = {});
-  /// Judges what the last execute left, for the inputs of fill().
+  /// Checks all memory after the last execute, for the inputs of fill().
   bool judge(const std::vector<hlo::Literal>& inputs, const std::string& what, const Bound& bound = {});
 
  private:

@@ -6,7 +6,7 @@
 #include "conformance/oracle/functions.h"
 
 /// \file
-/// Numbers of MPFR with a bound of their error, so that a formula may cancel and what it lost is known.
+/// MPFR numbers with a bound of their error, so that the error of a formula is known even if terms cancel.
 
 namespace collet::conformance {
 
@@ -72,9 +72,9 @@ class Ball {
   void lose_all() { mpfr_set_inf(radius_, 1); }
 
   using Function = int(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t);
-  // Of a function whose slope is at most 1.
+  // Applies a function whose slope is at most 1.
   static Ball with_slope_of_one(const Ball& a, Function* function);
-  // Of an exact operand; of others nothing is said.
+  // Applies a function to an exact operand. If the operand is not exact, the result is unknown.
   static Ball of_exact(const Ball& a, Function* function);
 
   Number value_, radius_;

@@ -9,8 +9,8 @@
 #include "hlo/ir/literal.h"
 
 /// \file
-/// How far a result may lie from the oracle's, and whether it does. Every bound is one that can be defended: a number of
-/// ULP for an elementary function, Higham's gamma(n) times the sum of magnitudes for sums and products.
+/// The allowed errors of results, and their comparison with the oracle's. Every bound has a reason: a number of ULP for an
+/// elementary function, Higham's gamma(n) times the sum of magnitudes for sums and products.
 
 namespace collet::conformance {
 
@@ -38,7 +38,7 @@ struct Bound {
   int triangle = 0;
 };
 
-/// What the oracle knows of one output.
+/// The expected values of one output, and what is needed to bound the error.
 struct Reference {
   hlo::Literal value = {};  ///< in the output's type, rounded once
   hlo::Literal exact =
@@ -53,7 +53,7 @@ struct Reference {
 constexpr size_t kErrorBins = 12;
 using ErrorCounts = std::array<int64_t, kErrorBins>;
 
-/// What came of comparing one output.
+/// The result of comparing one output.
 struct Comparison {
   bool agrees = true;
   double worst_ulp = 0;    ///< largest error in ULP of the result's type; infinity for a wrong NaN or infinity

@@ -9,7 +9,7 @@
 
 namespace collet::conformance {
 
-/// What became of one op's cases.
+/// Summary of the cases of one op.
 struct OpSummary {
   Op op = Op::INVALID;
   size_t cases = 0, passed = 0, failed = 0, unsupported = 0;
@@ -23,13 +23,13 @@ struct OpSummary {
   std::vector<hlo::Type> types_on_device, types_elsewhere;
 };
 
-/// What became of a profile's cases, as far as they were run.
+/// Summary of those cases of a profile that were run.
 struct ProfileSummary {
   const Profile* profile = nullptr;
   bool claimed = false;
   size_t cases = 0, on_device = 0, failed = 0;
 };
-/// Of all profiles that can be claimed and have cases in the report.
+/// Summaries of all profiles that can be claimed and have cases in the report.
 std::vector<ProfileSummary> summarize_profiles(const ConformReport& report);
 /// What a case is about: the name of its pattern or op, or "contract".
 std::string_view subject(const CaseResult& one);
@@ -37,12 +37,12 @@ std::string_view subject(const CaseResult& one);
 std::string_view class_name(Op op);
 /// Ops that have cases in the report, in the order of the op table.
 std::vector<OpSummary> summarize(const ConformReport& report);
-/// Ops that the backend left to the fallback, or that nothing took, the most needed first: those of which nothing runs on
-/// the device, then those that lack cases; among equals as programs use them, core before extended.
+/// Ops that the backend left to the fallback, or that nothing took. Ops of which nothing runs on the device come first, then
+/// those that lack cases; among equals core ops come before extended ones.
 std::vector<OpSummary> road_map(const std::vector<OpSummary>& ops);
 /// "37 of 137 cases on the device: f32; not s32 f64": how much of an op the device does, and in which element types.
 std::string device_text(const OpSummary& summary);
-/// What a device said yes to, or named, and never ran.
+/// An op or pattern that a device accepted or named, and never ran.
 struct Silent {
   enum class Why : uint8_t {
     NeverRun,     ///< accepted in some case, and run in none
@@ -58,7 +58,7 @@ std::vector<Silent> silent(const ConformReport& report);
 /// "never run", ...; "op", "pattern", "fusion".
 std::string_view why_name(Silent::Why why);
 std::string_view kind_name(uint32_t kind);
-/// The line that runs one case again.
+/// The command line that runs one case again.
 std::string reproducer(const ConformReport& report, const BackendChoice& backend, const CaseResult& one);
 
 /// The share of the op in the work of programs, on average over the model corpus: op_shares.def.
@@ -87,26 +87,26 @@ struct SpeedRow {
   double of_limit = 0;  ///< the least time divided by the time taken
   double gain = 0;      ///< times as fast as the other backend; 0: there is none
 };
-/// What else a page shows.
+/// Further contents of a page.
 struct PageExtras {
   std::vector<SpeedRow> speed = {};
   std::string against = {};  ///< the other backend of `speed`
 };
-/// Takes what `collet bench --json` has written; the error: `name` is no such report.
+/// Reads a report of `collet bench --json`. Returns an error if `name` is no such report.
 Status read_speed(std::string_view name, std::string_view text, PageExtras& extras);
 
-/// For machines: docs/conformance_report.schema.json describes it.
+/// The report as JSON; docs/conformance_report.schema.json describes it.
 std::string report_json(const ConformReport& report, const BackendChoice& backend);
-/// JUnit's XML, a suite for each op.
+/// The report as JUnit XML, with one suite per op.
 std::string report_junit(const ConformReport& report, const BackendChoice& backend);
-/// A web page that needs no other file: verdict, profiles, a map of ops and types, failures with their reproducers, errors, road map, a
-/// row for each op, and the cases.
+/// The report as a web page that needs no other file: verdict, profiles, a table of ops and types, failures with their
+/// reproducers, errors, road map, a row for each op, and the cases.
 std::string report_html(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras = {});
-/// A page of what differs.
+/// The differences as a web page.
 std::string difference_html(const ReportDifference& difference);
-/// A picture of a few words, SVG: the opset, and the claimed profiles that hold.
+/// A small SVG image with the opset and the claimed profiles that hold.
 std::string report_badge(const ConformReport& report);
-/// For people: failures with their reproducers, worst errors, road map, verdict.
+/// The report as text: failures with their reproducers, worst errors, road map, verdict.
 std::string report_text(const ConformReport& report, const BackendChoice& backend, size_t most_failures);
 
 }  // namespace collet::conformance

@@ -15,7 +15,7 @@
 #include "hlo/ir/literal.h"
 
 /// \file
-/// collet.h for C++ with values: programs take and give literals.
+/// A C++ interface to collet.h in which programs take and return literals.
 
 namespace collet::conformance {
 
@@ -34,7 +34,7 @@ using ExecutableHandle = Handle<collet_executable, collet_executable_release>;
 using BufferHandle = Handle<collet_buffer, collet_buffer_release>;
 using BlobHandle = Handle<collet_blob, collet_blob_release>;
 
-/// Which backend, and how it is opened.
+/// The choice of a backend and the options of opening it.
 struct BackendChoice {
   std::string name = "cpu";
   bool no_fallback = false;
@@ -43,7 +43,7 @@ struct BackendChoice {
   uint32_t devices = 0;     ///< wanted, where the backend can make them; 0: its own choice
 };
 
-/// How a program is read and compiled.
+/// Options of reading and compiling a program.
 struct ProgramOptions {
   std::string file = {};  ///< for messages
   bool floats_as_f64 = false;
@@ -70,10 +70,11 @@ class Program {
   collet_executable* handle() const { return executable_.get(); }
   Expected<collet_executable_facts> facts() const;
   Expected<std::string> explain(bool json) const;
-  /// What the compilation asked the device; what runs there counts as run.
+  /// The questions that compiling asked the device. Ops that run on the device count as run.
   Uses uses() const;
 
-  /// Puts arguments where the program wants them; they may be used again and again. All participants get the same ones.
+  /// Copies arguments to the places that the program expects. They may be used several times. All participants get the same
+  /// ones.
   Expected<std::vector<BufferHandle>> upload(std::span<const hlo::Literal> arguments) const;
   /// Runs once and waits; arguments stay alive. Results are those of all participants, one participant after another.
   Expected<std::vector<BufferHandle>> execute(std::span<const BufferHandle> arguments) const;
