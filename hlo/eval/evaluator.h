@@ -14,15 +14,15 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// The reference: runs a module op by op, as hlo/ops/evaluate.h says what each means.
+/// The evaluator, the reference for all backends: runs a module op by op, with the meaning that hlo/ops/evaluate.h gives.
 
 namespace collet::hlo {
 
-/// What a custom call computes from its operands.
+/// Computes a custom call from its operands.
 using CustomCallFunction =
     std::function<Expected<Literal>(const Module&, const Instruction&, std::span<const Literal>)>;
 
-/// What a run may use before it gives up; the error names the instruction. 0: no limit.
+/// Limits of a run. The error after a limit names the instruction. 0: no limit.
 struct EvalLimits {
   double seconds = 0;        ///< then DEADLINE_EXCEEDED
   uint64_t steps = 0;        ///< instructions, each time they run, of one participant; then RESOURCE_EXHAUSTED
@@ -33,9 +33,9 @@ struct EvalOptions {
   /// Simulated devices: replicas * partitions.
   int64_t replicas = 1;
   int64_t partitions = 1;
-  /// Where the hidden state of rng starts.
+  /// Initial value of the hidden state of rng.
   uint64_t seed = 42;
-  /// By target; asked before the ones that the evaluator knows itself.
+  /// Custom calls by target. They take precedence over those that the evaluator knows.
   std::map<std::string, CustomCallFunction, std::less<>> custom_calls;
   /// Host queues; without them infeed and outfeed are errors. They may be called from several threads.
   std::function<Expected<Literal>(const Shape&)> infeed;
@@ -45,9 +45,10 @@ struct EvalOptions {
   EvalLimits limits;
   /// Threads that one op may use.
   int threads = 2;
-  /// Take the other choice wherever the meaning of an op leaves one: what two runs do not agree on is not determined.
+  /// Takes the other choice wherever the meaning of an op leaves one. Elements in which two such runs differ are not
+  /// determined.
   bool other_choices = false;
-  /// Asked for each value of the entry computation; for tests and tracing. May be empty.
+  /// Called with each value of the entry computation, for tests and tracing. May be empty.
   std::function<void(const Instruction&, const Literal&)> on_value;
 };
 
@@ -59,12 +60,12 @@ class Evaluator {
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
-  /// The entry computation's result; every participant gets the same arguments, participant 0 answers. Arguments whose
-  /// shape differs from the parameter's may only do so in dynamic dimensions.
+  /// Runs the entry computation with the same arguments for every participant, and returns the result of participant 0. Shapes
+  /// of arguments may differ from the parameters' in dynamic dimensions only.
   Expected<Literal> run(std::vector<Literal> arguments) const;
   /// Arguments and result per participant, numbered replica * partitions + partition.
   Expected<std::vector<Literal>> run_all(std::vector<std::vector<Literal>> arguments) const;
-  /// Any computation of the module, as one participant.
+  /// Runs any computation of the module, as one participant.
   Expected<Literal> run_computation(CompId computation, std::vector<Literal> arguments) const;
 
  private:

@@ -14,19 +14,19 @@
 
 namespace collet::hlo {
 
-/// Where the participants of one run meet. Each runs in a thread of its own; whoever waits for somebody that cannot come
-/// any more gets an error instead.
+/// Synchronises the participants of one run, each of which runs in a thread of its own. A participant that waits for one that
+/// has ended gets an error.
 class Group {
  public:
   explicit Group(int64_t participants) : running_(participants) {}
 
-  /// Leaves `operands` for the members of `group` at their next common execution of `instr` and waits for theirs.
+  /// Provides `operands` to the members of `group` at their next common execution of `instr`, and waits for theirs.
   Expected<std::vector<std::vector<Literal>>> exchange(int64_t self, const Instruction& instr,
                                                        std::span<const int64_t> group,
                                                        std::span<const Literal> operands);
   Status send(int64_t channel, int64_t target, Literal value);
   Expected<Literal> receive(int64_t channel, int64_t self);
-  /// A participant has ended, well or not.
+  /// Records that a participant has ended, with or without an error.
   void leave();
 
  private:
@@ -36,7 +36,7 @@ class Group {
   };
   using Place = std::tuple<const Instruction*, std::vector<int64_t>, uint64_t>;
 
-  /// Waits for `done`; an error when everybody who runs waits too.
+  /// Waits until `done` returns true. Returns an error if all participants that still run are waiting.
   template <typename Done>
   Status wait(std::unique_lock<std::mutex>& lock, const Done& done, const std::string& what);
 
