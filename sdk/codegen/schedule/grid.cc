@@ -16,7 +16,9 @@ namespace {
 constexpr int kPointThreads = 256;  ///< of a block, where threads have nothing in common
 constexpr int kRowThreads = 128;    ///< of a block whose warps take a row each
 constexpr int64_t kBlocksPerProcessor = 32;
-constexpr int64_t kShortRow = 256;   ///< elements that a warp alone reduces quickly
+constexpr int64_t kShortRow = 256;  ///< elements that a warp alone reduces quickly
+constexpr int64_t kKeptOfBlock =
+    8192;  ///< points of a row that all threads of a block keep: each has an eighth of the registers for them
 constexpr int64_t kUsualPoints = 4;  ///< of a row, of each thread
 
 /// Whether the inner loops lie side by side in memory, rather than the points of the last outer loop.
@@ -154,7 +156,7 @@ GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
         is_short && !few ? limits.warp : std::clamp<int64_t>(wanted, 2 * int64_t{limits.warp}, limits.block_threads);
     out.group = static_cast<int>(threads_of_row);
     const int64_t each = (inner + threads_of_row - 1) / threads_of_row;
-    if (each <= most_kept) out.kept = static_cast<int>(each);
+    if (each <= most_kept && each * threads_of_row <= kKeptOfBlock) out.kept = static_cast<int>(each);
     const int64_t block =
         threads_of_row == limits.warp ? std::min<int64_t>(kRowThreads, rows * limits.warp) : threads_of_row;
     out.block_threads = static_cast<uint32_t>(block);
