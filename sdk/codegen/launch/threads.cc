@@ -8,22 +8,13 @@
 namespace collet::codegen {
 namespace {
 
-/// Waits for another thread, `turn` turns by now. Who is waited for may have to wait for this processor itself, so that others come
-/// first after a few turns.
-inline void wait_a_turn(int turn) {
-  constexpr int kFirst = 64;  ///< one or two microseconds
-  constexpr int kEach = 16;
-  if (turn >= kFirst && turn % kEach == 0) {
-    std::this_thread::yield();
-    return;
-  }
+constexpr int kSpins = 4000;
+
+inline void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
 }
-
-/// Turns of a worker before it sleeps: about 50 us.
-constexpr int kSpins = 1000;
 
 }  // namespace
 
@@ -99,7 +90,7 @@ void Threads::loop(int64_t range, int64_t grain, Body body, void* context) {
   take(0);
   // Who has not come by now need not; who has must be done before the job goes.
   gate_.fetch_sub(1, std::memory_order_acq_rel);
-  for (int turn = 0; gate_.load(std::memory_order_acquire) != 0; ++turn) wait_a_turn(turn);
+  while (gate_.load(std::memory_order_acquire) != 0) pause();
 }
 
 void Threads::work(int worker) {
@@ -108,7 +99,7 @@ void Threads::work(int worker) {
     int spins = 0;
     while (generation_.load(std::memory_order_acquire) == seen) {
       if (++spins < kSpins) {
-        wait_a_turn(spins);
+        pause();
         continue;
       }
       std::unique_lock lock(sleep_);
