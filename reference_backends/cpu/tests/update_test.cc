@@ -250,6 +250,72 @@ TEST(UpdateTest, LargeArraysStayInPlace) {
   }
 }
 
+/// Windows that overlap, with their own dimension before the one that counts them. The window written last counts.
+TEST(UpdateTest, ScatteredWindowsAreWrittenOneAfterTheOther) {
+  constexpr int64_t kWindow = 40;
+  constexpr int64_t kWindows = 3;
+  Plugin plugin;
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  Handle x = e.argument(kS32, {100});
+  Handle starts = e.argument(kS32, {kWindows, 1});
+  Handle windows = e.argument(kS32, {kWindow, kWindows});
+  RegionBuilder& body = b.region();
+  body.argument(kS32);
+  body.combine = COLLET_COMBINE_SECOND;
+  body.results({body.argument(kS32)});
+  collet_scatter_attrs a{};
+  a.update_window_dims = a.scatter_dims_to_operand_dims = b.list({0});
+  a.index_vector_dim = 1;
+  e.results({e.op(COLLET_OP_SCATTER, kS32, x.dims, {x, starts, windows}, a, {&body})});
+  Compiled c(plugin, b.finish());
+  ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+  const Numbers first{10, 35, 3};
+  Numbers updates(kWindow * kWindows);
+  Numbers want(100, -1);
+  const Bytes in = bytes_of(want);
+  for (size_t w = 0; w < kWindows; ++w) {
+    for (size_t i = 0; i < kWindow; ++i) {
+      updates[i * kWindows + w] = static_cast<int32_t>(1000 * w + i);
+      want[at(first[w]) + i] = updates[i * kWindows + w];
+    }
+  }
+  EXPECT_EQ(elements_of<int32_t>(c.run({in, bytes_of(first), bytes_of(updates)})[0]), want);
+}
+
+/// Many updates, which several threads may make because the program says that no two meet.
+TEST(UpdateTest, UniqueUpdatesAreAllMade) {
+  constexpr int64_t kUpdates = 1 << 18;
+  Plugin plugin;
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  Handle x = e.argument(kS32, {kLength});
+  Handle places = e.argument(kS32, {kUpdates, 1});
+  Handle with = e.argument(kS32, {kUpdates});
+  RegionBuilder& body = b.region();
+  Handle p = body.argument(kS32);
+  Handle q = body.argument(kS32);
+  body.results({body.binary(COLLET_OP_SUBTRACT, q, p)});
+  collet_scatter_attrs a{};
+  a.inserted_window_dims = a.scatter_dims_to_operand_dims = b.list({0});
+  a.index_vector_dim = 1;
+  a.unique = 1;
+  e.results({e.op(COLLET_OP_SCATTER, kS32, x.dims, {x, places, with}, a, {&body})});
+  Compiled c(plugin, b.finish());
+  ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+  Numbers want(kLength);
+  for (size_t i = 0; i < want.size(); ++i) want[i] = static_cast<int32_t>(i);
+  const Bytes in = bytes_of(want);
+  Numbers to(kUpdates);
+  Numbers updates(kUpdates);
+  for (size_t i = 0; i < to.size(); ++i) {
+    to[i] = static_cast<int32_t>((i * 7919 + 5) % (kLength + 1000));  // some lie beyond the end
+    updates[i] = static_cast<int32_t>(3 * i);
+    if (to[i] < kLength) want[at(to[i])] = updates[i] - want[at(to[i])];
+  }
+  EXPECT_TRUE(elements_of<int32_t>(c.run({in, bytes_of(to), bytes_of(updates)})[0]) == want);
+}
+
 /// What is needed later, or given back, is not written over.
 TEST(UpdateTest, WhatIsReadLaterIsKept) {
   Plugin plugin;

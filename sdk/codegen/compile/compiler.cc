@@ -22,6 +22,7 @@ constexpr size_t kMostInlined = 64;  ///< values between a product and what coul
 
 Status Compiler::run() {
   COLLET_CODEGEN_TRY(build_graph(program_, graph_));
+  graph_.tf32_by_default = target_.has_grid() && target_.grid.tf32_by_default;
   range_.assign(graph_.values.size(), kNone);
   const Block& entry = graph_.blocks[0];
   plan_->arguments = static_cast<uint32_t>(entry.arguments.size());

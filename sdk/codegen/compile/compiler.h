@@ -146,6 +146,7 @@ class Compiler {
   int time_ = 0;
   std::vector<std::pair<RangeId, RangeId>> copies_;
   std::map<Kernel, FunctionId> kernels_;
+  std::map<GridSort, FunctionId> sorts_;
   std::map<MicroKernel, FunctionId> micros_;
   std::map<std::tuple<MicroKernel, Kernel, uint32_t, ExprId>, FunctionId> epilogues_;
   std::vector<ValueId> constants_;

@@ -38,14 +38,11 @@ Comparator ascending() {
 }  // namespace
 
 void Compiler::sort_on_grid(GridSort sort, const std::vector<ValueId>& arrays, ValueId numbers, Drafts& drafts) {
-  std::map<GridSort::Part, FunctionId> functions;
   for (const GridSortLaunch& launch : launches_of_sort(sort)) {
     ++time_;
-    const auto [it, fresh] = functions.try_emplace(launch.part, kNoFunction);
-    if (fresh) {
-      sort.part = launch.part;
-      it->second = add_function({"sort" + std::to_string(sources_.size()), sort, false});
-    }
+    sort.part = launch.part;
+    const auto [it, fresh] = sorts_.try_emplace(sort, kNoFunction);
+    if (fresh) it->second = add_function({"sort" + std::to_string(sources_.size()), sort, false});
     Draft d;
     d.step.kernel.function = it->second;
     d.step.kernel.blocks = sort.blocks;
@@ -86,7 +83,7 @@ void Compiler::add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, 
     d.step.kernel.function = add_function({name + std::to_string(sources_.size()), std::move(made), false});
     add_buffers(k, d);
     for (ValueId v : {keys, places}) d.ranges.push_back(part == UpdateSchedule::Part::kKeys ? write(v) : read(v));
-    for (RangeId r : d.ranges) plan_->traffic_bytes += buffers_.bytes(r);
+    for (ValueId v : {keys, places}) plan_->traffic_bytes += bytes_of(v);
     ++plan_->kernels;
     drafts.push_back(std::move(d));
   };
@@ -95,6 +92,7 @@ void Compiler::add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, 
   sort.keeps_numbers = true;
   sort_on_grid(std::move(sort), {keys}, places, drafts);
   add(UpdateSchedule::Part::kUpdates, "updates");
+  for (ValueId v : k.buffers) plan_->traffic_bytes += bytes_of(v);
 }
 
 }  // namespace collet::codegen

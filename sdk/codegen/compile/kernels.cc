@@ -188,7 +188,10 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
   }
   verify(kernel, "lowering");
   move_as_integers(kernel);
-  collapse_loops(kernel);
+  // Which loops of a scatter never update the same element shows before they become one.
+  UpdateSchedule updates;
+  if (target_.has_grid() && choose_updates(kernel, updates)) return add_grouped_updates(k, updates, drafts);
+  if (!target_.has_grid() || !kernel.sequential) collapse_loops(kernel);
   KernelPlan parts;
   KernelPlan rest;
   auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
@@ -206,8 +209,6 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
     add_kernel(parts, drafts);
     return add_kernel(rest, drafts);
   }
-  UpdateSchedule updates;
-  if (target_.has_grid() && choose_updates(kernel, updates)) return add_grouped_updates(k, updates, drafts);
   if (!target_.has_grid()) choose_lanes(kernel, target_.vector_bits);
   if (!at_once) ++time_;
   Draft d;

@@ -48,6 +48,8 @@ struct Block {
 
 struct Graph {
   const collet_program* program = nullptr;
+  /// Whether a product whose precision attributes are all default may round f32 factors to tf32.
+  bool tf32_by_default = false;
   std::vector<Value> values;
   std::vector<Node> nodes;
   std::vector<Block> blocks;  ///< number 0 is the entry

@@ -87,13 +87,6 @@ struct ScalarBody {
 inline bool Expr::operator==(const Expr&) const = default;
 inline std::weak_ordering Expr::operator<=>(const Expr&) const = default;
 
-/// How exactly products that are summed are computed.
-enum class ProductPrecision : uint8_t {
-  kDefault,  ///< in the type of the factors, unless an option or the target's default allows less
-  kFull,     ///< in the type of the factors
-  kTf32,     ///< factors of type f32 may be rounded to tf32, which has 11 bits of them
-};
-
 /// Reduces `inputs` over the inner loops, beginning with `inits`.
 struct Reduction {
   uint32_t combine = COLLET_COMBINE_OTHER;
@@ -103,7 +96,7 @@ struct Reduction {
   ScalarBody body;             ///< where combine is OTHER: accumulators, then inputs
   ExprId condition = kNoExpr;  ///< a point where it is false is skipped
   bool contract = false;       ///< a product of f64 that is summed need not be rounded
-  ProductPrecision precision = ProductPrecision::kDefault;
+  bool tf32 = false;           ///< f32 factors of a product that is summed may be rounded to tf32, to 11 bits
   bool operator==(const Reduction&) const = default;
   auto operator<=>(const Reduction&) const = default;
 };

@@ -473,8 +473,7 @@ bool Parser::fold(Reduction& r, bool* reverse, bool* fresh) {
   r.combine = static_cast<uint32_t>(combine);
   if (!expect("init") || !values(r.inits, true) || !mask(r.condition)) return false;
   r.contract = take("contract");
-  if (take("full")) r.precision = ProductPrecision::kFull;
-  if (r.precision == ProductPrecision::kDefault && take("tf32")) r.precision = ProductPrecision::kTf32;
+  r.tf32 = take("tf32");
   if (reverse) *reverse = take("reverse");
   if (fresh) *fresh = take("fresh");
   return r.combine != COLLET_COMBINE_OTHER || body(r.body, "body");

@@ -158,13 +158,10 @@ void Printer::expr(const Expr& e, ExprId id) {
 }
 
 void Printer::fold(const Reduction& r, const std::string& head, const std::string& flags) {
-  const std::string precision = r.precision == ProductPrecision::kFull   ? " full"
-                                : r.precision == ProductPrecision::kTf32 ? " tf32"
-                                                                         : "";
   std::string text = head + name_in(kCombineNames, r.combine) + " " + typed(r.types, r.inputs);
   text += " init ";
   for (size_t i = 0; i < r.inits.size(); ++i) text += (i == 0 ? "" : ", ") + expr_name(r.inits[i]);
-  text += if_mask(r.condition) + (r.contract ? " contract" : "") + precision + flags;
+  text += if_mask(r.condition) + (r.contract ? " contract" : "") + (r.tf32 ? " tf32" : "") + flags;
   if (r.combine == COLLET_COMBINE_OTHER) {
     body(r.body, text + " body");
   } else {

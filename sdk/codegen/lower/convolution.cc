@@ -20,18 +20,18 @@ uint32_t sum_type(uint32_t result) {
 /// Sums of fewer products of f64 in all are computed as they are written, each product and each sum rounded.
 constexpr int64_t kPlainProducts = 4096;
 
-/// Returns the precision that the attributes of a product request; `algorithm` may be 0.
-ProductPrecision product_precision(const Graph& graph, collet_range operands, uint32_t algorithm) {
-  if (algorithm == COLLET_ALGORITHM_TF32_TF32_F32) return ProductPrecision::kTf32;
-  const Dims each = integers(graph, operands);
-  const bool is_default =
-      std::all_of(each.begin(), each.end(), [](int64_t p) { return p == COLLET_PRECISION_DEFAULT; });
-  return is_default && algorithm == 0 ? ProductPrecision::kDefault : ProductPrecision::kFull;
+/// Returns whether the attributes of a product, the precision of each operand and `algorithm` (0: unset), allow f32 factors to be
+/// rounded to tf32.
+bool allows_tf32(const Graph& graph, collet_range precision, uint32_t algorithm) {
+  if (algorithm != 0) return algorithm == COLLET_ALGORITHM_TF32_TF32_F32;
+  const Dims each = integers(graph, precision);
+  return graph.tf32_by_default &&
+         std::all_of(each.begin(), each.end(), [](int64_t p) { return p == COLLET_PRECISION_DEFAULT; });
 }
 
 /// Stores the sum of lhs * rhs over the inner loops.
 void sum_of_products(KernelBuilder& builder, KernelPlan& plan, ExprId lhs, ExprId rhs, ValueId result,
-                     const Index& index, uint32_t type, ProductPrecision precision) {
+                     const Index& index, uint32_t type, bool tf32) {
   const uint32_t sum = sum_type(type);
   ExprId product = builder.op(COLLET_OP_MULTIPLY, sum, {builder.convert(lhs, sum), builder.convert(rhs, sum)});
   Reduction r;
@@ -42,7 +42,7 @@ void sum_of_products(KernelBuilder& builder, KernelPlan& plan, ExprId lhs, ExprI
   int64_t products = 1;
   for (const Loop& l : plan.kernel.loops) products *= l.size;
   r.contract = products > kPlainProducts;
-  if (sum == COLLET_TYPE_F32) r.precision = precision;
+  r.tf32 = tf32 && sum == COLLET_TYPE_F32;
   plan.kernel.reductions.push_back(r);
   Expr reduced;
   reduced.op = ExprOp::kReduced;
@@ -102,7 +102,7 @@ KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_
   ExprId y = builder.value(node.operands[1], rhs_at);
   Index out = builder.linear(loop_position(0, type.dims.size()), type.dims);
   sum_of_products(builder, plan, x, y, node.results[0], out, type.element,
-                  product_precision(graph, a.precision, a.algorithm));
+                  allows_tf32(graph, a.precision, a.algorithm));
   return plan;
 }
 
@@ -147,7 +147,7 @@ KernelPlan convolution_kernel(const Graph& graph, const Node& node, const InputT
   ExprId x = builder.value(operand, places.input, places.exists);
   ExprId y = builder.value(node.operands[1], places.filter);
   sum_of_products(builder, plan, x, y, node.results[0], builder.linear(at, type.dims), type.element,
-                  product_precision(graph, a.precision, 0));
+                  allows_tf32(graph, a.precision, 0));
   return plan;
 }
 
@@ -488,7 +488,7 @@ class Phases {
     const ExprId x = builder.value(input_, places.input, places.exists);
     const ExprId y = builder.value(node_.operands[1], places.filter);
     sum_of_products(builder, plan, x, y, result, builder.linear(at, type.dims), type.element,
-                    product_precision(graph_, a_.precision, 0));
+                    allows_tf32(graph_, a_.precision, 0));
     return plan;
   }
 

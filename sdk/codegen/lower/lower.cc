@@ -2,6 +2,7 @@
 #include "sdk/codegen/lower/lower.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "sdk/codegen/lower/convolution.h"
@@ -116,6 +117,22 @@ void concatenate_kernels(const Graph& graph, const Node& node, const InputTest& 
   }
 }
 
+/// Returns the dimensions of the updates in the order of the loops over them, outermost first. Windows can overlap if the indices
+/// move them along a dimension of which they have several elements. Then one window is written after the other, as the interpreter
+/// does: the dimensions that count windows stand before those of a window. Otherwise the order of the updates in memory is faster.
+std::vector<size_t> update_order(const collet_scatter_attrs& a, const Dims& updates, const Dims& window_dims,
+                                 const Dims& window_targets, const Dims& to_operand) {
+  std::vector<size_t> order(updates.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  bool overlap = false;
+  for (size_t w = 0; w < window_dims.size(); ++w)
+    overlap = overlap || (updates[static_cast<size_t>(window_dims[w])] > 1 && contains(to_operand, window_targets[w]));
+  if (overlap && a.unique == 0)
+    std::stable_partition(order.begin(), order.end(),
+                          [&](size_t d) { return !contains(window_dims, static_cast<int64_t>(d)); });
+  return order;
+}
+
 KernelPlan scatter_kernel(const Graph& graph, const Node& node, const InputTest& is_input,
                           const std::vector<ValueId>& results, const GuardedUpdate& guard) {
   auto a = attributes<collet_scatter_attrs>(graph, node);
@@ -129,11 +146,21 @@ KernelPlan scatter_kernel(const Graph& graph, const Node& node, const InputTest&
   Dims to_operand = integers(graph, a.scatter_dims_to_operand_dims);
   Dims operand_batch = integers(graph, a.input_batching_dims);
   Dims indices_batch = integers(graph, a.scatter_indices_batching_dims);
+  Dims window_targets;  // dimensions of the operand that have the window's
+  for (int64_t d = 0; d < static_cast<int64_t>(operand.dims.size()); ++d) {
+    if (!contains(inserted, d) && !contains(operand_batch, d)) window_targets.push_back(d);
+  }
   KernelPlan plan;
-  plan.kernel = nest(update.dims);
-  plan.kernel.sequential = true;
+  Position at;
+  at.at.resize(update.dims.size());
+  Dims loops;
+  for (size_t d : update_order(a, update.dims, window_dims, window_targets, to_operand)) {
+    at[d] = loop_index(loops.size());
+    loops.push_back(update.dims[d]);
+  }
+  plan.kernel = nest(loops);
+  plan.kernel.sequential = a.unique == 0;
   KernelBuilder builder(graph, plan.kernel, is_input);
-  Position at = loop_position(0, update.dims.size());
   Position batch;
   for (size_t d = 0; d < at.size(); ++d) {
     if (!contains(window_dims, static_cast<int64_t>(d))) batch.at.push_back(at[d]);
@@ -152,11 +179,9 @@ KernelPlan scatter_kernel(const Graph& graph, const Node& node, const InputTest&
   Position target;
   target.at.resize(operand.dims.size());
   Dims extent(operand.dims.size(), 1);
-  size_t next = 0;
-  for (size_t d = 0; d < operand.dims.size(); ++d) {
-    const auto dim = static_cast<int64_t>(d);
-    if (contains(inserted, dim) || contains(operand_batch, dim)) continue;
-    const auto from = static_cast<size_t>(window_dims[next++]);
+  for (size_t w = 0; w < window_dims.size(); ++w) {
+    const auto from = static_cast<size_t>(window_dims[w]);
+    const auto d = static_cast<size_t>(window_targets[w]);
     target[d] = at[from];
     extent[d] = update.dims[from];
   }

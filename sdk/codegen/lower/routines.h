@@ -15,6 +15,9 @@ namespace collet::codegen {
 struct Comparator {
   ScalarBody body;
   std::vector<uint32_t> types;
+
+  bool operator==(const Comparator&) const = default;
+  auto operator<=>(const Comparator&) const = default;
 };
 
 /// Whether rows that would be sorted have more elements than a routine's s32 indices can name.

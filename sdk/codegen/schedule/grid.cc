@@ -130,7 +130,7 @@ GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
   if (choose_tiles(kernel, limits, out.tiles)) {
     out.form = GridSchedule::Form::kTiles;
     out.parallel = outer;
-    out.block_threads = static_cast<uint32_t>(out.tiles.block_threads);
+    out.block_threads = static_cast<uint32_t>(out.tiles.block_threads());
     out.blocks = blocks_for(out.tiles.tiles(), 1, limits);
     return out;
   }

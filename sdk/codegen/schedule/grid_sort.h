@@ -35,6 +35,9 @@ struct GridSort {
   bool shares_segments = false;  ///< the block has them in shared memory meanwhile
   uint32_t blocks = 1;
   uint32_t block_threads = 1;
+
+  bool operator==(const GridSort&) const = default;
+  auto operator<=>(const GridSort&) const = default;
 };
 
 /// Whether a kernel of a sort compares elements of one segment only.

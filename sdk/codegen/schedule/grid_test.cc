@@ -173,11 +173,13 @@ TEST(GridSchedule, Transpose_IsComputedInSquares) {
 }
 
 /// A scatter: row by row, in the order of its indices.
-std::string scatter(const std::string& index) {
+std::string scatter(const std::string& index, const std::string& start = "b0[i0]") {
   return "kernel (3 buffers) sequential {\n"
          "  outer i0: 1000\n"
          "  outer i1: 768\n"
-         "  %0 = load s32 b0[i0]\n"
+         "  %0 = load s32 " +
+         start +
+         "\n"
          "  %1 = start %0 limit 99\n"
          "  %2 = load f32 b1[768*i0 + i1]\n"
          "  update add b2 [" +
@@ -205,10 +207,9 @@ TEST(GridSchedule, Updates_AreGroupedByWhatMeets) {
             "grouped updates of 1000 points and 768 beside, 3000 blocks of 256 threads");
   EXPECT_EQ(grouped(scatter("100*%1 + i1")),
             "grouped updates of 768000 points and 1 beside, 3000 blocks of 256 threads");
-}
-
-TEST(GridSchedule, ScatterWhoseWindowsOverlap_RunsInOrder) {
-  EXPECT_EQ(schedule_of(scatter("767*%1 + i1")), "points in order, 1 blocks of 32 threads");
+  // A start that depends on no loop moves all updates alike.
+  EXPECT_EQ(grouped(scatter("768*i0 + 768*%1 + i1", "b0[5]")), "no");
+  EXPECT_EQ(schedule_of(scatter("768*i0 + 768*%1 + i1", "b0[5]")), "points of loops 0, 1, 3000 blocks of 256 threads");
 }
 
 /// Sorts a row as the kernels of a sort do, one pair after the other.

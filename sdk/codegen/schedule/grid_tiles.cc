@@ -16,16 +16,16 @@ constexpr int kPieceBytes = 16;    ///< that one instruction copies to shared me
 constexpr int kPaddingBytes = 16;  ///< behind each line in shared memory
 constexpr int kMostRounds = 4;     ///< in shared memory: enough to hide the latency of memory
 
-/// What chosen lengths a kind of tile has.
+/// The lengths of a kind of tile. See TileSchedule.
 struct TileShape {
-  int rows, columns, part_rows, part_columns, threads;
+  int rows, columns, part_rows, part_columns;
 };
 
 // Products of 128 x 128 read each operand half as often as those of 64 x 64, but take four times as much work to fill the machine.
-constexpr TileShape kLargeMatrices{128, 128, 64, 32, 256};
-constexpr TileShape kSmallMatrices{64, 64, 32, 32, 128};
-constexpr TileShape kLargePlain{128, 128, 8, 8, 256};
-constexpr TileShape kSmallPlain{64, 64, 4, 4, 256};
+constexpr TileShape kLargeMatrices{128, 128, 64, 32};
+constexpr TileShape kSmallMatrices{64, 64, 32, 32};
+constexpr TileShape kLargePlain{128, 128, 8, 8};
+constexpr TileShape kSmallPlain{64, 64, 4, 4};
 constexpr int kMatrixRoundBytes = 64;  ///< of a row or column in each round: two matrix instructions
 constexpr int kPlainRound = 16;        ///< steps
 
@@ -130,11 +130,8 @@ bool choose_tiles(const Kernel& kernel, const GridLimits& limits, TileSchedule& 
   const ExprId a = before_conversion(kernel, out.a.value, sum_type);
   const ExprId b = before_conversion(kernel, out.b.value, sum_type);
   const uint32_t type = kernel.exprs[static_cast<size_t>(a)].type;
-  const ProductPrecision precision = kernel.reductions[0].precision;
-  const bool rounds_to_tf32 =
-      precision == ProductPrecision::kTf32 || (precision == ProductPrecision::kDefault && limits.tf32_by_default);
   if (type == kernel.exprs[static_cast<size_t>(b)].type)
-    out.matrix_type = matrix_type_of(type, sum_type, rounds_to_tf32);
+    out.matrix_type = matrix_type_of(type, sum_type, kernel.reductions[0].tf32);
   if (out.matrix_type != 0) {
     out.a.value = a;
     out.b.value = b;
@@ -152,8 +149,7 @@ bool choose_tiles(const Kernel& kernel, const GridLimits& limits, TileSchedule& 
     out.tile_columns = shape.columns;
     out.part_rows = shape.part_rows;
     out.part_columns = shape.part_columns;
-    out.block_threads = shape.threads;
-    return 2 * round_bytes() <= limits.shared_bytes && shape.threads <= limits.block_threads;
+    return 2 * round_bytes() <= limits.shared_bytes && out.block_threads() <= limits.block_threads;
   };
   const bool is_wide = compute_bytes(sum_type) > 4;  // too many registers for large tiles
   const bool is_large =

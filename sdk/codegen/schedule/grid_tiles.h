@@ -28,6 +28,8 @@ struct TileOperand {
 /// columns of a matrix product, and a block computes a tile of it. The depth, the points of the inner loops, is walked in rounds: threads
 /// evaluate the expressions for some steps of it into shared memory, and multiply from there, while later rounds are loaded.
 struct TileSchedule {
+  static constexpr int kWarp = 32;  ///< threads of a warp, for which matrix instructions are defined
+
   TileOperand a;  ///< its loops are the rows
   TileOperand b;  ///< its loops are the columns
   uint64_t batch = 0;
@@ -42,8 +44,12 @@ struct TileSchedule {
   int part_columns = 4;
   int round = 16;  ///< steps of the depth
   int rounds = 2;  ///< that are in shared memory at a time
-  int block_threads = 256;
 
+  /// Threads of a block: each part of a tile has a warp, or a thread.
+  int block_threads() const {
+    const int parts = tile_rows / part_rows * (tile_columns / part_columns);
+    return matrix_type != 0 ? parts * kWarp : parts;
+  }
   int64_t row_tiles() const { return (a.count + tile_rows - 1) / tile_rows; }
   int64_t column_tiles() const { return (b.count + tile_columns - 1) / tile_columns; }
   int64_t tiles() const { return row_tiles() * column_tiles() * batch_count; }

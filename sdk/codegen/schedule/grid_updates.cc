@@ -23,11 +23,13 @@ uint64_t independent_loops(const Kernel& kernel) {
           e.op == ExprOp::kLoad && std::find(u.buffers.begin(), u.buffers.end(), e.buffer) != u.buffers.end();
       if (reads) return 0;
     }
-    // An address is fixed + sum of coefficient * loop. The chosen loops, least coefficient first, are digits of a number below
-    // what all other terms are multiples of.
+    // An address is fixed + sum of coefficient * loop + sum of scale * term. A term that depends on no loop is fixed too. The chosen
+    // loops, least coefficient first, are digits of a number below what all other summands are multiples of.
     std::vector<std::pair<int64_t, size_t>> digits;
     int64_t others = 0;
-    for (const auto& [term, scale] : u.index.terms) others = std::gcd(others, scale);
+    for (const auto& [term, scale] : u.index.terms) {
+      if (deps[static_cast<size_t>(term)] != 0) others = std::gcd(others, scale);
+    }
     const uint64_t computed = term_dependencies(u.index, deps);
     for (size_t l = 0; l < kernel.outer; ++l) {
       const int64_t c = std::abs(u.index.coefficient(l));
