@@ -6,6 +6,7 @@
 #include <complex>
 #include <optional>
 
+#include "conformance/cases/bounded_answer.h"
 #include "conformance/cases/exact_answer.h"
 #include "conformance/cases/plain_answer.h"
 #include "conformance/oracle/complex_functions.h"
@@ -100,10 +101,6 @@ std::optional<std::vector<const Literal*>> operands_of(const Module& module, con
   return operands;
 }
 
-double rounding_once(Type type, const ExactResult& result) {
-  return hlo::real_type(type) == Type::F64 ? result.value : result.rounded_to_odd();
-}
-
 Reference by_real_function(Op op, const Shape& shape, const std::vector<const Literal*>& inputs) {
   const auto count = static_cast<size_t>(shape.element_count());
   std::vector<std::vector<double>> operands;
@@ -122,7 +119,7 @@ Reference by_real_function(Op op, const Shape& shape, const std::vector<const Li
   if (wide) reference.exact = reference.rest = Literal::zeros(Shape::array(Type::F64, shape.dims()));
   for (size_t i = 0; i < count; ++i) {
     const auto at = static_cast<int64_t>(i);
-    reference.value.set_double(at, rounding_once(type, results[i]));
+    reference.value.set_double(at, results[i].to_store_as(type));
     if (!wide) continue;
     reference.exact.set_double(at, results[i].value);
     reference.rest.set_double(at, results[i].rest);
@@ -155,8 +152,7 @@ bool by_complex_function(Op op, const std::vector<const Literal*>& inputs, Refer
       reference.magnitude.set_double(at, std::hypot(re, im), std::hypot(re, im));
       continue;
     }
-    reference.value.set_double(at, rounding_once(shape.type(), result.real),
-                               rounding_once(shape.type(), result.imaginary));
+    reference.value.set_double(at, result.real.to_store_as(shape.type()), result.imaginary.to_store_as(shape.type()));
     reference.exact.set_double(at, result.real.value, result.imaginary.value);
     reference.rest.set_double(at, result.real.rest, result.imaginary.rest);
     reference.magnitude.set_double(at, result.real_slope, result.imaginary_slope);
@@ -180,10 +176,30 @@ void correct_by_functions(const Module& module, const Case& one, Answer& answer)
   }
 }
 
-// Likewise for one product or sum, of which the exact result is a sum of exact products.
-void correct_by_sums(const Module& module, Answer& answer) {
-  std::optional<Reference> exact = exact_sums(module, answer.inputs);
-  if (!exact) return;
+// The inputs that the root has for operands; none where it has others.
+std::vector<const Literal*> inputs_of_root(const Module& module, const Answer& answer) {
+  std::vector<const Literal*> operands;
+  for (const hlo::InstrId id : module[module.entry_computation().root].operands) {
+    if (module[id].op != Op::PARAMETER) return {};
+    operands.push_back(&answer.inputs[static_cast<size_t>(module[id].as<hlo::ParameterAttrs>().number)]);
+  }
+  return operands;
+}
+
+// Likewise for one product or sum, of which the exact result is a sum of exact products. Where a scatter adds nothing the element stays as
+// it is.
+void correct_by_sums(const Module& module, const Case& one, Answer& answer) {
+  const hlo::Instruction& root = module[module.entry_computation().root];
+  const std::vector<const Literal*> operands = inputs_of_root(module, answer);
+  if (operands.empty()) return;
+  if (std::optional<Reference> products = exact_products(module, root, operands)) {
+    answer.outputs[0] = *std::move(products);
+    answer.independent = true;
+    return;
+  }
+  std::optional<ExactSums> found = exact_sums(module, root, operands);
+  if (!found) return;
+  Reference* exact = &found->sum;
   Reference& reference = answer.outputs[0];
   const Literal& sums = exact->exact;
   // What overflows on the way is left to the evaluator, which adds in the type of the sum.
@@ -196,11 +212,31 @@ void correct_by_sums(const Module& module, Answer& answer) {
     answer.independent &= is_finite;
     if (!is_finite) continue;
     const Type type = reference.value.type();
-    reference.value.set_double(i, rounding_once(type, real), rounding_once(type, imaginary));
+    reference.value.set_double(i, real.to_store_as(type), imaginary.to_store_as(type));
   }
   reference.exact = std::move(exact->exact);
   reference.rest = std::move(exact->rest);
   reference.magnitude = std::move(exact->magnitude);
+  const bool is_scatter = root.op == Op::SCATTER || root.op == Op::SELECT_AND_SCATTER;
+  if (!is_scatter || hlo::is_complex(root.shape.type())) return;
+  // Each place has a number of terms of its own.
+  const Type type = root.shape.type();
+  const double own = unit_roundoff(type), u = one.bound.wide ? std::min(own, unit_roundoff(Type::F32)) : own;
+  reference.allowed = Literal::zeros(Shape::array(Type::F64, root.shape.dims()));
+  for (int64_t i = 0; i < reference.value.element_count(); ++i) {
+    const auto terms = static_cast<double>(found->terms[static_cast<size_t>(i)]);
+    const double magnitude = reference.magnitude.as_double(i);
+    reference.allowed.set_double(
+        i, terms < 2 ? 0 : gamma_of(terms, u) * magnitude + ulp_at(type, reference.exact.as_double(i)));
+  }
+}
+
+// A program of several ops: exact arithmetic, with the error that the ops may have together.
+void correct_by_bounds(const Module& module, bool flushes, Answer& answer) {
+  std::optional<std::vector<Reference>> bounded = bounded_answer(module, answer.inputs, flushes);
+  if (!bounded || bounded->size() != answer.outputs.size()) return;
+  answer.outputs = *std::move(bounded);
+  answer.independent = true;
 }
 
 }  // namespace
@@ -218,13 +254,20 @@ Expected<Answer> answer_case(const Case& one, uint64_t seed, bool flushes) {
   for (Literal& output : outputs) answer.outputs.push_back({std::move(output), {}, {}});
   correct_by_functions(*module, one, answer);
   if (answer.independent) return answer;
-  if (std::optional<std::vector<Literal>> plain = plain_answer(*module, answer.inputs)) {
-    for (size_t i = 0; i < plain->size(); ++i) answer.outputs[i].value = std::move((*plain)[i]);
-    answer.independent = true;
+  const bool is_rounded = one.bound.kind == Bound::Kind::Sum || one.bound.exact;
+  if (!is_rounded) {
+    if (std::optional<std::vector<Literal>> plain = plain_answer(*module, answer.inputs)) {
+      for (size_t i = 0; i < plain->size(); ++i) answer.outputs[i].value = std::move((*plain)[i]);
+      answer.independent = true;
+    }
+    return answer;
   }
-  if (one.bound.kind == Bound::Kind::Sum) correct_by_sums(*module, answer);
-  const bool is_known = !answer.outputs.empty() && answer.outputs[0].rest.valid();
-  if (!is_known && (one.bound.kind == Bound::Kind::Sum || one.bound.exact)) COLLET_TRY(add_exact(one, answer));
+  correct_by_sums(*module, one, answer);
+  const bool is_known =
+      !answer.outputs.empty() && (answer.outputs[0].rest.valid() || answer.outputs[0].allowed.valid());
+  if (is_known) return answer;
+  correct_by_bounds(*module, flushes, answer);
+  if (!answer.independent) COLLET_TRY(add_exact(one, answer));
   return answer;
 }
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "conformance/cases/indices.h"
+#include "conformance/cases/plain_answer.h"
+#include "conformance/oracle/ball.h"
 #include "conformance/oracle/exact_sum.h"
 
 namespace collet::conformance {
@@ -49,6 +51,11 @@ bool is_summed(const Shape& shape) {
   return shape.is_array() && (hlo::is_float(shape.type()) || hlo::is_complex(shape.type()));
 }
 
+// The size of a dimension, of which a part may be cut off at run time.
+int64_t size_in(const Literal& data, int d) {
+  return data.dynamic_sizes().empty() ? data.shape().dim(d) : data.dynamic_sizes()[static_cast<size_t>(d)];
+}
+
 // Real and imaginary parts of an array's elements. `im` is empty for types that are not complex.
 struct Numbers {
   std::vector<double> re, im;
@@ -65,20 +72,24 @@ Numbers numbers(const Literal& literal) {
   return out;
 }
 
-// Computes the elements of a result, each an exact sum of products, and for each the sum of the products' magnitudes.
+// Computes the elements of a result, each an exact sum of products, and for each the sum of the products' magnitudes and their
+// number.
 class Sums {
  public:
   Sums(const Shape& shape, const Literal& a, const Literal& b)
       : a_(numbers(a)), b_(numbers(b)), is_complex_(hlo::is_complex(shape.type())) {
     const Shape wide = Shape::array(is_complex_ ? Type::C128 : Type::F64, shape.dims());
-    out_ = {.exact = Literal::zeros(wide), .magnitude = Literal::zeros(wide), .rest = Literal::zeros(wide)};
+    out_.sum = {.exact = Literal::zeros(wide), .magnitude = Literal::zeros(wide), .rest = Literal::zeros(wide)};
+    out_.terms.resize(static_cast<size_t>(shape.element_count()));
   }
 
-  void start(const Literal& value) {
-    add(0, value.as_double(0), 1);
-    if (is_complex_) add(1, value.imaginary(0), 1);
+  void start(const Literal& value, int64_t i = 0) {
+    ++terms_;
+    add(0, value.as_double(i), 1);
+    if (is_complex_) add(1, value.imaginary(i), 1);
   }
   void add_product(int64_t left, int64_t right) {
+    ++terms_;
     const auto i = static_cast<size_t>(left), j = static_cast<size_t>(right);
     add(0, a_.re[i], b_.re[j]);
     if (!is_complex_) return;
@@ -89,15 +100,17 @@ class Sums {
   // Stores the sum of what was added since the last call as element `i`, and begins a new sum.
   void finish(int64_t i) {
     const ExactResult re = sums_[0].result(), im = sums_[1].result();
-    out_.exact.set_double(i, re.value, im.value);
-    out_.rest.set_double(i, re.rest, im.rest);
-    out_.magnitude.set_double(i, magnitudes_[0], magnitudes_[1]);
+    out_.sum.exact.set_double(i, re.value, im.value);
+    out_.sum.rest.set_double(i, re.rest, im.rest);
+    out_.sum.magnitude.set_double(i, magnitudes_[0], magnitudes_[1]);
+    out_.terms[static_cast<size_t>(i)] = std::exchange(terms_, 0);
     for (const size_t part : {0, 1}) {
       sums_[part] = ExactSum();
       magnitudes_[part] = 0;
     }
   }
-  Reference take() { return std::move(out_); }
+  int64_t count() const { return static_cast<int64_t>(out_.terms.size()); }
+  ExactSums take() { return std::move(out_); }
 
  private:
   void add(size_t part, double p, double q) {
@@ -109,7 +122,8 @@ class Sums {
   bool is_complex_;
   std::array<ExactSum, 2> sums_;
   std::array<double, 2> magnitudes_{};
-  Reference out_;
+  int64_t terms_ = 0;
+  ExactSums out_;
 };
 
 // The same for integers, whose sums wrap around.
@@ -169,7 +183,7 @@ void sum_reduce(const Instruction& reduce, const Literal& data, const Literal& s
   const Dims strides = strides_of(data.shape());
   std::vector<Axis> outer, inner;
   for (int d = 0; d < data.shape().rank(); ++d)
-    (is_in(over, d) ? inner : outer).push_back({data.shape().dim(d), strides[static_cast<size_t>(d)], 0});
+    (is_in(over, d) ? inner : outer).push_back({size_in(data, d), strides[static_cast<size_t>(d)], 0});
   sum_up(outer, inner, &start, sums);
 }
 
@@ -235,41 +249,147 @@ void sum_convolution(const Instruction& op, const Literal& lhs, const Literal& r
   }
 }
 
-// Whether a computation adds its two parameters.
-bool adds(const Module& module, hlo::CompId id) {
+// Sums of an element of `from` and the elements of `updates` that go to the same place. `all`: pairs of place and update.
+void sum_updates(const Literal& from, std::vector<std::pair<int64_t, int64_t>> all, Sums& sums) {
+  std::stable_sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  size_t next = 0;
+  const bool is_scalar = from.shape().rank() == 0;
+  const int64_t count = sums.count();
+  for (int64_t i = 0; i < count; ++i) {
+    sums.start(from, is_scalar ? 0 : i);
+    for (; next < all.size() && all[next].first == i; ++next) sums.add_product(all[next].second, 0);
+    sums.finish(i);
+  }
+}
+
+// Whether a computation has this one op, which commutes, on its two parameters.
+bool is_of_op(const Module& module, hlo::CompId id, Op op) {
   const hlo::Computation& body = module[id];
   const Instruction& root = module[body.root];
-  return root.op == Op::ADD && body.parameters.size() == 2 && module[root.operand(0)].op == Op::PARAMETER &&
-         module[root.operand(1)].op == Op::PARAMETER && root.operand(0) != root.operand(1);
+  return root.op == op && body.parameters.size() == 2 && root.operands.size() == 2 &&
+         module[root.operand(0)].op == Op::PARAMETER && module[root.operand(1)].op == Op::PARAMETER &&
+         root.operand(0) != root.operand(1);
 }
+
+// What sums are multiplied with to be sums of products.
+Literal one_of(Type type) {
+  return Literal::scalar(type, 1);
+}
+
+// The product of all elements, and of the init value. It has 220 bits, which is as good as exact.
+struct Product {
+  static constexpr mpfr_prec_t kBits = 220;
+  Ball re{1, kBits}, im{0, kBits};
+
+  void multiply(double a, double b, bool is_complex) {
+    const Ball x(a, kBits), y(b, kBits);
+    if (!is_complex) {
+      re = re * x;
+      return;
+    }
+    const Ball real = re * x - im * y;
+    im = re * y + im * x;
+    re = real;
+  }
+};
 
 }  // namespace
 
-std::optional<Reference> exact_sums(const Module& module, std::span<const Literal> inputs) {
-  const Instruction& root = module[module.entry_computation().root];
-  if (root.operands.size() != 2 || !is_summed(root.shape)) return std::nullopt;
-  std::vector<const Literal*> operands;
-  for (const hlo::InstrId id : root.operands) {
-    const Instruction& operand = module[id];
-    if (operand.op != Op::PARAMETER || !is_summed(operand.shape)) return std::nullopt;
-    if (hlo::is_complex(operand.shape.type()) != hlo::is_complex(root.shape.type())) return std::nullopt;
-    operands.push_back(&inputs[static_cast<size_t>(operand.as<hlo::ParameterAttrs>().number)]);
+std::optional<ExactSums> exact_sums(const Module& module, const Instruction& op,
+                                    std::span<const Literal* const> operands) {
+  if (!is_summed(op.shape)) return std::nullopt;
+  for (const Literal* operand : operands)
+    if (!operand->shape().is_array()) return std::nullopt;
+  switch (op.op) {
+    case Op::DOT:
+    case Op::CONVOLUTION: {
+      if (operands.size() != 2) return std::nullopt;
+      for (const Literal* operand : operands)
+        if (!is_summed(operand->shape()) || hlo::is_complex(operand->type()) != hlo::is_complex(op.shape.type()))
+          return std::nullopt;
+      Sums sums(op.shape, *operands[0], *operands[1]);
+      op.op == Op::DOT ? sum_dot(op, *operands[0], *operands[1], sums)
+                       : sum_convolution(op, *operands[0], *operands[1], sums);
+      return sums.take();
+    }
+    case Op::REDUCE:
+    case Op::REDUCE_WINDOW: {
+      if (operands.size() != 2 || !is_of_op(module, op.called[0], Op::ADD)) return std::nullopt;
+      // A reduction over no dimension may or may not add the init value, so its result is not determined.
+      if (op.op == Op::REDUCE && op.as<hlo::DimensionsAttrs>().dimensions.empty()) return std::nullopt;
+      // A sum is computed as a sum of products with the constant 1.
+      Sums sums(op.shape, *operands[0], one_of(operands[0]->type()));
+      op.op == Op::REDUCE ? sum_reduce(op, *operands[0], *operands[1], sums)
+                          : sum_windows(op, *operands[0], *operands[1], sums);
+      return sums.take();
+    }
+    case Op::SCATTER: {
+      if (operands.size() != 3 || !is_of_op(module, op.called[0], Op::ADD)) return std::nullopt;
+      std::vector<std::pair<int64_t, int64_t>> all;
+      for_each_update(op, operands, [&](int64_t to, int64_t i) { all.emplace_back(to, i); });
+      Sums sums(op.shape, *operands[2], one_of(operands[2]->type()));
+      sum_updates(*operands[0], std::move(all), sums);
+      return sums.take();
+    }
+    case Op::SELECT_AND_SCATTER: {
+      if (operands.size() != 3 || !is_of_op(module, op.called[1], Op::ADD)) return std::nullopt;
+      std::vector<std::pair<int64_t, int64_t>> all;
+      const bool is_known =
+          for_each_selected(module, op, operands, [&](int64_t to, int64_t i) { all.emplace_back(to, i); });
+      if (!is_known) return std::nullopt;
+      Sums sums(op.shape, *operands[1], one_of(operands[1]->type()));
+      sum_updates(*operands[2], std::move(all), sums);
+      return sums.take();
+    }
+    default:
+      return std::nullopt;
   }
-  const Literal &first = *operands[0], &second = *operands[1];
-  if (root.op == Op::DOT || root.op == Op::CONVOLUTION) {
-    Sums sums(root.shape, first, second);
-    root.op == Op::DOT ? sum_dot(root, first, second, sums) : sum_convolution(root, first, second, sums);
-    return sums.take();
+}
+
+std::optional<Reference> exact_products(const Module& module, const Instruction& op,
+                                        std::span<const Literal* const> operands) {
+  if (op.op != Op::REDUCE || operands.size() != 2 || !is_summed(op.shape) ||
+      !is_of_op(module, op.called[0], Op::MULTIPLY))
+    return std::nullopt;
+  const auto& over = op.as<hlo::DimensionsAttrs>().dimensions;
+  if (over.empty()) return std::nullopt;
+  const Literal &data = *operands[0], &start = *operands[1];
+  const bool is_complex = hlo::is_complex(op.shape.type());
+  const Type type = hlo::real_type(op.shape.type());
+  const Dims strides = strides_of(data.shape());
+  std::vector<Axis> outer, inner;
+  for (int d = 0; d < data.shape().rank(); ++d)
+    (is_in(over, d) ? inner : outer).push_back({data.shape().dim(d), strides[static_cast<size_t>(d)], 0});
+  const Shape wide = Shape::array(is_complex ? Type::C128 : Type::F64, op.shape.dims());
+  Reference out{.value = Literal::zeros(op.shape),
+                .exact = Literal::zeros(wide),
+                .rest = Literal::zeros(wide),
+                .allowed = Literal::zeros(wide)};
+  const int64_t terms = count_of(inner) + 1;
+  // The product of two complex numbers is within sqrt(5) u of itself (Brent, Percival, Zimmermann: Error bounds on complex
+  // floating-point multiplication): each counts as three roundings.
+  const double relative = gamma_of(static_cast<double>(terms) * (is_complex ? 3 : 1), unit_roundoff(type));
+  for (int64_t i = 0; i < op.shape.element_count(); ++i) {
+    Product product;
+    double up = 1, down = 1;  // no partial product is larger than `up`, or smaller than `down`
+    const auto take = [&](const Literal& from, int64_t at) {
+      product.multiply(from.as_double(at), from.imaginary(at), is_complex);
+      const double size = std::hypot(from.as_double(at), from.imaginary(at));
+      up *= std::max(size, 1.0);
+      down *= std::min(size, 1.0);
+    };
+    take(start, 0);
+    for (int64_t k = 0; k + 1 < terms; ++k) take(data, places(outer, i).first + places(inner, k).first);
+    // What overflows or loses digits on the way depends on the order.
+    if (!(up < largest_finite(type) / 4) || !(down > ulp_at(type, 0) / unit_roundoff(type))) return std::nullopt;
+    const ExactResult re = product.re.result(), im = product.im.result();
+    out.exact.set_double(i, re.value, im.value);
+    out.rest.set_double(i, re.rest, im.rest);
+    out.value.set_double(i, re.to_store_as(op.shape.type()), im.to_store_as(op.shape.type()));
+    const double size = std::hypot(re.value, im.value), allowed = relative * size;
+    out.allowed.set_double(i, allowed + ulp_at(type, re.value), allowed + ulp_at(type, im.value));
   }
-  if ((root.op != Op::REDUCE && root.op != Op::REDUCE_WINDOW) || !adds(module, root.called[0])) return std::nullopt;
-  // A reduction over no dimension may or may not add the init value, so its result is not determined.
-  if (root.op == Op::REDUCE && root.as<hlo::DimensionsAttrs>().dimensions.empty()) return std::nullopt;
-  // A sum is computed as a sum of products with the constant 1.
-  Literal one = Literal::zeros(second.shape());
-  one.set_double(0, 1);
-  Sums sums(root.shape, first, one);
-  root.op == Op::REDUCE ? sum_reduce(root, first, second, sums) : sum_windows(root, first, second, sums);
-  return sums.take();
+  return out;
 }
 
 std::optional<Literal> integer_products(const Instruction& op, const Literal& lhs, const Literal& rhs) {

@@ -3,17 +3,29 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "conformance/oracle/bounds.h"
 #include "hlo/ir/module.h"
 
 namespace collet::conformance {
 
-/// Computes the exact result of a program that consists of one dot, one convolution, or one sum over dimensions or windows, whose
-/// operands are parameters of a float or complex type. Returns nullopt for other programs. `magnitude` holds the sums of the terms'
-/// magnitudes, from which bounds of errors are computed, separately for real and imaginary parts. `value` is not set. The
-/// evaluator is not used, so that it can be checked against this.
-std::optional<Reference> exact_sums(const hlo::Module& module, std::span<const hlo::Literal> inputs);
+/// Exact sums: `sum` has `exact`, `rest` and `magnitude`, the sum of the terms' magnitudes, of each part of complex numbers.
+struct ExactSums {
+  Reference sum;
+  std::vector<int64_t> terms;  ///< for each element the number of its terms, the init value among them
+};
+
+/// Computes the exact result of a dot, a convolution, or of an op that adds: a reduction, a window reduction, a scatter or a select-and-scatter.
+/// The result is of a float or complex type. Returns nullopt for other ops. The operands may be wider than the op's own, as long as they have
+/// their dimensions. The evaluator is not used, so that it can be checked against this.
+std::optional<ExactSums> exact_sums(const hlo::Module& module, const hlo::Instruction& op,
+                                    std::span<const hlo::Literal* const> operands);
+
+/// Computes a reduction that multiplies floats or complex numbers, with the allowed errors. Returns nullopt for other ops, and if an order
+/// of the factors may overflow, or have partial products that are denormal.
+std::optional<Reference> exact_products(const hlo::Module& module, const hlo::Instruction& op,
+                                        std::span<const hlo::Literal* const> operands);
 
 /// Computes a dot or convolution of integers, which wrap around. Returns nullopt for other ops and types.
 std::optional<hlo::Literal> integer_products(const hlo::Instruction& op, const hlo::Literal& lhs,

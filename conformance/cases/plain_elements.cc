@@ -199,16 +199,6 @@ bool of_floats(Op op, double a, double b, double& out) {
   }
 }
 
-// The bits as a number that grows with the total order: -NaN, -infinity ... -0, +0 ... +NaN.
-int64_t total_key(const Literal& value, int64_t i) {
-  const int bits = bits_of(value.type());
-  uint64_t raw = 0;
-  const auto bytes = static_cast<size_t>((bits + 7) / 8);
-  std::memcpy(&raw, value.bytes() + static_cast<size_t>(i) * bytes, bytes);
-  const uint64_t sign = uint64_t{1} << (bits - 1), magnitude = raw & (sign - 1);
-  return raw & sign ? -1 - static_cast<int64_t>(magnitude) : static_cast<int64_t>(magnitude);
-}
-
 bool holds(hlo::Direction direction, bool less, bool equal, bool unordered) {
   using enum hlo::Direction;
   switch (direction) {
@@ -337,6 +327,15 @@ PlainFunction function_for(Type type) {
 
 }  // namespace
 
+int64_t total_key(const Literal& value, int64_t i) {
+  const int bits = bits_of(value.type());
+  uint64_t raw = 0;
+  const auto bytes = static_cast<size_t>((bits + 7) / 8);
+  std::memcpy(&raw, value.bytes() + static_cast<size_t>(i) * bytes, bytes);
+  const uint64_t sign = uint64_t{1} << (bits - 1), magnitude = raw & (sign - 1);
+  return raw & sign ? -1 - static_cast<int64_t>(magnitude) : static_cast<int64_t>(magnitude);
+}
+
 PlainFunction plain_function(Op op, Type type) {
   switch (op) {
 #define COLLET_PLAIN(OP) \
@@ -411,6 +410,10 @@ std::optional<Literal> plain_elements(const Instruction& instr, std::span<const 
   if (instr.op == Op::CONVERT) {
     if (hlo::is_complex(type) && !hlo::is_complex(out.type())) return std::nullopt;
     for (int64_t i = 0; i < count; ++i) convert_element(out, a, i);
+    return out;
+  }
+  if (instr.op == Op::NEGATE && hlo::is_complex(type)) {
+    for (int64_t i = 0; i < count; ++i) out.set_double(i, -a.as_double(i), -a.imaginary(i));
     return out;
   }
   if (instr.op == Op::COMPLEX || instr.op == Op::REAL || instr.op == Op::IMAG) {

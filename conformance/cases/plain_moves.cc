@@ -175,7 +175,8 @@ void copy_element(Literal& to, int64_t at, const Literal& from, int64_t index) {
               width);
 }
 
-Literal plain_scatter(const Instruction& instr, std::span<const Literal* const> operands, PlainFunction function) {
+void for_each_update(const Instruction& instr, std::span<const Literal* const> operands,
+                     const std::function<void(int64_t to, int64_t update)>& each) {
   const auto& attrs = instr.as<hlo::ScatterAttrs>();
   const Literal &from = *operands[0], &indices = *operands[1], &updates = *operands[2];
   const Windows windows{list(attrs.update_window_dims),
@@ -184,7 +185,6 @@ Literal plain_scatter(const Instruction& instr, std::span<const Literal* const> 
                         list(attrs.input_batching_dims),
                         list(attrs.scatter_indices_batching_dims),
                         attrs.index_vector_dim};
-  Literal out = Literal::from_bytes(from.shape(), from.bytes());
   const auto rank = static_cast<size_t>(from.shape().rank());
   const Indices strides = strides_of(from.shape());
   // A scatter skips a window that is not wholly inside the operand. `last` is the place of a window's last element.
@@ -199,8 +199,14 @@ Literal plain_scatter(const Instruction& instr, std::span<const Literal* const> 
       outside |= place[d] < 0 || place[d] > from.shape().dim(static_cast<int>(d)) - 1 - last[d];
       place[d] += inside[d];
     }
-    if (outside) return;
-    const int64_t to = place_of(place, strides);
+    if (!outside) each(place_of(place, strides), i);
+  });
+}
+
+Literal plain_scatter(const Instruction& instr, std::span<const Literal* const> operands, PlainFunction function) {
+  const Literal &from = *operands[0], &updates = *operands[2];
+  Literal out = Literal::from_bytes(from.shape(), from.bytes());
+  for_each_update(instr, operands, [&](int64_t to, int64_t i) {
     if (function == nullptr) {
       copy_element(out, to, updates, i);
     } else {
@@ -208,6 +214,24 @@ Literal plain_scatter(const Instruction& instr, std::span<const Literal* const> 
     }
   });
   return out;
+}
+
+bool is_move(Op op) {
+  switch (op) {
+    case Op::TRANSPOSE:
+    case Op::REVERSE:
+    case Op::BROADCAST:
+    case Op::SLICE:
+    case Op::RESHAPE:
+    case Op::PAD:
+    case Op::CONCATENATE:
+    case Op::DYNAMIC_SLICE:
+    case Op::DYNAMIC_UPDATE_SLICE:
+    case Op::GATHER:
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::optional<Literal> plain_move(const Instruction& instr, std::span<const Literal* const> operands) {
@@ -245,6 +269,13 @@ std::optional<Literal> plain_move(const Instruction& instr, std::span<const Lite
         return index;
       });
     }
+    case Op::BITCAST_CONVERT:
+      // Elements of whole bytes: the first part of an element is its least significant one.
+      if (hlo::type_info(instr.shape.type()).bits < 8 || hlo::type_info(operands[0]->type()).bits < 8 ||
+          instr.shape.byte_size() != operands[0]->byte_size())
+        return std::nullopt;
+      return Literal::from_bytes(instr.shape, operands[0]->bytes());
+    case Op::BITCAST:
     case Op::RESHAPE:
       if (hlo::type_info(instr.shape.type()).bytes() * instr.shape.element_count() != operands[0]->byte_size())
         return std::nullopt;

@@ -31,10 +31,6 @@ double smallest_normal(Type type) {
   return std::ldexp(1.0, smallest_exponent(format_of(type)));
 }
 
-double gamma(double n, double u) {
-  return n * u < 0.5 ? n * u / (1 - n * u) : kInfinity;
-}
-
 // The real part, or where `part` is 1 the imaginary one.
 double part_of(const Literal& value, int64_t i, int part) {
   return part == 0 ? value.as_double(i) : value.imaginary(i);
@@ -50,6 +46,7 @@ struct Judge {
   // Returns the allowed error of part `part` of element `i`. `expected` is that part of the expected value, `modulus` the
   // magnitude of the whole value.
   double allowed(int64_t i, int part, double expected, double modulus) const {
+    if (reference.allowed.valid()) return part_of(reference.allowed, i, part);
     const double ulp = ulp_at(type, is_complex(type) && !has_parts() ? modulus : expected);
     switch (bound.kind) {
       case Bound::Kind::Ulp:
@@ -86,7 +83,7 @@ struct Judge {
     const double terms = has_parts() ? 2 * bound.terms : bound.terms;
     const double factor = is_complex(type) && !has_parts() ? 4 : 1;
     // One more term for the rounding of the oracle's own f64, where the sum is not exact.
-    return factor * gamma(reference.rest.valid() ? terms : terms + 1, u) * magnitude + ulp;
+    return factor * gamma_of(reference.rest.valid() ? terms : terms + 1, u) * magnitude + ulp;
   }
 };
 
@@ -171,6 +168,10 @@ double largest_magnitude(const Literal& value) {
 }
 
 }  // namespace
+
+double gamma_of(double n, double u) {
+  return n * u < 0.5 ? n * u / (1 - n * u) : kInfinity;
+}
 
 double unit_roundoff(Type type) {
   return std::ldexp(1.0, -(format_of(type).mantissa_bits + 1));

@@ -47,6 +47,9 @@ struct Reference {
   /// complex numbers how far each part moves with the operands (ExactComplex), c128 or f64. May be invalid.
   hlo::Literal magnitude = {};
   hlo::Literal rest = {};  ///< of the type of `exact`: what it lacks where it is rounded itself; may be invalid
+  /// The error that each element, or each part of one, may have: f64 or c128. Where it is valid it stands for any bound of Sum, Scaled and
+  /// Ulp.
+  hlo::Literal allowed = {};
 };
 
 /// How many elements have which error, as a share of what is allowed: none, up to 2^-9, ... up to 1/2, up to 1, and beyond.
@@ -73,6 +76,8 @@ double ulp_error(hlo::Type type, double expected, double got);
 double ulp_at(hlo::Type type, double value);
 /// The largest finite value of a float type.
 double largest_finite(hlo::Type type);
+/// n u / (1 - n u): the relative error of n roundings, each of at most u. Infinite where that is no bound.
+double gamma_of(double n, double u);
 /// 2^-p of a float type, p its precision: half the distance from 1 to the next value.
 double unit_roundoff(hlo::Type type);
 

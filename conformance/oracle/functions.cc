@@ -109,6 +109,10 @@ double ExactResult::rounded_to_odd() const {
   return std::nextafter(value, rest > 0 ? HUGE_VAL : -HUGE_VAL);
 }
 
+double ExactResult::to_store_as(hlo::Type type) const {
+  return hlo::real_type(type) == hlo::Type::F64 ? value : rounded_to_odd();
+}
+
 bool has_exact_function(Op op) {
   return unary_of(op) != nullptr || binary_of(op) != nullptr;
 }

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "hlo/ir/ops.h"
+#include "hlo/ir/shape.h"
 
 /// \file
 /// Elementary functions of real numbers, by MPFR: no evaluator has a part in what they give.
@@ -18,6 +19,8 @@ struct ExactResult {
   /// The f64 next to the exact result of which the last bit is set, unless it is exact: rounding that to a format with at least
   /// two bits less rounds the exact result once.
   double rounded_to_odd() const;
+  /// The f64 that becomes the exact result, rounded once, where it is stored as an element, or a part of one, of `type`.
+  double to_store_as(hlo::Type type) const;
 };
 
 /// Whether exact_functions knows the op.

@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/cases/bounded_answer.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "conformance/cases/case.h"
+#include "conformance/cases/exact_answer.h"
+#include "conformance/cases/plain_answer.h"
+#include "conformance/cases/walk.h"
+#include "conformance/oracle/functions.h"
+
+/// \file
+/// Error analysis of a whole program. Each value of floats is a center in f64 and a radius: every device that rounds as docs/ops.md says has
+/// a value within the radius of the center. An op moves the center by exact arithmetic, carries the radii of its operands through, and adds
+/// what it may round itself. The f64 of the centers is rounded too; 2^-52 of each center is added for that.
+
+namespace collet::conformance {
+namespace {
+
+using hlo::Instruction;
+using hlo::Literal;
+using hlo::Op;
+using hlo::Shape;
+using hlo::Type;
+
+using KnownOperands = std::span<const Known* const>;
+using Numbers = std::vector<double>;
+using Results = std::optional<std::vector<Known>>;
+
+constexpr double kCenterRoundoff = 0x1p-52;
+
+struct Bounded {
+  Numbers center, radius;
+};
+
+Numbers numbers_of(const Literal& value) {
+  Numbers out(static_cast<size_t>(value.element_count()));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = value.as_double(static_cast<int64_t>(i));
+  return out;
+}
+
+Literal literal_of(const Shape& shape, const Numbers& numbers) {
+  Literal out = Literal::zeros(Shape::array(Type::F64, shape.dims()));
+  for (size_t i = 0; i < numbers.size(); ++i) out.set_double(static_cast<int64_t>(i), numbers[i]);
+  return out;
+}
+
+Bounded bounded(const Known& known) {
+  Numbers center = numbers_of(known.value);
+  Numbers radius = known.is_exact() ? Numbers(center.size()) : numbers_of(known.radius);
+  return {std::move(center), std::move(radius)};
+}
+
+Known known(const Shape& shape, const Bounded& value) {
+  return {.value = literal_of(shape, value.center), .radius = literal_of(shape, value.radius)};
+}
+
+// As arrays of f64, for ops that move elements or sum them up.
+Known widened(const Known& value) {
+  Known out = known(value.value.shape(), bounded(value));
+  const auto sizes = value.value.dynamic_sizes();
+  out.value.set_dynamic_sizes({sizes.begin(), sizes.end()});
+  out.radius.set_dynamic_sizes({sizes.begin(), sizes.end()});
+  return out;
+}
+
+// Error of an op that may be `ulps` units of `type` off at results of up to `size`. A device that flushes may lose a denormal.
+struct Rounding {
+  Type type;
+  bool flushes;
+
+  double at(double size, double ulps) const {
+    const double least = ulp_at(type, 0) / (2 * unit_roundoff(type));  // the least normal number
+    return ulps * ulp_at(type, size) + kCenterRoundoff * size + (flushes && size < 2 * least ? least : 0);
+  }
+  // Whether the type has this number, so that an exact op gives it.
+  bool keeps(const ExactResult& result) const {
+    Literal stored = Literal::zeros(Shape::scalar(type));
+    stored.set_double(0, result.value);
+    return result.rest == 0 && stored.as_double(0) == result.value &&
+           (!flushes || result.value == 0 || !is_denormal(result.value));
+  }
+  bool is_denormal(double value) const { return std::fabs(value) < ulp_at(type, 0) / (2 * unit_roundoff(type)); }
+  // Whether a device that has at most `size` has no infinity.
+  bool holds(double size) const {
+    const double most = largest_finite(type);
+    return size < most + ulp_at(type, most) / 2;
+  }
+};
+
+double ulps_of(Op op, Type type) {
+  const Bound bound = function_bound(op, type);
+  // Of short types the unit is one of the rounded result.
+  return bound.kind != Bound::Kind::Ulp ? 0.5 : hlo::type_info(type).bits < 32 ? bound.ulps + 0.5 : bound.ulps;
+}
+
+bool is_monotone(Op op) {
+  switch (op) {
+    case Op::EXPONENTIAL:
+    case Op::EXPONENTIAL_MINUS_ONE:
+    case Op::LOG:
+    case Op::LOG_PLUS_ONE:
+    case Op::TANH:
+    case Op::ERF:
+    case Op::LOGISTIC:
+    case Op::SQRT:
+    case Op::RSQRT:
+    case Op::CBRT:
+    case Op::ASINH:
+    case Op::SINH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Numbers function_of(Op op, const Numbers& a, const Numbers& b) {
+  std::vector<ExactResult> results(a.size());
+  exact_functions(op, a, b, results);
+  Numbers out(a.size());
+  for (size_t i = 0; i < a.size(); ++i) out[i] = results[i].value;
+  return out;
+}
+
+// How far the result of an exact op moves if its operands move by their radii; NaN where no bound is known.
+Numbers spread_of(Op op, const Bounded& a, const Bounded& b, const Numbers& center) {
+  const size_t count = center.size();
+  Numbers out(count, std::numeric_limits<double>::quiet_NaN());
+  if (is_monotone(op)) {
+    Numbers low(count), high(count);
+    for (size_t i = 0; i < count; ++i) {
+      low[i] = a.center[i] - a.radius[i] * (1 + kCenterRoundoff);
+      high[i] = a.center[i] + a.radius[i] * (1 + kCenterRoundoff);
+    }
+    const Numbers first = function_of(op, low, {}), last = function_of(op, high, {});
+    for (size_t i = 0; i < count; ++i)
+      out[i] = a.radius[i] == 0 ? 0 : std::max(std::fabs(first[i] - center[i]), std::fabs(last[i] - center[i]));
+    return out;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const double x = std::fabs(a.center[i]), r = a.radius[i];
+    const double y = b.center.empty() ? 0 : std::fabs(b.center[i]), s = b.center.empty() ? 0 : b.radius[i];
+    if (r == 0 && s == 0) {
+      out[i] = 0;
+      continue;
+    }
+    switch (op) {
+      case Op::ADD:
+      case Op::SUBTRACT:
+        out[i] = r + s;
+        break;
+      case Op::MULTIPLY:
+        out[i] = (r == 0 ? 0 : r * (y + s)) + (s == 0 ? 0 : s * x);
+        break;
+      case Op::DIVIDE:
+        if (y > s) out[i] = (r + x / y * s) / (y - s);
+        break;
+      case Op::SINE:
+      case Op::COSINE:
+        out[i] = r;
+        break;
+      default:
+        break;
+    }
+  }
+  return out;
+}
+
+// An op on elements that is rounded once, or is a function with an error of its own.
+std::optional<Known> rounded(const Instruction& instr, const Bounded& a, const Bounded& b, const Rounding& rounding) {
+  std::vector<ExactResult> results(a.center.size());
+  exact_functions(instr.op, a.center, b.center, results);
+  Bounded out;
+  for (const ExactResult& result : results) out.center.push_back(result.value);
+  out.radius = spread_of(instr.op, a, b, out.center);
+  const double ulps = ulps_of(instr.op, rounding.type);
+  for (size_t i = 0; i < out.center.size(); ++i) {
+    const double center = out.center[i];
+    const bool is_exact = a.radius[i] == 0 && (b.radius.empty() || b.radius[i] == 0);
+    if (std::isinf(center) && is_exact && (std::isinf(a.center[i]) || (!b.center.empty() && std::isinf(b.center[i])))) {
+      out.radius[i] = 0;
+      continue;
+    }
+    const double size = std::fabs(center) + out.radius[i];
+    if (!rounding.holds(size)) return std::nullopt;  // NaN, too
+    if (!(is_exact && ulps < 1 && rounding.keeps(results[i]))) out.radius[i] += rounding.at(size, ulps);
+  }
+  return known(instr.shape, out);
+}
+
+// The larger, or the smaller, of two; each radius counts.
+Known extreme(const Instruction& instr, const Bounded& a, const Bounded& b) {
+  Bounded out;
+  for (size_t i = 0; i < a.center.size(); ++i) {
+    out.center.push_back(instr.op == Op::MAXIMUM ? std::max(a.center[i], b.center[i])
+                                                 : std::min(a.center[i], b.center[i]));
+    out.radius.push_back(std::max(a.radius[i], b.radius[i]));
+  }
+  return known(instr.shape, out);
+}
+
+// A conversion to another type of floats.
+std::optional<Known> converted(const Instruction& instr, const Bounded& from, const Rounding& rounding) {
+  Bounded out = from;
+  Literal stored = Literal::zeros(instr.shape);
+  for (size_t i = 0; i < from.center.size(); ++i) {
+    const double center = from.center[i], size = std::fabs(center) + from.radius[i];
+    if (std::isinf(center) && from.radius[i] == 0) continue;
+    if (!rounding.holds(size)) return std::nullopt;
+    stored.set_double(static_cast<int64_t>(i), center);
+    const bool is_same = from.radius[i] == 0 && stored.as_double(static_cast<int64_t>(i)) == center;
+    if (!is_same) out.radius[i] += rounding.at(size, 0.5);
+  }
+  return known(instr.shape, out);
+}
+
+// The largest power of two of which all elements are multiples; 0 where one is not finite, infinity where all are zero.
+double grain_of(const Literal& value) {
+  double grain = std::numeric_limits<double>::infinity();
+  for (int64_t i = 0; i < value.element_count(); ++i) {
+    const double x = value.as_double(i);
+    if (!std::isfinite(x)) return 0;
+    if (x == 0) continue;
+    int exponent = 0;
+    const auto bits = static_cast<uint64_t>(std::ldexp(std::fabs(std::frexp(x, &exponent)), 53));
+    grain = std::min(grain, std::ldexp(1.0, exponent - 53 + std::countr_zero(bits)));
+  }
+  return grain;
+}
+
+// The grain of all terms of a sum whose operands are known without an error; 0 for others. Where no sum of terms has more bits than the type
+// of the sum, none is rounded.
+double grain_of_terms(Op op, const std::vector<Known>& operands) {
+  for (const Known& operand : operands)
+    for (int64_t i = 0; !operand.is_exact() && i < operand.radius.element_count(); ++i)
+      if (operand.radius.as_double(i) != 0) return 0;
+  const double first = grain_of(operands[0].value);
+  if (op == Op::DOT || op == Op::CONVOLUTION) return first * grain_of(operands[1].value);
+  if (op == Op::SELECT_AND_SCATTER) return std::min(grain_of(operands[1].value), grain_of(operands[2].value));
+  return std::min(first, grain_of(operands.back().value));
+}
+
+// An op that adds up: the magnitude of the operands with their radii, less that without, is what the radii move; the rest are the
+// roundings of a sum in any order.
+std::optional<Known> summed(const Walk& walk, const Instruction& instr, KnownOperands operands,
+                            const Rounding& rounding) {
+  std::vector<Known> wide;
+  for (const Known* operand : operands)
+    wide.push_back(hlo::is_float(operand->value.type()) ? widened(*operand) : *operand);
+  std::vector<Literal> outer;
+  for (const Known& operand : wide) {
+    Literal& size = outer.emplace_back(operand.value);
+    if (operand.is_exact()) continue;
+    for (int64_t i = 0; i < size.element_count(); ++i) {
+      const double most = std::fabs(operand.value.as_double(i)) + operand.radius.as_double(i);
+      size.set_double(i, most);
+    }
+  }
+  std::vector<const Literal*> centers, sizes;
+  for (size_t k = 0; k < wide.size(); ++k) {
+    centers.push_back(&wide[k].value);
+    sizes.push_back(&outer[k]);
+  }
+  // Which elements a select-and-scatter selects depends on the first operand, whose values are compared as they are.
+  if (instr.op == Op::SELECT_AND_SCATTER) {
+    if (!operands[0]->is_exact()) return std::nullopt;
+    sizes[0] = centers[0];
+  }
+  const std::optional<ExactSums> exact = exact_sums(walk.module(), instr, centers);
+  if (!exact) return std::nullopt;
+  const std::optional<ExactSums> most = exact_sums(walk.module(), instr, sizes);
+  const bool is_product = instr.op == Op::DOT || instr.op == Op::CONVOLUTION;
+  const double own = unit_roundoff(rounding.type), u = is_product ? std::min(own, unit_roundoff(Type::F32)) : own;
+  const double grain = grain_of_terms(instr.op, wide);
+  Bounded out{numbers_of(exact->sum.exact), {}};
+  for (size_t i = 0; i < out.center.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    const auto terms = static_cast<double>(exact->terms[i]);
+    const double with = most->sum.magnitude.as_double(at), without = exact->sum.magnitude.as_double(at);
+    if (!rounding.holds(with)) return std::nullopt;
+    // One term is stored as it is, unless it is a product.
+    const bool is_stored = terms == 0 || (terms == 1 && !is_product);
+    const double moved = with > without ? with - without + 2 * terms * kCenterRoundoff * with : 0;
+    const bool is_whole = grain * (1 / u) >= with && !std::isnan(grain);
+    const ExactResult sum{out.center[i], exact->sum.rest.as_double(at)};
+    double own_error = is_stored || is_whole ? 0 : gamma_of(terms, u) * with;
+    if (!is_stored && !(is_whole && rounding.keeps(sum)))
+      own_error += rounding.at(std::fabs(out.center[i]) + moved, is_whole ? 0.5 : 1);
+    out.radius.push_back(moved + own_error);
+  }
+  return known(instr.shape, out);
+}
+
+// The largest, or the smallest, element in each place.
+std::optional<Known> extreme_of_all(const Walk& walk, const Instruction& instr, KnownOperands operands) {
+  const hlo::Computation& body = walk.module()[instr.called[0]];
+  const Instruction& root = walk.module()[body.root];
+  if (operands.size() != 2 || (root.op != Op::MAXIMUM && root.op != Op::MINIMUM)) return std::nullopt;
+  const Known data = widened(*operands[0]), start = widened(*operands[1]);
+  Instruction wide = instr;
+  wide.shape = instr.shape.with_type(Type::F64);
+  // The body compares, so that it does the same to f64.
+  const auto values = plain_results(walk, wide, std::vector{&data.value, &start.value});
+  if (!values) return std::nullopt;
+  double radius = 0;
+  for (const Known* operand : {&data, &start})
+    for (int64_t i = 0; i < operand->radius.element_count(); ++i)
+      radius = std::max(radius, operand->radius.as_double(i));
+  Bounded out{numbers_of((*values)[0]), {}};
+  for (const double center : out.center) out.radius.push_back(std::isinf(center) ? 0 : radius);
+  return known(instr.shape, out);
+}
+
+// A move of centers, and of radii.
+std::optional<Known> moved(const Walk& walk, const Instruction& instr, KnownOperands operands) {
+  std::vector<Known> wide;
+  for (const Known* operand : operands)
+    wide.push_back(hlo::is_float(operand->value.type()) ? widened(*operand) : *operand);
+  std::vector<const Literal*> centers, radii;
+  for (const Known& operand : wide) {
+    centers.push_back(&operand.value);
+    radii.push_back(operand.is_exact() ? &operand.value : &operand.radius);
+  }
+  Instruction changed = instr;
+  changed.shape = instr.shape.with_type(Type::F64);
+  auto center = plain_results(walk, changed, centers), radius = plain_results(walk, changed, radii);
+  if (!center || !radius) return std::nullopt;
+  return Known{.value = std::move((*center)[0]), .radius = std::move((*radius)[0])};
+}
+
+// A comparison that no error can change.
+std::optional<Known> compared(const Instruction& instr, const Bounded& a, const Bounded& b) {
+  const auto& attrs = instr.as<hlo::CompareAttrs>();
+  if (attrs.type == hlo::CompareType::TOTALORDER) return std::nullopt;
+  Literal out = Literal::zeros(instr.shape);
+  for (size_t i = 0; i < a.center.size(); ++i) {
+    const double difference = a.center[i] - b.center[i], unsure = a.radius[i] + b.radius[i];
+    if (std::isnan(difference) || (unsure > 0 && std::fabs(difference) <= unsure)) return std::nullopt;
+    using enum hlo::Direction;
+    const bool less = difference < 0, equal = difference == 0;
+    const hlo::Direction d = attrs.direction;
+    const bool holds = equal  ? d == EQ || d == LE || d == GE
+                       : less ? d == NE || d == LT || d == LE
+                              : d == NE || d == GT || d == GE;
+    out.set_int(static_cast<int64_t>(i), holds);
+  }
+  return Known{.value = std::move(out)};
+}
+
+// The first elements of a dimension; the others do not count.
+std::optional<Known> cut(const Instruction& instr, KnownOperands operands) {
+  if (operands.size() != 2 || !operands[1]->is_exact()) return std::nullopt;
+  Known out = *operands[0];
+  const Shape& shape = out.value.shape();
+  std::vector<int64_t> sizes(shape.dims().begin(), shape.dims().end());
+  const auto d = static_cast<size_t>(instr.as<hlo::DimensionAttrs>().dimension);
+  const int64_t size = operands[1]->value.as_int(0);
+  if (size < 0 || size > sizes[d]) return std::nullopt;
+  sizes[d] = size;
+  out.value.set_dynamic_sizes(std::move(sizes));
+  return out;
+}
+
+bool keeps_values(Op op) {
+  switch (op) {
+    case Op::NEGATE:
+    case Op::ABS:
+    case Op::SELECT:
+    case Op::MAXIMUM:
+    case Op::MINIMUM:
+    case Op::CONSTANT:
+    case Op::IOTA:
+      return true;
+    default:
+      return is_move(op);
+  }
+}
+
+Results one(std::optional<Known> value) {
+  if (!value) return std::nullopt;
+  std::vector<Known> out;
+  out.push_back(*std::move(value));
+  return out;
+}
+
+Results exactly(const Walk& walk, const Instruction& instr, KnownOperands operands) {
+  std::vector<const Literal*> values;
+  for (const Known* operand : operands) values.push_back(&operand->value);
+  auto results = plain_results(walk, instr, values);
+  if (!results) return std::nullopt;
+  std::vector<Known> out;
+  for (Literal& result : *results) out.push_back({.value = std::move(result)});
+  return out;
+}
+
+bool is_summing(Op op) {
+  return op == Op::DOT || op == Op::CONVOLUTION || op == Op::REDUCE || op == Op::REDUCE_WINDOW || op == Op::SCATTER ||
+         op == Op::SELECT_AND_SCATTER;
+}
+
+Results bounded_results(const Walk& walk, const Instruction& instr, KnownOperands operands, bool flushes) {
+  bool all_exact = true, is_cut = false;
+  for (const Known* operand : operands) {
+    if (operand->is_tuple || !operand->value.shape().is_array()) return std::nullopt;
+    all_exact &= operand->is_exact();
+    is_cut |= !operand->value.dynamic_sizes().empty();
+  }
+  if (instr.op == Op::SET_DIMENSION_SIZE) return one(cut(instr, operands));
+  if (is_cut && instr.op != Op::REDUCE) return std::nullopt;
+  const bool is_float = instr.shape.is_array() && hlo::is_float(instr.shape.type());
+  const bool is_unreduced = instr.op == Op::REDUCE && instr.as<hlo::DimensionsAttrs>().dimensions.empty();
+  if (all_exact && (!is_float || is_unreduced || keeps_values(instr.op))) return exactly(walk, instr, operands);
+  if (operands.empty() || !instr.shape.is_array() || hlo::is_complex(instr.shape.type())) return std::nullopt;
+  const Rounding rounding{instr.shape.type(), flushes};
+  if (is_summing(instr.op)) {
+    std::optional<Known> sums = summed(walk, instr, operands, rounding);
+    if (!sums && instr.op == Op::REDUCE && !is_cut) sums = extreme_of_all(walk, instr, operands);
+    return one(std::move(sums));
+  }
+  if (is_move(instr.op)) return one(moved(walk, instr, operands));
+  if (instr.op == Op::SELECT) return operands[0]->is_exact() ? one(moved(walk, instr, operands)) : std::nullopt;
+  for (const Known* operand : operands)
+    if (operand->value.element_count() != instr.shape.element_count()) return std::nullopt;
+  const Bounded a = bounded(*operands[0]), b = operands.size() == 2 ? bounded(*operands[1]) : Bounded{};
+  if (instr.op == Op::COMPARE) return one(compared(instr, a, b));
+  if (!is_float) return std::nullopt;
+  switch (instr.op) {
+    case Op::CONVERT:
+      return one(converted(instr, a, rounding));
+    case Op::MAXIMUM:
+    case Op::MINIMUM:
+      return one(extreme(instr, a, b));
+    case Op::NEGATE:
+    case Op::ABS: {
+      Bounded out = a;
+      for (double& center : out.center) center = instr.op == Op::ABS ? std::fabs(center) : -center;
+      return one(known(instr.shape, out));
+    }
+    default:
+      return has_exact_function(instr.op) ? one(rounded(instr, a, b, rounding)) : std::nullopt;
+  }
+}
+
+// The radius is that of a device that computes op by op. One that takes a pattern as one call may have another formula with as many
+// roundings, so that both, and the storing of the result, are allowed.
+Reference reference_of(const Known& result, const Shape& shape) {
+  Reference out{.value = result.value};
+  if (result.is_exact()) return out;
+  out.value = Literal::zeros(shape);
+  out.exact = result.value;
+  out.allowed = Literal::zeros(result.radius.shape());
+  for (int64_t i = 0; i < out.value.element_count(); ++i) {
+    const double center = result.value.as_double(i);
+    out.value.set_double(i, center);
+    const double radius = result.radius.as_double(i);
+    out.allowed.set_double(i, radius == 0 ? 0 : 2 * radius + ulp_at(shape.type(), center));
+  }
+  return out;
+}
+
+bool add_references(const Known& result, const Shape& shape, std::vector<Reference>& out) {
+  if (!result.is_tuple) {
+    out.push_back(reference_of(result, shape));
+    return true;
+  }
+  if (!shape.is_tuple() || shape.elements().size() != result.parts.size()) return false;
+  for (size_t i = 0; i < result.parts.size(); ++i)
+    if (!add_references(result.parts[i], shape.element(i), out)) return false;
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::vector<Reference>> bounded_answer(const hlo::Module& module, std::span<const Literal> inputs,
+                                                     bool flushes) {
+  const Walk walk(module, [flushes](const Walk& self, const Instruction& instr, KnownOperands operands) {
+    return bounded_results(self, instr, operands, flushes);
+  });
+  std::vector<Known> arguments;
+  for (const Literal& input : inputs) arguments.push_back({.value = input});
+  const std::optional<Known> root = walk.run(module.entry(), std::move(arguments));
+  std::vector<Reference> out;
+  if (!root || !add_references(*root, module[module.entry_computation().root].shape, out)) return std::nullopt;
+  return out;
+}
+
+}  // namespace collet::conformance
