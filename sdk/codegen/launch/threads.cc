@@ -9,6 +9,7 @@ namespace collet::codegen {
 namespace {
 
 constexpr int kSpins = 4000;
+constexpr int64_t kSoonNs = 50000;  ///< in which a worker still spins
 
 inline void pause() {
 #if defined(__x86_64__)
@@ -51,6 +52,17 @@ void Threads::take(int worker) {
       job_.body(job_.context, begin, std::min(begin + job_.part, span.end), worker);
     }
   }
+}
+
+bool Threads::comes_often(double ns) {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  const int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
+  const int64_t last = last_missed_.exchange(now, std::memory_order_relaxed);
+  const double missed = ns + (now - last < kSoonNs ? missed_ns_.load(std::memory_order_relaxed) : 0);
+  // A second thread would have saved half of it, which has to be more than waking takes.
+  const bool often = missed > 2 * wake_ns_;
+  missed_ns_.store(often ? 0 : missed, std::memory_order_relaxed);
+  return often;
 }
 
 bool Threads::enter() {

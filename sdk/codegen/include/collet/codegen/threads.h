@@ -23,9 +23,12 @@ class Threads {
   ~Threads();
   Threads(const Threads&) = delete;
 
-  /// Whether sharing so much work costs less than it saves, as things are.
-  bool worthwhile(double ns) const {
-    return ns > wake_ns_ || (ns > awake_ns_ && sleeping_.load(std::memory_order_relaxed) == 0);
+  /// Whether sharing so much work costs less than it saves, as things are. Sleeping workers are woken for work that is not worth
+  /// that by itself where such work comes so often that they will not sleep again before the next of it.
+  bool worthwhile(double ns) {
+    if (ns > wake_ns_) return true;
+    if (ns <= awake_ns_) return false;
+    return sleeping_.load(std::memory_order_relaxed) == 0 || comes_often(ns);
   }
 
   int count() const { return static_cast<int>(workers_.size()) + 1; }
@@ -50,6 +53,7 @@ class Threads {
   };
   void work(int worker);
   void take(int worker);
+  bool comes_often(double ns);
   bool enter();
   void leave();
 
@@ -63,6 +67,8 @@ class Threads {
   Job job_;
   std::atomic<uint64_t> generation_{0};
   std::atomic<int> sleeping_{0};
+  std::atomic<int64_t> last_missed_{0};  ///< when work was last not shared because the workers slept
+  std::atomic<double> missed_ns_{0};     ///< how much of it came in short succession
   /// Twice the number of workers in the loop, and 1 while it is open to more.
   std::atomic<int> gate_{0};
   std::atomic<bool> stop_{false};
