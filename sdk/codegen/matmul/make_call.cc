@@ -61,7 +61,7 @@ class Maker {
     c_.b_offset = p.b.offset;
     c_.b_depth = p.b.depth;
     c_.threads = target_.threads;
-    c_.cost_ns = cost_ns();
+    c_.cost_ns = std::max(arithmetic_ns(), memory_ns(p));
     c_.tail = c_.last_columns % c_.lanes;
     if (c_.a_packed) c_.a_buffers = static_cast<uint32_t>(p.a.pack.buffers.size()) - 1;
     // One panel of few elements stays in the first cache however deep it is, and a is read once.
@@ -76,7 +76,8 @@ class Maker {
     if (p.b.streams) {
       // The more rows of the result, the longer it takes to load and store it.
       const int64_t least = c_.rows > kStreams ? 2 : 1;
-      c_.depth_block = std::max(least, divide_up(c_.depth, kDeepest * kStreams)) * kStreams;
+      const int64_t rows_of_b = c_.rows == 1 ? 3 * kStreams : kStreams;
+      c_.depth_block = std::max(least, divide_up(c_.depth, kDeepest * rows_of_b)) * rows_of_b;
       c_.column_parts = divide_up(c_.rows * c_.columns * c_.element_bytes * 4, target_.second_cache);
     }
     if (!c_.segments.empty()) {
@@ -146,10 +147,25 @@ class Maker {
     }
   }
 
-  double cost_ns() const {
+  double arithmetic_ns() const {
     const int64_t columns = divide_up(c_.columns, c_.lanes) * c_.lanes;  // lanes that do not count work as well
     return 2.0 * static_cast<double>(c_.rows) * static_cast<double>(columns) * static_cast<double>(c_.depth) *
            static_cast<double>(c_.batches) / (target_.flops_per_ns * 4 / static_cast<double>(c_.element_bytes));
+  }
+
+  /// Time to move the operands and the result once, each matrix that several batches share counted once.
+  double memory_ns(const Product& p) const {
+    constexpr double kCacheSpeed = 4;  ///< of the second cache, in times that of memory
+    const auto matrices = [&](const ProductOperand& o) {
+      int64_t n = 1;
+      for (auto [extent, step] : o.packed ? o.batch_of : o.batch) n *= step == 0 ? 1 : extent;
+      return n;
+    };
+    const int64_t elements =
+        matrices(p.a) * c_.rows * c_.depth + matrices(p.b) * c_.depth * c_.columns + c_.batches * c_.rows * c_.columns;
+    const auto bytes = static_cast<double>(elements * c_.element_bytes);
+    const bool near = bytes <= static_cast<double>(target_.second_cache);
+    return bytes / (target_.memory_bytes_per_ns * (near ? kCacheSpeed : 1));
   }
 
   const Target& target_;

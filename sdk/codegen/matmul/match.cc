@@ -4,6 +4,7 @@
 #include "sdk/codegen/lower/convolution.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/lower/kernel_builder.h"
@@ -19,10 +20,10 @@ constexpr int64_t kLongestRun = 512;  ///< longer ones would fill the first cach
 constexpr int64_t kMostSegments = 4096;
 constexpr int64_t kMostBatches = 1 << 20;  ///< whose places are kept
 constexpr int64_t kFewElements = 1 << 16;  ///< of b, with what lies between
-constexpr int kFewLines = 6;               ///< of a cache, a power of two apart, that stay there together
 constexpr int64_t kMostPacked = 512;       ///< steps of the depth that are packed at a time
 constexpr int64_t kLeastPacked = 192;
 constexpr int64_t kFewTiles = 4;    ///< of rows, for which b may come from memory in time
+constexpr int kWideTile = 4;        ///< vectors of a row of b that come together as fast as the row
 constexpr int64_t kNearCaches = 8;  ///< times the second cache: what is larger comes from memory, or may
 
 constexpr int kShortVector = 16;  ///< bytes of the shortest vector that is worth having
@@ -358,6 +359,15 @@ class Finder {
     return step * bytes % 2048 == 0 && out_.depth > 64;
   }
 
+  /// Rows, `step` elements apart, whose lines stay in the first cache together, with some room for those of b. A way of that cache is
+  /// taken to be a page, as its index is part of an address before translation.
+  int64_t lines_together(int64_t step) const {
+    constexpr int64_t kPage = 4096;
+    const int64_t bytes = step * (type_ == COLLET_TYPE_F64 ? 8 : 4);
+    const int64_t ways = std::max<int64_t>(target_.first_cache / kPage * 3 / 4, 1);
+    return ways * (kPage / std::gcd(bytes, kPage));
+  }
+
   /// Reads a run by run.
   void in_segments(ProductOperand& a) {
     const Index& index = lhs_.load->index;
@@ -385,8 +395,10 @@ class Finder {
     if (runs_ != SIZE_MAX) return in_segments(a);
     if (direct(a, lhs_, rows_)) {
       const bool clash = clashes(a.depth == 1 ? a.row : a.depth);
-      const bool small = out_.columns <= 2 * out_.panel() || out_.rows <= kFewLines;
-      if (small && clash && a.depth == 1) out_.tile_rows = std::min(out_.tile_rows, kFewLines);
+      const int64_t together = lines_together(a.depth == 1 ? a.row : a.depth);
+      const bool small = out_.columns <= 2 * out_.panel() || out_.rows <= together;
+      if (small && clash && a.depth == 1)
+        out_.tile_rows = static_cast<int>(std::min<int64_t>(out_.tile_rows, together));
       a.tile = a.row * out_.tile_rows;
       if ((a.depth == 1 || a.row == 1) && (small || !clash)) return;
     }
@@ -480,15 +492,16 @@ class Finder {
   }
 
   /// Where so few rows are multiplied with b that its way from memory takes the time: tiles of few columns, since what the
-  /// processor fetches ahead is what comes next in a row.
+  /// processor fetches ahead is what comes next in a row. One row takes the widest tile that there is. A few rows have
+  /// registers left for tiles so wide that b comes as fast panel by panel.
   void stream_b(int64_t rows) {
     const int64_t bytes = out_.depth * out_.columns * (type_ == COLLET_TYPE_F64 ? 8 : 4);
     const int64_t tiles = (rows + out_.tile_rows - 1) / out_.tile_rows;
     // With more rows it must be farther away: the result is loaded and stored for each few rows of b.
     if (tiles > kFewTiles || runs_ != SIZE_MAX || bytes < tiles * kNearCaches * target_.second_cache) return;
-    if (out_.columns < 8 * out_.lanes) return;
+    if (out_.columns < 8 * out_.lanes || (out_.rows > 1 && out_.vectors >= kWideTile)) return;
     out_.b.streams = true;
-    out_.vectors = std::min(out_.vectors, out_.rows == 1 ? 4 : 2);
+    if (out_.rows > 1) out_.vectors = std::min(out_.vectors, 2);
   }
 
   /// Row after row of all columns, as the loops of both give them.
