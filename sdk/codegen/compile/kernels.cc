@@ -15,6 +15,8 @@
 namespace collet::codegen {
 namespace {
 
+constexpr int64_t kShortestPart = 8;  ///< of a loop that is split, so that divisions go: shorter ones make poor vectors
+
 double estimate_ns(const Kernel& kernel) {
   double points = 1;
   for (const auto& l : kernel.loops) points *= static_cast<double>(l.size);
@@ -191,6 +193,7 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
   // Which loops of a scatter never update the same element shows before they become one.
   UpdateSchedule updates;
   if (target_.has_grid() && choose_updates(kernel, updates)) return add_grouped_updates(k, updates, drafts);
+  if (!target_.has_grid()) split_loops(kernel, kShortestPart);
   if (!target_.has_grid() || !kernel.sequential) collapse_loops(kernel);
   KernelPlan parts;
   KernelPlan rest;

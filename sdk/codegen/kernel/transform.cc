@@ -37,6 +37,112 @@ void erase_loop(Kernel& kernel, size_t loop) {
   if (loop < kernel.outer) --kernel.outer;
 }
 
+/// Whether the value of `index` is the variable of a loop; which one.
+bool is_loop(const Index& index, size_t& loop) {
+  if (index.constant != 0 || !index.terms.empty() || index.coefficients.empty()) return false;
+  loop = index.coefficients.size() - 1;
+  for (size_t l = 0; l < loop; ++l) {
+    if (index.coefficients[l] != 0) return false;
+  }
+  return index.coefficients[loop] == 1;
+}
+
+/// Terms that are indices become parts of the indices that they are terms of.
+void inline_indices(Kernel& kernel) {
+  for_each_index(kernel, [&](Index& i) {
+    Index sum = i;
+    sum.terms.clear();
+    for (const auto& [term, step] : i.terms) {
+      const Expr& e = kernel.exprs[static_cast<size_t>(term)];
+      if (e.op == ExprOp::kIndex) {
+        sum = add_scaled(sum, e.index, step);
+      } else {
+        Index one;
+        one.terms.emplace_back(term, 1);
+        sum = add_scaled(sum, one, step);
+      }
+    }
+    i = std::move(sum);
+  });
+}
+
+/// Calls `visit` for every number of an expression in the kernel.
+template <typename Visit>
+void for_each_use(Kernel& kernel, Visit visit) {
+  const auto all = [&](std::vector<ExprId>& ids) {
+    for (ExprId& id : ids) visit(id);
+  };
+  const auto fold = [&](Reduction& r) {
+    all(r.inputs);
+    all(r.inits);
+    visit(r.condition);
+  };
+  for (Expr& e : kernel.exprs) {
+    all(e.args);
+    visit(e.mask);
+  }
+  for_each_index(kernel, [&](Index& i) {
+    for (auto& t : i.terms) visit(t.first);
+  });
+  for (Reduction& r : kernel.reductions) fold(r);
+  if (kernel.scan) fold(kernel.scan->fold);
+  for (Store& s : kernel.stores) {
+    visit(s.value);
+    visit(s.mask);
+  }
+  for (Update& u : kernel.updates) {
+    all(u.values);
+    visit(u.mask);
+  }
+}
+
+/// Takes out indices that nothing reads any more.
+void drop_unused_indices(Kernel& kernel) {
+  std::vector<bool> used(kernel.exprs.size(), false);
+  for_each_use(kernel, [&](ExprId id) {
+    if (id != kNoExpr) used[static_cast<size_t>(id)] = true;
+  });
+  std::vector<ExprId> number(kernel.exprs.size(), kNoExpr);
+  std::vector<Expr> kept;
+  for (size_t k = 0; k < kernel.exprs.size(); ++k) {
+    if (!used[k] && kernel.exprs[k].op == ExprOp::kIndex) continue;
+    number[k] = static_cast<ExprId>(kept.size());
+    kept.push_back(std::move(kernel.exprs[k]));
+  }
+  kernel.exprs = std::move(kept);
+  for_each_use(kernel, [&](ExprId& id) {
+    if (id != kNoExpr) id = number[static_cast<size_t>(id)];
+  });
+}
+
+/// Turns quotients and remainders into indices where all that is divided is whole, or less than the divisor.
+bool divide_indices(Kernel& kernel) {
+  bool changed = false;
+  for (Expr& e : kernel.exprs) {
+    if ((e.op != ExprOp::kDivide && e.op != ExprOp::kModulo) || !e.index.terms.empty()) continue;
+    Index whole;
+    Index rest;
+    whole.coefficients.assign(e.index.coefficients.size(), 0);
+    rest.coefficients = whole.coefficients;
+    rest.constant = (e.index.constant % e.a + e.a) % e.a;
+    whole.constant = (e.index.constant - rest.constant) / e.a;
+    int64_t least = rest.constant;
+    int64_t most = rest.constant;
+    for (size_t l = 0; l < e.index.coefficients.size(); ++l) {
+      const int64_t step = e.index.coefficients[l];
+      (step % e.a == 0 ? whole : rest).coefficients[l] = step % e.a == 0 ? step / e.a : step;
+      if (step % e.a == 0) continue;
+      (step > 0 ? most : least) += step * std::max<int64_t>(kernel.loops[l].size - 1, 0);
+    }
+    if (least < 0 || most >= e.a) continue;
+    e.index = add_scaled(e.op == ExprOp::kDivide ? whole : rest, {}, 1);  // without zeros at the end
+    e.op = ExprOp::kIndex;
+    e.a = 0;
+    changed = true;
+  }
+  return changed;
+}
+
 /// The integer that an element of `type` is moved as; 0 where it stays what it is.
 uint32_t moved_as(uint32_t type) {
   if (type == COLLET_TYPE_C64) return COLLET_TYPE_U64;
@@ -69,6 +175,43 @@ void move_as_integers(Kernel& kernel) {
   }
   for (Expr& e : kernel.exprs) {
     if (const uint32_t type = moved_as(e.type); type != 0) e.type = type;
+  }
+}
+
+void split_loop(Kernel& kernel, size_t loop, int64_t inside, bool inside_first) {
+  const size_t at = inside_first ? loop : loop + 1;
+  for_each_index(kernel, [&](Index& i) {
+    if (loop >= i.coefficients.size()) return;
+    const int64_t step = i.coefficients[loop];
+    i.coefficients[loop] = step * inside;
+    i.coefficients.insert(i.coefficients.begin() + static_cast<int64_t>(at), step);
+    while (!i.coefficients.empty() && i.coefficients.back() == 0) i.coefficients.pop_back();
+  });
+  kernel.loops[loop].size /= inside;
+  kernel.loops.insert(kernel.loops.begin() + static_cast<int64_t>(at), {inside});
+  if (loop < kernel.outer) ++kernel.outer;
+}
+
+void split_loops(Kernel& kernel, int64_t least) {
+  constexpr size_t kMostLoops = 32;
+  constexpr int64_t kFewIterations = 16;
+  for (bool again = true; again;) {
+    again = false;
+    for (const Expr& e : kernel.exprs) {
+      if (e.op != ExprOp::kDivide && e.op != ExprOp::kModulo) continue;
+      size_t l = 0;
+      if (!is_loop(e.index, l) || (kernel.scan && l == kernel.outer) || kernel.loops.size() >= kMostLoops) continue;
+      if (e.a < least || kernel.loops[l].size <= e.a || kernel.loops[l].size % e.a != 0) continue;
+      // Threads share the iterations of the first loop, so it should not be short.
+      const int64_t parts = kernel.loops[l].size / e.a;
+      const bool few = l == 0 && kernel.outer > 0 && parts < kFewIterations && parts < e.a && !kernel.sequential;
+      split_loop(kernel, l, e.a, few);
+      again = true;
+      break;
+    }
+    if (!again) break;
+    while (divide_indices(kernel)) inline_indices(kernel);
+    drop_unused_indices(kernel);
   }
 }
 

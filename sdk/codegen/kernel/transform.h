@@ -15,6 +15,14 @@ namespace collet::codegen {
 /// scan. Loops before `first` are not changed.
 void collapse_loops(Kernel& kernel, size_t first = 0);
 
+/// Makes a loop out of each `inside` iterations of loop `loop`, whose size is a multiple of that. The new loop comes after the other one,
+/// or before it, which changes the order of the points.
+void split_loop(Kernel& kernel, size_t loop, int64_t inside, bool inside_first = false);
+
+/// Splits loops whose variable is divided by a number that divides their size, as those of a reshape are: the quotient and the
+/// remainder become loops of their own, and accesses move along them in steps. Parts shorter than `least` are left as they are.
+void split_loops(Kernel& kernel, int64_t least);
+
 /// Changes the type of elements that the kernel only copies to unsigned integers of the same width, so that they are not converted
 /// or split into parts. Does nothing if the kernel has other operations than loads, selects and stores on such elements.
 void move_as_integers(Kernel& kernel);

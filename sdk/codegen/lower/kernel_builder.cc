@@ -9,6 +9,10 @@ namespace {
 
 constexpr int64_t kUnbounded = int64_t{1} << 60;
 
+int64_t floor_quotient(int64_t x, int64_t y) {
+  return (x >= 0 ? x : x - y + 1) / y;
+}
+
 }  // namespace
 
 Position loop_position(size_t first, size_t rank) {
@@ -87,6 +91,10 @@ std::pair<int64_t, int64_t> KernelBuilder::range(const Index& index) const {
       widen(c, 0, i.a);
     } else if (i.op == ExprOp::kModulo) {
       widen(c, 0, i.a - 1);
+    } else if (i.op == ExprOp::kDivide) {
+      const auto [least, most] = range(i.index);
+      if (least < -kUnbounded / 2 || most > kUnbounded / 2) return {-kUnbounded, kUnbounded};
+      widen(c, floor_quotient(least, i.a), floor_quotient(most, i.a));
     } else {
       return {-kUnbounded, kUnbounded};
     }

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/kernel/transform.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sdk/codegen/kernel/evaluate.h"
+#include "sdk/codegen/kernel/parse.h"
+#include "sdk/codegen/kernel/print.h"
+#include "sdk/codegen/kernel/verify.h"
+
+namespace collet::codegen {
+namespace {
+
+Kernel parsed(const std::string& text) {
+  Kernel kernel;
+  const Status read = parse_kernel(text, kernel);
+  EXPECT_TRUE(read.ok()) << read.message();
+  return kernel;
+}
+
+/// What a kernel writes to buffer 1, of `size` floats, from buffer 0, which counts.
+std::vector<float> result(const Kernel& kernel, size_t size) {
+  std::vector<float> in(4096);
+  std::iota(in.begin(), in.end(), 0.0f);
+  std::vector<float> out(size, -1.0f);
+  const std::array<std::span<std::byte>, 2> buffers = {std::as_writable_bytes(std::span(in)),
+                                                       std::as_writable_bytes(std::span(out))};
+  const Status ran = evaluate_kernel(kernel, buffers);
+  EXPECT_TRUE(ran.ok()) << ran.message();
+  return out;
+}
+
+/// Splits the loops of `text`; the kernel must stay valid and compute the same.
+std::string split(const std::string& text, int64_t least, size_t size) {
+  Kernel kernel = parsed(text);
+  const std::vector<float> before = result(kernel, size);
+  split_loops(kernel, least);
+  const Status verified = verify_kernel(kernel);
+  EXPECT_TRUE(verified.ok()) << verified.message();
+  EXPECT_EQ(result(kernel, size), before);
+  return print_kernel(kernel);
+}
+
+TEST(SplitLoops, QuotientAndRemainderBecomeLoops) {
+  const std::string text = R"(kernel (2 buffers) {
+  outer i0: 60
+  outer i1: 32
+  %0 = quotient (i1) by 8
+  %1 = modulo (i1) by 8
+  %2 = quotient (i0 + 60*%0) by 240
+  %3 = modulo (i0 + 60*%0) by 240
+  %4 = load f32 b0[8*%3 + %1 + %2]
+  store b1[32*i0 + i1], %4
+}
+)";
+  EXPECT_EQ(split(text, 8, 60 * 32), R"(kernel (2 buffers) {
+  outer i0: 60
+  outer i1: 4
+  outer i2: 8
+  %0 = load f32 b0[8*i0 + 480*i1 + i2]
+  store b1[32*i0 + 8*i1 + i2], %0
+}
+)");
+}
+
+TEST(SplitLoops, AFewIterationsDoNotBecomeTheFirstLoop) {
+  const std::string text = R"(kernel (2 buffers) {
+  outer i0: 60
+  outer i1: 5
+  %0 = modulo (i0) by 30
+  %1 = load f32 b0[5*%0 + i1]
+  store b1[5*i0 + i1], %1
+}
+)";
+  EXPECT_EQ(split(text, 8, 300), R"(kernel (2 buffers) {
+  outer i0: 30
+  outer i1: 2
+  outer i2: 5
+  %0 = load f32 b0[5*i0 + i2]
+  store b1[5*i0 + 150*i1 + i2], %0
+}
+)");
+}
+
+// A value that is read as a number stays an expression.
+TEST(SplitLoops, ValuesOfIndicesAreKept) {
+  const std::string text = R"(kernel (2 buffers) {
+  outer i0: 4
+  outer i1: 32
+  %0 = quotient (i1) by 16
+  %1 = convert f32 %0
+  store b1[32*i0 + i1], %1
+}
+)";
+  EXPECT_EQ(split(text, 8, 128), R"(kernel (2 buffers) {
+  outer i0: 4
+  outer i1: 2
+  outer i2: 16
+  %0 = index i1
+  %1 = convert f32 %0
+  store b1[32*i0 + 16*i1 + i2], %1
+}
+)");
+}
+
+TEST(SplitLoops, OthersAreLeft) {
+  for (const char* index : {"i1 + 1", "2*i1", "i0 + 5*i1"}) {
+    for (const char* by : {"8", "4", "5", "12"}) {
+      const std::string text = std::string("kernel (2 buffers) {\n  outer i0: 5\n  outer i1: 24\n  %0 = modulo (") +
+                               index + ") by " + by + "\n  %1 = load f32 b0[i0 + %0]\n  store b1[24*i0 + i1], %1\n}\n";
+      EXPECT_EQ(split(text, 8, 120), print_kernel(parsed(text))) << text;
+    }
+  }
+  // The part is shorter than is asked for, or not whole.
+  for (const char* by : {"6", "7"}) {
+    const std::string text = std::string("kernel (2 buffers) {\n  outer i0: 24\n  %0 = modulo (i0) by ") + by +
+                             "\n  %1 = load f32 b0[%0]\n  store b1[i0], %1\n}\n";
+    EXPECT_EQ(split(text, 7, 24), print_kernel(parsed(text))) << text;
+  }
+}
+
+// The loop of a scan is one.
+TEST(SplitLoops, ScansKeepTheirLoop) {
+  const std::string text = R"(kernel (2 buffers) {
+  outer i0: 3
+  inner i1: 32
+  %0 = modulo (i1) by 16
+  %1 = load f32 b0[16*i0 + %0]
+  %2 = constant f32 0
+  scan add f32 %1 init %2
+  %3 = scanned f32 result 0
+  store b1[32*i0 + i1], %3
+}
+)";
+  EXPECT_EQ(split(text, 8, 96), print_kernel(parsed(text)));
+}
+
+}  // namespace
+}  // namespace collet::codegen
