@@ -144,7 +144,29 @@ TEST(Squares, LoopThatOthersCannotReplace_StaysFirst) {
   Kernel kernel = transpose_of("f32", 40, 64, 64);
   choose_lanes(kernel, 256, 1);
   EXPECT_EQ(kernel.loops[0].size, 40);
+  EXPECT_EQ(transposing_loop(kernel), 3U);
+}
+
+// Results that are neighbours in memory follow each other: the loop of lanes is within that of the squares along the other side.
+TEST(Squares, ThatFillASide_GoInTheOrderOfTheResults) {
+  Kernel kernel = transpose_of("f32", 1, 96, 64);
+  collapse_loops(kernel);
+  choose_lanes(kernel, 256);
+  ASSERT_EQ(kernel.loops.size(), 3U);
+  EXPECT_EQ(kernel.loops[0].size * kernel.loops[2].size, kernel.loops[1].size == 64 ? 96 : 64);
+  EXPECT_EQ(kernel.loops[2].size, kernel.lanes);
+  EXPECT_EQ(kernel.lane_loop, 1U);
+  EXPECT_EQ(kernel.stores[0].index.coefficient(1), 1);
   EXPECT_EQ(transposing_loop(kernel), 2U);
+}
+
+// Sides that squares do not fill are walked along the rows that are read.
+TEST(Squares, ThatDoNotFillASide_GoInTheOrderOfTheRows) {
+  Kernel kernel = transpose_of("f32", 1, 65, 67);
+  collapse_loops(kernel);
+  choose_lanes(kernel, 256);
+  EXPECT_EQ(kernel.loops.size(), 2U);
+  EXPECT_EQ(kernel.lane_loop, 0U);
 }
 
 }  // namespace

@@ -134,8 +134,10 @@ bool is_plain(const Kernel& kernel) {
          kernel.outer == kernel.loops.size();
 }
 
-/// Moves the loop to the end along which most of the loads that would be gathers have unit stride, if there is one. The loop that
-/// comes first must have enough iterations for threads to share.
+/// Moves the loop to the end along which most of the loads that would be gathers have unit stride, if there is one. As many iterations of
+/// it as there are lanes make a square; squares whose results are neighbours in memory come one after the other, because results that are
+/// a power of two apart would push each other out of the caches. The loop that comes first must have enough iterations for threads to
+/// share.
 void transpose_lanes(Kernel& kernel, size_t first) {
   constexpr int64_t kManyTurns = 8;
   if (!is_plain(kernel) || kernel.lanes == 1) return;
@@ -152,16 +154,30 @@ void transpose_lanes(Kernel& kernel, size_t first) {
     }
   }
   if (most == 0) return;
+  const size_t none = kernel.loops.size();
+  size_t squares = none + 1;
+  if (kernel.loops[best].size > kernel.lanes && kernel.loops[best].size % kernel.lanes == 0) {
+    squares = best;
+    split_loop(kernel, best, kernel.lanes);
+    if (kernel.lane_loop > best) ++kernel.lane_loop;
+    ++best;
+  }
   std::vector<std::vector<size_t>> order;
   for (size_t l = 0; l < kernel.outer; ++l) {
-    if (l != kernel.lane_loop && l != best) order.push_back({l});
+    if (l != kernel.lane_loop && l != best && l != squares) order.push_back({l});
   }
   const bool few = first == order.size() || kernel.loops[order[first][0]].size < kManyTurns;
-  const size_t lane_at = few ? first : order.size();
-  order.insert(order.begin() + static_cast<int64_t>(lane_at), {kernel.lane_loop});
+  const size_t lead = few ? first : order.size();
+  if (squares < none) {
+    order.insert(order.begin() + static_cast<int64_t>(lead), {squares});
+    order.push_back({kernel.lane_loop});
+    kernel.lane_loop = order.size() - 1;
+  } else {
+    order.insert(order.begin() + static_cast<int64_t>(lead), {kernel.lane_loop});
+    kernel.lane_loop = lead;
+  }
   order.push_back({best});
   regroup_loops(kernel, order);
-  kernel.lane_loop = lane_at;
 }
 
 }  // namespace
