@@ -75,6 +75,7 @@ Status Compiler::block(BlockId id, Drafts& drafts) {
   if (options_.keep_artifacts) groups_text_ += "block " + std::to_string(id) + "\n" + print_groups(graph_, groups);
   const Readers readers = readers_in(b, groups);
   std::vector<bool> done(groups.size(), false);
+  if (target_.has_grid() && options_.fuse) find_attentions(b, groups, readers, done);
   for (size_t i = 0; i < groups.size(); ++i) {
     if (done[i]) continue;
     KernelPlan kernel;
@@ -105,7 +106,7 @@ Compiler::Readers Compiler::readers_in(const Block& block, const std::vector<Fus
   return readers;
 }
 
-size_t Compiler::only_reader(const Block& block, const Readers& readers, ValueId v) const {
+size_t Compiler::only_reader(const Block& block, const Readers& readers, ValueId v, std::vector<size_t>* names) const {
   constexpr size_t none = SIZE_MAX;
   size_t found = none;
   std::vector<ValueId> open{v};
@@ -117,7 +118,13 @@ size_t Compiler::only_reader(const Block& block, const Readers& readers, ValueId
     for (NodeId n : users->second) {
       const Node& node = graph_.nodes[n];
       const ValueId result = node.results[0];
-      if (fusion_.alias[result]) return none;
+      if (fusion_.alias[result]) {
+        const auto group = readers.group_of.find(n);
+        if (!names || group == readers.group_of.end()) return none;
+        names->push_back(group->second);
+        open.push_back(result);
+        continue;
+      }
       if (node.results.size() == 1 && !fusion_.in_memory[result]) {
         open.push_back(result);
         continue;
@@ -244,6 +251,8 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
       return {};
     }
   }
+  const auto attention = attentions_.find(static_cast<NodeId>(&n - graph_.nodes.data()));
+  if (attention != attentions_.end()) kernels = {std::move(attention->second.kernel.plan)};
   const ValueId result = n.results[0];
   const auto writers = std::count_if(kernels.begin(), kernels.end(), [&](const KernelPlan& k) {
     return std::find(k.writes.begin(), k.writes.end(), result) != k.writes.end();
@@ -258,7 +267,11 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     }
     const bool last = &k == &kernels.back();
     if (epilogue_ && last && append_epilogue(*epilogue_, result, graph_.type(result).dims, k)) epilogue_ = nullptr;
-    add_kernel(k, drafts);
+    if (attention != attentions_.end()) {
+      add_attention(k, attention->second.schedule, drafts);
+    } else {
+      add_kernel(k, drafts);
+    }
   }
   if (writers > 1) epilogue_ = epilogue;
   return {};

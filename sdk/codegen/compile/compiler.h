@@ -58,6 +58,12 @@ class Compiler {
   /// Makes a temporary value in memory that the program does not have.
   ValueId temporary(uint32_t element, Dims dims);
 
+  /// The readers of each value of a block, and the group of each node.
+  struct Readers {
+    std::map<ValueId, std::vector<NodeId>> users;
+    std::map<NodeId, size_t> group_of;
+  };
+
   // Blocks, groups and what each becomes.
   Status block(BlockId id, Drafts& drafts);
   Status group(const FusionGroup& u, Drafts& drafts);
@@ -68,14 +74,18 @@ class Compiler {
   void sort_on_grid(GridSort sort, const std::vector<ValueId>& arrays, ValueId numbers, Drafts& drafts);
   /// Adds a scatter for a target with grids, whose updates are grouped by the element that they update.
   void add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, Drafts& drafts);
+  /// An attention that is computed by one kernel.
+  struct Attention {
+    AttentionKernel kernel;
+    AttentionSchedule schedule;
+  };
+  /// Finds the attentions whose scores and weights nobody else reads. Their groups, but for the last ones, are marked as done.
+  void find_attentions(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,
+                       std::vector<bool>& done);
+  void add_attention(KernelPlan& k, const AttentionSchedule& schedule, Drafts& drafts);
   RangeId copy(RangeId from, ValueId to, Drafts& drafts);
   RangeId copy_webs(RangeId from, RangeId to, uint64_t bytes, Drafts& drafts);
 
-  /// The readers of each value of a block, and the group of each node.
-  struct Readers {
-    std::map<ValueId, std::vector<NodeId>> users;
-    std::map<NodeId, size_t> group_of;
-  };
   /// Returns the group that can be the epilogue of group `at`, a matrix product: the only reader of its result, elementwise. Returns
   /// the number of groups if there is none.
   size_t epilogue_of(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers, size_t at,
@@ -88,7 +98,8 @@ class Compiler {
   Status make_ready(const std::vector<FusionGroup>& groups, const Readers& readers, const KernelPlan& kernel, size_t at,
                     std::vector<bool>& done, Drafts& drafts, bool& there);
   /// Returns the only group that reads `v`, itself or through nodes that are inlined in it; SIZE_MAX if there are several or none.
-  size_t only_reader(const Block& block, const Readers& readers, ValueId v) const;
+  /// Other names for the memory of `v` are followed if `names` is not null; their groups are added to it.
+  size_t only_reader(const Block& block, const Readers& readers, ValueId v, std::vector<size_t>* names = nullptr) const;
 
   // Kernels and matrix products.
   void add_kernel(KernelPlan& k, Drafts& drafts);
@@ -147,6 +158,7 @@ class Compiler {
   std::vector<std::pair<RangeId, RangeId>> copies_;
   std::map<Kernel, FunctionId> kernels_;
   std::map<GridSort, FunctionId> sorts_;
+  std::map<NodeId, Attention> attentions_;  ///< by the product that gives the result
   std::map<MicroKernel, FunctionId> micros_;
   std::map<std::tuple<MicroKernel, Kernel, uint32_t, ExprId>, FunctionId> epilogues_;
   std::vector<ValueId> constants_;

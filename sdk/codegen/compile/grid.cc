@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that take a grid several kernels: sorts, and updates in the order of their loops.
 
-#include <map>
+#include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -67,6 +68,53 @@ void Compiler::add_sort(const Node& n, Drafts& drafts) {
   for (size_t d = dimension + 1; d < dims.size(); ++d) step *= dims[d];
   GridSort sort = schedule_sort(comparator_of(graph_, n), elements / length, length, step, target_.grid);
   sort_on_grid(std::move(sort), n.results, temporary(COLLET_TYPE_S32, dims), drafts);
+}
+
+void Compiler::find_attentions(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,
+                               std::vector<bool>& done) {
+  std::set<ValueId> inside;  // values that are computed within a group, though others compute them too
+  for (const FusionGroup& g : groups) {
+    for (ValueId v : g.values.own) {
+      if (std::find(g.values.roots.begin(), g.values.roots.end(), v) == g.values.roots.end()) inside.insert(v);
+    }
+  }
+  const InputTest inputs = [&](ValueId v) { return is_input(v) && !fusion_.alias[v] && !inside.contains(v); };
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (groups[i].fused) continue;
+    const NodeId product = groups[i].nodes[0];
+    Attention found;
+    const bool is_attention = attention_kernel(graph_, product, inputs, found.kernel) &&
+                              choose_attention(found.kernel, target_.grid, found.schedule);
+    if (!is_attention) continue;
+    const ValueId scores = graph_.nodes[found.kernel.scores].results[0];
+    std::vector<size_t> names;
+    const size_t softmax = only_reader(block, readers, scores, &names);
+    if (softmax >= i || !groups[softmax].fused || done[softmax] || groups[softmax].values.roots.size() != 1) continue;
+    const auto first = readers.group_of.find(found.kernel.scores);
+    if (first == readers.group_of.end() || groups[first->second].nodes.size() != 1 || done[first->second]) continue;
+    const ValueId result = groups[softmax].values.roots[0];
+    const std::vector<ValueId>& weights = found.kernel.weights;
+    if (std::find(weights.begin(), weights.end(), result) == weights.end()) continue;
+    if (only_reader(block, readers, result, &names) != i) continue;
+    done[softmax] = done[first->second] = true;
+    for (size_t name : names) done[name] = true;
+    attentions_.insert_or_assign(product, std::move(found));
+  }
+}
+
+void Compiler::add_attention(KernelPlan& k, const AttentionSchedule& schedule, Drafts& drafts) {
+  ++time_;
+  GridKernel made = schedule_attention(k.kernel, schedule);
+  Draft d;
+  d.step.kernel.blocks = made.schedule.blocks;
+  d.step.kernel.block_threads = made.schedule.block_threads;
+  const auto [it, fresh] = kernels_.try_emplace(k.kernel, kNoFunction);
+  if (fresh) it->second = add_function({"attention" + std::to_string(sources_.size()), std::move(made), false});
+  d.step.kernel.function = it->second;
+  add_buffers(k, d);
+  for (ValueId v : k.buffers) plan_->traffic_bytes += bytes_of(v);
+  ++plan_->kernels;
+  drafts.push_back(std::move(d));
 }
 
 void Compiler::add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, Drafts& drafts) {

@@ -2,6 +2,10 @@
 // Launch plans for grids, where they differ from those for processors.
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <utility>
+#include <vector>
+
 #include "sdk/codegen/compile/plan_program.h"
 #include "sdk/codegen/launch/print.h"
 #include "sdk/codegen/testing/program_builder.h"
@@ -69,6 +73,91 @@ TEST(GridPlan, LoopOverScalars_IsOneKernel) {
   const PlannedProgram program = planned(b);
   ASSERT_EQ(program.plan.steps.size(), 1U) << print_launch_plan(program.plan);
   EXPECT_EQ(program.plan.steps[0].kind, StepKind::kKernel);
+}
+
+constexpr uint32_t kF32 = COLLET_TYPE_F32;
+constexpr int64_t kBatch = 4;
+constexpr int64_t kRows = 64;
+constexpr int64_t kDepth = 32;
+
+/// How a program differs from a plain attention.
+enum class Change {
+  kNone,
+  kConvertedWeights,
+  kSecondFactor,
+  kReshaped,
+  kWeightsReturned,
+  kScoresReturned,
+  kOtherAxis,
+  kSmallest
+};
+
+/// The launch plan of softmax(mask(queries * keys)) * values. There are as many queries as keys, so that an axis may be mistaken.
+std::string plan_of_attention(Change change) {
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  const Handle queries = e.argument(kF32, {kBatch, kRows, kDepth});
+  const Handle keys = e.argument(kF32, {kBatch, kRows, kDepth});
+  const uint32_t type = change == Change::kConvertedWeights ? static_cast<uint32_t>(COLLET_TYPE_BF16) : kF32;
+  const Handle values = e.argument(type, {kBatch, kRows, kDepth});
+  const Handle mask = e.argument(COLLET_TYPE_PRED, {kRows, kRows});
+  // Some programs merge two dimensions of the batch for the products.
+  const std::vector<int64_t> merged{kBatch, kRows, kRows};
+  const std::vector<int64_t> shape =
+      change == Change::kReshaped ? std::vector<int64_t>{2, kBatch / 2, kRows, kRows} : merged;
+  const auto last = static_cast<int64_t>(shape.size()) - 1;
+  const auto dot = [&](const Handle& x, const Handle& y, int64_t of_x, int64_t of_y, std::vector<int64_t> dims) {
+    collet_dot_attrs a{};
+    a.lhs_batch = a.rhs_batch = b.list({0});
+    a.lhs_contracting = b.list({of_x});
+    a.rhs_contracting = b.list({of_y});
+    return e.op(COLLET_OP_DOT, x.element, std::move(dims), {x, y}, a);
+  };
+  const Handle infinity = e.scalar(kF32, -std::numeric_limits<float>::infinity());
+  const Handle scores = dot(queries, keys, 2, 2, merged);
+  const Handle shaped = change == Change::kReshaped ? e.reshape(scores, shape) : scores;
+  const Handle masked = e.op(COLLET_OP_SELECT, kF32, shape,
+                             {e.broadcast(mask, shape, {last - 1, last}), shaped, e.broadcast(infinity, shape)});
+  const bool smallest = change == Change::kSmallest;
+  const Handle start = smallest ? e.scalar(kF32, std::numeric_limits<float>::infinity()) : infinity;
+  const Handle largest = smallest ? e.reduce(COLLET_OP_MINIMUM, COLLET_COMBINE_MINIMUM, masked, start, {last})
+                                  : e.reduce(COLLET_OP_MAXIMUM, COLLET_COMBINE_MAXIMUM, masked, start, {last});
+  std::vector<int64_t> own{0, 1};
+  if (last == 3) own.push_back(2);
+  const std::vector<int64_t> other{0, 2};
+  const Handle shift = e.broadcast(largest, shape, change == Change::kOtherAxis ? other : own);
+  const Handle exponentials = e.unary(COLLET_OP_EXPONENTIAL, e.binary(COLLET_OP_SUBTRACT, masked, shift));
+  const Handle sums = e.reduce(COLLET_OP_ADD, COLLET_COMBINE_ADD, exponentials, e.scalar(kF32, 0.0F), {last});
+  const Handle weights = e.binary(COLLET_OP_DIVIDE, exponentials, e.broadcast(sums, shape, own));
+  Handle factor = weights;
+  if (change == Change::kConvertedWeights) factor = e.op(COLLET_OP_CONVERT, COLLET_TYPE_BF16, shape, {weights});
+  if (change == Change::kReshaped) factor = e.reshape(weights, merged);
+  const std::vector<int64_t> dims{kBatch, kRows, kDepth};
+  Handle result = change == Change::kSecondFactor ? dot(values, factor, 1, 2, {kBatch, kDepth, kRows})
+                                                  : dot(factor, values, 2, 1, dims);
+  std::vector<Handle> results{result};
+  if (change == Change::kWeightsReturned) results.push_back(weights);
+  if (change == Change::kScoresReturned) results.push_back(scores);
+  e.results(results);
+  return print_launch_plan(planned(b).plan);
+}
+
+TEST(GridPlan, Attention_IsOneKernel) {
+  for (const Change c : {Change::kNone, Change::kConvertedWeights, Change::kSecondFactor, Change::kReshaped}) {
+    const std::string plan = plan_of_attention(c);
+    EXPECT_NE(plan.find("\nattention"), std::string::npos) << static_cast<int>(c) << plan;
+    EXPECT_EQ(plan.find("\nkernel"), std::string::npos) << static_cast<int>(c) << plan;
+  }
+}
+
+TEST(GridPlan, AttentionWhoseScoresOrWeightsOthersRead_IsSeveralKernels) {
+  for (const Change c : {Change::kWeightsReturned, Change::kScoresReturned})
+    EXPECT_EQ(plan_of_attention(c).find("\nattention"), std::string::npos) << static_cast<int>(c);
+}
+
+TEST(GridPlan, WhatIsNoSoftmaxOfRows_IsNoAttention) {
+  for (const Change c : {Change::kOtherAxis, Change::kSmallest})
+    EXPECT_EQ(plan_of_attention(c).find("\nattention"), std::string::npos) << static_cast<int>(c);
 }
 
 }  // namespace

@@ -81,6 +81,30 @@ void GridEmitter::barrier() {
   emit_barrier(b_);
 }
 
+Val GridEmitter::of_thread(const Val& x, Exchange which, Value* distance) {
+  return {of_thread(x.v, which, distance), x.im ? of_thread(x.im, which, distance) : nullptr};
+}
+
+llvm::Value* GridEmitter::of_thread(Value* x, Exchange which, Value* distance) {
+  Type* const t = x->getType();
+  if (t->getScalarSizeInBits() == 64) {
+    Value* const whole = t->isDoubleTy() ? b_.CreateBitCast(x, b_.getInt64Ty()) : x;
+    Value* const low = of_thread(b_.CreateTrunc(whole, b_.getInt32Ty()), which, distance);
+    Value* const high = of_thread(b_.CreateTrunc(b_.CreateLShr(whole, number(32)), b_.getInt32Ty()), which, distance);
+    Value* const both = b_.CreateOr(b_.CreateZExt(low, b_.getInt64Ty()),
+                                    b_.CreateShl(b_.CreateZExt(high, b_.getInt64Ty()), number(32)));
+    return t->isDoubleTy() ? b_.CreateBitCast(both, t) : both;
+  }
+  const auto id = which == Exchange::kFlipped  ? llvm::Intrinsic::nvvm_shfl_sync_bfly_i32
+                  : which == Exchange::kBefore ? llvm::Intrinsic::nvvm_shfl_sync_up_i32
+                                               : llvm::Intrinsic::nvvm_shfl_sync_idx_i32;
+  const uint32_t limit = which == Exchange::kBefore ? 0 : 0x1f;
+  Value* const word = t->isFloatTy() ? b_.CreateBitCast(x, b_.getInt32Ty()) : b_.CreateZExt(x, b_.getInt32Ty());
+  Value* const other = b_.CreateIntrinsic(
+      id, {}, {b_.getInt32(~0U), word, b_.CreateTrunc(distance, b_.getInt32Ty()), b_.getInt32(limit)});
+  return t->isFloatTy() ? b_.CreateBitCast(other, t) : b_.CreateTrunc(other, t);
+}
+
 llvm::GlobalVariable* GridEmitter::shared_array(Type* t, int64_t elements) {
   return make_shared_array(function_, t, elements);
 }
@@ -402,37 +426,6 @@ class PointsEmitter final : public GridEmitter {
     return x;
   }
 
-  /// From which thread of the warp a value comes.
-  enum class Exchange {
-    kFlipped,  ///< its number differs in one bit
-    kBefore,   ///< so many before this one; where there is none, from this one
-    kNumber,   ///< of this number
-  };
-
-  Val of_thread(const Val& x, Exchange which, Value* distance) {
-    return {of_thread(x.v, which, distance), x.im ? of_thread(x.im, which, distance) : nullptr};
-  }
-
-  Value* of_thread(Value* x, Exchange which, Value* distance) {
-    Type* const t = x->getType();
-    if (t->getScalarSizeInBits() == 64) {
-      Value* const whole = t->isDoubleTy() ? b_.CreateBitCast(x, b_.getInt64Ty()) : x;
-      Value* const low = of_thread(b_.CreateTrunc(whole, b_.getInt32Ty()), which, distance);
-      Value* const high = of_thread(b_.CreateTrunc(b_.CreateLShr(whole, number(32)), b_.getInt32Ty()), which, distance);
-      Value* const both = b_.CreateOr(b_.CreateZExt(low, b_.getInt64Ty()),
-                                      b_.CreateShl(b_.CreateZExt(high, b_.getInt64Ty()), number(32)));
-      return t->isDoubleTy() ? b_.CreateBitCast(both, t) : both;
-    }
-    const auto id = which == Exchange::kFlipped  ? llvm::Intrinsic::nvvm_shfl_sync_bfly_i32
-                    : which == Exchange::kBefore ? llvm::Intrinsic::nvvm_shfl_sync_up_i32
-                                                 : llvm::Intrinsic::nvvm_shfl_sync_idx_i32;
-    const uint32_t limit = which == Exchange::kBefore ? 0 : 0x1f;
-    Value* const word = t->isFloatTy() ? b_.CreateBitCast(x, b_.getInt32Ty()) : b_.CreateZExt(x, b_.getInt32Ty());
-    Value* const other = b_.CreateIntrinsic(
-        id, {}, {b_.getInt32(~0U), word, b_.CreateTrunc(distance, b_.getInt32Ty()), b_.getInt32(limit)});
-    return t->isFloatTy() ? b_.CreateBitCast(other, t) : b_.CreateTrunc(other, t);
-  }
-
   Type* stored_type(Value* x) { return x->getType()->isIntegerTy(1) ? b_.getInt8Ty() : x->getType(); }
 
   const bool rows_;
@@ -498,6 +491,9 @@ llvm::Function* emit_grid_kernel(const GridKernel& kernel, llvm::Module& module,
   switch (kernel.schedule.form) {
     case GridSchedule::Form::kTiles:
       emit_grid_tiles(kernel, module, target, function);
+      break;
+    case GridSchedule::Form::kAttention:
+      emit_grid_attention(kernel, module, target, function);
       break;
     case GridSchedule::Form::kSquares:
       emit_grid_squares(kernel, module, target, function);

@@ -45,6 +45,15 @@ class GridEmitter : public KernelEmitter {
   std::vector<bool> needed_for(const std::vector<ExprId>& values) const;
   /// Waits for all threads of the block.
   void barrier();
+  /// From which thread of the warp a value comes.
+  enum class Exchange {
+    kFlipped,  ///< its number differs in one bit
+    kBefore,   ///< so many before this one; where there is none, from this one
+    kNumber,   ///< of this number
+  };
+  /// What another thread of the warp has. All threads of the warp must take part.
+  Val of_thread(const Val& x, Exchange which, Value* distance);
+  Value* of_thread(Value* x, Exchange which, Value* distance);
   /// New shared memory of the block.
   llvm::GlobalVariable* shared_array(Type* t, int64_t elements);
 
@@ -56,6 +65,10 @@ class GridEmitter : public KernelEmitter {
 
 /// The emitter of a matrix product in tiles, in grid_tiles.cc.
 void emit_grid_tiles(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function);
+
+/// The emitter of attention, in grid_attention.cc.
+void emit_grid_attention(const GridKernel& kernel, llvm::Module& module, const Target& target,
+                         llvm::Function* function);
 
 /// The emitter of the kernels of a scatter, in grid_updates.cc. Behind the kernel's buffers the function has two parameters more.
 void emit_grid_updates(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function);

@@ -10,24 +10,21 @@
 #include "sdk/codegen/lower/window.h"
 
 namespace collet::codegen {
-namespace {
-
-/// The type in which products are summed.
 uint32_t sum_type(uint32_t result) {
   return is_narrow_float(result) ? static_cast<uint32_t>(COLLET_TYPE_F32) : result;
 }
 
-/// Sums of fewer products of f64 in all are computed as they are written, each product and each sum rounded.
-constexpr int64_t kPlainProducts = 4096;
-
-/// Returns whether the attributes of a product, the precision of each operand and `algorithm` (0: unset), allow f32 factors to be
-/// rounded to tf32.
 bool allows_tf32(const Graph& graph, collet_range precision, uint32_t algorithm) {
   if (algorithm != 0) return algorithm == COLLET_ALGORITHM_TF32_TF32_F32;
   const Dims each = integers(graph, precision);
   return graph.tf32_by_default &&
          std::all_of(each.begin(), each.end(), [](int64_t p) { return p == COLLET_PRECISION_DEFAULT; });
 }
+
+namespace {
+
+/// Sums of fewer products of f64 in all are computed as they are written, each product and each sum rounded.
+constexpr int64_t kPlainProducts = 4096;
 
 /// Stores the sum of lhs * rhs over the inner loops.
 void sum_of_products(KernelBuilder& builder, KernelPlan& plan, ExprId lhs, ExprId rhs, ValueId result,
@@ -61,47 +58,43 @@ int64_t at_dim(const ArrayType& t, int64_t d) {
 
 }  // namespace
 
+std::pair<Position, Position> dot_positions(const Graph& graph, const Node& node, const Position& at,
+                                            size_t contracting) {
+  const auto a = attributes<collet_dot_attrs>(graph, node);
+  const std::pair<Dims, Dims> batch{integers(graph, a.lhs_batch), integers(graph, a.rhs_batch)};
+  const std::pair<Dims, Dims> summed{integers(graph, a.lhs_contracting), integers(graph, a.rhs_contracting)};
+  std::pair<Position, Position> out;
+  size_t next = batch.first.size();  // of the dimensions of the result
+  const auto place = [&](size_t operand, const Dims& batch_dims, const Dims& summed_dims, Position& to) {
+    const size_t rank = graph.type(node.operands[operand]).dims.size();
+    to.at.resize(rank);
+    for (size_t i = 0; i < batch_dims.size(); ++i) to[static_cast<size_t>(batch_dims[i])] = at[i];
+    for (size_t d = 0; d < rank; ++d) {
+      const auto dim = static_cast<int64_t>(d);
+      if (!contains(batch_dims, dim) && !contains(summed_dims, dim)) to[d] = at[next++];
+    }
+    for (size_t i = 0; i < summed_dims.size(); ++i)
+      to[static_cast<size_t>(summed_dims[i])] = loop_index(contracting + i);
+  };
+  place(0, batch.first, summed.first, out.first);
+  place(1, batch.second, summed.second, out.second);
+  return out;
+}
+
 KernelPlan dot_kernel(const Graph& graph, const Node& node, const InputTest& is_input) {
-  auto a = attributes<collet_dot_attrs>(graph, node);
-  Dims lhs_batch = integers(graph, a.lhs_batch);
-  Dims rhs_batch = integers(graph, a.rhs_batch);
-  Dims lhs_contracting = integers(graph, a.lhs_contracting);
-  Dims rhs_contracting = integers(graph, a.rhs_contracting);
+  const auto a = attributes<collet_dot_attrs>(graph, node);
   const ArrayType& lhs = graph.type(node.operands[0]);
-  const ArrayType& rhs = graph.type(node.operands[1]);
   const ArrayType& type = graph.type(node.results[0]);
   KernelPlan plan;
   for (int64_t d : type.dims) plan.kernel.loops.push_back({d});
   plan.kernel.outer = type.dims.size();
-  for (int64_t d : lhs_contracting) plan.kernel.loops.push_back({at_dim(lhs, d)});
-  Position lhs_at;
-  Position rhs_at;
-  lhs_at.at.resize(lhs.dims.size());
-  rhs_at.at.resize(rhs.dims.size());
-  auto taken = [](const Dims& x, const Dims& y, size_t d) {
-    return std::find(x.begin(), x.end(), static_cast<int64_t>(d)) != x.end() ||
-           std::find(y.begin(), y.end(), static_cast<int64_t>(d)) != y.end();
-  };
-  size_t loop = 0;
-  for (size_t i = 0; i < lhs_batch.size(); ++i, ++loop) {
-    lhs_at[static_cast<size_t>(lhs_batch[i])] = loop_index(loop);
-    rhs_at[static_cast<size_t>(rhs_batch[i])] = loop_index(loop);
-  }
-  for (size_t d = 0; d < lhs.dims.size(); ++d) {
-    if (!taken(lhs_batch, lhs_contracting, d)) lhs_at[d] = loop_index(loop++);
-  }
-  for (size_t d = 0; d < rhs.dims.size(); ++d) {
-    if (!taken(rhs_batch, rhs_contracting, d)) rhs_at[d] = loop_index(loop++);
-  }
-  for (size_t i = 0; i < lhs_contracting.size(); ++i, ++loop) {
-    lhs_at[static_cast<size_t>(lhs_contracting[i])] = loop_index(loop);
-    rhs_at[static_cast<size_t>(rhs_contracting[i])] = loop_index(loop);
-  }
+  for (int64_t d : integers(graph, a.lhs_contracting)) plan.kernel.loops.push_back({at_dim(lhs, d)});
+  const Position at = loop_position(0, type.dims.size());
+  const auto [lhs_at, rhs_at] = dot_positions(graph, node, at, plan.kernel.outer);
   KernelBuilder builder(graph, plan.kernel, is_input);
-  ExprId x = builder.value(node.operands[0], lhs_at);
-  ExprId y = builder.value(node.operands[1], rhs_at);
-  Index out = builder.linear(loop_position(0, type.dims.size()), type.dims);
-  sum_of_products(builder, plan, x, y, node.results[0], out, type.element,
+  const ExprId x = builder.value(node.operands[0], lhs_at);
+  const ExprId y = builder.value(node.operands[1], rhs_at);
+  sum_of_products(builder, plan, x, y, node.results[0], builder.linear(at, type.dims), type.element,
                   allows_tf32(graph, a.precision, a.algorithm));
   return plan;
 }

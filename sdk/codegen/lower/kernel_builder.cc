@@ -195,6 +195,28 @@ Index KernelBuilder::linear(const Position& at, const Dims& dims) const {
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] != 1) index = add_scaled(index, at[d], strides[d]);
   }
+  return recombined(std::move(index));
+}
+
+Index KernelBuilder::recombined(Index index) const {
+  const auto expr = [&](const std::pair<ExprId, int64_t>& term) -> const Expr& {
+    return kernel_.exprs[static_cast<size_t>(term.first)];
+  };
+  for (size_t i = 0; i < index.terms.size(); ++i) {
+    const Expr& quotient = expr(index.terms[i]);
+    if (quotient.op != ExprOp::kDivide) continue;
+    for (size_t j = 0; j < index.terms.size(); ++j) {
+      const Expr& rest = expr(index.terms[j]);
+      const int64_t scale = index.terms[j].second;
+      const bool is_pair = rest.op == ExprOp::kModulo && rest.a == quotient.a && rest.index == quotient.index &&
+                           index.terms[i].second == scale * quotient.a;
+      if (!is_pair) continue;
+      const Index whole = quotient.index;
+      index.terms.erase(index.terms.begin() + static_cast<int64_t>(std::max(i, j)));
+      index.terms.erase(index.terms.begin() + static_cast<int64_t>(std::min(i, j)));
+      return recombined(add_scaled(index, whole, scale));
+    }
+  }
   return index;
 }
 

@@ -141,6 +141,8 @@ class KernelBuilder {
   ExprId concatenate(const Node& node, const Position& at, ExprId mask);
   ExprId gather(const Node& node, const Position& at, ExprId mask);
   ExprId reduce(const Node& node, uint32_t result, const Position& at);
+  /// Replaces n * floor(x / n) + (x mod n), which a reshape there and back leaves, by x.
+  Index recombined(Index index) const;
   bool match_loops(const Node& node, const Dims& reduced, const Position& at, Position& from) const;
   std::pair<int64_t, int64_t> range(const Index& index) const;
 

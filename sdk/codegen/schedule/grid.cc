@@ -130,7 +130,7 @@ GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
   if (choose_tiles(kernel, limits, out.tiles)) {
     out.form = GridSchedule::Form::kTiles;
     out.parallel = outer;
-    out.block_threads = static_cast<uint32_t>(out.tiles.block_threads());
+    out.block_threads = static_cast<uint32_t>(out.tiles.shape.threads(out.tiles.matrix_type));
     out.blocks = blocks_for(out.tiles.tiles(), 1, limits);
     return out;
   }
@@ -193,6 +193,16 @@ GridKernel schedule_updates(Kernel kernel, const UpdateSchedule& updates, const 
   return {std::move(kernel), schedule};
 }
 
+GridKernel schedule_attention(Kernel kernel, const AttentionSchedule& attention) {
+  GridSchedule schedule;
+  schedule.form = GridSchedule::Form::kAttention;
+  schedule.attention = attention;
+  schedule.parallel = outer_loops(kernel);
+  schedule.block_threads = static_cast<uint32_t>(attention.block_threads());
+  schedule.blocks = static_cast<uint32_t>(attention.tiles());
+  return {std::move(kernel), schedule};
+}
+
 std::string print_schedule(const GridSchedule& schedule) {
   const std::string grid =
       std::to_string(schedule.blocks) + " blocks of " + std::to_string(schedule.block_threads) + " threads";
@@ -203,11 +213,18 @@ std::string print_schedule(const GridSchedule& schedule) {
   if (schedule.form == GridSchedule::Form::kTiles) {
     const TileSchedule& t = schedule.tiles;
     const auto copied = [](const TileOperand& o) { return o.is_copied ? "copied" : "computed"; };
-    return "tiles " + std::to_string(t.tile_rows) + " x " + std::to_string(t.tile_columns) + " of " +
+    return "tiles " + std::to_string(t.shape.rows) + " x " + std::to_string(t.shape.columns) + " of " +
            std::to_string(t.batch_count) + " products " + std::to_string(t.a.count) + " x " +
            std::to_string(t.b.count) + " x " + std::to_string(t.depth) + ", " + copied(t.a) + " and " + copied(t.b) +
            " " + std::to_string(t.rounds) + " rounds of " + std::to_string(t.round) +
            (t.matrix_type != 0 ? ", matrix instructions, " : ", ") + grid;
+  }
+  if (schedule.form == GridSchedule::Form::kAttention) {
+    const AttentionSchedule& a = schedule.attention;
+    return "attention, " + std::to_string(a.batch_count) + " times " + std::to_string(a.query.count) + " queries, " +
+           std::to_string(a.key.count) + " keys of " + std::to_string(a.key.depth) + ", " +
+           std::to_string(a.value.count) + " columns; tiles " + std::to_string(a.scores.rows) + " x " +
+           std::to_string(a.scores.columns) + (a.score_type != 0 ? ", matrix instructions, " : ", ") + grid;
   }
   if (schedule.form == GridSchedule::Form::kUpdates) {
     const UpdateSchedule& u = schedule.updates;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "sdk/codegen/kernel/kernel.h"
+#include "sdk/codegen/schedule/grid_attention.h"
 #include "sdk/codegen/schedule/grid_squares.h"
 #include "sdk/codegen/schedule/grid_tiles.h"
 #include "sdk/codegen/schedule/grid_updates.h"
@@ -30,6 +31,8 @@ struct GridSchedule {
     kSquares,
     /// A thread takes updates of the same elements: `updates`. Only schedule_updates makes it.
     kUpdates,
+    /// A block computes the results of some queries of an attention: `attention`. Only schedule_attention makes it.
+    kAttention,
   };
   Form form = Form::kPoints;
   uint64_t parallel = 0;  ///< the parallel outer loops, as a bit set
@@ -44,6 +47,7 @@ struct GridSchedule {
   TileSchedule tiles;
   SquareSchedule squares;
   UpdateSchedule updates;
+  AttentionSchedule attention;
 
   bool operator==(const GridSchedule&) const = default;
 };
@@ -60,6 +64,9 @@ GridKernel schedule_grid(Kernel kernel, const GridLimits& limits);
 
 /// The schedule of one of the two kernels that choose_updates tells of.
 GridKernel schedule_updates(Kernel kernel, const UpdateSchedule& updates, const GridLimits& limits);
+
+/// The schedule of an attention that choose_attention has accepted.
+GridKernel schedule_attention(Kernel kernel, const AttentionSchedule& attention);
 
 /// So few rows leave processors idle: a reduction to fewer is better done in parts.
 int64_t few_rows(const Kernel& kernel, const GridLimits& limits);

@@ -16,10 +16,16 @@ inline uint64_t outer_loops(const Kernel& kernel) {
   return kernel.outer >= 64 ? ~uint64_t{0} : (uint64_t{1} << kernel.outer) - 1;
 }
 
-/// Points of those outer loops that are in the set.
+/// The inner loops, as a bit set.
+inline uint64_t inner_loops(const Kernel& kernel) {
+  const size_t n = kernel.loops.size();
+  return (n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1) & ~outer_loops(kernel);
+}
+
+/// Points of those loops that are in the set.
 inline int64_t points_of(const Kernel& kernel, uint64_t loops) {
   int64_t n = 1;
-  for (size_t l = 0; l < kernel.outer; ++l) {
+  for (size_t l = 0; l < kernel.loops.size(); ++l) {
     if ((loops >> l & 1) != 0) n *= kernel.loops[l].size;
   }
   return n;

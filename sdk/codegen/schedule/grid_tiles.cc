@@ -16,11 +16,6 @@ constexpr int kPieceBytes = 16;    ///< that one instruction copies to shared me
 constexpr int kPaddingBytes = 16;  ///< behind each line in shared memory
 constexpr int kMostRounds = 4;     ///< in shared memory: enough to hide the latency of memory
 
-/// The lengths of a kind of tile. See TileSchedule.
-struct TileShape {
-  int rows, columns, part_rows, part_columns;
-};
-
 // Products of 128 x 128 read each operand half as often as those of 64 x 64, but take four times as much work to fill the machine.
 constexpr TileShape kLargeMatrices{128, 128, 64, 32};
 constexpr TileShape kSmallMatrices{64, 64, 32, 32};
@@ -29,47 +24,9 @@ constexpr TileShape kSmallPlain{64, 64, 4, 4};
 constexpr int kMatrixRoundBytes = 64;  ///< of a row or column in each round: two matrix instructions
 constexpr int kPlainRound = 16;        ///< steps
 
-/// Whether neighbours of the depth lie side by side in memory, in what expression `e` loads.
-bool lies_by_depth(const Kernel& kernel, ExprId e) {
-  std::vector<bool> read(kernel.exprs.size(), false);
-  read[static_cast<size_t>(e)] = true;
-  for (size_t k = static_cast<size_t>(e) + 1; k-- > 0;) {
-    if (!read[k]) continue;
-    const Expr& expr = kernel.exprs[k];
-    if (expr.op == ExprOp::kLoad && expr.index.coefficient(kernel.loops.size() - 1) == 1) return true;
-    for (ExprId arg : expr.args) read[static_cast<size_t>(arg)] = true;
-  }
-  return false;
-}
-
-/// The argument of a conversion to the type of the sum, or the expression itself.
-ExprId before_conversion(const Kernel& kernel, ExprId e, uint32_t sum_type) {
-  const Expr& expr = kernel.exprs[static_cast<size_t>(e)];
-  const bool converts = expr.op == ExprOp::kOp && expr.opcode == COLLET_OP_CONVERT && expr.type == sum_type;
-  return converts ? expr.args[0] : e;
-}
-
-/// The type in which matrix instructions multiply what has type `type`, with sums of type `sum_type`; 0: none does.
-uint32_t matrix_type_of(uint32_t type, uint32_t sum_type, bool rounds_to_tf32) {
-  const bool is_half = type == COLLET_TYPE_BF16 || type == COLLET_TYPE_F16;
-  const bool is_byte = type == COLLET_TYPE_S8 || type == COLLET_TYPE_U8;
-  if (sum_type == COLLET_TYPE_F32) return is_half || (type == COLLET_TYPE_F32 && rounds_to_tf32) ? type : 0;
-  return sum_type == COLLET_TYPE_S32 && is_byte ? type : 0;
-}
-
-/// Whether operand `o` is an array whose elements are stored as they are, and whose pieces of 16 bytes along its lines are aligned.
-bool is_copied(const Kernel& kernel, const TileOperand& o, const TileStorage& storage, uint32_t stored_type) {
-  const Expr& e = kernel.exprs[static_cast<size_t>(o.value)];
-  if (e.op != ExprOp::kLoad || e.type != stored_type || e.mask != kNoExpr || !e.index.terms.empty()) return false;
-  if (o.by_depth == storage.lines_of_depth || (!o.by_depth && o.loops == 0)) return false;
-  const size_t along = o.by_depth ? kernel.loops.size() - 1 : static_cast<size_t>(std::bit_width(o.loops) - 1);
-  const int64_t piece = kPieceBytes / storage.element_bytes;
-  if (e.index.coefficient(along) != 1 || kernel.loops[along].size % piece != 0 || e.index.constant % piece != 0)
-    return false;
-  for (size_t l = 0; l < kernel.loops.size(); ++l) {
-    if (l != along && e.index.coefficient(l) % piece != 0) return false;
-  }
-  return true;
+/// The last loop of a set.
+size_t last_loop(uint64_t loops) {
+  return static_cast<size_t>(std::bit_width(loops)) - 1;
 }
 
 /// Finds rows, columns and depth.
@@ -103,24 +60,67 @@ bool find_product(const Kernel& kernel, TileSchedule& out) {
   out.b.loops = outer & of_b & ~of_a;
   out.batch = outer & ~out.a.loops & ~out.b.loops;
   out.batch_count = points_of(kernel, out.batch);
+  out.depth = inner_points(kernel);
   for (TileOperand* o : {&out.a, &out.b}) {
     o->count = points_of(kernel, o->loops);
-    o->by_depth = lies_by_depth(kernel, o->value);
+    o->depth_loops = inner_loops(kernel);
+    o->depth = out.depth;
+    find_direction(kernel, *o);
   }
-  out.depth = inner_points(kernel);
   return out.a.count >= kLeast && out.b.count >= kLeast && out.depth >= kLeastDepth;
 }
 
 }  // namespace
 
-TileStorage tile_storage(const TileSchedule& tiles, const TileOperand& o, int length, uint32_t sum_type) {
+ExprId before_conversion(const Kernel& kernel, ExprId e, uint32_t sum_type) {
+  const Expr& expr = kernel.exprs[static_cast<size_t>(e)];
+  const bool converts = expr.op == ExprOp::kOp && expr.opcode == COLLET_OP_CONVERT && expr.type == sum_type;
+  return converts ? expr.args[0] : e;
+}
+
+uint32_t matrix_type_of(uint32_t type, uint32_t sum_type, bool rounds_to_tf32) {
+  const bool is_half = type == COLLET_TYPE_BF16 || type == COLLET_TYPE_F16;
+  const bool is_byte = type == COLLET_TYPE_S8 || type == COLLET_TYPE_U8;
+  if (sum_type == COLLET_TYPE_F32) return is_half || (type == COLLET_TYPE_F32 && rounds_to_tf32) ? type : 0;
+  return sum_type == COLLET_TYPE_S32 && is_byte ? type : 0;
+}
+
+bool is_copied(const Kernel& kernel, const TileOperand& o, const TileStorage& storage, uint32_t stored_type) {
+  const Expr& e = kernel.exprs[static_cast<size_t>(o.value)];
+  if (e.op != ExprOp::kLoad || e.type != stored_type || e.mask != kNoExpr || !e.index.terms.empty()) return false;
+  if (o.by_depth == storage.lines_of_depth || (!o.by_depth && o.loops == 0)) return false;
+  const size_t along = last_loop(o.by_depth ? o.depth_loops : o.loops);
+  const int64_t piece = kPieceBytes / storage.element_bytes;
+  if (e.index.coefficient(along) != 1 || kernel.loops[along].size % piece != 0 || e.index.constant % piece != 0)
+    return false;
+  for (size_t l = 0; l < kernel.loops.size(); ++l) {
+    if (l != along && e.index.coefficient(l) % piece != 0) return false;
+  }
+  return true;
+}
+
+void find_direction(const Kernel& kernel, TileOperand& o) {
+  const size_t last = last_loop(o.depth_loops);
+  std::vector<bool> read(kernel.exprs.size(), false);
+  read[static_cast<size_t>(o.value)] = true;
+  o.by_depth = false;
+  for (size_t k = static_cast<size_t>(o.value) + 1; k-- > 0;) {
+    if (!read[k]) continue;
+    const Expr& expr = kernel.exprs[k];
+    // Neighbours along the depth are neighbours in memory.
+    if (expr.op == ExprOp::kLoad && expr.index.coefficient(last) == 1) o.by_depth = true;
+    for (ExprId arg : expr.args) read[static_cast<size_t>(arg)] = true;
+  }
+}
+
+TileStorage tile_storage(uint32_t matrix_type, uint32_t sum_type, bool by_depth, int length, int steps) {
   TileStorage out;
-  const bool by_matrix = tiles.matrix_type != 0;
-  out.element_bytes = by_matrix ? static_cast<int>(collet_type_bytes(tiles.matrix_type)) : compute_bytes(sum_type);
+  const bool by_matrix = matrix_type != 0;
+  out.element_bytes = by_matrix ? static_cast<int>(collet_type_bytes(matrix_type)) : compute_bytes(sum_type);
   // Matrix instructions read pairs of elements along the depth; only those of 16 bits can be brought together from two lines.
-  out.lines_of_depth = !by_matrix || (out.element_bytes == 2 && !o.by_depth);
-  out.lines = out.lines_of_depth ? tiles.round : length;
-  out.pitch = (out.lines_of_depth ? length : tiles.round) + kPaddingBytes / out.element_bytes;
+  out.lines_of_depth = !by_matrix || (out.element_bytes == 2 && !by_depth);
+  out.lines = out.lines_of_depth ? steps : length;
+  out.pitch = (out.lines_of_depth ? length : steps) + kPaddingBytes / out.element_bytes;
   return out;
 }
 
@@ -140,23 +140,22 @@ bool choose_tiles(const Kernel& kernel, const GridLimits& limits, TileSchedule& 
   const int matrix_bytes = out.matrix_type != 0 ? static_cast<int>(collet_type_bytes(out.matrix_type)) : 0;
   out.round = out.matrix_type != 0 ? kMatrixRoundBytes / matrix_bytes : kPlainRound;
 
+  const auto storage = [&](const TileOperand& o, int length) {
+    return tile_storage(out.matrix_type, sum_type, o.by_depth, length, out.round);
+  };
   const auto round_bytes = [&] {
-    return tile_storage(out, out.a, out.tile_rows, sum_type).bytes() +
-           tile_storage(out, out.b, out.tile_columns, sum_type).bytes();
+    return storage(out.a, out.shape.rows).bytes() + storage(out.b, out.shape.columns).bytes();
   };
   const auto take = [&](const TileShape& shape) {
-    out.tile_rows = shape.rows;
-    out.tile_columns = shape.columns;
-    out.part_rows = shape.part_rows;
-    out.part_columns = shape.part_columns;
-    return 2 * round_bytes() <= limits.shared_bytes && out.block_threads() <= limits.block_threads;
+    out.shape = shape;
+    return 2 * round_bytes() <= limits.shared_bytes && shape.threads(out.matrix_type) <= limits.block_threads;
   };
   const bool is_wide = compute_bytes(sum_type) > 4;  // too many registers for large tiles
   const bool is_large =
       !is_wide && take(out.matrix_type != 0 ? kLargeMatrices : kLargePlain) && out.tiles() >= limits.processors;
   if (!is_large && !take(out.matrix_type != 0 ? kSmallMatrices : kSmallPlain)) return false;
-  out.a.is_copied = is_copied(kernel, out.a, tile_storage(out, out.a, out.tile_rows, sum_type), stored_type);
-  out.b.is_copied = is_copied(kernel, out.b, tile_storage(out, out.b, out.tile_columns, sum_type), stored_type);
+  out.a.is_copied = is_copied(kernel, out.a, storage(out.a, out.shape.rows), stored_type);
+  out.b.is_copied = is_copied(kernel, out.b, storage(out.b, out.shape.columns), stored_type);
   const bool all_copied = out.a.is_copied && out.b.is_copied;
   // What is computed is kept in registers for a while, an element in each.
   if (!all_copied && matrix_bytes == 1) out.round /= 2;

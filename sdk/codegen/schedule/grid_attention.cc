@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/schedule/grid_attention.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "sdk/codegen/schedule/grid_loops.h"
+
+namespace collet::codegen {
+namespace {
+
+constexpr int64_t kLeastRows = 16;     ///< with fewer queries, most of a tile would be empty
+constexpr int64_t kMostColumns = 128;  ///< of the results
+constexpr int kMatrixRows = 16;        ///< that a warp computes with matrix instructions; also the least columns
+constexpr int kMostSums = 80;          ///< of scores and results that a thread holds: more do not fit the registers
+constexpr int kPlainSums = 16;         ///< scores of a thread without matrix instructions
+
+int rounded_up(int64_t x, int64_t to) {
+  return static_cast<int>((x + to - 1) / to * to);
+}
+
+/// Finds rows, columns, keys and depth.
+bool find_loops(const AttentionKernel& attention, AttentionSchedule& out) {
+  const Kernel& kernel = attention.plan.kernel;
+  // What is computed from a reduction does not depend on all outer loops here.
+  Kernel without_reductions = kernel;
+  for (Expr& e : without_reductions.exprs) {
+    if (e.op == ExprOp::kReduced) e.op = ExprOp::kConstant;
+  }
+  const std::vector<uint64_t> deps = loop_dependencies(without_reductions);
+  const auto of = [&](ExprId e) { return deps[static_cast<size_t>(e)]; };
+  const uint64_t outer = outer_loops(kernel);
+  const uint64_t keys = uint64_t{1} << kernel.outer;
+  const uint64_t depth = inner_loops(kernel) & ~keys;
+  uint64_t query = of(attention.query);
+  uint64_t key = of(attention.key);
+  out.query.value = attention.query;
+  out.key.value = attention.key;
+  if ((query & keys) != 0) {
+    std::swap(query, key);
+    std::swap(out.query.value, out.key.value);
+  }
+  if ((query & keys) != 0 || (key & keys) == 0) return false;
+  const uint64_t logit = of(attention.logit);
+  const uint64_t value = of(attention.value);
+  if ((logit & depth) != 0 || (value & depth) != 0) return false;
+  // The score is a reduction, on whose operands the logit depends too.
+  const uint64_t weights = outer & (logit | query | key);
+  out.query.loops = weights & ~value & ~key;
+  out.value.loops = outer & value & ~weights;
+  out.batch = outer & ~out.query.loops & ~out.value.loops;
+  for (TileOperand* o : {&out.query, &out.key}) {
+    o->depth_loops = depth;
+    o->depth = points_of(kernel, depth);
+  }
+  out.key.loops = keys;
+  out.weight.value = attention.weight;
+  out.weight.loops = out.query.loops;
+  for (TileOperand* o : {&out.weight, &out.value}) {
+    o->depth_loops = keys;
+    o->depth = points_of(kernel, keys);
+  }
+  out.value.value = attention.value;
+  for (TileOperand* o : {&out.query, &out.key, &out.weight, &out.value}) o->count = points_of(kernel, o->loops);
+  out.batch_count = points_of(kernel, out.batch);
+  out.logit = attention.logit;
+  out.exponential = attention.exponential;
+  if (out.batch_count > std::numeric_limits<int32_t>::max() / out.query.count)
+    return false;  // more blocks than a grid has
+  return depth != 0 && out.query.count >= kLeastRows && out.value.count <= kMostColumns;
+}
+
+/// Chooses the type that matrix instructions multiply, for two factors of a product; then their values are those before a conversion
+/// to f32.
+uint32_t choose_type(const Kernel& kernel, TileOperand& a, TileOperand& b, bool tf32) {
+  const ExprId x = before_conversion(kernel, a.value, COLLET_TYPE_F32);
+  const ExprId y = before_conversion(kernel, b.value, COLLET_TYPE_F32);
+  const uint32_t type = kernel.exprs[static_cast<size_t>(x)].type;
+  if (type != kernel.exprs[static_cast<size_t>(y)].type) return 0;
+  const uint32_t out = matrix_type_of(type, COLLET_TYPE_F32, tf32);
+  if (out == 0) return 0;
+  a.value = x;
+  b.value = y;
+  return out;
+}
+
+void choose_shapes(int rows, int keys, AttentionSchedule& out) {
+  out.scores.rows = out.results.rows = rows;
+  out.scores.columns = keys;
+  const int least = out.score_type != 0 ? kMatrixRows : keys;
+  out.results.columns = std::max(least, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(out.value.count))));
+  if (out.score_type != 0) {
+    out.scores.part_rows = out.results.part_rows = kMatrixRows;
+    out.scores.part_columns = out.scores.columns;
+    out.results.part_columns = out.results.columns;
+    return;
+  }
+  const int threads = rows * keys / kPlainSums;
+  const int sums = rows * out.results.columns / threads;
+  out.scores.part_rows = out.scores.part_columns = 4;
+  out.results.part_rows = sums >= 64 ? 8 : 4;
+  out.results.part_columns = sums / out.results.part_rows;
+}
+
+}  // namespace
+
+TileStorage AttentionSchedule::query_storage() const {
+  return tile_storage(score_type, COLLET_TYPE_F32, query.by_depth, scores.rows, score_steps);
+}
+
+TileStorage AttentionSchedule::key_storage() const {
+  return tile_storage(score_type, COLLET_TYPE_F32, key.by_depth, scores.columns, score_steps);
+}
+
+TileStorage AttentionSchedule::weight_storage() const {
+  return tile_storage(result_type, COLLET_TYPE_F32, weight.by_depth, results.rows, scores.columns);
+}
+
+TileStorage AttentionSchedule::value_storage() const {
+  return tile_storage(result_type, COLLET_TYPE_F32, value.by_depth, results.columns, scores.columns);
+}
+
+int64_t AttentionSchedule::shared_bytes() const {
+  const int64_t logits = has_own_logits() ? scores.rows * logit_pitch() * 4 : 0;
+  const int64_t factors = int64_t{scores.rows} * 4;
+  return query_storage().bytes() + std::max(key_storage().bytes(), value_storage().bytes()) + weight_storage().bytes() +
+         logits + factors;
+}
+
+bool choose_attention(const AttentionKernel& attention, const GridLimits& limits, AttentionSchedule& out) {
+  const Kernel& kernel = attention.plan.kernel;
+  out = {};
+  if (!find_loops(attention, out)) return false;
+  AttentionSchedule by_matrix = out;
+  by_matrix.score_type = choose_type(kernel, by_matrix.query, by_matrix.key, kernel.reductions[0].tf32);
+  by_matrix.result_type = choose_type(kernel, by_matrix.weight, by_matrix.value, kernel.reductions[3].tf32);
+  // Both products are computed by the same threads, in parts of the same kind.
+  if (by_matrix.score_type != 0 && by_matrix.result_type != 0) out = by_matrix;
+  find_direction(kernel, out.query);
+  find_direction(kernel, out.key);
+  find_direction(kernel, out.value);
+  out.weight.by_depth = true;
+  constexpr int kStepsOfInstruction = 32;  // bytes
+  const int step_bytes = out.score_type != 0 ? static_cast<int>(collet_type_bytes(out.score_type)) : 8;
+  out.score_steps = rounded_up(out.query.depth, kStepsOfInstruction / step_bytes);
+  bool fits = false;
+  for (const auto& [rows, keys] : {std::pair{64, 64}, std::pair{64, 32}, std::pair{32, 32}}) {
+    if (fits) break;
+    choose_shapes(rows, keys, out);
+    const int sums = rows * (out.scores.columns + out.results.columns) / out.block_threads();
+    fits =
+        sums <= kMostSums && out.shared_bytes() <= limits.shared_bytes && out.block_threads() <= limits.block_threads;
+  }
+  if (!fits) return false;
+  const uint32_t stored = out.score_type != 0 ? out.score_type : static_cast<uint32_t>(COLLET_TYPE_F32);
+  const uint32_t multiplied = out.result_type != 0 ? out.result_type : static_cast<uint32_t>(COLLET_TYPE_F32);
+  out.query.is_copied = is_copied(kernel, out.query, out.query_storage(), stored);
+  out.key.is_copied = is_copied(kernel, out.key, out.key_storage(), stored);
+  out.value.is_copied = is_copied(kernel, out.value, out.value_storage(), multiplied);
+  return true;
+}
+
+}  // namespace collet::codegen
