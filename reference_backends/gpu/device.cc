@@ -84,7 +84,11 @@ DeviceFacts read_facts(const Driver& driver, int ordinal) {
       10 * read(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) + read(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   out.grid.warp = read(CU_DEVICE_ATTRIBUTE_WARP_SIZE);
   out.grid.block_threads = read(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-  out.grid.shared_bytes = read(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+  out.grid.declared_bytes = read(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+  const int64_t half = read(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) / 2 -
+                       read(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
+  const int64_t most = read(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  out.grid.shared_bytes = std::max(out.grid.declared_bytes, std::min(half, most));
   out.grid.processors = read(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   out.grid.processor_threads = read(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
   // Two transfers a cycle; the clock is in kHz, the width in bits.
@@ -103,6 +107,7 @@ Device::Device(std::shared_ptr<const Driver> driver, int ordinal, Options option
   try {
     use();
     for (CUstream* stream : {&compute_.stream, &upload_.stream, &download_.stream, &memory_}) *stream = make_stream();
+    most_shared_bytes_ = attribute(driver_, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device_);
     check(driver_.cuDeviceGetDefaultMemPool(&pool_, device_), "cuDeviceGetDefaultMemPool");
     uint64_t keep = UINT64_MAX;  // memory that is given back serves the next allocation
     check(driver_.cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), "cuMemPoolSetAttribute");
@@ -508,6 +513,12 @@ codegen::GridDevice::Handle Device::find_kernel(Handle module, const std::string
   CUfunction function = nullptr;
   check(driver_.cuModuleGetFunction(&function, reinterpret_cast<CUmodule>(module), name.c_str()),
         "cuModuleGetFunction");
+  // Without this a block gets no more than a kernel may declare.
+  int declared = 0;
+  check(driver_.cuFuncGetAttribute(&declared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function), "cuFuncGetAttribute");
+  if (declared == 0)
+    check(driver_.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most_shared_bytes_),
+          "cuFuncSetAttribute");
   return reinterpret_cast<Handle>(function);
 }
 
@@ -517,7 +528,7 @@ void Device::launch(const Launch& what) {
   for (uint32_t i = 0; i < what.argument_count; ++i) parameters.push_back(const_cast<uint64_t*>(what.arguments + i));
   timed(compute_, what.name->c_str(), what.run_id, 0, [&] {
     check(driver_.cuLaunchKernel(reinterpret_cast<CUfunction>(what.kernel), what.blocks, 1, 1, what.block_threads, 1, 1,
-                                 0, compute_.stream, parameters.data(), nullptr),
+                                 what.shared_bytes, compute_.stream, parameters.data(), nullptr),
           "cuLaunchKernel");
   });
 }

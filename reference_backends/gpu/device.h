@@ -124,6 +124,7 @@ class Device final : public codegen::GridDevice {
   const Driver& driver_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
+  int most_shared_bytes_ = 0;                         ///< of a block
   mutable std::atomic<CUresult> lost_{CUDA_SUCCESS};  ///< what ended it
   CUmemoryPool pool_ = nullptr;                       ///< the device's default one
   Lane compute_{"compute"};

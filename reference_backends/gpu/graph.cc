@@ -48,6 +48,7 @@ CUDA_KERNEL_NODE_PARAMS_v2 Graph::kernel(const Item& item, const std::vector<uin
   what.func = reinterpret_cast<CUfunction>(item.kernel);
   what.gridDimX = item.blocks;
   what.blockDimX = item.block_threads;
+  what.sharedMemBytes = item.shared_bytes;
   what.kernelParams = pointers_.data();
   return what;
 }

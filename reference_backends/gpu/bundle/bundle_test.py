@@ -93,8 +93,8 @@ ptxas info    : Used 40 registers, used 1 barriers, 4096 bytes smem, 376 bytes c
 """
 
     def test_kernels(self):
-        (row,) = ptxas_report.kernels_of(self.LOG, ".visible .entry k(\n.param .u64 k_param_0\n)\n.maxntid 128, 1, 1\n{", "sm_80")
-        self.assertEqual((row["registers"], row["shared"], row["threads"]), (40, 4096, 128))
+        (row,) = ptxas_report.kernels_of(self.LOG, ".visible .entry k(\n.param .u64 k_param_0\n)\n.maxntid 128, 1, 1\n{", "sm_80", {"k": 1024})
+        self.assertEqual((row["registers"], row["shared"], row["threads"]), (40, 4096 + 1024, 128))
         self.assertEqual((row["spill_stores"], row["spill_loads"]), (12, 16))
         self.assertEqual(row["occupancy"], 0.75)  # 65536 / (32 * 40) = 51 warps, of which 48 are whole blocks
 

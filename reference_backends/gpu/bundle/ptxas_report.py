@@ -27,8 +27,14 @@ def occupancy(registers, shared, threads, most_shared):
     return min(WARPS // warps, BLOCKS, by_registers, by_shared) * warps / WARPS
 
 
-def kernels_of(log, ptx, chip):
-    """What ptxas -v says of each kernel."""
+def given_memory(folder):
+    """By kernel: bytes of shared memory that a block gets when it is started, from the launch plans in a folder."""
+    plans = (path.read_text() for path in folder.glob("*launch_plan.txt"))
+    return {name: int(size) for text in plans for name, size in re.findall(r"^\s*(\w+)\(.*threads with (\d+) bytes", text, re.M)}
+
+
+def kernels_of(log, ptx, chip, given):
+    """What ptxas -v says of each kernel. `given`: see given_memory."""
     threads = {name: max(int(x), 1) for name, x in
                re.findall(r"\.entry\s+([\w$.]+)\s*\([^)]*\)\s*(?:\.\w+[^\n{]*\s*)*?\.(?:maxntid|reqntid)\s+(\d+)", ptx)}
     name, row, rows = None, {}, []
@@ -40,7 +46,7 @@ def kernels_of(log, ptx, chip):
         elif name and (found := re.search(r"Used (\d+) registers", line)):
             row["registers"] = int(found[1])
             smem = re.search(r"(\d+) bytes smem", line)
-            row["shared"] = int(smem[1]) if smem else 0
+            row["shared"] = (int(smem[1]) if smem else 0) + given.get(name, 0)
             row["threads"] = threads.get(name, 256)
             row["occupancy"] = occupancy(row["registers"], row["shared"], row["threads"], CHIPS[chip][1])
             rows.append({"kernel": name, "chip": chip, **row})
@@ -136,7 +142,7 @@ def report(options, scratch):
             if not taken:
                 refused += 1
                 print(f"{program}: ptxas refuses {ptx.name} for {chip}: {log.strip()[:400]}", flush=True)
-            for row in kernels_of(log, ptx.read_text(), chip):
+            for row in kernels_of(log, ptx.read_text(), chip, given_memory(ptx.parent)):
                 row["program"] = program.parent.name if program.stem in ("module", "program") else program.stem
                 rows.append(row)
                 if not options.spills_only or row["spill_stores"] + row["spill_loads"]:

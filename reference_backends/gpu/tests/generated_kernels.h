@@ -73,8 +73,11 @@ class Emulated {
       done(driver_.cuMemAlloc_v2(&memory[i], buffers[i].size()));
       done(driver_.cuMemcpyHtoD_v2(memory[i], buffers[i].data(), buffers[i].size()));
     }
-    done(driver_.cuLaunchKernel(function, schedule.blocks, 1, 1, schedule.block_threads, 1, 1, 0, nullptr,
-                                parameters.data(), nullptr));
+    if (schedule.shared_bytes != 0)
+      done(driver_.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                      static_cast<int>(schedule.shared_bytes)));
+    done(driver_.cuLaunchKernel(function, schedule.blocks, 1, 1, schedule.block_threads, 1, 1, schedule.shared_bytes,
+                                nullptr, parameters.data(), nullptr));
     done(driver_.cuCtxSynchronize());
     for (size_t i = 0; i < buffers.size() && failed_ == CUDA_SUCCESS; ++i) {
       if (memory[i] == 0) continue;

@@ -104,10 +104,11 @@ void Compiler::find_attentions(const Block& block, const std::vector<FusionGroup
 
 void Compiler::add_attention(KernelPlan& k, const AttentionSchedule& schedule, Drafts& drafts) {
   ++time_;
-  GridKernel made = schedule_attention(k.kernel, schedule);
+  GridKernel made = schedule_attention(k.kernel, schedule, target_.grid);
   Draft d;
   d.step.kernel.blocks = made.schedule.blocks;
   d.step.kernel.block_threads = made.schedule.block_threads;
+  d.step.kernel.shared_bytes = made.schedule.shared_bytes;
   const auto [it, fresh] = kernels_.try_emplace(k.kernel, kNoFunction);
   if (fresh) it->second = add_function({"attention" + std::to_string(sources_.size()), std::move(made), false});
   d.step.kernel.function = it->second;

@@ -261,6 +261,7 @@ void Compiler::describe(const Kernel& kernel, Step& step) const {
     const GridSchedule& schedule = std::get<GridKernel>(sources_[call.function].body).schedule;
     call.blocks = schedule.blocks;
     call.block_threads = schedule.block_threads;
+    call.shared_bytes = schedule.shared_bytes;
     return;
   }
   call.range = kernel.outer > 0 ? kernel.loops[0].size : 1;

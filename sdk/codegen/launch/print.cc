@@ -67,6 +67,7 @@ class Printer {
         if (step.kernel.blocks != 0) {
           out_ += " as " + std::to_string(step.kernel.blocks) + " blocks of " +
                   std::to_string(step.kernel.block_threads) + " threads";
+          if (step.kernel.shared_bytes != 0) out_ += " with " + std::to_string(step.kernel.shared_bytes) + " bytes";
           for (const int64_t number : step.kernel.numbers) out_ += ", " + std::to_string(number);
           break;
         }

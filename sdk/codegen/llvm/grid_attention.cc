@@ -56,7 +56,7 @@ class AttentionEmitter final : public ProductEmitter {
   }
 
   void divide_memory() {
-    Value* const shared = shared_array(b_.getInt8Ty(), a_.shared_bytes());
+    Value* const shared = block_memory(a_.shared_bytes());
     int64_t offset = 0;
     const auto take = [&](int64_t bytes) {
       Value* const at = behind(shared, number(offset));

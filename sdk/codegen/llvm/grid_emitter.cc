@@ -434,6 +434,8 @@ class PointsEmitter final : public GridEmitter {
   std::map<size_t, Value*> begun_;  ///< by reduction with a body: whether this thread has an element of the row
 };
 
+constexpr unsigned kSharedSpace = 3;  ///< of NVPTX
+
 /// Tells LLVM that `function` is started by the host, in blocks of at most so many threads.
 void mark_as_kernel(llvm::Function* function, uint32_t block_threads) {
   llvm::Module& module = *function->getParent();
@@ -460,8 +462,16 @@ llvm::Function* make_grid_function(llvm::Module& module, const Target& target, c
   return function;
 }
 
+llvm::GlobalVariable* make_given_array(llvm::Function* function) {
+  llvm::Type* const array = llvm::ArrayType::get(llvm::Type::getInt8Ty(function->getContext()), 0);
+  auto* const made = new llvm::GlobalVariable(*function->getParent(), array, false, llvm::GlobalValue::ExternalLinkage,
+                                              nullptr, function->getName() + "_given", nullptr,
+                                              llvm::GlobalValue::NotThreadLocal, kSharedSpace);
+  made->setAlignment(llvm::Align(16));
+  return made;
+}
+
 llvm::GlobalVariable* make_shared_array(llvm::Function* function, llvm::Type* element, int64_t elements) {
-  constexpr unsigned kSharedSpace = 3;  // of NVPTX
   llvm::Type* const array = llvm::ArrayType::get(element, static_cast<uint64_t>(elements));
   auto* const made = new llvm::GlobalVariable(*function->getParent(), array, false, llvm::GlobalValue::InternalLinkage,
                                               llvm::UndefValue::get(array), function->getName() + "_shared", nullptr,

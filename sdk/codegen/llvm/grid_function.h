@@ -21,6 +21,9 @@ llvm::Function* make_grid_function(llvm::Module& module, const Target& target, c
 /// New memory for so many elements, at a multiple of 16 bytes, that the threads of a block of `function` share.
 llvm::GlobalVariable* make_shared_array(llvm::Function* function, llvm::Type* element, int64_t elements);
 
+/// The shared memory that a block of `function` gets when it is started, at a multiple of 16 bytes.
+llvm::GlobalVariable* make_given_array(llvm::Function* function);
+
 /// Waits for all threads of the block.
 void emit_barrier(llvm::IRBuilder<>& at);
 

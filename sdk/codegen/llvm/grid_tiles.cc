@@ -34,8 +34,8 @@ class TileEmitter final : public ProductEmitter {
     product_.emplace(ir_, shape, tiles_.matrix_type, type_, contracts, thread_, [this](Type* t) { return slot(t); });
     element_ = product_->element();
     round_bytes_ = a_.storage.bytes() + b_side_.storage.bytes();
-    const int64_t bytes = tiles_.rounds * round_bytes_;
-    shared_ = shared_array(b_.getInt8Ty(), bytes);
+    const int64_t bytes = tiles_.shared_bytes;
+    shared_ = block_memory(bytes);
     const int64_t tile_bytes =
         int64_t{shape.rows} * shape.columns * static_cast<int64_t>(element_->getScalarSizeInBits() / 8);
     while (tile_bytes / parts_ > bytes) parts_ *= 2;

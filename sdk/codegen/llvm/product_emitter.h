@@ -6,6 +6,7 @@
 
 #include "sdk/codegen/llvm/block_product.h"
 #include "sdk/codegen/llvm/grid_emitter.h"
+#include "sdk/codegen/llvm/grid_function.h"
 
 namespace collet::codegen {
 
@@ -41,6 +42,10 @@ class ProductEmitter : public GridEmitter {
   void wait_for_copies(int64_t later);
 
   Value* at_most(Value* x, int64_t last) { return ir_.binary(llvm::Intrinsic::smin, x, number(last)); }
+  /// The shared memory that the block uses: declared, or given when it is started.
+  Value* block_memory(int64_t bytes) {
+    return schedule_.shared_bytes == 0 ? shared_array(b_.getInt8Ty(), bytes) : make_given_array(function_);
+  }
   /// The address of `base` plus so many bytes.
   Value* behind(Value* base, Value* bytes) { return b_.CreateGEP(b_.getInt8Ty(), base, bytes); }
 

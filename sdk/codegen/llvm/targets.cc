@@ -152,8 +152,8 @@ std::string Target::fingerprint() const {
        {int64_t{vector_bits}, int64_t{scalable_bits}, int64_t{threads}, first_cache, second_cache})
     out += ";" + std::to_string(number);
   for (const int64_t number :
-       {int64_t{grid.warp}, int64_t{grid.block_threads}, grid.shared_bytes, int64_t{grid.processors},
-        int64_t{grid.processor_threads}, int64_t{grid.tf32_by_default}})
+       {int64_t{grid.warp}, int64_t{grid.block_threads}, grid.shared_bytes, grid.declared_bytes,
+        int64_t{grid.processors}, int64_t{grid.processor_threads}, int64_t{grid.tf32_by_default}})
     out += has_grid() ? ";" + std::to_string(number) : "";
   for (const double number : {flops_per_ns, memory_bytes_per_ns, awake_ns, wake_ns})
     out += ";" + std::to_string(static_cast<int64_t>(number * 1000));
@@ -236,6 +236,11 @@ Status cross_target(const std::string& name, Target& out) {
     out.vector_bits = 128;
     out.routines = false;
     out.grid.warp = 32;
+    // Half of a processor's shared memory, without the 1 KiB of each block that the system takes (CUDA C++ Programming Guide, "Compute
+    // Capabilities").
+    constexpr int64_t kKib = 1024;
+    if (cpu == "sm_80" || cpu == "sm_87") out.grid.shared_bytes = (164 / 2 - 1) * kKib;
+    if (cpu == "sm_90" || cpu == "sm_100") out.grid.shared_bytes = (228 / 2 - 1) * kKib;
     out.memory_bytes_per_ns = 1500;
     out.flops_per_ns = 20000;
   } else if (arch == "x86_64") {

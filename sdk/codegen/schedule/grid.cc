@@ -121,6 +121,11 @@ int lanes_of_points(const Kernel& kernel) {
   return static_cast<int>(common);
 }
 
+/// How much of the shared memory that a block uses it gets when it is started.
+uint32_t given_bytes(int64_t used, const GridLimits& limits) {
+  return used > limits.declared_bytes ? static_cast<uint32_t>(used) : 0;
+}
+
 GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
   GridSchedule out;
   const int64_t inner = inner_points(kernel);
@@ -132,6 +137,7 @@ GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
     out.parallel = outer;
     out.block_threads = static_cast<uint32_t>(out.tiles.shape.threads(out.tiles.matrix_type));
     out.blocks = blocks_for(out.tiles.tiles(), 1, limits);
+    out.shared_bytes = given_bytes(out.tiles.shared_bytes, limits);
     return out;
   }
   if (choose_squares(kernel, limits, out.squares)) {
@@ -193,13 +199,14 @@ GridKernel schedule_updates(Kernel kernel, const UpdateSchedule& updates, const 
   return {std::move(kernel), schedule};
 }
 
-GridKernel schedule_attention(Kernel kernel, const AttentionSchedule& attention) {
+GridKernel schedule_attention(Kernel kernel, const AttentionSchedule& attention, const GridLimits& limits) {
   GridSchedule schedule;
   schedule.form = GridSchedule::Form::kAttention;
   schedule.attention = attention;
   schedule.parallel = outer_loops(kernel);
   schedule.block_threads = static_cast<uint32_t>(attention.block_threads());
   schedule.blocks = static_cast<uint32_t>(attention.tiles());
+  schedule.shared_bytes = given_bytes(attention.shared_bytes(), limits);
   return {std::move(kernel), schedule};
 }
 

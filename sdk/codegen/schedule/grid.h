@@ -44,6 +44,7 @@ struct GridSchedule {
       false;  ///< of kRows: a thread takes neighbouring points, and what threads have is combined in their order
   uint32_t blocks = 1;
   uint32_t block_threads = 1;
+  uint32_t shared_bytes = 0;  ///< that a block gets when it is started; 0: the kernel declares what it needs
   TileSchedule tiles;
   SquareSchedule squares;
   UpdateSchedule updates;
@@ -66,7 +67,7 @@ GridKernel schedule_grid(Kernel kernel, const GridLimits& limits);
 GridKernel schedule_updates(Kernel kernel, const UpdateSchedule& updates, const GridLimits& limits);
 
 /// The schedule of an attention that choose_attention has accepted.
-GridKernel schedule_attention(Kernel kernel, const AttentionSchedule& attention);
+GridKernel schedule_attention(Kernel kernel, const AttentionSchedule& attention, const GridLimits& limits);
 
 /// So few rows leave processors idle: a reduction to fewer is better done in parts.
 int64_t few_rows(const Kernel& kernel, const GridLimits& limits);

@@ -161,6 +161,7 @@ bool choose_tiles(const Kernel& kernel, const GridLimits& limits, TileSchedule& 
   if (!all_copied && matrix_bytes == 1) out.round /= 2;
   const auto fitting = static_cast<uint64_t>(limits.shared_bytes / round_bytes());
   if (all_copied) out.rounds = std::min(static_cast<int>(std::bit_floor(fitting)), kMostRounds);
+  out.shared_bytes = out.rounds * round_bytes();
   return true;
 }
 

@@ -68,9 +68,10 @@ struct TileSchedule {
   /// The type that matrix instructions multiply, or 0: BF16 and F16 with sums in F32, S8 and U8 with sums in S32, F32 rounded to
   /// tf32 where the program allows it.
   uint32_t matrix_type = 0;
-  TileShape shape;  ///< of the tile that a block computes
-  int round = 16;   ///< steps of the depth
-  int rounds = 2;   ///< that are in shared memory at a time
+  TileShape shape;           ///< of the tile that a block computes
+  int round = 16;            ///< steps of the depth
+  int rounds = 2;            ///< that are in shared memory at a time
+  int64_t shared_bytes = 0;  ///< of all of them
 
   int64_t row_tiles() const { return (a.count + shape.rows - 1) / shape.rows; }
   int64_t column_tiles() const { return (b.count + shape.columns - 1) / shape.columns; }

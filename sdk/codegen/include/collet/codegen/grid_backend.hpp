@@ -49,6 +49,7 @@ class GridDevice : public kernel::Device {
     Handle kernel = 0;
     uint32_t blocks = 1;
     uint32_t block_threads = 1;           ///< of each block
+    uint32_t shared_bytes = 0;            ///< that each block gets beside what the kernel declares
     const uint64_t* arguments = nullptr;  ///< one for each parameter: addresses, and whole numbers of 64 bits
     uint32_t argument_count = 0;
     const std::string* name = nullptr;  ///< for records
@@ -66,6 +67,7 @@ class GridDevice : public kernel::Device {
       uint32_t block_threads = 1;
       uint32_t first_argument = 0;  ///< in `arguments`
       uint32_t argument_count = 0;
+      uint32_t shared_bytes = 0;  ///< see Launch
     };
     std::vector<Item> items;
     std::vector<uint64_t> arguments;
@@ -200,6 +202,7 @@ class LoadedGrid final : public kernel::DeviceProgram {
       what.kernel = program.kernels_[step.kernel.function];
       what.blocks = step.kernel.blocks;
       what.block_threads = step.kernel.block_threads;
+      what.shared_bytes = step.kernel.shared_bytes;
       what.arguments = arguments.data();
       what.argument_count = static_cast<uint32_t>(arguments.size());
       what.name = &program.plan_.functions[step.kernel.function];
@@ -263,6 +266,7 @@ class LoadedGrid final : public kernel::DeviceProgram {
         item.kernel = kernels_[step.kernel.function];
         item.blocks = step.kernel.blocks;
         item.block_threads = step.kernel.block_threads;
+        item.shared_bytes = step.kernel.shared_bytes;
       }
       item.first_argument = before;
       item.argument_count = static_cast<uint32_t>(sequence.arguments.size()) - before;

@@ -39,6 +39,7 @@ struct KernelCall {
   /// buffers; `range` and what follows it have no meaning.
   uint32_t blocks = 0;
   uint32_t block_threads = 0;
+  uint32_t shared_bytes = 0;     ///< shared memory that each block gets beside what the kernel declares
   std::vector<int64_t> numbers;  ///< parameters behind the addresses
 };
 

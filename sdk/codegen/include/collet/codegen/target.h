@@ -14,11 +14,15 @@ namespace collet::codegen {
 /// A machine that runs a kernel as a grid of blocks of threads, such as a GPU. The threads of a block share memory and wait for each
 /// other; those of a warp, which run one instruction at a time, read each other's registers.
 struct GridLimits {
-  int warp = 0;                              ///< threads per warp: 32, or 0 if the machine runs no grids
-  int block_threads = 1024;                  ///< most threads of a block, at least 512
-  int64_t shared_bytes = int64_t{48} << 10;  ///< shared memory of a block
-  int processors = 100;                      ///< number of processors, each of which runs several blocks at a time
-  int processor_threads = 2048;              ///< threads that one processor runs at a time
+  int warp = 0;              ///< threads per warp: 32, or 0 if the machine runs no grids
+  int block_threads = 1024;  ///< most threads of a block, at least 512
+  /// Shared memory that a block may use. Half of a processor's lets two blocks run on it at a time.
+  int64_t shared_bytes = int64_t{48} << 10;
+  /// Most shared memory that a kernel declares. A kernel that uses more declares none: it gets all of its shared memory when it is
+  /// started, see GridDevice::Launch.
+  int64_t declared_bytes = int64_t{48} << 10;
+  int processors = 100;          ///< number of processors, each of which runs several blocks at a time
+  int processor_threads = 2048;  ///< threads that one processor runs at a time
   /// Whether matrix instructions round f32 factors to tf32 if the precision attribute of the product is default. If the program
   /// asks for tf32, they always do.
   bool tf32_by_default = false;
