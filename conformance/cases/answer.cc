@@ -186,6 +186,15 @@ std::vector<const Literal*> inputs_of_root(const Module& module, const Answer& a
   return operands;
 }
 
+// Whether a sum of which no order overflows on the way has this value: else it is left to the evaluator, which adds in the type of the sum. A
+// term of NaN makes it NaN.
+bool is_sum_known(Type type, bool wide, double sum, double magnitude) {
+  if (std::isnan(magnitude)) return true;
+  const double most = largest_finite(type), most_added = wide ? std::max(most, largest_finite(Type::F32)) : most;
+  if (!(magnitude < most_added / 2)) return false;
+  return std::fabs(sum) < most || std::fabs(sum) > 1.125 * most;  // between them the rounding decides
+}
+
 // Likewise for one product or sum, of which the exact result is a sum of exact products. Where a scatter adds nothing the element stays as
 // it is.
 void correct_by_sums(const Module& module, const Case& one, Answer& answer) {
@@ -202,17 +211,17 @@ void correct_by_sums(const Module& module, const Case& one, Answer& answer) {
   Reference* exact = &found->sum;
   Reference& reference = answer.outputs[0];
   const Literal& sums = exact->exact;
-  // What overflows on the way is left to the evaluator, which adds in the type of the sum.
   const Literal& rests = exact->rest;
   answer.independent = true;
+  const Type type = reference.value.type();
   for (int64_t i = 0; i < sums.element_count(); ++i) {
     const ExactResult real{sums.as_double(i), rests.as_double(i)}, imaginary{sums.imaginary(i), rests.imaginary(i)};
-    const bool is_finite = std::isfinite(real.value) && std::isfinite(imaginary.value) &&
-                           std::isfinite(reference.value.as_double(i)) && std::isfinite(reference.value.imaginary(i));
-    answer.independent &= is_finite;
-    if (!is_finite) continue;
-    const Type type = reference.value.type();
-    reference.value.set_double(i, real.to_store_as(type), imaginary.to_store_as(type));
+    const bool is_known = is_sum_known(type, one.bound.wide, real.value, exact->magnitude.as_double(i)) &&
+                          (!hlo::is_complex(type) ||
+                           (is_sum_known(type, one.bound.wide, imaginary.value, exact->magnitude.imaginary(i)) &&
+                            std::isfinite(real.value) && std::isfinite(imaginary.value)));
+    answer.independent &= is_known;
+    if (is_known) reference.value.set_double(i, real.to_store_as(type), imaginary.to_store_as(type));
   }
   reference.exact = std::move(exact->exact);
   reference.rest = std::move(exact->rest);
@@ -220,7 +229,6 @@ void correct_by_sums(const Module& module, const Case& one, Answer& answer) {
   const bool is_scatter = root.op == Op::SCATTER || root.op == Op::SELECT_AND_SCATTER;
   if (!is_scatter || hlo::is_complex(root.shape.type())) return;
   // Each place has a number of terms of its own.
-  const Type type = root.shape.type();
   const double own = unit_roundoff(type), u = one.bound.wide ? std::min(own, unit_roundoff(Type::F32)) : own;
   reference.allowed = Literal::zeros(Shape::array(Type::F64, root.shape.dims()));
   for (int64_t i = 0; i < reference.value.element_count(); ++i) {

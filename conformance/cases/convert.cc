@@ -152,7 +152,7 @@ void add_convert_grid(CaseList& list, Type from) {
 void add_convert_cases(CaseList& list) {
   add_converts(list);
   for (const Type to : {Type::S32, Type::BF16, Type::F64, Type::PRED})
-    for (const Dims& dims : {Dims{}, Dims{1}, Dims{2, 1, 3, 2, 2}, Dims{70001}})
+    for (const Dims& dims : {Dims{}, Dims{1}, Dims{5, 7}, Dims{2, 1, 3, 2, 2}, Dims{2, 1, 3, 1, 2, 3}, Dims{70001}})
       add_convert_of(list, Type::F32, to, "", dims, Values::Unit);
   add_bitcast_converts(list);
   add_reduce_precision(list);

@@ -57,6 +57,8 @@ const std::vector<Row>& rows() {
       {"batch_grouped_fully", "b01f_01io->b01f", 4, 3, 4, {{5, 2}, {5, 2}}, 1, 4},
       {"one_dimension", "b0f_0io->b0f", 2, 3, 4, {{65, 5, 2, 2, 2}}},
       {"three_dimensions", "b012f_012io->b012f", 1, 2, 3, {{5, 2, 1, 1, 0}, {6, 3, 2, 1, 1}, {4, 2}}},
+      {"four_dimensions", "b0123f_0123io->b0123f", 2, 2, 3, {{3, 2, 1, 1, 0}, {4, 2, 2}, {2, 1}, {3, 2}}},
+      {"many_outputs", "b0f_0io->b0f", 1, 2, 300, {{3, 2}}},
       {"no_dimension", "bf_io->bf", 5, 17, 7, {}},
       {"whole_window", "b01f_01io->b01f", 2, 3, 4, {{5, 5}, {6, 6}}},
       {"window_beyond", "b01f_01io->b01f", 1, 2, 3, {{2, 5}, {6, 3}}},
@@ -233,6 +235,7 @@ void add_convolution_cases(CaseList& list) {
       add_convolution(list, row, type, type, Values::Unit);
     add_convolution(list, row, Type::S8, Type::S32, Values::Unit);
     add_convolution(list, row, Type::BF16, Type::F32, Values::Unit);
+    if (row.label == "3x3_valid") add_convolution(list, row, Type::S4, Type::S4, Values::Unit);
     if (row.spatial.size() == 2) add_convolution(list, row, Type::C64, Type::C64, Values::Unit);
   }
   for (int others = 0; others < 16; ++others) add_beside(list, others);

@@ -248,6 +248,10 @@ void add_dot_cases(CaseList& list) {
       add_dot(list, row, types, Values::Unit);
     }
   }
+  for (const Type type : {Type::S4, Type::U4, Type::F8E4M3FN, Type::F8E5M2}) {
+    add_dot(list, rows()[0], {type, type, type}, Values::Unit);
+    add_dot(list, rows()[0], {type, type, type}, Values::Edges);
+  }
   const Types f32{Type::F32, Type::F32, Type::F32};
   add_dot(list, rows()[0], f32, Values::Unit, ", operand_precision={highest,highest}", "_highest");
   add_dot(list, rows()[0], f32, Values::Unit, ", algorithm=dot_f32_f32_f32", "_algorithm_f32");

@@ -56,7 +56,7 @@ InputSpec domain(Op op, size_t operand, Type type) {
   if (integer) {
     spec.low = -9;
     spec.high = 9;
-    if (op == Op::POWER) spec = {.low = operand == 0 ? -3.0 : 0.0, .high = 4};
+    if (op == Op::POWER) spec = {.low = -3, .high = 4};
     if (op == Op::SHIFT_LEFT || op == Op::SHIFT_RIGHT_ARITHMETIC || op == Op::SHIFT_RIGHT_LOGICAL) {
       spec = {.values = operand == 0 ? Values::Large : Values::Unit, .low = 0, .high = hlo::type_info(type).bits - 1.0};
     }
@@ -195,6 +195,7 @@ void add_form(CaseList& list, const Form& form) {
     add_one(list, form, {count}, Values::Critical);
     add_one(list, form, {257}, Values::Large);
   }
+  if (integer_power && hlo::is_signed(form.type)) add_one(list, form, {129}, Values::Ties);
   if (likes_ties(form.op)) add_one(list, form, {129}, Values::Ties);
 }
 
@@ -250,7 +251,8 @@ std::vector<Form> forms_of(Op op, Type type) {
 
 void add_plain(CaseList& list, Op op) {
   const OpInfo& info = op_info(op);
-  const bool narrow = op == Op::ADD || op == Op::MULTIPLY || op == Op::MAXIMUM || op == Op::NEGATE;
+  // Functions of formats with few values are in the grid.
+  const bool narrow = info.op_class != hlo::OpClass::MATH;
   for (const Type type : types_of(info.types, narrow)) {
     if (has_type(op, type)) add_form(list, plain_form(op, type));
   }

@@ -29,6 +29,8 @@ const std::vector<GatherRow>& gathers() {
       {"offset_first", {9, 5}, {3, 4}, {5, 3, 4}, "offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=2, slice_sizes={1,5}", 9},
       {"offset_between", {9, 5}, {3, 4}, {3, 5, 4}, "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=2, slice_sizes={1,5}", 9},
       {"batched", {4, 9}, {4, 3, 1}, {4, 3}, "offset_dims={}, collapsed_slice_dims={1}, start_index_map={1}, operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=2, slice_sizes={1,1}", 9},
+      {"batched_twice", {3, 3, 9}, {3, 3, 4, 1}, {3, 3, 4}, "offset_dims={}, collapsed_slice_dims={2}, start_index_map={2}, operand_batching_dims={0,1}, start_indices_batching_dims={1,0}, index_vector_dim=3, slice_sizes={1,1,1}", 9},
+      {"rows_of_300", {5, 300}, {3}, {3, 300}, "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,300}", 5},
       {"scalar_index", {9, 5}, {}, {5}, "offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=0, slice_sizes={1,5}", 9},
       {"no_indices", {9, 5}, {0}, {0, 5}, "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,5}", 9},
       {"three_dimensions", {4, 5, 6}, {3, 2}, {3, 2, 6}, "offset_dims={1,2}, collapsed_slice_dims={0}, start_index_map={0,1}, index_vector_dim=1, slice_sizes={1,2,6}", 5},
@@ -57,6 +59,9 @@ const std::vector<ScatterRow>& scatters() {
       {"windows", {9, 8}, {5, 2}, {5, 3, 2}, "update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1", 9},
       {"index_vector_first", {9, 5}, {2, 7}, {7}, "update_window_dims={}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=0", 6},
       {"batched", {4, 9}, {4, 3, 1}, {4, 3}, "update_window_dims={}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={0}, index_vector_dim=2", 9},
+      {"batched_twice", {3, 3, 9}, {3, 3, 4, 1}, {3, 3, 4}, "update_window_dims={}, inserted_window_dims={2}, scatter_dims_to_operand_dims={2}, input_batching_dims={0,1}, scatter_indices_batching_dims={1,0}, index_vector_dim=3", 9},
+      {"rows_of_300", {5, 300}, {3}, {3, 300}, "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1", 5},
+      {"six_dimensions", {2, 1, 2, 3, 2, 3}, {3, 1}, {3, 2, 1, 2, 2, 3}, "update_window_dims={1,2,3,4,5}, inserted_window_dims={3}, scatter_dims_to_operand_dims={3}, index_vector_dim=1", 3},
       {"scalar_index", {9, 5}, {}, {5}, "update_window_dims={0}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=0", 8},
       {"one_element", {1}, {3, 1}, {3}, "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1", 1},
       {"five_dimensions", {2, 3, 2, 5, 2}, {3, 1}, {3, 2, 3, 2, 2}, "update_window_dims={1,2,3,4}, inserted_window_dims={3}, scatter_dims_to_operand_dims={3}, index_vector_dim=1", 5},
@@ -98,11 +103,12 @@ void add_gather(CaseList& list, const GatherRow& row, Type type, Type index, boo
   Text text;
   const std::string x = text.parameter(Shape::array(type, row.operand)),
                     i = text.parameter(Shape::array(index, row.indices));
-  Case one{fmt::format("gather/{}/{}_{}{}/large", type_name(type), row.label, far ? "far_" : "", type_name(index)),
+  Case one{fmt::format("gather/{}/{}_{}{}/{}", type_name(type), row.label, far ? "far_" : "", type_name(index),
+                       values_name(moving_values(type))),
            Op::GATHER,
            type,
            "",
-           {{.values = Values::Large}, far ? far_indices(index) : indices_of(row.most, index)},
+           {{.values = moving_values(type)}, far ? far_indices(index) : indices_of(row.most, index)},
            {.kind = Bound::Kind::Bits}};
   if (row.most == 0) {  // ascending, as it claims
     std::vector<double> sorted;
@@ -145,13 +151,14 @@ void add_assign(CaseList& list, Type type) {
   const Shape operand = Shape::array(type, {17, 5});
   const std::string x = text.parameter(operand), i = text.parameter(Shape::array(Type::S32, {6, 1}));
   const std::string updates = text.parameter(Shape::array(type, {6, 5}));
-  Case one{
-      fmt::format("scatter/{}/assign_rows/large", type_name(type)),
-      Op::SCATTER,
-      type,
-      "",
-      {{.values = Values::Large}, {.values = Values::Fixed, .fixed = {3, 16, 0, 17, 9, -1}}, {.values = Values::Large}},
-      {.kind = Bound::Kind::Bits}};
+  Case one{fmt::format("scatter/{}/assign_rows/{}", type_name(type), values_name(moving_values(type))),
+           Op::SCATTER,
+           type,
+           "",
+           {{.values = moving_values(type)},
+            {.values = Values::Fixed, .fixed = {3, 16, 0, 17, 9, -1}},
+            {.values = moving_values(type)}},
+           {.kind = Bound::Kind::Bits}};
   one.text = text.root(
       operand,
       fmt::format("scatter({}, {}, {}), update_window_dims={{1}}, inserted_window_dims={{0}}, "

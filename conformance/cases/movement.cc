@@ -100,6 +100,10 @@ const std::vector<Row>& rows() {
       {Op::PAD, "2x1x2x3x2", {{2, 1, 2, 3, 2}, {}}, {3, 1, 3, 3, 4}, "padding=1_0x0_0x0_0_1x0_0x1_1"},
       {Op::CONCATENATE, "2x2x1x2x3_by_2", {{2, 2, 1, 2, 3}, {2, 2, 3, 2, 3}}, {2, 2, 4, 2, 3}, "dimensions={2}"},
       {Op::REVERSE, "2x3x2x2x3_by_034", {{2, 3, 2, 2, 3}}, {2, 3, 2, 2, 3}, "dimensions={0,3,4}"},
+      {Op::SLICE, "3x2x4x2x5x3", {{3, 2, 4, 2, 5, 3}}, {2, 2, 2, 1, 3, 2}, "slice={[1:3],[0:2],[0:4:2],[1:2],[0:5:2],[1:3]}"},
+      {Op::PAD, "2x1x2x3x2x2", {{2, 1, 2, 3, 2, 2}, {}}, {3, 1, 3, 3, 4, 3}, "padding=1_0x0_0x1_0x0_0x1_1x0_1"},
+      {Op::CONCATENATE, "2x1x2x1x2x3_by_3", {{2, 1, 2, 1, 2, 3}, {2, 1, 2, 3, 2, 3}}, {2, 1, 2, 4, 2, 3}, "dimensions={3}"},
+      {Op::REVERSE, "2x3x1x2x2x3_by_0145", {{2, 3, 1, 2, 2, 3}}, {2, 3, 1, 2, 2, 3}, "dimensions={0,1,4,5}"},
       // More elements than sixteen bits count.
       {Op::BROADCAST, "scalar_to_70001", {{}}, {70001}, "dimensions={}"},
       {Op::BROADCAST, "257_to_300x257_by_1", {{257}}, {300, 257}, "dimensions={1}"},
@@ -122,12 +126,16 @@ const std::vector<Row>& rows() {
 void add_row(CaseList& list, const Row& row, Type type) {
   Text text;
   const std::string_view op = hlo::op_info(row.op).text;
-  Case one{
-      fmt::format("{}/{}/{}/large", op, type_name(type), row.label), row.op, type, "", {}, {.kind = Bound::Kind::Bits}};
+  Case one{fmt::format("{}/{}/{}/{}", op, type_name(type), row.label, values_name(moving_values(type))),
+           row.op,
+           type,
+           "",
+           {},
+           {.kind = Bound::Kind::Bits}};
   std::string operands;
   for (const Dims& dims : row.operands) {
     operands += (operands.empty() ? "" : ", ") + text.parameter(Shape::array(type, dims));
-    one.inputs.push_back({.values = Values::Large});
+    one.inputs.push_back({.values = moving_values(type)});
   }
   const std::string_view attributes = row.attributes;
   one.text = text.root(Shape::array(type, row.result),

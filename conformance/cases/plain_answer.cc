@@ -47,7 +47,17 @@ PlainFunction combiner_of(const Module& module, const Instruction& instr, Type t
 std::optional<Literal> unreduced(const Module& module, const Instruction& instr, const Literal& from,
                                  const Literal& start) {
   bool second = false;
-  const PlainFunction combine = plain_function(body_of(module, instr.called[0], second), from.type());
+  const Op op = body_of(module, instr.called[0], second);
+  const double neutral = op == Op::MULTIPLY ? 1 : 0;
+  if ((op == Op::ADD || op == Op::MULTIPLY) && !hlo::is_integer(from.type()) && from.type() != Type::PRED) {
+    bool has_negative_zero = false;  // which becomes +0 in a sum
+    for (int64_t i = 0; i < from.element_count(); ++i)
+      for (const double part : {from.as_double(i), from.imaginary(i)})
+        has_negative_zero |= part == 0 && std::signbit(part);
+    const bool changes = start.as_double(0) != neutral || start.imaginary(0) != 0 || has_negative_zero;
+    return changes ? std::nullopt : std::optional(from);
+  }
+  const PlainFunction combine = plain_function(op, from.type());
   if (combine == nullptr || !instr.shape.is_array()) return std::nullopt;
   Literal combined = Literal::zeros(instr.shape);
   for (int64_t i = 0; i < combined.element_count(); ++i) combine(combined, i, start, 0, from, i);
@@ -155,7 +165,7 @@ std::optional<std::vector<Literal>> largest(const Instruction& instr, const Lite
 }
 
 // Computes a sort whose comparator compares elements of the first operand. The order of keys with NaN, or zeros of both
-// signs, may be undetermined.
+// signs, may be undetermined, unless the comparison is by the total order.
 std::optional<std::vector<Literal>> sorted(const Module& module, const Instruction& instr, Operands operands) {
   const hlo::Computation& body = module[instr.called[0]];
   const Instruction& root = module[body.root];
@@ -167,11 +177,14 @@ std::optional<std::vector<Literal>> sorted(const Module& module, const Instructi
   const Literal& keys = *operands[0];
   if (hlo::is_complex(keys.type())) return std::nullopt;
   const bool is_float = hlo::is_float(keys.type()), is_unsigned = !hlo::is_signed(keys.type());
-  for (int64_t i = 0; is_float && i < keys.element_count(); ++i)
+  const bool is_total = is_float && compare.type == hlo::CompareType::TOTALORDER;
+  if (is_total && float_format(static_cast<uint32_t>(keys.type())).specials != FloatSpecials::IEEE) return std::nullopt;
+  for (int64_t i = 0; is_float && !is_total && i < keys.element_count(); ++i)
     if (std::isnan(keys.as_double(i)) || (keys.as_double(i) == 0 && std::signbit(keys.as_double(i))))
       return std::nullopt;
   const auto is_before = [&](int64_t i, int64_t j) {
     if (descending) std::swap(i, j);
+    if (is_total) return total_key(keys, i) < total_key(keys, j);
     if (is_float) return keys.as_double(i) < keys.as_double(j);
     const int64_t a = keys.as_int(i), b = keys.as_int(j);
     return is_unsigned ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;
@@ -203,23 +216,33 @@ std::optional<Literal> scattered(const Module& module, const Instruction& instr,
   return plain_scatter(instr, operands, second ? nullptr : combine);
 }
 
-// A sum, difference, product or quotient of floats, or a square root: rounded once.
+// A sum, difference, product or quotient of floats, or a square root: rounded once. So are both parts of a sum of complex numbers.
 std::optional<Literal> rounded_once(const Instruction& instr, Operands operands) {
-  const bool is_rounded = instr.op == Op::ADD || instr.op == Op::SUBTRACT || instr.op == Op::MULTIPLY ||
-                          instr.op == Op::DIVIDE || instr.op == Op::SQRT;
-  if (!is_rounded || !instr.shape.is_array() || !hlo::is_float(instr.shape.type())) return std::nullopt;
+  const bool is_sum = instr.op == Op::ADD || instr.op == Op::SUBTRACT;
+  const bool is_rounded = is_sum || instr.op == Op::MULTIPLY || instr.op == Op::DIVIDE || instr.op == Op::SQRT;
+  if (!is_rounded || !instr.shape.is_array()) return std::nullopt;
+  const Type type = instr.shape.type();
+  const bool is_complex = hlo::is_complex(type);
+  if (!hlo::is_float(type) && !(is_complex && is_sum)) return std::nullopt;
   const auto count = static_cast<size_t>(instr.shape.element_count());
-  std::vector<double> values[2];
-  for (size_t k = 0; k < operands.size(); ++k) {
-    if (operands[k]->type() != instr.shape.type() || operands[k]->element_count() != instr.shape.element_count())
-      return std::nullopt;
-    for (size_t i = 0; i < count; ++i) values[k].push_back(operands[k]->as_double(static_cast<int64_t>(i)));
+  for (const Literal* operand : operands)
+    if (operand->type() != type || operand->element_count() != instr.shape.element_count()) return std::nullopt;
+  std::vector<ExactResult> parts[2];
+  for (const bool imaginary : {false, true}) {
+    std::vector<ExactResult>& results = parts[imaginary];
+    results.resize(count);
+    if (imaginary && !is_complex) break;
+    std::vector<double> values[2];
+    for (size_t k = 0; k < operands.size(); ++k)
+      for (size_t i = 0; i < count; ++i) {
+        const auto at = static_cast<int64_t>(i);
+        values[k].push_back(imaginary ? operands[k]->imaginary(at) : operands[k]->as_double(at));
+      }
+    exact_functions(instr.op, values[0], values[1], results);
   }
-  std::vector<ExactResult> results(count);
-  exact_functions(instr.op, values[0], values[1], results);
   Literal out = Literal::zeros(instr.shape);
   for (size_t i = 0; i < count; ++i)
-    out.set_double(static_cast<int64_t>(i), results[i].to_store_as(instr.shape.type()));
+    out.set_double(static_cast<int64_t>(i), parts[0][i].to_store_as(type), parts[1][i].to_store_as(type));
   return out;
 }
 

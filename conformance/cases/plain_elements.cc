@@ -52,6 +52,19 @@ bool is_less(Type type, int64_t a, int64_t b) {
   return hlo::is_signed(type) ? a < b : static_cast<uint64_t>(a) < static_cast<uint64_t>(b);
 }
 
+// The power of a negative integer is 0, but for 1 and -1.
+uint64_t power_of(Type type, int64_t base, int64_t exponent) {
+  uint64_t out = 1;
+  if (hlo::is_signed(type) && exponent < 0) {
+    if (base != 1 && base != -1) return 0;
+    return base == -1 && exponent % 2 != 0 ? ~uint64_t{0} : 1;
+  }
+  auto factor = static_cast<uint64_t>(base);
+  for (auto left = static_cast<uint64_t>(exponent); left != 0; left /= 2, factor *= factor)
+    if (left % 2 != 0) out *= factor;
+  return out;
+}
+
 // False where `op` is no exact op of integers. What set_int stores wraps around.
 bool of_integers(Op op, Type type, int64_t a, int64_t b, int64_t& out) {
   const int bits = bits_of(type);
@@ -107,6 +120,9 @@ bool of_integers(Op op, Type type, int64_t a, int64_t b, int64_t& out) {
       return true;
     case Op::COUNT_LEADING_ZEROS:
       out = std::countl_zero(low_bits(a, bits)) - (64 - bits);
+      return true;
+    case Op::POWER:
+      keep(power_of(type, a, b));
       return true;
     case Op::SHIFT_LEFT:
       keep(far ? 0 : x << shift);
@@ -352,6 +368,7 @@ PlainFunction plain_function(Op op, Type type) {
     COLLET_PLAIN(OR)
     COLLET_PLAIN(XOR)
     COLLET_PLAIN(NOT)
+    COLLET_PLAIN(POWER)
     COLLET_PLAIN(NEGATE)
     COLLET_PLAIN(ABS)
     COLLET_PLAIN(SIGN)

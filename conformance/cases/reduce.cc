@@ -222,6 +222,14 @@ void add_reduce_cases(CaseList& list) {
       add_reduce(list, row, "maximum", type, -2, Values::Unit);
     }
   }
+  for (const Type type : {Type::S4, Type::U4, Type::F8E4M3FN, Type::F8E5M2}) {
+    const Row row{"5x3_rows", {5, 3}, {1}}, last{"3x3x3_last", {3, 3, 3}, {2}};
+    if (hlo::is_integer(type)) add_reduce(list, row, "add", type, 1, Values::Edges);
+    add_reduce(list, row, "maximum", type, 0, Values::Unit);
+    add_reduce(list, last, "minimum", type, 1, Values::Edges);
+  }
+  for (const Type type : {Type::F32, Type::S32})
+    add_reduce(list, {"2x1x2x3x1x2x3_by_3", {2, 1, 2, 3, 1, 2, 3}, {3}}, "add", type, 1, Values::Unit);
   add_nan(list);
   add_odd_body(list);
   for (const Dims& dims : {Dims{5, 7}, Dims{2, 1, 1}, Dims{3, 4, 5}, Dims{17, 33}, Dims{6, 1}})

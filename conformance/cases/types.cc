@@ -58,8 +58,13 @@ std::vector<Type> all_types_of(TypeSet set) {
 }
 
 std::vector<Type> moving_types() {
-  return {Type::F32, Type::BF16, Type::S8,   Type::PRED, Type::F64,     Type::U16,
-          Type::S64, Type::C64,  Type::C128, Type::U4,   Type::F8E4M3FN};
+  return {Type::F32, Type::BF16, Type::S8,   Type::PRED, Type::F64,      Type::U16,
+          Type::S64, Type::C64,  Type::C128, Type::U4,   Type::F8E4M3FN, Type::S4};
+}
+
+Values moving_values(Type type) {
+  const bool is_short = hlo::type_info(type).bits < 8 || (hlo::is_float(type) && hlo::type_info(type).bits == 8);
+  return is_short && type != Type::PRED ? Values::Edges : Values::Large;
 }
 
 }  // namespace collet::conformance

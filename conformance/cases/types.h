@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "conformance/cases/case.h"
 #include "hlo/ir/ops.h"
 #include "hlo/ir/types.h"
 
@@ -15,5 +16,7 @@ std::vector<hlo::Type> types_of(hlo::TypeSet set, bool narrow = false);
 std::vector<hlo::Type> all_types_of(hlo::TypeSet set);
 /// One type of each width and kind, for ops that move data.
 std::vector<hlo::Type> moving_types();
+/// What ops that move data are tried with: of formats with few values, those with signs and NaN.
+Values moving_values(hlo::Type type);
 
 }  // namespace collet::conformance

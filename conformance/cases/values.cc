@@ -109,6 +109,8 @@ std::vector<double> critical_floats(Type type, bool flushes) {
   const FloatFormat format = float_format(static_cast<uint32_t>(real_type(type)));
   const double normal = std::ldexp(1.0, 1 - format.bias);
   std::vector<double> out = float_edges(type, flushes);
+  // NaN of different bits: vary_nan counts them.
+  if (format.specials == FloatSpecials::IEEE) out.insert(out.end(), 4, std::numeric_limits<double>::quiet_NaN());
   for (const double magnitude : kCritical) {
     const double value = decode_float(format, encode_float(format, magnitude));
     if (!std::isfinite(value)) continue;

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "conformance/mutants/contraction.h"
+#include "conformance/mutants/kernel_mutation.h"
 #include "conformance/mutants/mutations.h"
+#include "hlo/base/float_format.h"
 
 /// \file
 /// A backend that does one of mutations.def to programs with a given op, and passes all else to the backend behind it. Options of
@@ -35,7 +38,16 @@ collet_status fail(collet_error* error, collet_status code, const std::string& m
 struct Result {
   uint32_t element = 0, rank = 0;
   uint64_t elements = 0, width = 0;
+  uint64_t rows = 1, columns = 1, batches = 1;  // the last two dimensions, and the first one
   uint64_t bytes() const { return elements * width; }
+};
+
+// The op that is hit, where its operands are arguments: their numbers, and that of its result, if it is one of the program.
+struct Place {
+  std::vector<uint32_t> arguments;
+  std::vector<Result> operands;
+  std::vector<int64_t> dims;  // of the first operand
+  std::optional<uint32_t> result;
 };
 
 struct Executable {
@@ -46,6 +58,7 @@ struct Executable {
   std::vector<std::vector<uint8_t>> first;  // results of the first run
   int runs = 0;
   std::optional<Contraction> contraction;
+  std::optional<Place> place;
 };
 Executable* of(collet_backend_executable* handle) {
   return reinterpret_cast<Executable*>(handle);
@@ -121,7 +134,7 @@ void change_attribute(collet_program* program, const collet_op* op) {
   } else {
     uint32_t flag = 0;
     std::memcpy(&flag, field, sizeof flag);
-    flag ^= 1;
+    flag = mutant->how == How::ZERO ? 0 : flag ^ 1;
     std::memcpy(field, &flag, sizeof flag);
   }
 }
@@ -139,7 +152,40 @@ void change(collet_program* program) {
 
 Result described(const collet_program* program, uint32_t value) {
   const collet_type* type = collet_value_type(program, value);
-  return {type->element, type->dims.count, type->elements, collet_type_bytes(type->element)};
+  const int64_t* dims = collet_integers(program, type->dims);
+  const uint32_t rank = type->dims.count;
+  const auto size = [&](uint32_t d) { return static_cast<uint64_t>(dims[d]); };
+  return {type->element,
+          rank,
+          type->elements,
+          collet_type_bytes(type->element),
+          rank > 1 ? size(rank - 2) : 1,
+          rank > 0 ? size(rank - 1) : 1,
+          rank > 0 ? size(0) : 1};
+}
+
+std::optional<Place> find_place(const collet_program* program) {
+  const collet_region* entry = collet_region_at(program, 0);
+  for (uint32_t i = 0; i < program->ops.count; ++i) {
+    const collet_op* op = collet_op_at(program, i);
+    if (op->opcode != mutant->op) continue;
+    Place place;
+    for (uint32_t k = 0; k < op->operands.count; ++k) {
+      const uint32_t value = collet_operand(program, op, k);
+      const collet_value* v = collet_value_at(program, value);
+      if (!(v->flags & COLLET_VALUE_ARGUMENT) || v->definition != 0) return std::nullopt;
+      place.arguments.push_back(v->index);
+      place.operands.push_back(described(program, value));
+    }
+    if (place.arguments.empty()) return std::nullopt;
+    const collet_type* first = collet_value_type(program, collet_operand(program, op, 0));
+    const int64_t* dims = collet_integers(program, first->dims);
+    place.dims.assign(dims, dims + first->dims.count);
+    for (uint32_t r = 0; r < entry->results.count; ++r)
+      if (collet_ref_at(program, entry->results.first + r) == op->results.first) place.result = r;
+    return place;
+  }
+  return std::nullopt;
 }
 
 collet_status compile(collet_backend_instance* instance, const collet_program* program,
@@ -154,6 +200,7 @@ collet_status compile(collet_backend_instance* instance, const collet_program* p
   for (uint32_t i = 0; i < entry->arguments.count; ++i)
     made->arguments.push_back(described(program, entry->arguments.first + i));
   if (mutant->kind == Mutant::Kind::Contracted) made->contraction = find_contraction(program);
+  if (mutant->kind == Mutant::Kind::Kernel || mutant->kind == Mutant::Kind::Index) made->place = find_place(program);
   std::vector<uint64_t> storage;
   if (made->hit && (mutant->kind == Mutant::Kind::Attribute || mutant->kind == Mutant::Kind::Operand)) {
     storage.resize((program->total_bytes + 7) / 8 + 8);
@@ -179,6 +226,12 @@ bool is_wanted(const Result& r) {
              r.element <= COLLET_TYPE_U64;  // whole bytes
     case Types::PREDS:
       return kind == COLLET_KIND_PRED;
+    case Types::COMPLEX:
+      return kind == COLLET_KIND_COMPLEX;
+    case Types::SHORT_INTEGERS:
+      return kind == COLLET_KIND_SIGNED && r.element > COLLET_TYPE_U64;
+    case Types::SHORT_FLOATS:
+      return kind == COLLET_KIND_FLOAT && r.width == 1;
     default:
       return true;
   }
@@ -256,6 +309,11 @@ uint64_t changed_integer(uint64_t bits, uint32_t element) {
   }
 }
 
+uint8_t changed_short_float(uint8_t bits, uint32_t element) {
+  if (mutant->result == ResultMutation::short_floats_cut) return bits & 0xFE;
+  return std::isnan(decode_float(float_format(element), bits)) ? uint8_t{0x30} : bits;
+}
+
 void clear(std::vector<uint8_t>& data, uint64_t from, uint64_t width) {
   if (from * width < data.size())
     std::fill(data.begin() + static_cast<ptrdiff_t>(from * width), data.end(), uint8_t{0});
@@ -290,6 +348,31 @@ void spoil(Executable& self, size_t index, const Result& r, std::vector<uint8_t>
       return;
     case ResultMutation::rank_five_missing:
       if (r.rank >= 5) clear(data, 0, w);
+      return;
+    case ResultMutation::rank_six_missing:
+      if (r.rank >= 6) clear(data, 0, w);
+      return;
+    case ResultMutation::columns_beyond_256_missing:
+      for (uint64_t i = 0; r.columns > 256 && i < n; ++i)
+        if (i % r.columns >= 256) std::memset(data.data() + i * w, 0, w);
+      return;
+    case ResultMutation::second_batch_is_first:
+      if (r.rank >= 3 && r.batches > 1 && n > 0)
+        std::memcpy(data.data() + n / r.batches * w, data.data(), n / r.batches * w);
+      return;
+    case ResultMutation::odd_last_row_missing:
+      if (r.rows % 2 == 1 && r.rows > 1) clear(data, n - r.columns, w);
+      return;
+    case ResultMutation::imaginary_part_positive:
+      for (uint64_t i = 0; i < n; ++i) data[(i + 1) * w - 1] &= 0x7F;
+      return;
+    case ResultMutation::short_integers_without_sign:
+      for (uint8_t& byte : data)
+        if (byte & 0x80) byte = static_cast<uint8_t>(-byte - 1);
+      return;
+    case ResultMutation::short_floats_without_nan:
+    case ResultMutation::short_floats_cut:
+      for (uint8_t& byte : data) byte = changed_short_float(byte, r.element);
       return;
     case ResultMutation::second_run_is_first:
       if (self.runs == 1) self.first.push_back(data);
@@ -340,13 +423,125 @@ collet_status contracted(const Executable& self, const collet_launch& launch, st
   return COLLET_OK;
 }
 
+// The bytes of an argument, of which small ones may come in the launch; empty where there are none.
+collet_status read_argument(const Executable& self, const collet_argument& argument, uint64_t bytes,
+                            std::vector<uint8_t>& out, collet_error* error) {
+  out.assign(bytes, 0);
+  if (argument.buffer != nullptr) return copy_one(self, argument.buffer, argument.offset, out, true, error);
+  if (bytes <= sizeof argument.immediate) std::memcpy(out.data(), argument.immediate, bytes);
+  return COLLET_OK;
+}
+
+bool has_whole_bytes(uint32_t element) {
+  const uint32_t kind = collet_type_kind(element);
+  if (kind == COLLET_KIND_FLOAT) return float_format(element).bits() % 8 == 0;
+  return kind == COLLET_KIND_PRED || element <= COLLET_TYPE_U64;
+}
+
+using Arrays = std::vector<std::vector<uint8_t>>;
+
+collet_status read_operands(const Executable& self, const collet_launch& launch, Arrays& out, collet_error* error) {
+  for (size_t k = 0; k < self.place->arguments.size(); ++k)
+    if (const collet_status code = read_argument(self, launch.arguments[self.place->arguments[k]],
+                                                 self.place->operands[k].bytes(), out.emplace_back(), error))
+      return code;
+  return COLLET_OK;
+}
+
+// Each element of the result, from those of the operands.
+collet_status run_kernel(const Executable& self, const collet_launch& launch, const Arrays& operands,
+                         collet_error* error) {
+  const Place& place = *self.place;
+  const Result& r = self.results[*place.result];
+  const collet_argument& to = launch.results[*place.result];
+  bool fits = has_whole_bytes(r.element) && to.buffer != nullptr;
+  for (const Result& operand : place.operands) fits &= has_whole_bytes(operand.element);
+  if (!fits) return COLLET_OK;
+  std::vector<uint8_t> data(r.bytes());
+  if (const collet_status code = copy_one(self, to.buffer, to.offset, data, true, error)) return code;
+  std::vector<Element> elements(operands.size());
+  for (uint64_t i = 0; i < r.elements; ++i) {
+    for (size_t k = 0; k < operands.size(); ++k) {
+      const Result& operand = place.operands[k];
+      if (operand.elements != r.elements && operand.elements != 1) return COLLET_OK;
+      const uint64_t at_element = operand.elements == 1 ? 0 : i;
+      elements[k] = {operand.element, load(operands[k].data() + at_element * operand.width, operand.width)};
+    }
+    const Element right{r.element, load(data.data() + i * r.width, r.width)};
+    const uint64_t wrong = wrong_result(mutant->kernel, mutant->op, right, elements);
+    std::memcpy(data.data() + i * r.width, &wrong, r.width);
+  }
+  return copy_one(self, to.buffer, to.offset, data, false, error);
+}
+
+// Operand `k` of the op, as the fault takes it. False where it holds no indices.
+bool change_indices(const Place& place, size_t k, std::vector<uint8_t>& data) {
+  const Result& operand = place.operands[k];
+  const uint32_t kind = collet_type_kind(operand.element);
+  const size_t first = mutant->op == COLLET_OP_DYNAMIC_UPDATE_SLICE ? 2 : 1;
+  const bool is_one = mutant->op == COLLET_OP_GATHER || mutant->op == COLLET_OP_SCATTER;
+  if ((is_one ? k != 1 : k < first) || (kind != COLLET_KIND_SIGNED && kind != COLLET_KIND_UNSIGNED)) return false;
+  if (operand.element > COLLET_TYPE_U64 || place.dims.empty()) return false;
+  const int64_t size = is_one ? *std::max_element(place.dims.begin(), place.dims.end())
+                              : place.dims[std::min(k - first, place.dims.size() - 1)];
+  for (uint64_t i = 0; i < operand.elements; ++i) {
+    const int shift = 64 - static_cast<int>(operand.width) * 8;
+    const uint64_t bits = load(data.data() + i * operand.width, operand.width);
+    const int64_t index =
+        kind == COLLET_KIND_SIGNED ? static_cast<int64_t>(bits << shift) >> shift : static_cast<int64_t>(bits);
+    const int64_t other = wrong_index(mutant->index, operand.element, index, size);
+    std::memcpy(data.data() + i * operand.width, &other, operand.width);
+  }
+  return true;
+}
+
+// Runs with other indices, and puts the right ones back.
+collet_status run_with_indices(const Executable& self, const collet_launch* launches, uint32_t count, uint64_t run_id,
+                               const std::vector<Arrays>& operands, collet_error* error) {
+  const Place& place = *self.place;
+  std::vector<std::vector<collet_argument>> arguments(count);
+  std::vector<collet_launch> changed(launches, launches + count);
+  for (uint32_t l = 0; l < count; ++l) {
+    arguments[l].assign(launches[l].arguments, launches[l].arguments + launches[l].argument_count);
+    for (size_t k = 0; k < place.arguments.size(); ++k) {
+      std::vector<uint8_t> data = operands[l][k];
+      if (!change_indices(place, k, data)) continue;
+      collet_argument& argument = arguments[l][place.arguments[k]];
+      if (argument.buffer == nullptr) {
+        std::memcpy(argument.immediate, data.data(), std::min(data.size(), sizeof argument.immediate));
+      } else if (const collet_status code = copy_one(self, argument.buffer, argument.offset, data, false, error)) {
+        return code;
+      }
+    }
+    changed[l].arguments = arguments[l].data();
+  }
+  const collet_status ran = behind->execute(self.inner, changed.data(), count, run_id, error);
+  for (uint32_t l = 0; l < count; ++l) {
+    for (size_t k = 0; k < place.arguments.size(); ++k) {
+      std::vector<uint8_t> data = operands[l][k];
+      const collet_argument& argument = launches[l].arguments[place.arguments[k]];
+      if (argument.buffer == nullptr || k == 0 || collet_type_kind(place.operands[k].element) == COLLET_KIND_FLOAT)
+        continue;
+      if (const collet_status code = copy_one(self, argument.buffer, argument.offset, data, false, error)) return code;
+    }
+  }
+  return ran;
+}
+
 collet_status execute(collet_backend_executable* handle, const collet_launch* launches, uint32_t count, uint64_t run_id,
                       collet_error* error) {
   Executable& self = *of(handle);
   std::vector<std::vector<uint8_t>> fused(count);
   for (uint32_t l = 0; self.contraction && l < count; ++l)
     if (const collet_status code = contracted(self, launches[l], fused[l], error)) return code;
+  std::vector<Arrays> operands(count);
+  for (uint32_t l = 0; self.place && l < count; ++l)
+    if (const collet_status code = read_operands(self, launches[l], operands[l], error)) return code;
+  if (self.place && mutant->kind == Mutant::Kind::Index)
+    return run_with_indices(self, launches, count, run_id, operands, error);
   if (const collet_status code = behind->execute(self.inner, launches, count, run_id, error)) return code;
+  for (uint32_t l = 0; self.place && self.place->result && l < count; ++l)
+    if (const collet_status code = run_kernel(self, launches[l], operands[l], error)) return code;
   for (uint32_t l = 0; self.contraction && l < count; ++l) {
     const collet_argument& result = launches[l].results[self.contraction->result];
     if (const collet_status code = copy_one(self, result.buffer, result.offset, fused[l], false, error)) return code;

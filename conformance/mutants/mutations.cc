@@ -75,6 +75,11 @@ bool gives(const MutatedOp& one, Types types) {
       return one.gives == Gives::ANY || one.gives == Gives::INTEGERS;
     case Types::PREDS:
       return one.gives == Gives::PREDS || one.op == COLLET_OP_SELECT || one.op == COLLET_OP_TRANSPOSE;
+    case Types::SHORT_INTEGERS:
+      return one.gives == Gives::ANY || one.gives == Gives::INTEGERS;
+    case Types::COMPLEX:
+    case Types::SHORT_FLOATS:
+      return one.gives == Gives::ANY && one.op != COLLET_OP_MAXIMUM && one.op != COLLET_OP_MINIMUM;
     default:
       return true;
   }
@@ -111,6 +116,18 @@ std::vector<Mutant> make() {
                  .group = "operand",                                                        \
                  .kind = Mutant::Kind::Operand,                                             \
                  .op = COLLET_OP_##OP});
+#define COLLET_KERNEL_MUTATION(mutation, OP)                                          \
+  all.push_back({.name = std::string(#mutation ":") + collet_op_name(COLLET_OP_##OP), \
+                 .group = "kernel",                                                   \
+                 .kind = Mutant::Kind::Kernel,                                        \
+                 .op = COLLET_OP_##OP,                                                \
+                 .kernel = KernelMutation::mutation});
+#define COLLET_INDEX_MUTATION(mutation, OP)                                           \
+  all.push_back({.name = std::string(#mutation ":") + collet_op_name(COLLET_OP_##OP), \
+                 .group = "indices",                                                  \
+                 .kind = Mutant::Kind::Index,                                         \
+                 .op = COLLET_OP_##OP,                                                \
+                 .index = IndexMutation::mutation});
 #define COLLET_LEGAL_VARIANT(variant, OP)                                            \
   all.push_back({.name = std::string(#variant ":") + collet_op_name(COLLET_OP_##OP), \
                  .group = "legal",                                                   \

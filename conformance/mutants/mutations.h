@@ -22,7 +22,58 @@ enum class ResultMutation : uint8_t {
   COUNT
 };
 
-enum class Types : uint8_t { ANY, FLOATS, INTEGERS, PREDS };
+/// Kernels that are wrong at some operands.
+enum class KernelMutation : uint8_t {
+  by_zero_is_zero,
+  least_by_minus_one_is_zero,
+  remainder_has_sign_of_divisor,
+  shift_count_wraps,
+  saturates,
+  zero_has_one_zero_less,
+  counts_in_32_bits,
+  unsigned_is_signed,
+  negative_power_is_zero,
+  integers_by_single,
+  nan_loses,
+  first_of_equal_zeros,
+  halves_the_other_way,
+  double_by_single,
+  zero_to_zero_is_nan,
+  one_by_nan_is_nan,
+  unordered_is_true,
+  zeros_differ,
+  denormals_are_equal,
+  infinite_is_finite,
+  by_simple_formula,
+  few_bits,
+  saturates_early,
+  large_operands_are_nan,
+  nan_to_least,
+  outside_wraps,
+  outside_is_least,
+  rounds_to_integer,
+  truncates,
+  halves_away,
+  nan_by_cutting,
+  short_denormals_lost,
+  true_is_not_one,
+  by_double,
+  lower_bound_last,
+  COUNT
+};
+/// What indices are taken for.
+enum class IndexMutation : uint8_t {
+  negative_counts_from_end,
+  beyond_is_zero,
+  beyond_wraps,
+  outside_is_clamped,
+  indices_are_signed,
+  indices_have_32_bits,
+  indices_have_16_bits,
+  COUNT
+};
+
+enum class Types : uint8_t { ANY, FLOATS, INTEGERS, PREDS, COMPLEX, SHORT_INTEGERS, SHORT_FLOATS };
 enum class How : uint8_t { TURNED, ONES, ZEROS, MORE, ZERO, ONE, OTHER };
 enum class FieldKind : uint8_t { Range, Number, Flag };
 
@@ -31,6 +82,8 @@ struct Mutant {
     Result,
     Attribute,
     Operand,
+    Kernel,
+    Index,
     Choice,     ///< none of these: the evaluator's other choices, where the meaning of an op leaves one
     Contracted  ///< a * b + c is rounded once
   };
@@ -39,6 +92,8 @@ struct Mutant {
   Kind kind = Kind::Result;
   uint32_t op = 0;  ///< COLLET_OP_*
   ResultMutation result = ResultMutation::COUNT;
+  KernelMutation kernel = KernelMutation::COUNT;
+  IndexMutation index = IndexMutation::COUNT;
   Types types = Types::ANY;
   FieldKind field = FieldKind::Flag;
   uint32_t offset = 0;  ///< of the field in the record
