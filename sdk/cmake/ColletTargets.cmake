@@ -121,7 +121,7 @@ set(COLLET_LABELS unit golden abi conform corpus fuzz long)
 
 # One ctest entry per test program. It runs in the root of the source tree, so that test data are named as they
 # are there; COLLET_BACKEND_PATH names the plugins of this build, and the cpu
-# backend verifies its kernels.
+# backend verifies its kernels. Started by hand, the program gives itself the same (test_environment.cc).
 function(collet_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "NO_MAIN" "NAME;TIMEOUT" "SOURCES;DEPS;LABELS;ARGS")
   if(NOT COLLET_WITH_TESTS)
@@ -129,7 +129,10 @@ function(collet_test)
   endif()
   collet_resolve(deps ${arg_DEPS})
   collet_views(views ${arg_SOURCES})
-  add_executable(${arg_NAME} ${arg_SOURCES})
+  if(NOT TARGET collet_test_environment)
+    add_library(collet_test_environment OBJECT "${PROJECT_SOURCE_DIR}/sdk/cmake/test_environment.cc")
+  endif()
+  add_executable(${arg_NAME} ${arg_SOURCES} $<TARGET_OBJECTS:collet_test_environment>)
   target_include_directories(${arg_NAME} PRIVATE ${views})
   target_link_libraries(${arg_NAME} PRIVATE collet::abi ${deps})
   if(NOT arg_NO_MAIN)
