@@ -254,11 +254,10 @@ Comparison compare(const Reference& reference, const Literal& got, const Bound& 
   result.agrees = false;
   result.bad = static_cast<int64_t>(bad.size());
   result.first = bad.front();
-  constexpr size_t kSome = 8;
-  result.some_bad.assign(bad.begin(), bad.begin() + static_cast<std::ptrdiff_t>(std::min(bad.size(), kSome)));
   result.expected = element_text(expected, result.first);
   result.got = element_text(got, result.first);
   result.pattern = describe_pattern(got.shape(), bad);
+  result.all_bad = std::move(bad);
   return result;
 }
 

@@ -67,7 +67,7 @@ struct Comparison {
   std::string expected = {}, got = {};  ///< there
   std::string pattern = {};             ///< what the bad indices have in common
   ErrorCounts errors = {};              ///< of all elements
-  std::vector<int64_t> some_bad = {};   ///< the first few of them
+  std::vector<int64_t> all_bad = {};    ///< the wrong ones, ascending
 };
 
 /// The exact distance in units in the last place of `type` at `expected`.

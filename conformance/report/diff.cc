@@ -33,7 +33,7 @@ Expected<Run> read(std::string_view name, std::string_view text) {
     return invalid_argument(fmt::format("{} is no report that collet conform --json has written", name));
   const json::object& object = root.as_object();
   Run run;
-  run.title = fmt::format("{} {}", text_of(object, "backend"), text_of(object, "version"));
+  run.title = title_of(text_of(object, "backend"), text_of(object, "version"), text_of(object, "revision"));
   run.verdict = text_of(object, "verdict");
   run.seconds = number_of(object, "seconds");
   for (const json::value& value : *cases) {
@@ -54,6 +54,32 @@ std::string listed(std::string_view heading, const std::vector<std::string>& lin
 }
 
 }  // namespace
+
+std::string title_of(std::string_view backend, std::string_view version, std::string_view revision) {
+  return fmt::format("{} {}{}", backend, version, revision.empty() ? "" : fmt::format(" ({})", revision));
+}
+
+Status read_earlier(std::string_view name, std::string_view text, PageExtras& extras) {
+  COLLET_ASSIGN(const Run run, read(name, text));
+  EarlierRun& earlier = extras.earlier.emplace_back(EarlierRun{run.title, {}});
+  for (const auto& [case_name, one] : run.cases) earlier.failed.emplace(case_name, one.failed());
+  return ok_status();
+}
+
+std::string since_when(const PageExtras& extras, const CaseResult& one) {
+  std::string first;  // of the runs in which it failed, without a pass in between
+  size_t failed = 0;
+  for (auto run = extras.earlier.rbegin(); run != extras.earlier.rend(); ++run) {
+    const auto found = run->failed.find(one.name);
+    if (found == run->failed.end()) continue;
+    if (!found->second)
+      return first.empty() ? fmt::format("since this run; {} did not fail", run->title)
+                           : fmt::format("since {}; {} did not fail", first, run->title);
+    first = run->title;
+    ++failed;
+  }
+  return failed == 0 ? "" : fmt::format("in each earlier run that has it, the first of them {}", first);
+}
 
 Expected<ReportDifference> diff_reports(std::string_view name_a, std::string_view a, std::string_view name_b,
                                         std::string_view b, size_t most) {

@@ -8,6 +8,7 @@
 #include "conformance/report/html_parts.h"
 #include "conformance/report/markup.h"
 #include "conformance/report/report.h"
+#include "hlo/base/shell.h"
 
 namespace collet::conformance {
 namespace {
@@ -50,10 +51,44 @@ std::string op_rows(const std::vector<OpSummary>& ops) {
   return out + "</table></div>\n";
 }
 
-std::string road(const ConformReport& report, const std::vector<OpSummary>& ops) {
+// What a vendor does after this run, the first thing first.
+std::string steps(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras, bool lacks_ops) {
+  const std::string name = escape_markup(shell_word(backend.name));
+  std::string out;
+  const auto step = [&](std::string_view text, std::string_view line = {}) {
+    out += fmt::format("<li>{}{}\n", text, line.empty() ? "" : fmt::format("<pre>{}</pre>", line));
+  };
+  if (const size_t failed = report.cases.size() - report.count(Outcome::Pass) - report.count(Outcome::Unsupported))
+    step(
+        fmt::format("Mend what is <a href=\"#wrong\">wrong</a>, {} cases. Below each failure stands the line that runs "
+                    "it again.",
+                    failed));
+  if (report.not_run > 0) step("Run all cases: this run was ended early.");
+  if (lacks_ops) step("Implement what is not taken; the table below has the most useful op first.");
+  if (!report.of_all_names || !report.whole)
+    step("Run all cases: these were chosen.", fmt::format("collet conform --backend {} --html report.html", name));
+  if (report.conforms() && report.of_all_names && !report.full)
+    step("Run the full set, claim a profile and write a bundle that others can verify.",
+         fmt::format("collet conform --backend {} --full --no-fallback --claim core --bundle acme.jsonl", name));
+  if (extras.speed.empty())
+    step("Measure how fast it is; this page then shows it.",
+         fmt::format("collet bench --backend {0} --json speed.json\ncollet conform --backend {0} --speed speed.json "
+                     "--html report.html",
+                     name));
+  if (extras.earlier.empty())
+    step("Keep this run, and give it to the next one, which then says since when a case fails.",
+         fmt::format("collet conform --backend {0} --revision \"$(git rev-parse --short HEAD)\" --json this.json "
+                     "--earlier before.json --html report.html",
+                     name));
+  return "<ol>\n" + out + "</ol>\n";
+}
+
+std::string road(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras,
+                 const std::vector<OpSummary>& ops) {
   const std::vector<OpSummary> missing = road_map(ops);
-  if (missing.empty()) return "";
-  std::string out = "<h2 id=\"next\">What next</h2>\n<p>";
+  std::string out = "<h2 id=\"next\">What next</h2>\n" + steps(report, backend, extras, !missing.empty());
+  if (missing.empty()) return out;
+  out += "<p>";
   out += report.fallback.empty() ? "Not taken" : "Left to the fallback";
   out +=
       ", the most useful to implement first. The share is that of the op in the work of programs, on average over the "
@@ -165,16 +200,22 @@ std::string speed_rows(const PageExtras& extras) {
 
 std::string report_html(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras) {
   const std::vector<OpSummary> ops = summarize(report);
-  const std::pair<std::string_view, std::string> parts[] = {
-      {"profiles", profile_rows(report)}, {"map", heat_map(report)},   {"failures", failure_list(report, backend)},
-      {"errors", histograms(report)},     {"next", road(report, ops)}, {"", silent_rows(report)},
-      {"speed", speed_rows(extras)},      {"ops", op_rows(ops)},       {"cases", case_lists(report, backend)}};
+  const std::pair<std::string_view, std::string> parts[] = {{"wrong", wrong_ops(report, extras)},
+                                                            {"profiles", profile_rows(report)},
+                                                            {"map", heat_map(report)},
+                                                            {"failures", failure_list(report, backend, extras)},
+                                                            {"errors", histograms(report)},
+                                                            {"next", road(report, backend, extras, ops)},
+                                                            {"", silent_rows(report)},
+                                                            {"speed", speed_rows(extras)},
+                                                            {"ops", op_rows(ops)},
+                                                            {"cases", case_lists(report, backend)}};
   std::string body = "<p>" + counts(report) + "</p>\n<nav>", rest;
   for (const auto& [name, text] : parts) {
     if (!text.empty() && !name.empty()) body += fmt::format("<a href=\"#{0}\">{0}</a> ", name);
     rest += text;
   }
-  return page(fmt::format("Conformance of {} {}", escape_markup(report.backend), escape_markup(report.version)),
+  return page("Conformance of " + escape_markup(title_of(report.backend, report.version, report.revision)),
               report.conforms() ? "It conforms." : "It does not conform.", report.conforms(), body + "</nav>\n" + rest);
 }
 

@@ -66,7 +66,37 @@ std::string short_text(std::string_view text) {
   return escape_markup(text.substr(0, end)) + (end < text.size() ? " ..." : "");
 }
 
-std::string failure(const ConformReport& report, const BackendChoice& backend, const CaseResult& one) {
+struct FailedOp {
+  std::vector<const CaseResult*> cases;
+  std::string_view name() const { return subject(*cases[0]); }
+};
+
+// In the order in which they are worth being mended.
+std::vector<FailedOp> failed_ops(const ConformReport& report) {
+  std::vector<FailedOp> groups;
+  std::map<std::string_view, size_t> at;
+  for (const CaseResult& one : report.cases) {
+    if (!is_failure(one)) continue;
+    const auto [place, fresh] = at.emplace(subject(one), groups.size());
+    if (fresh) groups.emplace_back();
+    groups[place->second].cases.push_back(&one);
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const FailedOp& a, const FailedOp& b) {
+    return share_of_work(a.cases[0]->op) > share_of_work(b.cases[0]->op);
+  });
+  return groups;
+}
+
+// What the wrong elements of a case have in common, by run_case; else how it failed.
+std::string why_in_short(const CaseResult& one) {
+  constexpr std::string_view kStart = "wrong where ";
+  const size_t start = one.detail.find(kStart);
+  if (start == std::string::npos) return short_text(one.detail);
+  return escape_markup(one.detail.substr(start));
+}
+
+std::string failure(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras,
+                    const CaseResult& one) {
   std::string out =
       fmt::format("<details id=\"{1}\"><summary><span class=\"bad\">{0}</span> <code>{1}</code> {2}</summary>\n",
                   outcome_name(one.outcome), escape_markup(one.name), short_text(one.detail));
@@ -74,6 +104,7 @@ std::string failure(const ConformReport& report, const BackendChoice& backend, c
     if (!text.empty()) out += fmt::format("<p>{}</p><pre>{}</pre>\n", title, escape_markup(text));
   };
   block("Why", one.detail);
+  block("Failing", since_when(extras, one));
   block("Elements and inputs", one.evidence);
   block("A smaller program that fails", one.reduced);
   block("The program", one.program);
@@ -155,20 +186,41 @@ std::string case_lists(const ConformReport& report, const BackendChoice&) {
          out;
 }
 
-std::string failure_list(const ConformReport& report, const BackendChoice& backend) {
-  std::vector<std::pair<std::string, std::vector<const CaseResult*>>> groups;
-  std::map<std::string, size_t> at;
-  for (const CaseResult& one : report.cases) {
-    if (!is_failure(one)) continue;
-    const auto [place, fresh] = at.emplace(std::string(subject(one)), groups.size());
-    if (fresh) groups.emplace_back(place->first, std::vector<const CaseResult*>());
-    groups[place->second].second.push_back(&one);
+std::string wrong_ops(const ConformReport& report, const PageExtras& extras) {
+  const std::vector<FailedOp> groups = failed_ops(report);
+  if (groups.empty()) return {};
+  std::string out =
+      "<h2 id=\"wrong\">What is wrong</h2>\n<p>By the op's share of the work of programs, on average over the model "
+      "corpus.</p>\n<div class=\"wide\"><table>\n<tr><th>op<th class=\"n\">share of work<th class=\"n\">failed "
+      "cases<th>element types<th>in the first of them";
+  if (!extras.earlier.empty()) out += "<th>failing";
+  out += '\n';
+  for (const FailedOp& group : groups) {
+    const CaseResult& first = *group.cases[0];
+    std::set<std::string_view> types;
+    for (const CaseResult* one : group.cases)
+      if (one->type != hlo::Type::Invalid) types.insert(hlo::type_info(one->type).text);
+    std::string names;
+    for (const std::string_view type : types) names += fmt::format("{}{}", names.empty() ? "" : " ", type);
+    out += fmt::format(
+        "<tr><td><a href=\"#failed:{0}\"><code>{0}</code></a><td class=\"n\">{1:.2f} %<td class=\"n bad\">{2}<td>{3}"
+        "<td>{4}",
+        escape_markup(group.name()), first.op == Op::INVALID ? 0 : 100 * share_of_work(first.op), group.cases.size(),
+        names, why_in_short(first));
+    if (!extras.earlier.empty()) out += "<td>" + escape_markup(since_when(extras, first));
+    out += '\n';
   }
+  return out + "</table></div>\n";
+}
+
+std::string failure_list(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras) {
+  const std::vector<FailedOp> groups = failed_ops(report);
   if (groups.empty()) return {};
   std::string out = "<h2 id=\"failures\">What failed</h2>\n";
-  for (const auto& [name, cases] : groups) {
-    out += fmt::format("<h3><code>{}</code>: {}</h3>\n", escape_markup(name), cases.size());
-    for (const CaseResult* one : cases) out += failure(report, backend, *one);
+  for (const FailedOp& group : groups) {
+    out += fmt::format("<h3 id=\"failed:{0}\"><code>{0}</code>: {1}</h3>\n", escape_markup(group.name()),
+                       group.cases.size());
+    for (const CaseResult* one : group.cases) out += failure(report, backend, extras, *one);
   }
   return out;
 }

@@ -19,6 +19,8 @@ std::string heat_map(const ConformReport& report);
 /// The cases that the cells lead to.
 std::string case_lists(const ConformReport& report, const BackendChoice& backend);
 /// Failures by op: why, the program, inputs, expected and got, and the line that runs each again.
-std::string failure_list(const ConformReport& report, const BackendChoice& backend);
+std::string failure_list(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras);
+/// A row for each op that failed, of the largest share of work first: types, what its wrong elements have in common, since when.
+std::string wrong_ops(const ConformReport& report, const PageExtras& extras);
 
 }  // namespace collet::conformance

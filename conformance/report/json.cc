@@ -44,6 +44,7 @@ std::string report_json(const ConformReport& report, const BackendChoice& backen
   JsonWriter json(out);
   const std::vector<OpSummary> ops = summarize(report);
   json.begin_object().field("backend", report.backend).field("version", report.version).field("library", report.path);
+  if (!report.revision.empty()) json.field("revision", report.revision);
   json.field("opset", report.opset)
       .field("fallback", report.fallback)
       .field("seed", report.seed)

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "conformance/runner/conform.h"
@@ -87,11 +90,23 @@ struct SpeedRow {
   double of_limit = 0;  ///< the least time divided by the time taken
   double gain = 0;      ///< times as fast as the other backend; 0: there is none
 };
+/// An earlier run, of report_json.
+struct EarlierRun {
+  std::string title;                                ///< backend, version and revision
+  std::map<std::string, bool, std::less<>> failed;  ///< each of its cases: whether it failed
+};
 /// Further contents of a page.
 struct PageExtras {
+  std::vector<EarlierRun> earlier = {};  ///< the oldest first
   std::vector<SpeedRow> speed = {};
   std::string against = {};  ///< the other backend of `speed`
 };
+/// "acme 1.2 (3f2c1a)": the backend, its version, and where it is known the revision.
+std::string title_of(std::string_view backend, std::string_view version, std::string_view revision);
+/// Since when a case fails: "since acme 1.3; acme 1.2 passed it", or "in each of 3 earlier runs". Empty without earlier runs that have it.
+std::string since_when(const PageExtras& extras, const CaseResult& one);
+/// Reads a report of report_json as an earlier run. Returns an error if `name` is no such report.
+Status read_earlier(std::string_view name, std::string_view text, PageExtras& extras);
 /// Reads a report of `collet bench --json`. Returns an error if `name` is no such report.
 Status read_speed(std::string_view name, std::string_view text, PageExtras& extras);
 

@@ -75,9 +75,10 @@ struct CaseResult {
 
 struct ConformReport {
   std::string backend, version, path, fallback;
-  std::string declared;  ///< per element type, by its number: '1' where the device declares it
-  std::string machine;   ///< what the backend says of device 0, a line each
-  uint32_t opset = 0;    ///< of the backend
+  std::string revision = {};  ///< of the backend's sources, as the caller names it
+  std::string declared;       ///< per element type, by its number: '1' where the device declares it
+  std::string machine;        ///< what the backend says of device 0, a line each
+  uint32_t opset = 0;         ///< of the backend
   uint64_t seed = 0;
   bool full = false;
   bool whole = true;         ///< of all cases, no filter or shard of them

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 
 #include "conformance/cases/answer.h"
+#include "conformance/oracle/operand_pattern.h"
 #include "hlo/testing/reduce_module.h"
 #include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
@@ -47,15 +49,20 @@ std::string beginning_of(const Literal& value) {
   return text + (value.element_count() > kMost ? ", ...\n" : "\n");
 }
 
+bool is_by_element(const Case& one) {
+  const hlo::Family family = hlo::op_info(one.op).family;
+  return (family == hlo::Family::elementwise || family == hlo::Family::convert) && one.pattern.empty();
+}
+
 // Expected and got of some wrong elements, with the operands of each where the op works element by element.
 std::string evidence_of(const Case& one, const Answer& answer, const Literal& expected, const Literal& got,
-                        const std::vector<int64_t>& bad) {
-  std::string text;
-  const bool by_element = hlo::op_info(one.op).family == hlo::Family::elementwise && one.pattern.empty();
-  for (const int64_t i : bad) {
+                        std::span<const int64_t> bad, const std::string& common) {
+  std::string text = common.empty() ? "" : "wrong where " + common + "\n";
+  constexpr size_t kMost = 8;
+  for (const int64_t i : bad.first(std::min(bad.size(), kMost))) {
     text += fmt::format("at {}: expected {}, got {}", index_text(got.shape(), i), element_text(expected, i),
                         element_text(got, i));
-    for (size_t p = 0; by_element && p < answer.inputs.size(); ++p) {
+    for (size_t p = 0; is_by_element(one) && p < answer.inputs.size(); ++p) {
       const Literal& input = answer.inputs[p];
       if (input.element_count() == got.element_count()) text += fmt::format(", p{} {}", p, element_text(input, i));
     }
@@ -79,11 +86,15 @@ Judgement judge(const Case& one, const Answer& answer, const std::vector<Literal
     all.share = std::max(all.share, c.worst_share);
     for (size_t bin = 0; bin < kErrorBins; ++bin) all.errors[bin] += c.errors[bin];
     if (c.agrees || !all.pass) continue;
-    if (!c.some_bad.empty()) all.evidence = evidence_of(one, answer, reference.value, result, c.some_bad);
+    const bool has_operands =
+        is_by_element(one) && !answer.inputs.empty() && answer.inputs[0].element_count() == result.element_count();
+    const std::string common = has_operands ? describe_operands(answer.inputs, c.all_bad) : "";
+    if (!c.all_bad.empty()) all.evidence = evidence_of(one, answer, reference.value, result, c.all_bad, common);
     all.pass = false;
     all.detail = fmt::format("result {}: expected {}, got {} at {}; {} wrong: {}", i, c.expected, c.got,
                              index_text(result.shape(), c.first), c.bad, c.pattern);
     if (c.worst_ulp > 0) all.detail += fmt::format("; largest error {:.3g} ULP", c.worst_ulp);
+    if (!common.empty()) all.detail += "; wrong where " + common;
   }
   return all;
 }

@@ -33,8 +33,8 @@ namespace suite = collet::conformance;
 
 struct Options {
   suite::BackendChoice backend;
-  std::vector<std::string> filters, profiles, claims, diff;
-  std::string corpus, json, junit, html, shard, resume, bundle, verify, rerun, badge, speed;
+  std::vector<std::string> filters, profiles, claims, diff, earlier;
+  std::string revision, corpus, json, junit, html, shard, resume, bundle, verify, rerun, badge, speed;
   uint64_t seed = 0, memory_mib = 0;
   unsigned jobs = 1;
   double timeout = 0, fuzz = 0;
@@ -182,6 +182,11 @@ int run_cases(const Options& options) {
     const Status status = text.ok() ? suite::read_speed(options.speed, *text, extras) : text.status();
     if (!status.ok()) return report(status);
   }
+  for (const std::string& path : options.earlier) {
+    const Expected<std::string> text = read_file(path, uint64_t{1} << 30);
+    const Status status = text.ok() ? suite::read_earlier(path, *text, extras) : text.status();
+    if (!status.ok()) return report(status);
+  }
   run.explain = !options.html.empty() || !options.json.empty();
   const std::vector<std::string> idle = suite::idle_filters(run);
   for (const std::string& filter : idle)
@@ -190,8 +195,9 @@ int run_cases(const Options& options) {
   std::unique_ptr<Progress> bar;
   run.progress = progress_on(bar, "conform");
   run.failed = failures_on(bar, options.most_failures);
-  const Expected<suite::ConformReport> result = suite::run_conformance(run);
+  Expected<suite::ConformReport> result = suite::run_conformance(run);
   bar.reset();
+  if (result.ok()) result->revision = options.revision;
   if (!result.ok()) {
     report(result.status());
     return result.status().code() == Code::InvalidArgument ? kUsage : kRuntime;
@@ -343,6 +349,12 @@ Action add_conform(CLI::App& verb) {
   verb.add_option("--diff", options->diff, "Compare two reports of --json: what fails now, and what no more")
       ->type_name("A B")
       ->expected(2);
+  verb.add_option("--revision", options->revision, "Name the revision of the backend's sources in the report")
+      ->type_name("TEXT");
+  verb.add_option("--earlier", options->earlier,
+                  "Say in the web page since when a case fails, by this report of --json; may be repeated, the oldest "
+                  "first")
+      ->type_name("FILE");
   verb.add_option("--bundle", options->bundle,
                   "Write results, versions, seeds and hashes to this file, which others can check by --verify")
       ->type_name("FILE");

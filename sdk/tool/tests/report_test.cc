@@ -56,6 +56,14 @@ json::object schema() {
   return json::parse(contents("docs/conformance_report.schema.json")).as_object();
 }
 
+// A run of the interpreter behind a backend that is wrong at some operands.
+std::string mutation(const std::string& name) {
+  const std::string lib = build_dir() + "/lib/collet/";
+  return "conform --no-fallback --backend " + lib +
+         "test_backends/libcollet_backend_mutation.so --option mutant=" + name + " --option backend=" + lib +
+         "backends/libcollet_backend_interpreter.so ";
+}
+
 // A run of the interpreter behind a mutant.
 std::string mutant(const std::string& name, const std::string& more) {
   const std::string lib = build_dir() + "/lib/collet/";
@@ -105,6 +113,34 @@ TEST(Report, ExplainsFailures) {
        {"<details id=\"dot/f32/", "<p>A smaller program that fails</p>", "<p>Elements and inputs</p>",
         "class=\"f\"><a href=\"#cases:dot/f32\">", "<div class=\"cases\" id=\"cases:dot/f32\">"})
     EXPECT_TRUE(contains(page, part)) << part;
+}
+
+// The page answers what a vendor asks first: which op is wrong, at which operands, since when, and what to do.
+TEST(Report, SaysWhatIsWrongSinceWhenAndWhatNext) {
+  const Folder folder;
+  const std::string wrong = mutation("shift_count_wraps:shift-left"),
+                    cases = "--filter 'shift-left/s32/*' --filter 'add/s32/17/*' ";
+  const std::string right = "conform --backend interpreter --no-fallback " + cases;
+  ASSERT_EQ(collet(right + "--revision aaa --json " + (folder / "a.json")).code, 0);
+  ASSERT_EQ(collet(wrong + cases + "--revision bbb --json " + (folder / "b.json")).code, 1);
+  ASSERT_EQ(collet(wrong + cases + "--revision ccc --html " + (folder / "page.html") + " --earlier " +
+                   (folder / "a.json") + " --earlier " + (folder / "b.json"))
+                .code,
+            1);
+  const std::string page = contents(folder / "page.html");
+  for (const char* part :
+       {"<h2 id=\"wrong\">What is wrong</h2>", "<a href=\"#failed:shift-left\"><code>shift-left</code></a>",
+        "wrong where p1 is negative or at least 32", "(bbb); interpreter", "(aaa) did not fail", "(ccc)</h1>",
+        "Mend what is <a href=\"#wrong\">wrong</a>", "collet bench --backend"})
+    EXPECT_TRUE(contains(page, part)) << part;
+  EXPECT_FALSE(contains(page, "id=\"failed:add\""));
+  // Without a failure there is nothing to mend, and still something to do.
+  ASSERT_EQ(collet(right + "--html " + (folder / "good.html")).code, 0);
+  const std::string good = contents(folder / "good.html");
+  EXPECT_FALSE(contains(good, "What is wrong"));
+  EXPECT_TRUE(contains(good, "<h2 id=\"next\">What next</h2>"));
+  EXPECT_TRUE(contains(good, "--revision"));
+  EXPECT_EQ(collet(right + "--html " + (folder / "x.html") + " --earlier docs/tool.md").code, 3) << "no report";
 }
 
 // Where the case itself crashes it is said so.
