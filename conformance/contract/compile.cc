@@ -402,6 +402,16 @@ void reserved_fields(Contract& c) {
     const CompileResult made = compile(*instance, changed);
     c.check(made.status != COLLET_OK, Promise::RESERVED, "compile took a program in which {} {} not zero", foreign.name,
             std::strstr(foreign.name, "flags") ? "are" : "is");
+    if (made.status == COLLET_OK || !instance->executes()) continue;
+    // A refusal leaves nothing behind: the next program is compiled as if there had been none.
+    const CompileResult next = compile(*instance, (*program)->get());
+    if (!c.check(next.status == COLLET_OK, Promise::ERROR_CHANGES_NOTHING, "after a refused program, compile gave {}",
+                 next.message))
+      return;
+    Rig rig(*instance, **program, next.executable, {});
+    if (!rig.run(1, std::string("compiled after a program was refused for ") + foreign.name,
+                 {.kind = Bound::Kind::Ulp, .ulps = 64}))
+      return;
   }
 }
 
@@ -463,6 +473,35 @@ void from_threads(Contract& c) {
   });
 }
 
+// Programs whose blocks have one size, so that what two compilations hold in one place is taken for either.
+void alike_from_threads(Contract& c) {
+  const auto instance = open_that_computes(c);
+  if (!instance) return;
+  for (const Device& device : instance->devices())
+    if (device.has(COLLET_TRAIT_SERIAL) || device.has(COLLET_TRAIT_SERIAL_COMPILE))
+      return c.skip("the device compiles one program at a time");
+  if (!instance->executes()) return c.skip("the device runs no programs");
+  const auto programs = all_programs();
+  std::map<uint64_t, std::vector<size_t>> by_size;
+  for (size_t i = 0; i < programs.size(); ++i)
+    if (accepts(*instance, programs[i].second->get())) by_size[programs[i].second->get()->total_bytes].push_back(i);
+  const auto most = std::max_element(by_size.begin(), by_size.end(),
+                                     [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  if (most == by_size.end() || most->second.size() < 2) return c.skip("it takes no two programs of one size");
+  const std::vector<size_t>& alike = most->second;
+  on_threads(4, [&](int thread) {
+    for (size_t round = 0; round < 8; ++round) {
+      const auto& [name, program] = programs[alike[(round + static_cast<size_t>(thread)) % alike.size()]];
+      const CompileResult made = compile(*instance, program->get());
+      if (made.status != COLLET_OK) continue;  // another case judges that
+      Rig rig(*instance, *program, made.executable, {});
+      if (!rig.run(round + 1, "compiled at the same time as others of its size: " + name,
+                   {.kind = Bound::Kind::Ulp, .ulps = 64}))
+        return;
+    }
+  });
+}
+
 }  // namespace
 
 void add_compile_contracts(std::vector<ContractCase>& list) {
@@ -478,6 +517,7 @@ void add_compile_contracts(std::vector<ContractCase>& list) {
   list.push_back({"compile/reserved_fields", reserved_fields});
   list.push_back({"compile/newer_ops", newer_ops});
   list.push_back({"compile/threads", from_threads});
+  list.push_back({"compile/alike_from_threads", alike_from_threads});
 }
 
 }  // namespace collet::conformance

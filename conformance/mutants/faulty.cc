@@ -128,7 +128,9 @@ collet_status open(const collet_open_options* options, collet_backend_instance**
   self->options = options;
   const uint32_t size = info->struct_size;
   info->opset = inner_info.opset;
+  if (is(Fault::opset_unknown)) info->opset = 0;
   info->device_count = inner_info.device_count;
+  self->is_second = open_instances > 0;
   static char shared_name[16];
   std::snprintf(shared_name, sizeof shared_name, "faulty%d", open_instances.load());
   info->name = is(Fault::name_dies) ? shared_name : self->name.c_str();
@@ -177,6 +179,13 @@ collet_status device_info(collet_backend_instance* p, uint32_t device, collet_de
     info->peers = &kNobody;
     info->peer_count = 1;
   }
+  if (is(Fault::space_default_missing) || is(Fault::space_alignment_odd)) {
+    spaces[0] = inner.spaces[0];
+    if (is(Fault::space_default_missing)) spaces[0].flags &= ~uint32_t{COLLET_SPACE_DEFAULT};
+    if (is(Fault::space_alignment_odd)) spaces[0].alignment = 48;
+    info->spaces = spaces;
+  }
+  if (is(Fault::kind_missing)) info->kind = nullptr;
   ++self->answers;
   if (is(Fault::device_answer_changes)) info->compute_units = self->answers;
   if (is(Fault::device_speed_changes)) info->flops_per_ns = self->answers;
@@ -325,6 +334,22 @@ collet_status copy_by_shared_memory(Instance* self, const collet_copy_region& r,
   return inner_copy(self, {{nullptr, staging.data(), 0}, r.to, r.bytes}, error);
 }
 
+// An upload by the one staging buffer that all threads have.
+collet_status copy_by_staging(Instance* self, collet_copy_region region, collet_error* error) {
+  static Bytes staging;
+  static std::mutex mutex;
+  const auto* from = static_cast<const uint8_t*>(region.from.host) + region.from.offset;
+  {
+    const std::lock_guard lock(mutex);
+    staging.resize(std::max<size_t>(staging.size(), region.bytes));
+    std::copy(from, from + region.bytes, staging.begin());
+  }
+  std::this_thread::sleep_for(std::chrono::microseconds(200));
+  const std::lock_guard lock(mutex);
+  region.from = {nullptr, staging.data(), 0};
+  return inner_copy(self, region, error);
+}
+
 collet_status copy(collet_backend_instance* p, const collet_copy_region* regions, uint32_t count,
                    const collet_sync* sync, collet_error* error) {
   Instance* self = of(p);
@@ -345,6 +370,8 @@ collet_status copy(collet_backend_instance* p, const collet_copy_region* regions
   if (bad && is(Fault::copy_range_unchecked)) return COLLET_OK;
   if (bad && is(Fault::refused_copy_leaks)) leave();
   if (bad && !is(Fault::copy_half_then_error)) return fail(error, COLLET_OUT_OF_RANGE, "beyond the end");
+  if (is(Fault::copies_share_staging) && count == 1 && !bad && !regions[0].from.buffer)
+    return copy_by_staging(self, regions[0], error);
   if (is(Fault::copy_first_region_only)) count = std::min(count, 1u);
   if (is(Fault::copy_at_most_64_regions)) count = std::min(count, 64u);
   for (uint32_t i = is(Fault::copy_last_region_only) && count ? count - 1 : 0; i < count; ++i) {

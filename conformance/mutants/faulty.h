@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "conformance/mutants/faults.h"
@@ -51,6 +52,7 @@ struct Buffer {
 struct Instance {
   collet_backend_instance* inner = nullptr;
   std::string name;
+  bool is_second = false;  // another one was open
   uint32_t devices = 0, spaces = 1, alignment = 1, answers = 0;
   std::string kind;
   const collet_open_options* options = nullptr;
@@ -68,6 +70,8 @@ struct Executable {
   uint64_t inner_workspace = 0;
   uint32_t home = 0;
   std::atomic<int> runs{0};
+  std::atomic<bool> is_idle{false};  // its next run writes nothing
+  std::thread::id thread;            // that compiled it
   std::map<collet_backend_buffer*, std::vector<Bytes>> seen;
   std::vector<collet_argument> first_arguments;
   std::string key;

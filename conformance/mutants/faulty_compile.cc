@@ -2,7 +2,10 @@
 #include "conformance/mutants/faulty.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <limits>
+#include <mutex>
 #include <string_view>
 #include <thread>
 
@@ -32,8 +35,12 @@ collet_status supports(collet_backend_instance* p, uint32_t device, const collet
   const collet_status code = behind->supports(self->inner, device, program, ops, count, verdicts, error);
   if (code != COLLET_OK) return code;
   const int question = questions++;
+  static const std::thread::id first_thread = std::this_thread::get_id();
+  const bool is_elsewhere = is(Fault::verdict_answer_depends_on_thread) && std::this_thread::get_id() != first_thread;
   for (uint32_t i = 0; i < count; ++i) {
     const collet_op* op = collet_op_at(program, ops[i]);
+    if (is_elsewhere && op->opcode == COLLET_OP_MULTIPLY) verdicts[i].answer = COLLET_DECLINE;
+    if (is(Fault::verdict_cost_nan)) verdicts[i].cost_ns = std::numeric_limits<double>::quiet_NaN();
     if (compiled && op->opcode == COLLET_OP_MULTIPLY) verdicts[i].answer = COLLET_DECLINE;
     if (op->since > COLLET_OPSET) verdicts[i].answer = is(Fault::newer_op_accepted) ? COLLET_ACCEPT : COLLET_DECLINE;
     if (is(Fault::supports_changes_answer) && question % 5 == 4) verdicts[i].answer = COLLET_DECLINE;
@@ -296,6 +303,21 @@ bool contains(const collet_program* program, uint32_t opcode) {
   return false;
 }
 
+std::atomic<bool> was_refused{false};  // the last program
+
+// What two compilations at once do that keep the program in one place.
+void pass_shared_state(Executable& made) {
+  static std::vector<uint64_t> shared;
+  static std::mutex mutex;
+  {
+    const std::lock_guard lock(mutex);
+    shared = made.block;
+  }
+  std::this_thread::sleep_for(std::chrono::microseconds(500));
+  const std::lock_guard lock(mutex);
+  if (shared.size() == made.block.size()) made.block = shared;
+}
+
 collet_status report_progress(const collet_compile_options* options, collet_error* error) {
   if (!options || !options->progress) return COLLET_OK;
   int32_t stop = 0;
@@ -347,6 +369,8 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
       return COLLET_OK;
     }
   }
+  made->thread = std::this_thread::get_id();
+  if (is(Fault::compiles_share_state)) pass_shared_state(*made);
   auto* changed = reinterpret_cast<collet_program*>(made->block.data());
   change(changed);
   take_earlier(*made);
@@ -365,9 +389,12 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
           behind->compile(self->inner, changed, options, &made->inner, &inner, rejection, error)) {
     if (is(Fault::error_code_zero)) error->code = 0;
     if (is(Fault::refused_compile_leaks)) leave();
+    was_refused = true;
     if (is(Fault::older_out_executable_on_error)) *out = reinterpret_cast<collet_backend_executable*>(self);
     return code;
   }
+  if (is(Fault::compile_after_refusal_wrong)) made->is_idle = was_refused.load();
+  was_refused = false;
   made->inner_workspace = (inner.workspace_bytes + 63) / 64 * 64;
   info->workspace_bytes = made->inner_workspace + kExtraWorkspace;
   info->workspace_alignment = is(Fault::workspace_alignment_odd) ? 48 : inner.workspace_alignment;
