@@ -143,7 +143,7 @@ function(collet_test)
 endfunction()
 
 # Any other ctest entry. EXPECT: a regular expression that its output must match, whatever the exit status. AFTER: entries
-# that run before it. FAILS: its command must fail.
+# that run before it, also where only this one was chosen. FAILS: its command must fail.
 function(collet_check)
   cmake_parse_arguments(PARSE_ARGV 0 arg "FAILS" "NAME;TIMEOUT;EXPECT" "COMMAND;LABELS;AFTER")
   if(NOT COLLET_WITH_TESTS)
@@ -170,7 +170,10 @@ function(collet_check)
     set_tests_properties(${arg_NAME} PROPERTIES PASS_REGULAR_EXPRESSION "${arg_EXPECT}")
   endif()
   if(arg_AFTER)
-    set_tests_properties(${arg_NAME} PROPERTIES DEPENDS "${arg_AFTER}")
+    set_tests_properties(${arg_NAME} PROPERTIES FIXTURES_REQUIRED "${arg_AFTER}")
+    foreach(before IN LISTS arg_AFTER)
+      set_tests_properties(${before} PROPERTIES FIXTURES_SETUP ${before})
+    endforeach()
   endif()
   if(arg_FAILS)
     set_tests_properties(${arg_NAME} PROPERTIES WILL_FAIL TRUE)
