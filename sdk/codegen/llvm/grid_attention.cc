@@ -44,9 +44,10 @@ class AttentionEmitter final : public ProductEmitter {
     results_->clear();
     b_.CreateStore(minus_infinity(), maximum_);
     b_.CreateStore(ir_.constant(b_.getFloatTy(), 0), sum_);
+    if (a_.copies_ahead) start_copies(key_, key_at_, number(0), number(0));
     loop(number(0), number(a_.key_tiles()), 1, [&](Value* key_tile) {
       first_key_ = b_.CreateMul(key_tile, number(a_.scores.columns));
-      take_keys();
+      a_.copies_ahead ? take_copied_keys(key_tile) : take_keys();
     });
     barrier();
     branch(b_.CreateICmpEQ(own_lane_, number(0)),
@@ -64,7 +65,8 @@ class AttentionEmitter final : public ProductEmitter {
       return at;
     };
     query_at_ = take(query_.storage.bytes());
-    key_at_ = take(std::max(key_.storage.bytes(), value_.storage.bytes()));
+    key_at_ = take(a_.copies_ahead ? key_.storage.bytes() : std::max(key_.storage.bytes(), value_.storage.bytes()));
+    value_at_ = a_.copies_ahead ? take(value_.storage.bytes()) : key_at_;
     weight_at_ = take(weights_.bytes());
     logit_at_ = a_.has_own_logits() ? take(a_.scores.rows * a_.logit_pitch() * 4) : weight_at_;
     factor_at_ = take(int64_t{a_.scores.rows} * 4);
@@ -72,23 +74,55 @@ class AttentionEmitter final : public ProductEmitter {
 
   Value* minus_infinity() { return ir_.constant(b_.getFloatTy(), -std::numeric_limits<double>::infinity()); }
 
-  /// A tile of keys and their values.
+  /// Takes a tile of keys and their values, one after the other in the same memory.
   void take_keys() {
-    barrier();  // nobody reads the values before
+    barrier();  // the values before have been read
     bring_tile(key_, key_at_, first_key_, number(0));
     barrier();
+    put_logits();
+    barrier();
+    bring_tile(value_, value_at_, number(0), first_key_);
+    weigh_row();
+    barrier();
+    add_results();
+  }
+
+  /// Takes a tile of keys, whose copies are under way, and their values. Starts the copies of the next keys.
+  void take_copied_keys(Value* key_tile) {
+    wait_for_copies(0);
+    barrier();  // the values before have been read, too
+    start_copies(value_, value_at_, number(0), first_key_);
+    put_logits();
+    barrier();
+    Value* const exists = b_.CreateICmpSLT(key_tile, number(a_.key_tiles() - 1));
+    Value* const next_key = b_.CreateAdd(first_key_, number(a_.scores.columns));
+    branch(exists, [&] { begin_copies(key_, key_at_, next_key, number(0)); });
+    commit_copies();
+    weigh_row();
+    wait_for_copies(1);
+    barrier();
+    add_results();
+  }
+
+  void start_copies(const Operand& o, Value* base, Value* first, Value* depth) {
+    begin_copies(o, base, first, depth);
+    commit_copies();
+  }
+
+  /// Computes the logits of a tile from the keys in shared memory.
+  void put_logits() {
     scores_->clear();
     scores_->multiply({query_at_, query_.storage}, {key_at_, key_.storage}, a_.score_steps);
     for (const BlockProduct::Held& h : scores_->held()) put_logit(h);
-    barrier();
-    bring_tile(value_, key_at_, number(0), first_key_);
-    weigh_row();
-    barrier();
+  }
+
+  /// Scales the sums of the results so far, and adds the values of a tile by their weights.
+  void add_results() {
     for (const BlockProduct::Held& h : results_->held()) {
       Value* const factor = b_.CreateLoad(b_.getFloatTy(), factor_of(h.row));
       b_.CreateStore(b_.CreateFMul(b_.CreateLoad(b_.getFloatTy(), h.sum), factor), h.sum);
     }
-    results_->multiply({weight_at_, weights_}, {key_at_, value_.storage}, a_.scores.columns);
+    results_->multiply({weight_at_, weights_}, {value_at_, value_.storage}, a_.scores.columns);
   }
 
   /// Computes the logit of a score, and stores it. Beyond the keys it is minus infinity, so that the weight is 0.
@@ -215,7 +249,8 @@ class AttentionEmitter final : public ProductEmitter {
   std::optional<BlockProduct> results_;
   // Addresses in shared memory.
   Value* query_at_ = nullptr;
-  Value* key_at_ = nullptr;  ///< keys, then values
+  Value* key_at_ = nullptr;
+  Value* value_at_ = nullptr;  ///< the same as key_at_ if copies do not run ahead
   Value* weight_at_ = nullptr;
   Value* logit_at_ = nullptr;
   Value* factor_at_ = nullptr;  ///< of each row: by what its sums of results change

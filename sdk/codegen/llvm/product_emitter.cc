@@ -30,7 +30,7 @@ ProductEmitter::Operand ProductEmitter::operand(const TileOperand& of, uint32_t 
 
 void ProductEmitter::begin_tile(const Operand& o, Value* base, Value* first, Value* depth,
                                 std::vector<Value*>& computed, size_t& next) {
-  if (o.of.is_copied) return copy(o, base, first, depth);
+  if (o.of.is_copied) return begin_copies(o, base, first, depth);
   for (int64_t i = 0; i < elements_of_thread(o); ++i) {
     const auto [at, step] = point_of_thread(o, number(i));
     Value* const x = element_of(o, b_.CreateAdd(first, at), b_.CreateAdd(depth, step));
@@ -47,7 +47,7 @@ void ProductEmitter::end_tile(const Operand& o, Value* base, const std::vector<V
 
 void ProductEmitter::bring_tile(const Operand& o, Value* base, Value* first, Value* depth) {
   if (o.of.is_copied) {
-    copy(o, base, first, depth);
+    begin_copies(o, base, first, depth);
     commit_copies();
     return wait_for_copies(0);
   }
@@ -107,8 +107,7 @@ llvm::Value* ProductEmitter::element_of(const Operand& o, Value* at, Value* step
   return b_.CreateSelect(inside, x, llvm::Constant::getNullValue(x->getType()));
 }
 
-/// Starts the copies of an operand's pieces. Beyond the depth they are 0.
-void ProductEmitter::copy(const Operand& o, Value* base, Value* first, Value* depth) {
+void ProductEmitter::begin_copies(const Operand& o, Value* base, Value* first, Value* depth) {
   const int64_t piece = kPieceBytes / o.storage.element_bytes;
   const int64_t pieces_of_line = (o.storage.lines_of_depth ? o.length : o.steps) / piece;
   const int64_t all = o.storage.lines * pieces_of_line;

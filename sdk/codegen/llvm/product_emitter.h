@@ -36,7 +36,9 @@ class ProductEmitter : public GridEmitter {
   void end_tile(const Operand& o, Value* base, const std::vector<Value*>& computed, size_t& next);
   /// Brings a tile to shared memory at once, a few elements of each thread at a time. Other threads see it after the next barrier.
   void bring_tile(const Operand& o, Value* base, Value* first, Value* depth);
-  /// Ends a group of copies that begin_tile started.
+  /// Starts the copies of a tile whose operand is copied. Beyond the depth its elements are 0.
+  void begin_copies(const Operand& o, Value* base, Value* first, Value* depth);
+  /// Ends a group of copies.
   void commit_copies();
   /// Waits for this thread's copies, but for those of the last `later` groups.
   void wait_for_copies(int64_t later);
@@ -55,7 +57,6 @@ class ProductEmitter : public GridEmitter {
   Value* place(const Operand& o, Value* base, Value* line, Value* x);
   Value* place_of_thread(const Operand& o, Value* base, Value* i);
   Value* element_of(const Operand& o, Value* at, Value* step);
-  void copy(const Operand& o, Value* base, Value* first, Value* depth);
 };
 
 }  // namespace collet::codegen

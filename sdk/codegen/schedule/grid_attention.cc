@@ -126,7 +126,9 @@ TileStorage AttentionSchedule::value_storage() const {
 int64_t AttentionSchedule::shared_bytes() const {
   const int64_t logits = has_own_logits() ? scores.rows * logit_pitch() * 4 : 0;
   const int64_t factors = int64_t{scores.rows} * 4;
-  return query_storage().bytes() + std::max(key_storage().bytes(), value_storage().bytes()) + weight_storage().bytes() +
+  const int64_t keys = key_storage().bytes();
+  const int64_t values = value_storage().bytes();
+  return query_storage().bytes() + (copies_ahead ? keys + values : std::max(keys, values)) + weight_storage().bytes() +
          logits + factors;
 }
 
@@ -160,6 +162,8 @@ bool choose_attention(const AttentionKernel& attention, const GridLimits& limits
   out.query.is_copied = is_copied(kernel, out.query, out.query_storage(), stored);
   out.key.is_copied = is_copied(kernel, out.key, out.key_storage(), stored);
   out.value.is_copied = is_copied(kernel, out.value, out.value_storage(), multiplied);
+  out.copies_ahead = out.key.is_copied && out.value.is_copied;
+  out.copies_ahead = out.copies_ahead && out.shared_bytes() <= limits.shared_bytes;
   return true;
 }
 

@@ -30,6 +30,9 @@ struct AttentionSchedule {
   int score_steps = 0;       ///< of the depth of the first product
   ExprId logit = kNoExpr;
   ExprId exponential = kNoExpr;
+  /// Keys and values have memory of their own: copies of the next keys run while the results of a tile are multiplied, and those of the
+  /// values while its scores are. Otherwise the values take the memory of the keys.
+  bool copies_ahead = false;
 
   int block_threads() const { return scores.threads(score_type); }
   int64_t row_tiles() const { return (query.count + scores.rows - 1) / scores.rows; }
@@ -42,7 +45,7 @@ struct AttentionSchedule {
   /// The logits of a tile, in f32: where the weights are, if those have the same size.
   bool has_own_logits() const { return result_type != 0; }
   int64_t logit_pitch() const { return scores.columns + 4; }
-  /// Bytes of shared memory that a block uses: the queries, the keys or the values, the weights, the logits, and a factor of each row.
+  /// Bytes of shared memory that a block uses: the queries, the keys, the values, the weights, the logits, and a factor of each row.
   int64_t shared_bytes() const;
 
   bool operator==(const AttentionSchedule&) const = default;
