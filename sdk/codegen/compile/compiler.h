@@ -69,9 +69,23 @@ class Compiler {
   Status group(const FusionGroup& u, Drafts& drafts);
   Status node(const Node& n, Drafts& drafts);
   void routine(const Node& n, Drafts& drafts);
+  /// Rows along the middle dimension of an array of three.
+  struct RowShape {
+    int64_t above = 1;
+    int64_t length = 1;
+    int64_t below = 1;
+  };
   /// Adds the kernels of a sort for a target with grids.
   void add_sort(const Node& n, Drafts& drafts);
+  /// Sorts `arrays`, of dimensions [above, length, below], along their rows.
   void sort_on_grid(GridSort sort, const std::vector<ValueId>& arrays, ValueId numbers, Drafts& drafts);
+  /// Puts the first `needed` elements of each row to its begin, sorted, without sorting the whole row: each segment is sorted by itself,
+  /// then what its first elements make together, until one segment is left.
+  void select_on_grid(const Comparator& comparator, std::vector<ValueId> arrays, RowShape rows, int64_t needed,
+                      Drafts& drafts);
+  /// Copies the first elements of the segments of each row to the rows of `to`, one segment behind the other.
+  void copy_first(const std::vector<ValueId>& from, const RowShape& rows, int64_t segment, int64_t needed,
+                  const std::vector<ValueId>& to, const RowShape& to_rows, Drafts& drafts);
   /// Adds a scatter for a target with grids, whose updates are grouped by the element that they update.
   void add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, Drafts& drafts);
   /// An attention that is computed by one kernel.

@@ -36,6 +36,11 @@ Comparator ascending() {
   return out;
 }
 
+/// Elements of a segment, which a block sorts in shared memory.
+constexpr int64_t kSortedSegment = int64_t{1} << kLogSegment;
+/// Of each segment: with more, a whole sort is as fast.
+constexpr int64_t kMostSelected = kSortedSegment / 4;
+
 }  // namespace
 
 void Compiler::sort_on_grid(GridSort sort, const std::vector<ValueId>& arrays, ValueId numbers, Drafts& drafts) {
@@ -66,8 +71,67 @@ void Compiler::add_sort(const Node& n, Drafts& drafts) {
   if (length < 2 || elements == 0) return;
   int64_t step = 1;
   for (size_t d = dimension + 1; d < dims.size(); ++d) step *= dims[d];
-  GridSort sort = schedule_sort(comparator_of(graph_, n), elements / length, length, step, target_.grid);
+  const Comparator comparator = comparator_of(graph_, n);
+  const int64_t needed = needed_of_sort(graph_, n);
+  if (length > kSortedSegment && needed <= kMostSelected)
+    return select_on_grid(comparator, n.results, {elements / length / step, length, step}, needed, drafts);
+  GridSort sort = schedule_sort(comparator, elements / length, length, step, target_.grid);
   sort_on_grid(std::move(sort), n.results, temporary(COLLET_TYPE_S32, dims), drafts);
+}
+
+void Compiler::select_on_grid(const Comparator& comparator, std::vector<ValueId> arrays, RowShape rows, int64_t needed,
+                              Drafts& drafts) {
+  const std::vector<ValueId> results = arrays;
+  const RowShape all = rows;
+  for (;;) {
+    const int64_t count = rows.above * rows.below;
+    GridSort sort = schedule_sort(comparator, count, rows.length, rows.below, target_.grid);
+    const bool is_last = rows.length <= kSortedSegment;
+    sort.only_segments = true;
+    sort_on_grid(std::move(sort), arrays, temporary(COLLET_TYPE_S32, {count * rows.length}), drafts);
+    if (is_last) break;
+    const int64_t whole = rows.length / kSortedSegment;
+    const int64_t rest = std::min(needed, rows.length % kSortedSegment);
+    const RowShape fewer{rows.above, whole * needed + rest, rows.below};
+    std::vector<ValueId> next;
+    for (ValueId v : arrays)
+      next.push_back(temporary(graph_.type(v).element, {fewer.above, fewer.length, fewer.below}));
+    copy_first(arrays, rows, kSortedSegment, needed, next, fewer, drafts);
+    arrays = std::move(next);
+    rows = fewer;
+  }
+  copy_first(arrays, rows, rows.length, needed, results, all, drafts);
+}
+
+void Compiler::copy_first(const std::vector<ValueId>& from, const RowShape& rows, int64_t segment, int64_t needed,
+                          const std::vector<ValueId>& to, const RowShape& to_rows, Drafts& drafts) {
+  const auto copy_part = [&](int64_t first, int64_t segments, int64_t elements) {
+    if (segments == 0 || elements == 0) return;
+    KernelPlan plan;
+    plan.kernel.loops = {{rows.above}, {segments}, {elements}, {rows.below}};
+    plan.kernel.outer = plan.kernel.loops.size();
+    plan.kernel.buffers = static_cast<uint32_t>(2 * from.size());
+    const Index source{
+        {rows.length * rows.below, segment * rows.below, rows.below, 1}, first * segment * rows.below, {}};
+    const Index target{
+        {to_rows.length * to_rows.below, needed * rows.below, rows.below, 1}, first * needed * rows.below, {}};
+    for (size_t i = 0; i < from.size(); ++i) {
+      Expr load;
+      load.op = ExprOp::kLoad;
+      load.type = graph_.type(from[i]).element;
+      load.buffer = static_cast<uint32_t>(i);
+      load.index = source;
+      plan.kernel.exprs.push_back(std::move(load));
+      plan.kernel.stores.push_back({static_cast<uint32_t>(from.size() + i), static_cast<ExprId>(i), target, kNoExpr});
+    }
+    plan.buffers = from;
+    plan.buffers.insert(plan.buffers.end(), to.begin(), to.end());
+    plan.writes = to;
+    add_kernel(plan, drafts);
+  };
+  const int64_t whole = rows.length / segment;
+  copy_part(0, whole, needed);
+  copy_part(whole, 1, std::min(needed, rows.length % segment));
 }
 
 void Compiler::find_attentions(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,

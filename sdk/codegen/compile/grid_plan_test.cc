@@ -75,6 +75,31 @@ TEST(GridPlan, LoopOverScalars_IsOneKernel) {
   EXPECT_EQ(program.plan.steps[0].kind, StepKind::kKernel);
 }
 
+/// How many kernels sort an array of which the first `needed` elements are read.
+int sort_kernels(int64_t needed) {
+  constexpr int64_t kLength = 100000;
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  const Handle x = e.argument(COLLET_TYPE_S32, {kLength});
+  RegionBuilder& less = b.region();
+  const Handle p = less.argument(COLLET_TYPE_S32);
+  const Handle q = less.argument(COLLET_TYPE_S32);
+  less.results({less.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {p, q},
+                        collet_compare_attrs{COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED})});
+  const Handle sorted = e.op(COLLET_OP_SORT, COLLET_TYPE_S32, {kLength}, {x}, collet_sort_attrs{0, 1, 0}, {&less});
+  e.results({e.op(COLLET_OP_SLICE, COLLET_TYPE_S32, {needed}, {sorted},
+                  collet_slice_attrs{b.list({0}), b.list({needed}), b.list({1})})});
+  const std::string plan = print_launch_plan(planned(b).plan);
+  int count = 0;
+  for (size_t at = 0; (at = plan.find("\nsort", at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+TEST(GridPlan, SortOfWhichFewElementsAreRead_SortsSegments) {
+  EXPECT_EQ(sort_kernels(50), 3);  // 98 segments, then 5, then 1
+  EXPECT_GT(sort_kernels(1000), 20);
+}
+
 constexpr uint32_t kF32 = COLLET_TYPE_F32;
 constexpr int64_t kBatch = 4;
 constexpr int64_t kRows = 64;

@@ -81,7 +81,7 @@ class SortEmitter {
     }
     compare();
     if (!is_shared()) return;
-    const bool numbers_are_needed = s_.keeps_numbers || s_.log_length > s_.log_segment;
+    const bool numbers_are_needed = s_.keeps_numbers || (s_.log_length > s_.log_segment && !s_.only_segments);
     each_element([&](Value* in_block, Value*, Value* in_array) {
       for (size_t i = 0; i < arrays() + (numbers_are_needed ? 1 : 0); ++i)
         store(buffer(i), i, in_array, load(homes_[i], i, in_block));

@@ -89,25 +89,6 @@ bool is_canonical(const Graph& graph, ValueId v, ValueId argument, int64_t& flag
   return false;
 }
 
-/// How many elements at the beginning of each row of a sort are read: few where a top-k is written as a sort and slices.
-int64_t needed_of_sort(const Graph& graph, const Node& node) {
-  const auto d = static_cast<size_t>(attributes<collet_sort_attrs>(graph, node).dimension);
-  const int64_t all = graph.type(node.operands[0]).dims[d];
-  const auto is_result = [&](ValueId v) {
-    return std::find(node.results.begin(), node.results.end(), v) != node.results.end();
-  };
-  for (const Block& block : graph.blocks) {
-    if (std::any_of(block.results.begin(), block.results.end(), is_result)) return all;
-  }
-  int64_t needed = 1;
-  for (const Node& user : graph.nodes) {
-    if (std::none_of(user.operands.begin(), user.operands.end(), is_result)) continue;
-    if (user.opcode != COLLET_OP_SLICE) return all;
-    needed = std::max(needed, integers(graph, attributes<collet_slice_attrs>(graph, user).limit)[d]);
-  }
-  return std::min(needed, all);
-}
-
 /// The order of a comparator that is one comparison of its first pair, if it is.
 bool plain_comparison(const Graph& graph, const Block& block, bool& descending, int64_t& flags) {
   flags = 0;
@@ -200,6 +181,24 @@ bool can_factorize(const Graph& graph, const Node& node) {
 }
 
 }  // namespace
+
+int64_t needed_of_sort(const Graph& graph, const Node& node) {
+  const auto d = static_cast<size_t>(attributes<collet_sort_attrs>(graph, node).dimension);
+  const int64_t all = graph.type(node.operands[0]).dims[d];
+  const auto is_result = [&](ValueId v) {
+    return std::find(node.results.begin(), node.results.end(), v) != node.results.end();
+  };
+  for (const Block& block : graph.blocks) {
+    if (std::any_of(block.results.begin(), block.results.end(), is_result)) return all;
+  }
+  int64_t needed = 1;
+  for (const Node& user : graph.nodes) {
+    if (std::none_of(user.operands.begin(), user.operands.end(), is_result)) continue;
+    if (user.opcode != COLLET_OP_SLICE) return all;
+    needed = std::max(needed, integers(graph, attributes<collet_slice_attrs>(graph, user).limit)[d]);
+  }
+  return std::min(needed, all);
+}
 
 bool has_long_rows(const Graph& graph, const Node& node) {
   const bool topk = node.opcode == COLLET_OP_TOPK || node.opcode == COLLET_OP_CUSTOM_CALL;

@@ -23,6 +23,9 @@ struct Comparator {
 /// Whether rows that would be sorted have more elements than a routine's s32 indices can name.
 bool has_long_rows(const Graph& graph, const Node& node);
 
+/// How many elements at the beginning of each row of a sort are read: few where a top-k is written as a sort and slices.
+int64_t needed_of_sort(const Graph& graph, const Node& node);
+
 /// The comparator of a sort.
 Comparator comparator_of(const Graph& graph, const Node& node);
 

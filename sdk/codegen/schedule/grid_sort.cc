@@ -8,7 +8,6 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int kLogSegment = 10;
 constexpr int64_t kLeastThreads = 128;
 constexpr int64_t kBlocksPerProcessor = 16;
 
@@ -35,7 +34,7 @@ GridSort schedule_sort(Comparator comparator, int64_t rows, int64_t length, int6
 
 std::vector<GridSortLaunch> launches_of_sort(const GridSort& sort) {
   std::vector<GridSortLaunch> out{{GridSort::Part::kSegments}};
-  for (int length = sort.log_segment + 1; length <= sort.log_length; ++length) {
+  for (int length = sort.log_segment + 1; length <= sort.log_length && !sort.only_segments; ++length) {
     out.push_back({GridSort::Part::kMirror, length});
     for (int distance = length - 2; distance >= sort.log_segment; --distance)
       out.push_back({GridSort::Part::kDistance, distance});

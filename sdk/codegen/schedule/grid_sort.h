@@ -15,6 +15,9 @@
 
 namespace collet::codegen {
 
+/// A block sorts segments of 2^kLogSegment elements without help.
+inline constexpr int kLogSegment = 10;
+
 /// A kernel of a sort. Its buffers are the sorted arrays, then that of numbers, of type s32 and the same shape.
 struct GridSort {
   enum class Part : uint8_t {
@@ -31,6 +34,7 @@ struct GridSort {
       1;  ///< elements from one of a row to the next, in memory; rows whose numbers differ by less lie side by side
   int log_length = 0;            ///< of the least power of two that is no less
   int log_segment = 0;           ///< elements that a block sorts without help
+  bool only_segments = false;    ///< each segment is sorted, and no more
   bool keeps_numbers = false;    ///< somebody reads the sorted numbers afterwards
   bool shares_segments = false;  ///< the block has them in shared memory meanwhile
   uint32_t blocks = 1;
