@@ -88,7 +88,7 @@ Expected<ExportNode> broadcast(Exporter& e, ExportScope& scope, const Instructio
   return Exporter::from_results(*op);
 }
 
-/// Exports a bitcast. Both layouts must be row-major, so that it is a reshape or bitcast_convert of the same bytes.
+/// Exports a bitcast between row-major layouts of one element type, which is a reshape.
 Expected<ExportNode> bitcast(Exporter& e, ExportScope& scope, const Instruction& instr) {
   const Shape& from = e.module()[instr.operand(0)].shape;
   const auto plain = [](const Shape& shape) {

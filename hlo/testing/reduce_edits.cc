@@ -77,16 +77,16 @@ bool same_shape(const Shape& a, const Shape& b) {
   return a.same_without_layout(b);
 }
 
-InstrId stand_in(Module& module, Builder& b, CompId c, const Instruction& instr, Stand how) {
+InstrId stand_in(Module& module, Builder& b, CompId c, const Instruction& instr, Replacement how) {
   switch (how) {
-    case Stand::Operand:
+    case Replacement::Operand:
       for (InstrId o : instr.operands)
         if (same_shape(module[o].shape, instr.shape)) return o;
       return InstrId::None;
-    case Stand::Parameter:
+    case Replacement::Parameter:
       if (c != module.entry() || instr.shape.is_token() || instr.shape.is_opaque()) return InstrId::None;
       return module.append_parameter(c, static_cast<int64_t>(module[c].parameters.size()), instr.shape);
-    case Stand::Zero:
+    case Replacement::Zero:
       return zeros(b, instr.shape);
   }
   return InstrId::None;
@@ -94,7 +94,7 @@ InstrId stand_in(Module& module, Builder& b, CompId c, const Instruction& instr,
 
 }  // namespace
 
-bool substitute(Module& module, CompId c, std::span<const InstrId> which, Stand how) {
+bool substitute(Module& module, CompId c, std::span<const InstrId> which, Replacement how) {
   const std::unordered_set<uint32_t> wanted = [&] {
     std::unordered_set<uint32_t> out;
     for (InstrId id : which) out.insert(index_of(id));

@@ -24,9 +24,9 @@ int64_t literal_cost(const Literal& value);
 bool is_filler(const Module& module, const Instruction& instr);
 
 /// What replaces an instruction: an operand of the same shape, a new parameter of the entry, or zeros.
-enum class Stand : uint8_t { Operand, Parameter, Zero };
+enum class Replacement : uint8_t { Operand, Parameter, Zero };
 /// Replaces those of `which` for which there is such a replacement.
-bool substitute(Module& module, CompId c, std::span<const InstrId> which, Stand how);
+bool substitute(Module& module, CompId c, std::span<const InstrId> which, Replacement how);
 /// Inlines the computation of a call or fusion, the body of a while (one iteration), or branch number `branch` of a
 /// conditional in place of the instruction.
 bool inline_at(Module& module, CompId c, InstrId which, size_t branch);

@@ -187,7 +187,7 @@ class Reducer {
         return pick(which(),
                     [](const Module& m, const Instruction& i) { return i.op != Op::PARAMETER && !is_filler(m, i); });
       };
-      for (Stand how : {Stand::Parameter, Stand::Zero, Stand::Operand})
+      for (Replacement how : {Replacement::Parameter, Replacement::Zero, Replacement::Operand})
         any |= each(list, [&](Module& m, std::span<const InstrId> some) {
           return substitute(m, m[some[0]].parent, some, how);
         });

@@ -143,7 +143,7 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
     });
     return;
   }
-  walk_rest(l, main_end, end, w, body);
+  walk_tail(l, main_end, end, w, body);
 }
 
 bool KernelEmitter::fills_vectors(size_t l, int width) const {
@@ -169,7 +169,7 @@ bool KernelEmitter::walk_straight(size_t l, int64_t steps, int width, const std:
   return true;
 }
 
-void KernelEmitter::walk_rest(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body) {
+void KernelEmitter::walk_tail(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body) {
   branch(b_.CreateICmpSLT(begin, end), [&] { masked(l, begin, end, width, body); });
 }
 

@@ -214,10 +214,10 @@ Val KernelEmitter::total(const Accumulator& a, size_t result, int outer_lanes) {
 void KernelEmitter::finish(const Accumulator& a, int outer_lanes) {
   std::vector<Val> results;
   for (size_t i = 0; i < k_.reductions[a.reduction].types.size(); ++i) results.push_back(total(a, i, outer_lanes));
-  finish_fold(a.reduction, std::move(results));
+  finish_reduction(a.reduction, std::move(results));
 }
 
-void KernelEmitter::finish_fold(size_t reduction, std::vector<Val> results) {
+void KernelEmitter::finish_reduction(size_t reduction, std::vector<Val> results) {
   const Reduction& r = k_.reductions[reduction];
   for (size_t i = 0; i < r.types.size(); ++i) {
     const uint32_t type = r.types[i];

@@ -26,14 +26,14 @@ void KernelEmitter::walk_lanes(Value* begin, Value* end, const std::function<voi
     lanes_ = 1;
   });
   if (full) return;
-  if (ir_.target.masks) return walk_rest(k_.lane_loop, main_end, end, w, body);
+  if (ir_.target.masks) return walk_tail(k_.lane_loop, main_end, end, w, body);
   loop(main_end, end, 1, [&](Value* i) {
     iv_[k_.lane_loop] = i;
     body();
   });
 }
 
-void KernelEmitter::take_rows(Value* first, int count, const std::vector<Value*>& folded) {
+void KernelEmitter::combine_rows(Value* first, int count, const std::vector<Value*>& folded) {
   for (size_t k = 0; k < k_.exprs.size(); ++k) {
     const bool of_columns = passes_.level_of(static_cast<ExprId>(k)) == k_.outer;
     if (of_columns && passes_.stage_of(static_cast<ExprId>(k)) == 0) vals_[k] = instruction(k_.exprs[k]);
@@ -119,7 +119,7 @@ void KernelEmitter::fold_rows() {
       walk_lanes(begin, end, [&] {
         std::vector<Value*> places;
         for (size_t r = 0; r < accumulators.size(); ++r) places.push_back(at(accumulators, r));
-        take_rows(first, count, places);
+        combine_rows(first, count, places);
       });
     };
     const int each = passes_.rows();
@@ -149,7 +149,7 @@ void KernelEmitter::fold_rows() {
         const Reduction& fold = k_.reductions[r];
         Val x = load(accumulators, r);
         if (block_sums[r]) x = emit_combine(ir_, COLLET_COMBINE_ADD, fold.types[0], load(block_sums, r), x);
-        finish_fold(r, {x});
+        finish_reduction(r, {x});
       }
       for (size_t k = 0; k < k_.exprs.size(); ++k) {
         const bool of_columns = passes_.level_of(static_cast<ExprId>(k)) == k_.outer;

@@ -345,7 +345,7 @@ class PointsEmitter final : public GridEmitter {
     for (ExprId init : r.inits) initial.push_back(val(init));
     const std::vector<Val> all = combined(r, initial, x, begun);
     for (size_t i = 0; i < x.size(); ++i) x[i] = ir_.select(begun, all[i], initial[i]);
-    finish_fold(a.reduction, std::move(x));
+    finish_reduction(a.reduction, std::move(x));
   }
 
   /// What the threads of a warp have, in their order, by a body; `begun` says who has anything. All threads get it.

@@ -106,7 +106,7 @@ class KernelEmitter {
   /// Emits iterations [begin, end) of the vectorised loop: a loop of full vectors and a tail.
   void walk_lanes(Value* begin, Value* end, const std::function<void()>& body);
   /// Combines `count` rows, from row `first` on, into the accumulators `folded` of the current columns.
-  void take_rows(Value* first, int count, const std::vector<Value*>& folded);
+  void combine_rows(Value* first, int count, const std::vector<Value*>& folded);
   /// Emits the loop along which loads are transposed, one square of iterations and lanes at a time.
   void walk_squares(size_t l, const std::function<void()>& body);
   /// Emits iterations [skip, width) of the square that begins at iteration `begin` of loop `l`.
@@ -114,7 +114,7 @@ class KernelEmitter {
   /// Emits load `k` for `width` iterations from `begin` on. Returns one vector per iteration, in the type that memory has.
   std::vector<Value*> read_square(size_t k, size_t l, Value* begin, int width);
   /// Emits the tail of loop `l`, [begin, end), as one masked iteration that is skipped if the tail is empty.
-  void walk_rest(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);
+  void walk_tail(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);
   /// Emits loop `l`. A long sum of floats is computed in blocks: after each block the accumulator is added to
   /// Accumulator::sums and cleared, because the error of a sum grows with the number of terms in one accumulator.
   void blocks(size_t l, Value* begin, Value* end, int width, const std::function<void(Value*)>& body);
@@ -150,10 +150,10 @@ class KernelEmitter {
   Value* fold_scalable(uint32_t combine, uint32_t type, Value* x);
   /// Reduces all lanes of result `result`, and combines it with the accumulator of the scalar tail loop.
   virtual Val total(const Accumulator& a, size_t result, int outer_lanes);
-  /// Ends a reduction: computes its totals and calls finish_fold.
+  /// Ends a reduction: computes its totals and calls finish_reduction.
   virtual void finish(const Accumulator& a, int outer_lanes);
   /// Combines the totals `results` with the initial values, and sets the expressions that use the reduction.
-  void finish_fold(size_t reduction, std::vector<Val> results);
+  void finish_reduction(size_t reduction, std::vector<Val> results);
 
   // Scans.
   /// Emits the loop of a scan, whose running values are in registers.

@@ -13,9 +13,9 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kFewTaps = 16;      ///< windows of at most so many positions are reduced one by one
-constexpr int64_t kScanCost = 4;      ///< cost of one element in a scan; 1 is an element of a window reduced by itself
-constexpr int64_t kStretchCost = 24;  ///< the same for kStretches, which has three kernels
+constexpr int64_t kFewTaps = 16;  ///< windows of at most so many positions are reduced one by one
+constexpr int64_t kScanCost = 4;  ///< cost of one element in a scan; 1 is an element of a window reduced by itself
+constexpr int64_t kBlockScanCost = 24;  ///< the same for kBlockScans, which has three kernels
 constexpr int64_t kManyTaps =
     64;  ///< larger windows of several dimensions are reduced by one dimension after the other
 constexpr int64_t kLongScan = 1 << 17;  ///< least length of a row whose scan threads share
@@ -57,11 +57,11 @@ struct Group {
 };
 
 enum class Mode : uint8_t {
-  kNone,      ///< the window does nothing in this dimension
-  kDirect,    ///< every window is reduced by itself
-  kForward,   ///< all windows begin before the operand, so the results are a scan
-  kBackward,  ///< all windows end after the operand, so the results are a scan in reverse
-  kStretches  ///< the results combine scans of blocks, see reduce_window.h
+  kNone,       ///< the window does nothing in this dimension
+  kDirect,     ///< every window is reduced by itself
+  kForward,    ///< all windows begin before the operand, so the results are a scan
+  kBackward,   ///< all windows end after the operand, so the results are a scan in reverse
+  kBlockScans  ///< the results combine scans of blocks, see reduce_window.h
 };
 
 class Folder {
@@ -112,7 +112,7 @@ class Folder {
     const Reach reach = reach_of(window_, d, n, m);
     const double positions = static_cast<double>(m) * static_cast<double>(window_.stride[d]) +
                              static_cast<double>(reach.count) * static_cast<double>(window_.dilation[d]);
-    return cost > kStretchCost * positions ? Mode::kStretches : Mode::kDirect;
+    return cost > kBlockScanCost * positions ? Mode::kBlockScans : Mode::kDirect;
   }
 
   std::vector<Pass> choose() const {
@@ -157,8 +157,8 @@ class Folder {
     }
     if (p.mode == Mode::kDirect) {
       direct(p.dims, dims, targets, last);
-    } else if (p.mode == Mode::kStretches) {
-      stretches(p.dims[0], targets[0], last);
+    } else if (p.mode == Mode::kBlockScans) {
+      block_scans(p.dims[0], targets[0], last);
     } else {
       edge_scan(p.mode == Mode::kBackward, p.dims[0], targets, last);
     }
@@ -359,9 +359,9 @@ class Folder {
     plan.writes.push_back(to);
   }
 
-  /// Positions are cut into stretches as long as the window, which so meets two at most: the end of one and the beginning
+  /// Positions are cut into blocks as long as the window, which so meets two at most: the end of one and the beginning
   /// of the next. Nothing is ever subtracted.
-  void stretches(size_t d, ValueId target, bool last) {
+  void block_scans(size_t d, ValueId target, bool last) {
     const Reach reach = reach_of(window_, d, from_[d], to_[d]);
     Walk w;
     w.d = d;
@@ -403,7 +403,7 @@ class Folder {
     at[d].constant += w.length - 1;
     const ExprId more = builder.load_at(begun, builder.linear(at, dims), kNoExpr);
     const ExprId both = builder.op(combine_opcode(group_.combine), type, {x, more});
-    const ExprId alone = builder.in_range(begins, 1);  // the window is one stretch
+    const ExprId alone = builder.in_range(begins, 1);  // the window is one block
     x = alone == kNoExpr ? x : builder.op(COLLET_OP_SELECT, type, {alone, x, both});
     if (last) {
       const ExprId init = builder.convert(builder.value(group_.inits[0], {}), type);
