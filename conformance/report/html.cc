@@ -53,7 +53,9 @@ std::string op_rows(const std::vector<OpSummary>& ops) {
 
 // What a vendor does after this run, the first thing first.
 std::string steps(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras, bool lacks_ops) {
-  const std::string name = escape_markup(shell_word(backend.name));
+  std::string name = shell_word(backend.name);
+  for (const auto& [key, value] : backend.options) name += " --option " + shell_word(key + "=" + value);
+  name = escape_markup(name);
   std::string out;
   const auto step = [&](std::string_view text, std::string_view line = {}) {
     out += fmt::format("<li>{}{}\n", text, line.empty() ? "" : fmt::format("<pre>{}</pre>", line));
@@ -149,8 +151,9 @@ std::string histogram(std::string_view title, const ErrorCounts& errors, double 
   return fmt::format(
       "<figure><svg viewBox=\"0 0 {0} {1}\" role=\"img\" aria-label=\"errors of {2}\">{3}<line x1=\"{4}\" y1=\"0\" "
       "x2=\"{4}\" y2=\"{1}\"/></svg><figcaption><code>{2}</code> {5} elements, at most {6:.3g} "
-      "ULP</figcaption></figure>\n",
-      kErrorBins * kBar, kHeight, title, bars, bound, all, worst_ulp);
+      "ULP{7}</figcaption></figure>\n",
+      kErrorBins * kBar, kHeight, title, bars, bound, all, worst_ulp,
+      errors.back() > 0 ? fmt::format("; {} wrong", errors.back()) : "");
 }
 
 std::string histograms(const ConformReport& report) {

@@ -131,7 +131,7 @@ TEST(Report, SaysWhatIsWrongSinceWhenAndWhatNext) {
   for (const char* part :
        {"<h2 id=\"wrong\">What is wrong</h2>", "<a href=\"#failed:shift-left\"><code>shift-left</code></a>",
         "wrong where p1 is negative or at least 32", "(bbb); interpreter", "(aaa) did not fail", "(ccc)</h1>",
-        "Mend what is <a href=\"#wrong\">wrong</a>", "collet bench --backend"})
+        "Mend what is <a href=\"#wrong\">wrong</a>", "collet bench --backend", " wrong</figcaption>"})
     EXPECT_TRUE(contains(page, part)) << part;
   EXPECT_FALSE(contains(page, "id=\"failed:add\""));
   // Without a failure there is nothing to mend, and still something to do.
