@@ -20,6 +20,7 @@ using Complex = std::complex<double>;
 
 constexpr double kPi = 3.14159265358979323846;
 constexpr int64_t kLong = 4096;                   ///< rows from here on are transformed as matrices of two dimensions
+constexpr int64_t kLongest = 16 * kLong;          ///< real rows from here on are not transformed side by side
 constexpr int64_t kMostTurns = int64_t{1} << 20;  ///< elements of longer rows get their roots from two small tables
 constexpr int64_t kAlone = 256;                   ///< the same where there are too few rows for the lanes
 
@@ -379,9 +380,7 @@ class Fft : public Routine {
       inner *= size;
     }
     Axis& last = axes_[0];
-    halved_ = real_ && last.length % 2 == 0 &&
-              (last.length >= 4 * kLong || (last.rows == 1 && last.length >= 32) ||
-               (last.length >= 2 * kAlone && 2 * last.rows < Lanes<T>::get().count()));
+    halved_ = real_ && last.length % 2 == 0 && is_better_halved(last.length, last.rows);
     for (const Axis& a : axes_) {
       const bool half = halved_ && &a == &last;
       transforms_.emplace_back(half ? a.length / 2 : a.length, half ? 1 : a.rows, half || !real_ || &a != &last);
@@ -446,6 +445,14 @@ class Fft : public Routine {
     char* shared;
     T* half;
   };
+
+  /// Whether each real row had better be transformed by itself, as a complex one of half the length, than two rows in each lane. That
+  /// takes twice as long, but lanes without rows take as long as others, and the lanes of long rows leave the caches.
+  static bool is_better_halved(int64_t length, int64_t rows) {
+    const int64_t together = 2 * Lanes<T>::get().count();
+    const int64_t with_idle = (rows + together - 1) / together * together;
+    return length >= kLongest || (rows == 1 && length >= 32) || (length >= 2 * kAlone && 2 * rows <= with_idle);
+  }
 
   T scale(size_t a) const { return inverse_ ? static_cast<T>(1.0 / static_cast<double>(axes_[a].length)) : T(1); }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <random>
 
@@ -212,6 +213,19 @@ TEST(Fft, OfManyLengths_IsTheSum) {
     for (const int64_t rows : {1, 2, 5, 16, 33}) {
       if (n > 2000 && rows > 2) continue;
       for (const uint32_t kind : {COLLET_FFT_FFT, COLLET_FFT_IFFT, COLLET_FFT_RFFT, COLLET_FFT_IRFFT}) {
+        check_fft<float>(kind, rows, n);
+        check_fft<double>(kind, rows, n);
+      }
+    }
+  }
+}
+
+// Real rows are transformed two to a lane, or each by itself: where lanes would be idle, and where the rows are very long.
+TEST(Fft, OfRealRowsSideBySideOrHalved_IsTheSum) {
+  for (const auto& [n, counts] : std::map<int64_t, std::vector<int64_t>>{
+           {510, {9, 24}}, {512, {8, 9, 24}}, {2000, {3, 17, 40}}, {16384, {4, 33}}, {65536, {1, 33}}}) {
+    for (const int64_t rows : counts) {
+      for (const uint32_t kind : {COLLET_FFT_RFFT, COLLET_FFT_IRFFT}) {
         check_fft<float>(kind, rows, n);
         check_fft<double>(kind, rows, n);
       }
