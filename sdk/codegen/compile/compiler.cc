@@ -246,7 +246,7 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     kernels.push_back(loop_kernel(graph_, {n.results[0]}, inputs));
   } else {
     auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
-    if (!node_kernels(graph_, n, inputs, make, kernels)) {
+    if (!node_kernels(graph_, n, inputs, make, target_.masks && !target_.has_grid(), kernels)) {
       routine(n, drafts);
       return {};
     }

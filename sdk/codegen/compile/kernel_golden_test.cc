@@ -29,6 +29,7 @@ constexpr uint32_t kS32 = COLLET_TYPE_S32;
 struct Program {
   const char* name;
   std::function<void(ProgramBuilder&, RegionBuilder&)> write;
+  bool masks = false;  ///< Target::masks
 };
 
 Handle reduce_add(RegionBuilder& e, const Handle& x, std::vector<int64_t> dims) {
@@ -253,6 +254,20 @@ const Program kPrograms[] = {
        Handle y = e.argument(kF32, {4, 7});
        e.results({e.op(COLLET_OP_CONCATENATE, kF32, {4, 16}, {x, y}, collet_dimension_attrs{1})});
      }},
+    {"concatenate_narrow",
+     [](ProgramBuilder&, RegionBuilder& e) {
+       Handle x = e.argument(kF32, {40, 3});
+       Handle y = e.argument(kF32, {40, 5});
+       Handle z = e.argument(kF32, {40, 7});
+       e.results({e.op(COLLET_OP_CONCATENATE, kF32, {40, 15}, {x, y, z}, collet_dimension_attrs{1})});
+     },
+     true},
+    {"tile",
+     [](ProgramBuilder&, RegionBuilder& e) {
+       Handle x = e.argument(kF32, {30, 20});
+       Handle tiles = e.broadcast(x, {2, 30, 4, 20}, {1, 3});
+       e.results({e.op(COLLET_OP_RESHAPE, kF32, {60, 80}, {tiles})});
+     }},
     {"dot",
      [](ProgramBuilder& b, RegionBuilder& e) {
        Handle x = e.argument(COLLET_TYPE_S16, {5, 11});
@@ -288,6 +303,7 @@ TEST_P(KernelGolden, Planned_HasTheKernelsOfItsFile) {
   GetParam().write(builder, builder.entry());
   Target target;
   target.vector_bits = 256;
+  target.masks = GetParam().masks;
   PlannedProgram planned;
   const Status status = plan_program(builder.finish(), target, {}, planned);
   ASSERT_TRUE(status.ok()) << status.message();

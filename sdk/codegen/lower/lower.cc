@@ -90,12 +90,35 @@ KernelPlan dynamic_update_kernel(const Graph& graph, const Node& node, const Inp
   return plan;
 }
 
-/// One kernel an operand, each writing its part.
-void concatenate_kernels(const Graph& graph, const Node& node, const InputTest& is_input,
+/// Whether one kernel that selects an operand at each point makes fewer accesses, to vectors of about a usual length, than one kernel
+/// for each operand, whose vectors would be partly empty.
+bool is_narrow(const Graph& graph, const Node& node, size_t dim, const InputTest& is_input) {
+  constexpr int64_t kVector = 16;
+  const auto vectors = [](int64_t n) { return (n + kVector - 1) / kVector; };
+  const ArrayType& type = graph.type(node.results[0]);
+  if (dim + 1 != type.dims.size() || collet_type_kind(type.element) == COLLET_KIND_PRED) return false;
+  int64_t apart = 0;
+  int64_t operands = 0;
+  for (ValueId o : node.operands) {
+    const ArrayType& t = graph.type(o);
+    if (t.elements == 0) continue;
+    if (!is_input(o)) return false;  // it would be computed at points that are not its own
+    apart += 2 * vectors(t.dims[dim]);
+    ++operands;
+  }
+  return operands > 1 && vectors(type.dims[dim]) * (operands + 1) < apart;
+}
+
+/// One kernel an operand, each writing its part, or one for all.
+void concatenate_kernels(const Graph& graph, const Node& node, const InputTest& is_input, bool masks,
                          std::vector<KernelPlan>& out) {
   const ValueId result = node.results[0];
   const ArrayType& type = graph.type(result);
   const auto dim = static_cast<size_t>(attributes<collet_dimension_attrs>(graph, node).dimension);
+  if (masks && is_narrow(graph, node, dim, is_input)) {
+    out.push_back(loop_kernel(graph, {result}, [&](ValueId v) { return v != result && is_input(v); }));
+    return;
+  }
   int64_t offset = 0;
   for (ValueId o : node.operands) {
     const ArrayType& t = graph.type(o);
@@ -367,7 +390,7 @@ GuardedUpdate guarded_update(const Graph& graph, const Node& node) {
   return {};
 }
 
-bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
+bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make, bool masks,
                   std::vector<KernelPlan>& out) {
   if (const GuardedUpdate guard = guarded_update(graph, node); guard.update != kNone) {
     const Node& update = graph.nodes[guard.update];
@@ -384,7 +407,7 @@ bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_inpu
       out.push_back(dynamic_update_kernel(graph, node, is_input, node.results[0], {}));
       return true;
     case COLLET_OP_CONCATENATE:
-      concatenate_kernels(graph, node, is_input, out);
+      concatenate_kernels(graph, node, is_input, masks, out);
       return true;
     case COLLET_OP_SCATTER:
       out.push_back(scatter_kernel(graph, node, is_input, node.results, {}));

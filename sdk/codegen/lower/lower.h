@@ -60,8 +60,8 @@ bool is_scalar_loop(const Graph& graph, const Node& node);
 KernelPlan scalar_loop_kernel(const Graph& graph, const Node& node, const InputTest& is_input);
 
 /// The kernels of a node that loop_kernel does not cover; false when there is none for it (a library call, control
-/// flow).
-bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make,
+/// flow). `masks`: masked loads and stores of all element widths are cheap.
+bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_input, const MakeValue& make, bool masks,
                   std::vector<KernelPlan>& out);
 
 /// Converts `from` to the type of `to`, of the same shape.
