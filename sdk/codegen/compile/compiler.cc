@@ -251,8 +251,8 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
       return {};
     }
   }
-  const auto attention = attentions_.find(static_cast<NodeId>(&n - graph_.nodes.data()));
-  if (attention != attentions_.end()) kernels = {std::move(attention->second.kernel.plan)};
+  const auto attention = attentions_.extract(static_cast<NodeId>(&n - graph_.nodes.data()));
+  if (!attention.empty()) kernels = {std::move(attention.mapped().kernel.plan)};
   const ValueId result = n.results[0];
   const auto writers = std::count_if(kernels.begin(), kernels.end(), [&](const KernelPlan& k) {
     return std::find(k.writes.begin(), k.writes.end(), result) != k.writes.end();
@@ -267,8 +267,8 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     }
     const bool last = &k == &kernels.back();
     if (epilogue_ && last && append_epilogue(*epilogue_, result, graph_.type(result).dims, k)) epilogue_ = nullptr;
-    if (attention != attentions_.end()) {
-      add_attention(k, attention->second.schedule, drafts);
+    if (!attention.empty()) {
+      add_attention(k, attention.mapped().schedule, drafts);
     } else {
       add_kernel(k, drafts);
     }

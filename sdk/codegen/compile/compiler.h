@@ -172,6 +172,7 @@ class Compiler {
   std::vector<std::pair<RangeId, RangeId>> copies_;
   std::map<Kernel, FunctionId> kernels_;
   std::map<GridSort, FunctionId> sorts_;
+  std::map<Kernel, FunctionId> attention_functions_;
   std::map<NodeId, Attention> attentions_;  ///< by the product that gives the result
   std::map<MicroKernel, FunctionId> micros_;
   std::map<std::tuple<MicroKernel, Kernel, uint32_t, ExprId>, FunctionId> epilogues_;

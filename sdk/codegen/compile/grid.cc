@@ -160,8 +160,19 @@ void Compiler::find_attentions(const Block& block, const std::vector<FusionGroup
     const std::vector<ValueId>& weights = found.kernel.weights;
     if (std::find(weights.begin(), weights.end(), result) == weights.end()) continue;
     if (only_reader(block, readers, result, &names) != i) continue;
-    done[softmax] = done[first->second] = true;
-    for (size_t name : names) done[name] = true;
+    // The other factor of the product may be computed from the weights, too.
+    const std::set<size_t> replaced = [&] {
+      std::set<size_t> all(names.begin(), names.end());
+      all.insert({softmax, first->second});
+      return all;
+    }();
+    const bool reads_them =
+        std::any_of(found.kernel.plan.buffers.begin(), found.kernel.plan.buffers.end(), [&](ValueId v) {
+          const auto group = readers.group_of.find(graph_.value(v).def);
+          return group != readers.group_of.end() && replaced.contains(group->second);
+        });
+    if (reads_them) continue;
+    for (size_t group : replaced) done[group] = true;
     attentions_.insert_or_assign(product, std::move(found));
   }
 }
@@ -173,7 +184,7 @@ void Compiler::add_attention(KernelPlan& k, const AttentionSchedule& schedule, D
   d.step.kernel.blocks = made.schedule.blocks;
   d.step.kernel.block_threads = made.schedule.block_threads;
   d.step.kernel.shared_bytes = made.schedule.shared_bytes;
-  const auto [it, fresh] = kernels_.try_emplace(k.kernel, kNoFunction);
+  const auto [it, fresh] = attention_functions_.try_emplace(k.kernel, kNoFunction);
   if (fresh) it->second = add_function({"attention" + std::to_string(sources_.size()), std::move(made), false});
   d.step.kernel.function = it->second;
   add_buffers(k, d);

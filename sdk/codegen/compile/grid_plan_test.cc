@@ -114,7 +114,11 @@ enum class Change {
   kWeightsReturned,
   kScoresReturned,
   kOtherAxis,
-  kSmallest
+  kSmallest,
+  kSumFromFive,
+  kRoundedWeights,
+  kWideResult,
+  kWeightsSquared,
 };
 
 /// The launch plan of softmax(mask(queries * keys)) * values. There are as many queries as keys, so that an axis may be mistaken.
@@ -123,7 +127,8 @@ std::string plan_of_attention(Change change) {
   RegionBuilder& e = b.entry();
   const Handle queries = e.argument(kF32, {kBatch, kRows, kDepth});
   const Handle keys = e.argument(kF32, {kBatch, kRows, kDepth});
-  const uint32_t type = change == Change::kConvertedWeights ? static_cast<uint32_t>(COLLET_TYPE_BF16) : kF32;
+  const bool is_narrow = change == Change::kConvertedWeights || change == Change::kWideResult;
+  const uint32_t type = is_narrow ? static_cast<uint32_t>(COLLET_TYPE_BF16) : kF32;
   const Handle values = e.argument(type, {kBatch, kRows, kDepth});
   const Handle mask = e.argument(COLLET_TYPE_PRED, {kRows, kRows});
   // Some programs merge two dimensions of the batch for the products.
@@ -152,14 +157,25 @@ std::string plan_of_attention(Change change) {
   const std::vector<int64_t> other{0, 2};
   const Handle shift = e.broadcast(largest, shape, change == Change::kOtherAxis ? other : own);
   const Handle exponentials = e.unary(COLLET_OP_EXPONENTIAL, e.binary(COLLET_OP_SUBTRACT, masked, shift));
-  const Handle sums = e.reduce(COLLET_OP_ADD, COLLET_COMBINE_ADD, exponentials, e.scalar(kF32, 0.0F), {last});
+  const Handle sums = e.reduce(COLLET_OP_ADD, COLLET_COMBINE_ADD, exponentials,
+                               e.scalar(kF32, change == Change::kSumFromFive ? 5.0F : 0.0F), {last});
   const Handle weights = e.binary(COLLET_OP_DIVIDE, exponentials, e.broadcast(sums, shape, own));
   Handle factor = weights;
-  if (change == Change::kConvertedWeights) factor = e.op(COLLET_OP_CONVERT, COLLET_TYPE_BF16, shape, {weights});
+  const auto rounded = [&] { return e.op(COLLET_OP_CONVERT, COLLET_TYPE_BF16, shape, {weights}); };
+  if (is_narrow) factor = rounded();
+  if (change == Change::kRoundedWeights) factor = e.op(COLLET_OP_CONVERT, kF32, shape, {rounded()});
   if (change == Change::kReshaped) factor = e.reshape(weights, merged);
   const std::vector<int64_t> dims{kBatch, kRows, kDepth};
-  Handle result = change == Change::kSecondFactor ? dot(values, factor, 1, 2, {kBatch, kDepth, kRows})
-                                                  : dot(factor, values, 2, 1, dims);
+  const auto last_product = [&]() -> Handle {
+    if (change == Change::kSecondFactor) return dot(values, factor, 1, 2, {kBatch, kDepth, kRows});
+    if (change == Change::kWeightsSquared) return dot(factor, factor, 2, 1, merged);
+    collet_dot_attrs a{};
+    a.lhs_batch = a.rhs_batch = b.list({0});
+    a.lhs_contracting = b.list({2});
+    a.rhs_contracting = b.list({1});
+    return e.op(COLLET_OP_DOT, change == Change::kWideResult ? kF32 : type, dims, {factor, values}, a);
+  };
+  const Handle result = last_product();
   std::vector<Handle> results{result};
   if (change == Change::kWeightsReturned) results.push_back(weights);
   if (change == Change::kScoresReturned) results.push_back(scores);
@@ -180,8 +196,17 @@ TEST(GridPlan, AttentionWhoseScoresOrWeightsOthersRead_IsSeveralKernels) {
     EXPECT_EQ(plan_of_attention(c).find("\nattention"), std::string::npos) << static_cast<int>(c);
 }
 
+TEST(GridPlan, AttentionWhoseRoundingShows_IsSeveralKernels) {
+  for (const Change c : {Change::kRoundedWeights, Change::kWideResult})
+    EXPECT_EQ(plan_of_attention(c).find("\nattention"), std::string::npos) << static_cast<int>(c);
+}
+
+TEST(GridPlan, ProductOfWeightsWithThemselves_IsNoAttention) {
+  EXPECT_EQ(plan_of_attention(Change::kWeightsSquared).find("\nattention"), std::string::npos);
+}
+
 TEST(GridPlan, WhatIsNoSoftmaxOfRows_IsNoAttention) {
-  for (const Change c : {Change::kOtherAxis, Change::kSmallest})
+  for (const Change c : {Change::kOtherAxis, Change::kSmallest, Change::kSumFromFive})
     EXPECT_EQ(plan_of_attention(c).find("\nattention"), std::string::npos) << static_cast<int>(c);
 }
 

@@ -52,15 +52,14 @@ class AttentionEmitter final : public ProductEmitter {
     barrier();
     branch(b_.CreateICmpEQ(own_lane_, number(0)),
            [&] { b_.CreateStore(b_.CreateLoad(b_.getFloatTy(), sum_), factor_of(own_row_)); });
-    barrier();
     store_results();
   }
 
   void divide_memory() {
-    Value* const shared = block_memory(a_.shared_bytes());
+    memory_ = block_memory(a_.shared_bytes());
     int64_t offset = 0;
     const auto take = [&](int64_t bytes) {
-      Value* const at = behind(shared, number(offset));
+      Value* const at = behind(memory_, number(offset));
       offset += bytes;
       return at;
     };
@@ -69,7 +68,8 @@ class AttentionEmitter final : public ProductEmitter {
     value_at_ = a_.copies_ahead ? take(value_.storage.bytes()) : key_at_;
     weight_at_ = take(weights_.bytes());
     logit_at_ = a_.has_own_logits() ? take(a_.scores.rows * a_.logit_pitch() * 4) : weight_at_;
-    factor_at_ = take(int64_t{a_.scores.rows} * 4);
+    const int64_t factors = int64_t{a_.scores.rows} * 4;
+    factor_at_ = behind(memory_, number(a_.shared_bytes() - factors));
   }
 
   Value* minus_infinity() { return ir_.constant(b_.getFloatTy(), -std::numeric_limits<double>::infinity()); }
@@ -192,7 +192,8 @@ class AttentionEmitter final : public ProductEmitter {
     return a_.result_type != 0 ? ir_.to_storage(v, a_.result_type) : v.v;
   }
 
-  /// Divides the sums by those of the weights, and stores what follows from that.
+  /// Divides the sums by those of the weights, and stores what follows from that. The sums go through shared memory, so that neighbouring
+  /// threads store neighbouring results.
   void store_results() {
     std::vector<ExprId> stored;
     for (const Store& s : k_.stores) {
@@ -201,21 +202,29 @@ class AttentionEmitter final : public ProductEmitter {
       for (const auto& [term, scale] : s.index.terms) stored.push_back(term);
     }
     const std::vector<bool> needed = needed_for(stored);
-    for (const BlockProduct::Held& h : results_->held()) {
-      Value* const row = b_.CreateAdd(first_row_, h.row);
-      Value* inside = b_.CreateICmpULT(row, number(a_.query.count));
-      inside = b_.CreateAnd(inside, b_.CreateICmpULT(h.column, number(a_.value.count)));
-      branch(inside, [&] {
+    const int64_t columns = a_.results.columns;
+    const auto place = [&](Value* row, Value* column) {
+      return b_.CreateGEP(b_.getFloatTy(), memory_, b_.CreateAdd(b_.CreateMul(row, number(columns)), column));
+    };
+    for (const BlockProduct::Held& h : results_->held())
+      b_.CreateStore(b_.CreateLoad(b_.getFloatTy(), h.sum), place(h.row, h.column));
+    barrier();
+    loop(thread_, number(a_.results.rows * columns), schedule_.block_threads, [&](Value* i) {
+      Value* const row_of_tile = b_.CreateUDiv(i, number(columns));
+      Value* const column = b_.CreateURem(i, number(columns));
+      Value* const row = b_.CreateAdd(first_row_, row_of_tile);
+      Value* const has_row = b_.CreateICmpULT(row, number(a_.query.count));
+      branch(b_.CreateAnd(has_row, b_.CreateICmpULT(column, number(a_.value.count))), [&] {
         set_loops(0, k_.outer, a_.query.loops, row);
-        set_loops(0, k_.outer, a_.value.loops, h.column);
-        set_reduced(2, b_.CreateLoad(b_.getFloatTy(), factor_of(h.row)));
-        set_reduced(3, b_.CreateLoad(b_.getFloatTy(), h.sum));
+        set_loops(0, k_.outer, a_.value.loops, column);
+        set_reduced(2, b_.CreateLoad(b_.getFloatTy(), factor_of(row_of_tile)));
+        set_reduced(3, b_.CreateLoad(b_.getFloatTy(), place(row_of_tile, column)));
         for (size_t k = 0; k < k_.exprs.size(); ++k) {
           if (needed[k] && k_.exprs[k].op != ExprOp::kReduced) vals_[k] = instruction(k_.exprs[k]);
         }
         for (const Store& s : k_.stores) store(s);
       });
-    }
+    });
   }
 
   /// Sets the expressions that use a reduction, in their own type.
@@ -247,7 +256,8 @@ class AttentionEmitter final : public ProductEmitter {
   std::vector<bool> logit_needs_;
   std::optional<BlockProduct> scores_;
   std::optional<BlockProduct> results_;
-  // Addresses in shared memory.
+  Value* memory_ = nullptr;  ///< shared memory of the block
+  // Addresses in it.
   Value* query_at_ = nullptr;
   Value* key_at_ = nullptr;
   Value* value_at_ = nullptr;  ///< the same as key_at_ if copies do not run ahead

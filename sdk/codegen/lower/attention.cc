@@ -14,37 +14,48 @@
 namespace collet::codegen {
 namespace {
 
-/// Follows the first operand of nodes with these opcodes to the node that defines something else; null for an argument.
-const Node* behind(const Graph& graph, ValueId v, std::initializer_list<uint32_t> opcodes) {
-  const Node* node = graph.def(v);
-  while (node && std::find(opcodes.begin(), opcodes.end(), node->opcode) != opcodes.end())
-    node = graph.def(node->operands[0]);
-  return node;
+/// Follows the first operand of nodes with these opcodes to the node that defines something else. Null for an argument, and if a value
+/// on the way has another type than f32 and `result`. The kernel computes in f32 and leaves out what is rounded on the way: results of
+/// type `result` do not show that.
+const Node* behind(const Graph& graph, ValueId v, uint32_t result, std::initializer_list<uint32_t> opcodes) {
+  for (;;) {
+    const uint32_t type = graph.type(v).element;
+    const Node* const node = graph.def(v);
+    if (!node || (type != COLLET_TYPE_F32 && type != result)) return nullptr;
+    if (std::find(opcodes.begin(), opcodes.end(), node->opcode) == opcodes.end()) return node;
+    v = node->operands[0];
+  }
 }
 
-/// Whether `v` is the scalar constant minus infinity, maybe broadcast or converted.
-bool is_minus_infinity(const Graph& graph, ValueId v) {
+/// The value of a float constant, maybe broadcast or converted; NaN if `v` is none.
+double constant_of(const Graph& graph, ValueId v) {
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
   while (const Node* node = graph.def(v)) {
     if (node->opcode != COLLET_OP_BROADCAST && node->opcode != COLLET_OP_CONVERT && node->opcode != COLLET_OP_RESHAPE)
-      return false;
+      return none;
     v = node->operands[0];
   }
   const Value& value = graph.value(v);
-  if (!value.constant || (value.type.elements != 1 && !value.splat)) return false;
+  if (!value.constant || (value.type.elements != 1 && !value.splat)) return none;
   const auto word = [&](auto x) {
     std::memcpy(&x, value.constant, sizeof x);
     return x;
   };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   switch (value.type.element) {
     case COLLET_TYPE_F32:
-      return word(float{}) == -std::numeric_limits<float>::infinity();
+      return static_cast<double>(word(float{}));
     case COLLET_TYPE_BF16:
-      return word(uint16_t{}) == 0xff80;
+      return word(uint16_t{}) == 0xff80 ? -infinity : word(uint16_t{}) == 0 ? 0 : none;
     case COLLET_TYPE_F16:
-      return word(uint16_t{}) == 0xfc00;
+      return word(uint16_t{}) == 0xfc00 ? -infinity : word(uint16_t{}) == 0 ? 0 : none;
     default:
-      return false;
+      return none;
   }
+}
+
+bool is_minus_infinity(const Graph& graph, ValueId v) {
+  return constant_of(graph, v) == -std::numeric_limits<double>::infinity();
 }
 
 /// The values of a softmax: quotient = exp(logits - maximum) / sum.
@@ -64,33 +75,33 @@ int64_t reduced_dimension(const Graph& graph, const Node* node, uint32_t combine
   return dims.size() == 1 ? dims[0] : -1;
 }
 
-/// Finds the nodes of a softmax whose last one is `divide`. Whether the row's maximum and sum meet the right elements is not checked.
-bool find_softmax_nodes(const Graph& graph, const Node& divide, Softmax& out) {
+/// Finds the nodes of a softmax whose last one is `divide`, in a product with results of type `result`. Whether the row's maximum and
+/// sum meet the right elements is not checked.
+bool find_softmax_nodes(const Graph& graph, const Node& divide, uint32_t result, Softmax& out) {
+  const auto converted = [&](ValueId v) { return behind(graph, v, result, {COLLET_OP_CONVERT}); };
+  const auto of_row = [&](ValueId v) {
+    return behind(graph, v, result, {COLLET_OP_CONVERT, COLLET_OP_BROADCAST, COLLET_OP_RESHAPE});
+  };
   if (divide.opcode != COLLET_OP_DIVIDE) return false;
-  const Node* const exponential = behind(graph, divide.operands[0], {COLLET_OP_CONVERT});
-  const Node* const sum =
-      behind(graph, divide.operands[1], {COLLET_OP_CONVERT, COLLET_OP_BROADCAST, COLLET_OP_RESHAPE});
+  const Node* const exponential = converted(divide.operands[0]);
+  const Node* const sum = of_row(divide.operands[1]);
   const int64_t row = reduced_dimension(graph, sum, COLLET_COMBINE_ADD);
   if (!exponential || exponential->opcode != COLLET_OP_EXPONENTIAL || row < 0) return false;
-  if (behind(graph, sum->operands[0], {COLLET_OP_CONVERT}) != exponential) return false;
-  const Node* const difference = behind(graph, exponential->operands[0], {COLLET_OP_CONVERT});
+  if (converted(sum->operands[0]) != exponential || constant_of(graph, sum->operands[1]) != 0) return false;
+  const Node* const difference = converted(exponential->operands[0]);
   if (!difference || difference->opcode != COLLET_OP_SUBTRACT) return false;
-  const auto reduce_of = [&](ValueId v) {
-    return behind(graph, v, {COLLET_OP_CONVERT, COLLET_OP_BROADCAST, COLLET_OP_RESHAPE});
-  };
-  const Node* maximum = reduce_of(difference->operands[1]);
+  const Node* maximum = of_row(difference->operands[1]);
   if (maximum && maximum->opcode == COLLET_OP_MAXIMUM) {
     // A maximum with minus infinity changes nothing.
     const bool first = is_minus_infinity(graph, maximum->operands[0]);
     if (!first && !is_minus_infinity(graph, maximum->operands[1])) return false;
-    maximum = reduce_of(maximum->operands[first ? 1 : 0]);
+    maximum = of_row(maximum->operands[first ? 1 : 0]);
   }
   if (reduced_dimension(graph, maximum, COLLET_COMBINE_MAXIMUM) != row) return false;
   if (!is_minus_infinity(graph, maximum->operands[1])) return false;
   out.logits = difference->operands[0];
-  const Node* const reduced = behind(graph, maximum->operands[0], {COLLET_OP_CONVERT});
-  const Node* const shifted = behind(graph, out.logits, {COLLET_OP_CONVERT});
-  if (!reduced || reduced != shifted) return false;
+  const Node* const reduced = converted(maximum->operands[0]);
+  if (!reduced || reduced != converted(out.logits)) return false;
   out.maximum = maximum->results[0];
   out.sum = sum->results[0];
   out.quotient = divide.results[0];
@@ -153,9 +164,11 @@ class Builder {
 
   bool run() {
     const ValueId operand = product_.operands[side_];
-    const Node* const divide = behind(graph_, operand, {COLLET_OP_CONVERT, COLLET_OP_RESHAPE, COLLET_OP_TRANSPOSE});
-    if (!divide || !find_softmax_nodes(graph_, *divide, softmax_) || !meets_own_row(graph_, softmax_)) return false;
     const uint32_t result = graph_.type(product_.results[0]).element;
+    const Node* const divide =
+        behind(graph_, operand, result, {COLLET_OP_CONVERT, COLLET_OP_RESHAPE, COLLET_OP_TRANSPOSE});
+    if (!divide || !find_softmax_nodes(graph_, *divide, result, softmax_) || !meets_own_row(graph_, softmax_))
+      return false;
     multiplied_ = graph_.type(operand).element;
     const bool has_types = is_small_float(result) && is_small_float(multiplied_) &&
                            is_small_float(graph_.type(softmax_.logits).element) &&

@@ -15,7 +15,7 @@ namespace collet::codegen {
 /// 2017.
 ///
 /// The outer loops are the dimensions of the result. The first inner loop walks the keys, the others the depth of the first product.
-/// Unlike in other kernels, each reduction has loops of its own:
+/// Unlike in other kernels, each reduction has loops of its own, so that this is no kernel for other schedules or for the verifier:
 ///   r0 = sum over the depth of query * key, the score
 ///   r1 = maximum over the keys of the logit, which is computed from the score
 ///   r2 = sum over the keys of exp(logit - r1)
@@ -34,7 +34,8 @@ struct AttentionKernel {
   ExprId value = kNoExpr;
 };
 
-/// Finds the attention that ends in the dot `product`, and builds its kernel. Returns false if the dot is not one of softmax weights
+/// Finds the attention that ends in the dot `product`, and builds its kernel. What leads from the scores to the logits may be anything
+/// that is computed element by element; the pattern of that name, which the SDK offers to backends, knows only some of it. Returns false if the dot is not one of softmax weights
 /// with values, or if the weights are computed in a way that one pass over the keys cannot follow. The caller checks that nobody else
 /// needs the scores and the weights.
 bool attention_kernel(const Graph& graph, NodeId product, const InputTest& is_input, AttentionKernel& out);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -90,8 +91,9 @@ uint32_t choose_type(const Kernel& kernel, TileOperand& a, TileOperand& b, bool 
 void choose_shapes(int rows, int keys, AttentionSchedule& out) {
   out.scores.rows = out.results.rows = rows;
   out.scores.columns = keys;
-  const int least = out.score_type != 0 ? kMatrixRows : keys;
-  out.results.columns = std::max(least, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(out.value.count))));
+  out.results.columns = out.score_type != 0
+                            ? rounded_up(out.value.count, kMatrixRows)
+                            : std::max(keys, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(out.value.count))));
   if (out.score_type != 0) {
     out.scores.part_rows = out.results.part_rows = kMatrixRows;
     out.scores.part_columns = out.scores.columns;
@@ -128,8 +130,9 @@ int64_t AttentionSchedule::shared_bytes() const {
   const int64_t factors = int64_t{scores.rows} * 4;
   const int64_t keys = key_storage().bytes();
   const int64_t values = value_storage().bytes();
-  return query_storage().bytes() + (copies_ahead ? keys + values : std::max(keys, values)) + weight_storage().bytes() +
-         logits + factors;
+  const int64_t tiles = query_storage().bytes() + (copies_ahead ? keys + values : std::max(keys, values)) +
+                        weight_storage().bytes() + logits;
+  return std::max(tiles, result_bytes()) + factors;
 }
 
 bool choose_attention(const AttentionKernel& attention, const GridLimits& limits, AttentionSchedule& out) {
@@ -148,15 +151,17 @@ bool choose_attention(const AttentionKernel& attention, const GridLimits& limits
   constexpr int kStepsOfInstruction = 32;  // bytes
   const int step_bytes = out.score_type != 0 ? static_cast<int>(collet_type_bytes(out.score_type)) : 8;
   out.score_steps = rounded_up(out.query.depth, kStepsOfInstruction / step_bytes);
-  bool fits = false;
+  // Larger tiles read the keys less often, but leave processors idle where there are few queries.
+  std::optional<AttentionSchedule> chosen;
   for (const auto& [rows, keys] : {std::pair{64, 64}, std::pair{64, 32}, std::pair{32, 32}}) {
-    if (fits) break;
     choose_shapes(rows, keys, out);
     const int sums = rows * (out.scores.columns + out.results.columns) / out.block_threads();
-    fits =
-        sums <= kMostSums && out.shared_bytes() <= limits.shared_bytes && out.block_threads() <= limits.block_threads;
+    if (sums > kMostSums || out.shared_bytes() > limits.shared_bytes || out.block_threads() > limits.block_threads)
+      continue;
+    if (!chosen || (chosen->tiles() < limits.processors && out.tiles() > chosen->tiles())) chosen = out;
   }
-  if (!fits) return false;
+  if (!chosen) return false;
+  out = *chosen;
   const uint32_t stored = out.score_type != 0 ? out.score_type : static_cast<uint32_t>(COLLET_TYPE_F32);
   const uint32_t multiplied = out.result_type != 0 ? out.result_type : static_cast<uint32_t>(COLLET_TYPE_F32);
   out.query.is_copied = is_copied(kernel, out.query, out.query_storage(), stored);

@@ -42,10 +42,13 @@ struct AttentionSchedule {
   TileStorage key_storage() const;
   TileStorage weight_storage() const;
   TileStorage value_storage() const;
-  /// The logits of a tile, in f32: where the weights are, if those have the same size.
+  /// Whether the logits of a tile, in f32, have memory of their own. Otherwise weights of the same type take their place.
   bool has_own_logits() const { return result_type != 0; }
   int64_t logit_pitch() const { return scores.columns + 4; }
-  /// Bytes of shared memory that a block uses: the queries, the keys, the values, the weights, the logits, and a factor of each row.
+  /// Bytes of the results of a tile on their way to memory. They take the place of all but the factors.
+  int64_t result_bytes() const { return int64_t{results.rows} * results.columns * 4; }
+  /// Bytes of shared memory that a block uses: the queries, the keys, the values, the weights, and the logits, or the results; and a
+  /// factor of each row.
   int64_t shared_bytes() const;
 
   bool operator==(const AttentionSchedule&) const = default;
