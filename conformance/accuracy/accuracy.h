@@ -17,7 +17,7 @@
 
 namespace collet::conformance {
 
-/// What was found for one function in one type.
+/// The errors of one function in one type.
 struct AccuracyRow {
   hlo::Op op = hlo::Op::INVALID;
   hlo::Type type = hlo::Type::Invalid;

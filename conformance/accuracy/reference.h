@@ -13,7 +13,7 @@ namespace collet::conformance {
 
 /// The functions that near_function knows, in the order of the op table.
 std::span<const hlo::Op> near_functions();
-/// What computes an op within a few units of the 53rd bit; null for other ops. An error in ULP of an f32 result that is measured
+/// Returns a function that computes an op within a few units of the 53rd bit; null for other ops. An error in ULP of an f32 result that is measured
 /// against it is thus known to 1e-7, which tells the largest errors; those are measured again against exact_functions.
 double (*near_function(hlo::Op op))(double);
 /// The same for `count` finite numbers, by vector functions where the C library has them: within 4 units of the 53rd bit. What they

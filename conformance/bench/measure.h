@@ -20,7 +20,7 @@ struct Case {
   std::string name;
   std::string family;  ///< those of one family are summarised together
   std::string what;    ///< for people
-  /// What its definition asks for, a multiply-add as two; below 0: the runtime's estimate.
+  /// The operations of its definition, a multiply-add as two; below 0: the runtime's estimate.
   double flops = -1;
   Entry entry;
 };
@@ -28,7 +28,7 @@ struct Case {
 /// The cases that ship.
 const std::vector<Case>& cases();
 
-/// What is compared.
+/// The comparison to make.
 struct Request {
   std::string backend = "cpu";                                    ///< name or path
   std::string against;                                            ///< another backend; empty: none
@@ -55,7 +55,7 @@ struct Timing {
   bool ran() const { return error.empty(); }
 };
 
-/// What was found for one case.
+/// The measurements of one case.
 struct Result {
   std::string name, family;
   double flops = 0;

@@ -56,7 +56,7 @@ struct Case {
   std::string pattern = {};  ///< of docs/patterns.md, where the SDK finds one in it; the name then begins with it
 };
 
-/// Where family files put their cases.
+/// Collects the cases of the family files.
 class CaseList {
  public:
   /// `full`: every shape for every type, not for the usual ones alone. `names_only`: programs and inputs may be left out.
@@ -92,7 +92,7 @@ std::string_view why_no_case(Op op);
 #define COLLET_CASE_FAMILY(name) void add_##name##_cases(CaseList& list);
 #include "conformance/cases/families.def"
 
-/// Of gather and scatter: part of the family `indexing`.
+/// Adds the cases of gather and scatter, which are part of the family `indexing`.
 void add_indexing_pairs(CaseList& list);
 
 void add_elementwise_grid(CaseList& list, Op op, Type type);
@@ -141,9 +141,9 @@ inline std::string braces(std::initializer_list<int64_t> values) {
 /// "3x0x2", "scalar".
 std::string dims_name(std::span<const int64_t> dims);
 std::string_view type_name(Type type);
-/// What a sum of floats of `type` is judged by; integers and pred are exact.
+/// Returns the bound by which a sum of floats of `type` is judged; integers and pred are exact.
 Bound sum_bound(Type type, double terms, bool wide = true);
-/// What a function with `ulp` of ops.def is judged by.
+/// Returns the bound by which a function with `ulp` of ops.def is judged.
 Bound function_bound(Op op, Type type);
 
 }  // namespace collet::conformance

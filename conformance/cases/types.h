@@ -16,7 +16,7 @@ std::vector<hlo::Type> types_of(hlo::TypeSet set, bool narrow = false);
 std::vector<hlo::Type> all_types_of(hlo::TypeSet set);
 /// One type of each width and kind, for ops that move data.
 std::vector<hlo::Type> moving_types();
-/// What ops that move data are tried with: of formats with few values, those with signs and NaN.
+/// Returns the values with which ops that move data are tried: of formats with few values, those with signs and NaN.
 Values moving_values(hlo::Type type);
 
 }  // namespace collet::conformance

@@ -12,7 +12,7 @@
 
 namespace collet::conformance {
 
-/// What is known of a value: an array, or a tuple of values.
+/// A known value: an array, or a tuple of values.
 struct Known {
   hlo::Literal value = {};  ///< invalid for a tuple
   hlo::Literal radius =

@@ -11,7 +11,7 @@
 
 namespace collet::conformance {
 
-/// What a device was asked about in some cases, by kind (COLLET_QUESTION_*), name and element type.
+/// The questions to a device in some cases, by kind (COLLET_QUESTION_*), name and element type.
 class Uses {
  public:
   struct Key {

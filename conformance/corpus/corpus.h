@@ -23,7 +23,7 @@ struct CorpusOptions {
   ProgressFunction progress;
 };
 
-/// What is expected of an entry: that it is read, refused, or has a result that agrees.
+/// The expectation of an entry: that it is read, is refused, or has a result that agrees.
 enum class Expectation : uint8_t { Read, Refuse, Result };
 std::string_view expectation_name(Expectation expectation);
 

@@ -14,7 +14,7 @@
 
 namespace collet::conformance {
 
-/// What came of it: empty `wrong` means agreement.
+/// The result of a comparison: empty `wrong` means agreement.
 struct Agreement {
   std::string wrong;
   double share = 0;       ///< largest error as a share of what is allowed

@@ -40,7 +40,7 @@ collet_status fail(collet_error* error, collet_status code, const std::string& m
 /// Keeps a little memory for ever.
 void leave();
 
-/// What the handles are.
+/// The objects behind the handles.
 struct Buffer {
   collet_backend_buffer* inner = nullptr;
   uint64_t bytes = 0, shift = 0;
@@ -117,7 +117,7 @@ bool lose_one(collet_backend_queue* queue);
 bool is_lost();
 /// Fails all queues; `queue` is the one of the work at which the device was lost.
 void lose_queues(collet_backend_queue* queue);
-/// What all calls then say.
+/// Fills the error that all calls then return.
 collet_status lost(collet_error* error);
 
 /// The tables "patterns", "host_memory", "links", "profile" and "residency"; null for another name.

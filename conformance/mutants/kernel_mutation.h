@@ -17,7 +17,7 @@ struct Element {
   uint64_t bits = 0;
 };
 
-/// What a kernel with this fault stores where `right` is the right result for these operands.
+/// Returns the element that a kernel with this fault stores if `right` is the right result for these operands.
 uint64_t wrong_result(KernelMutation mutation, uint32_t op, const Element& right, std::span<const Element> operands);
 
 /// Index number `index` as a gather, scatter or dynamic slice with this fault takes it, in a dimension of `size` elements.

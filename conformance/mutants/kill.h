@@ -30,7 +30,7 @@ struct Kill {
   /// part, or the entry of the corpus, that fails then.
   bool of_evaluator = false;
   std::string by_oracle = {}, by_corpus = {};
-  /// Of the evaluator: not seen, and not equivalent.
+  /// Whether it is a mutant of the evaluator that is not seen and not equivalent.
   bool evaluator_survives() const { return of_evaluator && by_oracle.empty() && by_corpus.empty() && reason.empty(); }
 };
 

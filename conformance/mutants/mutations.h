@@ -61,7 +61,7 @@ enum class KernelMutation : uint8_t {
   lower_bound_last,
   COUNT
 };
-/// What indices are taken for.
+/// Wrong readings of indices.
 enum class IndexMutation : uint8_t {
   negative_counts_from_end,
   beyond_is_zero,

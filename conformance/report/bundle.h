@@ -13,7 +13,7 @@
 
 namespace collet::conformance {
 
-/// What a bundle states.
+/// The contents of a bundle.
 struct Bundle {
   ConformOptions options;  ///< which cases, by which seed, with which options of the backend
   /// Cases by name, outcome, ops and errors; op and type are not set. The path is the library's file name alone.
@@ -46,7 +46,7 @@ struct VerifyOptions {
   ProgressFunction progress = {};
 };
 
-/// What was looked at, and what came of it.
+/// A check and its result.
 struct Check {
   enum class State : uint8_t { Holds, Differs, NotChecked };
   std::string what;

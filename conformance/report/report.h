@@ -34,7 +34,7 @@ struct ProfileSummary {
 };
 /// Summaries of all profiles that can be claimed and have cases in the report.
 std::vector<ProfileSummary> summarize_profiles(const ConformReport& report);
-/// What a case is about: the name of its pattern or op, or "contract".
+/// Returns the subject of a case: the name of its pattern or op, or "contract".
 std::string_view subject(const CaseResult& one);
 /// "core", "math", ...
 std::string_view class_name(Op op);
@@ -67,7 +67,7 @@ std::string reproducer(const ConformReport& report, const BackendChoice& backend
 /// The share of the op in the work of programs, on average over the model corpus: op_shares.def.
 double share_of_work(Op op);
 
-/// What two reports of report_json tell apart: of another version of a backend, or of the suite.
+/// The differences of two reports of report_json: of versions of a backend, or of the suite.
 struct ReportDifference {
   struct Section {
     std::string heading;  ///< "fails now"

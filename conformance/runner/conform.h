@@ -96,7 +96,7 @@ struct ConformReport {
     const auto number = static_cast<size_t>(type);
     return number < declared.size() && declared[number] == '1';
   }
-  /// Of a run without filters: no op of any case ran on the device, all was declined.
+  /// Whether a run without filters ran no op of any case on the device: all were declined.
   bool nothing_on_device() const;
   /// All cases ran, none failed, crashed or hung, at least one passed, and the device has run something.
   bool conforms() const;
@@ -110,7 +110,7 @@ std::vector<std::string> idle_filters(const ConformOptions& options);
 std::string suite_digest(const ConformOptions& options);
 /// SHA-256 of a file; empty where it cannot be read.
 std::string library_digest(const std::string& path);
-/// What the backend says of itself, by a worker that opens it: a report without cases.
+/// Asks a worker to open the backend and describe it: a report without cases.
 Expected<ConformReport> probe_backend(const ConformOptions& options);
 /// Runs them. The error means that the backend could not be opened or no worker started.
 Expected<ConformReport> run_conformance(const ConformOptions& options);

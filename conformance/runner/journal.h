@@ -17,7 +17,7 @@ class Journal {
   /// Reads what the file has, where it begins with `head`, and adds to it; the error is that it belongs to another run, or cannot
   /// be written. An empty path keeps nothing.
   static Expected<Journal> open(const std::string& path, const std::string& head);
-  /// What a case's line says; null where it has not run.
+  /// Returns the line of a case; null if it has not run.
   const Fields* find(const std::string& name) const;
   void note(const std::string& name, const Fields& fields);
 

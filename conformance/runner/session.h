@@ -96,7 +96,7 @@ class Session {
 
   collet_client* client() const { return client_.get(); }
   Expected<collet_client_info> info() const;
-  /// What the backend says of device 0, a line each: its kind, fingerprint, traits, memory spaces and element types.
+  /// Describes device 0, a line for each of its kind, fingerprint, traits, memory spaces and element types.
   Expected<std::string> machine() const;
   /// COLLET_TRAIT_* of device 0.
   uint32_t traits() const;

@@ -18,7 +18,7 @@ struct Diagnostic {
   std::string source;  ///< the line's text, for the caret
 };
 
-/// What a reader collects: several complaints in one run, up to a limit.
+/// The complaints of a reader: several in one run, up to a limit.
 class Diagnostics {
  public:
   explicit Diagnostics(std::string file = {}, size_t limit = 20) : file_(std::move(file)), limit_(limit) {}
@@ -46,7 +46,7 @@ class Diagnostics {
 /// The candidate nearest to `name` in edit distance, or empty when none is near (at most a third of its length away).
 std::string_view nearest_spelling(std::string_view name, const std::vector<std::string_view>& candidates);
 
-/// What to say of a character that no token begins with: "unexpected '@'", "control byte 0x01 in the text", ...
+/// Returns the message for a character that no token begins with: "unexpected '@'", "control byte 0x01 in the text", ...
 std::string stray_byte(char c);
 
 }  // namespace collet

@@ -43,7 +43,7 @@ class InputFile {
 /// The bytes of a regular file, which are at most `most`; else INVALID_ARGUMENT, before anything is read.
 Expected<std::string> read_file(const std::string& path, uint64_t most);
 
-/// What a descriptor gives up to its end; INVALID_ARGUMENT once that is more than `most` bytes. `name` is for messages.
+/// Reads a descriptor up to its end; INVALID_ARGUMENT once that is more than `most` bytes. `name` is for messages.
 /// The descriptor stays open.
 Expected<std::string> read_stream(int fd, const std::string& name, uint64_t most);
 

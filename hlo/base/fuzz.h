@@ -8,7 +8,7 @@
 #include <string_view>
 
 /// \file
-/// What the fuzz targets share.
+/// The functions that the fuzz targets share.
 
 namespace collet {
 

@@ -18,7 +18,7 @@ class NoMemory : public std::bad_alloc {
   std::string text_;
 };
 
-/// What ran out, in words, whoever threw.
+/// Returns the resource that ran out, in words, whoever threw.
 inline std::string memory_message(const std::bad_alloc& error) {
   const std::string_view text = error.what();
   return std::string(text.starts_with("no host memory") ? text : "out of host memory");

@@ -24,7 +24,7 @@ class Sha256 {
   uint64_t bytes_ = 0;
 };
 
-/// Of all of `bytes`.
+/// Returns the hash of all of `bytes`.
 std::string sha256(std::string_view bytes);
 
 }  // namespace collet

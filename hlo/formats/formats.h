@@ -26,7 +26,7 @@ enum class Format : uint8_t {
 
 /// "HLO text".
 std::string_view format_name(Format format);
-/// What `bytes` look like, from the most certain form to the least.
+/// Returns the format that `bytes` seem to have. The most certain formats are tried first.
 Format format_of(std::string_view bytes);
 
 /// The module, not verified. `format`: nothing takes what the bytes look like. Complaints that have a place are in

@@ -38,7 +38,7 @@ inline uint32_t index_of(CompId id) {
   return static_cast<uint32_t>(id);
 }
 
-/// What metadata={...} says.
+/// The contents of metadata={...}.
 struct Metadata {
   std::string_view op_type, op_name, source_file, deduplicated_name, scheduling_name;
   int64_t source_line = 0, source_end_line = 0, source_column = 0, source_end_column = 0;
@@ -120,7 +120,7 @@ struct BufferDonor {
   uint32_t line = 0;
 };
 
-/// What stands after the module's name.
+/// The attributes after the module's name.
 struct ModuleHeader {
   uint32_t line = 0;         ///< of its beginning in the text
   uint32_t layout_line = 0;  ///< of entry_computation_layout

@@ -27,7 +27,7 @@ struct SplitConfig {
 
 class Shape;
 
-/// Where elements lie in memory, as HLO text has it. Kept and printed; after normalize_layouts all is row-major.
+/// The layout of elements in memory, as in HLO text. Kept and printed; after normalize_layouts all layouts are row-major.
 struct Layout {
   std::vector<int64_t> minor_to_major;
   std::string dim_level_types;  ///< the inside of D(...), as written; empty for dense

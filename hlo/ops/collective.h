@@ -8,11 +8,11 @@
 #include "hlo/ir/module.h"
 
 /// \file
-/// What replica groups mean: whose numbers their ids are, and how many participants a group has.
+/// The meaning of replica groups: whose numbers their ids are, and how many participants a group has.
 
 namespace collet::hlo {
 
-/// Whose ids the replica groups of a collective hold.
+/// Kinds of ids that the replica groups of a collective hold.
 enum class GroupMode : uint8_t {
   CrossReplica,              ///< replicas, each partition for itself
   CrossPartition,            ///< partitions, each replica for itself

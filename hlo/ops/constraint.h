@@ -12,7 +12,7 @@
 #include "hlo/ops/rules.h"
 
 /// \file
-/// What the rules of all families are written with: errors that name their constraint, sizes that may be unknown,
+/// The tools of the rules of all families: errors that name their constraint, sizes that may be unknown,
 /// arithmetic that cannot overflow, and the signatures of called computations. For hlo/ops and hlo/verify.
 
 namespace collet::hlo {

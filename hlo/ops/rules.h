@@ -16,7 +16,7 @@
 
 namespace collet::hlo {
 
-/// What shape inference may look at. `declared` is the shape that the text states, for ops whose result does not follow
+/// The inputs of shape inference. `declared` is the shape that the text states, for ops whose result does not follow
 /// from their operands (ops.def: SHAPED); null when none is stated.
 struct InferInput {
   const Module& module;

@@ -27,7 +27,7 @@ class Builder {
   const Status& status() const { return status_; }
   /// Remembers the first error; returns None.
   InstrId fail(Status status);
-  /// What is built from here carries the metadata of `instr`.
+  /// Instructions that are built from now on carry the metadata of `instr`.
   void set_origin(const Instruction* instr);
 
   const Shape& shape(InstrId id) const;

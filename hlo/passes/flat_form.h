@@ -11,7 +11,7 @@
 
 namespace collet::hlo {
 
-/// What a computation is to its caller.
+/// The role of a computation for its caller.
 enum class Role : uint8_t { None, Entry, Condition, Body, Inlined, Plain };
 Role role_of(Op op, size_t which);
 

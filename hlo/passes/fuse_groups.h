@@ -7,7 +7,7 @@
 
 namespace collet::hlo {
 
-/// What is to become one fusion.
+/// The instructions that become one fusion.
 struct FusionGroup {
   std::vector<InstrId> members;  ///< in order; the last is an output
   FusionKind kind = FusionKind::LOOP;

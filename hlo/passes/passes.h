@@ -24,7 +24,7 @@ enum class Claim : uint8_t {
   Leave    ///< neither: the fallback will run it
 };
 
-/// What passes may ask about the target. The defaults are a device that takes everything.
+/// The facts about the target that passes may ask for. The defaults are a device that takes everything.
 struct PassContext {
   /// Null: everything is taken.
   std::function<Claim(const Module&, InstrId)> claim;

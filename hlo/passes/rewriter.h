@@ -37,7 +37,7 @@ class Rewriter {
   void keep(InstrId id) { module_[computation_].order.push_back(id); }
   /// `with`, which stands already, takes the place of `id`.
   void replace(InstrId id, InstrId with);
-  /// What stands for `id` now.
+  /// Returns the current replacement of `id`.
   InstrId now(InstrId id) const;
   /// Builds at the current place.
   Builder& builder() { return builder_; }

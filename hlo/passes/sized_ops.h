@@ -21,7 +21,7 @@ struct SizedOp {
   std::vector<Sizes> sizes;  ///< of each operand
 };
 
-/// What an op became: its value in static shapes, and the sizes of each array in it.
+/// The replacement of an op: its value in static shapes, and the sizes of each array in it.
 struct SizedResult {
   InstrId value = InstrId::None;
   std::vector<Sizes> sizes;

@@ -14,7 +14,7 @@
 
 namespace collet::hlo {
 
-/// Where lists and strings of records are collected.
+/// Collects the lists and strings of records.
 struct AttributePools {
   std::vector<int64_t> integers;
   std::vector<char> bytes;

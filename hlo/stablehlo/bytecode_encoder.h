@@ -17,7 +17,7 @@ namespace collet::hlo::mlir {
 /// Numbers the strings, attributes and types of an artifact and encodes them; equal ones have one number.
 class BytecodeEncoder {
  public:
-  /// Whose encoding: StableHLO's versioned one, or the one of other dialects' ops.
+  /// The encoding: StableHLO's versioned one, or that of other dialects' ops.
   enum class Dialect : uint8_t { Vhlo, Builtin };
   struct Entry {
     uint32_t dialect;

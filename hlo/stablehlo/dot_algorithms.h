@@ -7,7 +7,7 @@
 
 namespace collet::hlo {
 
-/// What an algorithm of products is made of, in StableHLO's terms: each operand has one component.
+/// The parts of an algorithm of products, in StableHLO's terms: each operand has one component.
 struct AlgorithmParts {
   Algorithm algorithm = Algorithm::UNSET;
   Type operand = Type::Invalid;  ///< Invalid: TF32, which no value has

@@ -19,7 +19,7 @@
 
 namespace collet::hlo {
 
-/// What an instruction is in the tree: a value, or the parts of a tuple that no op has built.
+/// The form of an instruction in the tree: a value, or the parts of a tuple that no op has built.
 struct ExportNode {
   mlir::Value* value = nullptr;
   std::vector<ExportNode> parts;
@@ -55,7 +55,7 @@ class Exporter {
   Expected<std::vector<mlir::Value*>> operands(ExportScope& scope, const Instruction& instr);
   /// The types of a shape's arrays and tokens.
   Status leaf_types(const Shape& shape, std::vector<mlir::TypeRef>& out);
-  /// What results with the types of leaf_types(shape) are together.
+  /// Returns the node of results that have the types of leaf_types(shape).
   static ExportNode from_leaves(const Shape& shape, std::span<mlir::Value* const> values, size_t* next);
   static ExportNode from_leaves(const Shape& shape, std::span<mlir::Value* const> values) {
     size_t next = 0;

@@ -24,7 +24,7 @@ namespace collet::hlo {
 /// its file.
 constexpr int64_t kPartsPerByte = 16;
 
-/// What values of a region are in the computation that is being built.
+/// The instructions that values of a region have become, in the computation that is being built.
 struct ImportScope {
   CompId computation = CompId::None;
   std::unordered_map<const mlir::Value*, InstrId> values;
@@ -100,15 +100,15 @@ class Importer {
 
  private:
   friend struct ImportTable;
-  /// What the op's results have become has the shapes that they are declared with.
+  /// Checks that the instructions of the op's results have the declared shapes.
   Status check_results(ImportScope& scope, const mlir::Op& op) const;
-  /// What a function returns has the types that it is declared with.
+  /// Checks that the returned values of a function have the declared types.
   Status check_returned(const mlir::Op& function, std::span<const InstrId> returned) const;
   Status add_annotations(ImportScope& scope, const mlir::Op& op, size_t before);
   Status translate_plain(ImportScope& scope, const mlir::Op& op);
   /// The op's own attributes are of the kinds that they are read as.
   Status check_attributes(const mlir::Op& op) const;
-  /// Of an op's results.
+  /// Adds the shardings of an op's results.
   void add_shardings_per_value(const mlir::Op& op, InstrId id);
   /// A sharding in HLO's own words.
   Status add_text_sharding(const mlir::Op& op, InstrId id, mlir::AttrRef attr);

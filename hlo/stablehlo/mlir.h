@@ -114,7 +114,7 @@ struct Attr {
   int depth = 0;
 };
 
-/// What an op defines or a block takes.
+/// A result of an op, or an argument of a block.
 struct Value {
   TypeRef type = nullptr;
   const Op* op = nullptr;  ///< null for arguments of a block

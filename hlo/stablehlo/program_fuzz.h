@@ -10,7 +10,7 @@
 #include "hlo/verify/verify.h"
 
 /// \file
-/// What both fuzz targets ask of a program that a reader made.
+/// The checks of both fuzz targets on a program that a reader made.
 
 namespace collet::hlo {
 

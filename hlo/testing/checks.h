@@ -33,7 +33,7 @@ struct Check {
 /// unchanged module.
 Expected<std::vector<Check>> lift_checks(Module& module);
 
-/// What a module's check expects of one of its own results.
+/// The expectation of a module's check for one of its own results.
 struct ExpectedResult {
   Check check;
   size_t result = 0;  ///< number of the leaf of the entry's result

@@ -13,7 +13,7 @@
 
 namespace collet::hlo::testing {
 
-/// What is compared. Metadata, statistics and origins never are.
+/// The parts that are compared. Metadata, statistics and origins never are.
 struct CompareOptions {
   bool layouts = true;
   bool literals = true;

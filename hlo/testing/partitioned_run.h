@@ -15,7 +15,7 @@ namespace collet::hlo::testing {
 
 /// The tile of `value` that partition `p` has; padded with zeros where the dimension does not split evenly.
 Literal tile_of(const Literal& value, const spmd::ArraySharding& sharding, size_t p);
-/// What partition `p` has of a value that is unreduced: terms that add up to `value`.
+/// Returns the term of partition `p` of a value that is unreduced: the terms add up to `value`.
 Literal term_of(const Literal& value, const spmd::DimensionSharding& unreduced, size_t p);
 
 /// Runs `partitioned` with the tiles of `inputs`, as the shardings of its parameters say, and compares what each

@@ -23,7 +23,7 @@ int64_t literal_cost(const Literal& value);
 /// Whether an instruction is a constant, a broadcast of a constant, or an after-all without operands.
 bool is_filler(const Module& module, const Instruction& instr);
 
-/// What replaces an instruction: an operand of the same shape, a new parameter of the entry, or zeros.
+/// The replacement of an instruction: an operand of the same shape, a new parameter of the entry, or zeros.
 enum class Replacement : uint8_t { Operand, Parameter, Zero };
 /// Replaces those of `which` for which there is such a replacement.
 bool substitute(Module& module, CompId c, std::span<const InstrId> which, Replacement how);
@@ -46,7 +46,7 @@ bool drop_instructions(Module& module, std::span<const InstrId> drop);
 bool strip(Module& module, bool everything);
 bool strip_layouts(Module& module);
 
-/// What a constant becomes: zeros, ones, or copies of its first element.
+/// The replacement of a constant: zeros, ones, or copies of its first element.
 enum class Plain : uint8_t { Zero, One, First };
 /// Replaces the constants `which`; large ones become broadcasts of a scalar.
 bool make_plain(Module& module, std::span<const InstrId> which, Plain how);

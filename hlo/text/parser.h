@@ -16,7 +16,7 @@
 
 namespace collet::hlo {
 
-/// What becomes of constants whose value was left out of the text: constant({...}).
+/// The treatment of constants whose value was left out of the text: constant({...}).
 enum class ElidedConstants : uint8_t {
   Refuse,   ///< an error that names the constant
   Zeros,    ///< all zeros

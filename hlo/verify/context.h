@@ -8,7 +8,7 @@
 #include "hlo/verify/verify.h"
 
 /// \file
-/// What the parts of the verifier share. Each part is one function that walks the module and complains.
+/// The state that the parts of the verifier share. Each part is one function that walks the module and complains.
 
 namespace collet::hlo::verify {
 
@@ -24,7 +24,7 @@ struct Context {
   void complain(const Computation& computation, std::string_view text) {
     diagnostics.add({computation.line, 0, concat("computation ", computation.name, ": ", text), {}});
   }
-  /// What stands at a line of the header; 0 where there is no text.
+  /// Reports a complaint about a line of the header; 0 if there is no text.
   void complain(uint32_t line, std::string_view text) { diagnostics.add({line, 0, std::string(text), {}}); }
   void complain(std::string_view text) { complain(0, text); }
   /// Complains if `status` is an error; true if it is none.

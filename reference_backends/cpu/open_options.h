@@ -23,7 +23,7 @@ struct OpenOptions {
   bool as_function = false;  ///< a program is one function, on one thread, without routines
   bool is_ahead = false;     ///< make object files and C headers, for the architecture `cpu`
 
-  /// Of what is made ahead of time.
+  /// The options of ahead-of-time compilation.
   struct Ahead {
     std::string name;   ///< of the C function; empty: that of the program
     bool embed = true;  ///< constants stand in the object file; else in a file of their own

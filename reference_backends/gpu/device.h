@@ -20,7 +20,7 @@ namespace collet::gpu {
 /// which it then stays; else INTERNAL. `what` is the driver's function.
 void check(const Driver& driver, CUresult result, const char* what);
 
-/// What the driver says of a device.
+/// Facts about a device, from the driver.
 struct DeviceFacts {
   std::string name;
   int capability = 0;  ///< 10 * major + minor
@@ -36,7 +36,7 @@ DeviceFacts read_facts(const Driver& driver, int ordinal);
 /// from and to memory of the host that is not pinned go through pieces of pinned memory.
 class Device final : public codegen::GridDevice {
  public:
-  /// What a device may be told.
+  /// The options of a device.
   struct Options {
     bool graphs = true;  ///< sequences of kernels become graphs of the driver's
   };

@@ -16,7 +16,7 @@
 
 namespace collet::pjrt {
 
-/// What each function of the table does, told apart by the type of its arguments. Null for success.
+/// Implements each function of the table; the type of the arguments selects it. Null for success.
 #define PJRT_FUNCTION(name, last, least, size) PJRT_Error* call(PJRT_##name##_Args& args);
 #include "sdk/pjrt/api/functions.def"
 

@@ -49,7 +49,7 @@ struct Memory : PJRT_Memory {
   std::string kind;
   std::string text;
 
-  /// What the caller keeps with a memory under a key of its own.
+  /// The data that the caller keeps with a memory under a key of its own.
   struct UserData {
     void* data;
     void (*destroy)(void*);
@@ -93,7 +93,7 @@ struct PJRT_Device {
 };
 
 struct PJRT_TopologyDescription {
-  /// Of a topology that was made by its name: what compiles for it. Null of a client's own.
+  /// The client that compiles for a topology that was made by its name. Null for a client's own topology.
   std::shared_ptr<PJRT_Client> compiler;
   PJRT_Client* client = nullptr;  ///< whose devices it has
   std::string platform;

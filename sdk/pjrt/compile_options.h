@@ -10,7 +10,7 @@
 
 namespace collet::pjrt {
 
-/// What a CompileOptionsProto says that matters here.
+/// The fields of a CompileOptionsProto that matter here.
 struct CompileOptions {
   uint32_t replicas = 1;
   uint32_t partitions = 1;

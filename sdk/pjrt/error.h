@@ -9,7 +9,7 @@
 
 namespace collet::pjrt {
 
-/// What the plugin hands out as PJRT_Error: a code and a message; the caller destroys it.
+/// The plugin's PJRT_Error: a code and a message; the caller destroys it.
 struct Error : PJRT_Error {
   PJRT_Error_Code code;
   std::string message;

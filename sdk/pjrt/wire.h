@@ -20,7 +20,7 @@ class WireReader {
   /// False once something was wrong.
   bool ok() const { return ok_; }
 
-  /// Of the field: its number, its wire type, and its value (as fits the type).
+  /// The number of the field, its wire type, and its value (as fits the type).
   uint32_t field() const { return field_; }
   uint32_t wire_type() const { return wire_type_; }
   uint64_t number() const { return number_; }

@@ -25,7 +25,7 @@ struct ArrayType {
 
 /// INVALID_ARGUMENT for unknown elements, negative or too large dimensions.
 Expected<const ArrayType*> array_type(uint32_t element, std::span<const int64_t> dims);
-/// Of an array, token or opaque shape; dynamic dimensions by their bounds.
+/// Returns the type of an array, token or opaque shape. Dynamic dimensions have their bounds.
 Expected<const ArrayType*> array_type(const hlo::Shape& shape);
 
 }  // namespace collet::runtime

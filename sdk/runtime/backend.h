@@ -19,7 +19,7 @@
 
 namespace collet::runtime {
 
-/// What device_info said, checked and copied.
+/// The result of device_info, checked and copied.
 struct DeviceFacts {
   uint32_t traits = 0;
   std::string kind, fingerprint;
@@ -51,7 +51,7 @@ struct BackendOptions {
   const collet_group* group = nullptr;
 };
 
-/// What compile said, checked.
+/// The facts that compile returned, checked.
 struct CompiledFacts {
   uint64_t workspace_bytes = 0;
   uint64_t workspace_alignment = 0;
@@ -128,7 +128,7 @@ class Backend {
                                            const collet_argument& value);
   /// Names of the patterns that a device wants to be asked for.
   std::vector<std::string> patterns(uint32_t device);
-  /// What the backend says of a device's memory; nullopt where it says nothing.
+  /// Returns the backend's statistics of a device's memory; nullopt if it has none.
   std::optional<collet_memory_stats> memory_stats(uint32_t device, uint32_t space);
   /// Whether devices can record what they do.
   bool profiles() const { return profile_ != nullptr; }

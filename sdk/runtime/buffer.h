@@ -38,7 +38,7 @@ class Buffer {
   uint32_t space() const { return space_; }
   bool is_deleted() const { return deleted_.load(std::memory_order_acquire); }
 
-  /// What a use of the buffer holds on to.
+  /// The references that a use of the buffer holds.
   struct Use {
     MemoryRef memory;
     Event* ready = nullptr;  ///< null: ready, with success. A reference of the user's.
@@ -58,7 +58,7 @@ class Buffer {
   const void* host_pointer();
 
  private:
-  /// Of a use of the buffer: waits until its memory has its contents' layout, and makes a dense copy where that is not
+  /// For a use of the buffer: waits until its memory has its contents' layout, and makes a dense copy if that is not
   /// dense.
   Status make_dense(Use& use);
   Buffer() = default;

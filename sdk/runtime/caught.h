@@ -19,7 +19,7 @@ inline std::string function_of(const std::source_location& place) {
   return std::string(name.substr(name.rfind(' ') + 1));
 }
 
-/// What `body` returns, or the exception that it ended with: none leaves the library, nor ends a thread of its own. The
+/// Returns the result of `body`, or the exception that it ended with: none leaves the library, nor ends a thread of its own. The
 /// message names the function that calls this.
 template <typename Body>
 Status caught(const Body& body, const std::source_location& place = std::source_location::current()) {

@@ -89,13 +89,13 @@ class Client {
   const std::shared_ptr<Backend>& fallback() const { return fallback_; }
   size_t device_count() const { return devices_.size(); }
   Device& device(uint32_t index) { return *devices_[index]; }
-  /// Where the fallback runs; only with a fallback.
+  /// Returns the device of the fallback. There must be a fallback.
   Device& fallback_device() { return *fallback_device_; }
   Status check_device(uint32_t device) const;
   /// Number of a memory space; COLLET_NONE is the default one.
   Expected<uint32_t> check_space(uint32_t device, uint32_t space) const;
   void trim();
-  /// Of constants that nobody uses any more.
+  /// Drops the constants that nobody uses any more.
   void drop_constants();
 
   /// The one copy of a constant on a device. Kept as long as an executable uses it.
@@ -114,7 +114,7 @@ class Client {
   /// done. Takes no reference to the events: the task holds them.
   void add_after(Worker& worker, std::span<Event* const> events, std::function<void()> task);
 
-  /// Of work that goes on, and that nobody can observe once the client is closed: holds the client.
+  /// Holds the client for work that goes on, and that nobody can observe once the client is closed.
   void retain_for_work() {
     retain();
     working_.fetch_add(1, std::memory_order_relaxed);

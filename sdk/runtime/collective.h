@@ -22,7 +22,7 @@ struct Gathering {
   std::span<const uint32_t> present;  ///< replica * partitions + partition, rising
 };
 
-/// What `instr` gives each of those present, tuples flattened. `operands` has theirs, one after another, tuples flattened
+/// Returns the results of `instr` for each participant that is present, tuples flattened. `operands` has theirs, one after another, tuples flattened
 /// too. FAILED_PRECONDITION where one of them needs somebody who is absent.
 Expected<std::vector<std::vector<hlo::Literal>>> run_collective(const hlo::Module& module,
                                                                 const hlo::Instruction& instr,

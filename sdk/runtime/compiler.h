@@ -15,7 +15,7 @@ namespace collet::runtime {
 Expected<Executable*> compile(Client& client, ProgramModule& module, const collet_compile_request& request,
                               const CompiledParts* parts = nullptr);
 
-/// What each participant does, as text or bytes of a format: the source, or the tiles where that is for whole arrays.
+/// Returns the program of each participant, as text or bytes of a format: the source or, if that is for whole arrays, the tiles.
 Expected<std::string> program_of(const Executable& executable, uint32_t format);
 
 }  // namespace collet::runtime

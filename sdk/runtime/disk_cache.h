@@ -13,7 +13,7 @@ namespace collet::runtime {
 /// written is as if it were not there.
 class DiskCache {
  public:
-  /// Of this process's environment.
+  /// Opens the cache that this process's environment names.
   DiskCache();
   bool on() const { return !folder_.empty(); }
   std::optional<std::string> find(const hlo::ContentId& key) const;

@@ -28,7 +28,7 @@ struct Question {
   std::string reason = {};  ///< of the first of them
 };
 
-/// What a compilation made; shared by all executables of equal programs. Belongs to one client, which outlives it.
+/// The result of a compilation, shared by all executables of equal programs. Belongs to one client, which outlives it.
 struct ExecutableCore {
   explicit ExecutableCore(Client& of) : client(of) {}
   ~ExecutableCore();
@@ -47,7 +47,7 @@ struct ExecutableCore {
   bool no_fusion = false;
   bool whole_arrays = false;  ///< the source is written for whole arrays: it was partitioned
   bool together = true;       ///< one execute for all participants; else a launch for each
-  /// Where the runtime does collectives or calls the embedder: what they say.
+  /// The module, if the runtime does collectives or calls the embedder: it has their attributes.
   std::shared_ptr<const hlo::Module> module;
   std::vector<HostFunction> host_functions;  ///< those that the plan calls
   collet_executable_facts facts{};
@@ -79,7 +79,7 @@ class Executable {
   }
 
   Client& client() const { return *client_; }
-  /// What it was compiled from.
+  /// The program that it was compiled from.
   const ProgramModule& source() const { return *source_; }
   const ExecutableCore& core() const { return *core_; }
   const std::shared_ptr<ExecutableCore>& shared_core() const { return core_; }
@@ -112,7 +112,7 @@ struct RunMemory {
   std::span<MemoryRef> results;    ///< as they were, afterwards
   bool* overwritten = nullptr;     ///< set once a launch has begun that was given a donated argument
 };
-/// What a run on queues waits for and where it ends.
+/// The points that a run on queues waits for, and those that mark its end.
 struct RunOrder {
   std::span<const Point> after;  ///< the arguments are there
   std::span<Point> ends;         ///< out, per participant: its results are there; no point where they are there already

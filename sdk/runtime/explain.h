@@ -9,7 +9,7 @@
 
 namespace collet::runtime {
 
-/// What a plan is described from.
+/// The data from which a plan is described.
 struct ExplainInput {
   const hlo::Module& module;
   const Partition& partition;

@@ -19,7 +19,7 @@ struct Library {
 
 /// Finds and loads a backend by name or path; see collet_client_options. Loads a library once.
 Expected<const Library*> load_library(std::string_view name_or_path);
-/// Where a backend of that name is looked for, in order.
+/// Returns the places where a backend of that name is looked for, in order.
 std::string search_places(std::string_view name);
 /// Whether a backend of that name is there.
 bool library_exists(std::string_view name);

@@ -23,7 +23,7 @@ namespace collet::runtime {
 enum class Side : uint8_t { Device, Fallback, Host };
 std::string_view side_name(Side side);
 
-/// What earlier attempts to compile have taught.
+/// The constraints that earlier attempts to compile have found.
 struct Constraints {
   std::map<hlo::InstrId, std::string> fallback;  ///< these run on the fallback, and why
   std::map<hlo::InstrId, int> cuts;              ///< a new cluster begins here; how often it was asked for
@@ -43,7 +43,7 @@ struct PartitionInput {
   bool host_gives_ids = false;
   /// There are several participants: the host does the collectives that the device does not take.
   bool several = false;
-  /// What the device accepts stays there, whatever it costs.
+  /// Everything that the device accepts stays there, whatever it costs.
   bool ignore_costs = false;
   /// The host does the custom calls of these.
   std::span<const collet_host_function> host_functions;
@@ -65,7 +65,7 @@ struct ComputationPlan {
   bool uses_device = false;
 };
 
-/// Where an instruction runs, and why.
+/// The device that runs an instruction, and the reason.
 struct Placement {
   Side side = Side::Device;
   std::string reason;

@@ -25,7 +25,7 @@ class CompiledProgram {
   Backend& backend() const { return *backend_; }
   collet_backend_executable* handle() const { return handle_; }
   const CompiledFacts& facts() const { return facts_; }
-  /// Of all that it depends on: its bytes serve in other processes under this name.
+  /// The hash of everything that it depends on. Other processes find its bytes under this name.
   const hlo::ContentId& key() const { return key_; }
 
  private:
@@ -108,7 +108,7 @@ struct PlanConstant {
   std::vector<MemoryRef> memory;  ///< per participant
 };
 
-/// What execution follows. Immutable once made.
+/// The plan that execution follows. Immutable once made.
 struct Plan {
   std::vector<Sequence> sequences;  ///< 0 is the entry
   std::vector<Unit> units;

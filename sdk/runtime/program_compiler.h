@@ -37,7 +37,7 @@ class ProgramCompiler {
   /// the program without names.
   Expected<std::shared_ptr<CompiledProgram>> compile(Side side, std::span<const uint32_t> devices, bool alone,
                                                      const hlo::ContentId& content, const hlo::Program& program);
-  /// What the backend named when it last refused a program.
+  /// Returns the instructions that the backend named when it last refused a program.
   const std::vector<hlo::InstrId>& rejected() const { return rejected_; }
   /// A backend has compiled something.
   bool any_new() const { return any_new_; }

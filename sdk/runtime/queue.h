@@ -92,9 +92,9 @@ class Submission {
   Submission(const Submission&) = delete;
   Submission& operator=(const Submission&) = delete;
 
-  /// What number `i` waits for.
+  /// Sets the points that number `i` waits for.
   void wait_for(size_t i, Points points) { pieces_[i].waits = std::move(points); }
-  /// What to pass for number `i`; after all calls of wait_for.
+  /// Returns the argument for number `i`. Called after all calls of wait_for.
   const collet_sync* sync(size_t i);
   /// The call succeeded: the point at which number `i` has ended.
   Point commit(size_t i);
@@ -112,7 +112,7 @@ class Submission {
   Small<Queue*, 4> held_;  // each once
 };
 
-/// What work in flight does with a piece of memory, as the last point of each queue. Thread-safe.
+/// The uses of a piece of memory by work in flight, as the last point of each queue. Thread-safe.
 class Uses {
  public:
   /// Work up to `point` reads or writes the memory. May block, where more queues use it than can be noted.

@@ -10,7 +10,7 @@
 #include "sdk/runtime/spare.h"
 
 /// \file
-/// What the steps of one run share.
+/// The state that the steps of one run share.
 
 namespace collet::runtime {
 
@@ -57,7 +57,7 @@ class RunState {
   /// Waits until a participant's arguments are there and its launches have ended, so that the host can use its memory.
   Status settle(uint32_t p) const { return has_queues() ? wait(p) : ok_status(); }
   Status settle(Who who) const;
-  /// What the next work of a participant waits for, apart from its work before, which has waited for the arguments.
+  /// Returns the points that the next work of a participant waits for, apart from its work before, which has waited for the arguments.
   std::span<const Point> before_next(uint32_t p) const { return end(p) ? std::span<const Point>() : order.after; }
   /// Copies within a device: on the participant's queue, or at once where there is none.
   Status copy_within(uint32_t p, Side side, Memory* from, Memory* to, uint64_t bytes);

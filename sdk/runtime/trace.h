@@ -38,7 +38,7 @@ class Span {
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
 
-  /// What else is known of it.
+  /// The other facts about it.
   collet_span& facts() { return span_; }
 
  private:

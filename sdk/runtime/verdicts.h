@@ -14,7 +14,7 @@
 
 namespace collet::runtime {
 
-/// What a backend makes of an instruction.
+/// The answer of a backend about an instruction.
 struct Verdict {
   uint32_t answer = COLLET_DECLINE;
   uint32_t group = 0;

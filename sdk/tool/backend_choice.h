@@ -11,7 +11,7 @@ class App;
 
 namespace collet::tool {
 
-/// What the options say about the backend: `about` is the help of --backend, `without` that of --no-fallback.
+/// The help texts of the options that choose the backend: `about` of --backend, `without` of --no-fallback.
 struct BackendWords {
   std::string about, without;
 };

@@ -9,7 +9,7 @@ class App;
 
 namespace collet::tool {
 
-/// What becomes of constants whose value the text leaves out, constant({...}).
+/// The treatment of constants whose value the text leaves out, constant({...}).
 struct ElidedChoice {
   uint32_t how = COLLET_ELIDED_REFUSE;
   uint64_t seed = 0;  ///< for COLLET_ELIDED_RANDOM

@@ -12,7 +12,7 @@ namespace collet::tool {
 /// Empty, or what is wrong with a word behind `--inputs` whatever the program is.
 std::string check_inputs_word(const std::string& word);
 
-/// What `--inputs` says: `rule` (that of a case.json beside the program, else by element type), `random:SEED`, `zeros`,
+/// The values of `--inputs`: `rule` (that of a case.json beside the program, else by element type), `random:SEED`, `zeros`,
 /// or one raw file for each parameter, row-major and little-endian.
 Expected<std::vector<hlo::Literal>> make_inputs(const std::vector<std::string>& how, const std::string& program,
                                                 const std::vector<hlo::Shape>& parameters);

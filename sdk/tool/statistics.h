@@ -10,7 +10,7 @@
 
 namespace collet::tool {
 
-/// What one opcode contributes to a module.
+/// The contribution of one opcode to a module.
 struct OpCount {
   int64_t instructions = 0;
   double flops = 0;

@@ -7,7 +7,7 @@ namespace collet::tool {
 
 /// Says what the command does from now on, in the words of a message: "reading 'model.hlo'". Any thread.
 void begin_task(std::string task);
-/// What it does now.
+/// Returns the current task.
 std::string current_task();
 
 }  // namespace collet::tool

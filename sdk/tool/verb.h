@@ -17,7 +17,7 @@ class App;
 
 namespace collet::tool {
 
-/// What the command's exit code means.
+/// The exit codes of the command.
 enum Exit : int {
   kDone = 0,     ///< it went well
   kFailed = 1,   ///< the thing tested failed

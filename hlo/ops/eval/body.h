@@ -22,7 +22,7 @@ class Body {
   Body(const Body&) = delete;
   Body& operator=(const Body&) = delete;
 
-  /// Where run() takes parameter `i` from: the caller fills `lanes` elements in wide form.
+  /// Returns the address from which run() takes parameter `i`: the caller fills `lanes` elements in wide form.
   void* argument(size_t i) { return registers_[i]; }
   size_t argument_count() const { return parameter_types_.size(); }
   size_t result_count() const { return result_types_.size(); }

@@ -38,7 +38,7 @@ struct Codec {
   int bytes = 0;
 };
 
-/// Of any type that has elements of data.
+/// Returns the codec of any type that has elements of data.
 const Codec& codec(Type type);
 
 /// Room for kLanes of any kind.

@@ -21,7 +21,7 @@ class WideArray {
   double* reals() { return reinterpret_cast<double*>(words_.get()); }
   uint64_t* words() { return words_.get(); }
   Cx* complexes() { return reinterpret_cast<Cx*>(words_.get()); }
-  /// Where element `i` stands.
+  /// Returns the address of element `i`.
   void* at(int64_t i) { return words_.get() + i * (wide_ == Wide::Complex ? 2 : 1); }
   const void* at(int64_t i) const { return words_.get() + i * (wide_ == Wide::Complex ? 2 : 1); }
 

@@ -28,7 +28,7 @@ struct ExpandInput {
   }
 };
 
-/// What stands for the instruction; for several results a `tuple` of them. None: there is no expansion of this form (the
+/// Returns the replacement of the instruction; for several results a `tuple` of them. None: there is no expansion of this form (the
 /// fallback will run it), unless the builder holds an error.
 using Expander = InstrId (*)(const ExpandInput&);
 

@@ -38,7 +38,7 @@ class TileBuilder {
                const DeviceGroups& groups);
   /// `x` from the partition with the mirrored tile: tile i of n gets tile n - 1 - i.
   InstrId mirror_tiles(InstrId x, const ArraySharding& sharding, size_t dim, const DeviceGroups& groups);
-  /// What partition `source` has of `x`; of a tuple each array.
+  /// Returns the value that `x` has on partition `source`; for a tuple, that of each array.
   InstrId broadcast_from(InstrId x, int64_t source, size_t partitions);
   /// `step` times the tile of `sharding` that this partition has, plus `offset`: a scalar s32.
   InstrId tile_offset(const DimensionSharding& sharding, int64_t step, int64_t offset = 0);

@@ -21,7 +21,7 @@ struct TiledValue {
   bool manual = false;                ///< the program itself says what each partition does with it
 };
 
-/// What the materializers of all computations of a module share.
+/// The state that the materializers of all computations of a module share.
 struct MaterializeContext {
   Module& module;
   const ProgramRegions& regions;

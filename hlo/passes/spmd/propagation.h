@@ -25,7 +25,7 @@ class ShardingTable {
     static const std::vector<ArraySharding> kNone;
     return index_of(id) < rows_.size() ? rows_[index_of(id)] : kNone;
   }
-  /// Of an array.
+  /// Returns the sharding of an array.
   const ArraySharding& array(InstrId id) const { return of(id)[0]; }
   void set(InstrId id, std::vector<ArraySharding> leaves) {
     if (rows_.size() <= index_of(id)) rows_.resize(index_of(id) + 1);

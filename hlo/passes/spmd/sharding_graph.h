@@ -33,7 +33,7 @@ struct ShardingSlot {
   }
 };
 
-/// What relates slots.
+/// A relation of slots.
 struct ShardingNode {
   enum class Kind : uint8_t {
     Op,      ///< operands and results by a sharding rule

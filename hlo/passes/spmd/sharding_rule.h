@@ -71,7 +71,7 @@ struct InputWindow {
 std::optional<InputWindow> input_window(const Module& module, const Instruction& instr, size_t k, int64_t d,
                                         int64_t count);
 
-/// Where a tile of a windowed dimension gets its input from: its own tile and those at some distances.
+/// The tiles from which a tile of a windowed dimension gets its input: itself and those at some distances.
 struct HaloPlan {
   struct Piece {
     int64_t distance = 0;                              ///< of the tile that it comes from

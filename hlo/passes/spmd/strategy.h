@@ -24,7 +24,7 @@ struct OpStrategy {
   double cost() const { return bytes + work; }
 };
 
-/// What a partition computes, in bytes that it could send meanwhile: about so many operations take as long as one byte.
+/// Operations that take about as long as sending one byte. Computation is counted in bytes by this factor.
 constexpr double kOperationsPerByte = 64;
 
 /// The strategy of the least cost for operands and results of these shardings; of equal ones the one that splits the work

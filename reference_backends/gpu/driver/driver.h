@@ -14,7 +14,7 @@ struct Driver {
 #define COLLET_CUDA_FUNCTION(name, parameters) CUresult(*name) parameters = nullptr;
 #include "reference_backends/gpu/driver/driver_functions.def"
 
-  /// What a check of our emulator found last, for people; null in drivers that are not the emulator. See
+  /// Returns the last finding of our emulator's checks, for people; null in drivers that are not the emulator. See
   /// docs/gpu_emulator.md.
   const char* (*colletCudaEmulatorLastError)() = nullptr;
 
@@ -36,7 +36,7 @@ std::string result_text(CUresult result);
 /// The driver's name of a result, or null.
 const char* result_name(CUresult result);
 
-/// What a result means, or null.
+/// Returns the meaning of a result, or null.
 const char* result_meaning(CUresult result);
 
 }  // namespace collet::gpu

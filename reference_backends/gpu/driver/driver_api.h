@@ -26,7 +26,7 @@ struct CUuuid {
   char bytes[16];
 };
 
-/// What every function of the driver returns; others than these exist.
+/// The results of the driver's functions; others than these exist.
 enum CUresult : unsigned int {
 #define COLLET_CUDA_ERROR(name, number, text) name = number,
 #include "reference_backends/gpu/driver/driver_errors.def"

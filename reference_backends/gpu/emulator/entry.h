@@ -6,7 +6,7 @@
 
 #include "reference_backends/gpu/emulator/state.h"
 
-/// What every function that the library exports begins with.
+/// The first steps of every function that the library exports.
 namespace collet::gpu::emulator {
 
 /// The device of the calling thread's context, or -1.

@@ -37,12 +37,12 @@ struct Kernel {
 inline constexpr uint32_t kSharedBase = 1024;
 inline constexpr uint32_t kMostSharedStatic = 48 << 10;
 inline constexpr uint32_t kMostShared = 227 << 10;
-/// Where the memory of a block or a thread lies among generic addresses.
+/// The generic addresses of the memory of a block or a thread.
 inline constexpr uint64_t kSharedWindow = uint64_t{1} << 56;
 inline constexpr uint64_t kLocalWindow = uint64_t{2} << 56;
 inline constexpr uint64_t kParamWindow = uint64_t{3} << 56;
 
-/// What all launches of a process share.
+/// The state that all launches of a process share.
 struct Machine {
   Options options;
   DeviceMemory* memory = nullptr;

@@ -15,7 +15,7 @@
 
 namespace collet::gpu::emulator {
 
-/// What the shadow of each byte of device memory says.
+/// The states of a byte of device memory.
 enum ByteState : uint8_t { kByteAllocated = 1, kByteWritten = 2 };
 
 /// The memory of all devices: one range of addresses that the host cannot touch, divided equally. The same memory stands at
@@ -32,7 +32,7 @@ class DeviceMemory {
   bool contains(uint64_t address) const { return address - base_ < size_; }
   unsigned device_of(uint64_t address) const { return static_cast<unsigned>((address - base_) / bytes_each_); }
 
-  /// Where the emulator reaches an address of the range.
+  /// Returns the emulator's address for an address of the range.
   uint8_t* host(uint64_t address) const { return host_ + (address - base_); }
   /// The ByteStates from an address on.
   uint8_t* states(uint64_t address) const { return states_ + (address - base_); }

@@ -49,7 +49,7 @@ uint64_t from_double(double value, Format format, Rounding rounding = Rounding::
 /// The product must be exact in 53 bits.
 double fma_to_odd(double a, double b, double c);
 
-// What generated code calls.
+// The functions that generated code calls.
 extern "C" {
 uint64_t collet_emu_convert(uint64_t bits, uint32_t code);
 /// Arithmetic on f16, bf16 and pairs of them; `code` is a HalfOp, with kHalf... flags.

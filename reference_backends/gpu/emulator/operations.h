@@ -5,7 +5,7 @@
 
 #include "reference_backends/gpu/emulator/entry.h"
 
-/// What streams and graphs run: made and checked by the call, run later on the scheduler's thread.
+/// The operations of streams and graphs: made and checked by the call, run later on the scheduler's thread.
 namespace collet::gpu::emulator {
 
 /// Has the device failed? Not under the lock.

@@ -6,7 +6,7 @@
 
 namespace collet::gpu::emulator {
 
-/// What the environment's COLLET_CUDA_EMULATOR says: "checks=0,seed=3". docs/gpu_emulator.md describes each.
+/// The options in the environment's COLLET_CUDA_EMULATOR: "checks=0,seed=3". docs/gpu_emulator.md describes each.
 struct Options {
   bool checks = true;       ///< all of the checks below; accesses stay inside device memory in any case
   bool initialised = true;  ///< reads of bytes that nobody wrote

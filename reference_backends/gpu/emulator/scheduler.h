@@ -29,7 +29,7 @@ struct StreamState {
   struct Operation {
     std::function<void()> run;
     bool on_host = false;  ///< a host function: it may take long, and gets a thread of its own
-    /// What must be over before: positions in other streams, events.
+    /// The work that must be over before: positions in other streams, events.
     std::vector<std::pair<std::shared_ptr<StreamState>, uint64_t>> after;
     std::vector<std::pair<std::shared_ptr<EventState>, uint64_t>> events;
   };

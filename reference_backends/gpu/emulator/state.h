@@ -14,7 +14,7 @@
 #include "reference_backends/gpu/emulator/launch.h"
 #include "reference_backends/gpu/emulator/scheduler.h"
 
-/// What the handles of the driver's interface stand for.
+/// The objects behind the handles of the driver's interface.
 namespace collet::gpu {
 
 struct CUctx_st {

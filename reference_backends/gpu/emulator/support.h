@@ -6,7 +6,7 @@
 #include "reference_backends/gpu/emulator/block.h"
 #include "reference_backends/gpu/emulator/ptx.h"
 
-/// What generated code calls, by address. A finding ends the launch and does not return.
+/// The functions that generated code calls, by address. A finding ends the launch and does not return.
 namespace collet::gpu::emulator {
 
 /// Strong accesses are those that other threads may make at the same time: volatile, relaxed, acquire, release.

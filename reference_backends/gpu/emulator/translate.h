@@ -16,7 +16,7 @@ class Module;
 
 namespace collet::gpu::emulator {
 
-/// Where variables of a module lie.
+/// The places of a module's variables.
 struct ModuleLayout {
   std::map<const Variable*, uint64_t> global;         ///< addresses in device memory
   std::map<const Variable*, uint32_t> shared;         ///< offsets; none for those whose length the launch says
@@ -28,7 +28,7 @@ struct ModuleLayout {
 /// Places all variables; `allocate` gives device memory. Throws PtxError.
 ModuleLayout lay_out(const Module& module, const std::function<uint64_t(const Variable&)>& allocate);
 
-/// What is known of a function after its translation.
+/// Facts about a function after its translation.
 struct FunctionFacts {
   std::string symbol;  ///< in the LLVM module
   bool meets = false;

@@ -25,7 +25,7 @@ enum class Factorization : uint8_t {
   kHessenberg,  ///< "hessenberg" [a] -> [h and reflectors, factors n - 1]
 };
 
-/// What a call or custom call of a program stands for by its name; kUnknown for any other op.
+/// Returns the factorization that a call or custom call stands for by its name; kUnknown for any other op.
 Factorization factorization_of(const collet_program* program, const collet_op* op);
 
 /// Name number `index` of the composites that stand for factorizations; null past the last.

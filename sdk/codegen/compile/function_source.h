@@ -42,7 +42,7 @@ struct LoopSource {
   std::map<FunctionId, Kernel> functions;  ///< by their numbers in the steps
 };
 
-/// What one function of a program is compiled from: a KernelFunction, a MicroFunction, a CompareFunction, a LoopFunction, or what a
+/// The source of one function of a program: a KernelFunction, a MicroFunction, a CompareFunction, a LoopFunction, or what a
 /// grid of threads runs.
 struct FunctionSource {
   std::string name;

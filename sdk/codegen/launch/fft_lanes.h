@@ -55,7 +55,7 @@ struct FftRows {
   bool adjacent = false;  ///< row k begins k elements behind the first
 };
 
-/// What is done with the lanes of one vector.
+/// Operations on the lanes of one vector.
 template <typename T>
 struct FftJob {
   const FftPlan<T>* plan = nullptr;
@@ -271,7 +271,7 @@ class FftLanes {
     }
   }
 
-  /// Where a block begins that ends within n elements, if they are enough: the last one takes some that were in the one before.
+  /// Returns the begin of a block that ends within n elements, if they are enough: the last block repeats some of the one before.
   COLLET_INLINE static int64_t whole_block(int64_t at, int64_t block, int64_t n) {
     return at + block > n && n >= block ? n - block : at;
   }

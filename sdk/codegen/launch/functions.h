@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// What compiled functions look like to their callers.
+/// The signatures of compiled functions.
 
 #include <cstdint>
 

@@ -15,7 +15,7 @@ class LoadedCode {
   /// Address of a function; null when there is none.
   virtual void* find(const std::string& name) const = 0;
   uint64_t bytes() const { return bytes_; }
-  /// What was generated, where it was asked for: file names and contents.
+  /// The generated files, if they were requested: names and contents.
   const std::vector<std::pair<std::string, std::string>>& artifacts() const { return artifacts_; }
   /// The object code of its modules, to load it again without compiling.
   const std::vector<std::string>& objects() const { return objects_; }

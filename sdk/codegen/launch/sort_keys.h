@@ -218,7 +218,7 @@ class Selection {
   }
 
  private:
-  /// Where the next block is that may have a key below `limit`, from element i on.
+  /// Returns the next block, from element i on, that may have a key below `limit`.
   static int64_t skip(const Keys<U>& keys, const char* row, int64_t i, int64_t n, U limit) {
     using S = std::make_signed_t<U>;
     constexpr int64_t kLanes = 16 / static_cast<int64_t>(sizeof(S));  // of vectors that every processor has

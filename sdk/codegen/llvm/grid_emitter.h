@@ -29,7 +29,7 @@ class GridEmitter : public KernelEmitter {
   GridEmitter(const GridKernel& kernel, llvm::Module& module, const Target& target, llvm::Function* function)
       : KernelEmitter(kernel.kernel, module, target, function), schedule_(kernel.schedule), warp_(target.grid.warp) {}
 
-  /// What the thread does. Its number and its block's are known.
+  /// Emits the work of the thread. Its number and that of its block are known.
   virtual void thread() = 0;
 
   Value* number(int64_t x) { return b_.getInt64(static_cast<uint64_t>(x)); }
@@ -51,7 +51,7 @@ class GridEmitter : public KernelEmitter {
     kBefore,   ///< so many before this one; where there is none, from this one
     kNumber,   ///< of this number
   };
-  /// What another thread of the warp has. All threads of the warp must take part.
+  /// Returns the value of another thread of the warp. All threads of the warp must take part.
   Val of_thread(const Val& x, Exchange which, Value* distance);
   Value* of_thread(Value* x, Exchange which, Value* distance);
   /// New shared memory of the block.

@@ -38,7 +38,7 @@ struct MicroKernel {
 /// A name that no other micro-kernel has.
 std::string name_of(const MicroKernel& kernel);
 
-/// What is done to each element of a product before it is stored: a kernel over its batches, rows and columns.
+/// The computation on each element of a product before it is stored: a kernel over its batches, rows and columns.
 struct Epilogue {
   Kernel kernel;  ///< loops: one for each of the batch, then rows, columns
   uint32_t product = 0;

@@ -37,7 +37,7 @@ struct GridSchedule {
   Form form = Form::kPoints;
   uint64_t parallel = 0;  ///< the parallel outer loops, as a bit set
   int group = 1;          ///< of kRows: threads of a group, those of a warp or of the whole block
-  /// Of kRows: points of the inner loops that each thread takes, whose values it keeps in registers from one pass to the
+  /// For kRows: points of the inner loops that each thread takes, whose values it keeps in registers from one pass to the
   /// next. 0: there are too many, and every pass computes them anew.
   int kept = 0;
   bool in_order =

@@ -23,7 +23,7 @@
 
 namespace collet::codegen {
 
-/// What the elements of buffers are before the kernel runs.
+/// The elements of buffers before the kernel runs.
 enum class Fill {
   kSmall,  ///< whole numbers of few bits: sums and products of floats are exact in any order
   kBits,   ///< any bits, infinities and what is not a number among them

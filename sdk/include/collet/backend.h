@@ -3,8 +3,8 @@
 #define COLLET_BACKEND_H
 
 /** \file
- * What a vendor implements: one shared library that exports one symbol, collet_backend_entry, which hands out one table of
- * functions. C11, no dependency, nothing to link.
+ * The interface that a vendor implements: one shared library that exports one symbol, collet_backend_entry, which returns one
+ * table of functions. C11, no dependency, nothing to link.
  *
  * Six functions make a device that holds data (open, close, device_info, alloc, free, copy): with them every program runs,
  * all its ops on the fallback. supports, compile, execute and release let the device compute. The rest is optional.
@@ -47,7 +47,7 @@ typedef struct collet_backend_queue collet_backend_queue;
 /** Severity of a log message. */
 enum { COLLET_LOG_DEBUG = 0, COLLET_LOG_INFO = 1, COLLET_LOG_WARNING = 2, COLLET_LOG_ERROR = 3 };
 
-/** What the SDK tells a backend about itself. Lives as long as the process. */
+/** Facts that the SDK tells a backend about itself. Lives as long as the process. */
 struct collet_host {
   uint32_t struct_size;
   uint32_t abi_major; /**< COLLET_ABI_MAJOR of the SDK */
@@ -70,7 +70,7 @@ struct collet_open_options {
   uint32_t reserved; /**< zero */
 };
 
-/** What open says. The strings live as long as the instance. */
+/** The result of open. The strings live as long as the instance. */
 struct collet_instance_info {
   uint32_t struct_size;
   uint32_t opset; /**< the opset that the backend was written for; newer ops are never offered to it */
@@ -80,7 +80,7 @@ struct collet_instance_info {
   const char* version; /**< of the backend; part of every cache key */
 };
 
-/** What a device can do with an element type. */
+/** Abilities of a device for an element type. */
 enum {
   COLLET_MAY_STORE = 1,  /**< hold and copy */
   COLLET_MAY_MOVE = 2,   /**< rearrange: slice, transpose, gather ... */
@@ -126,7 +126,7 @@ enum {
                limit of the SDK's (4 KiB) come as arguments flagged COLLET_VALUE_CONSTANT */
 };
 
-/** What device_info says: immutable. Arrays and strings live as long as the instance. */
+/** The result of device_info: immutable. Arrays and strings live as long as the instance. */
 struct collet_device_info {
   uint32_t struct_size;
   uint32_t traits;         /**< COLLET_TRAIT_* */
@@ -210,7 +210,7 @@ struct collet_compile_options {
   int32_t (*progress)(void* user, double done, const char* stage);
 };
 
-/** What compile says about the executable. */
+/** Facts that compile returns about the executable. */
 struct collet_executable_info {
   uint32_t struct_size;
   uint32_t absorbed_count; /**< in: room in `absorbed`; out: how many constants the executable holds itself */

@@ -3,7 +3,7 @@
 #define COLLET_COLLET_H
 
 /** \file
- * What an embedder calls: read a program, compile it for a backend, run it. C11; link libcollet.
+ * The functions that an embedder calls to read a program, compile it for a backend and run it. C11; link libcollet.
  *
  * Objects are reference-counted where two parties may hold them (buffers, events, executables, modules): `release` drops
  * the caller's reference. Any function may be called from any thread. Functions that can fail return COLLET_OK or a code
@@ -64,7 +64,7 @@ struct collet_client_options {
   /** A name ("cpu"), looked up in COLLET_BACKEND_PATH (folders, separated by colons) and the installed folder, or a path
    * to a shared library. Null: the environment's COLLET_BACKEND, else "cpu". */
   const char* backend;
-  /** Where ops run that the backend does not take: null for the usual one (cpu, or the interpreter where cpu was not
+  /** The backend that runs the ops that the chosen one declines: null for the usual one (cpu, or the interpreter if cpu was not
    * built); "none" for no fallback. The reference backends have none. */
   const char* fallback;
   const char* target;      /**< a named target to compile for without hardware; null: the machine's devices */
@@ -90,7 +90,7 @@ COLLET_API collet_status collet_client_open(const struct collet_client_options* 
 /** Closes it; its executables, buffers and events must have been released. */
 COLLET_API void collet_client_close(collet_client* client);
 
-/** What a client says about itself. */
+/** Facts about a client. */
 struct collet_client_info {
   uint32_t struct_size;
   uint32_t device_count;
@@ -105,7 +105,7 @@ struct collet_client_info {
 COLLET_API collet_status collet_client_info_get(collet_client* client, struct collet_client_info* info,
                                                 struct collet_error* error);
 
-/** What a client says about a device. */
+/** Facts about a device of a client. */
 struct collet_client_device_info {
   uint32_t struct_size;
   uint32_t traits;  /**< COLLET_TRAIT_* of backend.h */
@@ -129,7 +129,7 @@ COLLET_API collet_status collet_client_device_info_get(collet_client* client, ui
                                                        struct collet_error* error);
 /** Name of a memory space: "device", "pinned_host", ...; null past the last. */
 COLLET_API const char* collet_client_space_kind(collet_client* client, uint32_t device, uint32_t space);
-/** What a device can do with an element type: COLLET_MAY_* of backend.h; 0 past the last device or type. */
+/** Returns what a device can do with an element type: COLLET_MAY_* of backend.h; 0 past the last device or type. */
 COLLET_API uint32_t collet_client_type_flags(collet_client* client, uint32_t device, uint32_t element);
 /** Gives pooled memory that nothing uses back to the backend. */
 COLLET_API void collet_client_trim(collet_client* client);
@@ -167,7 +167,7 @@ enum {
   COLLET_FORMAT_STABLEHLO = 4 /**< portable artifact (MLIR bytecode) */
 };
 
-/** What to do with a constant printed as {...}. */
+/** Ways to treat a constant that is printed as {...}. */
 enum {
   COLLET_ELIDED_REFUSE = 0,
   COLLET_ELIDED_ZEROS = 1,
@@ -226,7 +226,7 @@ COLLET_API const char* collet_module_result_sharding(const collet_module* module
 /** @name Executables */
 /**@{*/
 
-/** What a program hands to a function of the embedder's. Arrays are dense, row-major, in host memory; tokens have none. */
+/** The operands and results of one call of an embedder's function. Arrays are dense, row-major, in host memory; tokens have none. */
 struct collet_host_call {
   uint32_t struct_size;
   uint32_t participant; /**< replica * partition_count + partition */
@@ -306,7 +306,7 @@ COLLET_API collet_status collet_executable_load(collet_client* client, const voi
                                                 const struct collet_compile_request* request,
                                                 collet_executable** out_executable, struct collet_error* error);
 
-/** What an executable says about itself. */
+/** Facts about an executable. */
 struct collet_executable_facts {
   uint32_t struct_size;
   uint32_t argument_count;  /**< flattened */
@@ -329,13 +329,13 @@ struct collet_executable_facts {
 /** Fills `facts`, whose struct_size the caller has set. */
 COLLET_API collet_status collet_executable_facts_get(collet_executable* executable,
                                                      struct collet_executable_facts* facts, struct collet_error* error);
-/** What a compilation asked the device about. */
+/** Kinds of questions that a compilation asks a device. */
 enum {
   COLLET_QUESTION_OP = 0,
   COLLET_QUESTION_PATTERN = 1, /**< also those that the device named and that the program does not have */
   COLLET_QUESTION_FUSION = 2
 };
-/** What became of all ops of one name and element type that a device was asked about. */
+/** The answers for all ops of one name and element type that a device was asked about. */
 struct collet_question {
   uint32_t struct_size;
   uint32_t kind;     /**< COLLET_QUESTION_* */
@@ -455,7 +455,7 @@ COLLET_API collet_status collet_buffer_fulfil(collet_buffer* buffer, collet_buff
 /** Breaks the promise: what uses the buffer fails with this code, which is not COLLET_OK, and message. */
 COLLET_API collet_status collet_buffer_fail(collet_buffer* buffer, collet_status code, const char* message,
                                             struct collet_error* error);
-/** Where its data lies, if the host may read it there once it is ready; null otherwise. */
+/** Returns the address of its data if the host may read it there once it is ready; null otherwise. */
 COLLET_API const void* collet_buffer_host_pointer(collet_buffer* buffer);
 /**@}*/
 
@@ -505,7 +505,7 @@ COLLET_API void collet_event_on_ready(collet_event* event,
 /** @name Tracing */
 /**@{*/
 
-/** What a span is of. */
+/** Kinds of spans. */
 enum {
   COLLET_SPAN_COMPILE = 1,    /**< collet_compile, or collet_executable_load */
   COLLET_SPAN_RUN = 2,        /**< an execution, on the thread that does it; what follows lies within it */

@@ -222,7 +222,7 @@ class Module : public detail::Owner<collet_module, collet_module_retain, collet_
 class Executable : public detail::Owner<collet_executable, collet_executable_retain, collet_executable_release> {
  public:
   using Owner::Owner;
-  /** What it says about itself. */
+  /** Facts about it. */
   collet_executable_facts facts() const {
     collet_executable_facts out{};
     out.struct_size = sizeof out;
@@ -295,7 +295,7 @@ class Client {
 
   /** The handle; still owned here. */
   collet_client* get() const { return handle_; }
-  /** What it says about itself. */
+  /** Facts about it. */
   collet_client_info info() const {
     collet_client_info out{};
     out.struct_size = sizeof out;

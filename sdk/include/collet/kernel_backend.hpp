@@ -17,7 +17,7 @@
  *     }
  *     COLLET_KERNEL_BACKEND(describe)
  *
- * What needs no kernel: constants, copies, reshape, and, with Backend::control_flow, loops and branches; with
+ * These need no kernel: constants, copies, reshape, and, with Backend::control_flow, loops and branches; with
  * Backend::collectives, what devices exchange.
  * More than one device, queues, prepared weights, layouts, patterns, options: see the fields of Backend and Kernel.
  */
@@ -291,7 +291,7 @@ struct Table {
   }
 };
 
-/** What collet_backend_entry of such a backend does. */
+/** Implements collet_backend_entry of such a backend. */
 template <Backend (*describe)()>
 collet_status enter(const collet_host* host, const collet_backend** out, collet_error* error) {
   return guarded(error, [&] {

@@ -3,7 +3,7 @@
 #define COLLET_KERNEL_CALL_HPP
 
 /** \file
- * What a kernel sees: a device, an op, and the arrays that it reads and writes. First of the headers for backends that are a
+ * The arguments of a kernel: a device, an op, and the arrays that it reads and writes. First of the headers for backends that are a
  * table of kernels; kernel_backend.hpp is the one to include.
  */
 
@@ -21,7 +21,7 @@ namespace collet {
 /** Backends that are a table of kernels. */
 namespace kernel {
 
-/** What a backend's own code throws. At the ABI boundary it becomes a status and a message. */
+/** The exception that a backend's own code throws. At the ABI boundary it becomes a status and a message. */
 class Error : public std::runtime_error {
  public:
   /** `code` is one of COLLET_*, not COLLET_OK. */
@@ -89,7 +89,7 @@ struct Record {
   uint64_t bytes = 0;  /**< moved, or 0 */
 };
 
-/** Where a device's records go. The helper makes one for each device. */
+/** Takes the records of a device. The helper makes one for each device. */
 class Recorder {
  public:
   virtual ~Recorder() = default;
@@ -99,7 +99,7 @@ class Recorder {
   virtual void add(const Record& record) = 0;
 };
 
-/** What a vendor writes first: memory. Every function may throw Error or std::bad_alloc, `free` excepted, and may be called
+/** A device of the backend. A vendor implements its memory first. Every function may throw Error or std::bad_alloc, `free` excepted, and may be called
  * from any thread unless the backend says COLLET_TRAIT_SERIAL. */
 class Device {
  public:
@@ -157,7 +157,7 @@ class Device {
     static_cast<void>(bytes), static_cast<void>(alignment);
     throw Error(COLLET_OUT_OF_RANGE, "there is no memory space " + std::to_string(space));
   }
-  /** Where the host may read and write memory of a space that is COLLET_SPACE_HOST_VISIBLE. */
+  /** Returns the address at which the host may read and write memory of a space that is COLLET_SPACE_HOST_VISIBLE. */
   virtual void* host_pointer(Memory memory) {
     static_cast<void>(memory);
     return nullptr;
@@ -177,7 +177,7 @@ class Device {
   /** @} */
 
   /** \name Records
-   * What Backend::profile hands out. The helper records kernels and copies by the host's clock, from call to return, unless
+   * The records that Backend::profile returns. The helper records kernels and copies by the host's clock, from call to return, unless
    * the device records better ones itself.
    * @{ */
   /** Does the device call `record` itself? */
@@ -196,7 +196,7 @@ class Device {
   Recorder* recorder_ = nullptr;
 };
 
-/** What an op finds besides its arrays. */
+/** The inputs of an op besides its arrays. */
 struct Surroundings {
   Array scratch;
   const std::any* state = nullptr;
@@ -227,11 +227,11 @@ class Op {
   const Array& result(uint32_t i = 0) const { return arrays_[op_->operands.count + i]; }
   /** Operands, then results. */
   const Array* arrays() const { return arrays_; }
-  /** What it finds besides its arrays, for those who make another Op of it. */
+  /** Its inputs besides its arrays, for those who make another Op of it. */
   const Surroundings& surroundings() const { return rest_; }
   /** Device memory for the kernel's own use, of the size that Kernel::scratch asked for. */
   const Array& scratch() const { return rest_.scratch; }
-  /** What Kernel::prepare returned for this op on this device. `T` is exactly the type that it returned. */
+  /** Returns what Kernel::prepare returned for this op on this device. `T` is exactly the type that it returned. */
   template <class T>
   const T& state() const {
     const T* out = rest_.state ? std::any_cast<T>(rest_.state) : nullptr;
@@ -252,7 +252,7 @@ class Op {
   const int64_t* list(collet_range list) const { return collet_integers(program_, list); }
   /** How many regions. */
   uint32_t region_count() const { return op_->regions.count; }
-  /** What region `i` does with its two scalars: COLLET_COMBINE_*. */
+  /** Returns how region `i` combines its two scalars: COLLET_COMBINE_*. */
   uint32_t combine(uint32_t i = 0) const { return collet_region_at(program_, op_->regions.first + i)->combine; }
   /** The name of the pattern or composite that a call stands for; else empty. */
   std::string pattern() const {

@@ -12,7 +12,7 @@ namespace collet {
 namespace kernel {
 namespace detail {
 
-/** What a row is called in messages. */
+/** Returns the name of a row in messages. */
 inline std::string row_name(size_t number, const Kernel& row) {
   std::string out = "Backend::kernels[" + std::to_string(number) + "] (" + collet_op_name(row.opcode);
   if (!row.pattern.empty()) out += ", pattern '" + row.pattern + "'";

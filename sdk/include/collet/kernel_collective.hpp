@@ -31,7 +31,7 @@ inline bool is_collective(uint32_t opcode) {
   }
 }
 
-/** What a collective says, in one form for all of them. */
+/** The attributes of a collective, in one form for all of them. */
 struct CollectiveSpec {
   /** Participants that work together, each in the order of its group; all of the program are in one of them. */
   std::vector<std::vector<uint32_t>> groups;

@@ -18,7 +18,7 @@
 namespace collet {
 namespace kernel {
 
-/** Where an array of a launch lies. */
+/** The place of an array of a launch. */
 struct Piece {
   Memory memory = no_memory; /**< no_memory where it has no bytes */
   uint64_t offset = 0;       /**< bytes from the start of the memory */

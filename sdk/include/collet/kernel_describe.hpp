@@ -3,7 +3,7 @@
 #define COLLET_KERNEL_DESCRIBE_HPP
 
 /** \file
- * What a vendor fills in: rows of a kernel table, and the description of a backend. All of it is optional but for a name,
+ * The data that a vendor fills in: rows of a kernel table, and the description of a backend. All of it is optional but for a name,
  * types and a way to open a device. Included by kernel_backend.hpp.
  */
 
@@ -25,7 +25,7 @@ constexpr uint32_t header_opset = 1;
 
 struct Move;
 
-/** What Kernel::takes answers: true, false, or a reason why not: `return "only rows of at most 1024 elements";`. An op that no
+/** The answer of Kernel::takes: true, false, or a reason why not: `return "only rows of at most 1024 elements";`. An op that no
  * row takes goes to the fallback as it is, if that takes it; `return Taken::expand();` has it rewritten into simpler ops, which
  * the table is asked about in turn. */
 class Taken {
@@ -93,7 +93,7 @@ struct Kernel {
    * what the array has where nothing else in the program reads or writes it (then Array::layout is set), so that the kernel
    * must take dense arrays, too. `layout` is zeroed before. */
   std::function<void(const Op& op, uint32_t index, collet_layout* layout)> layout = nullptr;
-  /** Of a collective, with Backend::collectives: in place of `run`. Called once for each group of participants, in the order of
+  /** Replaces `run` for a collective, with Backend::collectives. Called once for each group of participants, in the order of
    * the group, when all of them have come to the op; it may call all of their devices. What was started on them before may
    * still be running. When it returns they go on: what it has started need not have ended, as long as what each device starts
    * later runs behind it. */
@@ -108,7 +108,7 @@ inline Kernel expanded(uint32_t opcode, TypeSet operands, TypeSet results) {
   return row;
 }
 
-/** What open was told. */
+/** The options of open. */
 struct Options {
   uint32_t device_count = 0;                 /**< devices wanted, where the backend can make them; 0: its own choice */
   std::string target;                        /**< one of Backend::targets, or empty: the machine's own devices */

@@ -116,7 +116,7 @@ struct Convolution {
     int64_t stride, padding, input_dilation, kernel_dilation;
     bool reversed;                                /**< kernel element k stands at `kernel - 1 - k` */
     int64_t input_step, kernel_step, output_step; /**< strides of the arrays */
-    /** Where kernel element `k` meets the input for output element `p`; -1: nowhere. */
+    /** Returns the input that kernel element `k` meets for output element `p`; -1: none. */
     int64_t meets(int64_t p, int64_t k) const {
       const int64_t at = p * stride + k * kernel_dilation - padding;
       return at < 0 || at % input_dilation != 0 || at / input_dilation >= input ? -1 : at / input_dilation;

@@ -35,7 +35,7 @@ inline void set_error(collet_error* error, collet_status code, const char* messa
   copy_text(error->message, sizeof error->message, message);
 }
 
-/** What an exception says. To be called while it is handled. */
+/** Fills an error from an exception. Called while the exception is handled. */
 inline collet_status describe_exception(collet_error* error) noexcept {
   try {
     throw;

@@ -96,7 +96,7 @@ class Walker {
   std::vector<std::vector<uint32_t>> users_;
 };
 
-/** What a match found. True where it matched. */
+/** The result of a match. True if it matched. */
 class Matched {
  public:
   /** Did it match? */
@@ -118,7 +118,7 @@ namespace shape {
 
 /** An expression. Cheap to copy. */
 struct Shape {
-  /** What it stands for. */
+  /** Kinds of nodes. */
   enum Kind { kInput, kOp, kNumber, kAnyNumber, kReduce, kSpread };
   Kind kind = kInput;
   uint32_t index = 0; /**< of an input or a number; the opcode of an op; the combination of a reduction */

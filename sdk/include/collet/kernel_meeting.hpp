@@ -3,7 +3,7 @@
 #define COLLET_KERNEL_MEETING_HPP
 
 /** \file
- * Where the participants of an execution wait for each other. Included by kernel_backend.hpp.
+ * Lets the participants of an execution wait for each other. Included by kernel_backend.hpp.
  */
 
 #include "kernel_instance.hpp"
@@ -73,7 +73,7 @@ class Meeting {
     look_stuck();
   }
 
-  /** What went wrong first. */
+  /** Returns the first error. */
   collet_error first_error() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return first_;

@@ -20,7 +20,7 @@ namespace kernel {
 
 namespace detail {
 
-/** Where a value lies. A slot is a place that changes in a loop: what lies there is looked up in the run. */
+/** The place of a value. A slot is a place that changes in a loop: the run looks up what it holds. */
 struct Place {
   enum Kind : uint32_t { kNowhere, kArgument, kResult, kWorkspace, kConstant, kSlot };
   Kind kind = kNowhere;
@@ -86,13 +86,13 @@ struct Packed {
   uint64_t bytes;    /**< of the packed form */
 };
 
-/** What a collective needs besides its step. */
+/** The data of a collective besides its step. */
 struct Together {
   CollectiveSpec spec;
   std::vector<Combiner> combiners; /**< by operand; of reductions */
 };
 
-/** What compile works out and execute follows. */
+/** The result of compile, which execute follows. */
 struct Plan {
   std::vector<Step> steps;
   std::vector<Place> places;     /**< one per value of the program */
@@ -104,7 +104,7 @@ struct Plan {
       immediates; /**< argument, and its place in the workspace if it comes by value */
   std::vector<Packed> packed;
   std::map<size_t, Together> collectives; /**< by step */
-  /** Of entry arguments and results; `bytes` 0: dense. Empty where all are. */
+  /** Layouts of entry arguments and results; `bytes` 0: dense. Empty if all are dense. */
   std::vector<collet_layout> argument_layouts, result_layouts;
   uint64_t workspace_bytes = 0;
   uint64_t resident_bytes = 0;
@@ -120,7 +120,7 @@ struct Plan {
   }
 };
 
-/** What an op is called in records and messages. */
+/** Returns the name of an op in records and messages. */
 inline std::string record_name(const collet_program* program, const collet_op* op) {
   return std::string(collet_op_name(op->opcode)) + " " + std::string(collet_string(program, op->name), op->name.count);
 }
@@ -198,7 +198,7 @@ inline std::string program_complaint(const collet_program* p) {
   return p->regions.count == 0 ? "the program has no entry" : "";
 }
 
-/** What is said of an op. */
+/** The answer about an op. */
 struct Answer {
   const Kernel* kernel = nullptr;
   bool taken = false;
@@ -310,7 +310,7 @@ class Chooser {
     return {nullptr, false, reason, expand};
   }
 
-  /** What a row of the table is called in messages. */
+  /** Returns the name of a row of the table in messages. */
   std::string row_name(const Kernel* row) const {
     return detail::row_name(static_cast<size_t>(row - kernels_.data()), *row);
   }

@@ -7,8 +7,8 @@
  * Its places in the arena are used where they hold what they promise and the program has no control flow; else values get
  * places by their live ranges. Included by kernel_backend.hpp.
  *
- * What a loop carries stays where it is: a result of the body is written over the value that it replaces where nothing reads
- * that any more. Where something does, the two exchange their memory after each turn ("slots"), so that nothing is copied.
+ * The values that a loop carries stay in place: a result of the body is written over the value that it replaces if nothing reads
+ * that value any more. Otherwise the two exchange their memory after each iteration ("slots"), so that nothing is copied.
  */
 
 #include "kernel_plan.hpp"
@@ -171,7 +171,7 @@ class Planner {
     if (to != from && bytes_of(to) != 0) plan_.steps[step].transfers.push_back({to, from});
   }
 
-  /** What the body hands on unchanged is the operand itself; all else is carried by the results of the op. */
+  /** A value that the body returns unchanged is the operand itself; the results of the op carry all others. */
   void lower_loop(uint32_t id, std::vector<uint32_t>* rejected) {
     has_control_ = true;
     const collet_op* op = collet_op_at(p_, id);

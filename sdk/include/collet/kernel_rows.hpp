@@ -206,7 +206,7 @@ void for_each_window(const IndexedWindows& windows, const Visit& visit) {
 /** Collects rows. Every maker returns the collector. */
 class Rows {
  public:
-  /** Where an array lies on the host; null for one without elements. */
+  /** Returns the address of an array on the host; null for one without elements. */
   using Address = std::function<void*(Device& device, const Array& array)>;
 
   /** `address` finds arrays. */

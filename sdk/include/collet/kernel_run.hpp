@@ -17,7 +17,7 @@ namespace collet {
 namespace kernel {
 namespace detail {
 
-/** What an executable has on one device. */
+/** The state of an executable on one device. */
 struct OnDevice {
   std::vector<OwnedMemory> constants;                  // none or one
   std::vector<std::pair<size_t, OwnedMemory>> packed;  // by step: its packed operand
@@ -26,7 +26,7 @@ struct OnDevice {
   std::unique_ptr<DeviceProgram> program;              // that was compiled as a whole
 };
 
-/** What a run is made of. All of it outlives the run. */
+/** The inputs of a run. All of them outlive the run. */
 struct RunParts {
   const collet_program* program;
   const Plan& plan;
@@ -206,7 +206,7 @@ class Run {
     }
   }
 
-  /** What a participant brings to a collective. */
+  /** The contribution of a participant to a collective. */
   struct Part {
     Member member;
     const std::vector<std::any>* states;
@@ -252,7 +252,7 @@ class Run {
     if (!array->host) array->host = &state->bits;
   }
 
-  /** What the host knows of the result of a kernel. */
+  /** Computes what the host knows of the result of a kernel. */
   void follow(const Step& step, ScalarState* state) {
     numbers_.clear();
     for (uint32_t value : step.operands) {
@@ -278,7 +278,7 @@ class Run {
     *result = {c_.scalars.compute(step, numbers_), true, false};
   }
 
-  /** Where a value lies. */
+  /** Returns where a value lies. */
   Where locate(uint32_t value) const { return locate(c_.plan.places[value]); }
   Where locate(const Place& what) const {
     const Place& place = what.kind == Place::kSlot ? slots_[what.index] : what;

@@ -62,7 +62,7 @@ class HostScalars {
   /** Is there anything to work out? */
   bool is_empty() const { return index_.empty(); }
 
-  /** What is known when a launch begins. */
+  /** Returns what is known when a launch begins. */
   std::vector<ScalarState> begin(const collet_argument* arguments) const {
     std::vector<ScalarState> out(count_);
     for (const auto& one : constants_) out[one.first] = {one.second, true, true};

@@ -106,7 +106,7 @@ inline Move pad_move(const Op& op) {
   return move;
 }
 
-/** Where a dynamic slice begins in dimension `d`: clamped so that it lies inside. */
+/** Returns the start of a dynamic slice in a dimension, clamped so that the slice lies inside. */
 inline int64_t clamped_start(Device& device, const Array& index, int64_t whole, int64_t part) {
   return std::max<int64_t>(0, std::min(read_index(device, index), whole - part));
 }

@@ -33,7 +33,7 @@ inline const Executable* unwrap(collet_backend_executable* executable) {
   return reinterpret_cast<const Executable*>(executable);
 }
 
-/** What compile says about an executable. */
+/** Writes the facts that compile returns about an executable. */
 inline void write_info(const Executable& executable, collet_executable_info* info) {
   collet_executable_info said = read_sized(info);
   said.absorbed_count = 0;
@@ -325,7 +325,7 @@ struct LinkFunctions {
   }
 };
 
-/** What `query` hands out: the tables for which the description says something. */
+/** Returns the table that `query` returns: one for which the description says something. */
 inline const void* find_table(const Backend& backend, const char* name, uint32_t version) {
   const auto any = [&](const auto& has) { return std::any_of(backend.kernels.begin(), backend.kernels.end(), has); };
   const std::string wanted = name;

@@ -19,7 +19,7 @@
  *       for (uint32_t j = 0; j < op->results.count; ++j) define(op->results.first + j);
  *     }
  *
- * What holds for every program: no tuples, static shapes, dense row-major arrays (but see "layout" of tables.h), regions that
+ * Every program has these properties: no tuples, static shapes, dense row-major arrays (but see "layout" of tables.h), regions that
  * see nothing but their own arguments, operands defined before their use, and a schedule: the order of a region's ops.
  *
  * A bounded dynamic dimension (f32[<=8]) never comes here. The SDK makes a padded array of the bound's size of it and,
@@ -34,7 +34,7 @@
 
 #define COLLET_PROGRAM_MAGIC UINT32_C(0x50544c43) /**< "CLTP" */
 
-/** Where an array of the program lies. `stride` is the element's size, frozen for each array. */
+/** The place of an array of the program. `stride` is the element's size, frozen for each array. */
 struct collet_array {
   uint64_t offset; /**< from the start of the block; a multiple of 8 */
   uint32_t count;
@@ -79,7 +79,7 @@ struct collet_type {
   uint64_t reserved;        /**< zero */
 };
 
-/** What a value is. */
+/** Kinds of values. */
 enum {
   COLLET_VALUE_ARGUMENT = 1, /**< defined by its region */
   COLLET_VALUE_CONSTANT = 2, /**< an entry argument that always holds the same data: see struct collet_constant */
@@ -111,7 +111,7 @@ struct collet_op {
   uint32_t reserved;            /**< zero */
 };
 
-/** What a region that combines two scalars does, so that nobody needs to match patterns. */
+/** Operations of a region that combines two scalars, so that nobody needs to match patterns. */
 enum {
   COLLET_COMBINE_OTHER = 0, /**< walk the region */
   COLLET_COMBINE_ADD = 1,   /**< commutative in its two arguments, as are all up to XOR */

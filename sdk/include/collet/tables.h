@@ -214,7 +214,7 @@ struct collet_link {
   double bytes_per_ns; /**< bandwidth; 0: unknown */
 };
 
-/** What the processes of a group tell each other before they work together. */
+/** The data that the processes of a group exchange before they work together. */
 struct collet_group {
   uint32_t struct_size;
   uint32_t rank;     /**< of this process, below `size` */

@@ -136,7 +136,7 @@ struct PLUGIN_Profiler_Create_Args {
   PLUGIN_Profiler* profiler;  // out
 };
 
-/// Of destroy, start and stop.
+/// The arguments of destroy, start and stop.
 struct PLUGIN_Profiler_Args {
   size_t struct_size;
   PLUGIN_Profiler* profiler;

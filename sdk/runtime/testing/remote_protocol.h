@@ -5,7 +5,7 @@
 
 namespace collet::remote {
 
-/// What the backend asks of the process that owns the memory, which does it and answers in the order of the requests.
+/// The requests of the backend to the process that owns the memory, which answers them in their order.
 /// Payload follows the request, the answer's follows the answer.
 enum class Verb : uint32_t { Alloc, Free, Write, Read, Copy, Compile, Run, Release, Nothing };
 

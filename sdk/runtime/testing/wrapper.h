@@ -42,7 +42,7 @@ struct Control {
   std::atomic<int64_t> donated{0};  ///< arguments that were
   /// Launches on this device fail.
   std::atomic<uint32_t> broken_device{COLLET_NONE};
-  /// What a launch that fails gives; COLLET_DATA_LOSS: it had begun.
+  /// The status of a launch that fails; COLLET_DATA_LOSS: it had begun.
   std::atomic<collet_status> failure{COLLET_INTERNAL};
   /// Nanoseconds that each copy takes longer.
   std::atomic<int64_t> copy_delay_ns{0};
@@ -53,7 +53,7 @@ struct Control {
   std::atomic<int64_t> wrongly_absent{0};  ///< constants that others were not given either
 };
 
-/// What stands in for missing options: null in the plain wrapper. And the name that it goes by; null: made from the inner
+/// The replacement for missing options: null in the plain wrapper. And the name that it goes by; null: made from the inner
 /// one's.
 Control* default_control();
 const char* default_name();

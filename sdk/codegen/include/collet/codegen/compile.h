@@ -32,7 +32,7 @@ const char* routine_composite(uint32_t index);
 /// rejection->count refused ops are put into `rejection`, unless it is null; then count is how many there are.
 Status check_program(const collet_program* program, const Target& target, collet_rejection* rejection);
 
-/// What is made of a program.
+/// Forms of the code of a program.
 enum class CodeForm {
   /// One function, void name(char* const* slots), that runs the whole launch plan. A slot is the address of an argument, of a
   /// result, then of the workspace and, unless they are embedded, of the constants; see LaunchPlan. For a target with more than
@@ -69,7 +69,7 @@ struct CompileOptions {
 struct CompiledProgram {
   LaunchPlan plan;
   std::string object;  ///< an ELF object file, position-independent; for a target with grids, PTX
-  /// What the program went through: graph, fusion groups, kernels, launch plan, LLVM IR, assembly.
+  /// The stages of compilation: graph, fusion groups, kernels, launch plan, LLVM IR, assembly.
   Artifacts artifacts;
 };
 
@@ -99,7 +99,7 @@ struct CodeImage {
   uint64_t find(const std::string& name) const;
 };
 
-/// Where an image shall lie, and what it may call.
+/// The addresses of an image, and the functions that it may call.
 class CodeMemory {
  public:
   virtual ~CodeMemory() = default;

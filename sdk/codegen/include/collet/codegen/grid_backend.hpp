@@ -35,7 +35,7 @@ namespace collet::codegen {
 /// kernel::Error or std::bad_alloc, and may be called from any thread.
 class GridDevice : public kernel::Device {
  public:
-  /// What the device calls a loaded module, or a kernel of it. Not 0.
+  /// The device's name for a loaded module, or for a kernel of it. Not 0.
   using Handle = uint64_t;
 
   /// Loads the text of a module, such as PTX. `name` is for messages.

@@ -17,7 +17,7 @@ namespace collet::codegen {
 using FunctionId = uint32_t;
 inline constexpr FunctionId kNoFunction = UINT32_MAX;
 
-/// Where memory is: a slot, which is an argument, a result, the workspace or the constants, and an offset in bytes.
+/// A place in memory: a slot, which is an argument, a result, the workspace or the constants, and an offset in bytes.
 struct Place {
   uint32_t slot = 0;
   uint64_t offset = 0;

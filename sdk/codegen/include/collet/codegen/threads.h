@@ -46,7 +46,7 @@ class Threads {
     void* context = nullptr;
     int64_t part = 0;
   };
-  /// Of one worker: what is left of its part of the loop.
+  /// The iterations that are left of one worker's part of the loop.
   struct alignas(64) Span {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
