@@ -161,11 +161,8 @@ void Compiler::find_attentions(const Block& block, const std::vector<FusionGroup
     if (std::find(weights.begin(), weights.end(), result) == weights.end()) continue;
     if (only_reader(block, readers, result, &names) != i) continue;
     // The other factor of the product may be computed from the weights, too.
-    const std::set<size_t> replaced = [&] {
-      std::set<size_t> all(names.begin(), names.end());
-      all.insert({softmax, first->second});
-      return all;
-    }();
+    std::set<size_t> replaced(names.begin(), names.end());
+    replaced.insert({softmax, first->second});
     const bool reads_them =
         std::any_of(found.kernel.plan.buffers.begin(), found.kernel.plan.buffers.end(), [&](ValueId v) {
           const auto group = readers.group_of.find(graph_.value(v).def);
@@ -179,15 +176,15 @@ void Compiler::find_attentions(const Block& block, const std::vector<FusionGroup
 
 void Compiler::add_attention(KernelPlan& k, const AttentionSchedule& schedule, Drafts& drafts) {
   ++time_;
-  GridKernel made = schedule_attention(k.kernel, schedule, target_.grid);
-  Draft d;
-  d.step.kernel.blocks = made.schedule.blocks;
-  d.step.kernel.block_threads = made.schedule.block_threads;
-  d.step.kernel.shared_bytes = made.schedule.shared_bytes;
   const auto [it, fresh] = attention_functions_.try_emplace(k.kernel, kNoFunction);
-  if (fresh) it->second = add_function({"attention" + std::to_string(sources_.size()), std::move(made), false});
+  if (fresh) {
+    const std::string name = "attention" + std::to_string(sources_.size());
+    it->second = add_function({name, schedule_attention(k.kernel, schedule, target_.grid), false});
+  }
+  Draft d;
   d.step.kernel.function = it->second;
   add_buffers(k, d);
+  describe(k.kernel, d.step);
   for (ValueId v : k.buffers) plan_->traffic_bytes += bytes_of(v);
   ++plan_->kernels;
   drafts.push_back(std::move(d));
@@ -200,12 +197,11 @@ void Compiler::add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, 
   const auto add = [&](UpdateSchedule::Part part, const char* name) {
     updates.part = part;
     ++time_;
-    GridKernel made = schedule_updates(k.kernel, updates, target_.grid);
     Draft d;
-    d.step.kernel.blocks = made.schedule.blocks;
-    d.step.kernel.block_threads = made.schedule.block_threads;
-    d.step.kernel.function = add_function({name + std::to_string(sources_.size()), std::move(made), false});
+    d.step.kernel.function = add_function(
+        {name + std::to_string(sources_.size()), schedule_updates(k.kernel, updates, target_.grid), false});
     add_buffers(k, d);
+    describe(k.kernel, d.step);
     for (ValueId v : {keys, places}) d.ranges.push_back(part == UpdateSchedule::Part::kKeys ? write(v) : read(v));
     for (ValueId v : {keys, places}) plan_->traffic_bytes += bytes_of(v);
     ++plan_->kernels;

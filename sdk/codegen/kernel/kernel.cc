@@ -44,6 +44,24 @@ Index add_scaled(const Index& a, const Index& b, int64_t scale) {
   return r;
 }
 
+void split_index(const Index& index, int64_t by, Index& whole, Index& rest) {
+  whole = {};
+  rest = {};
+  whole.coefficients.assign(index.coefficients.size(), 0);
+  rest.coefficients = whole.coefficients;
+  for (size_t l = 0; l < index.coefficients.size(); ++l) {
+    const int64_t c = index.coefficients[l];
+    (c % by == 0 ? whole : rest).coefficients[l] = c % by == 0 ? c / by : c;
+  }
+  for (const auto& [term, c] : index.terms)
+    (c % by == 0 ? whole : rest).terms.emplace_back(term, c % by == 0 ? c / by : c);
+  rest.constant = (index.constant % by + by) % by;
+  whole.constant = (index.constant - rest.constant) / by;
+  for (Index* part : {&whole, &rest}) {
+    while (!part->coefficients.empty() && part->coefficients.back() == 0) part->coefficients.pop_back();
+  }
+}
+
 std::vector<uint64_t> loop_dependencies(const Kernel& kernel) {
   std::vector<uint64_t> deps(kernel.exprs.size(), 0);
   uint64_t outer = kernel.outer >= 64 ? ~uint64_t{0} : (uint64_t{1} << kernel.outer) - 1;

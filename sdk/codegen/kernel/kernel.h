@@ -37,6 +37,9 @@ struct Index {
 Index loop_index(size_t loop);
 /// a + scale * b.
 Index add_scaled(const Index& a, const Index& b, int64_t scale);
+/// Writes `index` as by * whole + rest: the parts that are multiples of `by` go to `whole`, the others to `rest`, whose constant is in
+/// [0, by). If `rest` is in [0, by) at all points, `whole` is the quotient and `rest` the remainder.
+void split_index(const Index& index, int64_t by, Index& whole, Index& rest);
 
 enum class ExprOp : uint8_t {
   kConstant,  ///< `bits`

@@ -122,20 +122,15 @@ bool divide_indices(Kernel& kernel) {
     if ((e.op != ExprOp::kDivide && e.op != ExprOp::kModulo) || !e.index.terms.empty()) continue;
     Index whole;
     Index rest;
-    whole.coefficients.assign(e.index.coefficients.size(), 0);
-    rest.coefficients = whole.coefficients;
-    rest.constant = (e.index.constant % e.a + e.a) % e.a;
-    whole.constant = (e.index.constant - rest.constant) / e.a;
+    split_index(e.index, e.a, whole, rest);
     int64_t least = rest.constant;
     int64_t most = rest.constant;
-    for (size_t l = 0; l < e.index.coefficients.size(); ++l) {
-      const int64_t step = e.index.coefficients[l];
-      (step % e.a == 0 ? whole : rest).coefficients[l] = step % e.a == 0 ? step / e.a : step;
-      if (step % e.a == 0) continue;
+    for (size_t l = 0; l < rest.coefficients.size(); ++l) {
+      const int64_t step = rest.coefficients[l];
       (step > 0 ? most : least) += step * std::max<int64_t>(kernel.loops[l].size - 1, 0);
     }
     if (least < 0 || most >= e.a) continue;
-    e.index = add_scaled(e.op == ExprOp::kDivide ? whole : rest, {}, 1);  // without zeros at the end
+    e.index = std::move(e.op == ExprOp::kDivide ? whole : rest);
     e.op = ExprOp::kIndex;
     e.a = 0;
     changed = true;

@@ -42,11 +42,10 @@ class BlockProduct {
   llvm::Type* element() const { return element_; }
   const std::vector<Value*>& sums() const { return sums_; }
   void clear();
-  /// Adds the product of `a` and `b` over `depth` steps to the sums. Whole steps of matrix instructions, or of kStepsTogether.
+  /// Adds the product of `a` and `b` over `depth` steps to the sums. `depth` is a multiple of the steps of a matrix instruction or,
+  /// without those, of kStepsTogether.
   void multiply(const Factor& a, const Factor& b, int64_t depth);
 
-  /// In how many parts the rows of all threads can be taken at most.
-  int64_t most_parts() const { return row_units(); }
   /// The sums of this thread in part `part` of `parts`. A part has some rows of each thread; `row` counts the rows of the part.
   std::vector<Held> held(int64_t part = 0, int64_t parts = 1);
   /// The row of the product that is number `row` in part `part` of `parts`.

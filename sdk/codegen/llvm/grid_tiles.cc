@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -33,8 +32,8 @@ class TileEmitter final : public ProductEmitter {
     const bool contracts = k_.reductions[0].contract || type_ == COLLET_TYPE_F32;
     product_.emplace(ir_, shape, tiles_.matrix_type, type_, contracts, thread_, [this](Type* t) { return slot(t); });
     element_ = product_->element();
-    round_bytes_ = a_.storage.bytes() + b_side_.storage.bytes();
-    const int64_t bytes = tiles_.shared_bytes;
+    round_bytes_ = tiles_.round_bytes(type_);
+    const int64_t bytes = tiles_.shared_bytes(type_);
     shared_ = block_memory(bytes);
     const int64_t tile_bytes =
         int64_t{shape.rows} * shape.columns * static_cast<int64_t>(element_->getScalarSizeInBits() / 8);

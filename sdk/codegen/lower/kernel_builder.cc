@@ -146,27 +146,7 @@ void KernelBuilder::divide(const Index& index, int64_t by, Index& quotient, Inde
   }
   Index whole;
   Index rest;
-  whole.coefficients.assign(index.coefficients.size(), 0);
-  rest.coefficients.assign(index.coefficients.size(), 0);
-  for (size_t l = 0; l < index.coefficients.size(); ++l) {
-    int64_t c = index.coefficients[l];
-    (c % by == 0 ? whole : rest).coefficients[l] = c % by == 0 ? c / by : c;
-  }
-  for (auto [t, c] : index.terms) {
-    if (c % by == 0) {
-      whole.terms.emplace_back(t, c / by);
-    } else {
-      rest.terms.emplace_back(t, c);
-    }
-  }
-  int64_t low = ((index.constant % by) + by) % by;
-  whole.constant = (index.constant - low) / by;
-  rest.constant = low;
-  auto tidy = [](Index& i) {
-    while (!i.coefficients.empty() && i.coefficients.back() == 0) i.coefficients.pop_back();
-  };
-  tidy(whole);
-  tidy(rest);
+  split_index(index, by, whole, rest);
   auto [lo, hi] = range(rest);
   if (lo >= 0 && hi < by) {
     quotient = whole;

@@ -23,7 +23,7 @@ constexpr int64_t kFewElements = 1 << 16;  ///< of b, with what lies between
 constexpr int64_t kMostPacked = 512;       ///< steps of the depth that are packed at a time
 constexpr int64_t kLeastPacked = 192;
 constexpr int64_t kFewTiles = 4;    ///< of rows, for which b may come from memory in time
-constexpr int kWideTile = 4;        ///< vectors of a row of b that come together as fast as the row
+constexpr int kWideTile = 4;        ///< vectors of a tile with which panels of b are read as fast as its rows
 constexpr int64_t kNearCaches = 8;  ///< times the second cache: what is larger comes from memory, or may
 
 constexpr int kShortVector = 16;  ///< bytes of the shortest vector that is worth having
@@ -359,8 +359,8 @@ class Finder {
     return step * bytes % 2048 == 0 && out_.depth > 64;
   }
 
-  /// Rows, `step` elements apart, whose lines stay in the first cache together, with some room for those of b. A way of that cache is
-  /// taken to be a page, as its index is part of an address before translation.
+  /// Returns how many rows, `step` elements apart, keep their lines in the first cache at the same time. A quarter of the ways is left
+  /// to the lines of b. A way has the size of a page, because the cache is indexed by bits that address translation does not change.
   int64_t lines_together(int64_t step) const {
     constexpr int64_t kPage = 4096;
     const int64_t bytes = step * (type_ == COLLET_TYPE_F64 ? 8 : 4);
@@ -492,8 +492,8 @@ class Finder {
   }
 
   /// Where so few rows are multiplied with b that its way from memory takes the time: tiles of few columns, since what the
-  /// processor fetches ahead is what comes next in a row. One row takes the widest tile that there is. A few rows have
-  /// registers left for tiles so wide that b comes as fast panel by panel.
+  /// processor fetches ahead is what comes next in a row. One row takes the widest tile that there is. Several
+  /// rows do not stream if their tiles are kWideTile vectors wide: panels of b then arrive as fast as its rows.
   void stream_b(int64_t rows) {
     const int64_t bytes = out_.depth * out_.columns * (type_ == COLLET_TYPE_F64 ? 8 : 4);
     const int64_t tiles = (rows + out_.tile_rows - 1) / out_.tile_rows;

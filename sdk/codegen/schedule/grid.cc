@@ -121,7 +121,7 @@ int lanes_of_points(const Kernel& kernel) {
   return static_cast<int>(common);
 }
 
-/// How much of the shared memory that a block uses it gets when it is started.
+/// Returns the bytes of shared memory that a block gets when it is started: all `used` bytes if a kernel may not declare so many, else 0.
 uint32_t given_bytes(int64_t used, const GridLimits& limits) {
   return used > limits.declared_bytes ? static_cast<uint32_t>(used) : 0;
 }
@@ -137,7 +137,7 @@ GridSchedule choose_schedule(const Kernel& kernel, const GridLimits& limits) {
     out.parallel = outer;
     out.block_threads = static_cast<uint32_t>(out.tiles.shape.threads(out.tiles.matrix_type));
     out.blocks = blocks_for(out.tiles.tiles(), 1, limits);
-    out.shared_bytes = given_bytes(out.tiles.shared_bytes, limits);
+    out.shared_bytes = given_bytes(out.tiles.shared_bytes(kernel.reductions[0].types[0]), limits);
     return out;
   }
   if (choose_squares(kernel, limits, out.squares)) {

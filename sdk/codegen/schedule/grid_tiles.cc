@@ -143,12 +143,10 @@ bool choose_tiles(const Kernel& kernel, const GridLimits& limits, TileSchedule& 
   const auto storage = [&](const TileOperand& o, int length) {
     return tile_storage(out.matrix_type, sum_type, o.by_depth, length, out.round);
   };
-  const auto round_bytes = [&] {
-    return storage(out.a, out.shape.rows).bytes() + storage(out.b, out.shape.columns).bytes();
-  };
   const auto take = [&](const TileShape& shape) {
     out.shape = shape;
-    return 2 * round_bytes() <= limits.shared_bytes && shape.threads(out.matrix_type) <= limits.block_threads;
+    return 2 * out.round_bytes(sum_type) <= limits.shared_bytes &&
+           shape.threads(out.matrix_type) <= limits.block_threads;
   };
   const bool is_wide = compute_bytes(sum_type) > 4;  // too many registers for large tiles
   const bool is_large =
@@ -159,9 +157,8 @@ bool choose_tiles(const Kernel& kernel, const GridLimits& limits, TileSchedule& 
   const bool all_copied = out.a.is_copied && out.b.is_copied;
   // What is computed is kept in registers for a while, an element in each.
   if (!all_copied && matrix_bytes == 1) out.round /= 2;
-  const auto fitting = static_cast<uint64_t>(limits.shared_bytes / round_bytes());
+  const auto fitting = static_cast<uint64_t>(limits.shared_bytes / out.round_bytes(sum_type));
   if (all_copied) out.rounds = std::min(static_cast<int>(std::bit_floor(fitting)), kMostRounds);
-  out.shared_bytes = out.rounds * round_bytes();
   return true;
 }
 

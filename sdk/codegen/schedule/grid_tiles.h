@@ -56,6 +56,9 @@ struct TileStorage {
   int64_t bytes() const { return lines * pitch * element_bytes; }
 };
 
+/// The storage of a factor with `length` rows, or columns, and `steps` of the depth. `by_depth`: see TileOperand.
+TileStorage tile_storage(uint32_t matrix_type, uint32_t sum_type, bool by_depth, int length, int steps);
+
 /// How blocks compute a kernel that sums products of two expressions: the loops that only one of them depends on are the rows and the
 /// columns of a matrix product, and a block computes a tile of it. The depth, the points of the inner loops, is walked in rounds: threads
 /// evaluate the expressions for some steps of it into shared memory, and multiply from there, while later rounds are loaded.
@@ -68,20 +71,22 @@ struct TileSchedule {
   /// The type that matrix instructions multiply, or 0: BF16 and F16 with sums in F32, S8 and U8 with sums in S32, F32 rounded to
   /// tf32 where the program allows it.
   uint32_t matrix_type = 0;
-  TileShape shape;           ///< of the tile that a block computes
-  int round = 16;            ///< steps of the depth
-  int rounds = 2;            ///< that are in shared memory at a time
-  int64_t shared_bytes = 0;  ///< of all of them
+  TileShape shape;  ///< of the tile that a block computes
+  int round = 16;   ///< steps of the depth
+  int rounds = 2;   ///< that are in shared memory at a time
 
+  /// Bytes of shared memory for one round, and for all rounds that are there at a time.
+  int64_t round_bytes(uint32_t sum_type) const {
+    return tile_storage(matrix_type, sum_type, a.by_depth, shape.rows, round).bytes() +
+           tile_storage(matrix_type, sum_type, b.by_depth, shape.columns, round).bytes();
+  }
+  int64_t shared_bytes(uint32_t sum_type) const { return rounds * round_bytes(sum_type); }
   int64_t row_tiles() const { return (a.count + shape.rows - 1) / shape.rows; }
   int64_t column_tiles() const { return (b.count + shape.columns - 1) / shape.columns; }
   int64_t tiles() const { return row_tiles() * column_tiles() * batch_count; }
 
   bool operator==(const TileSchedule&) const = default;
 };
-
-/// The storage of a factor with `length` rows, or columns, and `steps` of the depth. `by_depth`: see TileOperand.
-TileStorage tile_storage(uint32_t matrix_type, uint32_t sum_type, bool by_depth, int length, int steps);
 
 /// The type in which matrix instructions multiply what has type `type`, with sums of type `sum_type`; 0: none does.
 uint32_t matrix_type_of(uint32_t type, uint32_t sum_type, bool rounds_to_tf32);
