@@ -197,7 +197,7 @@ llvm::Value* KernelEmitter::quotient(Value* x, Value* y) {
   Value* r = ir_.splat(one_over, lanes_);
   Value* divisor = ir_.splat(y, lanes_);
   Value* q = b_.CreateFMul(x, r);
-  for (int i = 0; i < 2; ++i) q = ir_.exact_fma(ir_.exact_fma(b_.CreateFNeg(q), divisor, x), r, q);
+  for (int i = 0; i < 2; ++i) q = ir_.exact_fma(ir_.exact_fma(ir_.neg(q), divisor, x), r, q);
   b_.CreateBr(exit);
   b_.SetInsertPoint(slow);
   Value* divided = b_.CreateFDiv(x, ir_.splat(y, lanes_));

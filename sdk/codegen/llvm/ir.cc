@@ -379,6 +379,14 @@ Value* Ir::to_integer(Value* v, Type* to, bool is_signed) {
   return b.CreateIntrinsic(id, {to, v->getType()}, {v});
 }
 
+// InstCombine of LLVM 19 does not end on the negation of a select between zeros and another value, where vectors are scalable.
+Value* Ir::neg(Value* v) {
+  if (!llvm::isa<llvm::ScalableVectorType>(v->getType())) return b.CreateFNeg(v);
+  Value* const bits = bits_of(v);
+  Value* const sign = constant_int(bits->getType(), uint64_t{1} << (bits->getType()->getScalarSizeInBits() - 1));
+  return b.CreateBitCast(b.CreateXor(bits, sign), v->getType());
+}
+
 // QEMU before 8.0 stops at vfcvt.rtz where no other floating-point instruction stands before it in the same block. Code for the
 // least RISC-V processor converts downward, and what is negative upward, so that it runs there too. LLVM makes rtz of all other
 // ways to say it. Null where nothing special is needed.
@@ -390,6 +398,18 @@ Value* Ir::riscv_to_integer(Value* v, Type* to, bool is_signed) {
   const auto lanes = static_cast<unsigned>(lanes_of(v));
   const bool is_least = target.triple.rfind("riscv64", 0) == 0 && target.cpu == "generic-rv64";
   if (!is_least || !v->getType()->isVectorTy()) return nullptr;
+  if (v->getType()->getScalarSizeInBits() > 2 * to->getScalarSizeInBits()) {  // no instruction narrows as much
+    const unsigned bits = to->getScalarSizeInBits();
+    const uint64_t most = ~uint64_t{0} >> (64 - bits + (is_signed ? 1 : 0));
+    Value* wider = riscv_to_integer(v, like(v, b.getIntNTy(2 * bits)), is_signed);
+    if (!wider) return nullptr;
+    const auto limit = [&](uint64_t x) {
+      return llvm::ConstantInt::getSigned(wider->getType(), static_cast<int64_t>(x));
+    };
+    wider = binary(is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, wider, limit(most));
+    if (is_signed) wider = binary(llvm::Intrinsic::smax, wider, limit(~most));
+    return b.CreateTrunc(wider, to);
+  }
   const unsigned blocks = scalable ? llvm::cast<llvm::ScalableVectorType>(v->getType())->getMinNumElements()
                                    : std::max(1u, lanes / kLeastBlocks);
   const unsigned from_bits = v->getType()->getScalarSizeInBits(), to_bits = to->getScalarSizeInBits();

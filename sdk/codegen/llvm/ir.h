@@ -80,6 +80,8 @@ class Ir {
     return b.CreateBinaryIntrinsic(id, x, y);
   }
   /// The integer type as wide as the float `v`, with its lanes.
+  /// A float with the other sign.
+  llvm::Value* neg(llvm::Value* v);
   llvm::Type* int_like(llvm::Value* v);
   llvm::Value* bits_of(llvm::Value* v) { return b.CreateBitCast(v, int_like(v)); }
 

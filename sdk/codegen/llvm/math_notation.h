@@ -108,7 +108,7 @@ inline F operator/(F a, F b) {
   return {*a.ir, a.ir->b.CreateFDiv(a.v, b.v)};
 }
 inline F operator-(F a) {
-  return {*a.ir, a.ir->b.CreateFNeg(a.v)};
+  return {*a.ir, a.ir->neg(a.v)};
 }
 inline Mask operator<(F a, F b) {
   return {a.ir, a.ir->b.CreateFCmpOLT(a.v, b.v)};

@@ -73,7 +73,7 @@ Val float_div(Ir& ir, const ScalarOp& op) {
   return {ir.b.CreateFDiv(x_of(op), y_of(op))};
 }
 Val float_neg(Ir& ir, const ScalarOp& op) {
-  return {ir.b.CreateFNeg(x_of(op))};
+  return {ir.neg(x_of(op))};
 }
 Val int_add(Ir& ir, const ScalarOp& op) {
   return {ir.b.CreateAdd(x_of(op), y_of(op))};
