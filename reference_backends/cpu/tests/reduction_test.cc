@@ -99,6 +99,49 @@ TEST_P(ReductionTest, LongReductionsToFewElementsAreOneStepOfManyParts) {
   }
 }
 
+/// The place of the first of the largest elements, or of the first that is not a number, in rows that are too long for one lane.
+TEST_P(ReductionTest, PlacesOfTheLargestAreTheFirst) {
+  for (const int64_t length : {100, 2048, 4099, 50257}) {
+    for (const int64_t rows : {1, 3}) {
+      ProgramBuilder b;
+      RegionBuilder& e = b.entry();
+      const Handle x = e.argument(kF32, {rows, length});
+      const Handle at = e.op(COLLET_OP_IOTA, COLLET_TYPE_S32, {rows, length}, {}, collet_iota_attrs{1});
+      RegionBuilder& r = b.region();
+      const Handle p = r.argument(kF32);
+      const Handle i = r.argument(COLLET_TYPE_S32);
+      const Handle q = r.argument(kF32);
+      const Handle j = r.argument(COLLET_TYPE_S32);
+      const auto compare = [&](const Handle& a, const Handle& c, uint32_t direction, uint32_t kind) {
+        return r.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {a, c}, collet_compare_attrs{direction, kind});
+      };
+      const Handle more = r.binary(COLLET_OP_OR, compare(p, q, COLLET_DIRECTION_GT, COLLET_COMPARE_FLOAT),
+                                   compare(p, p, COLLET_DIRECTION_NE, COLLET_COMPARE_FLOAT));
+      const Handle first = r.binary(COLLET_OP_AND, compare(p, q, COLLET_DIRECTION_EQ, COLLET_COMPARE_FLOAT),
+                                    compare(i, j, COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED));
+      r.results({r.op(COLLET_OP_SELECT, kF32, {}, {more, p, q}),
+                 r.op(COLLET_OP_SELECT, COLLET_TYPE_S32, {}, {r.binary(COLLET_OP_OR, more, first), i, j})});
+      e.results(e.ops(COLLET_OP_REDUCE, {Handle{kF32, {rows}, 0}, Handle{COLLET_TYPE_S32, {rows}, 0}},
+                      {x, at, e.scalar(kF32, -kInfinity), e.scalar(COLLET_TYPE_S32, 0)},
+                      collet_dimensions_attrs{b.list({1})}, {&r}));
+      Compiled c(plugin_, b.finish());
+      ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+      std::mt19937 random(3);
+      for (const float special : {5.0F, kInfinity, kNan}) {
+        std::vector<float> in(static_cast<size_t>(rows * length));
+        for (float& v : in) v = static_cast<float>(random() % 4);
+        std::vector<int32_t> want(static_cast<size_t>(rows));
+        for (int64_t row = 0; row < rows; ++row) {
+          want[static_cast<size_t>(row)] = static_cast<int32_t>(random() % static_cast<uint32_t>(length));
+          for (int64_t k = want[static_cast<size_t>(row)]; k < length; k += 1 + static_cast<int64_t>(random() % 900))
+            in[static_cast<size_t>(row * length + k)] = special;
+        }
+        EXPECT_EQ(elements_of<int32_t>(c.run({bytes_of(in)})[1]), want) << rows << "x" << length << ", " << special;
+      }
+    }
+  }
+}
+
 /// Divisions of a row by one number are products with its inverse, and are rounded as divisions.
 TEST_P(ReductionTest, RowsDividedByTheirSumAreRoundedOnce) {
   const int64_t columns = 96;

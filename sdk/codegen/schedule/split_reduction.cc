@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/schedule/split_reduction.h"
+#include "sdk/codegen/kernel/choice.h"
 #include "sdk/codegen/schedule/extract.h"
 #include "sdk/codegen/schedule/lanes.h"
 
@@ -12,6 +13,7 @@ namespace collet::codegen {
 namespace {
 
 constexpr int64_t kLeastPoints = int64_t{1} << 16;
+constexpr int64_t kLeastChoices = int64_t{1} << 11;  ///< of a reduction with a body: only parts of it are vectorised
 constexpr int64_t kMostParts = 64;
 constexpr int64_t kFewestParts = 16;
 
@@ -75,26 +77,41 @@ class Splitter {
       for (auto& t : i.index.terms) r = r || reduced[static_cast<size_t>(t.first)];
       reduced[k] = r;
     }
-    std::array<uint64_t, 2> bits;
-    for (const Reduction& r : k_.reductions) {
-      if (r.inputs.size() != 1 || r.condition != kNoExpr || !identity_of(r.combine, r.types[0], bits)) return false;
-      if (reduced[static_cast<size_t>(r.inputs[0])]) return false;
-    }
-    return true;
+    return std::all_of(k_.reductions.begin(), k_.reductions.end(), [&](const Reduction& r) {
+      if (r.condition != kNoExpr || !may_be_split(r)) return false;
+      return std::none_of(r.inputs.begin(), r.inputs.end(), [&](ExprId x) { return reduced[static_cast<size_t>(x)]; });
+    });
   }
+
+  /// Known combinations begin with their identity in each part, bodies with the part's first element.
+  bool may_be_split(const Reduction& r) {
+    std::array<uint64_t, 2> bits;
+    if (r.combine != COLLET_COMBINE_OTHER) {
+      has_sums_ |= r.combine == COLLET_COMBINE_ADD || r.combine == COLLET_COMBINE_MULTIPLY;
+      return identity_of(r.combine, r.types[0], bits);
+    }
+    if (limits_.vector_bits == 0 || points() < kLeastChoices) return false;
+    has_body_ = true;
+    return is_associative_choice(r.body, r.types);
+  }
+
+  int64_t points() const { return product(k_.loops, 0, k_.loops.size()); }
 
   /// The loop that is split, and in how many parts.
   bool choose() {
     rows_ = product(k_.loops, 0, k_.outer);
-    if (rows_ * product(k_.loops, k_.outer, k_.loops.size()) < kLeastPoints) return false;
+    if (points() < (has_body_ ? kLeastChoices : kLeastPoints)) return false;
     Kernel scheduled = k_;
     if (limits_.vector_bits != 0) choose_lanes(scheduled, limits_.vector_bits);
     const int64_t lanes = scheduled.lane_loop < k_.outer ? scheduled.lanes : 1;
     if (rows_ / lanes >= limits_.few_rows) return false;
-    for (size_t l = k_.outer; l < k_.loops.size(); ++l) {
+    const size_t last = has_body_ ? k_.outer + 1 : k_.loops.size();  // a body folds in the order of the loops
+    for (size_t l = k_.outer; l < last; ++l) {
       const int64_t size = k_.loops[l].size;
+      // What is no sum may fold elements twice, in parts that overlap a little.
+      const auto fits = [&](int64_t n) { return size % n == 0 || (!has_sums_ && size / n >= 4 * n); };
       int64_t parts = std::min(kMostParts, size / 2);
-      while (parts >= kFewestParts && size % parts != 0) --parts;
+      while (parts >= kFewestParts && !fits(parts)) --parts;
       if (parts > parts_) {
         parts_ = parts;
         loop_ = l;
@@ -117,32 +134,47 @@ class Splitter {
   /// Part by part: loop 0 is the part.
   void first(KernelPlan& out) {
     Kernel& k = out.kernel;
-    const int64_t length = k_.loops[loop_].size / parts_;
+    const int64_t step = k_.loops[loop_].size / parts_;
+    const int64_t length = k_.loops[loop_].size - (parts_ - 1) * step;
     k.loops = k_.loops;
     k.loops[loop_].size = length;
     k.loops.insert(k.loops.begin(), {parts_});
     k.outer = k_.outer + 1;
-    Extract extract(plan_, out, [&](const Index& old) {
+    const auto part = [&](const Index& old) {
       Index r = old;
-      r.coefficients.insert(r.coefficients.begin(), old.coefficient(loop_) * length);
-      return add_scaled(r, {}, 1);  // without zeros at the end
+      r.coefficients.insert(r.coefficients.begin(), old.coefficient(loop_) * step);
+      return r;
+    };
+    Extract extract(plan_, out,
+                    [&](const Index& old) { return add_scaled(part(old), {}, 1); });  // without zeros at the end
+    Extract begin(plan_, out, [&](const Index& old) {
+      Index r = part(old);
+      if (r.coefficients.size() > k.outer) r.coefficients.resize(k.outer);
+      return add_scaled(r, {}, 1);
     });
     for (size_t i = 0; i < k_.reductions.size(); ++i) {
       Reduction r = k_.reductions[i];
-      r.inputs[0] = extract.value(r.inputs[0]);
-      Expr identity;
-      identity.type = r.types[0];
-      identity_of(r.combine, r.types[0], identity.bits);
-      r.inits[0] = extract.add(identity);
+      for (size_t j = 0; j < r.types.size(); ++j) {
+        Expr identity;
+        identity.type = r.types[j];
+        const bool known = identity_of(r.combine, r.types[j], identity.bits);
+        r.inits[j] = known ? extract.add(identity) : begin.value(r.inputs[j]);
+      }
+      for (ExprId& x : r.inputs) x = extract.value(x);
       k.reductions.push_back(r);
-      Expr result;
-      result.op = ExprOp::kReduced;
-      result.type = r.types[0];
-      result.b = static_cast<int64_t>(i);
-      const ExprId value = extract.add(result);
-      partial_.push_back(make_(r.types[0], {parts_, rows_}));
-      out.writes.push_back(partial_.back());
-      k.stores.push_back({extract.buffer(partial_.back()), value, add_scaled(row(1), loop_index(0), rows_), kNoExpr});
+      partial_.emplace_back();
+      for (size_t j = 0; j < r.types.size(); ++j) {
+        Expr result;
+        result.op = ExprOp::kReduced;
+        result.type = r.types[j];
+        result.a = static_cast<int64_t>(j);
+        result.b = static_cast<int64_t>(i);
+        const ExprId value = extract.add(result);
+        const ValueId partial = make_(r.types[j], {parts_, rows_});
+        partial_.back().push_back(partial);
+        out.writes.push_back(partial);
+        k.stores.push_back({extract.buffer(partial), value, add_scaled(row(1), loop_index(0), rows_), kNoExpr});
+      }
     }
   }
 
@@ -155,13 +187,15 @@ class Splitter {
     Extract extract(plan_, out, [](const Index& old) { return old; });
     for (size_t i = 0; i < k_.reductions.size(); ++i) {
       Reduction r = k_.reductions[i];
-      Expr load;
-      load.op = ExprOp::kLoad;
-      load.type = r.types[0];
-      load.index = add_scaled(row(0), loop_index(k.outer), rows_);
-      load.buffer = extract.buffer(partial_[i]);
-      r.inputs[0] = extract.add(std::move(load));
-      r.inits[0] = extract.value(r.inits[0]);
+      for (size_t j = 0; j < r.types.size(); ++j) {
+        Expr load;
+        load.op = ExprOp::kLoad;
+        load.type = r.types[j];
+        load.index = add_scaled(row(0), loop_index(k.outer), rows_);
+        load.buffer = extract.buffer(partial_[i][j]);
+        r.inputs[j] = extract.add(std::move(load));
+        r.inits[j] = extract.value(r.inits[j]);
+      }
       k.reductions.push_back(r);
     }
     for (Store s : k_.stores) {
@@ -181,7 +215,9 @@ class Splitter {
   int64_t rows_ = 1;
   int64_t parts_ = 0;
   size_t loop_ = 0;
-  std::vector<ValueId> partial_;
+  bool has_body_ = false;
+  bool has_sums_ = false;
+  std::vector<std::vector<ValueId>> partial_;  ///< by reduction and result
 };
 
 }  // namespace
