@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -108,6 +109,83 @@ TEST_P(ProductTest, SumsOfSmallIntegersAreExact) {
         fill(r);
         fill(t);
         dot<uint8_t, int32_t>(COLLET_TYPE_U8, COLLET_TYPE_S32, r, t, batch, m, n, k, turned % 2 == 1, turned > 1);
+      }
+    }
+  }
+}
+
+/// u8 by s8, and s8 by u8, convert inside of the product.
+TEST_P(ProductTest, SumsOfMixedIntegersAreExact) {
+  for (const bool swapped : {false, true}) {
+    const int64_t m = 29, n = 70, k = 404;
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    const Handle x = e.argument(swapped ? COLLET_TYPE_S8 : COLLET_TYPE_U8, {m, k});
+    const Handle y = e.argument(swapped ? COLLET_TYPE_U8 : COLLET_TYPE_S8, {k, n});
+    collet_dot_attrs a{};
+    a.lhs_contracting = b.list({1});
+    a.rhs_contracting = b.list({0});
+    const auto wide = [&](const Handle& h) { return e.op(COLLET_OP_CONVERT, COLLET_TYPE_S32, h.dims, {h}); };
+    e.results({e.op(COLLET_OP_DOT, COLLET_TYPE_S32, {m, n}, {wide(x), wide(y)}, a)});
+    std::vector<uint8_t> p(static_cast<size_t>(m * k));
+    std::vector<uint8_t> q(static_cast<size_t>(k * n));
+    std::mt19937 random(7);
+    for (auto* v : {&p, &q}) {
+      for (uint8_t& byte : *v) byte = static_cast<uint8_t>(random());
+    }
+    const auto value = [](uint8_t byte, bool is_signed) { return is_signed ? static_cast<int8_t>(byte) : int{byte}; };
+    Compiled c(plugin_, b.finish());
+    ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+    const auto got = elements_of<int32_t>(c.run({bytes_of(p), bytes_of(q)})[0]);
+    for (int64_t i = 0; i < m * n; ++i) {
+      int32_t want = 0;
+      for (int64_t d = 0; d < k; ++d)
+        want += value(p[static_cast<size_t>(i / n * k + d)], swapped) *
+                value(q[static_cast<size_t>(d * n + i % n)], !swapped);
+      ASSERT_EQ(got[static_cast<size_t>(i)], want) << i;
+    }
+  }
+}
+
+/// Small integers as bf16, whose sums f32 holds; operands in any order, computed first, and of several matrices.
+TEST_P(ProductTest, SumsOfBf16AreExact) {
+  const int64_t sizes[][3] = {{14, 32, 64}, {15, 33, 66}, {13, 5, 10}, {29, 70, 401}, {64, 16, 514}, {30, 66, 2048}};
+  const auto halves = [](const std::vector<float>& x) {
+    std::vector<uint16_t> out;
+    for (const float v : x) out.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(v) >> 16));
+    return out;
+  };
+  for (auto [m, n, k] : sizes) {
+    for (const int64_t batch : {1, 3}) {
+      for (const int turned : {0, 1, 2, 3}) {
+        const bool lhs = turned % 2 == 1;
+        const bool rhs = turned > 1;
+        ProgramBuilder b;
+        RegionBuilder& e = b.entry();
+        Handle x = e.argument(COLLET_TYPE_BF16, lhs ? std::vector{batch, k, m} : std::vector{batch, m, k});
+        const Handle y = e.argument(COLLET_TYPE_BF16, rhs ? std::vector{batch, n, k} : std::vector{batch, k, n});
+        if (batch == 3) x = e.binary(COLLET_OP_ADD, x, x);
+        collet_dot_attrs a{};
+        a.lhs_batch = b.list({0});
+        a.rhs_batch = b.list({0});
+        a.lhs_contracting = b.list({lhs ? 1 : 2});
+        a.rhs_contracting = b.list({rhs ? 2 : 1});
+        e.results({e.op(COLLET_OP_DOT, COLLET_TYPE_F32, {batch, m, n}, {x, y}, a)});
+        const auto p = integers<float>(static_cast<size_t>(batch * m * k), 1);
+        const auto q = integers<float>(static_cast<size_t>(batch * k * n), 2);
+        Compiled c(plugin_, b.finish());
+        ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
+        const auto got = elements_of<float>(c.run({bytes_of(halves(p)), bytes_of(halves(q))})[0]);
+        for (int64_t i = 0; i < batch * m * n; ++i) {
+          const int64_t g = i / (m * n), row = i / n % m, column = i % n;
+          float want = 0;
+          for (int64_t d = 0; d < k; ++d) {
+            const int64_t at = lhs ? (g * k + d) * m + row : (g * m + row) * k + d;
+            const int64_t bt = rhs ? (g * n + column) * k + d : (g * k + d) * n + column;
+            want += p[static_cast<size_t>(at)] * q[static_cast<size_t>(bt)] * (batch == 3 ? 2.0F : 1.0F);
+          }
+          ASSERT_EQ(got[static_cast<size_t>(i)], want) << batch << "x" << m << "x" << n << "x" << k << " at " << i;
+        }
       }
     }
   }

@@ -129,10 +129,18 @@ void Compiler::add_product(Product& p, Drafts& drafts) {
     b = temporary(p.type, {p.b.batches * p.b.matrix});
     p.b.pack.buffers[p.b.pack_output] = b;
     p.b.pack.writes = {b};
-    if (is_fixed(p.b.pack)) {
-      add_before_loop(p.b.pack);
-    } else {
-      add_kernel(p.b.pack, drafts);
+    if (p.starts()) {
+      p.b.start.buffers.back() = b;
+      p.b.start.writes = {b};
+    }
+    const bool is_before = is_fixed(p.b.pack);
+    for (KernelPlan* plan : {&p.b.pack, p.starts() ? &p.b.start : nullptr}) {
+      if (!plan) continue;
+      if (is_before) {
+        add_before_loop(*plan);
+      } else {
+        add_kernel(*plan, drafts);
+      }
     }
   }
   ++time_;

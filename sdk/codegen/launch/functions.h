@@ -30,6 +30,7 @@ struct Tile {
   int64_t c_step;
   int64_t tail;  ///< lanes of the last vector that count, where it is masked
   int64_t accumulate;
+  const char* start;       ///< where it starts: a row to which the first part of the depth is added
   int64_t segments;        ///< where segmented: how many, and where in a each begins
   const int64_t* offsets;  ///< in elements
   // For an epilogue:

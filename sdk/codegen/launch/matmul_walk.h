@@ -114,8 +114,10 @@ class MatmulWalk {
       const Flag is_last = k == blocks - 1;
       const Number a_at = count != 0 || own_rows ? m_.number(0) : first * c_.a_depth;
       m_.loop(first_panel_, last_panel_, [&](Number j) {
-        const Number at = c_.b_in_panels ? (j * c_.depth + first) * c_.panel : first * c_.b_depth + j * c_.panel;
+        const Number at =
+            c_.b_in_panels ? (j * (c_.depth + c_.b_starts) + first) * c_.panel : first * c_.b_depth + j * c_.panel;
         m_.put(&Tile::b, b_ + at * c_.element_bytes);
+        if (c_.b_starts != 0) m_.put(&Tile::start, b_ + (j * (c_.depth + 1) + c_.depth) * c_.panel * c_.element_bytes);
         panel(j * c_.panel, a_at, is_last);
       });
     });

@@ -36,8 +36,9 @@ class MicroEmitter {
     b_.SetInsertPoint(entry);
     read_tile();
     make_mask();
+    make_first_sums();
     if (k_.accumulates && k_.rows * k_.vectors >= 8 && !k_.streams) prefetch_result();
-    std::vector<Value*> sums = k_.segmented ? segments() : depth(a_, b_at_, zeros());
+    std::vector<Value*> sums = k_.segmented ? segments() : depth(a_, b_at_, first_);
     if (k_.accumulates) add_old(sums);
     if (epilogue_) {
       finish(sums);
@@ -76,8 +77,17 @@ class MicroEmitter {
     }
   }
 
-  std::vector<Value*> zeros() {
-    return std::vector<Value*>(static_cast<size_t>(k_.rows * k_.vectors), llvm::Constant::getNullValue(vector_));
+  /// What the sums begin with: zeros, or for the first part of the depth the row that goes with b.
+  void make_first_sums() {
+    first_.assign(static_cast<size_t>(k_.rows * k_.vectors), llvm::Constant::getNullValue(vector_));
+    if (!k_.starts) return;
+    Value* const start = field_ptr(offsetof(Tile, start));
+    Value* const is_later = b_.CreateICmpNE(field_i64(offsetof(Tile, accumulate)), b_.getInt64(0));
+    for (int v = 0; v < k_.vectors; ++v) {
+      Value* const row = b_.CreateAlignedLoad(vector_, offset(start, v * lanes_), align());
+      Value* const first = b_.CreateSelect(is_later, llvm::Constant::getNullValue(vector_), row);
+      for (int r = 0; r < k_.rows; ++r) first_[static_cast<size_t>(r * k_.vectors + v)] = first;
+    }
   }
 
   llvm::PHINode* phi_of(Value* first, BasicBlock* before) {
@@ -106,7 +116,7 @@ class MicroEmitter {
     b_.SetInsertPoint(head);
     llvm::PHINode* s = phi_of(b_.getInt64(0), before);
     llvm::PHINode* right = phi_of(b_at_, before);
-    std::vector<Value*> phis = phis_of(zeros(), before);
+    std::vector<Value*> phis = phis_of(first_, before);
     Value* at = offset(a_, b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), offsets, s)));
     std::vector<Value*> sums = depth(at, right, phis);
     Value* next = b_.CreateAdd(s, b_.getInt64(1), "", true, true);
@@ -195,6 +205,18 @@ class MicroEmitter {
   }
 
   Value* add_product(Value* x, Value* y, Value* sum) {
+    namespace id = llvm::Intrinsic;
+    const size_t size = lanes_ == 4 ? 0 : lanes_ == 8 ? 1 : 2;
+    if (k_.packs == 4) {
+      constexpr id::ID kDot[] = {id::x86_avx512_vpdpbusd_128, id::x86_avx512_vpdpbusd_256, id::x86_avx512_vpdpbusd_512};
+      return b_.CreateIntrinsic(kDot[size], {}, {sum, x, y});
+    }
+    if (k_.packs == 2 && k_.type == COLLET_TYPE_F32) {
+      constexpr id::ID kDot[] = {id::x86_avx512bf16_dpbf16ps_128, id::x86_avx512bf16_dpbf16ps_256,
+                                 id::x86_avx512bf16_dpbf16ps_512};
+      Type* const halves = ir_.wide(b_.getBFloatTy(), 2 * lanes_);
+      return b_.CreateIntrinsic(kDot[size], {}, {sum, b_.CreateBitCast(x, halves), b_.CreateBitCast(y, halves)});
+    }
     return k_.type == COLLET_TYPE_S32 ? b_.CreateAdd(sum, products_of_pairs(x, y)) : ir_.fma(x, y, sum);
   }
 
@@ -348,6 +370,7 @@ class MicroEmitter {
   Type* vector_ = nullptr;
   int lanes_ = 1;
   Value* mask_ = nullptr;
+  std::vector<Value*> first_;  ///< of the sums
   std::vector<Value*> loops_;  ///< of the epilogue's point
   Value* row_ = nullptr;
   Value* column_ = nullptr;

@@ -95,6 +95,8 @@ Target make_target(std::string cpu, std::map<std::string, bool> on) {
   target.vector_bits = wide ? 512 : on["avx2"] ? 256 : 128;
   target.fma = on["fma"] || wide || target.triple.rfind("aarch64", 0) == 0;
   target.half_conversion = on["f16c"] || wide;
+  target.bf16_dot = wide && on["avx512bf16"];
+  target.int8_dot = wide ? on["avx512vnni"] : target.vector_bits == 256 && on["avxvnni"];
   if (const long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0) target.first_cache = bytes;
   if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) target.second_cache = bytes;
   // Two units of arithmetic, as nearly all processors with vectors have; those of Zen 4 take a vector of 512 bits in halves.
@@ -147,7 +149,7 @@ Status check_runs_here(const Target& target) {
 
 std::string Target::fingerprint() const {
   std::string out = triple + ";" + cpu + ";" + features + ";" + abi;
-  for (const bool flag : {masks, fma, scales, half_conversion, routines}) out += flag ? "1" : "0";
+  for (const bool flag : {masks, fma, scales, half_conversion, bf16_dot, int8_dot, routines}) out += flag ? "1" : "0";
   for (const int64_t number :
        {int64_t{vector_bits}, int64_t{scalable_bits}, int64_t{threads}, first_cache, second_cache})
     out += ";" + std::to_string(number);
@@ -249,6 +251,8 @@ Status cross_target(const std::string& name, Target& out) {
     out.masks = out.scales = wide;
     out.fma = wide || has("fma");
     out.half_conversion = wide || has("f16c");
+    out.bf16_dot = wide && has("avx512bf16");
+    out.int8_dot = wide ? has("avx512vnni") : out.vector_bits == 256 && has("avxvnni");
   } else {
     out.fma = true;
     const bool riscv = arch == "riscv64";

@@ -53,6 +53,7 @@ class Maker {
     c_.b_packed = p.b.packed;
     c_.b_in_panels = p.b.panels;
     c_.b_matrix = p.b.matrix;
+    c_.b_starts = p.starts() ? 1 : 0;
     c_.a_offset = p.a.offset;
     c_.a_row = p.a.row;
     c_.a_depth = p.a.depth;
@@ -102,7 +103,7 @@ class Maker {
       while (c_.shared < c_.batches && c_.b_at[static_cast<size_t>(c_.shared)] == c_.b_at[0]) ++c_.shared;
       if (c_.batches % c_.shared != 0) c_.shared = 1;
     }
-    c_.packs_b = c_.b_packed && p.b.batches > 1 && p.b.batches == c_.batches;
+    c_.packs_b = c_.b_packed && p.b.batches > 1 && p.b.batches == c_.batches && !p.starts();
     partition();
     c_.packs_b = c_.packs_b && c_.chunks == 1;
     if (c_.packs_b) c_.b_buffers = static_cast<uint32_t>(p.b.pack.buffers.size()) - 1;

@@ -59,7 +59,8 @@ bool step_of(const Kernel& k, const Index& index, const Group& g, int64_t& step)
 
 struct Side {
   ExprId value = kNoExpr;
-  const Expr* load = nullptr;  ///< where the value is a plain load
+  const Expr* load = nullptr;    ///< where the value is a plain load
+  const Expr* source = nullptr;  ///< where it is one, or a conversion of one
   uint64_t deps = 0;
 };
 
@@ -70,9 +71,8 @@ class Finder {
 
   bool run() {
     if (!match() || !group()) return false;
-    if (paired_ && !pair_depth()) return false;
     split_columns();
-    if (!worthwhile()) return false;
+    if (!pack_neighbours() || !worthwhile()) return false;
     split_rows();
     choose_tile();
     describe_loops();
@@ -91,7 +91,10 @@ class Finder {
     s.value = t;
     s.deps = deps[static_cast<size_t>(t)];
     const Expr& i = at(t);
-    if (i.op == ExprOp::kLoad && i.mask == kNoExpr && i.index.terms.empty() && i.type == type_) s.load = &i;
+    const bool converts = i.op == ExprOp::kOp && i.opcode == COLLET_OP_CONVERT;
+    const Expr& e = converts ? at(i.args[0]) : i;
+    if (e.op == ExprOp::kLoad && e.mask == kNoExpr && e.index.terms.empty()) s.source = &e;
+    if (!converts && i.type == type_) s.load = s.source;
     return s;
   }
 
@@ -107,13 +110,13 @@ class Finder {
     if (r.combine != COLLET_COMBINE_ADD || r.inputs.size() != 1 || r.condition != kNoExpr) return false;
     if (r.inits[0] == kNoExpr) return false;
     type_ = r.types[0];
-    paired_ = type_ == COLLET_TYPE_S32;
-    if (type_ != COLLET_TYPE_F32 && type_ != COLLET_TYPE_F64 && !paired_) return false;
+    const bool whole = type_ == COLLET_TYPE_S32;
+    if (type_ != COLLET_TYPE_F32 && type_ != COLLET_TYPE_F64 && !whole) return false;
     const Expr& init = at(r.inits[0]);
     if (init.op != ExprOp::kConstant || (init.bits[0] << 1) != 0) return false;
     const Expr& product = at(r.inputs[0]);
     if (product.op != ExprOp::kOp || product.opcode != COLLET_OP_MULTIPLY) return false;
-    if (paired_ && !(is_small(product.args[0]) && is_small(product.args[1]))) return false;
+    if (whole && !(is_small(product.args[0]) && is_small(product.args[1]))) return false;
     if (k_.loops.size() > 60) return false;
     auto deps = loop_dependencies(k_);
     lhs_ = side(product.args[0], deps);
@@ -121,26 +124,57 @@ class Finder {
     return true;
   }
 
+  /// The type that a value is converted from; 0 where it is not converted.
+  uint32_t converted_from(ExprId t) const {
+    const Expr& e = at(t);
+    return e.op == ExprOp::kOp && e.opcode == COLLET_OP_CONVERT ? at(e.args[0]).type : 0;
+  }
+
   /// An integer of at most 8 bits, widened.
   bool is_small(ExprId t) const {
-    const Expr& e = at(t);
-    if (e.op != ExprOp::kOp || e.opcode != COLLET_OP_CONVERT) return false;
-    const uint32_t from = at(e.args[0]).type;
+    const uint32_t from = converted_from(t);
     const uint32_t kind = collet_type_kind(from);
     return (kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED) && type_bits(from) <= 8;
   }
 
-  /// Two neighbours of the depth are one element: s16 in each half of an s32.
-  bool pair_depth() {
-    if (depth_.empty() || k_.loops[depth_.back()].size % 2 != 0) return false;
-    out_.depth /= 2;
+  bool is_signed(const Side& s) const { return collet_type_kind(converted_from(s.value)) == COLLET_KIND_SIGNED; }
+
+  /// Makes one element of as many neighbours of the depth as one instruction multiplies. False where there is none for the type.
+  bool pack_neighbours() {
+    const int64_t size = depth_.empty() ? 1 : k_.loops[depth_.back()].size;
+    const auto is_bf16 = [&](const Side& s) { return converted_from(s.value) == COLLET_TYPE_BF16; };
+    if (type_ == COLLET_TYPE_S32) {
+      const bool quads = target_.int8_dot && size % 4 == 0 && !in_rows_ && is_signed(rhs_);
+      out_.packs = quads ? 4 : 2;
+      if (size % out_.packs != 0) return false;
+    } else if (type_ == COLLET_TYPE_F32 && target_.bf16_dot && size % 2 == 0 && is_bf16(lhs_) && is_bf16(rhs_)) {
+      out_.packs = 2;
+    }
+    if (out_.packs == 1) return true;
+    k_.loops[depth_.back()].size /= out_.packs;
+    out_.depth = extent(k_, depth_);
+    if (!raises() && pack_load(lhs_, wide_)) lhs_.load = &wide_;
     return true;
   }
 
-  /// Turns of a loop of the depth, in elements.
-  Loop depth_loop(size_t l) const {
-    const int64_t size = k_.loops[l].size;
-    return {paired_ && l == depth_.back() ? size / 2 : size};
+  /// Whether a is computed with 128 larger than it is: the instruction for quads takes u8.
+  bool raises() const { return out_.packs == 4 && is_signed(lhs_); }
+
+  /// The load of a packed element, as s32, where that is how it lies in memory; false where it does not.
+  bool pack_load(const Side& s, Expr& out) const {
+    if (!s.source || static_cast<int>(collet_type_bytes(s.source->type)) * out_.packs != 4) return false;
+    if (type_bits(s.source->type) * out_.packs != 32) return false;
+    out = *s.source;
+    out.type = COLLET_TYPE_S32;
+    if (out.index.coefficient(depth_.back()) != 1 || out.index.constant % out_.packs != 0) return false;
+    out.index.constant /= out_.packs;
+    for (size_t l = 0; l < out.index.coefficients.size(); ++l) {
+      int64_t& c = out.index.coefficients[l];
+      if (l == depth_.back()) continue;
+      if (c % out_.packs != 0 && k_.loops[l].size > 1) return false;
+      c /= out_.packs;
+    }
+    return true;
   }
 
   bool has(uint64_t set, size_t loop) const { return (set >> loop & 1) != 0; }
@@ -202,8 +236,9 @@ class Finder {
   void order_depth() {
     auto sorted_by = [&](const Side& s) {
       Group sorted = depth_;
-      std::stable_sort(sorted.begin(), sorted.end(),
-                       [&](size_t x, size_t y) { return s.load->index.coefficient(x) > s.load->index.coefficient(y); });
+      std::stable_sort(sorted.begin(), sorted.end(), [&](size_t x, size_t y) {
+        return s.source->index.coefficient(x) > s.source->index.coefficient(y);
+      });
       return sorted;
     };
     int64_t step = 0;
@@ -212,7 +247,7 @@ class Finder {
     const bool in_one = rhs_.load && step_of(k_, rhs_.load->index, right, step);
     if (in_one && step_of(k_, rhs_.load->index, columns_, column) && column == 1) {
       depth_ = right;
-    } else if (lhs_.load) {
+    } else if (lhs_.source) {
       depth_ = sorted_by(lhs_);
     } else if (in_one) {
       depth_ = right;
@@ -444,7 +479,7 @@ class Finder {
     if (blocks > 1) {
       k.loops.push_back({depth});
     } else {
-      for (size_t l : depth_) k.loops.push_back(depth_loop(l));
+      for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
     }
     if (by_depth) k.loops.push_back({tile});
     k.outer = k.loops.size();
@@ -457,7 +492,8 @@ class Finder {
     if (blocks > 1) builder.divide(Index(batch), blocks, batch, block);
     const size_t lane = depth_.size() + 1;
     Index row = by_depth ? add_scaled(loop_index(lane), unit, tile) : unit;
-    if (by_depth) builder.guard(builder.in_range(row, out_.rows));
+    const ExprId mask = by_depth ? builder.in_range(row, out_.rows) : kNoExpr;
+    if (by_depth) builder.guard(mask);
     spread(builder, used, batch, loops);
     spread(builder, rows_, row, loops);
     Index to = add_scaled({}, loop_index(0), by_depth ? o.tile : pitch);
@@ -466,9 +502,9 @@ class Finder {
     for (size_t i = depth_.size(); i-- > 0;) {
       loops[depth_[i]] = blocks > 1 ? add_scaled(loop_index(1), block, depth) : loop_index(1 + i);
       to = add_scaled(to, loop_index(1 + i), step);
-      step *= depth_loop(depth_[i]).size;
+      step *= k_.loops[depth_[i]].size;
     }
-    finish_pack(o, builder, lhs_, std::move(loops), to);
+    finish_pack(o, builder, lhs_, std::move(loops), to, mask);
   }
 
   void operand_b() {
@@ -517,7 +553,7 @@ class Finder {
     b.matrix = pitch * out_.depth;
     Kernel& k = b.pack.kernel;
     k.loops.push_back({b.batches});
-    for (size_t l : depth_) k.loops.push_back(depth_loop(l));
+    for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
     for (size_t l : columns_) k.loops.push_back(k_.loops[l]);
     k.outer = k.loops.size();
     KernelBuilder builder(graph_, k, [](ValueId) { return true; });
@@ -530,11 +566,11 @@ class Finder {
       for (size_t i = group->size(); i-- > 0;) {
         loops[(*group)[i]] = loop_index(--next);
         to = add_scaled(to, loop_index(next), step);
-        step *= group == &depth_ ? depth_loop((*group)[i]).size : k_.loops[(*group)[i]].size;
+        step *= k_.loops[(*group)[i]].size;
       }
       step = pitch;
     }
-    finish_pack(b, builder, rhs_, std::move(loops), to);
+    finish_pack(b, builder, rhs_, std::move(loops), to, kNoExpr);
   }
 
   /// Panels of columns as wide as a tile, each by depth.
@@ -546,10 +582,11 @@ class Finder {
     b.depth = width;
     b.row = 1;
     b.panels = true;
-    b.matrix = panels * out_.depth * width;
+    const int64_t panel_depth = out_.depth + (raises() ? 1 : 0);
+    b.matrix = panels * panel_depth * width;
     Kernel& k = b.pack.kernel;
     k.loops.push_back({b.batches * panels});
-    for (size_t l : depth_) k.loops.push_back(depth_loop(l));
+    for (size_t l : depth_) k.loops.push_back(k_.loops[l]);
     k.loops.push_back({width});
     k.outer = k.loops.size();
     KernelBuilder builder(graph_, k, [](ValueId) { return true; });
@@ -562,31 +599,92 @@ class Finder {
     ExprId mask = builder.in_range(column, out_.columns);
     spread(builder, used, batch, loops);
     spread(builder, columns_, column, loops);
-    Index to = add_scaled(loop_index(lane), loop_index(0), out_.depth * width);
+    Index to = add_scaled(loop_index(lane), loop_index(0), panel_depth * width);
     int64_t step = width;
     for (size_t i = depth_.size(); i-- > 0;) {
       loops[depth_[i]] = loop_index(1 + i);
       to = add_scaled(to, loop_index(1 + i), step);
-      step *= depth_loop(depth_[i]).size;
+      step *= k_.loops[depth_[i]].size;
     }
     builder.guard(mask);
-    finish_pack(b, builder, rhs_, std::move(loops), to);
+    finish_pack(b, builder, rhs_, std::move(loops), to, mask);
+    if (raises()) start_panels(used, width, panels);
   }
 
-  void finish_pack(ProductOperand& o, KernelBuilder& builder, const Side& s, std::vector<Index> loops,
-                   const Index& to) {
+  /// Behind each panel, what its columns begin with because a is 128 too large: the sum of the column times -128.
+  void start_panels(const Group& used, int64_t width, int64_t panels) {
+    KernelPlan& plan = out_.b.start;
+    Kernel& k = plan.kernel;
+    k.loops = {{out_.b.batches * panels}, {width}};
+    k.outer = k.loops.size();
+    for (size_t l : depth_) k.loops.push_back(plan_.kernel.loops[l]);
+    KernelBuilder builder(graph_, k, [](ValueId) { return true; });
+    std::vector<Index> loops(k_.loops.size());
+    Index batch;
+    Index panel;
+    builder.divide(loop_index(0), panels, batch, panel);
+    const Index column = add_scaled(loop_index(1), panel, width);
+    const ExprId mask = builder.in_range(column, out_.columns);
+    spread(builder, used, batch, loops);
+    spread(builder, columns_, column, loops);
+    for (size_t i = 0; i < depth_.size(); ++i) loops[depth_[i]] = loop_index(k.outer + i);
+    builder.guard(mask);
+    Reduction r;
+    r.combine = COLLET_COMBINE_ADD;
+    r.inputs = {KernelRewriter(k_, plan_.buffers, std::move(loops), builder, k).value(rhs_.value)};
+    r.inits = {builder.integer(type_, 0)};
+    r.types = {type_};
+    k.reductions.push_back(std::move(r));
+    Expr sum;
+    sum.op = ExprOp::kReduced;
+    sum.type = type_;
+    const ExprId start =
+        builder.op(COLLET_OP_MULTIPLY, type_, {builder.emit(std::move(sum)), builder.integer(type_, -128)});
+    Index to = add_scaled(loop_index(1), loop_index(0), (out_.depth + 1) * width);
+    to.constant = out_.depth * width;
+    plan.buffers = builder.buffers();
+    k.stores.push_back({static_cast<uint32_t>(plan.buffers.size()), start, to, kNoExpr});
+    plan.buffers.push_back(kNone);
+    k.buffers = static_cast<uint32_t>(plan.buffers.size());
+  }
+
+  /// A packed element, as s32, from its parts.
+  ExprId packed(KernelBuilder& builder, const Side& s, std::vector<Index> loops, Kernel& to) const {
+    constexpr uint32_t kBits = COLLET_TYPE_S32;
+    const int width = 32 / out_.packs;
+    const Index first = add_scaled({}, loops[depth_.back()], out_.packs);
     ExprId x = kNoExpr;
-    if (paired_) {
-      const Index pair = add_scaled({}, loops[depth_.back()], 2);
-      ExprId half[2];
-      for (int64_t i = 0; i < 2; ++i) {
-        loops[depth_.back()] = pair;
-        loops[depth_.back()].constant += i;
-        half[i] = KernelRewriter(k_, plan_.buffers, loops, builder, o.pack.kernel).value(s.value);
+    for (int i = 0; i < out_.packs; ++i) {
+      loops[depth_.back()] = first;
+      loops[depth_.back()].constant += i;
+      ExprId part = KernelRewriter(k_, plan_.buffers, loops, builder, to).value(s.value);
+      if (type_ == COLLET_TYPE_F32) {  // its upper half is the bf16
+        part = builder.op(COLLET_OP_BITCAST_CONVERT, kBits, {part});
+        part = builder.op(COLLET_OP_SHIFT_RIGHT_LOGICAL, kBits, {part, builder.integer(kBits, width)});
       }
-      const ExprId low = builder.op(COLLET_OP_AND, type_, {half[0], builder.integer(type_, 0xffff)});
-      const ExprId high = builder.op(COLLET_OP_SHIFT_LEFT, type_, {half[1], builder.integer(type_, 16)});
-      x = builder.op(COLLET_OP_OR, type_, {low, high});
+      if (i + 1 < out_.packs)
+        part = builder.op(COLLET_OP_AND, kBits, {part, builder.integer(kBits, (int64_t{1} << width) - 1)});
+      if (i > 0) part = builder.op(COLLET_OP_SHIFT_LEFT, kBits, {part, builder.integer(kBits, i * width)});
+      x = i == 0 ? part : builder.op(COLLET_OP_OR, kBits, {x, part});
+    }
+    return x;
+  }
+
+  void finish_pack(ProductOperand& o, KernelBuilder& builder, const Side& s, std::vector<Index> loops, const Index& to,
+                   ExprId mask) {
+    ExprId x = kNoExpr;
+    Expr load;
+    if (out_.packs > 1) {
+      if (pack_load(s, load)) {
+        load.buffer = builder.buffer(plan_.buffers[load.buffer]);
+        load.index = KernelRewriter(k_, plan_.buffers, std::move(loops), builder, o.pack.kernel).index(load.index);
+        load.mask = mask;
+        x = builder.emit(std::move(load));
+      } else {
+        x = packed(builder, s, std::move(loops), o.pack.kernel);
+      }
+      if (raises() && &s == &lhs_)
+        x = builder.op(COLLET_OP_XOR, COLLET_TYPE_S32, {x, builder.integer(COLLET_TYPE_S32, INT32_MIN | 0x00808080)});
     } else {
       KernelRewriter rewriter(k_, plan_.buffers, std::move(loops), builder, o.pack.kernel);
       x = builder.convert(rewriter.value(s.value), type_);
@@ -599,7 +697,7 @@ class Finder {
   }
 
   const KernelPlan& plan_;
-  const Kernel& k_;
+  Kernel k_;  ///< the last loop of the depth takes packed elements, once pack_neighbours has chosen them
   const Graph& graph_;
   const Target& target_;
   Product& out_;
@@ -612,7 +710,7 @@ class Finder {
   Group depth_;
   Group batch_;
   size_t runs_ = SIZE_MAX;  ///< where a is read run by run: the loops of the depth outside of a run
-  bool paired_ = false;     ///< products of small integers, two at a time: see MicroKernel::type
+  Expr wide_;               ///< the load of packed elements of a
   bool in_rows_ = false;    ///< b is packed row by row: its columns are several loops
 };
 
@@ -621,6 +719,8 @@ class Finder {
 MicroKernel Product::micro(int64_t tile, int64_t tile_columns) const {
   MicroKernel m;
   m.type = type;
+  m.packs = packs;
+  m.starts = starts();
   m.rows = static_cast<int>(tile);
   m.vectors = static_cast<int>((tile_columns + lanes - 1) / lanes);
   m.lanes = lanes;
@@ -644,7 +744,8 @@ std::string name_of(const MicroKernel& k) {
   return std::string("micro_") + collet_type_name(k.type) + "x" + std::to_string(k.lanes) + "_" +
          std::to_string(k.rows) + "x" + std::to_string(k.vectors) + (k.masked ? "_masked" : "") +
          (k.by_depth ? "_by_depth" : "") + (k.accumulates ? "_accumulates" : "") + (k.segmented ? "_segmented" : "") +
-         (k.streams ? "_streams" : "");
+         (k.streams ? "_streams" : "") + (k.starts ? "_starts" : "") +
+         (k.packs > 1 ? "_of_" + std::to_string(k.packs) : "");
 }
 
 }  // namespace collet::codegen

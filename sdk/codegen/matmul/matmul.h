@@ -21,9 +21,10 @@ namespace collet::codegen {
 
 /// The innermost function: rows x (vectors * lanes) elements of the result in registers.
 struct MicroKernel {
-  /// COLLET_TYPE_F32 or F64; or S32, and then an element of a or b is two neighbours of the depth as s16, the first one in the
-  /// low half. The sums of their products are s32.
-  uint32_t type = 0;
+  uint32_t type = 0;  ///< of the sums: COLLET_TYPE_F32, F64 or S32
+  /// Neighbours of the depth that one element of a or b is, as large as an element of the sums, the first one in the lowest bits. F32: 1,
+  /// or 2 of bf16. S32: 2 of s16; or 4, of u8 in a and of s8 in b.
+  int packs = 1;
   int rows = 1;
   int vectors = 1;
   int lanes = 1;             ///< of a vector
@@ -32,6 +33,7 @@ struct MicroKernel {
   bool accumulates = false;  ///< the depth may come in several parts
   bool segmented = false;    ///< the depth is some runs of a, each `depth` long, which lie anywhere
   bool streams = false;      ///< ProductOperand::streams of b: nothing is asked for beforehand
+  bool starts = false;       ///< the first part of the depth is added to Tile::start
   auto operator<=>(const MicroKernel&) const = default;
 };
 
@@ -67,12 +69,15 @@ struct ProductOperand {
   int64_t matrix = 0;                              ///< b, packed: elements of one
   bool panels = false;                             ///< b, packed: panel after panel, each by depth; else row after row
   bool streams = false;  ///< b, direct: it comes from memory, and is read by a few whole rows at a time
+  KernelPlan
+      start;  ///< b, packed in panels: writes the row behind each panel, see Product::starts. No buffers: there is none
   std::vector<std::pair<int64_t, int64_t>> batch_of;  ///< packed: (extent, step in matrices)
 };
 
 /// A product of matrices for each batch.
 struct Product {
   uint32_t type = 0;      ///< in which it is computed
+  int packs = 1;          ///< MicroKernel::packs; `depth` and all steps are in elements of so many neighbours
   bool converts = false;  ///< the result is of another type: it is computed aside and converted
   ValueId result = kNone;
   int64_t rows = 0;
@@ -97,6 +102,8 @@ struct Product {
     for (auto& level : batch) n *= level.first;
     return n;
   }
+  /// Whether the result begins with a row of sums that goes with b: where a of s8 is computed with as u8, 128 larger.
+  bool starts() const { return !b.start.buffers.empty(); }
   /// The function for a tile of that many rows and columns.
   MicroKernel micro(int64_t tile, int64_t tile_columns) const;
 };

@@ -80,6 +80,7 @@ struct MatmulCall {
   bool b_packed = false;
   bool b_in_panels = false;
   int64_t b_matrix = 0;  ///< elements of a packed b
+  int64_t b_starts = 0;  ///< 1: behind each panel of b lies a row of sums that its columns of the result begin with
   bool packs_b = false;  ///< b is packed here, matrix by matrix, and not by a step before
   uint32_t a_buffers = 1;
   uint32_t b_buffers = 1;

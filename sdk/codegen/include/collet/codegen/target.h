@@ -39,12 +39,14 @@ struct Target {
   /// Not 0: vectors are scalable, in multiples of so many bits (64 in RISC-V's V, 128 in SVE). vector_bits is then the least length
   /// that the processor has; loops take as many elements at a time as it really has. Kernels that rearrange lanes do not.
   int scalable_bits = 0;
-  bool masks = false;                       ///< masked loads and stores of all element widths are cheap
-  bool fma = false;                         ///< fused multiply-add is one instruction
-  bool scales = false;                      ///< AVX-512: multiplying by a power of two is one instruction
-  bool half_conversion = false;             ///< f16 converts in hardware
-  bool routines = true;                     ///< whether the runner of the launch plan has the routines of RoutineCall
-  int threads = 1;                          ///< number of threads that share the work of one program
+  bool masks = false;            ///< masked loads and stores of all element widths are cheap
+  bool fma = false;              ///< fused multiply-add is one instruction
+  bool scales = false;           ///< AVX-512: multiplying by a power of two is one instruction
+  bool half_conversion = false;  ///< f16 converts in hardware
+  bool bf16_dot = false;  ///< AVX512-BF16: two products of bf16 are added to an f32 by one instruction, in full vectors
+  bool int8_dot = false;  ///< AVX-VNNI, AVX512-VNNI: four products of u8 by s8 are added to an s32, likewise
+  bool routines = true;   ///< whether the runner of the launch plan has the routines of RoutineCall
+  int threads = 1;        ///< number of threads that share the work of one program
   int64_t first_cache = int64_t{32} << 10;  ///< bytes, of one core
   int64_t second_cache = int64_t{1} << 20;  ///< bytes, of one core
   /// Peak f32 rate of one core; f64 has half of it. It decides how many threads pay. host_target derives it from vectors and clock.
