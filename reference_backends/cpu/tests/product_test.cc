@@ -267,44 +267,64 @@ TEST_P(ProductTest, OperandsInAnotherOrder) {
 struct Convolution {
   int64_t batch, height, width, in, out, kernel, stride, pad, base, dilation, groups;
   bool channels_last;
+  bool filters_first = false;  ///< of a filter beside channels that come last
 };
 
 void PrintTo(const Convolution& c, std::ostream* out) {
   *out << c.batch << "x" << c.height << "x" << c.width << "x" << c.in << " to " << c.out << ", kernel " << c.kernel
        << ", stride " << c.stride << ", pad " << c.pad << ", dilations " << c.base << " " << c.dilation << ", groups "
-       << c.groups << (c.channels_last ? ", channels last" : "");
+       << c.groups << (c.channels_last ? ", channels last" : "") << (c.filters_first ? ", filters first" : "");
 }
 
 TEST_P(ProductTest, Convolutions) {
   const Convolution cases[] = {
-      {2, 9, 11, 8, 20, 3, 1, 1, 1, 1, 1, true},    {2, 9, 11, 8, 20, 3, 1, 1, 1, 1, 1, false},
-      {1, 16, 16, 3, 33, 5, 2, 2, 1, 1, 1, true},   {1, 16, 56, 16, 33, 3, 1, 1, 1, 1, 1, false},
-      {3, 8, 8, 16, 16, 1, 1, 0, 1, 1, 1, true},    {3, 8, 8, 16, 16, 1, 1, 0, 1, 1, 1, false},
-      {2, 10, 10, 12, 12, 3, 1, 1, 1, 1, 12, true}, {2, 10, 10, 12, 24, 3, 1, 1, 1, 1, 4, false},
-      {1, 6, 7, 5, 9, 3, 1, 2, 2, 1, 1, true},      {1, 12, 12, 4, 9, 3, 1, 0, 1, 2, 1, true},
-      {1, 12, 12, 4, 9, 3, 1, -1, 1, 1, 1, false},  {1, 7, 7, 32, 40, 3, 1, 1, 1, 1, 1, false},
-      {1, 23, 23, 3, 17, 7, 2, 3, 1, 1, 1, true},   {4, 14, 14, 1, 32, 5, 1, 2, 1, 1, 1, true},
-      {2, 7, 7, 512, 33, 3, 1, 1, 1, 1, 1, true},   {1, 9, 8, 6, 20, 3, 1, 1, 2, 1, 1, true},
-      {2, 15, 13, 64, 96, 1, 2, 0, 1, 1, 1, true},  {1, 12, 19, 70, 35, 3, 1, 2, 1, 2, 1, true},
-      {1, 13, 21, 20, 20, 3, 1, 1, 1, 1, 20, true}, {2, 17, 9, 40, 40, 5, 2, 2, 1, 1, 40, true},
-      {1, 11, 23, 6, 6, 3, 1, 1, 1, 1, 6, false},   {1, 9, 9, 130, 130, 3, 1, 0, 1, 1, 130, true},
-      {2, 9, 8, 16, 24, 3, 1, 1, 2, 1, 1, true},    {1, 7, 6, 16, 24, 4, 2, 1, 3, 1, 1, true},
-      {1, 9, 9, 8, 12, 1, 1, 0, 2, 1, 1, true},     {2, 7, 5, 8, 12, 3, 1, 2, 2, 1, 2, false},
-      {1, 8, 9, 16, 20, 3, 3, 2, 2, 3, 1, true},    {1, 5, 6, 8, 9, 5, 1, -1, 3, 2, 1, false},
-      {2, 9, 8, 32, 64, 3, 1, 1, 1, 1, 4, true},    {1, 8, 8, 16, 24, 3, 1, 1, 1, 1, 2, false},
+      {2, 9, 11, 8, 20, 3, 1, 1, 1, 1, 1, true},
+      {2, 9, 11, 8, 20, 3, 1, 1, 1, 1, 1, false},
+      {1, 16, 16, 3, 33, 5, 2, 2, 1, 1, 1, true},
+      {1, 16, 56, 16, 33, 3, 1, 1, 1, 1, 1, false},
+      {3, 8, 8, 16, 16, 1, 1, 0, 1, 1, 1, true},
+      {3, 8, 8, 16, 16, 1, 1, 0, 1, 1, 1, false},
+      {2, 10, 10, 12, 12, 3, 1, 1, 1, 1, 12, true},
+      {2, 10, 10, 12, 24, 3, 1, 1, 1, 1, 4, false},
+      {1, 6, 7, 5, 9, 3, 1, 2, 2, 1, 1, true},
+      {1, 12, 12, 4, 9, 3, 1, 0, 1, 2, 1, true},
+      {1, 12, 12, 4, 9, 3, 1, -1, 1, 1, 1, false},
+      {1, 7, 7, 32, 40, 3, 1, 1, 1, 1, 1, false},
+      {1, 23, 23, 3, 17, 7, 2, 3, 1, 1, 1, true},
+      {4, 14, 14, 1, 32, 5, 1, 2, 1, 1, 1, true},
+      {2, 7, 7, 512, 33, 3, 1, 1, 1, 1, 1, true},
+      {1, 9, 8, 6, 20, 3, 1, 1, 2, 1, 1, true},
+      {2, 15, 13, 64, 96, 1, 2, 0, 1, 1, 1, true},
+      {1, 12, 19, 70, 35, 3, 1, 2, 1, 2, 1, true},
+      {1, 13, 21, 20, 20, 3, 1, 1, 1, 1, 20, true},
+      {2, 17, 9, 40, 40, 5, 2, 2, 1, 1, 40, true},
+      {1, 11, 23, 6, 6, 3, 1, 1, 1, 1, 6, false},
+      {1, 9, 9, 130, 130, 3, 1, 0, 1, 1, 130, true},
+      {2, 9, 8, 16, 24, 3, 1, 1, 2, 1, 1, true},
+      {1, 7, 6, 16, 24, 4, 2, 1, 3, 1, 1, true},
+      {1, 9, 9, 8, 12, 1, 1, 0, 2, 1, 1, true},
+      {2, 7, 5, 8, 12, 3, 1, 2, 2, 1, 2, false},
+      {1, 8, 9, 16, 20, 3, 3, 2, 2, 3, 1, true},
+      {1, 5, 6, 8, 9, 5, 1, -1, 3, 2, 1, false},
+      {2, 9, 8, 32, 64, 3, 1, 1, 1, 1, 4, true},
+      {1, 8, 8, 16, 24, 3, 1, 1, 1, 1, 2, false},
+      {2, 10, 10, 40, 40, 3, 1, 1, 1, 1, 40, true, true},
+      {1, 9, 7, 130, 130, 3, 2, 1, 1, 1, 130, true, true},
+      {2, 9, 8, 32, 64, 3, 1, 1, 1, 1, 4, true, true},
   };
   for (const Convolution& c : cases) {
     const int64_t span = (c.kernel - 1) * c.dilation + 1;
     const int64_t oh = ((c.height - 1) * c.base + 1 + 2 * c.pad - span) / c.stride + 1;
     const int64_t ow = ((c.width - 1) * c.base + 1 + 2 * c.pad - span) / c.stride + 1;
     const int64_t in = c.in / c.groups;
+    const bool filters_last = c.channels_last && !c.filters_first;
     ProgramBuilder b;
     RegionBuilder& e = b.entry();
     using D = std::vector<int64_t>;
     Handle x = e.argument(COLLET_TYPE_F32,
                           c.channels_last ? D{c.batch, c.height, c.width, c.in} : D{c.batch, c.in, c.height, c.width});
-    Handle w = e.argument(COLLET_TYPE_F32,
-                          c.channels_last ? D{c.kernel, c.kernel, in, c.out} : D{c.out, in, c.kernel, c.kernel});
+    Handle w =
+        e.argument(COLLET_TYPE_F32, filters_last ? D{c.kernel, c.kernel, in, c.out} : D{c.out, in, c.kernel, c.kernel});
     collet_convolution_attrs a{};
     a.window.size = b.list({c.kernel, c.kernel});
     a.window.stride = b.list({c.stride, c.stride});
@@ -318,10 +338,10 @@ TEST_P(ProductTest, Convolutions) {
     const int64_t first = c.channels_last ? 1 : 2;
     l.input_batch = l.output_batch = 0;
     l.input_feature = l.output_feature = c.channels_last ? 3 : 1;
-    l.kernel_input_feature = c.channels_last ? 2 : 1;
-    l.kernel_output_feature = c.channels_last ? 3 : 0;
+    l.kernel_input_feature = filters_last ? 2 : 1;
+    l.kernel_output_feature = filters_last ? 3 : 0;
     l.input_spatial = l.output_spatial = b.list({first, first + 1});
-    l.kernel_spatial = c.channels_last ? b.list({0, 1}) : b.list({2, 3});
+    l.kernel_spatial = filters_last ? b.list({0, 1}) : b.list({2, 3});
     e.results({e.op(COLLET_OP_CONVOLUTION, COLLET_TYPE_F32,
                     c.channels_last ? D{c.batch, oh, ow, c.out} : D{c.batch, c.out, oh, ow}, {x, w}, a)});
     Compiled compiled(plugin_, b.finish());
@@ -345,8 +365,8 @@ TEST_P(ProductTest, Convolutions) {
                   const int64_t at = c.channels_last
                                          ? ((n * c.height + y / c.base) * c.width + z / c.base) * c.in + feature
                                          : ((n * c.in + feature) * c.height + y / c.base) * c.width + z / c.base;
-                  const int64_t wt = c.channels_last ? ((ki * c.kernel + kj) * in + f) * c.out + o
-                                                     : ((o * in + f) * c.kernel + ki) * c.kernel + kj;
+                  const int64_t wt = filters_last ? ((ki * c.kernel + kj) * in + f) * c.out + o
+                                                  : ((o * in + f) * c.kernel + ki) * c.kernel + kj;
                   want += p[static_cast<size_t>(at)] * q[static_cast<size_t>(wt)];
                 }
               }

@@ -10,6 +10,7 @@
 #include "sdk/codegen/schedule/fold_together.h"
 #include "sdk/codegen/schedule/grid.h"
 #include "sdk/codegen/schedule/lanes.h"
+#include "sdk/codegen/schedule/pack_value.h"
 #include "sdk/codegen/schedule/split_reduction.h"
 
 namespace collet::codegen {
@@ -212,6 +213,14 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
     if (!pack.writes.empty()) add_kernel(pack, drafts);
     for (KernelPlan& fold : folds) add_kernel(fold, drafts);
     return;
+  }
+  if (!target_.has_grid() && pack_strided(k, target_.vector_bits, make, pack)) {
+    if (is_fixed(pack)) {
+      add_before_loop(pack);
+    } else {
+      add_kernel(pack, drafts);
+    }
+    return add_kernel(k, drafts);
   }
   SplitLimits limits{target_.vector_bits};
   if (target_.has_grid()) limits = {0, few_rows(kernel, target_.grid)};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sdk/codegen/schedule/extract.h"
+#include "sdk/codegen/schedule/pack_value.h"
 
 namespace collet::codegen {
 namespace {
@@ -92,35 +93,14 @@ bool is_read_in_place(const Kernel& k, const std::vector<uint64_t>& deps, const 
 
 /// Writes value `own` of `plan` to memory row by row, and reads it from there in `plan`.
 void pack_rows(KernelPlan& plan, ExprId own, uint64_t loops, const MakeValue& make, KernelPlan& pack) {
-  Kernel& k = plan.kernel;
-  Index at;
-  Dims dims;
-  int64_t step = 1;
+  const Kernel& k = plan.kernel;
   const uint32_t type = k.exprs[static_cast<size_t>(own)].type;
-  pack.kernel.loops = k.loops;
-  pack.kernel.outer = k.loops.size();
-  for (size_t l = k.loops.size(); l-- > 0;) {
-    if (!has(loops, l)) {
-      pack.kernel.loops[l].size = 1;
-      continue;
-    }
-    at = add_scaled(at, loop_index(l), step);
-    const int64_t size = k.loops[l].size;
-    dims.insert(dims.begin(), l == k.outer && clash(size, type) ? size + 64 / compute_bytes(type) : size);
-    step *= dims.front();
+  std::vector<size_t> order;
+  for (size_t l = 0; l < k.loops.size(); ++l) {
+    if (has(loops, l)) order.push_back(l);
   }
-  Extract extract(plan, pack, [](const Index& old) { return old; });
-  const ExprId value = extract.value(own);
-  const ValueId packed = make(type, dims);
-  pack.writes = {packed};
-  pack.kernel.stores.push_back({extract.buffer(packed), value, at, kNoExpr});
-  Expr load;
-  load.op = ExprOp::kLoad;
-  load.type = type;
-  load.index = at;
-  load.buffer = k.buffers++;
-  plan.buffers.push_back(packed);
-  k.exprs[static_cast<size_t>(own)] = std::move(load);
+  const bool pads = clash(k.loops[k.outer].size, type);
+  pack_value(plan, own, order, pads ? 64 / compute_bytes(type) : 0, make, pack);
 }
 
 /// Makes the kernel for rows [begin, begin + count * each) of `from`, with `each` rows per iteration.

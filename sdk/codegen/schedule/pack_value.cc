@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/codegen/schedule/pack_value.h"
+
+#include <algorithm>
+
+#include "sdk/codegen/schedule/extract.h"
+#include "sdk/codegen/schedule/lanes.h"
+
+namespace collet::codegen {
+
+void pack_value(KernelPlan& plan, ExprId value, const std::vector<size_t>& loops, int64_t padding,
+                const MakeValue& make, KernelPlan& pack) {
+  Kernel& k = plan.kernel;
+  Expr load;
+  load.op = ExprOp::kLoad;
+  load.type = k.exprs[static_cast<size_t>(value)].type;
+  Index to;
+  Dims dims;
+  int64_t step = 1;
+  pack.kernel.loops.resize(loops.size());
+  pack.kernel.outer = loops.size();
+  for (size_t i = loops.size(); i-- > 0;) {
+    const int64_t size = k.loops[loops[i]].size;
+    pack.kernel.loops[i].size = size;
+    load.index = add_scaled(load.index, loop_index(loops[i]), step);
+    to = add_scaled(to, loop_index(i), step);
+    dims.insert(dims.begin(), i + 1 == loops.size() ? size + padding : size);
+    step *= dims.front();
+  }
+  Extract extract(plan, pack, [&](const Index& old) {
+    Index r;
+    r.constant = old.constant;
+    r.terms = old.terms;
+    for (size_t i = 0; i < loops.size(); ++i) r = add_scaled(r, loop_index(i), old.coefficient(loops[i]));
+    return r;
+  });
+  const ExprId copy = extract.value(value);
+  const ValueId packed = make(load.type, dims);
+  pack.writes = {packed};
+  pack.kernel.stores.push_back({extract.buffer(packed), copy, to, kNoExpr});
+  load.buffer = k.buffers++;
+  plan.buffers.push_back(packed);
+  k.exprs[static_cast<size_t>(value)] = std::move(load);
+}
+
+bool pack_strided(KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack) {
+  constexpr int64_t kReads = 32;  ///< of an element, for which packing pays
+  constexpr int64_t kMostElements = int64_t{1} << 16;
+  const Kernel& k = plan.kernel;
+  if (k.reductions.empty() || k.sequential || k.scan || !k.updates.empty() || !plan.copies.empty()) return false;
+  Kernel scheduled = k;
+  choose_lanes(scheduled, vector_bits);
+  if (scheduled.lanes == 1 || scheduled.lane_loop >= k.outer) return false;
+  int64_t points = 1;
+  for (const Loop& l : k.loops) points *= l.size;
+  for (size_t t = 0; t < k.exprs.size(); ++t) {
+    const Expr& e = k.exprs[t];
+    const int64_t apart = e.index.coefficient(scheduled.lane_loop);
+    if (e.op != ExprOp::kLoad || e.mask != kNoExpr || !e.index.terms.empty() || (apart >= -1 && apart <= 1)) continue;
+    std::vector<size_t> loops;
+    int64_t elements = k.loops[scheduled.lane_loop].size;
+    for (size_t l = 0; l < k.loops.size(); ++l) {
+      if (l == scheduled.lane_loop || e.index.coefficient(l) == 0) continue;
+      loops.push_back(l);
+      elements *= k.loops[l].size;
+    }
+    if (elements > kMostElements || points / elements < kReads) continue;
+    loops.push_back(scheduled.lane_loop);
+    pack_value(plan, static_cast<ExprId>(t), loops, 0, make, pack);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace collet::codegen
