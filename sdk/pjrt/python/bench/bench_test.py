@@ -16,6 +16,7 @@ import figures
 import modules
 import page
 import scaling
+import torch_compare
 
 ROW = {"name": "sort/flat float32 n=16 rank=2", "family": "sort", "variant": "flat", "type": "float32", "n": 16, "rank": 2,
        "seconds": 2e-6, "peer_seconds": 4e-6, "ratio": 2.0, "spread": 0.1, "samples": 9, "flops": 0, "bytes": 128, "limit_seconds": 1e-6,
@@ -238,6 +239,19 @@ class CommandLineTest(Test):
 
     def test_reports_are_json(self):
         self.assertEqual(json.loads(json.dumps(report([ROW, FAILED])))["rows"][1]["error"], "ours: no such thing")
+
+
+class TorchTest(Test):
+
+    def test_list_names_programs(self):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            self.assertEqual(torch_compare.main(["--list", "product int8"]), 0)
+        self.assertEqual(said.getvalue().splitlines()[0], "product int8 64")
+
+    def test_filters_choose(self):
+        self.assertEqual(len(torch_compare.parse(["sort rows*", "argsort flat*"]).names), 2)
+        self.assertGreater(len(torch_compare.parse([]).names), 50)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares Collet with PyTorch on the cpu: both in turns in one process, each with the same threads.
+
+A program's peer is the fastest of eager PyTorch, torch.compile and, for products of f32, oneDNN's function. Exit code 1: a program
+failed, results differ, or a ratio lies below --least.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import sys
+import time
+
+import torch_programs
+from compare import wanted
+
+SHORTEST_SAMPLE = 200e-6  # seconds: programs that take less run several times in one sample
+FEWEST_SAMPLES = 5
+REST = 2e-3  # seconds between samples: the threads of the side before have gone to sleep then
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="./dev bench --torch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("filters", nargs="*", metavar="FILTER", help="only programs whose name has this in it, or matches this pattern")
+    parser.add_argument("--list", action="store_true", help="print the names of the programs, and do nothing else")
+    parser.add_argument("--threads", type=int, default=0, help="cores for each side (all unless told)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="measuring time of each program (%(default)s)")
+    parser.add_argument("--least", type=float, default=0, help="exit code 1 where a program has less of PyTorch's speed (%(default)s)")
+    parser.add_argument("--eager", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="everything, for machines")
+    options = parser.parse_args(arguments)
+    cores = len(os.sched_getaffinity(0))
+    if not 0 <= options.threads <= cores:
+        parser.error(f"--threads: at most {cores} here")
+    if not 0 < options.seconds < 3600:
+        parser.error("--seconds: more than 0")
+    options.threads = options.threads or cores
+    options.names = [name for name in torch_programs.names() if wanted(name, options.filters)]
+    if not options.names:
+        parser.error("no program has such a name; --list has them")
+    return options
+
+
+class Side:
+    """One way to run a program: `run` starts it, `finish` waits for what it gave."""
+
+    def __init__(self, name, run, finish=lambda results: results):
+        self.name, self.run, self.finish, self.samples = name, run, finish, []
+        self.results = finish(run())
+        once = min(self.sample(1) for _ in range(3))
+        self.times = max(1, min(1000, int(SHORTEST_SAMPLE / once) + 1))
+
+    def sample(self, times):
+        self.finish(self.run())
+        begun = time.perf_counter()
+        for _ in range(times):
+            results = self.run()
+        self.finish(results)
+        return (time.perf_counter() - begun) / times
+
+    @property
+    def seconds(self):
+        return statistics.median(self.samples)
+
+
+def sides_of(program, device, eager_alone):
+    import jax
+    import torch
+    arguments = [jax.device_put(x, device) for x in program.arguments]
+    ours = jax.jit(program.jax).lower(*arguments).compile()
+    sides = [Side("collet", lambda: ours(*arguments), jax.block_until_ready)]
+    theirs = program.torch_arguments()
+    sides.append(Side("eager", lambda: program.torch(*theirs)))
+    if program.onednn:
+        sides.append(Side("oneDNN", lambda: program.onednn(*theirs)))
+    if not eager_alone:
+        torch._dynamo.reset()
+        compiled = torch.compile(program.torch, dynamic=False)
+        sides.append(Side("compile", lambda: compiled(*theirs)))
+    return sides
+
+
+def compare(program, device, options):
+    row = {"name": program.name}
+    try:
+        sides = sides_of(program, device, options.eager)
+    except Exception as problem:  # the other programs are measured all the same
+        return row | {"error": str(problem).strip().splitlines()[0][:300]}
+    row["difference"] = max(program.difference(sides[0].results, side.results) for side in sides[1:])
+    row["agrees"] = row["difference"] <= program.tolerance
+    for side in sides:
+        side.results = None
+    end, turn = time.perf_counter() + options.seconds, 0
+    while time.perf_counter() < end or turn < FEWEST_SAMPLES:
+        for side in (sides if turn % 2 == 0 else reversed(sides)):
+            time.sleep(REST)
+            side.samples.append(side.sample(side.times))
+        turn += 1
+    ours, *peers = sides
+    best = min(peers, key=lambda side: side.seconds)
+    return row | {"seconds": ours.seconds, "ratio": best.seconds / ours.seconds, "peer": best.name, "samples": turn,
+                  "least_ratio": min(min(side.samples) for side in peers) / min(ours.samples),
+                  "peers": {side.name: side.seconds for side in peers}}
+
+
+def run(options):
+    # Before either side is loaded: both take their number of threads when they are opened.
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:options.threads])
+    os.environ.update(COLLET_CPU_THREADS=str(options.threads), OMP_NUM_THREADS=str(options.threads), JAX_PLATFORMS="collet,cpu",
+                      COLLET_FALLBACK=os.environ.get("COLLET_FALLBACK", "none"))
+    import torch
+    import jax
+    torch.set_num_threads(options.threads)
+    torch.set_grad_enabled(False)
+    print(f"{options.threads} thread{'s' if options.threads > 1 else ''}; ratios to the fastest of torch {torch.__version__}, eager or compiled, and oneDNN\n")
+    print(f"{'program':<44} {'ratio':>6} {'of least':>8} {'ours us':>10} {'peer us':>10}  peer")
+    rows = []
+    for name in options.names:
+        row = compare(torch_programs.make(name), jax.devices("collet")[0], options)
+        jax.clear_caches()
+        rows.append(row)
+        if "error" in row:
+            print(f"{name:<44} failed: {row['error']}", flush=True)
+            continue
+        print(f"{name:<44} {row['ratio']:6.2f} {row['least_ratio']:8.2f} {row['seconds'] * 1e6:10.1f} "
+              f"{row['peers'][row['peer']] * 1e6:10.1f}  {row['peer']}" + ("" if row["agrees"] else f"  RESULTS DIFFER: {row['difference']:.1e}"),
+              flush=True)
+    return {"torch": torch.__version__, "threads": options.threads, "rows": rows}
+
+
+def main(arguments):
+    options = parse(arguments)
+    if options.list:
+        print("\n".join(options.names))
+        return 0
+    report = run(options)
+    ran = [row for row in report["rows"] if "ratio" in row]
+    if ran:
+        print(f"\ngeometric mean {statistics.geometric_mean(row['ratio'] for row in ran):.2f} of {len(ran)}; "
+              f"below {options.least or 0.9}: {sum(row['ratio'] < (options.least or 0.9) for row in ran)}")
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
+    return 0 if all(row.get("agrees") and row["ratio"] >= options.least for row in report["rows"]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
