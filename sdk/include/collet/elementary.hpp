@@ -286,7 +286,7 @@ template <class V>
 V log1p(V x) {
   const V u = x + 1;
   const detail::Parts<V> p = detail::take_apart(u);
-  // What adding one lost, relative to u; where u needs no exponent, x itself is f.
+  // The rounding error of 1 + x, relative to u. If u needs no exponent, x itself is f.
   const V lost = select(x > 1, 1 - (u - x), x - (u - 1)) / u;
   const auto near = p.n == 0;
   const V y = detail::log_of_parts(select(near, x, p.m - 1), p.n, select_number(near, 0, lost));
@@ -651,7 +651,7 @@ Arc<V> arc(V x) {
   const V z = select(small, x * x, (1 - a) * 0.5);
   const V s = select(small, a, root(z));
   V w = s * asin_tail(z);
-  // What the square root lost.
+  // The rounding error of the square root.
   const Sum<V> square = two_product(s, s);
   const V lost = ((z - square.high) - square.low) / at_least(s + s, least_normal(x));
   w = select(small, w, w + lost);

@@ -107,7 +107,7 @@ struct Table {
         throw Error(COLLET_INVALID_ARGUMENT, "an alignment of " + std::to_string(alignment) + ", no power of two");
       }
       const uint64_t aligned_to = std::max<uint64_t>(alignment, instance->spaces[space].alignment);
-      const auto turn = instance->turn();
+      const auto serial_lock = instance->lock_serial();
       buffer->memory = space == 0 ? buffer->device->allocate(buffer->bytes, aligned_to)
                                   : buffer->device->allocate_in(space, buffer->bytes, aligned_to);
       const bool visible = (instance->spaces[space].flags & COLLET_SPACE_HOST_VISIBLE) != 0;
@@ -121,7 +121,7 @@ struct Table {
   static void free(collet_backend_instance*, collet_backend_buffer* handle) {
     const std::unique_ptr<Buffer> buffer(unwrap(handle));
     if (!buffer) return;
-    const auto turn = buffer->instance->turn();
+    const auto serial_lock = buffer->instance->lock_serial();
     buffer->device->free(buffer->memory);
     buffer->instance->add_usage(buffer->number, buffer->space, buffer->bytes, false);
   }
@@ -133,7 +133,7 @@ struct Table {
       check_regions(instance, regions, count);
       std::vector<collet_copy_region> mine(regions, regions + count);
       if (!sync) {
-        const auto turn = instance->turn();
+        const auto serial_lock = instance->lock_serial();
         return copy_now(mine);
       }
       Queue* queue = Queue::from(sync->queue);
@@ -160,9 +160,9 @@ struct Table {
         if (ops[i] >= program->ops.count) throw Error(COLLET_OUT_OF_RANGE, "there is no op " + std::to_string(ops[i]));
       }
       if (instance->backend.compiler) return instance->backend.compiler->answer(program, ops, count, verdicts);
-      const Chooser chooser(instance->backend, instance->known);
+      const KernelSelector selector(instance->backend, instance->known);
       for (uint32_t i = 0; i < count; ++i) {
-        const Answer answer = chooser.ask(program, ops[i]);
+        const Answer answer = selector.ask(program, ops[i]);
         verdicts[i].answer = answer.taken ? COLLET_ACCEPT : answer.expand ? COLLET_EXPAND : COLLET_DECLINE;
         copy_text(verdicts[i].reason, sizeof verdicts[i].reason, answer.reason.c_str());
         if (answer.kernel && answer.kernel->cost_ns) {
@@ -183,7 +183,7 @@ struct Table {
       const collet_compile_options wanted = read_sized(options);
       if (wanted.progress && wanted.progress(wanted.user, 0, "plan") != 0) throw Error(COLLET_CANCELLED, "cancelled");
       std::vector<uint32_t> rejected;
-      const auto turn = unwrap(handle)->turn();
+      const auto serial_lock = unwrap(handle)->lock_serial();
       auto executable = std::make_unique<Executable>(unwrap(handle), program, wanted, &rejected);
       if (!rejected.empty()) {
         reject(rejection, rejected);
@@ -200,13 +200,13 @@ struct Table {
                                uint64_t run_id, collet_error* error) {
     return guarded(error, [&] {
       const bool queued = count != 0 && launches[0].sync;
-      auto turn = queued ? std::unique_lock<std::mutex>() : unwrap(handle)->instance()->turn();
-      unwrap(handle)->execute(launches, count, run_id, &turn);
+      auto serial_lock = queued ? std::unique_lock<std::mutex>() : unwrap(handle)->instance()->lock_serial();
+      unwrap(handle)->execute(launches, count, run_id, &serial_lock);
     });
   }
 
   static void release(collet_backend_executable* handle) {
-    const auto turn = unwrap(handle)->instance()->turn();
+    const auto serial_lock = unwrap(handle)->instance()->lock_serial();
     delete unwrap(handle);
   }
 

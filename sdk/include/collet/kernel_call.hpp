@@ -197,7 +197,7 @@ class Device {
 };
 
 /** The inputs of an op besides its arrays. */
-struct Surroundings {
+struct OpContext {
   Array scratch;
   const std::any* state = nullptr;
   uint64_t run_id = 0;
@@ -212,8 +212,8 @@ struct Surroundings {
 class Op {
  public:
   /** Operands first, then results, in `arrays`, which must outlive this. */
-  Op(const collet_program* program, const collet_op* op, const Array* arrays, Surroundings surroundings = {})
-      : program_(program), op_(op), arrays_(arrays), rest_(surroundings) {}
+  Op(const collet_program* program, const collet_op* op, const Array* arrays, OpContext context = {})
+      : program_(program), op_(op), arrays_(arrays), rest_(context) {}
 
   /** COLLET_OP_*. */
   uint32_t opcode() const { return op_->opcode; }
@@ -228,7 +228,7 @@ class Op {
   /** Operands, then results. */
   const Array* arrays() const { return arrays_; }
   /** Its inputs besides its arrays, for those who make another Op of it. */
-  const Surroundings& surroundings() const { return rest_; }
+  const OpContext& context() const { return rest_; }
   /** Device memory for the kernel's own use, of the size that Kernel::scratch asked for. */
   const Array& scratch() const { return rest_.scratch; }
   /** Returns what Kernel::prepare returned for this op on this device. `T` is exactly the type that it returned. */
@@ -296,7 +296,7 @@ class Op {
   const collet_program* program_;
   const collet_op* op_;
   const Array* arrays_;
-  Surroundings rest_;
+  OpContext rest_;
 };
 
 /** A participant of a collective: its device, and the op with its arrays there. */

@@ -317,9 +317,9 @@ class GroupRun {
       copy_part(from, source, part, to, arrays[from], {0, 1, result.bytes, 0});
     }
     const Combiner& combiner = combiners_[k];
-    Surroundings around;
-    around.run_id = me.op.run_id();
-    around.state = &(*states_[to])[k];
+    OpContext context;
+    context.run_id = me.op.run_id();
+    context.state = &(*states_[to])[k];
     const collet_program* program = combiner.program();
     Array shape = result;
     shape.rank = 1;
@@ -333,7 +333,7 @@ class GroupRun {
     };
     for (uint32_t from = 1; from < count(); ++from) {
       const Array operands[] = {at(from == 1 ? arrays[0] : result), at(arrays[from]), at(result)};
-      combiner.kernel->run(me.device, Op(program, collet_op_at(program, 0), operands, around));
+      combiner.kernel->run(me.device, Op(program, collet_op_at(program, 0), operands, context));
     }
   }
 

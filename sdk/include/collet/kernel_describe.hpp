@@ -146,7 +146,7 @@ struct Backend {
   uint32_t smallest_cluster = 0;
   bool fusions = false; /**< take a fusion whose ops all have kernels, and run them one by one */
   /** Take while, conditional and call whose ops all have kernels: the helper goes through them itself, so that nothing leaves the
-   * device between turns. What a loop carries is not copied: results of the body are written over what they replace, or the
+   * device between iterations. What a loop carries is not copied: results of the body are written over what they replace, or the
    * two exchange their memory. A condition that follows from scalars that the host knows, or a known number of trips, costs
    * no wait; else its one byte is read when what was started has ended, and a failure ends the loop. */
   bool control_flow = false;

@@ -48,8 +48,8 @@ class Executable {
       plan_.kernels = whole_->kernels;
       plan_.traffic_bytes = whole_->traffic_bytes;
     } else {
-      const Chooser chooser(instance->backend, instance->known);
-      plan_ = Planner(this->program(), chooser, instance->backend.alignment).make(rejected);
+      const KernelSelector selector(instance->backend, instance->known);
+      plan_ = Planner(this->program(), selector, instance->backend.alignment).make(rejected);
       if (!rejected->empty()) return;
       make_arrays();
       scalars_ = HostScalars(this->program(), plan_);
@@ -82,7 +82,7 @@ class Executable {
 
   /** Runs, or puts on queues. */
   void execute(const collet_launch* launches, uint32_t count, uint64_t run_id,
-               std::unique_lock<std::mutex>* turn) const {
+               std::unique_lock<std::mutex>* serial_lock) const {
     for (uint32_t i = 0; i < count; ++i) check(launches[i]);
     for (uint32_t i = 0; i < count; ++i) {
       if ((launches[i].sync != nullptr) != (launches[0].sync != nullptr)) {
@@ -94,9 +94,9 @@ class Executable {
     bool spoilt = false;
     try {
       if (count > 1 && !plan_.collectives.empty()) {
-        run_together(launches, count, run_id, turn, &spoilt);
+        run_together(launches, count, run_id, serial_lock, &spoilt);
       } else {
-        for (uint32_t i = 0; i < count; ++i) run(launches[i], run_id, nullptr, &spoilt, nullptr, turn);
+        for (uint32_t i = 0; i < count; ++i) run(launches[i], run_id, nullptr, &spoilt, nullptr, serial_lock);
       }
       for (uint32_t i = 0; i < count; ++i) complete(instance_->devices[launches[i].device].get());
     } catch (...) {
@@ -167,14 +167,14 @@ class Executable {
       }
     };
     for (const Step& step : plan_.steps) {
-      if (step.kind == Step::kTurn || step.kind == Step::kJoin) {
+      if (step.kind == Step::kRepeat || step.kind == Step::kJoin) {
         copies(step.copies);
         for (const std::vector<uint32_t>& cycle : step.cycles) {
           std::string slots = "exchange: slot";
           for (uint32_t slot : cycle) slots += " " + std::to_string(slot);
           line(slots);
         }
-        if (step.kind == Step::kTurn) indent.resize(indent.size() - 2);
+        if (step.kind == Step::kRepeat) indent.resize(indent.size() - 2);
         continue;
       }
       std::string text = record_name(program(), op_of(step));
@@ -343,8 +343,8 @@ class Executable {
   }
 
   /** Those that are not there will not come. */
-  static std::shared_ptr<Meeting> meeting_of(const collet_launch* launches, uint32_t count) {
-    auto out = std::make_shared<Meeting>(participants(launches, count));
+  static std::shared_ptr<Rendezvous> rendezvous_of(const collet_launch* launches, uint32_t count) {
+    auto out = std::make_shared<Rendezvous>(participants(launches, count));
     for (uint32_t p = 0; p < participants(launches, count); ++p) {
       const bool there =
           std::any_of(launches, launches + count, [&](const collet_launch& one) { return one.participant == p; });
@@ -354,40 +354,40 @@ class Executable {
   }
 
   /** Participants that wait for each other: each on a thread of its own. */
-  void run_together(const collet_launch* launches, uint32_t count, uint64_t run_id, std::unique_lock<std::mutex>* turn,
-                    bool* spoilt) const {
-    const std::shared_ptr<Meeting> meeting = meeting_of(launches, count);
+  void run_together(const collet_launch* launches, uint32_t count, uint64_t run_id,
+                    std::unique_lock<std::mutex>* serial_lock, bool* spoilt) const {
+    const std::shared_ptr<Rendezvous> rendezvous = rendezvous_of(launches, count);
     std::vector<char> overwritten(count, 0);
     const auto one = [&](uint32_t i) {
       collet_error error{};
       guarded(&error, [&] {
-        auto mine = instance_->turn();
+        auto mine = instance_->lock_serial();
         bool here = false;
         try {
-          run(launches[i], run_id, nullptr, &here, meeting.get(), &mine);
+          run(launches[i], run_id, nullptr, &here, rendezvous.get(), &mine);
         } catch (...) {
           overwritten[i] = here;
           throw;
         }
         overwritten[i] = here;
       });
-      meeting->leave(launches[i].participant, &error);
+      rendezvous->leave(launches[i].participant, &error);
     };
-    const bool held = turn->owns_lock();
-    if (held) turn->unlock();
+    const bool held = serial_lock->owns_lock();
+    if (held) serial_lock->unlock();
     std::vector<std::thread> threads;
     collet_error error{};
     guarded(&error, [&] {
       for (uint32_t i = 1; i < count; ++i) threads.emplace_back(one, i);
     });
     for (auto i = static_cast<uint32_t>(threads.size()) + 1; i < count; ++i) {
-      meeting->leave(launches[i].participant, &error);  // there was no thread for it
+      rendezvous->leave(launches[i].participant, &error);  // there was no thread for it
     }
     one(0);
     for (std::thread& thread : threads) thread.join();
-    if (held) turn->lock();
+    if (held) serial_lock->lock();
     for (const char was : overwritten) *spoilt |= was != 0;
-    error = meeting->first_error();
+    error = rendezvous->first_error();
     if (error.code != COLLET_OK) throw Error(error.code, error.message);
   }
 
@@ -396,19 +396,19 @@ class Executable {
     std::vector<std::shared_ptr<const OwnedLaunch>> owned;
     for (uint32_t i = 0; i < count; ++i) owned.push_back(std::make_shared<const OwnedLaunch>(launches[i]));
     const bool together = count > 1 && !plan_.collectives.empty();
-    const std::shared_ptr<Meeting> meeting = together ? meeting_of(launches, count) : nullptr;
-    // Of two executions, all participants must come to the same one first.
+    const std::shared_ptr<Rendezvous> rendezvous = together ? rendezvous_of(launches, count) : nullptr;
+    // All participants must be put on their queues in the same order if two executions are submitted at once.
     const auto order = together ? std::unique_lock<std::mutex>(instance_->together) : std::unique_lock<std::mutex>();
     for (uint32_t i = 0; i < count; ++i) {
       const std::shared_ptr<const OwnedLaunch> one = owned[i];
-      const auto ticket = together ? std::make_shared<Ticket>(meeting, launches[i].participant) : nullptr;
+      const auto ticket = together ? std::make_shared<Ticket>(rendezvous, launches[i].participant) : nullptr;
       const auto begin = [this, one, run_id, ticket](const std::atomic<bool>& stop,
-                                                     std::unique_lock<std::mutex>* turn) {
+                                                     std::unique_lock<std::mutex>* serial_lock) {
         bool spoilt = false;
         collet_error error{};
         uint64_t mark = 0;
         guarded(&error, [&] {
-          run(one->launch, run_id, &stop, &spoilt, ticket ? ticket->meeting() : nullptr, turn);
+          run(one->launch, run_id, &stop, &spoilt, ticket ? ticket->rendezvous() : nullptr, serial_lock);
           mark = instance_->devices[one->launch.device]->mark();
         });
         if (ticket) {
@@ -443,11 +443,11 @@ class Executable {
   }
 
   /** Starts all steps. */
-  void run(const collet_launch& launch, uint64_t run_id, const std::atomic<bool>* stop, bool* spoilt, Meeting* meeting,
-           std::unique_lock<std::mutex>* turn) const {
+  void run(const collet_launch& launch, uint64_t run_id, const std::atomic<bool>* stop, bool* spoilt,
+           Rendezvous* rendezvous, std::unique_lock<std::mutex>* serial_lock) const {
     if (whole_) return start_whole(launch, run_id, spoilt);
     Run({this->program(), plan_, arrays_, first_array_, scalars_, *on_devices_[launch.device],
-         *instance_->devices[launch.device], launch, run_id, stop, spoilt, backend(), meeting, turn})
+         *instance_->devices[launch.device], launch, run_id, stop, spoilt, backend(), rendezvous, serial_lock})
         .all();
   }
 

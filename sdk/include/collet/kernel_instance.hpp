@@ -125,7 +125,7 @@ struct Instance {
   std::mutex together;  // held while an execution of several participants is put on their queues
 
   /** To be held while devices are called. */
-  std::unique_lock<std::mutex> turn() {
+  std::unique_lock<std::mutex> lock_serial() {
     return (backend.traits & COLLET_TRAIT_SERIAL) != 0 ? std::unique_lock<std::mutex>(serial)
                                                        : std::unique_lock<std::mutex>();
   }

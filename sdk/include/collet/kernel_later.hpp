@@ -32,7 +32,7 @@ class OwnedOp {
     const uint32_t count = op.operand_count() + op.result_count();
     kept->program = op.program();
     kept->op = &op.raw();
-    kept->surroundings = op.surroundings();
+    kept->context = op.context();
     kept->arrays.assign(op.arrays(), op.arrays() + count);
     kept->values.resize(count);
     for (uint32_t i = 0; i < count; ++i) {
@@ -45,7 +45,7 @@ class OwnedOp {
     kept_ = std::move(kept);
   }
   /** The op: a view, good as long as this or a copy of it. */
-  Op op() const { return Op(kept_->program, kept_->op, kept_->arrays.data(), kept_->surroundings); }
+  Op op() const { return Op(kept_->program, kept_->op, kept_->arrays.data(), kept_->context); }
 
  private:
   struct Value {
@@ -54,7 +54,7 @@ class OwnedOp {
   struct Kept {
     const collet_program* program = nullptr;
     const collet_op* op = nullptr;
-    Surroundings surroundings;
+    OpContext context;
     std::vector<Array> arrays;
     std::vector<Value> values;
   };

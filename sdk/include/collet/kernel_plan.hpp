@@ -43,12 +43,12 @@ struct Transfer {
  *
  *     kLoop     transfers: operands to carried values. Then the condition's steps,
  *     kTest     operands: the predicate. Then the body's steps,
- *     kTurn     transfers: results of the body to carried values. Then what comes behind the loop.
+ *     kRepeat     transfers: results of the body to carried values. Then what comes behind the loop.
  *
  *     kBranch   operands: the index or predicate. Then, for each branch, its steps,
  *     kJoin     transfers: results of the branch to those of the conditional. */
 struct Step {
-  enum Kind : uint32_t { kKernel, kCopy, kScalar, kCollective, kLoop, kTest, kTurn, kBranch, kJoin };
+  enum Kind : uint32_t { kKernel, kCopy, kScalar, kCollective, kLoop, kTest, kRepeat, kBranch, kJoin };
   Kind kind = kKernel;
   const Kernel* kernel = nullptr;
   uint32_t op = COLLET_NONE;
@@ -58,7 +58,7 @@ struct Step {
   std::vector<size_t> parts = {};                 /**< of a branch: the first step of each; of a loop: of the body */
   std::vector<Transfer> transfers = {};           /**< all at once */
   std::vector<Transfer> copies = {};              /**< what of them is not done by cycles, or by being in place */
-  std::vector<std::vector<uint32_t>> cycles = {}; /**< of a kTurn: slots, each of which gets what the next one held */
+  std::vector<std::vector<uint32_t>> cycles = {}; /**< of a kRepeat: slots, each of which gets what the next one held */
   int64_t trips = -1;                             /**< of a loop; -1: as long as its condition holds */
   /** Is it a launch, which reads arrays and writes arrays? */
   bool is_launch() const { return kind <= kCollective; }
@@ -87,7 +87,7 @@ struct Packed {
 };
 
 /** The data of a collective besides its step. */
-struct Together {
+struct CollectiveStep {
   CollectiveSpec spec;
   std::vector<Combiner> combiners; /**< by operand; of reductions */
 };
@@ -103,7 +103,7 @@ struct Plan {
   std::vector<std::pair<uint32_t, uint64_t>>
       immediates; /**< argument, and its place in the workspace if it comes by value */
   std::vector<Packed> packed;
-  std::map<size_t, Together> collectives; /**< by step */
+  std::map<size_t, CollectiveStep> collectives; /**< by step */
   /** Layouts of entry arguments and results; `bytes` 0: dense. Empty if all are dense. */
   std::vector<collet_layout> argument_layouts, result_layouts;
   uint64_t workspace_bytes = 0;
@@ -250,9 +250,9 @@ inline bool is_participant_number(uint32_t opcode) {
 
 /** Asks the table. `known`: the device's types. A fusion whose ops all have kernels is run op by op where the backend wants
  * that, and control flow where all that is in it has kernels. */
-class Chooser {
+class KernelSelector {
  public:
-  Chooser(const Backend& backend, TypeSet known)
+  KernelSelector(const Backend& backend, TypeSet known)
       : kernels_(backend.kernels),
         known_(known),
         fusions_(backend.fusions),

@@ -20,16 +20,16 @@ namespace detail {
 /** Makes a Plan. One use. */
 class Planner {
  public:
-  Planner(const collet_program* program, const Chooser& chooser, uint64_t alignment)
+  Planner(const collet_program* program, const KernelSelector& selector, uint64_t alignment)
       : p_(program),
-        chooser_(chooser),
+        selector_(selector),
         alignment_(alignment),
         same_(program->values.count),
-        home_(program->values.count),
+        owner_(program->values.count),
         result_(program->values.count, COLLET_NONE),
         over_(program->values.count) {
     plan_.places.resize(program->values.count);
-    for (uint32_t i = 0; i < same_.size(); ++i) same_[i] = home_[i] = i;
+    for (uint32_t i = 0; i < same_.size(); ++i) same_[i] = owner_[i] = i;
   }
 
   /** Ops that no kernel takes are added to `rejected`, and then there is no plan. */
@@ -59,7 +59,7 @@ class Planner {
 
  private:
   static constexpr size_t kNever = SIZE_MAX;
-  struct Life {
+  struct LiveRange {
     size_t first = kNever;  // the step that writes it
     size_t last = 0;        // the last step that needs it
   };
@@ -82,7 +82,7 @@ class Planner {
   void lower(const collet_region* region, std::vector<uint32_t>* rejected) {
     for (uint32_t i = 0; i < region->ops.count; ++i) {
       const uint32_t id = region->ops.first + i;
-      const Answer answer = chooser_.ask(p_, id);
+      const Answer answer = selector_.ask(p_, id);
       const collet_op* op = collet_op_at(p_, id);
       if (!answer.taken) {
         rejected->push_back(id);
@@ -130,10 +130,10 @@ class Planner {
   }
 
   void add_collective(const collet_op* op, const std::vector<Array>& arrays, const Kernel* kernel) {
-    Together& out = plan_.collectives[plan_.steps.size()];
+    CollectiveStep& out = plan_.collectives[plan_.steps.size()];
     out.spec = collective_of(p_, op);
     if (kernel) return;
-    chooser_.find_combiners(p_, op, arrays, &out.combiners);
+    selector_.find_combiners(p_, op, arrays, &out.combiners);
     uint64_t members = 1;
     for (const std::vector<uint32_t>& group : out.spec.groups) members = std::max<uint64_t>(members, group.size());
     plan_.scratch_bytes = std::max(plan_.scratch_bytes, GroupRun::scratch_bytes(op, arrays, members, alignment_));
@@ -200,12 +200,12 @@ class Planner {
     if (attributes.trip_count_plus_one == 0) plan_.steps[test].operands.push_back(same_[result_of(condition, 0)]);
     plan_.steps[loop].parts.push_back(test + 1);
     lower(body, rejected);
-    const size_t turn = add_control(Step::kTurn, id);
-    plan_.steps[turn].operands = kept;  // they are needed again
+    const size_t repeat = add_control(Step::kRepeat, id);
+    plan_.steps[repeat].operands = kept;  // they are needed again
     for (const uint32_t value : plan_.steps[loop].results) {
-      transfer(turn, value, same_[result_of(body, value - op->results.first)]);
+      transfer(repeat, value, same_[result_of(body, value - op->results.first)]);
     }
-    plan_.steps[loop].end = turn + 1;
+    plan_.steps[loop].end = repeat + 1;
   }
 
   void lower_conditional(uint32_t id, std::vector<uint32_t>* rejected) {
@@ -253,17 +253,17 @@ class Planner {
    * @{ */
   void measure_lives(const collet_region* entry) {
     const size_t end = plan_.steps.size();
-    lives_.resize(p_->values.count);
+    live_ranges_.resize(p_->values.count);
     reads_.resize(p_->values.count);
     for (size_t s = 0; s < end; ++s) {
       const Step& step = plan_.steps[s];
       for (uint32_t value : step.operands) reads_[value].push_back(s);
       for (const Transfer& one : step.transfers) reads_[one.from].push_back(s);
-      for (uint32_t value : step.results) lives_[value] = {s, std::max(s + 1, step.end) - 1};
+      for (uint32_t value : step.results) live_ranges_[value] = {s, std::max(s + 1, step.end) - 1};
     }
     for (uint32_t r = 0; r < entry->results.count; ++r) reads_[same_[result_of(entry, r)]].push_back(end);
-    for (uint32_t value = 0; value < lives_.size(); ++value) {
-      if (!reads_[value].empty()) lives_[value].last = std::max(lives_[value].last, reads_[value].back());
+    for (uint32_t value = 0; value < live_ranges_.size(); ++value) {
+      if (!reads_[value].empty()) live_ranges_[value].last = std::max(live_ranges_[value].last, reads_[value].back());
     }
   }
 
@@ -276,7 +276,7 @@ class Planner {
 
   /** Is `value` made by a step from `begin` on and before `end`? */
   bool is_made(uint32_t value, size_t begin, size_t end) const {
-    return lives_[value].first != kNever && lives_[value].first >= begin && lives_[value].first < end;
+    return live_ranges_[value].first != kNever && live_ranges_[value].first >= begin && live_ranges_[value].first < end;
   }
 
   /** May `step` write over `value`, which it reads, where both begin at the same place and have as many bytes? */
@@ -297,7 +297,7 @@ class Planner {
 
   /** May `value` be written where `old` lies, as far as what reads `old` before step `end` goes? */
   bool fits(uint32_t value, uint32_t old, size_t end) const {
-    const size_t at = lives_[value].first;
+    const size_t at = live_ranges_[value].first;
     const Step& step = plan_.steps[at];
     if (reads(old, std::max(at + 1, step.end), end) != 0) return false;
     if (step.is_launch()) return reads(old, at, at + 1) == 0 || may_overwrite(step, old);
@@ -322,13 +322,13 @@ class Planner {
   /** @} */
 
   /** \name Shared memory
-   * Values that use the same memory one after another have the same home: the value whose place in memory they all have.
+   * Values that use the same memory one after another have the same owner: the value whose place in memory they all have.
    * @{ */
-  bool is_free(uint32_t value) const { return home_[value] == value && result_[value] == COLLET_NONE; }
+  bool is_free(uint32_t value) const { return owner_[value] == value && result_[value] == COLLET_NONE; }
 
   /** Returns a value, made in step `begin` or later, over which `value` may be written; COLLET_NONE if there is none. */
   uint32_t forerunner(uint32_t value, size_t begin) const {
-    const size_t at = lives_[value].first;
+    const size_t at = live_ranges_[value].first;
     const Step& step = plan_.steps[at];
     const auto dies_here = [&](uint32_t operand) {
       return operand != value && is_free(operand) && !is_cycled(operand) && is_made(operand, begin, at) &&
@@ -344,8 +344,8 @@ class Planner {
     return COLLET_NONE;
   }
 
-  /** Gives `value`, and the values over which it is written, the home `home`, which the values `old` used before. */
-  bool share(uint32_t value, uint32_t home, const std::vector<uint32_t>& old, size_t begin, size_t end) {
+  /** Gives `value`, and the values over which it is written, the owner `owner`, which the values `old` used before. */
+  bool share(uint32_t value, uint32_t owner, const std::vector<uint32_t>& old, size_t begin, size_t end) {
     std::vector<uint32_t> chain = {value};
     while (has_control_ && (chain.push_back(forerunner(chain.back(), begin)), chain.back() != COLLET_NONE)) {
     }
@@ -354,7 +354,7 @@ class Planner {
       const bool good = std::all_of(old.begin(), old.end(), [&](uint32_t o) { return fits(chain.back(), o, end); });
       if (!good) continue;
       for (size_t i = 0; i < chain.size(); ++i) {
-        home_[chain[i]] = home;
+        owner_[chain[i]] = owner;
         over_[chain[i]] = i + 1 < chain.size() ? std::vector<uint32_t>{chain[i + 1]} : old;
       }
       return true;
@@ -366,7 +366,7 @@ class Planner {
   void share_with_results(const collet_region* entry) {
     for (uint32_t r = 0; r < entry->results.count; ++r) {
       const uint32_t value = same_[result_of(entry, r)];
-      if (lives_[value].first == kNever || is_placed(value) || !is_free(value)) continue;
+      if (live_ranges_[value].first == kNever || is_placed(value) || !is_free(value)) continue;
       std::vector<uint32_t> old;
       for (uint32_t i = 0; i < p_->aliases.count; ++i) {
         const collet_alias* alias = collet_alias_at(p_, i);
@@ -376,17 +376,17 @@ class Planner {
     }
   }
 
-  bool is_cycled(uint32_t value) const { return group_.count(home_[value]) != 0; }
+  bool is_cycled(uint32_t value) const { return group_.count(owner_[value]) != 0; }
 
   void share_in_loop(size_t loop) {
-    const size_t begin = plan_.steps[loop].parts[0], turn = plan_.steps[loop].end - 1;
-    const std::vector<Transfer> all = plan_.steps[turn].transfers;
+    const size_t begin = plan_.steps[loop].parts[0], repeat = plan_.steps[loop].end - 1;
+    const std::vector<Transfer> all = plan_.steps[repeat].transfers;
     std::map<uint32_t, uint32_t> next;   // what is carried gets the memory of what replaces it
     std::map<uint32_t, uint32_t> taken;  // the other way round
     std::vector<Transfer> rest;
     for (const Transfer& one : all) {
-      if (is_made(one.from, begin, turn) && is_free(one.from) && !is_cycled(one.from) &&
-          share(one.from, home_[one.to], {one.to}, begin, turn + 1)) {
+      if (is_made(one.from, begin, repeat) && is_free(one.from) && !is_cycled(one.from) &&
+          share(one.from, owner_[one.to], {one.to}, begin, repeat + 1)) {
         taken[one.from] = one.to;
         continue;
       }
@@ -396,21 +396,21 @@ class Planner {
       return std::any_of(rest.begin(), rest.end(), [&](const Transfer& one) { return one.to == value; });
     };
     for (const Transfer& one : rest) {
-      const bool made = is_made(one.from, begin, turn) && is_free(one.from);
+      const bool made = is_made(one.from, begin, repeat) && is_free(one.from);
       if (taken.count(one.from) || !(made || is_replaced(one.from))) continue;
       next[one.to] = one.from;
       taken[one.from] = one.to;
     }
-    add_cycles(turn, next, taken);
-    // What is left is copied, from where it is then.
+    add_cycles(repeat, next, taken);
+    // The remaining values are copied, from where they are after the moves.
     for (const Transfer& one : rest) {
       if (next.count(one.to)) continue;
       const auto moved = taken.find(one.from);
-      plan_.steps[turn].copies.push_back({one.to, moved != taken.end() ? moved->second : one.from});
+      plan_.steps[repeat].copies.push_back({one.to, moved != taken.end() ? moved->second : one.from});
     }
   }
 
-  void add_cycles(size_t turn, const std::map<uint32_t, uint32_t>& next, const std::map<uint32_t, uint32_t>& taken) {
+  void add_cycles(size_t repeat, const std::map<uint32_t, uint32_t>& next, const std::map<uint32_t, uint32_t>& taken) {
     std::map<uint32_t, bool> done;
     for (const bool closed : {false, true}) {
       for (const auto& link : next) {
@@ -419,17 +419,17 @@ class Planner {
         uint32_t at = link.first;
         for (; !done[at]; at = next.at(at)) {
           done[at] = true;
-          cycle.push_back(home_[at]);
+          cycle.push_back(owner_[at]);
           if (!next.count(at)) break;
         }
-        for (uint32_t home : cycle) join_groups(home, cycle[0]);
-        plan_.steps[turn].cycles.push_back(std::move(cycle));  // homes, as yet
+        for (uint32_t owner : cycle) join_groups(owner, cycle[0]);
+        plan_.steps[repeat].cycles.push_back(std::move(cycle));  // owners, as yet
       }
     }
   }
 
-  uint32_t group_of(uint32_t home) {
-    uint32_t at = home;
+  uint32_t group_of(uint32_t owner) {
+    uint32_t at = owner;
     while (group_.count(at) && group_[at] != at) at = group_[at];
     return at;
   }
@@ -445,7 +445,7 @@ class Planner {
       const std::vector<Transfer> all = plan_.steps[join].transfers;
       for (const Transfer& one : all) {
         const bool shared = is_made(one.from, begin, join) && is_free(one.from) && !is_cycled(one.from) &&
-                            share(one.from, home_[one.to], over_[one.to], begin, join + 1);
+                            share(one.from, owner_[one.to], over_[one.to], begin, join + 1);
         if (!shared) plan_.steps[join].copies.push_back(one);
       }
     }
@@ -455,65 +455,65 @@ class Planner {
   /** \name Places
    * @{ */
   void place_values() {
-    std::vector<uint32_t> values, homes;
+    std::vector<uint32_t> values, owners;
     for (const Step& step : plan_.steps) {
       for (uint32_t value : step.results) {
         if (bytes_of(value) == 0 || is_placed(value)) continue;
         values.push_back(value);
-        if (home_[value] == value) homes.push_back(value);
+        if (owner_[value] == value) owners.push_back(value);
       }
     }
-    for (uint32_t value : values) extend(home_[value], lives_[value]);
-    extend_groups(homes);
+    for (uint32_t value : values) extend(owner_[value], live_ranges_[value]);
+    extend_groups(owners);
     std::vector<uint32_t> advised, others;
-    for (uint32_t home : homes) {
-      if (result_[home] != COLLET_NONE) {
-        plan_.places[home] = {Place::kResult, result_[home], 0};
+    for (uint32_t owner : owners) {
+      if (result_[owner] != COLLET_NONE) {
+        plan_.places[owner] = {Place::kResult, result_[owner], 0};
       } else {
-        (has_control_ || collet_value_at(p_, home)->offset == COLLET_NONE64 ? others : advised).push_back(home);
+        (has_control_ || collet_value_at(p_, owner)->offset == COLLET_NONE64 ? others : advised).push_back(owner);
       }
     }
     place_in_workspace(std::move(advised), std::move(others));
-    make_slots(homes);
-    for (uint32_t value : values) plan_.places[value] = plan_.places[home_[value]];
+    make_slots(owners);
+    for (uint32_t value : values) plan_.places[value] = plan_.places[owner_[value]];
   }
 
-  void extend(uint32_t home, Life life) {
-    lives_[home].first = std::min(lives_[home].first, life.first);
-    lives_[home].last = std::max(lives_[home].last, life.last);
+  void extend(uint32_t owner, LiveRange life) {
+    live_ranges_[owner].first = std::min(live_ranges_[owner].first, life.first);
+    live_ranges_[owner].last = std::max(live_ranges_[owner].last, life.last);
   }
 
   /** Homes that exchange their memory in a loop all live as long as any of them. If two of a group are results of the program, each
    * would have to be copied over the other at the end, so none of them gets the memory of a result. */
-  void extend_groups(const std::vector<uint32_t>& homes) {
-    std::map<uint32_t, Life> lives;
+  void extend_groups(const std::vector<uint32_t>& owners) {
+    std::map<uint32_t, LiveRange> ranges;
     std::map<uint32_t, int> results;
-    for (uint32_t home : homes) {
-      if (!group_.count(home)) continue;
-      const uint32_t group = group_of(home);
-      Life& all = lives[group];
-      all.first = std::min(all.first, lives_[home].first);
-      all.last = std::max(all.last, lives_[home].last);
-      if (lives_[home].last == plan_.steps.size()) ++results[group];
+    for (uint32_t owner : owners) {
+      if (!group_.count(owner)) continue;
+      const uint32_t group = group_of(owner);
+      LiveRange& all = ranges[group];
+      all.first = std::min(all.first, live_ranges_[owner].first);
+      all.last = std::max(all.last, live_ranges_[owner].last);
+      if (live_ranges_[owner].last == plan_.steps.size()) ++results[group];
     }
-    for (uint32_t home : homes) {
-      if (!group_.count(home)) continue;
-      extend(home, lives[group_of(home)]);
-      if (results[group_of(home)] > 1) result_[home] = COLLET_NONE;
+    for (uint32_t owner : owners) {
+      if (!group_.count(owner)) continue;
+      extend(owner, ranges[group_of(owner)]);
+      if (results[group_of(owner)] > 1) result_[owner] = COLLET_NONE;
     }
   }
 
-  void make_slots(const std::vector<uint32_t>& homes) {
+  void make_slots(const std::vector<uint32_t>& owners) {
     std::map<uint32_t, uint32_t> slots;
-    for (uint32_t home : homes) {
-      if (!group_.count(home)) continue;
-      slots[home] = static_cast<uint32_t>(plan_.slots.size());
-      plan_.slots.push_back(plan_.places[home]);
-      plan_.places[home] = {Place::kSlot, slots[home], 0};
+    for (uint32_t owner : owners) {
+      if (!group_.count(owner)) continue;
+      slots[owner] = static_cast<uint32_t>(plan_.slots.size());
+      plan_.slots.push_back(plan_.places[owner]);
+      plan_.places[owner] = {Place::kSlot, slots[owner], 0};
     }
     for (Step& step : plan_.steps) {
       for (std::vector<uint32_t>& cycle : step.cycles) {
-        for (uint32_t& home : cycle) home = slots.at(home);
+        for (uint32_t& owner : cycle) owner = slots.at(owner);
       }
     }
   }
@@ -528,7 +528,8 @@ class Planner {
     } else {
       others.insert(others.end(), advised.begin(), advised.end());
     }
-    std::sort(others.begin(), others.end(), [&](uint32_t a, uint32_t b) { return lives_[a].first < lives_[b].first; });
+    std::sort(others.begin(), others.end(),
+              [&](uint32_t a, uint32_t b) { return live_ranges_[a].first < live_ranges_[b].first; });
     place_by_lives(others);
   }
 
@@ -539,17 +540,18 @@ class Planner {
     }
     std::vector<uint32_t> live;
     for (uint32_t value : values) {
-      const size_t now = lives_[value].first;
+      const size_t now = live_ranges_[value].first;
       const uint64_t begin = collet_value_at(p_, value)->offset, bytes = bytes_of(value);
       if (begin % alignment_ != 0 || begin > p_->arena_bytes || bytes > p_->arena_bytes - begin) return false;
-      live.erase(std::remove_if(live.begin(), live.end(), [&](uint32_t other) { return lives_[other].last < now; }),
-                 live.end());
+      live.erase(
+          std::remove_if(live.begin(), live.end(), [&](uint32_t other) { return live_ranges_[other].last < now; }),
+          live.end());
       for (uint32_t other : live) {
         const uint64_t other_begin = collet_value_at(p_, other)->offset;
         if (begin >= other_begin + bytes_of(other) || other_begin >= begin + bytes) continue;
         const Step& step = plan_.steps[now];
         const bool reads = std::find(step.operands.begin(), step.operands.end(), other) != step.operands.end();
-        const bool dies = lives_[other].last == now || !step.kernel;
+        const bool dies = live_ranges_[other].last == now || !step.kernel;
         if (!reads || !dies || begin != other_begin || !may_overwrite(step, other)) return false;
       }
       live.push_back(value);
@@ -562,7 +564,7 @@ class Planner {
     const uint64_t base = aligned(plan_.workspace_bytes, alignment_);
     std::multimap<size_t, std::pair<uint64_t, uint64_t>> busy;  // last step -> begin, end
     for (uint32_t value : values) {
-      busy.erase(busy.begin(), busy.lower_bound(lives_[value].first));
+      busy.erase(busy.begin(), busy.lower_bound(live_ranges_[value].first));
       std::vector<std::pair<uint64_t, uint64_t>> taken;
       for (const auto& entry : busy) taken.push_back(entry.second);
       std::sort(taken.begin(), taken.end());
@@ -574,7 +576,7 @@ class Planner {
       }
       plan_.places[value] = {Place::kWorkspace, 0, begin};
       plan_.workspace_bytes = std::max(plan_.workspace_bytes, begin + bytes);
-      busy.emplace(lives_[value].last, std::make_pair(begin, begin + bytes));
+      busy.emplace(live_ranges_[value].last, std::make_pair(begin, begin + bytes));
     }
   }
 
@@ -624,7 +626,7 @@ class Planner {
   void choose_forms(const collet_region* entry) {
     std::vector<uint32_t> uses(p_->values.count, 0);
     for (const Step& step : plan_.steps) {
-      for (uint32_t value : step.operands) uses[value] += step.kind == Step::kTurn ? 0 : 1;
+      for (uint32_t value : step.operands) uses[value] += step.kind == Step::kRepeat ? 0 : 1;
       for (const Transfer& one : step.transfers) ++uses[one.from];
     }
     for (uint32_t r = 0; r < entry->results.count; ++r) ++uses[same_[collet_ref_at(p_, entry->results.first + r)]];
@@ -644,7 +646,7 @@ class Planner {
     const Packing& packing = step.kernel->packing;
     if (packing.operand >= step.operands.size()) {
       if (packing.bytes(view) == 0) return;
-      throw Error(COLLET_FAILED_PRECONDITION, chooser_.row_name(step.kernel) + ": packing.operand is " +
+      throw Error(COLLET_FAILED_PRECONDITION, selector_.row_name(step.kernel) + ": packing.operand is " +
                                                   std::to_string(packing.operand) + ", and '" + view.name() + "' has " +
                                                   std::to_string(step.operands.size()) + " operands");
     }
@@ -685,15 +687,15 @@ class Planner {
   /** @} */
 
   const collet_program* p_;
-  const Chooser& chooser_;
+  const KernelSelector& selector_;
   uint64_t alignment_;
   bool has_control_ = false;
   std::vector<uint32_t> same_;               // value -> the value of which it is another name
-  std::vector<uint32_t> home_;               // value -> the value whose place in memory it has
-  std::vector<uint32_t> result_;             // home -> the result of the program whose memory it has
+  std::vector<uint32_t> owner_;              // value -> the value whose place in memory it has
+  std::vector<uint32_t> result_;             // owner -> the result of the program whose memory it has
   std::vector<std::vector<uint32_t>> over_;  // value -> the values over which it is written
-  std::map<uint32_t, uint32_t> group_;       // union-find forest of homes that exchange their memory
-  std::vector<Life> lives_;
+  std::map<uint32_t, uint32_t> group_;       // union-find forest of owners that exchange their memory
+  std::vector<LiveRange> live_ranges_;
   std::vector<std::vector<size_t>> reads_;  // value -> steps, in order
   Plan plan_;
 };

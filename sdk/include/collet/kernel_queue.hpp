@@ -27,9 +27,10 @@ struct Progress {
   bool has_failed() const { return status != COLLET_OK && !busy; }
 };
 
-/** Work that starts and says when it has ended: marks of the device, none where it has. `turn` is held while devices are
+/** Work that starts and says when it has ended: marks of the device, none where it has. `serial_lock` is held while devices are
  * called, where they are called one at a time. */
-using Begin = std::function<std::vector<uint64_t>(const std::atomic<bool>& stop, std::unique_lock<std::mutex>* turn)>;
+using Begin =
+    std::function<std::vector<uint64_t>(const std::atomic<bool>& stop, std::unique_lock<std::mutex>* serial_lock)>;
 
 /** Delays the calling thread by a random time: Backend::queue_jitter_ns. */
 class Jitter {
@@ -199,8 +200,8 @@ class Queue {
     collet_error error{};
     std::vector<uint64_t> marks;
     {
-      auto turn = instance_->turn();
-      const collet_status code = guarded(&error, [&] { marks = piece.begin(stop_, &turn); });
+      auto serial_lock = instance_->lock_serial();
+      const collet_status code = guarded(&error, [&] { marks = piece.begin(stop_, &serial_lock); });
       if (code != COLLET_OK) settle(instance_->devices[number_].get());
     }
     if (marks.empty()) begin_jitter_.delay();
@@ -224,7 +225,7 @@ class Queue {
       lock.unlock();
       collet_error error{};
       for (const uint64_t mark : one.marks) {  // all of them, whatever went wrong with one
-        const auto turn = instance_->turn();
+        const auto serial_lock = instance_->lock_serial();
         collet_error its{};
         guarded(&its, [&] { instance_->devices[number_]->wait(mark); });
         if (error.code == COLLET_OK) error = its;

@@ -563,7 +563,7 @@ class Rows {
       for (uint32_t i = op.opcode() == COLLET_OP_DYNAMIC_SLICE ? 1 : 2; i < op.operand_count(); ++i) {
         if (!arrays[i].host) arrays[i].host = at(device, arrays[i]);
       }
-      run(device, Op(op.program(), &op.raw(), arrays.data(), op.surroundings()));
+      run(device, Op(op.program(), &op.raw(), arrays.data(), op.context()));
     };
   }
   /** 0 where operand `i` is a scalar for all elements of the result. */

@@ -9,8 +9,8 @@
 
 #include <tuple>
 
-#include "kernel_meeting.hpp"
 #include "kernel_queue.hpp"
+#include "kernel_rendezvous.hpp"
 #include "kernel_scalars.hpp"
 
 namespace collet {
@@ -40,8 +40,8 @@ struct RunParts {
   const std::atomic<bool>* stop;  // null, or set when the rest is not wanted any more
   bool* spoilt;                   // set when an argument may be overwritten
   const Backend& backend;
-  Meeting* meeting;                    // null where nobody waits for anybody
-  std::unique_lock<std::mutex>* turn;  // held while devices are called
+  Rendezvous* rendezvous;                     // null where nobody waits for anybody
+  std::unique_lock<std::mutex>* serial_lock;  // held while devices are called
 };
 
 /** A run. One use. */
@@ -49,11 +49,11 @@ class Run {
  public:
   explicit Run(const RunParts& parts)
       : c_(parts), device_(parts.device), launch_(parts.launch), arrays_(parts.arrays), slots_(parts.plan.slots) {
-    around_.run_id = c_.run_id;
+    context_.run_id = c_.run_id;
     if (c_.plan.scratch_bytes != 0) {
-      std::tie(around_.scratch.memory, around_.scratch.offset) =
+      std::tie(context_.scratch.memory, context_.scratch.offset) =
           locate(Place{Place::kWorkspace, 0, c_.plan.scratch_offset});
-      around_.scratch.bytes = c_.plan.scratch_bytes;
+      context_.scratch.bytes = c_.plan.scratch_bytes;
     }
     if (!c_.scalars.is_empty()) states_ = c_.scalars.begin(launch_.arguments);
   }
@@ -90,14 +90,14 @@ class Run {
 
   void loop(size_t s) {
     const Step& step = c_.plan.steps[s];
-    const size_t body = step.parts[0], turn = step.end - 1;
+    const size_t body = step.parts[0], repeat = step.end - 1;
     transfer(step, step.transfers);
     for (int64_t trip = 0; step.trips < 0 || trip < step.trips; ++trip) {
       run(s + 1, body - 1);
       if (is_stopped() || (step.trips < 0 && number(c_.plan.steps[body - 1].operands[0]) == 0)) return;
-      run(body, turn);
+      run(body, repeat);
       if (is_stopped()) return;
-      exchange(c_.plan.steps[turn]);
+      exchange(c_.plan.steps[repeat]);
       pace();
     }
   }
@@ -115,11 +115,11 @@ class Run {
     if (!is_stopped()) exchange(c_.plan.steps[join]);
   }
 
-  /** Lets the device not fall too far behind: a loop of many turns would fill the memory with what is queued. Also ends a loop
+  /** Lets the device not fall too far behind: a loop of many iterations would fill the memory with what is queued. Also ends a loop
    * whose work has failed. */
   void pace() {
-    constexpr uint32_t kTurns = 64;
-    if (++turns_ % kTurns != 0) return;
+    constexpr uint32_t kIterations = 64;
+    if (++iterations_ % kIterations != 0) return;
     const uint64_t mark = device_.mark();
     const uint64_t before = pace_mark_;
     pace_mark_ = mark;
@@ -137,7 +137,7 @@ class Run {
     return HostScalars::load(collet_value_type(c_.program, value)->element, data);
   }
 
-  /** At the end of a turn or a branch. */
+  /** At the end of an iteration or a branch. */
   void exchange(const Step& step) {
     for (const std::vector<uint32_t>& cycle : step.cycles) {
       const Place first = slots_[cycle[0]];
@@ -190,7 +190,7 @@ class Run {
       for (const auto& packed : c_.here.packed) {
         if (packed.first == s) place_packed(&first[step.kernel->packing.operand], packed.second.memory());
       }
-      around_.state = &c_.here.states[s];
+      context_.state = &c_.here.states[s];
       const collet_op* op = op_of(step);
       const auto bytes = [&] {
         uint64_t all = 0;
@@ -199,7 +199,7 @@ class Run {
       };
       const std::string name = device_.wants_records() ? record_name(c_.program, op) : std::string();
       recorded(device_, name.c_str(), "compute", c_.run_id, name.empty() ? 0 : bytes(),
-               [&] { step.kernel->run(device_, Op(c_.program, op, first, around_)); });
+               [&] { step.kernel->run(device_, Op(c_.program, op, first, context_)); });
     }
     for (uint32_t value : step.results) {
       if (ScalarState* state = c_.scalars.find(value, &states_)) follow(step, state);
@@ -213,14 +213,14 @@ class Run {
   };
 
   void together(size_t s, const Array* arrays) {
-    const Together& what = c_.plan.collectives.at(s);
+    const CollectiveStep& what = c_.plan.collectives.at(s);
     const Step& step = c_.plan.steps[s];
     const collet_op* op = op_of(step);
     const std::string name = record_name(c_.program, op);
     static const std::vector<std::any> none;
     const auto states = c_.here.combiners.find(s);
-    around_.state = &c_.here.states[s];
-    const Part mine{{device_, Op(c_.program, op, arrays, around_)},
+    context_.state = &c_.here.states[s];
+    const Part mine{{device_, Op(c_.program, op, arrays, context_)},
                     states == c_.here.combiners.end() ? &none : &states->second};
     const auto act = [&](const std::vector<uint32_t>& group, const std::vector<const Part*>& parts) {
       std::vector<Member> members;
@@ -238,14 +238,14 @@ class Run {
     if (me >= what.spec.group_of.size()) throw Error(COLLET_INVALID_ARGUMENT, "there is no such participant");
     const std::vector<uint32_t>& group = what.spec.groups[what.spec.group_of[me]];
     if (group.size() == 1) return act(group, {&mine});
-    if (!c_.meeting) throw Error(COLLET_FAILED_PRECONDITION, name + ": the other participants are not there");
-    c_.meeting->meet(s, name, group, me, mine, c_.stop, c_.turn,
-                     [&](const std::vector<const Part*>& parts) { act(group, parts); });
+    if (!c_.rendezvous) throw Error(COLLET_FAILED_PRECONDITION, name + ": the other participants are not there");
+    c_.rendezvous->meet(s, name, group, me, mine, c_.stop, c_.serial_lock,
+                        [&](const std::vector<const Part*>& parts) { act(group, parts); });
   }
 
   /** Gives an array what the host knows of it, and the device what only the host knows. */
   void show(Array* array, ScalarState* state) {
-    if (array->host == &state->bits) array->host = nullptr;  // of the turn before
+    if (array->host == &state->bits) array->host = nullptr;  // of the iteration before
     if (!state->known) return;
     if (!state->on_device) device_.write(array->memory, array->offset, &state->bits, array->bytes);
     state->on_device = true;
@@ -387,8 +387,8 @@ class Run {
   std::vector<Place> slots_;
   std::vector<ScalarState> states_, moved_;
   std::vector<uint64_t> numbers_;
-  Surroundings around_;
-  uint32_t turns_ = 0;
+  OpContext context_;
+  uint32_t iterations_ = 0;
   uint64_t pace_mark_ = 0;
 };
 

@@ -158,7 +158,7 @@ struct AotFunctions {
       const auto* program = reinterpret_cast<const collet_program*>(block.data());
       const std::string complaint = program_complaint(program);
       if (!complaint.empty()) throw Error(COLLET_DATA_LOSS, complaint);
-      const auto turn = instance->turn();
+      const auto serial_lock = instance->lock_serial();
       std::vector<uint32_t> rejected;
       auto executable = std::make_unique<Executable>(instance, program, read_sized(options), &rejected);
       if (!rejected.empty()) throw Error(COLLET_FAILED_PRECONDITION, "an executable of another table of kernels");
@@ -212,7 +212,7 @@ struct ResidencyFunctions {
     return guarded(error, [&] {
       const Executable& executable = *unwrap(handle);
       Instance* instance = executable.instance();
-      const auto turn = instance->turn();
+      const auto serial_lock = instance->lock_serial();
       auto buffer = std::make_unique<Buffer>();
       OwnedMemory memory = executable.pack(device, index, *value);
       *buffer = {instance, device, 0, memory.device(), no_memory, executable.find_packed(index)->bytes};
@@ -277,7 +277,7 @@ struct HostMemoryFunctions {
           (after != instance->host_memory.end() && after->first - begin < std::max<uint64_t>(bytes, 1)) ||
           (after != instance->host_memory.begin() && begin - std::prev(after)->first < std::prev(after)->second);
       if (taken) throw Error(COLLET_ALREADY_EXISTS, "a part of this host memory is registered");
-      const auto turn = instance->turn();
+      const auto serial_lock = instance->lock_serial();
       size_t done = 0;
       try {
         for (; done < instance->devices.size(); ++done) instance->devices[done]->add_host_memory(host, bytes);
@@ -295,7 +295,7 @@ struct HostMemoryFunctions {
       if (instance->host_memory.erase(reinterpret_cast<uintptr_t>(host)) == 0) {
         throw Error(COLLET_NOT_FOUND, "this host memory is not registered");
       }
-      const auto turn = instance->turn();
+      const auto serial_lock = instance->lock_serial();
       for (const auto& device : instance->devices) device->remove_host_memory(host);
     });
   }

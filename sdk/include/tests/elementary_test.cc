@@ -20,48 +20,48 @@ namespace {
 template <class T, bool Fuses>
 struct Number;
 
-struct Truth {
+struct BoolArray {
   bool v;
 };
-Truth operator&&(Truth p, Truth q) {
+BoolArray operator&&(BoolArray p, BoolArray q) {
   return {p.v && q.v};
 }
-Truth operator||(Truth p, Truth q) {
+BoolArray operator||(BoolArray p, BoolArray q) {
   return {p.v || q.v};
 }
-Truth operator!(Truth p) {
+BoolArray operator!(BoolArray p) {
   return {!p.v};
 }
-Truth exclusive_or(Truth p, Truth q) {
+BoolArray exclusive_or(BoolArray p, BoolArray q) {
   return {p.v != q.v};
 }
 
 template <class I>
-struct Whole {
+struct IntArray {
   using U = std::make_unsigned_t<I>;
   I v;
-  static Whole of(U u) { return {static_cast<I>(u)}; }
+  static IntArray of(U u) { return {static_cast<I>(u)}; }
   U u() const { return static_cast<U>(v); }
-  friend Whole operator+(Whole i, Whole j) { return of(i.u() + j.u()); }
-  friend Whole operator-(Whole i, Whole j) { return of(i.u() - j.u()); }
-  friend Whole operator^(Whole i, Whole j) { return of(i.u() ^ j.u()); }
-  friend Whole operator+(Whole i, int64_t c) { return of(i.u() + static_cast<U>(c)); }
-  friend Whole operator-(Whole i, int64_t c) { return of(i.u() - static_cast<U>(c)); }
-  friend Whole operator&(Whole i, int64_t c) { return of(i.u() & static_cast<U>(c)); }
-  friend Whole operator|(Whole i, int64_t c) { return of(i.u() | static_cast<U>(c)); }
-  friend Whole operator<<(Whole i, int k) { return of(i.u() << k); }
-  friend Whole operator>>(Whole i, int k) { return {static_cast<I>(i.v >> k)}; }
-  friend Whole divide(Whole i, int64_t c) { return {static_cast<I>(i.v / c)}; }
-  friend Truth operator<(Whole i, int64_t c) { return {i.v < c}; }
-  friend Truth operator==(Whole i, int64_t c) { return {i.v == c}; }
-  friend Whole select(Truth p, Whole i, Whole j) { return p.v ? i : j; }
+  friend IntArray operator+(IntArray i, IntArray j) { return of(i.u() + j.u()); }
+  friend IntArray operator-(IntArray i, IntArray j) { return of(i.u() - j.u()); }
+  friend IntArray operator^(IntArray i, IntArray j) { return of(i.u() ^ j.u()); }
+  friend IntArray operator+(IntArray i, int64_t c) { return of(i.u() + static_cast<U>(c)); }
+  friend IntArray operator-(IntArray i, int64_t c) { return of(i.u() - static_cast<U>(c)); }
+  friend IntArray operator&(IntArray i, int64_t c) { return of(i.u() & static_cast<U>(c)); }
+  friend IntArray operator|(IntArray i, int64_t c) { return of(i.u() | static_cast<U>(c)); }
+  friend IntArray operator<<(IntArray i, int k) { return of(i.u() << k); }
+  friend IntArray operator>>(IntArray i, int k) { return {static_cast<I>(i.v >> k)}; }
+  friend IntArray divide(IntArray i, int64_t c) { return {static_cast<I>(i.v / c)}; }
+  friend BoolArray operator<(IntArray i, int64_t c) { return {i.v < c}; }
+  friend BoolArray operator==(IntArray i, int64_t c) { return {i.v == c}; }
+  friend IntArray select(BoolArray p, IntArray i, IntArray j) { return p.v ? i : j; }
 };
 
 template <class T, bool Fuses>
 struct Number : collet::elementary::Operators<Number<T, Fuses>> {
-  using Mask = Truth;
+  using Mask = BoolArray;
   using I = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-  using Bits = Whole<I>;
+  using Bits = IntArray<I>;
   T v;
 
   explicit Number(T x) : v(x) {}
@@ -74,13 +74,13 @@ struct Number : collet::elementary::Operators<Number<T, Fuses>> {
   friend Number operator*(Number x, Number y) { return Number(x.v * y.v); }
   friend Number operator/(Number x, Number y) { return Number(x.v / y.v); }
   friend Number operator-(Number x) { return Number(-x.v); }
-  friend Truth operator<(Number x, Number y) { return {x.v < y.v}; }
-  friend Truth operator>(Number x, Number y) { return {x.v > y.v}; }
-  friend Truth operator<=(Number x, Number y) { return {x.v <= y.v}; }
-  friend Truth operator>=(Number x, Number y) { return {x.v >= y.v}; }
-  friend Truth operator==(Number x, Number y) { return {x.v == y.v}; }
-  friend Truth is_nan(Number x) { return {x.v != x.v}; }
-  friend Number select(Truth p, Number x, Number y) { return p.v ? x : y; }
+  friend BoolArray operator<(Number x, Number y) { return {x.v < y.v}; }
+  friend BoolArray operator>(Number x, Number y) { return {x.v > y.v}; }
+  friend BoolArray operator<=(Number x, Number y) { return {x.v <= y.v}; }
+  friend BoolArray operator>=(Number x, Number y) { return {x.v >= y.v}; }
+  friend BoolArray operator==(Number x, Number y) { return {x.v == y.v}; }
+  friend BoolArray is_nan(Number x) { return {x.v != x.v}; }
+  friend Number select(BoolArray p, Number x, Number y) { return p.v ? x : y; }
   friend Number multiply_add(Number x, Number y, Number z) {
     return Fuses ? fused_multiply_add(x, y, z) : Number(x.v * y.v) + z;
   }

@@ -12,7 +12,7 @@ Backend describe_wrong() {
   return backend;
 }
 
-/// What open says of a description.
+/// Returns the message with which open refuses a description.
 std::string opened(const Backend& backend) {
   collet_host host{};
   host.struct_size = sizeof host;
@@ -89,7 +89,7 @@ class KernelAnswers : public ::testing::Test {
  protected:
   detail::Answer ask(uint32_t op = 0) {
     const std::vector<uint64_t> block = w.finish(1, {});
-    return detail::Chooser(backend, TypeSet{COLLET_TYPE_F32, COLLET_TYPE_S32}).ask(program_of(block), op);
+    return detail::KernelSelector(backend, TypeSet{COLLET_TYPE_F32, COLLET_TYPE_S32}).ask(program_of(block), op);
   }
   std::string reason() {
     const detail::Answer answer = ask();
@@ -172,12 +172,12 @@ TEST_F(KernelAnswers, PackingOfAnOperandThatIsNotThereIsNamed) {
   uint64_t bytes = 0;
   backend.kernels[0].packing = {2, [&bytes](const Op&) { return bytes; }, [](Device&, const Op&, const Array&) {}};
   const std::vector<uint64_t> block = w.finish(1, {});
-  const detail::Chooser chooser(backend, f32);
+  const detail::KernelSelector selector(backend, f32);
   std::vector<uint32_t> rejected;
-  EXPECT_NO_THROW(detail::Planner(program_of(block), chooser, 64).make(&rejected)) << "not of this op";
+  EXPECT_NO_THROW(detail::Planner(program_of(block), selector, 64).make(&rejected)) << "not of this op";
   bytes = 8;
   try {
-    detail::Planner(program_of(block), chooser, 64).make(&rejected);
+    detail::Planner(program_of(block), selector, 64).make(&rejected);
     FAIL() << "planned";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), COLLET_FAILED_PRECONDITION);

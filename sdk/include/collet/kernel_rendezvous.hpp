@@ -13,50 +13,51 @@ namespace kernel {
 namespace detail {
 
 /** The participants of one execution, each on a thread of its own. */
-class Meeting {
+class Rendezvous {
  public:
-  explicit Meeting(uint32_t participants) : left_(participants, 0), missing_(participants) {}
+  explicit Rendezvous(uint32_t participants) : left_(participants, 0), missing_(participants) {}
 
   /** Waits until all members of `group` have come to `place` (a number of the program's), with what `mine` says of this one.
-   * The last to come calls act(members), in the order of the group, before the others go on. `turn` is let go while
+   * The last to come calls act(members), in the order of the group, before the others go on. `serial_lock` is let go while
    * waiting. Throws where a member does not come: it has ended or failed, or waits for others itself; and what `act`
    * throws, for all. */
   template <class Mine, class Act>
   void meet(uint64_t place, const std::string& name, const std::vector<uint32_t>& group, uint32_t participant,
-            const Mine& mine, const std::atomic<bool>* stop, std::unique_lock<std::mutex>* turn, const Act& act) {
+            const Mine& mine, const std::atomic<bool>* stop, std::unique_lock<std::mutex>* serial_lock,
+            const Act& act) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (first_.code != COLLET_OK) throw Error(first_.code, first_.message);
     const auto key = std::make_pair(place, group[0]);
-    std::shared_ptr<Gathering>& slot = gatherings_[key];
-    if (!slot) slot = std::make_shared<Gathering>();
-    const std::shared_ptr<Gathering> gathering = slot;
-    gathering->present[participant] = &mine;
-    if (gathering->present.size() == group.size()) {
-      gatherings_.erase(key);
+    std::shared_ptr<Exchange>& slot = exchanges_[key];
+    if (!slot) slot = std::make_shared<Exchange>();
+    const std::shared_ptr<Exchange> exchange = slot;
+    exchange->present[participant] = &mine;
+    if (exchange->present.size() == group.size()) {
+      exchanges_.erase(key);
       std::vector<const Mine*> members;
-      for (const uint32_t member : group) members.push_back(static_cast<const Mine*>(gathering->present.at(member)));
+      for (const uint32_t member : group) members.push_back(static_cast<const Mine*>(exchange->present.at(member)));
       lock.unlock();
       collet_error error{};
       guarded(&error, [&] { act(members); });
       lock.lock();
-      gathering->error = error;
-      gathering->done = true;
+      exchange->error = error;
+      exchange->done = true;
       changed_.notify_all();
     } else {
-      waits_[participant] = {gathering, &group, &name};
+      waits_[participant] = {exchange, &group, &name};
       look_stuck();
-      if (turn && turn->owns_lock()) {
-        turn->unlock();
-        wait(&lock, *gathering, stop);
+      if (serial_lock && serial_lock->owns_lock()) {
+        serial_lock->unlock();
+        wait(&lock, *exchange, stop);
         lock.unlock();
-        turn->lock();  // never while the meeting is locked: others hold it the other way round
+        serial_lock->lock();  // never while the rendezvous is locked: others hold it the other way round
         lock.lock();
       } else {
-        wait(&lock, *gathering, stop);
+        wait(&lock, *exchange, stop);
       }
       waits_.erase(participant);
     }
-    if (gathering->error.code != COLLET_OK) throw Error(gathering->error.code, gathering->error.message);
+    if (exchange->error.code != COLLET_OK) throw Error(exchange->error.code, exchange->error.message);
   }
 
   /** A participant has ended, well or with an error, or never began. */
@@ -67,8 +68,8 @@ class Meeting {
     --missing_;
     if (error && error->code != COLLET_OK) {
       if (first_.code == COLLET_OK) first_ = *error;
-      for (auto& one : gatherings_) fail(one.second.get(), first_);
-      gatherings_.clear();
+      for (auto& one : exchanges_) fail(one.second.get(), first_);
+      exchanges_.clear();
     }
     look_stuck();
   }
@@ -80,47 +81,47 @@ class Meeting {
   }
 
  private:
-  struct Gathering {
+  struct Exchange {
     std::map<uint32_t, const void*> present;
     bool done = false;
     collet_error error{};
   };
   struct Wait {
-    std::shared_ptr<Gathering> gathering;
+    std::shared_ptr<Exchange> exchange;
     const std::vector<uint32_t>* group;
     const std::string* name;
   };
 
-  void wait(std::unique_lock<std::mutex>* lock, Gathering& gathering, const std::atomic<bool>* stop) {
-    while (!gathering.done) {
+  void wait(std::unique_lock<std::mutex>* lock, Exchange& exchange, const std::atomic<bool>* stop) {
+    while (!exchange.done) {
       changed_.wait_for(*lock, std::chrono::milliseconds(20));
-      if (!gathering.done && stop && *stop) {
+      if (!exchange.done && stop && *stop) {
         collet_error error{};
         set_error(&error, COLLET_CANCELLED, "the queue of a participant has failed");
-        fail(&gathering, error);
-        for (auto one = gatherings_.begin(); one != gatherings_.end();) {
-          one = one->second.get() == &gathering ? gatherings_.erase(one) : std::next(one);
+        fail(&exchange, error);
+        for (auto one = exchanges_.begin(); one != exchanges_.end();) {
+          one = one->second.get() == &exchange ? exchanges_.erase(one) : std::next(one);
         }
       }
     }
   }
 
-  void fail(Gathering* gathering, const collet_error& error) {
-    gathering->done = true;
-    gathering->error = error;
+  void fail(Exchange* exchange, const collet_error& error) {
+    exchange->done = true;
+    exchange->error = error;
     changed_.notify_all();
   }
 
   /** All that have not ended wait, and nobody will come. */
   void look_stuck() {
     size_t waiting = 0;
-    for (const auto& one : waits_) waiting += one.second.gathering->done ? 0 : 1;
+    for (const auto& one : waits_) waiting += one.second.exchange->done ? 0 : 1;
     if (waiting == 0 || waiting < missing_) return;
     const auto& first =
-        *std::find_if(waits_.begin(), waits_.end(), [](const auto& one) { return !one.second.gathering->done; });
+        *std::find_if(waits_.begin(), waits_.end(), [](const auto& one) { return !one.second.exchange->done; });
     uint32_t other = 0;
     for (const uint32_t member : *first.second.group) {
-      if (!first.second.gathering->present.count(member)) other = member;
+      if (!first.second.exchange->present.count(member)) other = member;
     }
     collet_error error{};
     set_error(&error, COLLET_FAILED_PRECONDITION,
@@ -128,37 +129,37 @@ class Meeting {
                std::to_string(other) + ", which takes another way through the program")
                   .c_str());
     if (first_.code == COLLET_OK) first_ = error;
-    for (auto& one : gatherings_) fail(one.second.get(), error);
-    gatherings_.clear();
+    for (auto& one : exchanges_) fail(one.second.get(), error);
+    exchanges_.clear();
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::pair<uint64_t, uint32_t>, std::shared_ptr<Gathering>> gatherings_;
+  std::map<std::pair<uint64_t, uint32_t>, std::shared_ptr<Exchange>> exchanges_;
   std::map<uint32_t, Wait> waits_;
   std::vector<char> left_;
   size_t missing_;
   collet_error first_{};
 };
 
-/** A participant's place in a meeting, given up when it goes. */
+/** A participant's place in a rendezvous, given up when it goes. */
 class Ticket {
  public:
-  Ticket(std::shared_ptr<Meeting> meeting, uint32_t participant)
-      : meeting_(std::move(meeting)), participant_(participant) {}
+  Ticket(std::shared_ptr<Rendezvous> rendezvous, uint32_t participant)
+      : rendezvous_(std::move(rendezvous)), participant_(participant) {}
   Ticket(const Ticket&) = delete;
   Ticket& operator=(const Ticket&) = delete;
   ~Ticket() {
     collet_error error{};
     set_error(&error, COLLET_CANCELLED, "a participant never began");
-    meeting_->leave(participant_, &error);
+    rendezvous_->leave(participant_, &error);
   }
-  Meeting* meeting() const { return meeting_.get(); }
+  Rendezvous* rendezvous() const { return rendezvous_.get(); }
   /** The participant has ended. */
-  void leave(const collet_error* error) { meeting_->leave(participant_, error); }
+  void leave(const collet_error* error) { rendezvous_->leave(participant_, error); }
 
  private:
-  std::shared_ptr<Meeting> meeting_;
+  std::shared_ptr<Rendezvous> rendezvous_;
   uint32_t participant_;
 };
 
