@@ -8,7 +8,7 @@
 
 namespace collet::cpu {
 
-/// How an instance is opened.
+/// Options of an instance.
 struct OpenOptions {
   OpenOptions();
 

@@ -340,7 +340,7 @@ TEST_P(BodyTest, SelectAndScatter) {
   }
 }
 
-/// What is refused is refused by name.
+/// The reason of a refusal names the op.
 TEST_P(BodyTest, WhatABodyCannotHoldIsNamed) {
   ProgramBuilder b;
   RegionBuilder& e = b.entry();

@@ -163,7 +163,7 @@ TEST(LoopTest, LoopsAndBranchesWithin_RunAsTheyShould) {
   EXPECT_EQ(got[2], z);
 }
 
-/// What one turn writes into a large array, the next one reads.
+/// Each iteration reads what the one before has written into a large array.
 TEST(LoopTest, LargeArrays_AreWrittenTurnByTurn) {
   Plugin plugin;
   constexpr size_t kLength = 4000;

@@ -82,7 +82,7 @@ TEST_P(ProductTest, EveryShapeAndLayout) {
   }
 }
 
-/// Of integers of 8 bits, the least and the largest among them.
+/// Products of 8-bit integers, the smallest and the largest among them, are exact.
 TEST_P(ProductTest, SumsOfSmallIntegersAreExact) {
   const int64_t sizes[][3] = {{14, 32, 64},  {15, 33, 66}, {13, 5, 10}, {29, 70, 401},
                               {64, 16, 514}, {5, 7, 2},    {1, 40, 40}};

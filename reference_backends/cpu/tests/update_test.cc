@@ -316,7 +316,7 @@ TEST(UpdateTest, UniqueUpdatesAreAllMade) {
   EXPECT_TRUE(elements_of<int32_t>(c.run({in, bytes_of(to), bytes_of(updates)})[0]) == want);
 }
 
-/// What is needed later, or given back, is not written over.
+/// Values that are read later or returned are not overwritten.
 TEST(UpdateTest, WhatIsReadLaterIsKept) {
   Plugin plugin;
   ProgramBuilder b;

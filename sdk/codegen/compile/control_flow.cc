@@ -93,7 +93,7 @@ void Compiler::save_permuted(const std::vector<RangeId>& state, std::vector<Rang
 
 Status Compiler::conditional(const Node& n, Drafts& drafts) {
   /// When a branch begins, and when it has used a content for the last time.
-  struct Lives {
+  struct BranchTimes {
     int begin;
     int last;
   };
@@ -103,9 +103,9 @@ Status Compiler::conditional(const Node& n, Drafts& drafts) {
   d.step.index_bytes = selector.element == COLLET_TYPE_PRED ? 0 : 4;
   ++time_;
   RangeId choice = read(n.operands[0]);
-  std::vector<RangeId> home;
+  std::vector<RangeId> ranges;
   size_t operand = 1;
-  std::map<RangeId, std::vector<Lives>> lives;
+  std::map<RangeId, std::vector<BranchTimes>> lives;
   for (size_t i = 1; i < n.operands.size(); ++i) lives[range(n.operands[i])];
   for (size_t k = 0; k < n.blocks.size(); ++k) {
     const Block& b = graph_.blocks[n.blocks[k]];
@@ -117,8 +117,8 @@ Status Compiler::conditional(const Node& n, Drafts& drafts) {
     std::vector<RangeId> written;
     for (size_t i = 0; i < results.size(); ++i) {
       ++time_;
-      RangeId to = k == 0 ? buffers_.add(bytes_of(n.results[i]), time_) : buffers_.add_in(home[i], time_);
-      if (k == 0) home.push_back(to);
+      RangeId to = k == 0 ? buffers_.add(bytes_of(n.results[i]), time_) : buffers_.add_in(ranges[i], time_);
+      if (k == 0) ranges.push_back(to);
       written.push_back(to);
       copy_webs(results[i], to, bytes_of(n.results[i]), branch);
     }
@@ -132,7 +132,7 @@ Status Compiler::conditional(const Node& n, Drafts& drafts) {
   for (const auto& [w, used] : lives) {
     for (size_t k = 1; k < used.size(); ++k) buffers_.add_gap(w, used[k - 1].last, used[k].begin, time_);
   }
-  for (size_t i = 0; i < n.results.size(); ++i) range_[n.results[i]] = buffers_.add_in(home[i], time_);
+  for (size_t i = 0; i < n.results.size(); ++i) range_[n.results[i]] = buffers_.add_in(ranges[i], time_);
   d.ranges = {choice};
   drafts.push_back(std::move(d));
   return {};

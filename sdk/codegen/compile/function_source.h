@@ -32,14 +32,14 @@ struct LoopSource {
     uint64_t end = 0;
     bool written = false;  ///< perhaps
   };
-  struct Spot {
+  struct RegionOffset {
     uint32_t region = 0;
     uint64_t offset = 0;  ///< from the region's begin
   };
   Step loop;
   std::vector<Region> regions;
-  std::map<uint32_t, Spot> spots;          ///< by the number of a place in LaunchPlan::places
-  std::map<FunctionId, Kernel> functions;  ///< by their numbers in the steps
+  std::map<uint32_t, RegionOffset> region_offsets;  ///< by the number of a place in LaunchPlan::places
+  std::map<FunctionId, Kernel> functions;           ///< by their numbers in the steps
 };
 
 /// The source of one function of a program: a KernelFunction, a MicroFunction, a CompareFunction, a LoopFunction, or what a

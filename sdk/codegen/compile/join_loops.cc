@@ -15,7 +15,7 @@ constexpr double kLongTurn = 5000;        ///< ns per iteration; above it the co
 constexpr size_t kMostKernels = 24;       ///< limit for one loop: the joined function would be slow to compile
 constexpr size_t kMostExpressions = 600;  ///< limit for all kernels of one loop together
 
-/// What the steps of a loop contain. `suits` is false if a step cannot be part of one sequential function.
+/// Properties of the steps of a loop. `suits` is false if a step cannot be part of one sequential function.
 struct Content {
   double cost_ns = 0;
   size_t kernels = 0;
@@ -25,9 +25,9 @@ struct Content {
   std::set<uint32_t> places;
 };
 
-class Joiner {
+class LoopJoiner {
  public:
-  explicit Joiner(PlannedProgram& program) : program_(program), plan_(program.plan) {}
+  explicit LoopJoiner(PlannedProgram& program) : program_(program), plan_(program.plan) {}
 
   void run() {
     join(plan_.steps);
@@ -105,7 +105,7 @@ class Joiner {
         regions.push_back({p.slot, p.offset, p.offset, written});
       }
       regions.back().end = std::max(regions.back().end, p.offset + p.bytes);
-      source.spots[i] = {static_cast<uint32_t>(regions.size() - 1), p.offset - regions.back().begin};
+      source.region_offsets[i] = {static_cast<uint32_t>(regions.size() - 1), p.offset - regions.back().begin};
     }
   }
 
@@ -161,7 +161,7 @@ class Joiner {
 }  // namespace
 
 void join_loops(PlannedProgram& program) {
-  Joiner(program).run();
+  LoopJoiner(program).run();
 }
 
 }  // namespace collet::codegen

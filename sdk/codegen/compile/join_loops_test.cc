@@ -16,7 +16,7 @@ using testing::Handle;
 using testing::ProgramBuilder;
 using testing::RegionBuilder;
 
-/// A loop over arrays of `size` elements; with a product of matrices in each turn, where `dot`.
+/// A loop over arrays of `size` elements; with a product of matrices in each iteration, where `dot`.
 void write_loop(ProgramBuilder& b, int64_t size, bool dot) {
   RegionBuilder& e = b.entry();
   Handle count = e.argument(COLLET_TYPE_S32);

@@ -7,11 +7,11 @@
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/kernel/verify.h"
 #include "sdk/codegen/matmul/make_call.h"
-#include "sdk/codegen/schedule/fold_together.h"
 #include "sdk/codegen/schedule/grid.h"
 #include "sdk/codegen/schedule/lanes.h"
 #include "sdk/codegen/schedule/pack_value.h"
 #include "sdk/codegen/schedule/split_reduction.h"
+#include "sdk/codegen/schedule/unroll_and_jam.h"
 
 namespace collet::codegen {
 namespace {
@@ -208,10 +208,10 @@ void Compiler::add_kernel(KernelPlan& k, Drafts& drafts) {
   KernelPlan rest;
   auto make = [this](uint32_t element, Dims dims) { return temporary(element, std::move(dims)); };
   KernelPlan pack;
-  std::vector<KernelPlan> folds;
-  if (!target_.has_grid() && fold_together(k, target_.vector_bits, make, pack, folds)) {
+  std::vector<KernelPlan> jammed;
+  if (!target_.has_grid() && unroll_and_jam(k, target_.vector_bits, make, pack, jammed)) {
     if (!pack.writes.empty()) add_kernel(pack, drafts);
-    for (KernelPlan& fold : folds) add_kernel(fold, drafts);
+    for (KernelPlan& one : jammed) add_kernel(one, drafts);
     return;
   }
   if (!target_.has_grid() && pack_strided(k, target_.vector_bits, make, pack)) {

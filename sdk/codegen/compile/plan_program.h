@@ -24,7 +24,7 @@ struct PlannedProgram {
 Status plan_program(const collet_program* program, const Target& target, const CompileOptions& options,
                     PlannedProgram& out);
 
-/// Makes one function of each loop whose turns are so short that walking their steps would cost more than what they do.
+/// Makes one function of each loop whose iterations are so short that interpreting their steps would cost more than what they do.
 void join_loops(PlannedProgram& program);
 
 }  // namespace collet::codegen

@@ -26,7 +26,7 @@ struct FusionPlan {
   std::vector<bool> alias;          ///< by value: whether it is a reshape that shares its operand's memory
   std::vector<NodeId> guards;       ///< by node: for a select that guards an update, that update; else kNone
   std::vector<NodeId> order;        ///< the block's nodes in the order in which they run
-  /// By node that may write over an operand: the nodes that must read the operand before.
+  /// For each node that may overwrite an operand: the nodes that must read the operand before.
   std::map<NodeId, std::vector<NodeId>> after;
 };
 

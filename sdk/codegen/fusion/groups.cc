@@ -19,9 +19,9 @@ constexpr int64_t kLongRow = 32768;  ///< elements; few rows as long as this are
 
 using GroupId = uint32_t;
 
-class Former {
+class GroupBuilder {
  public:
-  Former(const Graph& graph, const Block& block, bool fuse, FusionPlan& plan)
+  GroupBuilder(const Graph& graph, const Block& block, bool fuse, FusionPlan& plan)
       : graph_(graph), block_(block), fuse_(fuse), plan_(plan), group_of_(graph.nodes.size(), kNone) {}
 
   void run() {
@@ -314,7 +314,7 @@ class Former {
 
 void form_groups(const Graph& graph, const Block& block, bool fuse, FusionPlan& plan) {
   plan.groups.clear();
-  Former(graph, block, fuse, plan).run();
+  GroupBuilder(graph, block, fuse, plan).run();
 }
 
 }  // namespace collet::codegen

@@ -313,7 +313,7 @@ Status Evaluator::reduce(size_t at) {
     known.push_back(identity(r.combine, r.types[i]));
   }
   held = initial;
-  const auto fold_point = [&]() -> Status {
+  const auto reduce_point = [&]() -> Status {
     COLLET_CODEGEN_TRY(compute(reduction_cones_[at]));
     if (!holds(scope_, r.condition)) return {};
     if (r.combine != COLLET_COMBINE_OTHER) {
@@ -324,7 +324,7 @@ Status Evaluator::reduce(size_t at) {
     for (ExprId id : r.inputs) arguments.push_back(value(id));
     return body(r.body, arguments, held);
   };
-  COLLET_CODEGEN_TRY(each_point(k_.outer, k_.loops.size(), fold_point));
+  COLLET_CODEGEN_TRY(each_point(k_.outer, k_.loops.size(), reduce_point));
   if (r.combine != COLLET_COMBINE_OTHER) {
     if (r.inits[0] != kNoExpr) accumulate(r.combine, r.types[0], known[0], initial[0]);
     held = {result(r.combine, r.types[0], known[0])};
@@ -334,7 +334,7 @@ Status Evaluator::reduce(size_t at) {
 }
 
 Status Evaluator::scan_step(const Scan& s, std::vector<Accumulator>& held, bool& begun, Elements& results) {
-  const Reduction& r = s.fold;
+  const Reduction& r = s.reduction;
   const size_t n = r.types.size();
   const bool counts = holds(scope_, r.condition);
   if (r.combine != COLLET_COMBINE_OTHER) {
@@ -342,7 +342,7 @@ Status Evaluator::scan_step(const Scan& s, std::vector<Accumulator>& held, bool&
     results = {result(r.combine, r.types[0], held[0])};
     return {};
   }
-  const auto folded = [&](const Elements& x, const Elements& y, Elements& out) {
+  const auto combined = [&](const Elements& x, const Elements& y, Elements& out) {
     Elements arguments = x;
     arguments.insert(arguments.end(), y.begin(), y.end());
     return body(r.body, arguments, out);
@@ -357,7 +357,7 @@ Status Evaluator::scan_step(const Scan& s, std::vector<Accumulator>& held, bool&
   if (counts && s.fresh && !begun) {
     next = input;
   } else if (counts) {
-    COLLET_CODEGEN_TRY(s.reverse ? folded(input, before, next) : folded(before, input, next));
+    COLLET_CODEGEN_TRY(s.reverse ? combined(input, before, next) : combined(before, input, next));
   }
   begun = begun || counts;
   for (size_t i = 0; i < n; ++i) held[i].exact = next[i];
@@ -366,12 +366,12 @@ Status Evaluator::scan_step(const Scan& s, std::vector<Accumulator>& held, bool&
   Elements initial;
   for (ExprId id : r.inits) initial.push_back(scope_.values[static_cast<size_t>(id)]);
   results = initial;
-  return begun ? folded(initial, next, results) : Status();
+  return begun ? combined(initial, next, results) : Status();
 }
 
 Status Evaluator::scan() {
   const Scan& s = *k_.scan;
-  const Reduction& r = s.fold;
+  const Reduction& r = s.reduction;
   COLLET_CODEGEN_TRY(compute(cone_of(r.inits)));
   std::vector<Accumulator> held;
   for (size_t i = 0; i < r.types.size(); ++i) {
@@ -515,13 +515,13 @@ Status Evaluator::while_loop(Scope& scope, size_t k) {
   for (ExprId a : e.args) state.push_back(scope.values[static_cast<size_t>(a)]);
   const auto first = [&state](size_t n) { return Elements(state.begin(), state.begin() + static_cast<int64_t>(n)); };
   if (holds(scope, e.mask)) {
-    for (int64_t turn = 0;; ++turn) {
+    for (int64_t iteration = 0;; ++iteration) {
       Elements go;
       COLLET_CODEGEN_TRY(body(e.bodies[0], first(e.bodies[0].arguments), go));
       if (go[0][0] == 0) break;
-      if (turn == options_.most_turns) {
-        return {COLLET_OUT_OF_RANGE,
-                "%" + std::to_string(k) + where() + ": more than " + std::to_string(options_.most_turns) + " turns"};
+      if (iteration == options_.most_iterations) {
+        return {COLLET_OUT_OF_RANGE, "%" + std::to_string(k) + where() + ": more than " +
+                                         std::to_string(options_.most_iterations) + " iterations"};
       }
       Elements next;
       COLLET_CODEGEN_TRY(body(e.bodies[1], first(e.bodies[1].arguments), next));

@@ -12,7 +12,7 @@
 namespace collet::codegen {
 
 struct EvaluateOptions {
-  int64_t most_turns = 1'000'000;  ///< limit of iterations of one kWhile
+  int64_t most_iterations = 1'000'000;  ///< limit of iterations of one kWhile
 };
 
 /// Runs the kernel on its buffers, point by point in the order of the loops. It is slow; it is the reference for every schedule and

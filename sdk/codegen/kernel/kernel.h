@@ -107,7 +107,7 @@ struct Reduction {
 /// A prefix scan along the one inner loop: a reduction whose running value is a result at each point. A kernel with a scan has
 /// no reductions, and stores nothing but the scan's results.
 struct Scan {
-  Reduction fold;
+  Reduction reduction;
   bool reverse = false;  ///< the loop runs from its end to its begin
   /// The running value begins with the first point whose condition is true, without the initial value. Each result combines
   /// the initial value with the running value. This keeps the order of operands when the loop runs in reverse.

@@ -123,7 +123,7 @@ class Parser {
   bool loops(Kernel& k);
   bool statement(Kernel& k);
   bool reduction(Kernel& k);
-  bool fold(Reduction& r, bool* reverse, bool* fresh);
+  bool reduction(Reduction& r, bool* reverse, bool* fresh);
   bool store(Kernel& k);
   bool update(Kernel& k);
   bool body(ScalarBody& out, const char* name);
@@ -467,7 +467,7 @@ bool Parser::expr(std::vector<Expr>& exprs, bool in_body) {
   return true;
 }
 
-bool Parser::fold(Reduction& r, bool* reverse, bool* fresh) {
+bool Parser::reduction(Reduction& r, bool* reverse, bool* fresh) {
   size_t combine = 0;
   if (!one_of(kCombineNames, "how to combine", combine) || !typed_values(r.types, r.inputs)) return false;
   r.combine = static_cast<uint32_t>(combine);
@@ -486,7 +486,7 @@ bool Parser::reduction(Kernel& k) {
   if (r >= k.reductions.size()) k.reductions.resize(r + 1);
   if (!k.reductions[r].types.empty()) return complain(last_, "r" + std::to_string(r) + " is there already");
   Reduction made;
-  if (!expect("=") || !expect("reduce") || !fold(made, nullptr, nullptr)) return false;
+  if (!expect("=") || !expect("reduce") || !reduction(made, nullptr, nullptr)) return false;
   k.reductions[r] = std::move(made);
   reductions_.resize(k.reductions.size(), false);
   reductions_[r] = true;
@@ -530,7 +530,7 @@ bool Parser::statement(Kernel& k) {
     advance();
     Scan& s = k.scan.emplace();
     scan_ = true;
-    return fold(s.fold, &s.reverse, &s.fresh);
+    return reduction(s.reduction, &s.reverse, &s.fresh);
   }
   return fail("an expression, 'r" + std::to_string(k.reductions.size()) + "', 'scan', 'store', 'update' or '}'");
 }

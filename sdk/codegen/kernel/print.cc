@@ -76,7 +76,7 @@ class Printer {
   void line(const std::string& text) { out_ += std::string(2 * depth_, ' ') + text + "\n"; }
   void exprs(const Kernel& k);
   void body(const ScalarBody& b, const std::string& head);
-  void fold(const Reduction& r, const std::string& head, const std::string& flags);
+  void print_reduction(const Reduction& r, const std::string& head, const std::string& flags);
   void store(const Store& s);
   void update(const Update& u);
   /// "f32 %1, s32 %2".
@@ -157,7 +157,7 @@ void Printer::expr(const Expr& e, ExprId id) {
   line(head + "?");
 }
 
-void Printer::fold(const Reduction& r, const std::string& head, const std::string& flags) {
+void Printer::print_reduction(const Reduction& r, const std::string& head, const std::string& flags) {
   std::string text = head + name_in(kCombineNames, r.combine) + " " + typed(r.types, r.inputs);
   text += " init ";
   for (size_t i = 0; i < r.inits.size(); ++i) text += (i == 0 ? "" : ", ") + expr_name(r.inits[i]);
@@ -175,14 +175,15 @@ void Printer::exprs(const Kernel& k) {
   const auto reduction = [&](size_t r) {
     if (r >= done.size() || done[r]) return;
     done[r] = true;
-    fold(k.reductions[r], "r" + std::to_string(r) + " = reduce ", "");
+    print_reduction(k.reductions[r], "r" + std::to_string(r) + " = reduce ", "");
   };
   const auto scan = [&] {
     if (!k.scan || scanned) return;
     scanned = true;
-    fold(k.scan->fold, "scan ", std::string(k.scan->reverse ? " reverse" : "") + (k.scan->fresh ? " fresh" : ""));
+    print_reduction(k.scan->reduction, "scan ",
+                    std::string(k.scan->reverse ? " reverse" : "") + (k.scan->fresh ? " fresh" : ""));
   };
-  // A fold stands before what uses its results.
+  // A reduction stands before what uses its results.
   for (size_t i = 0; i < k.exprs.size(); ++i) {
     const Expr& e = k.exprs[i];
     if (e.op == ExprOp::kReduced && e.b >= 0) reduction(static_cast<size_t>(e.b));

@@ -72,7 +72,7 @@ void for_each_use(Kernel& kernel, Visit visit) {
   const auto all = [&](std::vector<ExprId>& ids) {
     for (ExprId& id : ids) visit(id);
   };
-  const auto fold = [&](Reduction& r) {
+  const auto reduction = [&](Reduction& r) {
     all(r.inputs);
     all(r.inits);
     visit(r.condition);
@@ -84,8 +84,8 @@ void for_each_use(Kernel& kernel, Visit visit) {
   for_each_index(kernel, [&](Index& i) {
     for (auto& t : i.terms) visit(t.first);
   });
-  for (Reduction& r : kernel.reductions) fold(r);
-  if (kernel.scan) fold(kernel.scan->fold);
+  for (Reduction& r : kernel.reductions) reduction(r);
+  if (kernel.scan) reduction(kernel.scan->reduction);
   for (Store& s : kernel.stores) {
     visit(s.value);
     visit(s.mask);

@@ -24,7 +24,7 @@ Kernel parsed(const std::string& text) {
   return kernel;
 }
 
-/// What a kernel writes to buffer 1, of `size` floats, from buffer 0, which counts.
+/// Returns the `size` floats that a kernel writes to buffer 1 if buffer 0 holds 0, 1, 2, ...
 std::vector<float> result(const Kernel& kernel, size_t size) {
   std::vector<float> in(4096);
   std::iota(in.begin(), in.end(), 0.0f);

@@ -89,7 +89,7 @@ class Verifier {
   explicit Verifier(const Kernel& kernel) : k_(kernel) {}
 
   Status run() {
-    if (!loops() || !kernel_exprs() || !folds() || !levels() || !stores() || !scan() || !lanes()) {
+    if (!loops() || !kernel_exprs() || !reductions() || !levels() || !stores() || !scan() || !lanes()) {
       return {COLLET_INVALID_ARGUMENT, "kernel: " + error_};
     }
     return {};
@@ -98,13 +98,13 @@ class Verifier {
  private:
   bool loops();
   bool kernel_exprs();
-  bool folds();
+  bool reductions();
   bool stores();
   bool levels();
   bool scan();
   bool lanes();
 
-  // What kernels and bodies have in common. `exprs` are those of one of them.
+  // Checks that kernels and bodies share. `exprs` are the expressions of one of them.
   bool expr(const std::vector<Expr>& exprs, size_t k, const Types* arguments);
   bool fields(const Expr& e);
   bool operation(const std::vector<Expr>& exprs, const Expr& e);
@@ -116,7 +116,7 @@ class Verifier {
   /// A value with elements that is defined before.
   bool value(const std::vector<Expr>& exprs, size_t before, ExprId id);
   bool is_pred(const std::vector<Expr>& exprs, size_t before, ExprId id);
-  bool fold(const Reduction& r);
+  bool reduction(const Reduction& r);
   /// Whether an index without mask or condition is never negative.
   bool not_negative(const Index& i);
   bool uses_inner(ExprId id) const { return id != kNoExpr && (deps_[static_cast<size_t>(id)] & inner_) != 0; }
@@ -250,15 +250,16 @@ bool Verifier::while_loop(const std::vector<Expr>& exprs, const Expr& e) {
   Types types;
   for (ExprId a : e.args) types.push_back(exprs[static_cast<size_t>(a)].type);
   const ScalarBody& condition = e.bodies[0];
-  const ScalarBody& turn = e.bodies[1];
-  if (!check(condition.arguments <= types.size() && turn.arguments <= types.size(),
+  const ScalarBody& repeated = e.bodies[1];
+  if (!check(condition.arguments <= types.size() && repeated.arguments <= types.size(),
              "its bodies read more than it is given") ||
-      !check(!turn.results.empty() && turn.results.size() <= types.size(), "its body gives more than it carries")) {
+      !check(!repeated.results.empty() && repeated.results.size() <= types.size(),
+             "its body gives more than it carries")) {
     return false;
   }
   const auto first = [&types](size_t n) { return Types(types.begin(), types.begin() + static_cast<int64_t>(n)); };
   return body(condition, first(condition.arguments), {COLLET_TYPE_PRED}) &&
-         body(turn, first(turn.arguments), first(turn.results.size()));
+         body(repeated, first(repeated.arguments), first(repeated.results.size()));
 }
 
 bool Verifier::part(const std::vector<Expr>& exprs, const Expr& e) {
@@ -332,7 +333,7 @@ bool Verifier::expr(const std::vector<Expr>& exprs, size_t k, const Types* argum
     }
     case ExprOp::kScanned: {
       if (!check(!arguments, "a body has no scan") || !check(k_.scan.has_value(), "there is no scan")) return false;
-      const Types& types = k_.scan->fold.types;
+      const Types& types = k_.scan->reduction.types;
       if (!check(e.a >= 0 && static_cast<size_t>(e.a) < types.size(), "the scan has no such result")) return false;
       return check(e.type == types[static_cast<size_t>(e.a)], "the result has another type");
     }
@@ -369,7 +370,7 @@ bool Verifier::not_negative(const Index& i) {
   return check(least >= 0, "its index is negative at some point");
 }
 
-bool Verifier::fold(const Reduction& r) {
+bool Verifier::reduction(const Reduction& r) {
   const size_t n = r.types.size();
   const size_t all = k_.exprs.size();
   if (!check(n > 0 && r.inputs.size() == n && r.inits.size() == n,
@@ -403,10 +404,10 @@ bool Verifier::fold(const Reduction& r) {
   return check(opcode != 0 && has_elementwise(opcode, r.types[0]), "nothing combines " + type_name(r.types[0]) + " so");
 }
 
-bool Verifier::folds() {
+bool Verifier::reductions() {
   for (size_t r = 0; r < k_.reductions.size(); ++r) {
     at("r" + std::to_string(r));
-    if (!fold(k_.reductions[r])) return false;
+    if (!reduction(k_.reductions[r])) return false;
   }
   return true;
 }
@@ -478,15 +479,16 @@ bool Verifier::scan() {
   if (!check(k_.reductions.empty() && k_.updates.empty(), "a kernel with a scan has no reductions and updates")) {
     return false;
   }
-  if (!check(!s.fresh || s.fold.combine == COLLET_COMBINE_OTHER, "a known combination is never fresh")) return false;
-  if (!fold(s.fold)) return false;
+  if (!check(!s.fresh || s.reduction.combine == COLLET_COMBINE_OTHER, "a known combination is never fresh"))
+    return false;
+  if (!reduction(s.reduction)) return false;
   const bool only =
       std::all_of(k_.stores.begin(), k_.stores.end(), [this](const Store& t) { return is_scanned(t.value); });
   if (!check(only, "a kernel with a scan stores its results alone")) return false;
   const auto reads = [this](ExprId id) { return is_scanned(id); };
-  const auto& inputs = s.fold.inputs;
-  return check(std::none_of(inputs.begin(), inputs.end(), reads) && !reads(s.fold.condition),
-               "a scan folds its own results");
+  const auto& inputs = s.reduction.inputs;
+  return check(std::none_of(inputs.begin(), inputs.end(), reads) && !reads(s.reduction.condition),
+               "a scan combines its own results");
 }
 
 bool Verifier::lanes() {
@@ -509,10 +511,10 @@ bool Verifier::lanes() {
         std::all_of(k_.updates.begin(), k_.updates.end(), [&](const Update& u) { return walks(u.index); });
     return check(apart, "lanes of a sequential kernel update the same element");
   }
-  if (k_.scan) return check(k_.scan->fold.combine != COLLET_COMBINE_OTHER, "a body is not folded across lanes");
+  if (k_.scan) return check(k_.scan->reduction.combine != COLLET_COMBINE_OTHER, "a body is not reduced across lanes");
   return check(std::all_of(k_.reductions.begin(), k_.reductions.end(),
                            [](const Reduction& r) { return r.combine != COLLET_COMBINE_OTHER; }),
-               "a body is not folded across lanes");
+               "a body is not reduced across lanes");
 }
 
 }  // namespace

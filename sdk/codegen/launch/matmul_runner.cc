@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sdk/codegen/launch/matmul_walk.h"
+#include "sdk/codegen/launch/matmul_loops.h"
 
 namespace collet::codegen {
 namespace {
@@ -42,15 +42,16 @@ MatmulRunner::MatmulRunner(const MatmulCall& call, const std::vector<void*>& add
   for (int column = 0; column < 2; ++column) after_[column] = at<MicroFunction>(addresses, call.after[column]);
 }
 
-/// The machine of a MatmulWalk that does what it is told.
-class MatmulRunner::Walker {
+/// The machine of a MatmulLoops that does what it is told.
+class MatmulRunner::Interpreter {
  public:
   using Number = int64_t;
   using Address = char*;
   using Flag = bool;
   using Table = std::vector<int64_t> MatmulCall::*;
 
-  Walker(const MatmulRunner& runner, char* const* buffers, Tile& tile) : r_(runner), buffers_(buffers), tile_(tile) {}
+  Interpreter(const MatmulRunner& runner, char* const* buffers, Tile& tile)
+      : r_(runner), buffers_(buffers), tile_(tile) {}
 
   static Number number(int64_t x) { return x; }
   static Number least(Number x, Number y) { return std::min(x, y); }
@@ -93,8 +94,8 @@ class MatmulRunner::Walker {
 [[gnu::flatten]] void MatmulRunner::jobs(void* context, int64_t begin, int64_t end, int worker) {
   const Work& w = *static_cast<const Work*>(context);
   Tile tile;  // setting all of it first would take as long as a small product
-  Walker walker(w.runner, w.buffers, tile);
-  MatmulWalk<Walker>(w.runner.c_, walker).jobs(begin, end, worker);
+  Interpreter interpreter(w.runner, w.buffers, tile);
+  MatmulLoops<Interpreter>(w.runner.c_, interpreter).jobs(begin, end, worker);
 }
 
 void MatmulRunner::run(char* const* buffers, Threads& threads) const {

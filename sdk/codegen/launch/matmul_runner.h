@@ -18,7 +18,7 @@ class MatmulRunner {
   void run(char* const* buffers, Threads& threads) const;
 
  private:
-  class Walker;
+  class Interpreter;
   struct Work {
     const MatmulRunner& runner;
     char* const* buffers;

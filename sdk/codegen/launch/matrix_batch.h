@@ -13,7 +13,7 @@
 
 namespace collet::codegen {
 
-/// How many matrices an array has: the product of all dimensions but the last two.
+/// Returns the number of matrices in an array: the product of all dimensions but the last two.
 inline int64_t batch_of(const Dims& dims) {
   int64_t batch = 1;
   for (size_t d = 0; d + 2 < dims.size(); ++d) batch *= dims[d];

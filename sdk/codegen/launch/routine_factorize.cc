@@ -51,7 +51,7 @@ bool all_finite(const T* x, int64_t n) {
   using R = typename RealOf<T>::type;
   const R* p = reinterpret_cast<const R*>(x);
   const int64_t all = n * (kComplex<T> ? 2 : 1);
-  // What is not finite stays so when it is multiplied by zero.
+  // Infinity and NaN times zero are NaN, so that one sum finds them.
   R sums[8] = {};
   int64_t i = 0;
   for (; i + 8 <= all; i += 8) {

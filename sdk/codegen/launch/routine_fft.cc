@@ -80,7 +80,7 @@ FftPlan<T> make_plan(int64_t n) {
   return plan;
 }
 
-/// Of a power of two, in f64; for tables.
+/// Transforms an array whose length is a power of two, in f64; used to make tables.
 void transform_in_place(std::vector<Complex>& x) {
   const auto n = static_cast<int64_t>(x.size());
   for (int64_t i = 1, j = 0; i < n; ++i) {
@@ -181,13 +181,13 @@ class Transform {
     for (const Complex& c : filter) append(filter_, c);
   }
 
-  /// Of each worker.
+  /// Returns the scratch memory of each worker.
   int64_t lane_bytes() const {
     if (inner_) return inner_->lane_bytes();
     const int64_t most = n1_ ? std::max(first_.n, plan_.n) : plan_.n;
     return 4 * most * lanes_.bytes;
   }
-  /// Of all together.
+  /// Returns the scratch memory that all workers share.
   int64_t shared_bytes() const {
     if (inner_) return 2 * inner_->n_ * static_cast<int64_t>(sizeof(T)) + inner_->shared_bytes();
     return n1_ ? 2 * n_ * static_cast<int64_t>(sizeof(T)) : 0;
@@ -346,7 +346,7 @@ class Transform {
   FftPlan<T> plan_;
   std::vector<T> chirp_;
   std::vector<T> filter_;
-  // Of a length that is divided: the first factor's plan, and roots of unity.
+  // For a length that is split into two factors: the plan of the first factor, and roots of unity.
   int64_t n1_ = 0;
   int64_t n2_ = 0;
   FftPlan<T> first_;

@@ -117,7 +117,7 @@ class Cholesky : public Routine {
   bool lower_;
 };
 
-/// What is solved.
+/// The form of the triangular system.
 struct Form {
   bool left_side;
   bool lower;

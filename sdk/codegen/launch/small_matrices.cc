@@ -70,7 +70,7 @@ struct SmallLanes {
         x[i * down + j * right] /= pivot;
         x[j * down + i * right] = V{};
       }
-      // What is left loses the product of the column with itself.
+      // Subtracts the outer product of the column with itself from the remaining matrix.
       for (int64_t i = j + 1; i < n; ++i) {
         const V factor = x[i * down + j * right];
         for (int64_t c = j + 1; c <= i; ++c) x[i * down + c * right] -= factor * x[c * down + j * right];

@@ -100,7 +100,7 @@ void Threads::loop(int64_t range, int64_t grain, Body body, void* context) {
     wake_.notify_all();
   }
   take(0);
-  // Who has not come by now need not; who has must be done before the job goes.
+  // Threads that have not joined by now no longer can. Those that have must end before the job is destroyed.
   gate_.fetch_sub(1, std::memory_order_acq_rel);
   while (gate_.load(std::memory_order_acquire) != 0) pause();
 }

@@ -70,7 +70,7 @@ C operator/(C x, C y) {
   F re = math::select(flat, multiply_add(x.im, ratio, x.re), multiply_add(x.re, ratio, x.im));
   F im = math::select(flat, multiply_add(-x.re, ratio, x.im), multiply_add(x.im, ratio, -x.re));
   C q{re / d, im / d};
-  // What C says of zero and infinite divisors.
+  // The C standard's rules for zero and infinite divisors.
   auto& b = ir.b;
   llvm::Value* zero = b.CreateAnd(y.re == 0.0, y.im == 0.0);
   F inf = with_sign_of(x.re.like(kInfinity), y.re);

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "sdk/codegen/launch/functions.h"
-#include "sdk/codegen/launch/matmul_walk.h"
+#include "sdk/codegen/launch/matmul_loops.h"
 #include "sdk/codegen/llvm/emit.h"
 #include "sdk/codegen/llvm/emit_steps.h"
 #include "sdk/codegen/llvm/object_compiler.h"
@@ -31,7 +31,7 @@ llvm::FunctionType* part_function(llvm::LLVMContext& context) {
                                  false);
 }
 
-/// The machine of a MatmulWalk that writes code: a function of the addresses of a product's places and of a range of its jobs.
+/// The machine of a MatmulLoops that writes code: a function of the addresses of a product's places and of a range of its jobs.
 class MatmulWriter {
  public:
   using Functions = std::vector<llvm::Function*>;
@@ -73,7 +73,7 @@ class MatmulWriter {
       if (!(c_.*table).empty()) tables_.emplace_back(table, numbers(module_, c_.*table));
     }
     Value* const worker = b_.CreateSExt(function_->getArg(3), b_.getInt64Ty());
-    MatmulWalk<MatmulWriter>(c_, *this).jobs(of(function_->getArg(1)), of(function_->getArg(2)), of(worker));
+    MatmulLoops<MatmulWriter>(c_, *this).jobs(of(function_->getArg(1)), of(function_->getArg(2)), of(worker));
     b_.CreateRetVoid();
     return function_;
   }

@@ -78,7 +78,7 @@ void KernelEmitter::branch(Value* condition, const std::function<void()>& body) 
   ir_.branch(condition, body);
 }
 
-void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
+void KernelEmitter::emit_loop(size_t l, const std::function<void()>& body) {
   if (passes_.is_straight() && l >= k_.outer) {
     iv_[l] = b_.getInt64(0);
     for (int64_t i = 0; i < k_.loops[l].size; ++i) {
@@ -92,21 +92,21 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
   Value* begin = ranged ? static_cast<Value*>(function_->getArg(1)) : b_.getInt64(0);
   Value* end =
       ranged ? static_cast<Value*>(function_->getArg(2)) : b_.getInt64(static_cast<uint64_t>(k_.loops[l].size));
-  if (passes_.is_transposing() && l == passes_.side_loop() && lanes_ > 1) return walk_squares(l, body);
-  if (passes_.side_turns() > 1 && l == passes_.side_loop() && !passes_.is_transposing()) {
+  if (passes_.is_transposing() && l == passes_.side_loop() && lanes_ > 1) return emit_squares(l, body);
+  if (passes_.side_unroll() > 1 && l == passes_.side_loop() && !passes_.is_transposing()) {
     const Value* none = b_.getInt64(0);
     Value* whole = b_.CreateSub(end, begin);
-    whole = b_.CreateSub(whole, b_.CreateURem(whole, b_.getInt64(static_cast<uint64_t>(passes_.side_turns()))));
+    whole = b_.CreateSub(whole, b_.CreateURem(whole, b_.getInt64(static_cast<uint64_t>(passes_.side_unroll()))));
     Value* main_end = begin == none ? whole : b_.CreateAdd(begin, whole);
-    for (int turns : {passes_.side_turns(), 1}) {
-      if (turns == 1 && !ranged && k_.loops[l].size % passes_.side_turns() == 0) continue;
-      turns_now_ = turns;
-      loop(turns > 1 ? begin : main_end, turns > 1 ? main_end : end, turns, [&](Value* i) {
+    for (int unroll : {passes_.side_unroll(), 1}) {
+      if (unroll == 1 && !ranged && k_.loops[l].size % passes_.side_unroll() == 0) continue;
+      unroll_ = unroll;
+      loop(unroll > 1 ? begin : main_end, unroll > 1 ? main_end : end, unroll, [&](Value* i) {
         iv_[l] = i;
         body();
       });
     }
-    turns_now_ = 1;
+    unroll_ = 1;
     return;
   }
   if (l != k_.lane_loop || k_.lanes == 1) {
@@ -118,14 +118,14 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
   }
   const int w = l < k_.outer ? k_.lanes : width_;
   const bool full = fills_vectors(l, w);
-  if (passes_.is_straight() && passes_.side_turns() == 1 && (ranged || !full) && passes_.has_masks()) {
+  if (passes_.is_straight() && passes_.side_unroll() == 1 && (ranged || !full) && passes_.has_masks()) {
     // The unrolled body is long, so it is emitted once, with a mask that serves full vectors and the tail.
     loop(begin, end, ir_.count(w), [&](Value* i) { masked(l, i, end, w, body); });
     return;
   }
   Value* main_end = full ? end : b_.CreateAdd(begin, whole_vectors(b_.CreateSub(end, begin), w));
   const int64_t steps = k_.loops[l].size / w;
-  if (!ranged && walk_straight(l, steps, w, body)) {
+  if (!ranged && emit_straight(l, steps, w, body)) {
     main_end = b_.getInt64(static_cast<uint64_t>(steps * w));
   } else if (ranged || steps > 0) {
     blocks(l, begin, main_end, w, [&](Value* i) {
@@ -143,7 +143,7 @@ void KernelEmitter::walk(size_t l, const std::function<void()>& body) {
     });
     return;
   }
-  walk_tail(l, main_end, end, w, body);
+  emit_tail(l, main_end, end, w, body);
 }
 
 bool KernelEmitter::fills_vectors(size_t l, int width) const {
@@ -155,7 +155,7 @@ llvm::Value* KernelEmitter::whole_vectors(Value* n, int lanes) {
   return b_.CreateAnd(n, b_.getInt64(~static_cast<uint64_t>(lanes - 1)));
 }
 
-bool KernelEmitter::walk_straight(size_t l, int64_t steps, int width, const std::function<void()>& body) {
+bool KernelEmitter::emit_straight(size_t l, int64_t steps, int width, const std::function<void()>& body) {
   constexpr int64_t kMostSteps = 4;
   constexpr size_t kMostInstructions = 24;
   if (ir_.is_scalable() || steps > kMostSteps || l + 1 != k_.loops.size() || k_.exprs.size() > kMostInstructions)
@@ -169,7 +169,7 @@ bool KernelEmitter::walk_straight(size_t l, int64_t steps, int width, const std:
   return true;
 }
 
-void KernelEmitter::walk_tail(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body) {
+void KernelEmitter::emit_tail(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body) {
   branch(b_.CreateICmpSLT(begin, end), [&] { masked(l, begin, end, width, body); });
 }
 
@@ -215,19 +215,19 @@ void KernelEmitter::blocks(size_t l, Value* begin, Value* end, int width, const 
 
 void KernelEmitter::outer(size_t l) {
   if (l == k_.outer) {
-    k_.scan ? scan() : turns();
+    k_.scan ? scan() : side_iterations();
     return;
   }
   for (size_t k = 0; k < k_.exprs.size(); ++k) {
     if (passes_.level_of(static_cast<ExprId>(k)) == l && k_.exprs[k].op != ExprOp::kReduced)
       vals_[k] = instruction(k_.exprs[k]);
   }
-  if (l == k_.lane_loop && passes_.is_row_by_row()) return fold_rows();
-  walk(l, [&] { outer(l + 1); });
+  if (l == k_.lane_loop && passes_.is_row_by_row()) return reduce_rows();
+  emit_loop(l, [&] { outer(l + 1); });
 }
 
-void KernelEmitter::turns() {
-  if (turns_now_ == 1) {
+void KernelEmitter::side_iterations() {
+  if (unroll_ == 1) {
     stages();
     for (const Store& s : k_.stores) {
       if (!passes_.is_inner(s)) store(s);
@@ -237,8 +237,8 @@ void KernelEmitter::turns() {
   }
   // All iterations are computed before any result is stored, so that LLVM can merge loads of the same address.
   std::vector<std::vector<Val>> values;
-  for (int turn = 0; turn < turns_now_; ++turn) {
-    iv_plus_[passes_.side_loop()] = turn;
+  for (int iteration = 0; iteration < unroll_; ++iteration) {
+    iv_plus_[passes_.side_loop()] = iteration;
     for (size_t k = 0; k < k_.exprs.size(); ++k) {
       const bool moves = passes_.level_of(static_cast<ExprId>(k)) > passes_.side_loop() &&
                          passes_.level_of(static_cast<ExprId>(k)) < k_.outer;
@@ -247,9 +247,9 @@ void KernelEmitter::turns() {
     stages();
     values.push_back(vals_);
   }
-  for (int turn = 0; turn < turns_now_; ++turn) {
-    iv_plus_[passes_.side_loop()] = turn;
-    vals_ = values[static_cast<size_t>(turn)];
+  for (int iteration = 0; iteration < unroll_; ++iteration) {
+    iv_plus_[passes_.side_loop()] = iteration;
+    vals_ = values[static_cast<size_t>(iteration)];
     for (const Store& s : k_.stores) store(s);
   }
   iv_plus_[passes_.side_loop()] = 0;
@@ -300,7 +300,7 @@ void KernelEmitter::inner(size_t l, int pass, std::vector<Accumulator>& accumula
     }
   }
   if (l < k_.loops.size()) {
-    walk(l, [&] { inner(l + 1, pass, accumulators); });
+    emit_loop(l, [&] { inner(l + 1, pass, accumulators); });
     return;
   }
   for (Accumulator& a : accumulators) accumulate(a);

@@ -315,7 +315,7 @@ class MicroEmitter {
     points_->open(b_, field_ptr(offsetof(Tile, buffers)));
   }
 
-  /// What becomes of a vector of sums.
+  /// Emits the epilogue for a vector of sums and returns its result.
   Value* value(Value* r, int v, Value* sum) {
     loops_[loops_.size() - 2] = b_.CreateAdd(row_, r);
     loops_.back() = b_.CreateAdd(column_, b_.getInt64(static_cast<uint64_t>(v * lanes_)));

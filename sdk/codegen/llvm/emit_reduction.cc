@@ -107,8 +107,8 @@ Val KernelEmitter::extremum(const std::vector<Value*>& slots, const Reduction& r
   Value* nan = b_.CreateLoad(ir_.wide(b_.getInt1Ty(), lanes), slots[2]);
   Value* signs = b_.CreateLoad(ir_.int_like(best), slots[3]);
   if (across && lanes > 1) {
-    best = ir_.is_scalable() ? fold_scalable(r.combine, r.types[0], best)
-                             : fold({best}, lanes, [&](const Val& x, const Val& y) {
+    best = ir_.is_scalable() ? reduce_scalable(r.combine, r.types[0], best)
+                             : reduce_lanes({best}, lanes, [&](const Val& x, const Val& y) {
                                  Value* better = largest ? b_.CreateFCmpOGT(x.v, y.v) : b_.CreateFCmpOLT(x.v, y.v);
                                  return Val{b_.CreateSelect(better, x.v, y.v)};
                                }).v;
@@ -149,7 +149,7 @@ void KernelEmitter::accumulate(Accumulator& a) {
   }
 }
 
-Val KernelEmitter::fold(Val x, int lanes, const std::function<Val(const Val&, const Val&)>& combine) {
+Val KernelEmitter::reduce_lanes(Val x, int lanes, const std::function<Val(const Val&, const Val&)>& combine) {
   for (int n = lanes / 2; n >= 1; n /= 2) {
     std::vector<int> low(static_cast<size_t>(n));
     std::vector<int> high(static_cast<size_t>(n));
@@ -166,7 +166,7 @@ Val KernelEmitter::fold(Val x, int lanes, const std::function<Val(const Val&, co
   return {b_.CreateExtractElement(x.v, zero), x.im ? b_.CreateExtractElement(x.im, zero) : nullptr};
 }
 
-llvm::Value* KernelEmitter::fold_scalable(uint32_t combine, uint32_t type, Value* x) {
+llvm::Value* KernelEmitter::reduce_scalable(uint32_t combine, uint32_t type, Value* x) {
   const bool is_signed = collet_type_kind(type) == COLLET_KIND_SIGNED;
   const bool is_float = x->getType()->isFPOrFPVectorTy();
   switch (combine) {
@@ -207,7 +207,7 @@ Val KernelEmitter::total(const Accumulator& a, size_t result, int outer_lanes) {
   x = get(a.slots, result, type, lanes);
   if (!a.sums.empty()) x = combine(get(a.sums, result, type, lanes), x);
   if (!passes_.lanes_inside()) return x;
-  x = ir_.is_scalable() ? Val{fold_scalable(r.combine, type, x.v)} : fold(x, lanes, combine);
+  x = ir_.is_scalable() ? Val{reduce_scalable(r.combine, type, x.v)} : reduce_lanes(x, lanes, combine);
   return a.tail_slots.empty() ? x : combine(x, get(a.tail_slots, result, type, 1));
 }
 

@@ -15,7 +15,7 @@ bool is_float_sum(const Reduction& r) {
 
 }  // namespace
 
-void KernelEmitter::walk_lanes(Value* begin, Value* end, const std::function<void()>& body) {
+void KernelEmitter::emit_lane_loop(Value* begin, Value* end, const std::function<void()>& body) {
   const int w = k_.lanes;
   const bool full = fills_vectors(k_.lane_loop, w);
   Value* const main_end = full ? end : b_.CreateAdd(begin, whole_vectors(b_.CreateSub(end, begin), w));
@@ -26,14 +26,14 @@ void KernelEmitter::walk_lanes(Value* begin, Value* end, const std::function<voi
     lanes_ = 1;
   });
   if (full) return;
-  if (ir_.target.masks) return walk_tail(k_.lane_loop, main_end, end, w, body);
+  if (ir_.target.masks) return emit_tail(k_.lane_loop, main_end, end, w, body);
   loop(main_end, end, 1, [&](Value* i) {
     iv_[k_.lane_loop] = i;
     body();
   });
 }
 
-void KernelEmitter::combine_rows(Value* first, int count, const std::vector<Value*>& folded) {
+void KernelEmitter::combine_rows(Value* first, int count, const std::vector<Value*>& accumulators) {
   for (size_t k = 0; k < k_.exprs.size(); ++k) {
     const bool of_columns = passes_.level_of(static_cast<ExprId>(k)) == k_.outer;
     if (of_columns && passes_.stage_of(static_cast<ExprId>(k)) == 0) vals_[k] = instruction(k_.exprs[k]);
@@ -47,7 +47,7 @@ void KernelEmitter::combine_rows(Value* first, int count, const std::vector<Valu
       start_extremum(extrema[r], k_.reductions[r], lanes_);
     }
     Type* const t = ir_.wide(ir_.scalar(k_.reductions[r].types[0]), lanes_);
-    sums.push_back({b_.CreateAlignedLoad(t, folded[r], llvm::Align(t->getScalarSizeInBits() / 8))});
+    sums.push_back({b_.CreateAlignedLoad(t, accumulators[r], llvm::Align(t->getScalarSizeInBits() / 8))});
   }
   for (int row = 0; row < count; ++row) {
     iv_plus_[k_.outer] = row;
@@ -56,27 +56,28 @@ void KernelEmitter::combine_rows(Value* first, int count, const std::vector<Valu
         vals_[k] = instruction(k_.exprs[k]);
     }
     for (size_t r = 0; r < k_.reductions.size(); ++r) {
-      const Reduction& fold = k_.reductions[r];
-      const Contraction contraction(ir_, fold.contract || !is_wide(fold.types[0]));
-      const Val x = ir_.splat(val(fold.inputs[0]), lanes_);
+      const Reduction& reduction = k_.reductions[r];
+      const Contraction contraction(ir_, reduction.contract || !is_wide(reduction.types[0]));
+      const Val x = ir_.splat(val(reduction.inputs[0]), lanes_);
       if (!extrema[r].empty()) {
-        accumulate_extremum(extrema[r], fold, x.v);
+        accumulate_extremum(extrema[r], reduction, x.v);
         continue;
       }
-      sums[r] = emit_combine(ir_, fold.combine, fold.types[0], sums[r], x);
+      sums[r] = emit_combine(ir_, reduction.combine, reduction.types[0], sums[r], x);
     }
   }
   iv_plus_[k_.outer] = 0;
   for (size_t r = 0; r < sums.size(); ++r) {
-    const Reduction& fold = k_.reductions[r];
+    const Reduction& reduction = k_.reductions[r];
     if (!extrema[r].empty()) {
-      sums[r] = emit_combine(ir_, fold.combine, fold.types[0], sums[r], extremum(extrema[r], fold, lanes_, false));
+      sums[r] = emit_combine(ir_, reduction.combine, reduction.types[0], sums[r],
+                             extremum(extrema[r], reduction, lanes_, false));
     }
-    b_.CreateAlignedStore(sums[r].v, folded[r], llvm::Align(sums[r].v->getType()->getScalarSizeInBits() / 8));
+    b_.CreateAlignedStore(sums[r].v, accumulators[r], llvm::Align(sums[r].v->getType()->getScalarSizeInBits() / 8));
   }
 }
 
-void KernelEmitter::fold_rows() {
+void KernelEmitter::reduce_rows() {
   const bool ranged = k_.lane_loop == 0;
   Value* const all_begin = ranged ? static_cast<Value*>(function_->getArg(1)) : b_.getInt64(0);
   Value* const all_end = ranged ? static_cast<Value*>(function_->getArg(2))
@@ -109,14 +110,14 @@ void KernelEmitter::fold_rows() {
     const auto identity = [&](size_t r) {
       return combine_identity(ir_, k_.reductions[r].combine, k_.reductions[r].types[0]);
     };
-    walk_lanes(begin, end, [&] {
+    emit_lane_loop(begin, end, [&] {
       for (size_t r = 0; r < accumulators.size(); ++r) {
         store(accumulators, r, identity(r));
         if (block_sums[r]) store(block_sums, r, identity(r));
       }
     });
     const auto take = [&](Value* first, int count) {
-      walk_lanes(begin, end, [&] {
+      emit_lane_loop(begin, end, [&] {
         std::vector<Value*> places;
         for (size_t r = 0; r < accumulators.size(); ++r) places.push_back(at(accumulators, r));
         combine_rows(first, count, places);
@@ -129,7 +130,7 @@ void KernelEmitter::fold_rows() {
                                      b_.getInt64(static_cast<uint64_t>(whole)));
       loop(first, last, each, [&](Value* row) { take(row, each); });
       if (std::all_of(block_sums.begin(), block_sums.end(), [](Value* v) { return v == nullptr; })) return;
-      walk_lanes(begin, end, [&] {
+      emit_lane_loop(begin, end, [&] {
         for (size_t r = 0; r < accumulators.size(); ++r) {
           if (!block_sums[r]) continue;
           store(block_sums, r,
@@ -140,15 +141,15 @@ void KernelEmitter::fold_rows() {
       });
     });
     if (whole < rows) take(b_.getInt64(static_cast<uint64_t>(whole)), static_cast<int>(rows - whole));
-    walk_lanes(begin, end, [&] {
+    emit_lane_loop(begin, end, [&] {
       for (size_t k = 0; k < k_.exprs.size(); ++k) {
         const bool of_columns = passes_.level_of(static_cast<ExprId>(k)) == k_.outer;
         if (of_columns && passes_.stage_of(static_cast<ExprId>(k)) == 0) vals_[k] = instruction(k_.exprs[k]);
       }
       for (size_t r = 0; r < accumulators.size(); ++r) {
-        const Reduction& fold = k_.reductions[r];
+        const Reduction& reduction = k_.reductions[r];
         Val x = load(accumulators, r);
-        if (block_sums[r]) x = emit_combine(ir_, COLLET_COMBINE_ADD, fold.types[0], load(block_sums, r), x);
+        if (block_sums[r]) x = emit_combine(ir_, COLLET_COMBINE_ADD, reduction.types[0], load(block_sums, r), x);
         finish_reduction(r, {x});
       }
       for (size_t k = 0; k < k_.exprs.size(); ++k) {

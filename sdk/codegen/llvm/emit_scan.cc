@@ -11,7 +11,7 @@ llvm::Value* shuffled(Ir& ir, llvm::Value* x, llvm::Value* y, const std::vector<
 
 }  // namespace
 
-Val KernelEmitter::fold_lanes(const Reduction& r, Val x, bool reverse) {
+Val KernelEmitter::prefix_lanes(const Reduction& r, Val x, bool reverse) {
   const uint32_t type = r.types[0];
   const int n = ir_.lanes_of(x);
   const Val none = ir_.splat(combine_identity(ir_, r.combine, type), n);
@@ -42,7 +42,7 @@ std::vector<Val> KernelEmitter::scan_known(const Reduction& r, const std::vector
     put(slots, 0, y);
     return {y};
   }
-  x = fold_lanes(r, x, reverse);
+  x = prefix_lanes(r, x, reverse);
   Value* last = b_.getInt64(reverse ? 0 : static_cast<uint64_t>(width - 1));
   const Val all{b_.CreateExtractElement(x.v, last), x.im ? b_.CreateExtractElement(x.im, last) : nullptr};
   put(slots, 0, emit_combine(ir_, r.combine, type, so_far, all));
@@ -50,7 +50,7 @@ std::vector<Val> KernelEmitter::scan_known(const Reduction& r, const std::vector
 }
 
 std::vector<Val> KernelEmitter::scan_body(const Scan& s, const std::vector<Value*>& slots, Value* begun) {
-  const Reduction& r = s.fold;
+  const Reduction& r = s.reduction;
   const size_t n = r.types.size();
   std::vector<Val> held;
   std::vector<Val> fresh;
@@ -60,7 +60,7 @@ std::vector<Val> KernelEmitter::scan_body(const Scan& s, const std::vector<Value
   }
   Value* on = condition_mask(r.condition);
   Value* some = s.fresh ? b_.CreateLoad(ir_.wide(b_.getInt1Ty(), lanes_), begun) : nullptr;
-  auto folded = [&](const std::vector<Val>& x, const std::vector<Val>& y) {
+  auto combined = [&](const std::vector<Val>& x, const std::vector<Val>& y) {
     std::vector<Val> arguments = x;
     arguments.insert(arguments.end(), y.begin(), y.end());
     std::vector<Val> out = emit_body(ir_, r.body, arguments, emit_both(ir_, emit_both(ir_, on, some), mask_));
@@ -68,7 +68,7 @@ std::vector<Val> KernelEmitter::scan_body(const Scan& s, const std::vector<Value
     return out;
   };
   if (on) on = ir_.splat(on, lanes_);
-  std::vector<Val> next = s.reverse ? folded(fresh, held) : folded(held, fresh);
+  std::vector<Val> next = s.reverse ? combined(fresh, held) : combined(held, fresh);
   for (size_t i = 0; i < n; ++i) {
     if (s.fresh) next[i] = ir_.select(some, next[i], fresh[i]);
     if (on) next[i] = ir_.select(on, next[i], held[i]);
@@ -80,7 +80,7 @@ std::vector<Val> KernelEmitter::scan_body(const Scan& s, const std::vector<Value
   b_.CreateStore(some, begun);
   std::vector<Val> initial;
   for (ExprId t : r.inits) initial.push_back(ir_.splat(val(t), lanes_));
-  std::vector<Val> results = folded(initial, next);
+  std::vector<Val> results = combined(initial, next);
   for (size_t i = 0; i < n; ++i) results[i] = ir_.select(some, results[i], initial[i]);
   return results;
 }
@@ -90,10 +90,11 @@ void KernelEmitter::scan_point(const Scan& s, const std::vector<Value*>& slots, 
     if (passes_.level_of(static_cast<ExprId>(k)) > k_.outer && k_.exprs[k].op != ExprOp::kScanned)
       vals_[k] = instruction(k_.exprs[k]);
   }
-  const bool known = s.fold.combine != COLLET_COMBINE_OTHER;
-  std::vector<Val> results = known ? scan_known(s.fold, slots, s.reverse) : scan_body(s, slots, begun);
+  const bool known = s.reduction.combine != COLLET_COMBINE_OTHER;
+  std::vector<Val> results = known ? scan_known(s.reduction, slots, s.reverse) : scan_body(s, slots, begun);
   for (size_t i = 0; i < results.size(); ++i) {
-    if (known && is_narrow_float(s.fold.types[i])) results[i].v = ir_.round_narrow(results[i].v, s.fold.types[i]);
+    if (known && is_narrow_float(s.reduction.types[i]))
+      results[i].v = ir_.round_narrow(results[i].v, s.reduction.types[i]);
   }
   for (size_t k = 0; k < k_.exprs.size(); ++k) {
     if (k_.exprs[k].op == ExprOp::kScanned) vals_[k] = results[static_cast<size_t>(k_.exprs[k].a)];
@@ -108,10 +109,10 @@ void KernelEmitter::scan() {
     if (passes_.level_of(static_cast<ExprId>(k)) == l) vals_[k] = instruction(k_.exprs[k]);
   }
   const int outer_lanes = lanes_;
-  const std::vector<Value*> slots = make_slots(s.fold, passes_.lanes_inside() ? 1 : outer_lanes);
-  for (size_t i = 0; i < s.fold.types.size(); ++i) {
-    const ExprId init = s.fold.inits[i];
-    const Val first = init == kNoExpr ? combine_identity(ir_, s.fold.combine, s.fold.types[i]) : val(init);
+  const std::vector<Value*> slots = make_slots(s.reduction, passes_.lanes_inside() ? 1 : outer_lanes);
+  for (size_t i = 0; i < s.reduction.types.size(); ++i) {
+    const ExprId init = s.reduction.inits[i];
+    const Val first = init == kNoExpr ? combine_identity(ir_, s.reduction.combine, s.reduction.types[i]) : val(init);
     put(slots, i, passes_.lanes_inside() ? first : ir_.splat(first, outer_lanes));
   }
   Value* begun = nullptr;
@@ -122,7 +123,7 @@ void KernelEmitter::scan() {
   }
   const auto size = static_cast<uint64_t>(k_.loops[l].size);
   const auto width = static_cast<uint64_t>(passes_.lanes_inside() ? k_.lanes : 1);
-  auto walk_steps = [&](uint64_t from, uint64_t to, uint64_t step) {
+  auto emit_steps = [&](uint64_t from, uint64_t to, uint64_t step) {
     if (from == to) return;
     loop(b_.getInt64(from), b_.getInt64(to), static_cast<int64_t>(step), [&](Value* i) {
       iv_[l] = s.reverse ? b_.CreateSub(b_.getInt64(size - step), i) : i;
@@ -131,8 +132,8 @@ void KernelEmitter::scan() {
       lanes_ = outer_lanes;
     });
   };
-  walk_steps(0, size / width * width, width);
-  walk_steps(size / width * width, size, 1);
+  emit_steps(0, size / width * width, width);
+  emit_steps(size / width * width, size, 1);
 }
 
 }  // namespace collet::codegen

@@ -126,10 +126,10 @@ void KernelEmitter::square(size_t l, Value* begin, int width, int skip, const st
     if (passes_.is_transposed(k)) columns[k] = read_square(k, l, begin, width);
   }
   if (k_.exprs.size() * static_cast<size_t>(width - skip) <= kMostInstructions) {
-    for (int turn = skip; turn < width; ++turn) {
+    for (int iteration = skip; iteration < width; ++iteration) {
       iv_[l] = begin;
-      iv_plus_[l] = turn;
-      for (const auto& [k, vectors] : columns) squares_[k] = vectors[static_cast<size_t>(turn)];
+      iv_plus_[l] = iteration;
+      for (const auto& [k, vectors] : columns) squares_[k] = vectors[static_cast<size_t>(iteration)];
       body();
     }
     iv_plus_[l] = 0;
@@ -140,39 +140,39 @@ void KernelEmitter::square(size_t l, Value* begin, int width, int skip, const st
     Type* const vector = vectors[0]->getType();
     Value*& array = square_slots_[k];
     if (!array) array = slot(llvm::ArrayType::get(vector, static_cast<uint64_t>(lanes_)));
-    for (int turn = skip; turn < width; ++turn) {
-      b_.CreateStore(vectors[static_cast<size_t>(turn)],
-                     b_.CreateGEP(vector, array, b_.getInt64(static_cast<uint64_t>(turn))));
+    for (int iteration = skip; iteration < width; ++iteration) {
+      b_.CreateStore(vectors[static_cast<size_t>(iteration)],
+                     b_.CreateGEP(vector, array, b_.getInt64(static_cast<uint64_t>(iteration))));
     }
   }
-  loop(b_.getInt64(static_cast<uint64_t>(skip)), b_.getInt64(static_cast<uint64_t>(width)), 1, [&](Value* turn) {
+  loop(b_.getInt64(static_cast<uint64_t>(skip)), b_.getInt64(static_cast<uint64_t>(width)), 1, [&](Value* iteration) {
     for (const auto& [k, vectors] : columns) {
       Type* const vector = vectors[0]->getType();
-      squares_[k] = b_.CreateLoad(vector, b_.CreateGEP(vector, square_slots_[k], turn));
+      squares_[k] = b_.CreateLoad(vector, b_.CreateGEP(vector, square_slots_[k], iteration));
     }
-    iv_[l] = b_.CreateAdd(begin, turn);
+    iv_[l] = b_.CreateAdd(begin, iteration);
     body();
   });
   squares_.clear();
 }
 
-void KernelEmitter::walk_squares(size_t l, const std::function<void()>& body) {
+void KernelEmitter::emit_squares(size_t l, const std::function<void()>& body) {
   const int64_t size = k_.loops[l].size;
-  const int turns = passes_.side_turns();
-  const int rest = static_cast<int>(size % turns);
+  const int unroll = passes_.side_unroll();
+  const int rest = static_cast<int>(size % unroll);
   const int64_t whole = size - rest;
   if (whole > 0) {
-    loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(whole)), turns, [&](Value* begin) {
+    loop(b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(whole)), unroll, [&](Value* begin) {
       // All addresses of a square are `begin` and constants. LLVM's loop strength reduction takes long to find that out; it does not
       // look through this hint, which has no other effect.
       Value* const hidden = b_.CreateIntrinsic(llvm::Intrinsic::expect, {begin->getType()}, {begin, b_.getInt64(0)});
-      square(l, hidden, turns, 0, body);
+      square(l, hidden, unroll, 0, body);
     });
   }
   if (rest == 0) return;
   // The last iterations use a square that overlaps the one before it; if there is none, a narrower square.
   if (whole > 0) {
-    square(l, b_.getInt64(static_cast<uint64_t>(size - turns)), turns, turns - rest, body);
+    square(l, b_.getInt64(static_cast<uint64_t>(size - unroll)), unroll, unroll - rest, body);
   } else {
     square(l, b_.getInt64(0), rest, 0, body);
   }

@@ -30,14 +30,14 @@ void StepsWriter::one(const Step& step) {
       b_.CreateMemMove(place(step, 1), llvm::Align(1), place(step, 0), llvm::Align(1), step.bytes);
       return;
     case StepKind::kWhile:
-      return turn(step);
+      return loop(step);
     case StepKind::kConditional:
       return choose(step);
   }
 }
 
-void StepsWriter::turn(const Step& step) {
-  llvm::BasicBlock *head = w_.block("condition"), *body = w_.block("turn"), *after = w_.block("after");
+void StepsWriter::loop(const Step& step) {
+  llvm::BasicBlock *head = w_.block("condition"), *body = w_.block("body"), *after = w_.block("after");
   b_.CreateBr(head);
   b_.SetInsertPoint(head);
   steps(step.children[0]);
@@ -102,7 +102,7 @@ class LoopWriter final : public StepsWriter {
     llvm::LLVMContext& context = module.getContext();
     const std::vector<llvm::Type*> pointers(source.regions.size(), llvm::PointerType::get(context, 0));
     auto* const f = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), pointers, false),
-                                           llvm::Function::InternalLinkage, name + ".turns", module);
+                                           llvm::Function::InternalLinkage, name + ".loop", module);
     for (unsigned i = 0; i < source.regions.size(); ++i) {
       if (source.regions[i].written) f->addParamAttr(i, llvm::Attribute::NoAlias);
     }
@@ -129,8 +129,8 @@ class LoopWriter final : public StepsWriter {
   }
 
   Value* place(const Step& step, uint32_t i) override {
-    const LoopSource::Spot& spot = source_.spots.at(step.first_place + i);
-    return w_.at(addresses_[spot.region], static_cast<int64_t>(spot.offset));
+    const LoopSource::RegionOffset& to = source_.region_offsets.at(step.first_place + i);
+    return w_.at(addresses_[to.region], static_cast<int64_t>(to.offset));
   }
 
   void kernel(const Step& step) override {
@@ -153,7 +153,7 @@ class LoopWriter final : public StepsWriter {
 }  // namespace
 
 void emit_loop(const LoopSource& source, llvm::Module& module, const Target& target, const std::string& name) {
-  llvm::Function* const turns = LoopWriter(source, module, target, name).run();
+  llvm::Function* const loop = LoopWriter(source, module, target, name).run();
   auto* const function =
       llvm::Function::Create(pointer_function(module.getContext()), llvm::Function::ExternalLinkage, name, module);
   FunctionWriter w(function, target);
@@ -162,7 +162,7 @@ void emit_loop(const LoopSource& source, llvm::Module& module, const Target& tar
     llvm::Value* const slot = w.b.CreateLoad(w.b.getPtrTy(), w.at(function->getArg(0), int64_t{8} * r.slot));
     addresses.push_back(w.at(slot, static_cast<int64_t>(r.begin)));
   }
-  w.b.CreateCall(turns, addresses);
+  w.b.CreateCall(loop, addresses);
   w.b.CreateRetVoid();
 }
 

@@ -92,7 +92,7 @@ class StepsWriter {
   llvm::IRBuilder<>& b_;
 
  private:
-  void turn(const Step& step);
+  void loop(const Step& step);
   void choose(const Step& step);
 };
 

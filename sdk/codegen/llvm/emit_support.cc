@@ -114,14 +114,14 @@ class QuarterWriter {
     Value* const left = b_.CreateFAdd(b_.CreateFSub(product, sum), error);
     Value* const flip = b_.CreateICmpNE(negative, sign);
     const auto flipped = [&](Value* v) { return b_.CreateSelect(flip, b_.CreateFNeg(v), v); };
-    Value* const turns = b_.CreateAnd(integer, word(3));
+    Value* const quarter = b_.CreateAnd(integer, word(3));
     Value* const none = b_.CreateFSub(x, x);  // of what is not finite
     const auto chosen = [&](Value* large, Value* near_zero, Value* not_finite) {
       return b_.CreateSelect(finite, b_.CreateSelect(small, near_zero, large), not_finite);
     };
     b_.CreateStore(chosen(flipped(sum), x, none), b_.CreateGEP(f64, function_->getArg(2), i));
     b_.CreateStore(chosen(flipped(left), real(0), none), b_.CreateGEP(f64, function_->getArg(3), i));
-    b_.CreateStore(chosen(b_.CreateSelect(sign, b_.CreateNeg(turns), turns), word(0), word(0)),
+    b_.CreateStore(chosen(b_.CreateSelect(sign, b_.CreateNeg(quarter), quarter), word(0), word(0)),
                    b_.CreateGEP(i64_, function_->getArg(4), i));
   }
 
@@ -139,7 +139,7 @@ class FmodWriter {
       : b_(module.getContext()), module_(module), function_(function), i64_(b_.getInt64Ty()) {}
 
   void run() {
-    llvm::BasicBlock *entry = block("entry"), *divide = block("divide"), *head = block("head"), *turn = block("turn"),
+    llvm::BasicBlock *entry = block("entry"), *divide = block("divide"), *head = block("head"), *next = block("next"),
                      *end = block("end"), *simple = block("simple");
     b_.SetInsertPoint(entry);
     Value* const x = b_.CreateBitCast(function_->getArg(0), i64_);
@@ -163,10 +163,10 @@ class FmodWriter {
     at->addIncoming(exponent, divide);
     Value* const enough = b_.CreateICmpUGE(left, divisor);
     Value* const reduced = b_.CreateSelect(enough, b_.CreateSub(left, divisor), left);
-    b_.CreateCondBr(b_.CreateICmpSGT(at, least), turn, end);
-    b_.SetInsertPoint(turn);
-    left->addIncoming(b_.CreateShl(reduced, word(1)), turn);
-    at->addIncoming(b_.CreateSub(at, word(1)), turn);
+    b_.CreateCondBr(b_.CreateICmpSGT(at, least), next, end);
+    b_.SetInsertPoint(next);
+    left->addIncoming(b_.CreateShl(reduced, word(1)), next);
+    at->addIncoming(b_.CreateSub(at, word(1)), next);
     b_.CreateBr(head);
 
     b_.SetInsertPoint(end);

@@ -149,7 +149,7 @@ class PointsEmitter final : public GridEmitter {
   void at_point() {
     lanes_ = k_.lanes;
     outer_values();
-    k_.scan ? scan() : turns();
+    k_.scan ? scan() : side_iterations();
   }
 
   /// A group of threads for each point of the outer loops.
@@ -178,7 +178,7 @@ class PointsEmitter final : public GridEmitter {
   /// Scans a row, as many neighbouring elements at a time as the group has threads.
   void scan_row() {
     const Scan& s = *k_.scan;
-    const Reduction& r = s.fold;
+    const Reduction& r = s.reduction;
     const uint32_t type = r.types[0];
     const size_t l = k_.outer;
     const int64_t size = k_.loops[l].size;

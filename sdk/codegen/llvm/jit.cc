@@ -25,7 +25,7 @@ namespace {
 
 namespace orc = llvm::orc;
 
-/// What generated code may call.
+/// A function that generated code may call.
 struct Support {
   const char* name;
   void* address;

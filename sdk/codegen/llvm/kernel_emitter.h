@@ -86,7 +86,7 @@ class KernelEmitter {
   void read_bases(Value* buffers);
 
   /// Emits the body of the outer loops, for as many iterations of the side loop as are unrolled and interleaved.
-  void turns();
+  void side_iterations();
 
   // Loops.
   /// Emits a loop from `begin` to `end`.
@@ -94,27 +94,27 @@ class KernelEmitter {
   void loop(Value* begin, Value* end, Value* step, const std::function<void(Value*)>& body);
   void branch(Value* condition, const std::function<void()>& body);
   /// Emits loop `l`. If it is the vectorised loop, emits one loop of full vectors and a tail.
-  void walk(size_t l, const std::function<void()>& body);
+  void emit_loop(size_t l, const std::function<void()>& body);
   /// Unrolls a short innermost loop completely into `steps` full vectors, so that its counter is constant. Returns false, and
   /// emits nothing, if the loop is too long.
-  bool walk_straight(size_t l, int64_t steps, int width, const std::function<void()>& body);
+  bool emit_straight(size_t l, int64_t steps, int width, const std::function<void()>& body);
   /// Emits the body once, with a mask that is true for those of `width` lanes that lie before `end`.
   void masked(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);
   /// Emits a reduction over the rows of a matrix, row by row: the loop over the columns is inside of that over the rows, and the
   /// accumulators of a strip of columns are in memory.
-  void fold_rows();
+  void reduce_rows();
   /// Emits iterations [begin, end) of the vectorised loop: a loop of full vectors and a tail.
-  void walk_lanes(Value* begin, Value* end, const std::function<void()>& body);
-  /// Combines `count` rows, from row `first` on, into the accumulators `folded` of the current columns.
-  void combine_rows(Value* first, int count, const std::vector<Value*>& folded);
+  void emit_lane_loop(Value* begin, Value* end, const std::function<void()>& body);
+  /// Combines `count` rows, from row `first` on, into the `accumulators` of the current columns.
+  void combine_rows(Value* first, int count, const std::vector<Value*>& accumulators);
   /// Emits the loop along which loads are transposed, one square of iterations and lanes at a time.
-  void walk_squares(size_t l, const std::function<void()>& body);
+  void emit_squares(size_t l, const std::function<void()>& body);
   /// Emits iterations [skip, width) of the square that begins at iteration `begin` of loop `l`.
   void square(size_t l, Value* begin, int width, int skip, const std::function<void()>& body);
   /// Emits load `k` for `width` iterations from `begin` on. Returns one vector per iteration, in the type that memory has.
   std::vector<Value*> read_square(size_t k, size_t l, Value* begin, int width);
   /// Emits the tail of loop `l`, [begin, end), as one masked iteration that is skipped if the tail is empty.
-  void walk_tail(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);
+  void emit_tail(size_t l, Value* begin, Value* end, int width, const std::function<void()>& body);
   /// Emits loop `l`. A long sum of floats is computed in blocks: after each block the accumulator is added to
   /// Accumulator::sums and cleared, because the error of a sum grows with the number of terms in one accumulator.
   void blocks(size_t l, Value* begin, Value* end, int width, const std::function<void(Value*)>& body);
@@ -145,9 +145,9 @@ class KernelEmitter {
   /// Computes the extremum from its slots: one element or, without `across`, one for each lane.
   Val extremum(const std::vector<Value*>& slots, const Reduction& r, int lanes, bool across);
   /// Reduces all lanes to one element by a tree of `combine`.
-  Val fold(Val x, int lanes, const std::function<Val(const Val&, const Val&)>& combine);
+  Val reduce_lanes(Val x, int lanes, const std::function<Val(const Val&, const Val&)>& combine);
   /// Reduces all lanes of a scalable vector to one element. Sums of floats are added in any order.
-  Value* fold_scalable(uint32_t combine, uint32_t type, Value* x);
+  Value* reduce_scalable(uint32_t combine, uint32_t type, Value* x);
   /// Reduces all lanes of result `result`, and combines it with the accumulator of the scalar tail loop.
   virtual Val total(const Accumulator& a, size_t result, int outer_lanes);
   /// Ends a reduction: computes its totals and calls finish_reduction.
@@ -165,7 +165,7 @@ class KernelEmitter {
   std::vector<Val> scan_body(const Scan& s, const std::vector<Value*>& slots, Value* begun);
   /// Computes a prefix scan across the lanes of `x`: lane i becomes the combination of lanes 0 to i, in reverse of lanes i to
   /// the last.
-  Val fold_lanes(const Reduction& r, Val x, bool reverse);
+  Val prefix_lanes(const Reduction& r, Val x, bool reverse);
 
   // Values.
   const Val& val(ExprId t) const { return vals_[static_cast<size_t>(t)]; }
@@ -210,7 +210,7 @@ class KernelEmitter {
   std::map<size_t, Value*> square_slots_;  ///< by load that is made in squares: an array with the vectors of one square
   std::map<std::pair<size_t, std::vector<int64_t>>, Val> known_;  ///< by instruction and point of the inner loops
   bool contracts_ = false;
-  int turns_now_ = 1;                         ///< interleaved iterations of the side loop at the insertion point
+  int unroll_ = 1;                            ///< interleaved iterations of the side loop at the insertion point
   std::vector<Accumulator>* open_ = nullptr;  ///< accumulators of the pass that is being emitted
   int width_ = 1;                             ///< lanes of the vectorised loop in this pass
   int lanes_ = 1;                             ///< lanes at the insertion point; 1 outside of the vectorised loop

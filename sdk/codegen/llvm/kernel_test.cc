@@ -280,9 +280,9 @@ TEST(Evaluator, WhileWithoutEnd_IsStopped) {
   ASSERT_TRUE(read.ok()) << read.message();
   std::vector<std::byte> output(4);
   const std::vector<std::span<std::byte>> buffers{output};
-  const Status status = evaluate_kernel(kernel, buffers, {.most_turns = 10});
+  const Status status = evaluate_kernel(kernel, buffers, {.most_iterations = 10});
   EXPECT_EQ(status.code(), COLLET_OUT_OF_RANGE);
-  EXPECT_EQ(status.message(), "%1 at (): more than 10 turns");
+  EXPECT_EQ(status.message(), "%1 at (): more than 10 iterations");
 }
 
 TEST(Evaluator, EveryElementwiseOpOfEveryType_IsEvaluated) {

@@ -24,7 +24,8 @@ Kernel kernel_of(const std::string& text) {
 }
 
 /// A kernel that reduces the rows of `batches` matrices to one row each.
-Kernel fold_of(const std::string& combine, const std::string& type, int64_t batches, int64_t rows, int64_t columns) {
+Kernel reduction_of(const std::string& combine, const std::string& type, int64_t batches, int64_t rows,
+                    int64_t columns) {
   const auto text = [](int64_t x) { return std::to_string(x); };
   return kernel_of("kernel (3 buffers) {\nouter i0: " + text(batches) + "\nouter i1: " + text(columns) +
                    "\ninner i2: " + text(rows) + "\n%0 = load " + type + " b0[" + text(rows * columns) + "*i0 + i1 + " +
@@ -41,7 +42,7 @@ void compare(int vector_bits, std::vector<KernelCase> cases) {
     choose_lanes(c.kernel, vector_bits);
     const Status verified = verify_kernel(c.kernel);
     ASSERT_TRUE(verified.ok()) << verified.message() << "\n" << print_kernel(c.kernel);
-    EXPECT_TRUE(folds_rows(c.kernel)) << c.name << "\n" << print_kernel(c.kernel);
+    EXPECT_TRUE(reduces_rows(c.kernel)) << c.name << "\n" << print_kernel(c.kernel);
   }
   compare_with_evaluator(*jit, cases);
 }
@@ -50,7 +51,7 @@ TEST_P(Rows, OfAllTypes_AreFolded) {
   std::vector<KernelCase> cases;
   for (const char* type : {"f32", "f64", "bf16", "f16", "f8e4m3fn", "s32", "s8", "u16", "s64", "u4"}) {
     for (const char* combine : {"add", "multiply", "maximum", "minimum", "and", "xor"}) {
-      Kernel kernel = fold_of(combine, type, 1, 45, 300);
+      Kernel kernel = reduction_of(combine, type, 1, 45, 300);
       if (!verify_kernel(kernel).ok()) continue;
       // Inputs of random bits, among them infinities, zeros of both signs and NaN, if the combination rounds nothing.
       const bool exact =
@@ -68,10 +69,10 @@ TEST_P(Rows, OfAllSizes_AreFolded) {
   for (const int64_t rows : {33, 40, 257, 300}) {
     for (const int64_t columns : {150, 256}) {
       for (const int64_t batches : {1, 3})
-        cases.push_back({"sum", fold_of("add", "f32", batches, rows, columns), Fill::kSmall, {}});
+        cases.push_back({"sum", reduction_of("add", "f32", batches, rows, columns), Fill::kSmall, {}});
     }
   }
-  cases.push_back({"several strips", fold_of("add", "f32", 1, 35, 4099), Fill::kSmall, {}});
+  cases.push_back({"several strips", reduction_of("add", "f32", 1, 35, 4099), Fill::kSmall, {}});
   // The columns are the first loop, which threads share.
   cases.push_back({"without batches",
                    kernel_of(R"(kernel (2 buffers) {
@@ -135,9 +136,9 @@ TEST_P(Rows, OfSeveralFolds_AreFoldedInOnePass) {
 
 TEST(Rows, ThatRegistersHold_AreFoldedThere) {
   for (const int64_t columns : {16, 32}) {
-    Kernel kernel = fold_of("add", "f32", 1, 400, columns);
+    Kernel kernel = reduction_of("add", "f32", 1, 400, columns);
     choose_lanes(kernel, 256);
-    EXPECT_FALSE(folds_rows(kernel));
+    EXPECT_FALSE(reduces_rows(kernel));
   }
 }
 

@@ -78,7 +78,7 @@ double clock_per_ns() {
   return file >> khz && khz > 0 ? khz / 1e6 : 2.5;
 }
 
-/// What follows from a list of features.
+/// Makes the Target that follows from a list of features.
 Target make_target(std::string cpu, std::map<std::string, bool> on) {
   Target target;
   target.triple = llvm::sys::getProcessTriple();

@@ -176,7 +176,7 @@ class Edges {
     int64_t elements = 1;
     for (int64_t d : dims_) elements *= d;
     products *= at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature);
-    // Each element of a filter of one channel meets few others: there the copy would be most of the work.
+    // A depthwise filter does little arithmetic per input element, so that the copy would take most of the time.
     if (at_dim(graph_.type(node_.operands[1]), a_.labels.kernel_input_feature) == 1 && a_.feature_groups > 1)
       return false;
     const Dims to = integers(graph_, a_.labels.output_spatial);
@@ -286,7 +286,7 @@ class Edges {
     return put;
   }
 
-  /// Neighbours a power of two apart push each other out of the cache.
+  /// Pads lines, because lines a power of two apart are placed in the same cache sets.
   void separate_lines(uint32_t type) {
     const auto bytes = static_cast<int64_t>(collet_type_bytes(type));
     const auto feature = static_cast<size_t>(a_.labels.input_feature);

@@ -111,7 +111,7 @@ class KernelBuilder {
     ExprId active = kNoExpr;  ///< a pred: if it is false, the results of the block are not used
   };
   /// Emits one step of a reduction: from an index and the accumulators to the new accumulators.
-  using FoldStep = std::function<std::vector<ExprId>(KernelBuilder&, const Index&, const std::vector<ExprId>&)>;
+  using ReductionStep = std::function<std::vector<ExprId>(KernelBuilder&, const Index&, const std::vector<ExprId>&)>;
 
   // Blocks whose values are computed element by element: bodies of map, reduce and their kind.
   ExprId framed(ValueId v, const Position& at, ExprId mask);
@@ -133,7 +133,7 @@ class KernelBuilder {
   ExprId update_slice(const Node& node, const Position& at, ExprId mask);
   ExprId part(ExprId loop, const std::vector<uint32_t>& types, size_t i);
   /// Emits a reduction over `points` points: unrolled if they are few, else as a kWhile.
-  std::vector<ExprId> fold(int64_t points, const std::vector<ExprId>& inits, const FoldStep& step);
+  std::vector<ExprId> reduce_points(int64_t points, const std::vector<ExprId>& inits, const ReductionStep& step);
 
   ExprId compute(const Node& node, ValueId v, const Position& at, ExprId mask);
   ExprId elementwise(const Node& node, ValueId v, const Position& at, ExprId mask);

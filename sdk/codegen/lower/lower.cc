@@ -33,7 +33,7 @@ KernelPlan reduce_kernel(const Graph& graph, const Node& node, const InputTest& 
   return plan;
 }
 
-/// What guards an update, at one of its places; kNoExpr where nothing does.
+/// Returns the condition under which an update is made at one of its places; kNoExpr if there is none.
 ExprId guard_of(const Graph& graph, KernelBuilder& builder, const GuardedUpdate& guard, const Position& at,
                 ExprId mask) {
   if (guard.update == kNone) return kNoExpr;

@@ -24,7 +24,7 @@ constexpr int64_t kMostBlocks = 64;  ///< into which such a row is cut
 constexpr int64_t kFewestBlocks = 16;
 
 /// The type of accumulators for a result of `type`.
-uint32_t folded_type(uint32_t type) {
+uint32_t accumulator_type(uint32_t type) {
   return is_narrow_float(type) ? static_cast<uint32_t>(COLLET_TYPE_F32) : type;
 }
 
@@ -100,7 +100,7 @@ class Folder {
     if (is_trivial(d)) return Mode::kNone;
     const int64_t n = from_[d];
     const int64_t m = to_[d];
-    const int64_t taps = taps_of(window_, d, n, m).turns;
+    const int64_t taps = taps_of(window_, d, n, m).iterations;
     if (taps <= kFewTaps) return Mode::kDirect;
     const auto cost = static_cast<double>(taps) * static_cast<double>(m);
     if (window_.stride[d] == 1 && window_.base_dilation[d] == 1 && window_.dilation[d] == 1 &&
@@ -128,9 +128,9 @@ class Folder {
         continue;
       }
       direct.dims.push_back(d);
-      const auto turns = static_cast<double>(taps_of(window_, d, from_[d], to_[d]).turns);
-      taps *= turns;
-      separate += turns;
+      const auto iterations = static_cast<double>(taps_of(window_, d, from_[d], to_[d]).iterations);
+      taps *= iterations;
+      separate += iterations;
     }
     const bool empty = std::find(to_.begin(), to_.end(), 0) != to_.end();
     const size_t dims = passes.size() + direct.dims.size();
@@ -153,7 +153,7 @@ class Folder {
     for (size_t d : p.dims) dims[d] = to_[d];
     std::vector<ValueId> targets = group_.results;
     if (!last) {
-      for (ValueId& v : targets) v = make_(folded_type(graph_.type(v).element), dims);
+      for (ValueId& v : targets) v = make_(accumulator_type(graph_.type(v).element), dims);
     }
     if (p.mode == Mode::kDirect) {
       direct(p.dims, dims, targets, last);
@@ -170,7 +170,7 @@ class Folder {
 
   /// The order in which a scan visits one dimension. Iteration t of block b of class c is position
   /// (b * length + t) * classes + c. Element e of the operand is at position e * spread + offset; other positions are empty.
-  struct Walk {
+  struct ScanOrder {
     size_t d = 0;
     int64_t classes = 1;
     int64_t blocks = 1;
@@ -181,17 +181,17 @@ class Folder {
     bool reverse = false;
   };
 
-  /// The loops of a walk, and the index of its points in an array with the dimensions from_.
-  struct Nest {
+  /// The loops of a order, and the index of its points in an array with the dimensions from_.
+  struct ScanLoops {
     KernelPlan plan;
-    Position at;  ///< set for all dimensions but d
-    Index block;  ///< number of the block
-    Index turn;   ///< number of the iteration, counted over all blocks
+    Position at;      ///< set for all dimensions but d
+    Index block;      ///< number of the block
+    Index iteration;  ///< number of the iteration, counted over all blocks
     Index from_class;
   };
 
-  Nest nest(const Walk& w) const {
-    Nest n;
+  ScanLoops nest(const ScanOrder& w) const {
+    ScanLoops n;
     n.at.at.resize(from_.size());
     Kernel& k = n.plan.kernel;
     auto add = [&](int64_t size) {
@@ -207,13 +207,13 @@ class Folder {
       n.block = add(w.blocks);
     }
     k.outer = k.loops.size();
-    n.turn = add_scaled(add(w.length), n.block, w.length);
+    n.iteration = add_scaled(add(w.length), n.block, w.length);
     return n;
   }
 
-  /// The element at a point of a walk. Adds to `inside` the condition that the position has one.
-  ExprId element(KernelBuilder& builder, const Walk& w, const Nest& n, ValueId v, ExprId& inside) const {
-    Index position = add_scaled(n.from_class, n.turn, w.classes);
+  /// The element at a point of a order. Adds to `inside` the condition that the position has one.
+  ExprId element(KernelBuilder& builder, const ScanOrder& w, const ScanLoops& n, ValueId v, ExprId& inside) const {
+    Index position = add_scaled(n.from_class, n.iteration, w.classes);
     position.constant -= w.offset;
     Index index;
     Index rest;
@@ -225,28 +225,28 @@ class Folder {
     return builder.value(v, at, inside);
   }
 
-  /// Scans along a walk and writes to `targets`, arrays of from_ with `size` in place of dimension d. `start` gives
+  /// Scans along a order and writes to `targets`, arrays of from_ with `size` in place of dimension d. `start` gives
   /// the initial values, or kNoExpr.
-  void scan(const Walk& w, const std::vector<ValueId>& targets, int64_t size,
-            const std::function<ExprId(KernelBuilder&, const Nest&, size_t)>& start) {
-    Nest n = nest(w);
+  void scan(const ScanOrder& w, const std::vector<ValueId>& targets, int64_t size,
+            const std::function<ExprId(KernelBuilder&, const ScanLoops&, size_t)>& start) {
+    ScanLoops n = nest(w);
     Kernel& k = n.plan.kernel;
     KernelBuilder builder(graph_, k, is_input_);
     Scan s;
     s.reverse = w.reverse;
-    s.fold.combine = group_.combine;
+    s.reduction.combine = group_.combine;
     s.fresh = !known() && w.reverse;
     for (size_t i = 0; i < targets.size(); ++i) {
       const uint32_t type = graph_.type(targets[i]).element;
-      s.fold.condition = kNoExpr;
-      s.fold.inputs.push_back(builder.convert(element(builder, w, n, values_[i], s.fold.condition), type));
-      s.fold.inits.push_back(start(builder, n, i));
-      s.fold.types.push_back(type);
+      s.reduction.condition = kNoExpr;
+      s.reduction.inputs.push_back(builder.convert(element(builder, w, n, values_[i], s.reduction.condition), type));
+      s.reduction.inits.push_back(start(builder, n, i));
+      s.reduction.types.push_back(type);
     }
-    if (!known()) s.fold.body = builder.body(block_);
+    if (!known()) s.reduction.body = builder.body(block_);
     Dims dims = from_;
     dims[w.d] = size;
-    Index index = add_scaled(n.turn, n.from_class, w.blocks * w.length);
+    Index index = add_scaled(n.iteration, n.from_class, w.blocks * w.length);
     index.constant += w.shift;
     const ExprId mask = builder.in_range(index, size);
     Position at = n.at;
@@ -254,7 +254,7 @@ class Folder {
     for (size_t i = 0; i < targets.size(); ++i) {
       Expr scanned;
       scanned.op = ExprOp::kScanned;
-      scanned.type = s.fold.types[i];
+      scanned.type = s.reduction.types[i];
       scanned.a = static_cast<int64_t>(i);
       k.exprs.push_back(scanned);
       const auto value = static_cast<ExprId>(k.exprs.size() - 1);
@@ -270,7 +270,7 @@ class Folder {
   void edge_scan(bool reverse, size_t d, const std::vector<ValueId>& targets, bool last) {
     const int64_t n = from_[d];
     const int64_t m = to_[d];
-    Walk w;
+    ScanOrder w;
     w.d = d;
     w.reverse = reverse;
     if (reverse) {
@@ -283,7 +283,7 @@ class Folder {
       w.offset = -(w.shift + ahead);
       w.length = m - w.shift;
     }
-    auto initial = [&](KernelBuilder& builder, const Nest&, size_t i) {
+    auto initial = [&](KernelBuilder& builder, const ScanLoops&, size_t i) {
       return last || !known() ? builder.value(group_.inits[i], {}) : kNoExpr;
     };
     int64_t rows = 1;
@@ -304,18 +304,19 @@ class Folder {
 
   /// Scans one long row with all threads in three kernels: the total of each block, a scan of the totals, which gives the initial
   /// value of each block, and the scans of the blocks.
-  void shared_scan(Walk w, ValueId target, const std::function<ExprId(KernelBuilder&, const Nest&, size_t)>& initial) {
+  void shared_scan(ScanOrder w, ValueId target,
+                   const std::function<ExprId(KernelBuilder&, const ScanLoops&, size_t)>& initial) {
     w.blocks = blocks_of(w.length);
     w.length = (w.length + w.blocks - 1) / w.blocks;
     Dims dims = from_;
     dims[w.d] = w.blocks;
-    const uint32_t type = folded_type(graph_.type(target).element);
+    const uint32_t type = accumulator_type(graph_.type(target).element);
     const ValueId totals = make_(type, dims);
     const ValueId starts = make_(type, dims);
     block_totals(w, totals);
     const Dims whole = std::exchange(from_, dims);
     const std::vector<ValueId> all = std::exchange(values_, {totals});
-    Walk before;
+    ScanOrder before;
     before.d = w.d;
     before.length = w.blocks;
     before.offset = w.reverse ? -1 : 1;
@@ -323,15 +324,15 @@ class Folder {
     scan(before, {starts}, w.blocks, initial);
     from_ = whole;
     values_ = all;
-    scan(w, {target}, to_[w.d], [&](KernelBuilder& builder, const Nest& n, size_t) {
+    scan(w, {target}, to_[w.d], [&](KernelBuilder& builder, const ScanLoops& n, size_t) {
       Position at = n.at;
       at[w.d] = n.block;
       return builder.load_at(starts, builder.linear(at, dims), kNoExpr);
     });
   }
 
-  void block_totals(const Walk& w, ValueId totals) {
-    Nest n = nest(w);
+  void block_totals(const ScanOrder& w, ValueId totals) {
+    ScanLoops n = nest(w);
     Kernel& k = n.plan.kernel;
     KernelBuilder builder(graph_, k, is_input_);
     Reduction r;
@@ -363,21 +364,21 @@ class Folder {
   /// of the next. Nothing is ever subtracted.
   void block_scans(size_t d, ValueId target, bool last) {
     const Reach reach = reach_of(window_, d, from_[d], to_[d]);
-    Walk w;
+    ScanOrder w;
     w.d = d;
     w.classes = window_.dilation[d];
     w.length = reach.count;
     w.spread = window_.base_dilation[d];
     w.offset = window_.low[d] - reach.first * window_.dilation[d];
-    const int64_t turns = (to_[d] - 1) * window_.stride[d] / w.classes + reach.count;
-    w.blocks = (turns + w.length - 1) / w.length;
+    const int64_t iterations = (to_[d] - 1) * window_.stride[d] / w.classes + reach.count;
+    w.blocks = (iterations + w.length - 1) / w.length;
     const int64_t size = w.classes * w.blocks * w.length;
     Dims dims = from_;
     dims[d] = size;
-    const uint32_t type = folded_type(graph_.type(target).element);
+    const uint32_t type = accumulator_type(graph_.type(target).element);
     const ValueId begun = make_(type, dims);
     const ValueId left = make_(type, dims);
-    auto none = [](KernelBuilder&, const Nest&, size_t) { return kNoExpr; };
+    auto none = [](KernelBuilder&, const ScanLoops&, size_t) { return kNoExpr; };
     scan(w, {begun}, size, none);
     w.reverse = true;
     scan(w, {left}, size, none);
@@ -392,13 +393,13 @@ class Folder {
     Position at = loop_position(0, result.size());
     const Index to = builder.linear(at, result);
     Index first = add_scaled({}, at[d], window_.stride[d]);
-    Index turn;
+    Index iteration;
     Index from_class;
-    builder.divide(first, w.classes, turn, from_class);
+    builder.divide(first, w.classes, iteration, from_class);
     Index block;
     Index begins;
-    builder.divide(turn, w.length, block, begins);
-    at[d] = add_scaled(turn, from_class, w.blocks * w.length);
+    builder.divide(iteration, w.length, block, begins);
+    at[d] = add_scaled(iteration, from_class, w.blocks * w.length);
     ExprId x = builder.load_at(left, builder.linear(at, dims), kNoExpr);
     at[d].constant += w.length - 1;
     const ExprId more = builder.load_at(begun, builder.linear(at, dims), kNoExpr);
@@ -426,7 +427,7 @@ class Folder {
     std::vector<Taps> taps;
     for (size_t d : which) {
       taps.push_back(taps_of(window_, d, from_[d], to[d]));
-      k.loops.push_back({taps.back().turns});
+      k.loops.push_back({taps.back().iterations});
     }
     KernelBuilder builder(graph_, k, is_input_);
     const Position at = loop_position(0, to.size());

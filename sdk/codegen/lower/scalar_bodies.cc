@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalar blocks in a kernel. What is an array in them is computed where one of its elements is asked for; both branches of
+// Lowers scalar blocks into a kernel. An element of an array in them is computed where it is used; both branches of
 // a conditional are computed, and the result is selected; loops stay loops.
 #include <algorithm>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kWrittenOut = 8;  ///< points of a fold
+constexpr int64_t kWrittenOut = 8;  ///< points of a reduction
 
 bool is_constant(const Position& at) {
   return std::all_of(at.at.begin(), at.at.end(), [](const Index& i) { return i.is_constant(); });
@@ -161,7 +161,7 @@ ExprId KernelBuilder::structured(const Node& node, ValueId v, const Position& at
     case COLLET_OP_DYNAMIC_UPDATE_SLICE:
       return update_slice(node, at, mask);
     default:
-      return integer(graph_.type(v).element, 0);  // never: is_scalar_block() knows what is here
+      return integer(graph_.type(v).element, 0);  // unreachable: is_scalar_block() has accepted only the ops above
   }
 }
 
@@ -169,7 +169,7 @@ ExprId KernelBuilder::conditional(const Node& node, uint32_t result, const Posit
   const ValueId selector = node.operands[0];
   const bool two = graph_.type(selector).element == COLLET_TYPE_PRED;
   const ExprId chosen = value(selector, origin(graph_.type(selector)));
-  // A number that no branch has chooses the last.
+  // A number outside the list of branches selects the last branch.
   std::vector<ExprId> is;
   ExprId rest = kNoExpr;
   for (size_t k = 0; k + 1 < node.blocks.size(); ++k) {
@@ -226,7 +226,8 @@ ExprId KernelBuilder::while_loop(const Node& node, uint32_t result, ExprId mask)
   return part(emit(std::move(loop)), types, result);
 }
 
-std::vector<ExprId> KernelBuilder::fold(int64_t points, const std::vector<ExprId>& inits, const FoldStep& step) {
+std::vector<ExprId> KernelBuilder::reduce_points(int64_t points, const std::vector<ExprId>& inits,
+                                                 const ReductionStep& step) {
   if (points <= kWrittenOut) {
     std::vector<ExprId> held = inits;
     for (int64_t i = 0; i < points; ++i) {
@@ -274,19 +275,20 @@ ExprId KernelBuilder::nested_reduce(const Node& node, uint32_t result, const Pos
   const Dims sizes = extents(dims, reduced);
   std::vector<ExprId> inits;
   for (size_t k = 0; k < n; ++k) inits.push_back(value(node.operands[n + k], {}));
-  return fold(product(sizes), inits, [&](KernelBuilder& inner, const Index& point, const std::vector<ExprId>& held) {
-    const Position inside = inner.delinearize(point, sizes);
-    Position from;
-    size_t kept = 0;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      const auto r = std::find(reduced.begin(), reduced.end(), static_cast<int64_t>(d));
-      from.at.push_back(r == reduced.end() ? inner.captured(*this, at[kept++])
-                                           : inside[static_cast<size_t>(r - reduced.begin())]);
-    }
-    std::vector<ExprId> arguments = held;
-    for (size_t k = 0; k < n; ++k) arguments.push_back(inner.value(node.operands[k], from));
-    return inner.inlined(graph_.blocks[node.blocks[0]], arguments);
-  })[result];
+  return reduce_points(product(sizes), inits,
+                       [&](KernelBuilder& inner, const Index& point, const std::vector<ExprId>& held) {
+                         const Position inside = inner.delinearize(point, sizes);
+                         Position from;
+                         size_t kept = 0;
+                         for (size_t d = 0; d < dims.size(); ++d) {
+                           const auto r = std::find(reduced.begin(), reduced.end(), static_cast<int64_t>(d));
+                           from.at.push_back(r == reduced.end() ? inner.captured(*this, at[kept++])
+                                                                : inside[static_cast<size_t>(r - reduced.begin())]);
+                         }
+                         std::vector<ExprId> arguments = held;
+                         for (size_t k = 0; k < n; ++k) arguments.push_back(inner.value(node.operands[k], from));
+                         return inner.inlined(graph_.blocks[node.blocks[0]], arguments);
+                       })[result];
 }
 
 ExprId KernelBuilder::nested_window(const Node& node, uint32_t result, const Position& at) {
@@ -297,26 +299,27 @@ ExprId KernelBuilder::nested_window(const Node& node, uint32_t result, const Pos
   Dims sizes;
   for (size_t d = 0; d < dims.size(); ++d) {
     taps.push_back(taps_of(w, d, dims[d], graph_.type(node.results[0]).dims[d]));
-    sizes.push_back(taps.back().turns);
+    sizes.push_back(taps.back().iterations);
   }
   std::vector<ExprId> inits;
   for (size_t k = 0; k < n; ++k) inits.push_back(value(node.operands[n + k], {}));
-  return fold(product(sizes), inits, [&](KernelBuilder& inner, const Index& point, const std::vector<ExprId>& held) {
-    const Position turn = inner.delinearize(point, sizes);
-    Position from;
-    ExprId exists = kNoExpr;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      const Index out = inner.captured(*this, at[d]);
-      from.at.push_back(tap_index(inner, w, d, taps[d], out, turn[d], dims[d], exists));
-    }
-    std::vector<ExprId> arguments = held;
-    for (size_t k = 0; k < n; ++k) arguments.push_back(inner.value(node.operands[k], from, exists));
-    std::vector<ExprId> next = inner.inlined(graph_.blocks[node.blocks[0]], arguments, exists);
-    for (size_t k = 0; k < n && exists != kNoExpr; ++k) {
-      next[k] = inner.op(COLLET_OP_SELECT, graph_.type(node.results[k]).element, {exists, next[k], held[k]});
-    }
-    return next;
-  })[result];
+  return reduce_points(
+      product(sizes), inits, [&](KernelBuilder& inner, const Index& point, const std::vector<ExprId>& held) {
+        const Position iteration = inner.delinearize(point, sizes);
+        Position from;
+        ExprId exists = kNoExpr;
+        for (size_t d = 0; d < dims.size(); ++d) {
+          const Index out = inner.captured(*this, at[d]);
+          from.at.push_back(tap_index(inner, w, d, taps[d], out, iteration[d], dims[d], exists));
+        }
+        std::vector<ExprId> arguments = held;
+        for (size_t k = 0; k < n; ++k) arguments.push_back(inner.value(node.operands[k], from, exists));
+        std::vector<ExprId> next = inner.inlined(graph_.blocks[node.blocks[0]], arguments, exists);
+        for (size_t k = 0; k < n && exists != kNoExpr; ++k) {
+          next[k] = inner.op(COLLET_OP_SELECT, graph_.type(node.results[k]).element, {exists, next[k], held[k]});
+        }
+        return next;
+      })[result];
 }
 
 ExprId KernelBuilder::nested_dot(const Node& node, const Position& at) {
@@ -347,7 +350,7 @@ ExprId KernelBuilder::nested_dot(const Node& node, const Position& at) {
     const ExprId xy = inner.op(COLLET_OP_MULTIPLY, sum, {x, y});
     return std::vector<ExprId>{inner.op(COLLET_OP_ADD, sum, {held[0], xy})};
   };
-  return convert(fold(product(sizes), {integer(sum, 0)}, step)[0], type);
+  return convert(reduce_points(product(sizes), {integer(sum, 0)}, step)[0], type);
 }
 
 ExprId KernelBuilder::nested_convolution(const Node& node, const Position& at) {
@@ -369,7 +372,7 @@ ExprId KernelBuilder::nested_convolution(const Node& node, const Position& at) {
     if (places.exists == kNoExpr) return std::vector<ExprId>{added};
     return std::vector<ExprId>{inner.op(COLLET_OP_SELECT, sum, {places.exists, added, held[0]})};
   };
-  return convert(fold(product(sizes), {integer(sum, 0)}, step)[0], type);
+  return convert(reduce_points(product(sizes), {integer(sum, 0)}, step)[0], type);
 }
 
 ExprId KernelBuilder::update_slice(const Node& node, const Position& at, ExprId mask) {

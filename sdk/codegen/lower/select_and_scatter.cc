@@ -96,7 +96,7 @@ class SelectAndScatter {
     std::vector<Taps> taps;
     for (size_t d = 0; d < source_.dims.size(); ++d) {
       taps.push_back(taps_of(window_, d, operand_.dims[d], source_.dims[d]));
-      k.loops.push_back({taps.back().turns});
+      k.loops.push_back({taps.back().iterations});
     }
     const Position at = loop_position(0, source_.dims.size());
     Position from;

@@ -59,15 +59,15 @@ Taps taps_of(const Window& w, size_t d, int64_t extent, int64_t outputs) {
 }
 
 Index tap_index(KernelBuilder& builder, const Window& w, size_t d, const Taps& taps, const Index& out,
-                const Index& turn, int64_t extent, ExprId& inside) {
+                const Index& iteration, int64_t extent, ExprId& inside) {
   if (!taps.by_element) {
-    Index in = turn;
+    Index in = iteration;
     in.constant += taps.first;
     return window_index(builder, w, d, out, in, extent, inside);
   }
   Index position;  // of the element in the window, times its dilation
   position.constant = w.low[d];
-  position = add_scaled(position, turn, w.base_dilation[d]);
+  position = add_scaled(position, iteration, w.base_dilation[d]);
   position = add_scaled(position, out, -w.stride[d]);
   if (w.dilation[d] != 1) {
     Index q;
@@ -77,7 +77,7 @@ Index tap_index(KernelBuilder& builder, const Window& w, size_t d, const Taps& t
     position = q;
   }
   inside = builder.both(inside, builder.in_range(position, w.size[d]));
-  return turn;
+  return iteration;
 }
 
 ConvolutionPlaces convolution_places(KernelBuilder& builder, const Graph& graph, const Node& node, const Window& w,

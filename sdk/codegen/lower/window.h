@@ -29,7 +29,7 @@ Reach reach_of(const Window& w, size_t d, int64_t extent, int64_t outputs);
 
 /// A loop over the elements that a window covers in one dimension.
 struct Taps {
-  int64_t turns = 0;        ///< number of iterations
+  int64_t iterations = 0;   ///< number of iterations
   int64_t first = 0;        ///< the window's position in the first iteration
   bool by_element = false;  ///< whether the loop runs over elements of the operand instead of positions of the window
 };
@@ -38,9 +38,9 @@ struct Taps {
 /// of `outputs` results, or over the elements. Padding and dilation thus never cost more than one loop over the operand.
 Taps taps_of(const Window& w, size_t d, int64_t extent, int64_t outputs);
 
-/// Like window_index, for iteration `turn` of the loop `taps`.
+/// Like window_index, for iteration `iteration` of the loop `taps`.
 Index tap_index(KernelBuilder& builder, const Window& w, size_t d, const Taps& taps, const Index& out,
-                const Index& turn, int64_t extent, ExprId& inside);
+                const Index& iteration, int64_t extent, ExprId& inside);
 
 /// The positions of the two factors of one product of a convolution.
 struct ConvolutionPlaces {

@@ -68,7 +68,7 @@ bool make_epilogue(const KernelPlan& plan, const Product& product, Epilogue& out
 bool fits_registers(const Epilogue& epilogue, const Product& product) {
   constexpr int64_t kShallow = 64;
   constexpr size_t kLight = 8;  // instructions that are worth repeating for each register
-  // What a partial vector has stored is slow to read again.
+  // Reading memory again that a partial vector has just written is slow.
   const bool partial = product.columns % product.lanes != 0 && product.columns <= 4 * product.panel();
   if ((product.depth > kShallow && !partial) || epilogue.kernel.exprs.size() > kLight) return false;
   return std::none_of(epilogue.kernel.exprs.begin(), epilogue.kernel.exprs.end(), [](const Expr& i) {

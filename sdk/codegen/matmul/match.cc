@@ -9,7 +9,7 @@
 #include "sdk/codegen/kernel/transform.h"
 #include "sdk/codegen/lower/kernel_builder.h"
 #include "sdk/codegen/lower/kernel_rewriter.h"
-#include "sdk/codegen/schedule/fold_together.h"
+#include "sdk/codegen/schedule/unroll_and_jam.h"
 
 namespace collet::codegen {
 namespace {
@@ -98,7 +98,7 @@ class Finder {
     return s;
   }
 
-  /// One store of one sum of one product.
+  /// Whether the kernel has one store, of one sum of products.
   bool match() {
     if (k_.reductions.size() != 1 || k_.stores.size() != 1 || !k_.updates.empty()) return false;
     store_ = &k_.stores[0];
@@ -130,7 +130,7 @@ class Finder {
     return e.op == ExprOp::kOp && e.opcode == COLLET_OP_CONVERT ? at(e.args[0]).type : 0;
   }
 
-  /// An integer of at most 8 bits, widened.
+  /// Whether expression `t` converts an integer of at most 8 bits to a wider one.
   bool is_small(ExprId t) const {
     const uint32_t from = converted_from(t);
     const uint32_t kind = collet_type_kind(from);
@@ -232,7 +232,7 @@ class Finder {
     return out_.rows > 0 && out_.columns > 0 && out_.depth > 0;
   }
 
-  /// The order of the depth is free: that in which an operand lies in memory lets it be read where it is.
+  /// Orders the loops of the depth as an operand has them in memory, so that it can be read in place.
   void order_depth() {
     auto sorted_by = [&](const Side& s) {
       Group sorted = depth_;
@@ -254,7 +254,7 @@ class Finder {
     }
   }
 
-  /// Columns that only division could tell apart are better taken row by row of what they are.
+  /// Packs b row by row if its columns are several loops, because splitting a column number into loops would take divisions.
   void split_columns() {
     if (columns_.size() < 2) return;
     const size_t last = columns_.back();
@@ -307,7 +307,7 @@ class Finder {
     runs_ = run;
   }
 
-  /// What an epilogue must know of the loops.
+  /// Records the loops for the epilogue.
   void describe_loops() {
     for (size_t l = 0; l < k_.outer; ++l) out_.dims.push_back(k_.loops[l].size);
     out_.batch_loops = batch_;
@@ -388,7 +388,7 @@ class Finder {
     return true;
   }
 
-  /// Lines of the cache that lie a power of two apart push each other out.
+  /// Whether cache lines `step` elements apart are placed in the same cache set.
   bool clashes(int64_t step) const {
     const int bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
     return step * bytes % 2048 == 0 && out_.depth > 64;
@@ -403,7 +403,7 @@ class Finder {
     return ways * (kPage / std::gcd(bytes, kPage));
   }
 
-  /// Reads a run by run.
+  /// Makes the micro-kernel read `a` in runs of the depth, with one address for each run.
   void in_segments(ProductOperand& a) {
     const Index& index = lhs_.load->index;
     const Group outside(depth_.begin(), depth_.begin() + static_cast<int64_t>(runs_));
@@ -455,7 +455,7 @@ class Finder {
     return 0;
   }
 
-  /// Rows one after the other, or, where the rows are neighbours in memory, tiles of rows, each by depth.
+  /// Packs `a` row by row or, if neighbouring rows are neighbours in memory, in tiles of rows ordered by depth.
   void pack_a(bool by_depth) {
     ProductOperand& o = out_.a;
     o.packed = true;
@@ -540,7 +540,7 @@ class Finder {
     if (out_.rows > 1) out_.vectors = std::min(out_.vectors, 2);
   }
 
-  /// Row after row of all columns, as the loops of both give them.
+  /// Packs b with all columns of a row side by side.
   void pack_rows_of_b() {
     ProductOperand& b = out_.b;
     const Group used = dependent(batch_, rhs_.deps);
@@ -573,7 +573,7 @@ class Finder {
     finish_pack(b, builder, rhs_, std::move(loops), to, kNoExpr);
   }
 
-  /// Panels of columns as wide as a tile, each by depth.
+  /// Packs b in panels of columns, as wide as a tile, each ordered by depth.
   void pack_panels_of_b() {
     ProductOperand& b = out_.b;
     const Group used = dependent(batch_, rhs_.deps);
@@ -736,7 +736,7 @@ bool find_product(const KernelPlan& plan, const Graph& graph, const Target& targ
   if (plan.kernel.reductions.size() != 1) return false;
   Kernel collapsed = plan.kernel;
   collapse_loops(collapsed);
-  if (folds_together(collapsed)) return false;
+  if (can_unroll_and_jam(collapsed)) return false;
   return Finder(plan, graph, target, out).run() && fits(out.a) && fits(out.b);
 }
 

@@ -61,7 +61,7 @@ struct ProductOperand {
   int64_t depth = 0;              ///< elements from one step of the depth to the next; of a, 1 unless `row` is
   int64_t tile = 0;               ///< a: elements from one tile of rows to the next
   int64_t depth_block = 0;        ///< a, packed: by so many steps of the depth at a time; 0: all of it
-  int64_t pack_rows = 1;          ///< a, packed: rows that one turn of loop 0 writes
+  int64_t pack_rows = 1;          ///< a, packed: rows that one iteration of loop 0 writes
   std::vector<int64_t> segments;  ///< a, direct: where each run of the depth begins, where it is not one; `run` long
   int64_t run = 0;
   std::vector<std::pair<int64_t, int64_t>> batch;  ///< direct: (extent, step), outermost first

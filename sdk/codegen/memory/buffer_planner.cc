@@ -7,9 +7,9 @@
 namespace collet::codegen {
 namespace {
 
-/// BufferPlanner by when they are alive. A life lies in the shortest aligned stretch of time that holds it, of lengths that
+/// BufferPlanner by when they are alive. A interval lies in the shortest aligned stretch of time that holds it, of lengths that
 /// are powers of two: who asks for a stretch looks at those few that can meet it.
-class Busy {
+class LiveIntervals {
  public:
   void add(int def, int last, uint32_t storage) {
     unsigned level = 0;
@@ -23,21 +23,21 @@ class Busy {
     for (unsigned level = 0; level < levels_.size(); ++level) {
       const auto end = levels_[level].upper_bound(place(last) >> level);
       for (auto it = levels_[level].lower_bound(place(def) >> level); it != end; ++it) {
-        for (const Life& life : it->second) {
-          if (life.def <= last && def <= life.last) visit(life.storage);
+        for (const Interval& interval : it->second) {
+          if (interval.def <= last && def <= interval.last) visit(interval.storage);
         }
       }
     }
   }
 
  private:
-  struct Life {
+  struct Interval {
     int def;
     int last;
     uint32_t storage;
   };
   static uint64_t place(int time) { return static_cast<uint64_t>(static_cast<int64_t>(time) - INT32_MIN); }
-  std::vector<std::map<uint64_t, std::vector<Life>>> levels_;
+  std::vector<std::map<uint64_t, std::vector<Interval>>> levels_;
 };
 
 }  // namespace
@@ -117,33 +117,34 @@ bool BufferPlanner::coalesce(RangeId a, RangeId b) {
 }
 
 uint64_t BufferPlanner::assign_offsets(uint64_t first) {
-  struct Life {
+  struct Interval {
     uint32_t storage;
     int def;
     int last;
   };
-  std::vector<Life> lives;
+  std::vector<Interval> intervals;
   for (uint32_t s = 0; s < buffers_.size(); ++s) {
     if (buffers_[s].kind != Kind::kWorkspace || buffers_[s].ranges.empty()) continue;
-    Life life{s, INT32_MAX, INT32_MIN};
+    Interval interval{s, INT32_MAX, INT32_MIN};
     for (RangeId w : buffers_[s].ranges) {
-      life.def = std::min(life.def, ranges_[w].def);
-      life.last = std::max(life.last, ranges_[w].last);
+      interval.def = std::min(interval.def, ranges_[w].def);
+      interval.last = std::max(interval.last, ranges_[w].last);
     }
-    lives.push_back(life);
+    intervals.push_back(interval);
   }
-  std::stable_sort(lives.begin(), lives.end(),
-                   [&](const Life& x, const Life& y) { return buffers_[x.storage].bytes > buffers_[y.storage].bytes; });
-  Busy placed;
+  std::stable_sort(intervals.begin(), intervals.end(), [&](const Interval& x, const Interval& y) {
+    return buffers_[x.storage].bytes > buffers_[y.storage].bytes;
+  });
+  LiveIntervals placed;
   uint64_t end = first;
-  for (const Life& life : lives) {
+  for (const Interval& interval : intervals) {
     // Gaps between what is alive at the same time, lowest first.
     std::vector<std::pair<uint64_t, uint64_t>> busy;
-    placed.each(life.def, life.last, [&](uint32_t other) {
+    placed.each(interval.def, interval.last, [&](uint32_t other) {
       busy.emplace_back(buffers_[other].offset, buffers_[other].offset + buffers_[other].bytes);
     });
     std::sort(busy.begin(), busy.end());
-    Buffer& s = buffers_[life.storage];
+    Buffer& s = buffers_[interval.storage];
     uint64_t at = first;
     for (auto [from, to] : busy) {
       if (at + s.bytes <= from) break;
@@ -151,7 +152,7 @@ uint64_t BufferPlanner::assign_offsets(uint64_t first) {
     }
     s.offset = at;
     end = std::max(end, at + s.bytes);
-    placed.add(life.def, life.last, life.storage);
+    placed.add(interval.def, interval.last, interval.storage);
   }
   return end;
 }

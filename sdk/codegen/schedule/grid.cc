@@ -46,7 +46,7 @@ int64_t most_kept_points(const Kernel& kernel) {
 
 /// Whether the scan of a kernel may be taken in any order.
 bool scans_in_groups(const Kernel& kernel) {
-  return kernel.scan && kernel.scan->fold.combine != COLLET_COMBINE_OTHER && !kernel.sequential &&
+  return kernel.scan && kernel.scan->reduction.combine != COLLET_COMBINE_OTHER && !kernel.sequential &&
          kernel.outer + 1 == kernel.loops.size();
 }
 

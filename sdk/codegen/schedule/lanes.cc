@@ -94,7 +94,7 @@ size_t scan_lane_loop(const Kernel& kernel, size_t first, int lanes) {
     if (contiguous(l)) return l;
     if (kernel.loops[l].size >= lanes && (best == none || kernel.loops[l].size > kernel.loops[best].size)) best = l;
   }
-  if (kernel.scan->fold.combine != COLLET_COMBINE_OTHER && contiguous(kernel.outer)) return kernel.outer;
+  if (kernel.scan->reduction.combine != COLLET_COMBINE_OTHER && contiguous(kernel.outer)) return kernel.outer;
   return best;
 }
 
@@ -120,7 +120,7 @@ void choose_scan_lanes(Kernel& kernel, int vector_bits, size_t first) {
   kernel.lane_loop = scan_lane_loop(kernel, first, vector_bits / 32);
   if (kernel.lane_loop == kernel.loops.size()) return;
   kernel.lanes = lanes_of(kernel.lane_loop);
-  if (kernel.lane_loop == kernel.outer || kernel.scan->fold.combine == COLLET_COMBINE_OTHER) return;
+  if (kernel.lane_loop == kernel.outer || kernel.scan->reduction.combine == COLLET_COMBINE_OTHER) return;
   for (int times = 4; times >= 2; times /= 2) {  // a strip of columns: several lines of the cache at each step
     if (kernel.loops[kernel.lane_loop].size < static_cast<int64_t>(kernel.lanes) * times) continue;
     kernel.lanes *= times;
@@ -205,7 +205,7 @@ size_t transposing_loop(const Kernel& kernel) {
   return none;
 }
 
-bool folds_rows(const Kernel& kernel) {
+bool reduces_rows(const Kernel& kernel) {
   constexpr int64_t kFewVectors = 4;  ///< accumulators of so many vectors of columns are held in registers
   constexpr int64_t kFewRows = 32;
   if (kernel.reductions.empty() || kernel.scan || !kernel.updates.empty() || kernel.sequential) return false;
@@ -278,7 +278,7 @@ void choose_lanes(Kernel& kernel, int vector_bits, size_t first) {
   auto deps = loop_dependencies(kernel);
   const int bytes = widest(kernel, deps, kernel.lane_loop);
   kernel.lanes = vector_bits / (8 * std::max(bytes, 2));
-  if (!kernel.reductions.empty() && kernel.lane_loop < kernel.outer && !folds_rows(kernel)) {
+  if (!kernel.reductions.empty() && kernel.lane_loop < kernel.outer && !reduces_rows(kernel)) {
     widen_reduction(kernel, deps);
   }
   transpose_lanes(kernel, first);

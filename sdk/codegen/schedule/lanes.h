@@ -25,7 +25,7 @@ size_t transposing_loop(const Kernel& kernel);
 
 /// Whether a scheduled kernel reduces the rows of a matrix with more columns than registers can hold. It is then computed row by
 /// row, with the accumulators in memory. Its only inner loop is over the rows, its last outer loop, in lanes, over the columns.
-bool folds_rows(const Kernel& kernel);
+bool reduces_rows(const Kernel& kernel);
 
 /// Whether expression `k` is a load that is transposed along `loop`, see transposing_loop.
 bool is_transposed(const Kernel& kernel, const std::vector<uint64_t>& deps, size_t k, size_t loop);

@@ -126,11 +126,11 @@ void KernelPasses::find_straight(const std::vector<uint64_t>& deps, int vector_b
     }
     if (!shares) continue;
     side_loop_ = l;
-    side_turns_ = std::clamp(room / registers, 1, 4);
+    side_unroll_ = std::clamp(room / registers, 1, 4);
     // As many as leave none over: what is left over needs code of its own.
-    for (int turns = side_turns_; turns > 1; --turns) {
-      if (k_.loops[l].size % turns != 0) continue;
-      side_turns_ = turns;
+    for (int unroll = side_unroll_; unroll > 1; --unroll) {
+      if (k_.loops[l].size % unroll != 0) continue;
+      side_unroll_ = unroll;
       break;
     }
     return;
@@ -142,7 +142,7 @@ void KernelPasses::find_transposed(const std::vector<uint64_t>& deps) {
   if (loop == k_.loops.size()) return;
   transposing_ = true;
   side_loop_ = loop;
-  side_turns_ = k_.lanes;
+  side_unroll_ = k_.lanes;
   for (size_t k = 0; k < k_.exprs.size(); ++k) {
     transposed_.push_back(collet::codegen::is_transposed(k_, deps, k, loop));
   }
@@ -150,7 +150,7 @@ void KernelPasses::find_transposed(const std::vector<uint64_t>& deps) {
 
 void KernelPasses::find_rows(const Target& target) {
   constexpr size_t kMostInstructions = 96;  ///< of all rows that are taken at a time
-  if (!folds_rows(k_)) return;
+  if (!reduces_rows(k_)) return;
   rows_ = 8;
   while (rows_ > 1 && k_.exprs.size() * static_cast<size_t>(rows_) > kMostInstructions) rows_ /= 2;
   int64_t bytes = 0;  // of a column: what is folded, twice for sums

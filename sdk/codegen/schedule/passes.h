@@ -47,13 +47,13 @@ class KernelPasses {
   bool is_kept(size_t k) const { return kept_[k]; }
   int first_pass(size_t k) const { return first_pass_[k]; }
 
-  /// Whether the short inner loops are unrolled completely. If so, side_turns() iterations of the outer loop side_loop() are
+  /// Whether the short inner loops are unrolled completely. If so, side_unroll() iterations of the outer loop side_loop() are
   /// interleaved, so that they share loads.
   bool is_straight() const { return straight_; }
   size_t side_loop() const { return side_loop_; }
-  int side_turns() const { return side_turns_; }
+  int side_unroll() const { return side_unroll_; }
 
-  /// Whether the kernel is computed row by row, see folds_rows: rows() rows at a time, in strips of strip() columns.
+  /// Whether the kernel is computed row by row, see reduces_rows: rows() rows at a time, in strips of strip() columns.
   bool is_row_by_row() const { return rows_ > 0; }
   int rows() const { return rows_; }
   int64_t strip() const { return strip_; }
@@ -104,7 +104,7 @@ class KernelPasses {
   bool scalable_ = false;
   std::vector<bool> transposed_;
   size_t side_loop_ = 0;
-  int side_turns_ = 1;
+  int side_unroll_ = 1;
 };
 
 }  // namespace collet::codegen

@@ -17,7 +17,7 @@ constexpr int64_t kLeastChoices = int64_t{1} << 11;  ///< of a reduction with a 
 constexpr int64_t kMostParts = 64;
 constexpr int64_t kFewestParts = 16;
 
-/// What leaves a result of this type and operation as it is.
+/// Returns the bits of the operation's neutral element in this type; false if it has none.
 bool identity_of(uint32_t combine, uint32_t type, std::array<uint64_t, 2>& bits) {
   const bool f32 = type == COLLET_TYPE_F32;
   if (!f32 && type != COLLET_TYPE_F64) return false;

@@ -44,14 +44,14 @@ inline void compare_with_evaluator(Jit& jit, const std::vector<KernelCase>& case
     auto* f = reinterpret_cast<KernelFunction>(code->find(sources[i].name));
     ASSERT_NE(f, nullptr);
     compare_with_evaluator(cases[i], i, [&](size_t, Buffers& buffers) {
-      const int64_t turns = k.outer > 0 ? k.loops[0].size : 1;
+      const int64_t iterations = k.outer > 0 ? k.loops[0].size : 1;
       const std::vector<char*> addresses = buffers.addresses();
       if (k.sequential || k.outer == 0) {
-        f(addresses.data(), 0, turns);
+        f(addresses.data(), 0, iterations);
       } else {  // as threads share it
-        const int64_t middle = turns / 2 / k.lanes * k.lanes;
+        const int64_t middle = iterations / 2 / k.lanes * k.lanes;
         f(addresses.data(), 0, middle);
-        f(addresses.data(), middle, turns);
+        f(addresses.data(), middle, iterations);
       }
     });
   }

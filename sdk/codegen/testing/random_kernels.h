@@ -252,7 +252,7 @@ class RandomKernels {
     return kAll[pick(integer ? 6 : 3)];
   }
 
-  Reduction fold_of(const std::vector<ExprId>& inputs, const std::vector<ExprId>& outer) {
+  Reduction reduction_of(const std::vector<ExprId>& inputs, const std::vector<ExprId>& outer) {
     Reduction r;
     const bool known = inputs.size() == 1 && !chance(3);
     r.combine = known ? known_combine() : uint32_t{COLLET_COMBINE_OTHER};
@@ -274,7 +274,7 @@ class RandomKernels {
       std::vector<ExprId> inputs{all[pick(all.size())]};
       if (chance(4)) inputs.push_back(all[pick(all.size())]);
       const ExprId condition = chance(4) ? in_range(k_.loops.size()) : kNoExpr;
-      Reduction r = fold_of(inputs, outer);
+      Reduction r = reduction_of(inputs, outer);
       r.condition = condition;
       const auto number_of_fold = static_cast<int64_t>(k_.reductions.size());
       k_.reductions.push_back(std::move(r));
@@ -319,10 +319,10 @@ class RandomKernels {
     if (chance(3)) inputs.push_back(all[pick(all.size())]);
     Scan s;
     const ExprId condition = chance(4) ? in_range(k_.loops.size()) : kNoExpr;
-    s.fold = fold_of(inputs, outer);
-    s.fold.condition = condition;
+    s.reduction = reduction_of(inputs, outer);
+    s.reduction.condition = condition;
     s.reverse = chance(2);
-    s.fresh = s.fold.combine == COLLET_COMBINE_OTHER && chance(2);
+    s.fresh = s.reduction.combine == COLLET_COMBINE_OTHER && chance(2);
     k_.scan = std::move(s);
     for (size_t n = 0; n < inputs.size(); ++n) {
       Expr e;

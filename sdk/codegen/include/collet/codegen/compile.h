@@ -45,7 +45,7 @@ enum class CodeForm {
   kFunctions
 };
 
-/// Who runs parts of a loop at the same time, for a program that is one function. Layout as in C.
+/// Threads that run parts of a loop at the same time, for a program that is one function. The layout is that of C.
 struct SharedLoops {
   /// Calls body(context, begin, end, worker) for parts of [0, range), each a multiple of `grain` but the last, and returns when
   /// all have ended. `worker`, below Target::threads, is never used twice at once.
@@ -54,7 +54,7 @@ struct SharedLoops {
   void* user;
 };
 
-/// How a program is compiled.
+/// Options for compiling a program.
 struct CompileOptions {
   bool fuse = true;             ///< false: one kernel for each op
   bool keep_artifacts = false;  ///< fill CompiledProgram::artifacts

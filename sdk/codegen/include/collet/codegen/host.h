@@ -27,7 +27,7 @@ class HostProgram {
   virtual const LaunchPlan& plan() const = 0;
   /// The object code of its modules, from which HostCompiler::load makes the same program without compiling.
   virtual const std::vector<std::string>& objects() const = 0;
-  /// Bytes of its machine code.
+  /// Returns the size of the machine code in bytes.
   virtual uint64_t code_bytes() const = 0;
 
  protected:

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// A schedule for products of a matrix with a few vectors: all dot products of a long row with the few vectors are computed
+/// Unroll and jam, for products of a matrix with a few vectors: all dot products of a long row with the few vectors are computed
 /// together, so that the row is read only once.
 
 #include <vector>
@@ -13,13 +13,13 @@ namespace collet::codegen {
 
 /// Whether this schedule suits a kernel. It must have one inner loop and reduce products of two factors along it. One factor (the
 /// long rows) must not depend on a short outer loop, the other (the few rows) must not depend on the other outer loops.
-bool folds_together(const Kernel& kernel);
+bool can_unroll_and_jam(const Kernel& kernel);
 
 /// Replaces the short outer loop, and the loop over a few long rows at a time, by several reductions of one kernel. The first of
 /// `out` is the kernel for most rows, the second that for the remaining ones, if any. If the few rows are not contiguous in memory,
 /// `pack` becomes a kernel that copies them; it stays empty otherwise. The loops of `plan` must have been collapsed.
-/// Returns false, and makes nothing, if folds_together does.
-bool fold_together(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
-                   std::vector<KernelPlan>& out);
+/// Returns false, and makes nothing, if can_unroll_and_jam does.
+bool unroll_and_jam(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
+                    std::vector<KernelPlan>& out);
 
 }  // namespace collet::codegen

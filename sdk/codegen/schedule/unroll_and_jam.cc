@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/codegen/schedule/fold_together.h"
+#include "sdk/codegen/schedule/unroll_and_jam.h"
 
 #include <algorithm>
 
@@ -107,10 +107,10 @@ void pack_rows(KernelPlan& plan, ExprId own, uint64_t loops, const MakeValue& ma
 KernelPlan some_rows(const KernelPlan& from, const Shape& shape, int64_t begin, int64_t count, int64_t each) {
   KernelPlan out;
   const Kernel& k = from.kernel;
-  int64_t row = 0, turn = 0;
+  int64_t row = 0, iteration = 0;
   Extract extract(from, out, [&](const Index& old) {
     Index r = old;
-    r.constant += old.coefficient(shape.rows) * (begin + row) + old.coefficient(shape.loop) * turn;
+    r.constant += old.coefficient(shape.rows) * (begin + row) + old.coefficient(shape.loop) * iteration;
     if (shape.rows < r.coefficients.size()) r.coefficients[shape.rows] *= each;
     if (shape.loop < r.coefficients.size()) r.coefficients[shape.loop] = 0;
     return add_scaled(r, {}, 1);  // without zeros at the end
@@ -118,7 +118,7 @@ KernelPlan some_rows(const KernelPlan& from, const Shape& shape, int64_t begin, 
   const auto each_turn = [&](const auto& visit) {
     int64_t number = 0;
     for (row = 0; row < each; ++row) {
-      for (turn = 0; turn < k.loops[shape.loop].size; ++turn) {
+      for (iteration = 0; iteration < k.loops[shape.loop].size; ++iteration) {
         extract.forget();
         visit(number++);
       }
@@ -153,13 +153,13 @@ KernelPlan some_rows(const KernelPlan& from, const Shape& shape, int64_t begin, 
 
 }  // namespace
 
-bool folds_together(const Kernel& kernel) {
+bool can_unroll_and_jam(const Kernel& kernel) {
   Shape shape;
   return find_shape(kernel, shape);
 }
 
-bool fold_together(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
-                   std::vector<KernelPlan>& out) {
+bool unroll_and_jam(const KernelPlan& plan, int vector_bits, const MakeValue& make, KernelPlan& pack,
+                    std::vector<KernelPlan>& out) {
   constexpr int64_t kMostRows = 8;  // processors prefetch about so many streams
   Shape shape;
   if (!find_shape(plan.kernel, shape)) return false;

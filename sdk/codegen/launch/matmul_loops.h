@@ -17,13 +17,13 @@ inline int64_t divide_up(int64_t x, int64_t y) {
 /// A `Machine` has the types Number, Address and Flag, with the operators of int64_t, char* and bool that are used here; the fields of a
 /// Tile, and what is called with it; tables, which are members of MatmulCall; loops and branches.
 template <typename Machine>
-class MatmulWalk {
+class MatmulLoops {
  public:
   using Number = typename Machine::Number;
   using Address = typename Machine::Address;
   using Flag = typename Machine::Flag;
 
-  MatmulWalk(const MatmulCall& call, Machine& machine) : c_(call), m_(machine) {}
+  MatmulLoops(const MatmulCall& call, Machine& machine) : c_(call), m_(machine) {}
 
   /// Jobs [begin, end) of call.jobs(), by a worker that has scratch memory of its own.
   void jobs(Number begin, Number end, Number worker) {
