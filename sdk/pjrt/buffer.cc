@@ -234,7 +234,7 @@ PJRT_Error* call(PJRT_Buffer_CopyRawToHost_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Buffer_IsOnCpu_Args& args) {
-  // Who asks means to read there, by the array's layout.
+  // True only if the caller can read the elements there, in the array's layout.
   args.is_on_cpu = args.buffer->is_as_told() && collet_buffer_host_pointer(args.buffer->handle) != nullptr;
   return nullptr;
 }

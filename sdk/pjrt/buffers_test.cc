@@ -188,7 +188,7 @@ TEST_F(Buffers, ADonationThatFailsSaysSo) {
   destroy(later);
   destroy(source);
 
-  // What was donated is no longer there to be deleted.
+  // A donated buffer counts as deleted.
   const float data[] = {3, 4};
   source = upload(data, {2});
   later = donate(source, true);

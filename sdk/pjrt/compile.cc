@@ -7,6 +7,7 @@
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/element_types.h"
 #include "sdk/pjrt/executable.h"
+#include "sdk/pjrt/fingerprint.h"
 #include "sdk/pjrt/host_functions.h"
 #include "sdk/pjrt/layouts.h"
 #include "sdk/pjrt/shardings.h"
@@ -61,16 +62,17 @@ PJRT_Error* read(std::string_view format, std::string_view code, Module& out) {
   return from_collet(status, text.c_str());
 }
 
-// FNV-1a over all that the outcome depends on, twice with other beginnings.
+// A hash of 128 bits of all that the outcome depends on: two of 64 bits that start differently.
 std::string fingerprint_of(const Compiled& c) {
-  std::array<uint64_t, 2> hash = {14695981039346656037ull, 0x9E3779B97F4A7C15ull};
+  uint64_t high = kFingerprintStart, low = 0x9E3779B97F4A7C15ull;
   for (const std::string_view text :
-       {std::string_view(c.code), std::string_view(c.raw_options), std::string_view(c.client->version)})
-    for (const char byte : text)
-      for (uint64_t& h : hash) h = (h ^ static_cast<unsigned char>(byte)) * 1099511628211ull;
+       {std::string_view(c.code), std::string_view(c.raw_options), std::string_view(c.client->version)}) {
+    high = fingerprint(text, high);
+    low = fingerprint(text, low);
+  }
   std::array<char, 33> out{};
-  std::snprintf(out.data(), out.size(), "%016llx%016llx", static_cast<unsigned long long>(hash[0]),
-                static_cast<unsigned long long>(hash[1]));
+  std::snprintf(out.data(), out.size(), "%016llx%016llx", static_cast<unsigned long long>(high),
+                static_cast<unsigned long long>(low));
   return out.data();
 }
 

@@ -74,7 +74,7 @@ bool is_ready(PJRT_Event& event) {
   return (!event.runtime || collet_event_is_ready(event.runtime)) && (!event.signal || event.signal->is_ready());
 }
 
-// What OnReady leaves behind: the caller may destroy its event before the moment comes.
+// The data of an OnReady callback. They outlive the event, which the caller may destroy earlier.
 struct Waiting {
   PJRT_Event_OnReadyCallback callback;
   void* user;
@@ -126,7 +126,7 @@ PJRT_Error* call(PJRT_Event_Create_Args& args) {
 }
 
 PJRT_Error* call(PJRT_Event_Set_Args& args) {
-  // Whoever waits may destroy the event as soon as it has come.
+  // A waiting thread may destroy the event as soon as it is set.
   const std::shared_ptr<Signal> signal = args.event->signal;
   if (!signal) return failed_precondition("this event is not the caller's to set");
   Signal::Outcome outcome;

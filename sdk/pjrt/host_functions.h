@@ -25,7 +25,7 @@ struct HostFunctionsExtension {
   /// From here on, programs that are compiled may call `call` by `target`, a name that is never used again. 0, or 1 where
   /// the name is there.
   int (*add)(const char* target, void* user, decltype(collet_host_function::call) call);
-  /// No program is compiled any more that calls it. Those that were, and their runs, may call it still.
+  /// Removes a function. Programs compiled later cannot call it; those that are compiled still can.
   void (*remove)(const char* target);
   /// 1, and the `user` of a removed function that nothing calls any more, each one once; 0 where there is none.
   int (*take_unused)(void** user);

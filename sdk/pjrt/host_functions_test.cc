@@ -27,7 +27,7 @@ constexpr char kCalls[] = R"(
     }
   })";
 
-/// What the function of the host's does.
+/// Behaviour of the host function.
 struct Behaviour {
   std::atomic<int> called{0};
   std::shared_future<void> until;  ///< waited for, where it is one

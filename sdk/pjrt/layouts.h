@@ -23,9 +23,9 @@ PJRT_Layouts_MemoryLayout* row_major(size_t rank);
 bool is_row_major(const PJRT_Layouts_MemoryLayout* layout);
 /// The layout of this order of dimensions, which must be a permutation.
 PJRT_Layouts_MemoryLayout* layout_of(std::vector<int64_t> minor_to_major);
-/// That of "{0,1}", as libcollet writes it; row-major for null.
+/// Makes the layout that `text`, such as "{0,1}", describes; a row-major one if `text` is null.
 PJRT_Layouts_MemoryLayout* layout_of(const char* text, size_t rank);
-/// As the API's struct, a view of `layout`.
+/// Returns the API's struct, which refers to the data of `layout`.
 PJRT_Buffer_MemoryLayout to_struct(const PJRT_Layouts_MemoryLayout& layout);
 /// The layouts extension, followed by `next`.
 PJRT_Extension_Base* layouts_extension(PJRT_Extension_Base* next);

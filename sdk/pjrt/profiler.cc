@@ -64,7 +64,7 @@ PLUGIN_Profiler_Error* failure(PJRT_Error_Code code, const char* message) {
   return new PLUGIN_Profiler_Error{code, message};
 }
 
-// What takes one after another in the same place stands in one line.
+// Records that follow each other on the same device or queue get one line.
 std::string line_name(const Record& r) {
   switch (r.kind) {
     case COLLET_SPAN_COMPILE:

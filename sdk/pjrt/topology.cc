@@ -4,6 +4,7 @@
 
 #include "sdk/pjrt/call.h"
 #include "sdk/pjrt/client.h"
+#include "sdk/pjrt/fingerprint.h"
 #include "sdk/pjrt/wire.h"
 
 namespace collet::pjrt {
@@ -141,9 +142,7 @@ PJRT_Error* call(PJRT_TopologyDescription_Attributes_Args& args) {
 }
 
 PJRT_Error* call(PJRT_TopologyDescription_Fingerprint_Args& args) {
-  args.fingerprint = 14695981039346656037ull;
-  for (const std::string* text : {&args.topology->platform, &args.topology->version})
-    for (const char c : *text) args.fingerprint = (args.fingerprint ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  args.fingerprint = fingerprint(args.topology->version, fingerprint(args.topology->platform));
   return nullptr;
 }
 

@@ -87,8 +87,8 @@ bool has_failed(collet_buffer* buffer) {
   return failed;
 }
 
-// Keeps a promise, or breaks it with what came in between: whoever waits for it must hear one or the other. That the
-// source has failed is its news and no error of this call.
+// Fulfils a promise or, after an error, fails it, because waiting threads must learn one or the other. An error of the
+// source is delivered through the promise and is no error of this call.
 PJRT_Error* settle(collet_buffer* buffer, collet_buffer* source) {
   PJRT_Error* error = fulfil(buffer, source);
   if (!error) return nullptr;
@@ -200,7 +200,7 @@ PJRT_Error* call(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args& args
 }
 
 PJRT_Error* call(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args&) {
-  return nullptr;  // for people who watch; there is nobody to tell
+  return nullptr;  // a hint for progress displays, which are not supported
 }
 
 PJRT_Error* call(PJRT_Client_CreateErrorBuffer_Args& args) {

@@ -41,7 +41,7 @@ inline Status check_runs(const DeviceFacts& device) {
   return device.has(COLLET_TRAIT_VIRTUAL) ? virtual_device_error(device) : ok_status();
 }
 
-/// How to open.
+/// Options for opening a backend.
 struct BackendOptions {
   uint32_t device_count = 0;
   const char* target = nullptr;
@@ -112,7 +112,7 @@ class Backend {
   /// The table "queue"; null where the backend has none.
   const collet_queue_table* queue_table() const { return queues_; }
   Expected<collet_backend_queue*> create_queue(uint32_t device, uint32_t kind);
-  /// No work is pending there.
+  /// Destroys a queue. No work may be pending on it.
   void destroy_queue(collet_backend_queue* queue);
   /// Whether arrays may lie in device memory otherwise than dense.
   bool has_layouts() const { return layouts_ != nullptr; }

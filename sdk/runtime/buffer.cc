@@ -9,7 +9,7 @@
 #include "sdk/runtime/caught.h"
 #include "sdk/runtime/convert.h"
 #include "sdk/runtime/copy.h"
-#include "sdk/runtime/spare.h"
+#include "sdk/runtime/memory_pool.h"
 
 namespace collet::runtime {
 namespace {
@@ -89,7 +89,7 @@ QueuedCopy whole_copy(MemoryRef from, MemoryRef to, uint64_t bytes) {
 
 Buffer* Buffer::make(Client& client, uint32_t device, uint32_t space, const ArrayType* type, MemoryRef memory,
                      Event* ready) {
-  auto* buffer = new (take_spare(sizeof(Buffer))) Buffer;
+  auto* buffer = new (allocate_pooled(sizeof(Buffer))) Buffer;
   client.retain();
   buffer->client_ = &client;
   buffer->device_ = device;
@@ -106,7 +106,7 @@ void Buffer::release() {
   if (promise_) (void)fail(Status(Code::Cancelled, "the buffer was released before its data came"));
   if (ready_) ready_->release();
   this->~Buffer();
-  give_spare(this, sizeof(Buffer));
+  free_pooled(this, sizeof(Buffer));
   client->release();
 }
 

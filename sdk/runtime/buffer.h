@@ -73,7 +73,7 @@ class Buffer {
   std::mutex mutex_;  // of what follows
   MemoryRef memory_;
   Event* ready_ = nullptr;
-  // Of a promise, until it is kept or broken.
+  // The memory of a promised buffer, until the promise is fulfilled or fails.
   MemoryRef promised_;
   Event* promise_ = nullptr;
 };

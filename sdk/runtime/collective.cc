@@ -27,26 +27,26 @@ Literal assemble(const Shape& shape, std::span<const Literal> leaves, size_t& at
 // One participant's view while it takes its part. Everybody's operands lie ready, so nobody waits.
 class Member : public hlo::EvalContext {
  public:
-  Member(const hlo::Module& module, const Gathering& gathering, const std::vector<std::vector<Literal>>& operands,
-         uint32_t number)
-      : module_(module), gathering_(gathering), operands_(operands), number_(number) {}
+  Member(const hlo::Module& module, const PresentParticipants& participants,
+         const std::vector<std::vector<Literal>>& operands, uint32_t number)
+      : module_(module), participants_(participants), operands_(operands), number_(number) {}
 
-  int64_t replica() const override { return number_ / gathering_.partitions; }
-  int64_t partition() const override { return number_ % gathering_.partitions; }
-  int64_t replica_count() const override { return gathering_.replicas; }
-  int64_t partition_count() const override { return gathering_.partitions; }
+  int64_t replica() const override { return number_ / participants_.partitions; }
+  int64_t partition() const override { return number_ % participants_.partitions; }
+  int64_t replica_count() const override { return participants_.replicas; }
+  int64_t partition_count() const override { return participants_.partitions; }
 
   Expected<std::vector<std::vector<Literal>>> exchange(const Instruction& instr, std::span<const int64_t> group,
                                                        std::span<const Literal>) override {
     group_.assign(group.begin(), group.end());
     std::vector<std::vector<Literal>> out;
     for (int64_t id : group) {
-      const auto it = std::lower_bound(gathering_.present.begin(), gathering_.present.end(), id);
-      if (it == gathering_.present.end() || *it != id)
+      const auto it = std::lower_bound(participants_.present.begin(), participants_.present.end(), id);
+      if (it == participants_.present.end() || *it != id)
         return failed_precondition("'" + std::string(instr.name) + "' (" + std::string(op_info(instr.op).text) +
                                    "): participant " + std::to_string(number_) + " waits for participant " +
                                    std::to_string(id) + ", which takes another way through control flow");
-      out.push_back(operands_[static_cast<size_t>(it - gathering_.present.begin())]);
+      out.push_back(operands_[static_cast<size_t>(it - participants_.present.begin())]);
     }
     return out;
   }
@@ -61,7 +61,7 @@ class Member : public hlo::EvalContext {
 
  private:
   const hlo::Module& module_;
-  const Gathering& gathering_;
+  const PresentParticipants& participants_;
   const std::vector<std::vector<Literal>>& operands_;
   uint32_t number_;
   std::vector<int64_t> group_;
@@ -91,7 +91,7 @@ bool is_collective(Op op) {
 }
 
 Expected<std::vector<std::vector<Literal>>> run_collective(const hlo::Module& module, const Instruction& instr,
-                                                           const Gathering& gathering,
+                                                           const PresentParticipants& participants,
                                                            std::vector<std::vector<Literal>> operands) {
   // Back from leaves to operands.
   for (std::vector<Literal>& mine : operands) {
@@ -102,18 +102,18 @@ Expected<std::vector<std::vector<Literal>>> run_collective(const hlo::Module& mo
   }
   // All members of a group get the same sum, so it is computed once.
   const bool shared = instr.op == Op::ALL_REDUCE || instr.op == Op::ALL_REDUCE_START;
-  std::vector<std::vector<Literal>> out(gathering.present.size());
+  std::vector<std::vector<Literal>> out(participants.present.size());
   for (size_t i = 0; i < out.size(); ++i) {
     if (!out[i].empty()) continue;
-    Member member(module, gathering, operands, gathering.present[i]);
+    Member member(module, participants, operands, participants.present[i]);
     std::vector<Literal> mine = operands[i];
     auto value = hlo::evaluate({module, instr, mine, member});
     if (!value.ok()) return value.status();
     out[i] = hlo::flatten(*value);
     if (!shared) continue;
     for (int64_t other : member.group()) {
-      const auto it = std::lower_bound(gathering.present.begin(), gathering.present.end(), other);
-      const auto at = static_cast<size_t>(it - gathering.present.begin());
+      const auto it = std::lower_bound(participants.present.begin(), participants.present.end(), other);
+      const auto at = static_cast<size_t>(it - participants.present.begin());
       if (at != i) out[at] = out[i];
     }
   }

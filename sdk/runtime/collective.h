@@ -17,7 +17,7 @@ namespace collet::runtime {
 bool is_collective(hlo::Op op);
 
 /// Which participants there are, and which of them have come to a collective.
-struct Gathering {
+struct PresentParticipants {
   uint32_t replicas = 1, partitions = 1;
   std::span<const uint32_t> present;  ///< replica * partitions + partition, rising
 };
@@ -26,7 +26,7 @@ struct Gathering {
 /// too. FAILED_PRECONDITION where one of them needs somebody who is absent.
 Expected<std::vector<std::vector<hlo::Literal>>> run_collective(const hlo::Module& module,
                                                                 const hlo::Instruction& instr,
-                                                                const Gathering& gathering,
+                                                                const PresentParticipants& participants,
                                                                 std::vector<std::vector<hlo::Literal>> operands);
 
 }  // namespace collet::runtime

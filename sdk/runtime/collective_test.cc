@@ -361,7 +361,7 @@ TEST_P(Collective, Asynchronous) {
       ASSERT_EQ(out[p].size() == 8 ? out[p][i] : -1, input(p, i) * input(p, i) - sum({0, 1, 2, 3, 4, 5, 6, 7}, i));
 }
 
-/// What the runtime says of participants that cannot go on.
+/// Errors of participants of a collective that cannot continue.
 class CollectiveFailure : public ::testing::Test, public Session {
  protected:
   std::vector<BufferPtr> arguments(collet_client* client) {

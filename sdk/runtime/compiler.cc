@@ -365,7 +365,7 @@ class Compiler {
   Status compile_units(bool& again) {
     std::map<const CompiledProgram*, bool> met;
     for (size_t u = 0; u < lowered_.plan.units.size(); ++u) {
-      Unit& unit = lowered_.plan.units[u];
+      CompiledCluster& unit = lowered_.plan.units[u];
       Status status = compile_unit(unit, lowered_.sources[u]);
       if (!status.ok()) {
         const bool may_split = status.code() == Code::Unimplemented || status.code() == Code::ResourceExhausted;
@@ -387,7 +387,7 @@ class Compiler {
     return true;
   }
 
-  Status compile_unit(Unit& unit, const Lowered::UnitSource& source) {
+  Status compile_unit(CompiledCluster& unit, const Lowered::UnitSource& source) {
     const ClusterPlan& cluster = *source.cluster;
     std::vector<hlo::ProgramAlias> aliases = unit.aliases;
     aliases.insert(aliases.end(), unit.updates.begin(), unit.updates.end());
@@ -416,7 +416,7 @@ class Compiler {
     const std::span<const uint32_t> devices = core_->devices;
     unit.locals.clear();
     for (uint32_t p = 0; p < (apart ? core_->participants() : 1); ++p) {
-      Unit::Local local;
+      CompiledCluster::Local local;
       COLLET_ASSIGN(local.program,
                     programs_.compile(unit.side, apart ? devices.subspan(p, 1) : devices, !together, content, program));
       if (!local.program->facts().wants_prepared.empty())
@@ -447,9 +447,9 @@ class Compiler {
     return any;
   }
 
-  Status bind_constants(Unit& unit, const hlo::Program& program) {
+  Status bind_constants(CompiledCluster& unit, const hlo::Program& program) {
     for (size_t l = 0; l < unit.locals.size(); ++l) {
-      Unit::Local& local = unit.locals[l];
+      CompiledCluster::Local& local = unit.locals[l];
       Device& device = unit.side == Side::Fallback ? client_.fallback_device() : client_.device(core_->devices[l]);
       local.absorbed.assign(program.constants.size(), 0);
       for (uint32_t index : local.program->facts().absorbed) {

@@ -7,7 +7,7 @@
 
 namespace collet::runtime {
 
-/// How fast something is taken to be, where its own estimates are missing.
+/// The speed of a device or of the fallback, for ops without an estimate by the backend.
 struct Speed {
   double bytes_per_ns = 10;
   double flops_per_ns = 10;

@@ -4,7 +4,7 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// What is given away may be overwritten by whoever was told so: nobody else then reads it.
+// A donated buffer may be overwritten by the step that takes the donation; no later step reads it.
 
 namespace collet::testing {
 namespace {
@@ -118,7 +118,7 @@ TEST_F(Donation, WhatALaunchLostIsNotGivenBack) {
   }
 }
 
-// Of a plan of several steps nothing has run yet.
+// The plan has several steps, and none has run yet.
 TEST_F(Donation, WhatWasNotOverwrittenIsGivenBack) {
   control_.only = kTaken;
   control_.only_count = 3;

@@ -22,7 +22,7 @@ ENTRY e {
 constexpr int64_t kFour[] = {4};
 constexpr collet_array_type kVector = {COLLET_TYPE_F32, 1, kFour};
 
-/// What frameworks that embed the library ask for beyond compile and run.
+/// Features that frameworks use besides compile and run.
 class Embed : public ::testing::Test, public Session {
  protected:
   BufferPtr vector(collet_client* client, std::vector<float> values) {
@@ -58,7 +58,7 @@ ENTRY e {
   EXPECT_STREQ(collet_module_result_sharding(module.get(), 1), "{replicated}");
 }
 
-// What the embedder does in the middle of a program: here it adds ten times the participant's number, and counts.
+// A host call in the middle of a program: it adds ten times the participant's number, and counts its calls.
 collet_status add_tens(void* user, const collet_host_call* call, collet_error* error) {
   auto& calls = *static_cast<int*>(user);
   if (++calls > 3) {
@@ -229,7 +229,7 @@ TEST_F(Embed, PromisedBuffersAreWrittenInParts) {
   }
 }
 
-// What fulfils a promise may be made by work that was queued after what waits for it: nothing stands in its way.
+// A promise may be fulfilled by work that is queued after the work that waits for it; there is no deadlock.
 TEST_F(Embed, PromisesAreFulfilledByLaterWork) {
   Control control;
   const ClientPtr client = open(test_backend("wrapper"), "none", &control, 2);
@@ -262,7 +262,7 @@ TEST_F(Embed, PromisesAreFulfilledByLaterWork) {
   EXPECT_EQ(collet_buffer_fulfil(q.get(), q.get(), nullptr), COLLET_INVALID_ARGUMENT);
 }
 
-// Of an array without elements too nobody waits for what comes later.
+// A promise of an array without elements does not make its source wait either.
 TEST_F(Embed, EmptyPromisesWaitForTheirSource) {
   const ClientPtr client = open("interpreter");
   constexpr int64_t kNone[] = {0};

@@ -48,7 +48,7 @@ class Event {
   Status wait_placed();
   /// The point on a queue at which its work ends. Valid only after it is placed; an empty point if it has come.
   Point point() const { return is_ready() ? Point() : point_; }
-  /// Only after it has come.
+  /// Returns the outcome. May be called only after the event has come.
   const Status& outcome() const { return outcome_; }
   void on_ready(Callback done, void* user) { add_waiter({done, user, false}); }
   /// Calls `done` as soon as the event is placed: with its outcome if it has come by then, else with COLLET_OK.

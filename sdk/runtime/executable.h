@@ -59,7 +59,7 @@ struct ExecutableCore {
   mutable std::atomic<bool> time_again{false};  ///< the last that was timed took unusually long: time the next, too
 
   uint32_t participants() const { return replicas * partitions; }
-  /// Bytes of memory that it holds, about: code, constants, texts.
+  /// Returns an estimate of the memory that it holds: code, constants and texts.
   uint64_t held_bytes() const;
 };
 

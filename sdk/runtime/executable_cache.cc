@@ -17,8 +17,8 @@ bool is_unused(const ExecutableCache::Core& core) {
 
 uint64_t ExecutableCore::held_bytes() const {
   uint64_t bytes = facts.code_bytes + facts.resident_bytes + explanation.size() + explanation_json.size();
-  for (const Unit& unit : plan.units)
-    for (const Unit::Local& local : unit.locals)
+  for (const CompiledCluster& unit : plan.units)
+    for (const CompiledCluster::Local& local : unit.locals)
       for (const MemoryRef& memory : local.constants)
         if (memory) bytes += memory->capacity;
   for (const PlanConstant& constant : plan.constants)

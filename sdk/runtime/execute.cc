@@ -4,7 +4,7 @@
 
 #include "sdk/runtime/caught.h"
 #include "sdk/runtime/executable.h"
-#include "sdk/runtime/spare.h"
+#include "sdk/runtime/memory_pool.h"
 #include "sdk/runtime/trace.h"
 
 namespace collet::runtime {
@@ -203,7 +203,7 @@ class Call {
     return {{arguments_.data(), arguments_.size()}, {results_.data(), results_.size()}, &overwritten_};
   }
 
-  // Whatever the arguments wait for is on queues.
+  // Whether all work that the arguments wait for has been put on queues.
   bool all_placed() const {
     return std::all_of(before_.begin(), before_.end(), [](const Event* e) { return e->is_placed(); });
   }

@@ -66,7 +66,7 @@ Times times_of(const ExplainInput& in, uint32_t number) {
   Times out;
   for (const Step& step : in.core.plan.sequences[number].steps) {
     if (step.kind == Step::Kind::Launch) {
-      const Unit& unit = in.core.plan.units[step.unit];
+      const CompiledCluster& unit = in.core.plan.units[step.unit];
       out.all += unit.cost_ns;
       if (unit.side == Side::Device) out.device += unit.cost_ns;
     }
@@ -86,7 +86,7 @@ double device_time_share(const ExplainInput& in) {
   return times.all > 0 ? times.device / times.all : 0;
 }
 
-// What an op is called: a pattern by its name, a fusion by its ops.
+// Returns the name of an op for people: that of a pattern, or the ops of a fusion.
 std::string kind_of(const hlo::Module& m, const hlo::Instruction& instr) {
   std::string out(op_info(instr.op).text);
   if (instr.op == Op::CALL && instr.as<hlo::CallAttrs>().is_composite)
@@ -219,7 +219,7 @@ class Text {
   }
 
   void launch(const Step& step, int indent) {
-    const Unit& unit = in_.core.plan.units[step.unit];
+    const CompiledCluster& unit = in_.core.plan.units[step.unit];
     const CompiledFacts& facts = unit.locals[0].program->facts();
     std::string head = "launch " + std::to_string(step.unit) + " on " +
                        (unit.side == Side::Device ? in_.backend : in_.fallback) + ": " + std::to_string(unit.ops) +
@@ -267,7 +267,7 @@ const char* kind_name(Step::Kind kind) {
 }
 
 void json_launch(const ExplainInput& in, const Step& step, JsonWriter& json) {
-  const Unit& unit = in.core.plan.units[step.unit];
+  const CompiledCluster& unit = in.core.plan.units[step.unit];
   const CompiledFacts& facts = unit.locals[0].program->facts();
   json.field("side", side_name(unit.side)).field("ops", unit.ops).field("cost_ns", unit.cost_ns);
   json.field("argument_bytes", sum(unit.argument_bytes)).field("result_bytes", sum(unit.result_bytes));
@@ -362,7 +362,7 @@ void count_facts(const ExplainInput& input, collet_executable_facts& facts) {
   for (const Sequence& s : plan.sequences)
     for (const Step& step : s.steps) {
       if (step.kind == Step::Kind::Launch) {
-        const Unit& unit = plan.units[step.unit];
+        const CompiledCluster& unit = plan.units[step.unit];
         const CompiledFacts& compiled = unit.locals[0].program->facts();
         (unit.side == Side::Device ? facts.device_ops : facts.fallback_ops) += unit.ops;
         facts.clusters += !unit.shared;
@@ -379,8 +379,8 @@ void count_facts(const ExplainInput& input, collet_executable_facts& facts) {
   const double flops = arithmetic_of(input.module);
   facts.flops = flops < 1e19 ? static_cast<uint64_t>(flops) : std::numeric_limits<uint64_t>::max();
   std::set<const CompiledProgram*> met;
-  for (const Unit& unit : plan.units)
-    for (const Unit::Local& local : unit.locals)
+  for (const CompiledCluster& unit : plan.units)
+    for (const CompiledCluster::Local& local : unit.locals)
       if (met.insert(local.program.get()).second) {
         facts.code_bytes += local.program->facts().code_bytes;
         facts.resident_bytes += local.program->facts().resident_bytes;

@@ -19,12 +19,12 @@ struct ExplainInput {
   std::string device_kind;
 };
 
-/// The ops in a fusion, in order, with `between` between them; without constants.
+/// Returns the names of the ops in a fusion, in order, separated by `between`. Constants are left out.
 std::string ops_of_fusion(const hlo::Module& module, const hlo::Instruction& fusion, std::string_view between);
 
-/// For people: what runs where, in which order, why, and what crosses.
+/// Describes for people which op runs where, in which order, why, and which values are copied between device and fallback.
 std::string explain_text(const ExplainInput& input);
-/// For machines.
+/// Returns the same as JSON.
 std::string explain_json(const ExplainInput& input);
 /// Counts ops, bytes and kernels into core.facts.
 void count_facts(const ExplainInput& input, collet_executable_facts& facts);

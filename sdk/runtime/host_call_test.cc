@@ -93,7 +93,7 @@ class HostCall : public ::testing::Test, public Session {
   std::atomic<int> calls_{0};
 };
 
-// What a thread keeps for itself, as Python's frontends do, must not reach by chance the functions of some participants.
+// Thread-local state of the caller, such as Python's, is visible in no host function, rather than in some of them.
 TEST_F(HostCall, SeveralParticipantsAreCalledByAThreadOfTheLibrary) {
   const auto remember = [](void* user, const collet_host_call* call, collet_error* error) -> collet_status {
     static std::atomic<int> calls;
@@ -158,7 +158,7 @@ TEST_F(HostCall, FailuresAreTheExecutions) {
   }
 }
 
-// Whatever it is that ends the work of a worker: the run fails, and the next one goes on.
+// An exception of any type in a host function fails the run; the next run works.
 TEST_F(HostCall, ExceptionsFailTheRun) {
   const ClientPtr client = open("interpreter");
   bool memory = true;

@@ -8,7 +8,7 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// A backend that lies in every way: each lie is an error with its name in it, and the process lives on.
+// A backend that breaks the interface in many ways. Each gives an error that names the function, and the process goes on.
 
 namespace collet::testing {
 namespace {
@@ -26,14 +26,14 @@ const std::string kProgram = [] {
 })";
 }();
 
-struct Lie {
+struct Misbehaviour {
   const char* mode;
   const char* message;  ///< part of what the caller is told; null: it does no harm
 };
 
-class Hostile : public ::testing::TestWithParam<Lie>, public Session {
+class Hostile : public ::testing::TestWithParam<Misbehaviour>, public Session {
  protected:
-  // A library is loaded once: each lie has a copy of its own.
+  // A library is loaded only once, so each misbehaviour has a copy of its own.
   void SetUp() override {
     setenv("COLLET_HOSTILE", GetParam().mode, 1);
     path_ = ::testing::TempDir() + "hostile_" + std::to_string(getpid()) + GetParam().mode + ".so";
@@ -44,7 +44,7 @@ class Hostile : public ::testing::TestWithParam<Lie>, public Session {
     std::filesystem::remove(path_);
   }
 
-  // As far as it goes: open, compile, upload, run, download.
+  // Opens, compiles, uploads, runs and downloads, up to the first error, and returns that.
   Failure use(const char* fallback) {
     const ClientPtr client = open(path_, fallback);
     if (!client) return failure;
@@ -75,7 +75,7 @@ TEST_P(Hostile, EndsInAnError) {
   EXPECT_THAT(told.message, HasSubstr("hostile"));
 }
 
-const Lie kLies[] = {
+const Misbehaviour kLies[] = {
     {"major", "built for ABI 2"},
     {"minor", nullptr},
     {"entry_fails", "hostile entry"},
@@ -153,7 +153,7 @@ const Lie kLies[] = {
 INSTANTIATE_TEST_SUITE_P(Lies, Hostile, ::testing::ValuesIn(kLies),
                          [](const auto& lie) { return std::string(lie.param.mode); });
 
-// What the optional tables answer: an executable is compiled again, an artifact is left out.
+// Wrong answers of optional tables: an executable is compiled again, and an artifact is left out.
 class HostileTables : public ::testing::TestWithParam<const char*>, public Session {};
 
 TEST_P(HostileTables, DoNoHarm) {
@@ -203,7 +203,7 @@ TEST(HostileFiles, AreNoBackends) {
   EXPECT_THAT(s.failure.message, HasSubstr("does not export collet_backend_entry"));
 }
 
-// What it rejects runs on the fallback instead.
+// Ops that the backend rejects at compilation run on the fallback.
 TEST(HostileCompile, FallsBackWhenAllIsRejected) {
   setenv("COLLET_HOSTILE", "rejects_nonsense", 1);
   Session s;

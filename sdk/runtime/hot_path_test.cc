@@ -142,7 +142,7 @@ double cpu_ns() {
   return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
-// Of the processor's time, in the best of some runs: others may be at work.
+// Measures processor time, in the best of several runs, because other processes may be running.
 TEST_P(HotPath, TakesLessThanAMicrosecondOfTheLibrarysOwn) {
 #ifndef COLLET_COUNTS_ALLOCATIONS
   GTEST_SKIP() << "the sanitizer takes its time";

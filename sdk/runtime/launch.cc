@@ -56,12 +56,12 @@ class Launcher {
   }
 
  private:
-  const Unit::Local& local(size_t k) const { return unit_.locals[unit_.locals.size() == 1 ? 0 : who_[k]]; }
+  const CompiledCluster::Local& local(size_t k) const { return unit_.locals[unit_.locals.size() == 1 ? 0 : who_[k]]; }
 
   // The launch of participant number `k`.
   Status prepare(size_t k) {
     const uint32_t p = who_[k];
-    const Unit::Local& local = this->local(k);
+    const CompiledCluster::Local& local = this->local(k);
     const CompiledFacts& facts = local.program->facts();
     collet_argument* a = all_.data() + k * (arguments_ + results_);
     collet_argument* r = a + arguments_;
@@ -232,7 +232,7 @@ class Launcher {
     return ok_status();
   }
 
-  // What results hold is new, and has the layout that the program gives it.
+  // Marks the contents of results as new, with the layout that the program gives them.
   void note_contents(size_t k) {
     const CompiledFacts& facts = local(k).program->facts();
     for (size_t i = 0; i < results_; ++i) {
@@ -261,7 +261,7 @@ class Launcher {
 
   RunState& run_;
   const Step& step_;
-  const Unit& unit_;
+  const CompiledCluster& unit_;
   Frame& frame_;
   Who who_;
   const size_t arguments_, results_;

@@ -8,7 +8,7 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// What goes when, however carelessly its users let go of it.
+// Objects are destroyed at the right time, in whatever order the caller releases them.
 
 namespace collet::testing {
 namespace {
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 class Lifetime : public ::testing::Test, public Session {
  protected:
-  // What workers hold goes a moment later.
+  // Worker threads release their references a moment later.
   template <typename F>
   static bool soon(const F& holds) {
     for (int i = 0; i < 10000 && !holds(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -101,7 +101,7 @@ TEST_F(Lifetime, PoolsMakeRoomForEachOther) {
   EXPECT_TRUE(upload(client.get(), {COLLET_TYPE_F32, 1, kMillion}, data.data(), 1)) << failure.message;
 }
 
-// What a log is told, and who tells it last.
+// The messages of a log, and the thread of the last one.
 struct Lines {
   std::vector<std::string> text;
   bool opens_another = false;

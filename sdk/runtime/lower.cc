@@ -208,7 +208,7 @@ class Lowerer {
     Step step;
     step.kind = Step::Kind::Launch;
     step.unit = static_cast<uint32_t>(out_.plan.units.size());
-    Unit unit;
+    CompiledCluster unit;
     unit.side = cluster.side;
     unit.cost_ns = cluster.cost_ns;
     for (InstrId id : cluster.members) unit.ops += m_[id].op != Op::CONSTANT;
@@ -357,7 +357,7 @@ class Lowerer {
     return ok_status();
   }
 
-  // What the host does with arrays of the device, and gives to it.
+  // Lowers an op that the host computes: it reads arrays from the device and writes its results there.
   Status host_step(Frame& f, InstrId id, Step::Kind kind) {
     Step step;
     step.kind = kind;
@@ -380,13 +380,13 @@ bool hands_through(const Step& step) {
 }
 
 // A step that makes or reads a slot, and the number of the slot among its outputs or inputs.
-struct Touch {
+struct SlotUse {
   const Step* step = nullptr;
   uint32_t index = 0;
 };
 
-struct Touches {
-  explicit Touches(const Sequence& s) : made(s.slots.size()), last_read(s.slots.size()), handed(s.slots.size()) {
+struct SlotUses {
+  explicit SlotUses(const Sequence& s) : made(s.slots.size()), last_read(s.slots.size()), handed(s.slots.size()) {
     for (const Step& step : s.steps) {
       for (uint32_t i = 0; i < step.out.size(); ++i) made[step.out[i]] = {&step, i};
       for (uint32_t i = 0; i < step.in.size(); ++i) {
@@ -395,7 +395,7 @@ struct Touches {
       }
     }
   }
-  std::vector<Touch> made, last_read;
+  std::vector<SlotUse> made, last_read;
   std::vector<bool> handed;  ///< a loop, branch or call reads it
 };
 
@@ -422,7 +422,7 @@ bool is_last_reader(const Sequence& entry, const Step* maker, uint32_t argument)
 void find_donations(const Module& module, Lowered& lowered) {
   Plan& plan = lowered.plan;
   const Sequence& entry = plan.sequences[0];
-  const Touches touches(entry);
+  const SlotUses uses(entry);
   const std::vector<bool> given_back = [&] {
     std::vector<bool> out(entry.slots.size());
     for (const uint32_t slot : entry.results) out[slot] = true;
@@ -430,10 +430,10 @@ void find_donations(const Module& module, Lowered& lowered) {
   }();
   for (const hlo::ProgramAlias& alias : hlo::entry_aliases(module)) {
     const uint32_t result = entry.results[alias.result], argument = entry.arguments[alias.argument];
-    const Touch maker = touches.made[result], reader = touches.last_read[argument];
+    const SlotUse maker = uses.made[result], reader = uses.last_read[argument];
     if (!maker.step || maker.step != reader.step || maker.step->kind != Step::Kind::Launch) continue;
     if (entry.slots[result].bytes != entry.slots[argument].bytes || given_back[argument]) continue;
-    if (touches.handed[argument] && !is_last_reader(entry, maker.step, argument)) continue;
+    if (uses.handed[argument] && !is_last_reader(entry, maker.step, argument)) continue;
     plan.units[maker.step->unit].aliases.push_back({maker.index, reader.index, alias.must});
     plan.donations.push_back({alias.result, alias.argument, alias.must});
   }

@@ -32,7 +32,7 @@ struct Memory {
   uint64_t kept_since = 0;  ///< the pool's number of calls of decay when it came back
   Uses uses;
 
-  // Of the contents.
+  // The state of the contents.
   const Layout* layout = nullptr;  ///< null: dense and row-major
   uint64_t contents = 0;           ///< another number whenever the contents change; never that of other contents
   bool is_known = false;           ///< the host knows the value, a scalar

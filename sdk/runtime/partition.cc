@@ -236,12 +236,12 @@ class Partitioner {
 
   // Inputs and outputs of the clusters, and the constants in them.
   void connect(CompId c, const std::vector<Node>& nodes, std::vector<ClusterPlan>& clusters) {
-    std::unordered_map<uint32_t, uint32_t> home;
-    for (const Node& n : nodes) home[hlo::index_of(n.id)] = n.cluster;
+    std::unordered_map<uint32_t, uint32_t> cluster_of;
+    for (const Node& n : nodes) cluster_of[hlo::index_of(n.id)] = n.cluster;
     std::unordered_set<Leaf, hlo::LeafHash> is_output;
     const auto use = [&](Leaf leaf, uint32_t by) {
-      const auto it = home.find(hlo::index_of(leaf.instr));
-      if (it == home.end() || it->second == by || !is_output.insert(leaf).second) return;
+      const auto it = cluster_of.find(hlo::index_of(leaf.instr));
+      if (it == cluster_of.end() || it->second == by || !is_output.insert(leaf).second) return;
       clusters[it->second].outputs.push_back(leaf);
     };
     for (uint32_t k = 0; k < clusters.size(); ++k) {
@@ -250,8 +250,8 @@ class Partitioner {
       std::vector<InstrId> constants;
       for (InstrId id : cluster.members) {
         for (Leaf leaf : hlo::operand_leaves(m_, m_[id])) {
-          const auto it = home.find(hlo::index_of(leaf.instr));
-          if (it != home.end() && it->second == k) continue;
+          const auto it = cluster_of.find(hlo::index_of(leaf.instr));
+          if (it != cluster_of.end() && it->second == k) continue;
           if (!seen.insert(leaf).second) continue;
           if (m_[leaf.instr].op == Op::CONSTANT && cluster.side != Side::Host) {
             constants.push_back(leaf.instr);
@@ -310,9 +310,9 @@ class Partitioner {
     std::vector<double> device_ns(clusters.size()), fallback_ns(clusters.size()), now(clusters.size()),
         flipped(clusters.size());
     std::vector<uint32_t> ops(clusters.size());
-    std::unordered_map<uint32_t, uint32_t> home;
+    std::unordered_map<uint32_t, uint32_t> cluster_of;
     for (const Node& n : nodes) {
-      home[hlo::index_of(n.id)] = n.cluster;
+      cluster_of[hlo::index_of(n.id)] = n.cluster;
       device_ns[n.cluster] += n.device_ns;
       fallback_ns[n.cluster] += n.fallback_ns;
       ++ops[n.cluster];
@@ -320,8 +320,8 @@ class Partitioner {
     for (uint32_t k = 0; k < clusters.size(); ++k)
       for (Leaf leaf : clusters[k].inputs) {
         const double ns = crossing_ns(static_cast<double>(leaf_bytes(m_, leaf)));
-        const auto it = home.find(hlo::index_of(leaf.instr));
-        if (it == home.end()) {
+        const auto it = cluster_of.find(hlo::index_of(leaf.instr));
+        if (it == cluster_of.end()) {
           if (entry && clusters[k].side == Side::Device) flipped[k] += ns;
           continue;
         }
@@ -331,7 +331,7 @@ class Partitioner {
       }
     if (entry)
       for (Leaf leaf : hlo::leaves_of(m_, m_[c].root))
-        if (const auto it = home.find(hlo::index_of(leaf.instr)); it != home.end())
+        if (const auto it = cluster_of.find(hlo::index_of(leaf.instr)); it != cluster_of.end())
           flipped[it->second] += crossing_ns(static_cast<double>(leaf_bytes(m_, leaf)));
     for (uint32_t k = 0; k < clusters.size(); ++k) {
       if (clusters[k].side != Side::Device) continue;

@@ -38,7 +38,7 @@ class CompiledProgram {
 class Residency;
 
 /// A cluster, ready to launch. Where participants run apart, each has its own compiled program and constants.
-struct Unit {
+struct CompiledCluster {
   Side side = Side::Device;
   struct Local {
     std::shared_ptr<CompiledProgram> program;
@@ -111,7 +111,7 @@ struct PlanConstant {
 /// The plan that execution follows. Immutable once made.
 struct Plan {
   std::vector<Sequence> sequences;  ///< 0 is the entry
-  std::vector<Unit> units;
+  std::vector<CompiledCluster> units;
   std::vector<PlanConstant> constants;
   double cost_ns = 0;
   bool device_only = false;  ///< the host takes no part: on a device with queues a run does not wait for the device

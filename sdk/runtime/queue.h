@@ -11,7 +11,7 @@
 #include <span>
 
 #include "hlo/base/status.h"
-#include "sdk/runtime/spare.h"
+#include "sdk/runtime/memory_pool.h"
 #include "sdk/runtime/worker.h"
 
 /// \file
@@ -119,7 +119,7 @@ class Uses {
   void add(Point point);
   /// Adds to `out` what work on `queue` that writes to the memory must wait for.
   void add_waits(const Queue& queue, Points& out);
-  /// Nothing uses it, except perhaps work on `order`, which may be null.
+  /// Whether no work uses it, except perhaps work on `order`, which may be null.
   bool only(const Queue* order);
   /// Blocks until nothing uses it, whatever the outcome.
   void wait();

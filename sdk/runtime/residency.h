@@ -15,10 +15,10 @@
 
 namespace collet::runtime {
 
-/// An argument as an executable prepared it.
+/// The form of an argument that an executable has prepared.
 class PreparedArgument {
  public:
-  /// Takes over the buffer.
+  /// Takes ownership of the buffer.
   PreparedArgument(std::shared_ptr<Backend> backend, collet_backend_buffer* buffer)
       : backend_(std::move(backend)), buffer_(buffer) {}
   ~PreparedArgument() {
@@ -42,10 +42,10 @@ class Residency {
  public:
   Residency(uint32_t participants, uint32_t arguments) : arguments_(arguments), entries_(participants * arguments) {}
 
-  /// The prepared form of an argument of a participant whose memory has these contents; null for none. With `now` the caller
-  /// is to make it, and to say so by `keep`.
+  /// Returns the prepared form of an argument of a participant whose memory has these contents; null if there is none. If `now` is set, the caller
+  /// must make it and store it by `keep`.
   std::shared_ptr<PreparedArgument> find(uint32_t participant, uint32_t argument, uint64_t contents, bool& now);
-  /// `prepared`: null where it could not be made.
+  /// Stores a prepared form; null if it could not be made.
   void keep(uint32_t participant, uint32_t argument, uint64_t contents, std::shared_ptr<PreparedArgument> prepared);
 
  private:

@@ -8,8 +8,8 @@
 #include "sdk/runtime/copy.h"
 #include "sdk/runtime/executable.h"
 #include "sdk/runtime/launch.h"
+#include "sdk/runtime/memory_pool.h"
 #include "sdk/runtime/run_state.h"
-#include "sdk/runtime/spare.h"
 #include "sdk/runtime/trace.h"
 
 namespace collet::runtime {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "sdk/runtime/executable.h"
+#include "sdk/runtime/memory_pool.h"
 #include "sdk/runtime/queue.h"
-#include "sdk/runtime/spare.h"
 
 /// \file
 /// The state that the steps of one run share.

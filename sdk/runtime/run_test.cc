@@ -4,7 +4,7 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// What happens to arguments and results, and when.
+// Arguments and results: order of execution, donation, aliases, errors.
 
 namespace collet::testing {
 namespace {

@@ -262,7 +262,7 @@ std::string with_constant(int number, int64_t elements) {
          " broadcast(n), dimensions={}\n  p = " + shape + " add(x, b)\n  ROOT r = " + shape + " multiply(p, c)\n}\n";
 }
 
-// What nobody uses is kept in case that it is compiled again, the last used first, until it is too much.
+// Unused executables are kept for later compilations of the same program. Above a limit the least recently used go first.
 TEST_F(Runtime, ReleasedExecutables_AreKeptUpToALimit) {
   constexpr int64_t kElements = 1 << 20;  // 4 MiB of constants
   constexpr uint64_t kLimit = 64 << 20;
@@ -291,7 +291,7 @@ TEST_F(Runtime, ReleasedExecutables_AreKeptUpToALimit) {
   EXPECT_LE(in_use(), kLimit);
   EXPECT_EQ(compile_one(29, kElements, 29), 1u);
   EXPECT_EQ(compile_one(0, kElements, 0), 0u);
-  // What is too much by itself goes with its last user, and takes nothing else with it.
+  // An executable that exceeds the limit alone is released with its last user, and evicts no other.
   EXPECT_EQ(compile_one(1000, 20 * kElements, 1000), 0u);
   EXPECT_LE(in_use(), kLimit);
   EXPECT_EQ(compile_one(0, kElements, 0), 1u);
@@ -318,7 +318,7 @@ TEST_F(Runtime, CachesCompiledProgramsOnDisk) {
   std::filesystem::remove_all(folder);
 }
 
-// What lies in the place of an entry may be anything: a device without an end, a pipe that nobody writes to, a folder.
+// A cache entry may be replaced by a device without an end, a pipe without a writer, or a folder.
 TEST_F(Runtime, CacheEntryThatIsNoRegularFile_IsCompiledAnew) {
   namespace fs = std::filesystem;
   const std::string folder = ::testing::TempDir() + "collet_cache_" + std::to_string(getpid());

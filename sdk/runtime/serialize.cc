@@ -89,8 +89,8 @@ class Reader {
 void write_parts(const Executable& executable, Writer& out) {
   std::set<const CompiledProgram*> seen;
   std::vector<std::pair<hlo::ContentId, std::string>> parts;
-  for (const Unit& unit : executable.core().plan.units)
-    for (const Unit::Local& local : unit.locals) {
+  for (const CompiledCluster& unit : executable.core().plan.units)
+    for (const CompiledCluster::Local& local : unit.locals) {
       if (!seen.insert(local.program.get()).second) continue;
       std::string bytes = local.program->backend().serialize(local.program->handle());
       if (!bytes.empty()) parts.emplace_back(local.program->key(), std::move(bytes));

@@ -68,7 +68,7 @@ class Serialize : public ::testing::Test, public Session {
     EXPECT_EQ(download<float>(out[0])[0], 8.1f);
     EXPECT_THAT(download<float>(out[1]), ElementsAre(8, 16, 24, 32));
   }
-  // The checksum of what was changed behind the head.
+  // Writes the checksum of the changed bytes into the header.
   static void sign(std::string& bytes) {
     const hlo::ContentId id = hlo::content_id({bytes.data() + kHead, bytes.size() - kHead});
     std::memcpy(bytes.data() + kHead - sizeof id, &id, sizeof id);
@@ -104,7 +104,7 @@ TEST_F(Serialize, ComesBackOnEveryBackend) {
     ASSERT_TRUE(e) << failure.message;
     EXPECT_EQ(facts(e.get()).device_ops, ops);
     expect_right(client.get(), e.get());
-    // Nothing is compiled where every backend at work hands out its code.
+    // Nothing is compiled again if every backend of the program can serialize its code.
     const bool whole = backend == "interpreter" || backend == "cpu" || backend == test_backend("memory_only");
     EXPECT_EQ(facts(e.get()).from_cache, whole ? 1u : 0u);
     EXPECT_EQ(bytes_of(e.get()), bytes);
@@ -137,7 +137,7 @@ ENTRY e {
   const auto out = run(e.get(), in);
   ASSERT_EQ(out.size(), 2u) << failure.message;
   EXPECT_THAT(download<uint32_t>(out[1]), ElementsAre(41));
-  // There is but one device: said, not assumed.
+  // There is only one device, so the error must say so.
   const ClientPtr small = open("interpreter");
   EXPECT_FALSE(load(small.get(), bytes_of(first.get())));
   EXPECT_THAT(failure.message, HasSubstr("devices"));
@@ -195,7 +195,7 @@ TEST_F(Serialize, DamageIsToldOfEveryBit) {
   }
 }
 
-// Even when the checksum was made to fit: refused, or compiled from what is left.
+// Changed bytes with a correct checksum are refused, or the program is compiled again from its intact part.
 TEST_F(Serialize, ForgedBytesDoNoHarm) {
   const ClientPtr client = open("interpreter");
   const ExecutablePtr e = compile(client.get(), kProgram);

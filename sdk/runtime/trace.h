@@ -14,7 +14,7 @@ namespace collet::runtime {
 /// True while somebody listens.
 extern std::atomic<bool> tracing;
 
-/// Whoever listens from now on; null for nobody. Returns when no earlier listener is being called any more.
+/// Sets the function that gets all further records; null for none. Returns when no earlier listener is being called any more.
 void set_trace(collet_trace_fn listener, void* user);
 
 class Backend;

@@ -8,7 +8,7 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// What collet_trace tells of a compilation and a run.
+// The records that collet_trace gives for a compilation and a run.
 
 namespace collet::testing {
 namespace {

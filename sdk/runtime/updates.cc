@@ -95,7 +95,7 @@ void find_updates(const Module& module, const Sequence& sequence, Lowered& lower
   for (const Step& step : sequence.steps) {
     if (step.kind != Step::Kind::Launch) continue;
     const ClusterPlan& cluster = *lowered.sources[step.unit].cluster;
-    Unit& unit = lowered.plan.units[step.unit];
+    CompiledCluster& unit = lowered.plan.units[step.unit];
     Origin origin(module, cluster.inputs);
     std::vector<bool> has_alias(cluster.outputs.size()), is_taken(cluster.inputs.size());
     for (const hlo::ProgramAlias& alias : unit.aliases) has_alias[alias.result] = is_taken[alias.argument] = true;

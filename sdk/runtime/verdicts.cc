@@ -68,7 +68,7 @@ std::string refusal(const Backend& backend, const DeviceFacts& facts, const coll
   const auto undeclared = [&](uint32_t value) -> std::string {
     const uint32_t element = collet_value_type(p, value)->element;
     if (element == COLLET_TYPE_TOKEN || element == COLLET_TYPE_OPAQUE) return {};
-    // Whoever computes with a type also moves it.
+    // A device that computes with a type can also move it.
     if (facts.type_flags[element] & (needed | COLLET_MAY_COMPUTE)) return {};
     const std::string name(collet_type_name(element));
     if (facts.type_flags[element] == 0) return "the device does not hold " + name;

@@ -24,7 +24,7 @@ class Worker {
   void add(std::function<void()> task);
   /// Finishes what was given, and ends the thread: nothing may be added afterwards. Not from its own thread.
   void finish();
-  /// Nothing is queued or running.
+  /// Whether nothing is queued or running.
   bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
   /// The calling thread is one of some worker.
   static bool is_current_thread();

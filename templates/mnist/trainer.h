@@ -42,7 +42,7 @@ class Trainer {
   // The share of right answers over the first multiple of 1,000 of `test`.
   double accuracy(const Digits& test);
 
-  // What the plan of the step says: how many ops the backend's device runs, and the fallback.
+  // Facts of the compiled step, such as how many ops the device and the fallback run.
   collet_executable_facts facts() const;
   // The backend's name, and that of its fallback.
   collet_client_info info() const;

@@ -13,7 +13,7 @@
 
 namespace collet::testing {
 
-/// How its devices work.
+/// Properties of its devices.
 struct KernelsStyle {
   const char* name;
   bool queues = false;

@@ -25,7 +25,7 @@ struct QueueControl {
   std::atomic<int64_t> duration_ns{0};
   /// If not 0, each piece of work is delayed by a random time of at most so many nanoseconds.
   std::atomic<int64_t> jitter_ns{0};
-  /// No work begins while this is set.
+  /// While this is set, no queued work begins.
   std::atomic<bool> hold{false};
   /// The piece of work with this number, from 0 over all queues in the order of the calls, fails; -1: none does.
   std::atomic<int64_t> fail_at{-1};

@@ -59,7 +59,7 @@ void take_longer(const std::atomic<int64_t>& ns) {
   if (const int64_t n = ns.load()) std::this_thread::sleep_for(std::chrono::nanoseconds(n));
 }
 
-// A backend of this build: its folder lies beside that of the test backends.
+// Returns the path of a backend of this build.
 std::string beside(const char* name) {
   Dl_info self;
   if (!dladdr(reinterpret_cast<void*>(&fails_now), &self)) return {};

@@ -70,7 +70,7 @@ void Device::free_code(Memory code) noexcept {
   code_bytes_.erase(found);
 }
 
-// What code may call. A device has these in its own memory, where its firmware put them.
+// Functions that generated code may call. On a real device they are part of the firmware.
 uint64_t Device::find_function(const std::string& name) const {
   using Double = double (*)(double);
   using Float = float (*)(float);

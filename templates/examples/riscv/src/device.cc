@@ -52,7 +52,7 @@ int spawn(const char* name, std::vector<std::string> arguments, const int (&desc
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
   for (const int one : descriptors) posix_spawn_file_actions_adddup2(&actions, one, one);  // it stays open
-  // What interrupts a terminal's program is for the host to decide upon.
+  // The device must not get the terminal's interrupts: only the host decides when it ends.
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
   posix_spawnattr_setsigmask(&attributes, &none);
   const int problem = posix_spawnp(process, name, &actions, &attributes, pointers.data(), environ);

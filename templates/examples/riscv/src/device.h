@@ -13,7 +13,7 @@ namespace riscv {
 
 using collet::kernel::Memory;
 
-// What a device is started with.
+// Settings with which a device is started.
 struct Settings {
   std::string emulator;  // empty: the usual names
   std::string program;   // device/device.c, compiled; empty: beside this library

@@ -6,7 +6,7 @@
 
 namespace tile {
 
-// What the machine computes.
+// Returns the kernels of the machine.
 std::vector<collet::kernel::Kernel> kernels();
 // Rearranges words within a machine; false for other elements.
 bool move_words(collet::kernel::Device& device, const collet::kernel::Move& move, const collet::kernel::Array& from,

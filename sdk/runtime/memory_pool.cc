@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/runtime/spare.h"
+#include "sdk/runtime/memory_pool.h"
 
 #include <algorithm>
 #include <bit>
@@ -27,11 +27,11 @@ struct Class {
 // buffer that a static holds on to, is given back then. A plain pointer, which costs one look on the hot path.
 thread_local constinit Class* classes = nullptr;
 
-struct Spare {
+struct ThreadPool {
   Class of_size[kClasses];
 
-  Spare() { classes = of_size; }
-  ~Spare() {
+  ThreadPool() { classes = of_size; }
+  ~ThreadPool() {
     classes = nullptr;
     for (const Class& c : of_size)
       for (Place* p = c.first; p;) ::operator delete(static_cast<void*>(std::exchange(p, p->next)));
@@ -40,7 +40,7 @@ struct Spare {
 
 // Makes the classes of this thread. Once they are gone, they stay so.
 [[gnu::noinline]] Class* make_classes() {
-  thread_local Spare spare;
+  thread_local ThreadPool spare;
   (void)spare;
   return classes;
 }
@@ -51,7 +51,7 @@ size_t class_of(size_t bytes) {
 
 }  // namespace
 
-void* take_spare(size_t bytes) {
+void* allocate_pooled(size_t bytes) {
   if (bytes > kLargest) return ::operator new(bytes);
   const size_t size = class_of(bytes);
   if (!classes || !classes[size].first) return ::operator new(kSmallest << size);
@@ -60,7 +60,7 @@ void* take_spare(size_t bytes) {
   return std::exchange(c.first, c.first->next);
 }
 
-void give_spare(void* place, size_t bytes) noexcept {
+void free_pooled(void* place, size_t bytes) noexcept {
   if (bytes > kLargest) return ::operator delete(place);
   const size_t size = class_of(bytes);
   Class* const mine = classes ? classes : make_classes();

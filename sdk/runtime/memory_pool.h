@@ -11,26 +11,26 @@
 namespace collet::runtime {
 
 /// At least `bytes` bytes.
-void* take_spare(size_t bytes);
+void* allocate_pooled(size_t bytes);
 /// On any thread.
-void give_spare(void* place, size_t bytes) noexcept;
+void free_pooled(void* place, size_t bytes) noexcept;
 
 template <typename T>
-struct SpareAllocator {
+struct PoolAllocator {
   using value_type = T;
-  SpareAllocator() = default;
+  PoolAllocator() = default;
   template <typename U>
-  SpareAllocator(const SpareAllocator<U>&) {}
-  T* allocate(size_t n) { return static_cast<T*>(take_spare(n * sizeof(T))); }
-  void deallocate(T* place, size_t n) noexcept { give_spare(place, n * sizeof(T)); }
+  PoolAllocator(const PoolAllocator<U>&) {}
+  T* allocate(size_t n) { return static_cast<T*>(allocate_pooled(n * sizeof(T))); }
+  void deallocate(T* place, size_t n) noexcept { free_pooled(place, n * sizeof(T)); }
   template <typename U>
-  bool operator==(const SpareAllocator<U>&) const {
+  bool operator==(const PoolAllocator<U>&) const {
     return true;
   }
 };
 
 /// A vector of the length of one execution's lists.
 template <typename T, size_t kInline>
-using Small = boost::container::small_vector<T, kInline, SpareAllocator<T>>;
+using Small = boost::container::small_vector<T, kInline, PoolAllocator<T>>;
 
 }  // namespace collet::runtime
