@@ -38,7 +38,7 @@ bool larger(const Found& a, const Found& b) {
   return a.error > b.error;
 }
 
-// What several chunks come to.
+// The errors found so far, summed up over several chunks.
 struct Tally {
   std::vector<Found> worst;
   uint64_t arguments = 0, wrong = 0, nearest = 0;

@@ -84,7 +84,7 @@ TEST(Reference, IsNearTheExactFunction) {
   }
 }
 
-// What the loops of vectors give agrees with the functions one by one.
+// The vectorised reference gives the same results as the scalar functions.
 TEST(Reference, IsTheSameInVectors) {
   std::vector<double> x;
   for (double magnitude = 0x1p-149; magnitude < 3e38; magnitude *= 1.37) {

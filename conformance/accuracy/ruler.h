@@ -12,7 +12,7 @@ class Ruler {
  public:
   explicit Ruler(hlo::Type type);
 
-  /// How far `got`, a value of the type, is from the exact result. An infinity stands for the power of two above the largest
+  /// Returns the distance of `got`, a value of the type, from the exact result. An infinity stands for the power of two above the largest
   /// finite value, so that a result that overflows by rounding has the error of a rounding. Infinite where one of the two
   /// is NaN, where an exact infinity is missed, and where the sign of a zero or of an underflow is wrong. `rest` is what
   /// `exact` lacks where it is rounded itself.

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <memory>
 
-#include "conformance/bench/contestant.h"
+#include "conformance/bench/bench_program.h"
 #include "conformance/bench/programs.h"
 #include "conformance/corpus/judge.h"
 
@@ -16,32 +16,32 @@ namespace {
 constexpr double kSample_ns = 2e6;  // a sample runs for about so long
 
 // Takes part in one case, or says why not.
-struct Entrant {
+struct Measurement {
   Timing* timing;
-  std::unique_ptr<Contestant> contestant = nullptr;
+  std::unique_ptr<BenchProgram> program = nullptr;
   std::vector<double> samples = {};
   uint64_t times = 1;
 
   void fail(const Status& status) {
     timing->error = status.message();
-    contestant.reset();
+    program.reset();
   }
 };
 
-void enter(Entrant& entrant, collet_client* client, const Case& which, bool fusion) {
-  auto made = Contestant::make(client, which.entry, fusion);
-  if (!made.ok()) return entrant.fail(made.status());
-  entrant.contestant = *std::move(made);
-  if (const auto first = entrant.contestant->run(1); !first.ok()) return entrant.fail(first.status());
+void enter(Measurement& measurement, collet_client* client, const Case& which, bool fusion) {
+  auto made = BenchProgram::make(client, which.entry, fusion);
+  if (!made.ok()) return measurement.fail(made.status());
+  measurement.program = *std::move(made);
+  if (const auto first = measurement.program->run(1); !first.ok()) return measurement.fail(first.status());
 }
 
 // Results of the first run, compared before anything is timed; empty, or how they differ.
-std::string difference(const std::vector<Entrant>& entrants) {
+std::string difference(const std::vector<Measurement>& measurements) {
   std::vector<hlo::Literal> expected;
   bool have = false;
-  for (const Entrant& entrant : entrants) {
-    if (!entrant.contestant) continue;
-    auto got = entrant.contestant->results();
+  for (const Measurement& measurement : measurements) {
+    if (!measurement.program) continue;
+    auto got = measurement.program->results();
     if (!got.ok()) return got.status().message();
     if (have) {
       const conformance::Agreement agreement = conformance::agrees_with_index(expected, *got);
@@ -56,33 +56,33 @@ std::string difference(const std::vector<Entrant>& entrants) {
 
 // Chooses how often a sample repeats the program, by the fastest of a few tries. A try that other work disturbs is slow;
 // with it all samples would be too short, and short samples are disturbed most.
-void choose_times(Entrant& entrant) {
-  if (!entrant.contestant) return;
+void choose_times(Measurement& measurement) {
+  if (!measurement.program) return;
   constexpr int kRuns = 3, kTries = 8;
   constexpr double kEnough_ns = 50 * kSample_ns;
   double fastest = HUGE_VAL, spent = 0;
   for (int i = 0; i < kTries && spent < kEnough_ns; ++i) {
-    const auto warm = entrant.contestant->run(kRuns);
-    if (!warm.ok()) return entrant.fail(warm.status());
+    const auto warm = measurement.program->run(kRuns);
+    if (!warm.ok()) return measurement.fail(warm.status());
     fastest = std::min(fastest, *warm);
     spent += fastest * kRuns;
   }
-  entrant.times = static_cast<uint64_t>(std::clamp(kSample_ns / std::max(fastest, 1.0), 1.0, 10000.0));
+  measurement.times = static_cast<uint64_t>(std::clamp(kSample_ns / std::max(fastest, 1.0), 1.0, 10000.0));
 }
 
-void summarise(Entrant& entrant) {
-  if (!entrant.contestant || entrant.samples.empty()) return;
-  std::vector<double>& s = entrant.samples;
+void summarise(Measurement& measurement) {
+  if (!measurement.program || measurement.samples.empty()) return;
+  std::vector<double>& s = measurement.samples;
   std::sort(s.begin(), s.end());
-  entrant.timing->median_ns = s[s.size() / 2];
-  entrant.timing->low_ns = s[s.size() / 4];
-  entrant.timing->high_ns = s[s.size() * 3 / 4];
-  const collet_executable_facts facts = entrant.contestant->facts();
-  entrant.timing->device_ops = facts.device_ops;
-  entrant.timing->fallback_ops = facts.fallback_ops;
-  entrant.timing->kernels = facts.kernels;
-  entrant.timing->traffic_bytes = facts.traffic_bytes;
-  entrant.timing->compile_ns = facts.compile_ns;
+  measurement.timing->median_ns = s[s.size() / 2];
+  measurement.timing->low_ns = s[s.size() / 4];
+  measurement.timing->high_ns = s[s.size() * 3 / 4];
+  const collet_executable_facts facts = measurement.program->facts();
+  measurement.timing->device_ops = facts.device_ops;
+  measurement.timing->fallback_ops = facts.fallback_ops;
+  measurement.timing->kernels = facts.kernels;
+  measurement.timing->traffic_bytes = facts.traffic_bytes;
+  measurement.timing->compile_ns = facts.compile_ns;
 }
 
 void find_limit(Result& result, const Report& report) {
@@ -95,7 +95,7 @@ void find_limit(Result& result, const Report& report) {
   result.limit_ns = std::max(moving, computing);
 }
 
-// The contestants of a comparison. The unfused one has its own client if the backend fuses by itself and has an option
+// The programs of a comparison. The unfused one has its own client if the backend fuses by itself and has an option
 // against it.
 struct Clients {
   Client fused, unfused, other;
@@ -106,38 +106,38 @@ Result measure_case(const Case& which, const Clients& clients, const Report& rep
   result.name = which.name;
   result.family = which.family;
   result.flops = which.flops;
-  std::vector<Entrant> entrants(1);
-  entrants[0].timing = &result.fused;
-  enter(entrants[0], clients.fused.get(), which, true);
+  std::vector<Measurement> measurements(1);
+  measurements[0].timing = &result.fused;
+  enter(measurements[0], clients.fused.get(), which, true);
   if (report.request.unfused) {
-    entrants.push_back({.timing = &result.unfused});
-    enter(entrants.back(), (clients.unfused ? clients.unfused : clients.fused).get(), which, false);
+    measurements.push_back({.timing = &result.unfused});
+    enter(measurements.back(), (clients.unfused ? clients.unfused : clients.fused).get(), which, false);
   }
   if (clients.other) {
-    entrants.push_back({.timing = &result.other});
-    enter(entrants.back(), clients.other.get(), which, true);
+    measurements.push_back({.timing = &result.other});
+    enter(measurements.back(), clients.other.get(), which, true);
   }
-  result.differs = difference(entrants);
-  for (Entrant& entrant : entrants) {
-    choose_times(entrant);
-    if (!entrant.contestant || result.limit_ns != 0) continue;
-    if (result.flops < 0) result.flops = static_cast<double>(entrant.contestant->facts().flops);
-    result.read_bytes = entrant.contestant->argument_bytes();
-    result.written_bytes = entrant.contestant->result_bytes();
+  result.differs = difference(measurements);
+  for (Measurement& measurement : measurements) {
+    choose_times(measurement);
+    if (!measurement.program || result.limit_ns != 0) continue;
+    if (result.flops < 0) result.flops = static_cast<double>(measurement.program->facts().flops);
+    result.read_bytes = measurement.program->argument_bytes();
+    result.written_bytes = measurement.program->result_bytes();
     find_limit(result, report);
   }
   for (uint32_t i = 0; i < report.request.repeat; ++i) {
-    for (Entrant& entrant : entrants) {
-      if (!entrant.contestant) continue;
-      const auto sample = entrant.contestant->run(entrant.times);
+    for (Measurement& measurement : measurements) {
+      if (!measurement.program) continue;
+      const auto sample = measurement.program->run(measurement.times);
       if (sample.ok()) {
-        entrant.samples.push_back(*sample);
+        measurement.samples.push_back(*sample);
       } else {
-        entrant.fail(sample.status());
+        measurement.fail(sample.status());
       }
     }
   }
-  for (Entrant& entrant : entrants) summarise(entrant);
+  for (Measurement& measurement : measurements) summarise(measurement);
   return result;
 }
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "conformance/bench/contestant.h"
+#include "conformance/bench/bench_program.h"
 #include "conformance/bench/limits.h"
 #include "hlo/base/status.h"
 
@@ -35,7 +35,7 @@ struct Request {
   std::vector<std::pair<std::string, std::string>> options = {};  ///< of the backend's own; not for `against`
   std::vector<Case> cases = {};                                   ///< empty: those that ship
   std::string filter;                                             ///< part of a case's name; empty: all
-  uint32_t repeat = 15;                                           ///< samples of each contestant; the median counts
+  uint32_t repeat = 15;                                           ///< samples of each program; the median counts
   bool no_fallback = false;                                       ///< for both backends
   bool unfused = true;                                            ///< measure unfused execution too
   /// Limits that are known, of a device that is not the host: 0 means measured on the host.
@@ -44,7 +44,7 @@ struct Request {
   std::function<void(size_t done, size_t total, const std::string& what)> progress;
 };
 
-/// How one contestant fared.
+/// The times of one program.
 struct Timing {
   double median_ns = 0;            ///< of one execution
   double low_ns = 0, high_ns = 0;  ///< the quartiles
@@ -63,7 +63,7 @@ struct Result {
   double limit_ns = 0;                         ///< the machine's own: the longer of moving that and computing `flops`
   bool compute_bound = false;                  ///< which of the two it is
   Timing fused, unfused, other;                ///< `other` only where there is one to compare with
-  std::string differs;  ///< how the contestants' results differ; empty: they agree, to a share of the largest
+  std::string differs;  ///< how the programs' results differ; empty: they agree, to a share of the largest
   double of_limit() const { return fused.median_ns > 0 ? limit_ns / fused.median_ns : 0; }
 };
 
@@ -76,20 +76,20 @@ struct FamilySummary {
 };
 
 /// One case of an earlier run.
-struct EarlierCase {
+struct BaselineCase {
   std::string name;
   double median_ns = 0, of_limit = 0;
 };
 /// An earlier run, as to_json wrote it.
-struct Earlier {
+struct BaselineRun {
   std::string backend, vectors;
   uint32_t threads = 0;
-  std::vector<EarlierCase> cases;
+  std::vector<BaselineCase> cases;
   /// Null where there is none of this name that ran.
-  const EarlierCase* find(const std::string& name) const;
+  const BaselineCase* find(const std::string& name) const;
 };
 
-/// Everything, in one process: the contestants take turns.
+/// Everything, in one process: the programs take turns.
 struct Report {
   Request request;
   std::string backend, against;  ///< names
@@ -122,6 +122,6 @@ Limits measure_limits(uint32_t threads);
 std::string to_json(const Report& report);
 std::string to_json(const Limits& limits);
 /// Reads what to_json wrote; `name` is for messages.
-Expected<Earlier> read_earlier(const std::string& name, const std::string& text);
+Expected<BaselineRun> read_baseline(const std::string& name, const std::string& text);
 
 }  // namespace collet::bench

@@ -80,13 +80,13 @@ std::string to_json(const Limits& limits) {
   return text + "\n";
 }
 
-const EarlierCase* Earlier::find(const std::string& name) const {
-  for (const EarlierCase& one : cases)
+const BaselineCase* BaselineRun::find(const std::string& name) const {
+  for (const BaselineCase& one : cases)
     if (one.name == name && one.median_ns > 0) return &one;
   return nullptr;
 }
 
-Expected<Earlier> read_earlier(const std::string& name, const std::string& text) {
+Expected<BaselineRun> read_baseline(const std::string& name, const std::string& text) {
   boost::system::error_code error;
   const json::value root = json::parse(text, error);
   const json::object* object = error ? nullptr : root.if_object();
@@ -94,7 +94,7 @@ Expected<Earlier> read_earlier(const std::string& name, const std::string& text)
   const json::object* machine = object == nullptr ? nullptr : object_of(*object, "machine");
   if (list == nullptr || machine == nullptr || !list->is_array())
     return invalid_argument(name + " is nothing that collet bench --json has written");
-  Earlier earlier;
+  BaselineRun earlier;
   earlier.backend = text_of(*object, "backend");
   earlier.vectors = text_of(*machine, "vectors");
   earlier.threads = static_cast<uint32_t>(number_of(*machine, "threads"));

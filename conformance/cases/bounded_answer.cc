@@ -9,7 +9,7 @@
 #include "conformance/cases/case.h"
 #include "conformance/cases/exact_answer.h"
 #include "conformance/cases/plain_answer.h"
-#include "conformance/cases/walk.h"
+#include "conformance/cases/plain_interpreter.h"
 #include "conformance/oracle/functions.h"
 
 /// \file
@@ -93,7 +93,7 @@ struct Rounding {
 
 double ulps_of(Op op, Type type) {
   const Bound bound = function_bound(op, type);
-  // Of short types the unit is one of the rounded result.
+  // For types of less than 32 bits, one ULP is that of the rounded result.
   return bound.kind != Bound::Kind::Ulp ? 0.5 : hlo::type_info(type).bits < 32 ? bound.ulps + 0.5 : bound.ulps;
 }
 
@@ -245,7 +245,7 @@ double grain_of_terms(Op op, const std::vector<Known>& operands) {
 
 // An op that adds up: the magnitude of the operands with their radii, less that without, is what the radii move; the rest are the
 // roundings of a sum in any order.
-std::optional<Known> summed(const Walk& walk, const Instruction& instr, KnownOperands operands,
+std::optional<Known> summed(const PlainInterpreter& interpreter, const Instruction& instr, KnownOperands operands,
                             const Rounding& rounding) {
   std::vector<Known> wide;
   for (const Known* operand : operands)
@@ -269,9 +269,9 @@ std::optional<Known> summed(const Walk& walk, const Instruction& instr, KnownOpe
     if (!operands[0]->is_exact()) return std::nullopt;
     sizes[0] = centers[0];
   }
-  const std::optional<ExactSums> exact = exact_sums(walk.module(), instr, centers);
+  const std::optional<ExactSums> exact = exact_sums(interpreter.module(), instr, centers);
   if (!exact) return std::nullopt;
-  const std::optional<ExactSums> most = exact_sums(walk.module(), instr, sizes);
+  const std::optional<ExactSums> most = exact_sums(interpreter.module(), instr, sizes);
   const bool is_product = instr.op == Op::DOT || instr.op == Op::CONVOLUTION;
   const double own = unit_roundoff(rounding.type), u = is_product ? std::min(own, unit_roundoff(Type::F32)) : own;
   const double grain = grain_of_terms(instr.op, wide);
@@ -295,15 +295,16 @@ std::optional<Known> summed(const Walk& walk, const Instruction& instr, KnownOpe
 }
 
 // The largest, or the smallest, element in each place.
-std::optional<Known> extreme_of_all(const Walk& walk, const Instruction& instr, KnownOperands operands) {
-  const hlo::Computation& body = walk.module()[instr.called[0]];
-  const Instruction& root = walk.module()[body.root];
+std::optional<Known> extreme_of_all(const PlainInterpreter& interpreter, const Instruction& instr,
+                                    KnownOperands operands) {
+  const hlo::Computation& body = interpreter.module()[instr.called[0]];
+  const Instruction& root = interpreter.module()[body.root];
   if (operands.size() != 2 || (root.op != Op::MAXIMUM && root.op != Op::MINIMUM)) return std::nullopt;
   const Known data = widened(*operands[0]), start = widened(*operands[1]);
   Instruction wide = instr;
   wide.shape = instr.shape.with_type(Type::F64);
   // The body compares, so that it does the same to f64.
-  const auto values = plain_results(walk, wide, std::vector{&data.value, &start.value});
+  const auto values = plain_results(interpreter, wide, std::vector{&data.value, &start.value});
   if (!values) return std::nullopt;
   double radius = 0;
   for (const Known* operand : {&data, &start})
@@ -315,7 +316,7 @@ std::optional<Known> extreme_of_all(const Walk& walk, const Instruction& instr, 
 }
 
 // A move of centers, and of radii.
-std::optional<Known> moved(const Walk& walk, const Instruction& instr, KnownOperands operands) {
+std::optional<Known> moved(const PlainInterpreter& interpreter, const Instruction& instr, KnownOperands operands) {
   std::vector<Known> wide;
   for (const Known* operand : operands)
     wide.push_back(hlo::is_float(operand->value.type()) ? widened(*operand) : *operand);
@@ -326,7 +327,7 @@ std::optional<Known> moved(const Walk& walk, const Instruction& instr, KnownOper
   }
   Instruction changed = instr;
   changed.shape = instr.shape.with_type(Type::F64);
-  auto center = plain_results(walk, changed, centers), radius = plain_results(walk, changed, radii);
+  auto center = plain_results(interpreter, changed, centers), radius = plain_results(interpreter, changed, radii);
   if (!center || !radius) return std::nullopt;
   return Known{.value = std::move((*center)[0]), .radius = std::move((*radius)[0])};
 }
@@ -386,10 +387,10 @@ Results one(std::optional<Known> value) {
   return out;
 }
 
-Results exactly(const Walk& walk, const Instruction& instr, KnownOperands operands) {
+Results exactly(const PlainInterpreter& interpreter, const Instruction& instr, KnownOperands operands) {
   std::vector<const Literal*> values;
   for (const Known* operand : operands) values.push_back(&operand->value);
-  auto results = plain_results(walk, instr, values);
+  auto results = plain_results(interpreter, instr, values);
   if (!results) return std::nullopt;
   std::vector<Known> out;
   for (Literal& result : *results) out.push_back({.value = std::move(result)});
@@ -401,7 +402,8 @@ bool is_summing(Op op) {
          op == Op::SELECT_AND_SCATTER;
 }
 
-Results bounded_results(const Walk& walk, const Instruction& instr, KnownOperands operands, bool flushes) {
+Results bounded_results(const PlainInterpreter& interpreter, const Instruction& instr, KnownOperands operands,
+                        bool flushes) {
   bool all_exact = true, is_cut = false;
   for (const Known* operand : operands) {
     if (operand->is_tuple || !operand->value.shape().is_array()) return std::nullopt;
@@ -412,16 +414,16 @@ Results bounded_results(const Walk& walk, const Instruction& instr, KnownOperand
   if (is_cut && instr.op != Op::REDUCE) return std::nullopt;
   const bool is_float = instr.shape.is_array() && hlo::is_float(instr.shape.type());
   const bool is_unreduced = instr.op == Op::REDUCE && instr.as<hlo::DimensionsAttrs>().dimensions.empty();
-  if (all_exact && (!is_float || is_unreduced || keeps_values(instr.op))) return exactly(walk, instr, operands);
+  if (all_exact && (!is_float || is_unreduced || keeps_values(instr.op))) return exactly(interpreter, instr, operands);
   if (operands.empty() || !instr.shape.is_array() || hlo::is_complex(instr.shape.type())) return std::nullopt;
   const Rounding rounding{instr.shape.type(), flushes};
   if (is_summing(instr.op)) {
-    std::optional<Known> sums = summed(walk, instr, operands, rounding);
-    if (!sums && instr.op == Op::REDUCE && !is_cut) sums = extreme_of_all(walk, instr, operands);
+    std::optional<Known> sums = summed(interpreter, instr, operands, rounding);
+    if (!sums && instr.op == Op::REDUCE && !is_cut) sums = extreme_of_all(interpreter, instr, operands);
     return one(std::move(sums));
   }
-  if (is_move(instr.op)) return one(moved(walk, instr, operands));
-  if (instr.op == Op::SELECT) return operands[0]->is_exact() ? one(moved(walk, instr, operands)) : std::nullopt;
+  if (is_move(instr.op)) return one(moved(interpreter, instr, operands));
+  if (instr.op == Op::SELECT) return operands[0]->is_exact() ? one(moved(interpreter, instr, operands)) : std::nullopt;
   for (const Known* operand : operands)
     if (operand->value.element_count() != instr.shape.element_count()) return std::nullopt;
   const Bounded a = bounded(*operands[0]), b = operands.size() == 2 ? bounded(*operands[1]) : Bounded{};
@@ -476,12 +478,13 @@ bool add_references(const Known& result, const Shape& shape, std::vector<Referen
 
 std::optional<std::vector<Reference>> bounded_answer(const hlo::Module& module, std::span<const Literal> inputs,
                                                      bool flushes) {
-  const Walk walk(module, [flushes](const Walk& self, const Instruction& instr, KnownOperands operands) {
-    return bounded_results(self, instr, operands, flushes);
-  });
+  const PlainInterpreter interpreter(
+      module, [flushes](const PlainInterpreter& self, const Instruction& instr, KnownOperands operands) {
+        return bounded_results(self, instr, operands, flushes);
+      });
   std::vector<Known> arguments;
   for (const Literal& input : inputs) arguments.push_back({.value = input});
-  const std::optional<Known> root = walk.run(module.entry(), std::move(arguments));
+  const std::optional<Known> root = interpreter.run(module.entry(), std::move(arguments));
   std::vector<Reference> out;
   if (!root || !add_references(*root, module[module.entry_computation().root].shape, out)) return std::nullopt;
   return out;

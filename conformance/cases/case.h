@@ -38,7 +38,7 @@ enum class Values : uint8_t {
 };
 std::string_view values_name(Values values);
 
-/// How one parameter is filled.
+/// The kind of values that one parameter gets.
 struct InputSpec {
   Values values = Values::Unit;
   double low = -1, high = 1;
@@ -106,11 +106,11 @@ uint64_t case_seed(std::string_view name, uint64_t run_seed);
 /// Fills parameter `number`, of `count` that are crossed with each other. `flushes`: no denormals.
 hlo::Literal make_input(const InputSpec& spec, const Shape& shape, size_t number, size_t count, uint64_t seed,
                         bool flushes);
-/// How many elements show each critical value of one operand of `type`; of more operands each is drawn.
+/// Returns the number of critical values of `type`. An input of so many elements holds each once.
 int64_t critical_count(Type type);
-/// How many elements show All of `operands` operands of `type`; 0 where there is no such case.
+/// Returns the number of elements that an exhaustive case with `operands` operands of `type` has; 0 if there is none.
 int64_t all_count(Type type, size_t operands);
-/// How many elements show each pair of edge values of two operands of `type`, or each single one of one.
+/// Returns the number of edge values of `type` or, for two operands, of pairs of them.
 int64_t edge_count(Type type, size_t operands);
 
 /// Builds HLO text: computations first, then parameters and lines of the entry.

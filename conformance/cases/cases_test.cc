@@ -144,7 +144,7 @@ TEST(Answers, OfSumsAgreeWithTheEvaluator) {
   EXPECT_GT(compared, 60u);
 }
 
-// What is known by definitions and MPFR judges the evaluator, which has no part in it: most cases, of most ops.
+// Most cases of most ops have results that definitions and MPFR give. They are compared with the evaluator's results.
 TEST(Answers, JudgeTheEvaluator) {
   size_t number = 0, judged = 0, all = 0;
   std::set<Op> ops;

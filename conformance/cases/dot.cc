@@ -6,6 +6,7 @@
 #include "conformance/cases/case.h"
 #include "conformance/cases/pairwise.h"
 #include "conformance/cases/types.h"
+#include "hlo/ops/constraint.h"
 
 namespace collet::conformance {
 namespace {
@@ -64,21 +65,14 @@ const std::vector<Row>& rows() {
 }
 // clang-format on
 
-bool contains(const Dims& dims, size_t d) {
-  for (const int64_t dim : dims) {
-    if (dim == static_cast<int64_t>(d)) return true;
-  }
-  return false;
-}
-
 Dims result_dims(const Row& row) {
   Dims dims;
   for (const int64_t d : row.lhs_batch) dims.push_back(row.lhs[static_cast<size_t>(d)]);
   for (size_t d = 0; d < row.lhs.size(); ++d) {
-    if (!contains(row.lhs_batch, d) && !contains(row.lhs_contracting, d)) dims.push_back(row.lhs[d]);
+    if (!hlo::contains(row.lhs_batch, d) && !hlo::contains(row.lhs_contracting, d)) dims.push_back(row.lhs[d]);
   }
   for (size_t d = 0; d < row.rhs.size(); ++d) {
-    if (!contains(row.rhs_batch, d) && !contains(row.rhs_contracting, d)) dims.push_back(row.rhs[d]);
+    if (!hlo::contains(row.rhs_batch, d) && !hlo::contains(row.rhs_contracting, d)) dims.push_back(row.rhs[d]);
   }
   return dims;
 }

@@ -4,6 +4,7 @@
 #include "conformance/cases/case.h"
 #include "conformance/cases/types.h"
 #include "hlo/base/float_format.h"
+#include "hlo/ops/properties.h"
 
 namespace collet::conformance {
 namespace {
@@ -62,58 +63,9 @@ InputSpec domain(Op op, size_t operand, Type type) {
     }
     return spec;
   }
-  switch (op) {
-    case Op::LOG:
-    case Op::SQRT:
-    case Op::RSQRT:
-      return {.low = 0.015625, .high = 4};
-    case Op::LOG_PLUS_ONE:
-      return {.low = -0.75, .high = 3};
-    case Op::ACOSH:
-      return {.low = 1, .high = 5};
-    case Op::EXPONENTIAL:
-    case Op::EXPONENTIAL_MINUS_ONE:
-    case Op::SINH:
-    case Op::COSH:
-    case Op::LOGISTIC:
-    case Op::TANH:
-    case Op::ASINH:
-      return {.low = -4, .high = 4};
-    case Op::SINE:
-    case Op::COSINE:
-    case Op::TAN:
-      return {.low = -7, .high = 7};
-    case Op::ERF:
-    case Op::CBRT:
-      return {.low = -3, .high = 3};
-    case Op::POWER:
-      return operand == 0 ? InputSpec{.low = 0.0625, .high = 4} : InputSpec{.low = -3, .high = 3};
-    case Op::CEIL:
-    case Op::FLOOR:
-    case Op::ROUND_NEAREST_AFZ:
-    case Op::ROUND_NEAREST_EVEN:
-    case Op::REMAINDER:
-      return {.low = -9, .high = 9};
-    default:
-      return spec;
-  }
-}
-
-bool likes_ties(Op op) {
-  switch (op) {
-    case Op::CEIL:
-    case Op::FLOOR:
-    case Op::ROUND_NEAREST_AFZ:
-    case Op::ROUND_NEAREST_EVEN:
-    case Op::COMPARE:
-    case Op::MAXIMUM:
-    case Op::MINIMUM:
-    case Op::REMAINDER:
-    case Op::SIGN:
-      return true;
-    default:
-      return false;
-  }
+  if (op == Op::POWER) return operand == 0 ? InputSpec{.low = 0.0625, .high = 4} : InputSpec{.low = -3, .high = 3};
+  const hlo::OpProperties& properties = hlo::op_properties(op);
+  return properties.low < properties.high ? InputSpec{.low = properties.low, .high = properties.high} : spec;
 }
 
 // Complex functions whose results are within the range for operands of all sizes, though squares of the parts are not.
@@ -196,7 +148,7 @@ void add_form(CaseList& list, const Form& form) {
     add_one(list, form, {257}, Values::Large);
   }
   if (integer_power && hlo::is_signed(form.type)) add_one(list, form, {129}, Values::Ties);
-  if (likes_ties(form.op)) add_one(list, form, {129}, Values::Ties);
+  if (hlo::op_properties(form.op).has_ties) add_one(list, form, {129}, Values::Ties);
 }
 
 Type result_type(Op op, Type type) {

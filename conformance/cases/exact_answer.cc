@@ -271,7 +271,7 @@ bool is_of_op(const Module& module, hlo::CompId id, Op op) {
          root.operand(0) != root.operand(1);
 }
 
-// What sums are multiplied with to be sums of products.
+// The factor 1, which makes a term of a sum a product.
 Literal one_of(Type type) {
   return Literal::scalar(type, 1);
 }
@@ -380,7 +380,7 @@ std::optional<Reference> exact_products(const Module& module, const Instruction&
     };
     take(start, 0);
     for (int64_t k = 0; k + 1 < terms; ++k) take(data, places(outer, i).first + places(inner, k).first);
-    // What overflows or loses digits on the way depends on the order.
+    // Overflow and underflow of partial sums depend on the order of the sum.
     if (!(up < largest_finite(type) / 4) || !(down > ulp_at(type, 0) / unit_roundoff(type))) return std::nullopt;
     const ExactResult re = product.re.result(), im = product.im.result();
     out.exact.set_double(i, re.value, im.value);

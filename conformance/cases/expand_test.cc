@@ -29,7 +29,7 @@ using hlo::Module;
 using hlo::OpClass;
 
 constexpr int kLastType = 33;
-// Of op and type, all that the verifier takes.
+// Number of pairs of an op and a type that the verifier accepts.
 constexpr size_t kLeastPairs = 1135;
 
 bool is_extended(Op op) {
@@ -37,7 +37,7 @@ bool is_extended(Op op) {
   return c == OpClass::EXACT || c == OpClass::MATH || c == OpClass::STRUCTURED;
 }
 
-// What takes complex values apart and puts them together: no core op can, and there is nothing to compute.
+// Whether an op takes complex values apart or puts them together. No core op does that, so it is not expanded.
 bool is_pairing(const Module& module, const hlo::Instruction& instr) {
   if (instr.op == Op::COMPLEX) return true;
   return (instr.op == Op::REAL || instr.op == Op::IMAG) && hlo::is_complex(module[instr.operand(0)].shape.type());
@@ -238,7 +238,7 @@ TEST(Expand, EachOpForEachTypeAgreesWithItself) {
   }
 }
 
-// What an expansion takes apart, no cleaning up puts together again: or the rounds would not end.
+// The simplifier never makes again what an expansion has replaced; otherwise legalization would not end.
 TEST(Expand, EndsWhereNothingIsTaken) {
   const char* only = std::getenv("COLLET_EXPAND_ONLY");
   int programs = 0;

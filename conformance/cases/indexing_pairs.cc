@@ -5,6 +5,7 @@
 
 #include "conformance/cases/case.h"
 #include "conformance/cases/pairwise.h"
+#include "hlo/ops/constraint.h"
 
 /// \file
 /// Gathers and scatters whose attributes meet each other in pairs: what is indexed, in which order, what is collapsed, where index vectors
@@ -23,10 +24,6 @@ struct Pair {
   const char* body = "add";
   double most = 3;  // indices are drawn from -1 to `most`
 };
-
-bool contains(const Dims& dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
 
 // The operand's sizes are 4, 5, 6 ..., a batching dimension of 3 in front of them or behind.
 Pair choose(Factors& factors) {
@@ -52,13 +49,14 @@ Pair choose(Factors& factors) {
   if (collapses == "last") pair.collapsed = {pair.map.back()};
   for (size_t d = 0; collapses == "other" && d < rank; ++d) {
     const int64_t other = first + static_cast<int64_t>(d);
-    if (pair.collapsed.empty() && !contains(pair.map, other)) pair.collapsed = {other};
+    if (pair.collapsed.empty() && !hlo::contains(pair.map, other)) pair.collapsed = {other};
   }
   if (descending) std::reverse(pair.map.begin(), pair.map.end());
   const auto extent = factors.next<std::string_view>({"part", "one", "whole"});
   for (size_t d = 0; d < pair.operand.size(); ++d) {
     const auto at = static_cast<int64_t>(d);
-    const bool single = contains(pair.collapsed, at) || contains(pair.operand_batching, at) || extent == "one";
+    const bool single =
+        hlo::contains(pair.collapsed, at) || hlo::contains(pair.operand_batching, at) || extent == "one";
     pair.slices.push_back(single ? 1 : extent == "whole" ? pair.operand[d] : pair.operand[d] - 2);
   }
 
@@ -81,7 +79,8 @@ Pair choose(Factors& factors) {
   // The windows' dimensions: in front of the batches, behind them, or between.
   Dims window;
   for (size_t d = 0; d < pair.operand.size(); ++d)
-    if (const auto at = static_cast<int64_t>(d); !contains(pair.collapsed, at) && !contains(pair.operand_batching, at))
+    if (const auto at = static_cast<int64_t>(d);
+        !hlo::contains(pair.collapsed, at) && !hlo::contains(pair.operand_batching, at))
       window.push_back(pair.slices[d]);
   const auto where = factors.next<std::string_view>({"behind", "front", "between"});
   const size_t all = batch.size() + window.size();

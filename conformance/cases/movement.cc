@@ -208,7 +208,7 @@ const std::vector<SliceRow>& slice_rows() {
       {"3x2x4x2x5", {3, 2, 4, 2, 5}, {2, 1, 3, 2, 2}, {1, 1, 0, 0, 2}},
       {"70001_late", {70001}, {5}, {69000}},
       {"17_empty", {17}, {0}, {20}},
-      // What becomes another number in fewer bits, or with a sign.
+      // Values that change if they are cut to fewer bits or read as signed.
       {"17_beyond_32_bits", {17}, {5}, {4294967299}},
       {"17_below_32_bits", {17}, {5}, {-4294967293}},
       {"17_above_31_bits", {17}, {5}, {2147483651}},

@@ -253,12 +253,12 @@ Known element_of(const Literal& value, int64_t i) {
   return {.value = std::move(out)};
 }
 
-std::optional<Literal> mapped(const Walk& walk, const Instruction& instr, Operands operands) {
+std::optional<Literal> mapped(const PlainInterpreter& interpreter, const Instruction& instr, Operands operands) {
   Literal out = Literal::zeros(instr.shape);
   for (int64_t i = 0; i < out.element_count(); ++i) {
     std::vector<Known> arguments;
     for (const Literal* operand : operands) arguments.push_back(element_of(*operand, i));
-    const std::optional<Known> one = walk.run(instr.called[0], std::move(arguments));
+    const std::optional<Known> one = interpreter.run(instr.called[0], std::move(arguments));
     if (!one || one->is_tuple) return std::nullopt;
     copy_element(out, i, one->value, 0);
   }
@@ -267,7 +267,7 @@ std::optional<Literal> mapped(const Walk& walk, const Instruction& instr, Operan
 
 // A reduction whose body is a computation of its own: known where four orders of combination have one result. They are forward and
 // backward, one at a time and in pairs of pairs.
-Results reduced_in_any_order(const Walk& walk, const Instruction& instr, Operands operands) {
+Results reduced_in_any_order(const PlainInterpreter& interpreter, const Instruction& instr, Operands operands) {
   const size_t count = operands.size() / 2;
   const auto& over = instr.as<hlo::DimensionsAttrs>().dimensions;
   const Literal& first = *operands[0];
@@ -293,7 +293,7 @@ Results reduced_in_any_order(const Walk& walk, const Instruction& instr, Operand
   const auto combine = [&](const Group& a, const Group& b) {
     Group arguments = a;
     arguments.insert(arguments.end(), b.begin(), b.end());
-    std::optional<Known> both = walk.run(instr.called[0], std::move(arguments));
+    std::optional<Known> both = interpreter.run(instr.called[0], std::move(arguments));
     if (!both || both->is_tuple != (count > 1)) {
       is_known = false;
       return a;
@@ -349,13 +349,14 @@ bool is_copy_alone(const Module& module, const Instruction& instr) {
   }
 }
 
-Results known_results(const Walk& walk, const Instruction& instr, std::span<const Known* const> operands) {
+Results known_results(const PlainInterpreter& interpreter, const Instruction& instr,
+                      std::span<const Known* const> operands) {
   std::vector<const Literal*> values;
   for (const Known* operand : operands) {
     if (operand->is_tuple || !operand->is_exact() || !operand->value.shape().is_array()) return std::nullopt;
     values.push_back(&operand->value);
   }
-  return plain_results(walk, instr, values);
+  return plain_results(interpreter, instr, values);
 }
 
 void flatten_into(const Known& known, std::vector<Literal>& out) {
@@ -400,8 +401,9 @@ bool for_each_selected(const Module& module, const Instruction& instr, std::span
   return true;
 }
 
-std::optional<std::vector<Literal>> plain_results(const Walk& walk, const Instruction& instr, Operands operands) {
-  const Module& module = walk.module();
+std::optional<std::vector<Literal>> plain_results(const PlainInterpreter& interpreter, const Instruction& instr,
+                                                  Operands operands) {
+  const Module& module = interpreter.module();
   const bool is_cut = std::any_of(operands.begin(), operands.end(),
                                   [](const Literal* operand) { return !operand->dynamic_sizes().empty(); });
   if (is_cut) return std::nullopt;
@@ -411,7 +413,7 @@ std::optional<std::vector<Literal>> plain_results(const Walk& walk, const Instru
       return sorted(module, instr, operands);
     case Op::REDUCE:
       if (operands.size() == 2) one = reduced(module, instr, *operands[0], *operands[1]);
-      if (!one) return reduced_in_any_order(walk, instr, operands);
+      if (!one) return reduced_in_any_order(interpreter, instr, operands);
       break;
     case Op::REDUCE_WINDOW:
       if (operands.size() == 2) one = reduced_windows(module, instr, *operands[0], *operands[1]);
@@ -437,7 +439,7 @@ std::optional<std::vector<Literal>> plain_results(const Walk& walk, const Instru
     case Op::RNG_BIT_GENERATOR:
       return plain_random(instr, operands);
     case Op::MAP:
-      one = mapped(walk, instr, operands);
+      one = mapped(interpreter, instr, operands);
       break;
     case Op::PARTITION_ID:
     case Op::REPLICA_ID:
@@ -462,18 +464,18 @@ std::optional<std::vector<Literal>> plain_results(const Walk& walk, const Instru
 }
 
 std::optional<std::vector<Literal>> plain_answer(const Module& module, std::span<const Literal> inputs) {
-  const Walk walk(module,
-                  [](const Walk& self, const Instruction& instr,
-                     std::span<const Known* const> operands) -> std::optional<std::vector<Known>> {
-                    Results results = known_results(self, instr, operands);
-                    if (!results) return std::nullopt;
-                    std::vector<Known> out;
-                    for (Literal& result : *results) out.push_back({.value = std::move(result)});
-                    return out;
-                  });
+  const PlainInterpreter interpreter(module,
+                                     [](const PlainInterpreter& self, const Instruction& instr,
+                                        std::span<const Known* const> operands) -> std::optional<std::vector<Known>> {
+                                       Results results = known_results(self, instr, operands);
+                                       if (!results) return std::nullopt;
+                                       std::vector<Known> out;
+                                       for (Literal& result : *results) out.push_back({.value = std::move(result)});
+                                       return out;
+                                     });
   std::vector<Known> arguments;
   for (const Literal& input : inputs) arguments.push_back({.value = input});
-  const std::optional<Known> root = walk.run(module.entry(), std::move(arguments));
+  const std::optional<Known> root = interpreter.run(module.entry(), std::move(arguments));
   if (!root) return std::nullopt;
   std::vector<Literal> out;
   flatten_into(*root, out);

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "conformance/cases/walk.h"
+#include "conformance/cases/plain_interpreter.h"
 #include "hlo/ir/module.h"
 
 namespace collet::conformance {
@@ -16,8 +16,9 @@ namespace collet::conformance {
 /// evaluator. Returns nullopt where an op is none of these, or leaves a choice.
 std::optional<std::vector<hlo::Literal>> plain_answer(const hlo::Module& module, std::span<const hlo::Literal> inputs);
 
-/// The results of one op. `walk` runs what it calls.
-std::optional<std::vector<hlo::Literal>> plain_results(const Walk& walk, const hlo::Instruction& instr,
+/// The results of one op. `interpreter` runs what it calls.
+std::optional<std::vector<hlo::Literal>> plain_results(const PlainInterpreter& interpreter,
+                                                       const hlo::Instruction& instr,
                                                        std::span<const hlo::Literal* const> operands);
 
 /// Parts of it, by family. Nothing for an op of another one.

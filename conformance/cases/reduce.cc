@@ -45,7 +45,7 @@ double terms(const Row& row) {
   return n + 1;
 }
 
-// What `body` leaves everything drawn here as it is with.
+// The neutral element of `body` for the random inputs of these cases.
 double neutral(std::string_view body, Type type) {
   if (body == "multiply") return 1;
   if (body == "maximum") return hlo::is_unsigned(type) ? 0 : -100;
@@ -53,8 +53,8 @@ double neutral(std::string_view body, Type type) {
   return body == "and" ? -1 : 0;
 }
 
-// `start`: the value it begins with, which need not be the neutral one; but over no dimension it is open whether it is
-// combined at all.
+// `start` is the initial value. It need not be neutral, except in a reduction over no dimension: whether that combines
+// the initial value is undefined.
 void add_reduce(CaseList& list, const Row& row, const char* body, Type type, double start, Values values) {
   if (row.over.empty()) start = neutral(body, type);
   Text text;

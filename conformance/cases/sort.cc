@@ -95,7 +95,7 @@ Pair choose(Factors& factors) {
   pair.direction = factors.next({"LT", "GT"});
   pair.type = factors.next({Type::F32, Type::S32, Type::BF16, Type::F64, Type::U8, Type::S16, Type::S64, Type::F16});
   pair.values = factors.next({Values::Unit, Values::Ties, Values::Large, Values::Distinct});
-  // What goes with equal keys is not determined, and of these types there are too few keys.
+  // The order of operands with equal keys is undefined, and these types have too few different keys.
   if (pair.type == Type::BF16 || pair.type == Type::U8) pair.stable = pair.operands > 1;
   if (pair.operands > 1 && !pair.stable) pair.values = Values::Distinct;
   pair.total = pair.total && hlo::is_float(pair.type);

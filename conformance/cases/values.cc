@@ -7,18 +7,12 @@
 
 #include "conformance/cases/case.h"
 #include "hlo/base/float_format.h"
+#include "hlo/base/mix.h"
 
 namespace collet::conformance {
 namespace {
 
 using namespace collet::hlo;
-
-uint64_t mix(uint64_t z) {
-  z += 0x9E3779B97F4A7C15;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-  return z ^ (z >> 31);
-}
 
 class Random {
  public:
@@ -174,7 +168,7 @@ void fill_edges(Literal& value, size_t number, size_t count, uint64_t seed, bool
                                                            : std::vector<int64_t>{};
   const std::vector<double> floats = integer ? std::vector<double>{} : float_edges(type, flushes);
   const size_t n = integer ? integers.size() : floats.size();
-  // The first two operands walk over all pairs, further ones are drawn.
+  // The first two operands run over all pairs, further ones are drawn.
   Random random(seed);
   int nans = 0;
   for (int64_t i = 0; i < value.element_count(); ++i) {

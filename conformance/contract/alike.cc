@@ -117,9 +117,9 @@ void run(Contract& c, const Group& group) {
   const auto instance = Instance::open(c);
   if (!instance) return;
   if (!instance->executes()) return c.skip("a device has COLLET_TRAIT_VIRTUAL");
-  std::vector<Ready> ready;
+  std::vector<PreparedProgram> ready;
   for (size_t i = 0; i < group.bodies.size(); ++i) {
-    Ready one = prepare(*instance, group.bodies[i], i % 2 == 1 ? group.aliases : "", {}, false);
+    PreparedProgram one = prepare(*instance, group.bodies[i], i % 2 == 1 ? group.aliases : "", {}, false);
     if (c.broken()) return;
     if (one) ready.push_back(std::move(one));
   }
@@ -127,8 +127,8 @@ void run(Contract& c, const Group& group) {
   for (uint64_t round = 1; round <= 2; ++round) {
     for (size_t i = 0; i < ready.size(); ++i) {
       const size_t which = round == 1 ? i : ready.size() - 1 - i;
-      Rig rig(*instance, *ready[which].program, ready[which].executable, {.take_aliases = true});
-      if (rig.run(round, fmt::format("program {} of several that differ in {}", which, group.name))) continue;
+      GuardedLaunch guarded(*instance, *ready[which].program, ready[which].executable, {.take_aliases = true});
+      if (guarded.run(round, fmt::format("program {} of several that differ in {}", which, group.name))) continue;
       c.check(false, Promise::COMPILE, "each of the programs has to get an executable of its own");
       return;
     }

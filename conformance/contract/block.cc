@@ -93,7 +93,7 @@ void judge(Contract& c, const Form& form) {
   if (!instance) return;
   bool any = false;
   for (const Sample& sample : samples()) {
-    const Ready ready = prepare(*instance, sample.body, {}, {}, false);
+    const PreparedProgram ready = prepare(*instance, sample.body, {}, {}, false);
     if (c.broken()) return;
     if (!ready) continue;
     any = true;
@@ -107,8 +107,8 @@ void judge(Contract& c, const Form& form) {
                  sample.name, form.what, made.status, made.message))
       return;
     if (!instance->executes()) continue;
-    Rig rig(*instance, *ready.program, made.executable, {});
-    if (rig.run(1, fmt::format("{} in a block with {}", sample.name, form.what), sample.bound)) continue;
+    GuardedLaunch guarded(*instance, *ready.program, made.executable, {});
+    if (guarded.run(1, fmt::format("{} in a block with {}", sample.name, form.what), sample.bound)) continue;
     c.check(false, form.promise, "{} runs right in the block that the SDK writes", sample.name);
     return;
   }

@@ -12,7 +12,7 @@
 namespace collet::conformance {
 namespace {
 
-// A program block in pages of its own, `gap` bytes before a page that nobody may touch.
+// A program block in pages of its own. It ends `gap` bytes before a page that is inaccessible.
 class Pages {
  public:
   explicit Pages(std::span<const char> block, size_t gap = 0) {
@@ -161,13 +161,13 @@ void compile_keeps_no_pointer(Contract& c) {
   if (!instance) return;
   bool any = false;
   for (const Sample& sample : samples()) {
-    const Ready ready = prepare(*instance, sample.body, {}, {}, false);
+    const PreparedProgram ready = prepare(*instance, sample.body, {}, {}, false);
     if (c.broken()) return;
     if (!ready) continue;
     any = true;
     if (instance->executes()) {
-      Rig rig(*instance, *ready.program, ready.executable, {});
-      if (!rig.run(1, sample.name, sample.bound)) return;
+      GuardedLaunch guarded(*instance, *ready.program, ready.executable, {});
+      if (!guarded.run(1, sample.name, sample.bound)) return;
     }
     Pages pages(ready.program->bytes(), 8);
     pages.make_read_only();
@@ -179,8 +179,8 @@ void compile_keeps_no_pointer(Contract& c) {
     pages.wipe();
     pages.unmap();
     if (!instance->executes()) continue;
-    Rig rig(*instance, *ready.program, made.executable, {});
-    if (!rig.run(1, "after the block of " + sample.name + " was overwritten and unmapped", sample.bound)) {
+    GuardedLaunch guarded(*instance, *ready.program, made.executable, {});
+    if (!guarded.run(1, "after the block of " + sample.name + " was overwritten and unmapped", sample.bound)) {
       c.check(false, Promise::COMPILE_VALID, "{} ran right as long as its block was there", sample.name);
       return;
     }
@@ -194,7 +194,7 @@ void yes_compiles(Contract& c) {
   if (!instance) return;
   bool any = false;
   for (const Sample& sample : samples()) {
-    const Ready ready = prepare(*instance, sample.body, {}, {}, false);
+    const PreparedProgram ready = prepare(*instance, sample.body, {}, {}, false);
     if (c.broken()) return;
     any |= static_cast<bool>(ready);
   }
@@ -238,7 +238,7 @@ void yes_compiles_all_shapes(Contract& c) {
   for (const std::string& body : ops_of_many_shapes()) {
     const auto valid = TestProgram::make(body);
     if (!valid.ok()) continue;  // the op is not defined for this type
-    const Ready ready = prepare(*instance, body, {}, {}, false);
+    const PreparedProgram ready = prepare(*instance, body, {}, {}, false);
     if (c.broken()) {
       c.check(false, Promise::SUPPORTS_PROMISE, "the program was\n{}", body);
       return;
@@ -272,7 +272,7 @@ void progress(Contract& c) {
   // A long program gives the backend more to report, so the longest sample is tried first.
   const auto chain =
       std::find_if(samples().begin(), samples().end(), [](const Sample& one) { return one.name == "chain"; });
-  Ready ready = prepare(*instance, chain->body, {}, {.progress = Progress::report, .user = &counted}, false);
+  PreparedProgram ready = prepare(*instance, chain->body, {}, {.progress = Progress::report, .user = &counted}, false);
   if (!ready && !c.broken()) ready = prepare(*instance, body, {}, {.progress = Progress::report, .user = &counted});
   if (!ready) return;
   c.check(!counted.other_thread, Promise::PROGRESS, "progress was called by another thread");
@@ -297,7 +297,7 @@ void sizes_of_compile(Contract& c) {
   if (!instance) return;
   const std::string body = accepted_sum(*instance);
   if (body.empty()) return;
-  const Ready ready = prepare(*instance, body);
+  const PreparedProgram ready = prepare(*instance, body);
   if (!ready) return;
   for (const uint32_t extra : {0u, 64u}) {
     alignas(16) uint8_t info_bytes[sizeof(collet_executable_info) + 128],
@@ -344,7 +344,7 @@ void optimization_levels(Contract& c) {
   if (!instance || !instance->executes()) return;
   const std::string body = accepted_sum(*instance);
   if (body.empty()) return;
-  const Ready ready = prepare(*instance, body);
+  const PreparedProgram ready = prepare(*instance, body);
   if (!ready) return;
   for (uint32_t level = 0; level <= 3; ++level) {
     const uint32_t device = 0;
@@ -368,8 +368,8 @@ void optimization_levels(Contract& c) {
     Executable executable(&instance->table(), handle);
     executable.workspace_bytes = info.workspace_bytes;
     executable.workspace_alignment = info.workspace_alignment;
-    Rig rig(*instance, *ready.program, executable, {});
-    if (!rig.run(level + 1, fmt::format("at optimization {}", level))) return;
+    GuardedLaunch guarded(*instance, *ready.program, executable, {});
+    if (!guarded.run(level + 1, fmt::format("at optimization {}", level))) return;
   }
 }
 
@@ -408,9 +408,9 @@ void reserved_fields(Contract& c) {
     if (!c.check(next.status == COLLET_OK, Promise::ERROR_CHANGES_NOTHING, "after a refused program, compile gave {}",
                  next.message))
       return;
-    Rig rig(*instance, **program, next.executable, {});
-    if (!rig.run(1, std::string("compiled after a program was refused for ") + foreign.name,
-                 {.kind = Bound::Kind::Ulp, .ulps = 64}))
+    GuardedLaunch guarded(*instance, **program, next.executable, {});
+    if (!guarded.run(1, std::string("compiled after a program was refused for ") + foreign.name,
+                     {.kind = Bound::Kind::Ulp, .ulps = 64}))
       return;
   }
 }
@@ -466,14 +466,15 @@ void from_threads(Contract& c) {
       const CompileResult made = compile(*instance, program);
       if (made.status != COLLET_OK) continue;  // another case judges that
       if (!instance->executes()) continue;
-      Rig rig(*instance, *programs[i].second, made.executable, {});
-      if (!rig.run(step + 1, "compiled beside others: " + programs[i].first, {.kind = Bound::Kind::Ulp, .ulps = 64}))
+      GuardedLaunch guarded(*instance, *programs[i].second, made.executable, {});
+      if (!guarded.run(step + 1, "compiled beside others: " + programs[i].first,
+                       {.kind = Bound::Kind::Ulp, .ulps = 64}))
         return;
     }
   });
 }
 
-// Programs whose blocks have one size, so that what two compilations hold in one place is taken for either.
+// Compiles programs of equal size in several threads, to find compilers that keep a program in a global variable.
 void alike_from_threads(Contract& c) {
   const auto instance = open_that_computes(c);
   if (!instance) return;
@@ -494,9 +495,9 @@ void alike_from_threads(Contract& c) {
       const auto& [name, program] = programs[alike[(round + static_cast<size_t>(thread)) % alike.size()]];
       const CompileResult made = compile(*instance, program->get());
       if (made.status != COLLET_OK) continue;  // another case judges that
-      Rig rig(*instance, *program, made.executable, {});
-      if (!rig.run(round + 1, "compiled at the same time as others of its size: " + name,
-                   {.kind = Bound::Kind::Ulp, .ulps = 64}))
+      GuardedLaunch guarded(*instance, *program, made.executable, {});
+      if (!guarded.run(round + 1, "compiled at the same time as others of its size: " + name,
+                       {.kind = Bound::Kind::Ulp, .ulps = 64}))
         return;
     }
   });

@@ -12,7 +12,7 @@ namespace {
 // The compiled sample and an instance that executes; empty where the case is over.
 struct Start {
   std::unique_ptr<Instance> instance;
-  Ready ready;
+  PreparedProgram ready;
   explicit operator bool() const { return static_cast<bool>(ready); }
 };
 
@@ -47,16 +47,16 @@ Start start_with_sum(Contract& c, uint32_t devices = 0) {
 void run_sample(Contract& c, const Sample& sample) {
   const Start s = start(c, sample.body);
   if (!s) return;
-  Rig apart(*s.instance, *s.ready.program, s.ready.executable, {});
+  GuardedLaunch apart(*s.instance, *s.ready.program, s.ready.executable, {});
   for (const uint64_t seed : {1u, 2u, 3u, 1u})
     if (!apart.run(seed, "apart", sample.bound)) return;
-  Rig together(*s.instance, *s.ready.program, s.ready.executable, {.one_buffer = true});
+  GuardedLaunch together(*s.instance, *s.ready.program, s.ready.executable, {.one_buffer = true});
   for (const uint64_t seed : {4u, 5u})
     if (!together.run(seed, "all in one buffer", sample.bound)) return;
-  Rig tight(*s.instance, *s.ready.program, s.ready.executable, {.tight = true});
+  GuardedLaunch tight(*s.instance, *s.ready.program, s.ready.executable, {.tight = true});
   for (const uint64_t seed : {6u, 7u})
     if (!tight.run(seed, "in buffers of just the size", sample.bound)) return;
-  Rig donated(*s.instance, *s.ready.program, s.ready.executable, {.donate_all = true});
+  GuardedLaunch donated(*s.instance, *s.ready.program, s.ready.executable, {.donate_all = true});
   for (const uint64_t seed : {8u, 9u})
     if (!donated.run(seed, "with donated arguments that no result takes over", sample.bound)) return;
 }
@@ -100,15 +100,15 @@ void run_aliased(Contract& c, const Sample& sample) {
   const std::vector<std::string> lists = alias_lists(**plain);
   if (lists.empty()) return c.skip("no result has the shape of an argument");
   for (const std::string& aliases : lists) {
-    const Ready ready = prepare(*instance, sample.body, aliases);
+    const PreparedProgram ready = prepare(*instance, sample.body, aliases);
     if (!ready) return;
-    Rig taken(*instance, *ready.program, ready.executable, {.take_aliases = true});
+    GuardedLaunch taken(*instance, *ready.program, ready.executable, {.take_aliases = true});
     for (const uint64_t seed : {1u, 2u})
       if (!taken.run(seed, "aliases " + aliases + " taken", sample.bound)) return;
-    Rig together(*instance, *ready.program, ready.executable, {.take_aliases = true, .one_buffer = true});
+    GuardedLaunch together(*instance, *ready.program, ready.executable, {.take_aliases = true, .one_buffer = true});
     if (!together.run(3, "aliases " + aliases + " taken, in one buffer", sample.bound)) return;
     if (aliases.find("must") != std::string::npos) continue;
-    Rig apart(*instance, *ready.program, ready.executable, {});
+    GuardedLaunch apart(*instance, *ready.program, ready.executable, {});
     for (const uint64_t seed : {4u, 5u})
       if (!apart.run(seed, "aliases " + aliases + " not taken", sample.bound)) return;
     if (!taken.run(6, "aliases " + aliases + " taken again", sample.bound)) return;
@@ -134,9 +134,9 @@ void constants_as_arguments(Contract& c) {
       return;
     if (has_layouts(*instance, **program, made.executable)) continue;
     any = true;
-    Rig rig(*instance, **program, made.executable, {});
+    GuardedLaunch guarded(*instance, **program, made.executable, {});
     for (const uint64_t seed : {1u, 2u})
-      if (!rig.run(seed, sample.name + ", with constants as arguments", sample.bound)) return;
+      if (!guarded.run(seed, sample.name + ", with constants as arguments", sample.bound)) return;
   }
   if (!any) c.skip("the backend takes none of the programs");
 }
@@ -165,9 +165,9 @@ void inline_constants(Contract& c) {
       return;
     if (has_layouts(*instance, **program, made.executable)) continue;
     any = true;
-    Rig rig(*instance, **program, made.executable, {});
+    GuardedLaunch guarded(*instance, **program, made.executable, {});
     for (const uint64_t seed : {1u, 2u})
-      if (!rig.run(seed, "with an inline constant of 16 KiB")) return;
+      if (!guarded.run(seed, "with an inline constant of 16 KiB")) return;
   }
   if (!any) c.skip("the backend takes none of the programs");
 }
@@ -175,24 +175,25 @@ void inline_constants(Contract& c) {
 void same_buffer_twice(Contract& c) {
   const Start s = start_with_sum(c);
   if (!s) return;
-  Rig rig(*s.instance, *s.ready.program, s.ready.executable, {.same_as = {0, 0}});
+  GuardedLaunch guarded(*s.instance, *s.ready.program, s.ready.executable, {.same_as = {0, 0}});
   for (const uint64_t seed : {1u, 2u})
-    if (!rig.run(seed, "one buffer as both arguments")) return;
+    if (!guarded.run(seed, "one buffer as both arguments")) return;
 }
 
 // A hundred runs with other data each, through two sets of buffers.
 void hundred_runs(Contract& c) {
   const Start s = start_with_sum(c);
   if (!s) return;
-  Rig one(*s.instance, *s.ready.program, s.ready.executable, {});
-  Rig other(*s.instance, *s.ready.program, s.ready.executable, {.one_buffer = true});
+  GuardedLaunch one(*s.instance, *s.ready.program, s.ready.executable, {});
+  GuardedLaunch other(*s.instance, *s.ready.program, s.ready.executable, {.one_buffer = true});
   for (uint64_t seed = 1; seed <= 100; ++seed)
     if (!(seed % 3 ? one : other).run(seed, fmt::format("run {}", seed))) return;
 }
 
-// What one launch was given is no business of the next, which has other buffers: arguments, results and workspace.
-bool leaves_other_buffers(Instance& instance, const Ready& ready, const std::string& what) {
-  Rig earlier(instance, *ready.program, ready.executable, {}), later(instance, *ready.program, ready.executable, {});
+// A launch must not touch the arguments, results and workspace of an earlier launch.
+bool leaves_other_buffers(Instance& instance, const PreparedProgram& ready, const std::string& what) {
+  GuardedLaunch earlier(instance, *ready.program, ready.executable, {}),
+      later(instance, *ready.program, ready.executable, {});
   return earlier.run(1, what + ", in the first buffers") && earlier.fill(ready.program->draw(2), 2) &&
          later.run(3, what + ", in other buffers") &&
          earlier.is_untouched(what + ", in other buffers,", Promise::EXECUTE);
@@ -204,33 +205,34 @@ void other_buffers(Contract& c) {
   if (!s) return;
   if (!leaves_other_buffers(*s.instance, s.ready, "the sum")) return;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
-    Rig rig(*s.instance, *s.ready.program, s.ready.executable, {.tight = seed % 2 == 0});
-    if (!rig.run(seed, "in new buffers") || !rig.run(seed + 50, "in new buffers, again")) return;
+    GuardedLaunch guarded(*s.instance, *s.ready.program, s.ready.executable, {.tight = seed % 2 == 0});
+    if (!guarded.run(seed, "in new buffers") || !guarded.run(seed + 50, "in new buffers, again")) return;
   }
 }
 
 void interleaved(Contract& c) {
   const auto instance = open_to_execute(c);
   if (!instance) return;
-  std::vector<std::pair<std::string, Ready>> all;
+  std::vector<std::pair<std::string, PreparedProgram>> all;
   for (const Sample& sample : samples()) {
     if (all.size() == 4) break;
     if (sample.bound.kind != Bound::Kind::Exact) continue;
-    Ready ready = prepare(*instance, sample.body, {}, {}, false);
+    PreparedProgram ready = prepare(*instance, sample.body, {}, {}, false);
     if (ready) all.emplace_back(sample.name, std::move(ready));
   }
   if (all.size() < 2) return c.skip("the backend takes fewer than two of the programs");
-  std::vector<std::unique_ptr<Rig>> rigs;
+  std::vector<std::unique_ptr<GuardedLaunch>> guarded_launches;
   for (auto& [name, ready] : all)
-    rigs.push_back(std::make_unique<Rig>(*instance, *ready.program, ready.executable, Placement{}));
+    guarded_launches.push_back(
+        std::make_unique<GuardedLaunch>(*instance, *ready.program, ready.executable, Placement{}));
   for (uint64_t round = 1; round <= 6; ++round)
     for (size_t i = 0; i < all.size(); ++i)
-      if (!rigs[i]->run(round, "between others: " + all[i].first)) return;
+      if (!guarded_launches[i]->run(round, "between others: " + all[i].first)) return;
   // Releasing one executable must not change the others.
-  rigs[0].reset();
+  guarded_launches[0].reset();
   all[0].second.executable.reset();
   for (size_t i = 1; i < all.size(); ++i)
-    if (!rigs[i]->run(7, "after another was released: " + all[i].first)) return;
+    if (!guarded_launches[i]->run(7, "after another was released: " + all[i].first)) return;
 }
 
 void same_program_twice(Contract& c) {
@@ -242,13 +244,13 @@ void same_program_twice(Contract& c) {
     return;
   c.check(second.executable.handle() != s.ready.executable.handle(), Promise::RELEASE,
           "the same program gave the same handle twice, and each is released");
-  Rig first_rig(*s.instance, *s.ready.program, s.ready.executable, {});
+  GuardedLaunch first_guarded(*s.instance, *s.ready.program, s.ready.executable, {});
   {
-    Rig rig(*s.instance, *s.ready.program, second.executable, {});
-    if (!rig.run(1, "the second executable of a program") || !first_rig.run(2, "the first one")) return;
+    GuardedLaunch guarded(*s.instance, *s.ready.program, second.executable, {});
+    if (!guarded.run(1, "the second executable of a program") || !first_guarded.run(2, "the first one")) return;
   }
   second.executable.reset();
-  first_rig.run(3, "the first executable of a program after the second was released");
+  first_guarded.run(3, "the first executable of a program after the second was released");
 }
 
 void two_instances(Contract& c) {
@@ -256,8 +258,8 @@ void two_instances(Contract& c) {
   if (!s) return;
   const Start other = start_with_sum(c);
   if (!other) return;
-  Rig a(*s.instance, *s.ready.program, s.ready.executable, {});
-  Rig b(*other.instance, *other.ready.program, other.ready.executable, {});
+  GuardedLaunch a(*s.instance, *s.ready.program, s.ready.executable, {});
+  GuardedLaunch b(*other.instance, *other.ready.program, other.ready.executable, {});
   for (uint64_t seed = 1; seed <= 3; ++seed)
     if (!a.run(seed, "the first of two instances") || !b.run(seed + 10, "the second of two instances")) return;
 }
@@ -268,21 +270,22 @@ void several_devices(Contract& c) {
   if (instance->devices().size() < 2) return c.skip("there is one device");
   const std::string body = accepted_sum(*instance);
   if (body.empty()) return;
-  std::vector<Ready> ready;
+  std::vector<PreparedProgram> ready;
   for (uint32_t d = 0; d < 2; ++d) {
     ready.push_back(prepare(*instance, body, {}, {.device = d}));
     if (!ready.back()) return;
   }
-  std::vector<std::unique_ptr<Rig>> rigs;
+  std::vector<std::unique_ptr<GuardedLaunch>> guarded_launches;
   for (uint32_t d = 0; d < 2; ++d)
-    rigs.push_back(std::make_unique<Rig>(*instance, *ready[d].program, ready[d].executable, Placement{.device = d}));
+    guarded_launches.push_back(
+        std::make_unique<GuardedLaunch>(*instance, *ready[d].program, ready[d].executable, Placement{.device = d}));
   for (uint64_t seed = 1; seed <= 4; ++seed)
     for (uint32_t d = 0; d < 2; ++d)
-      if (!rigs[d]->run(seed * 2 + d, fmt::format("on device {}", d))) return;
+      if (!guarded_launches[d]->run(seed * 2 + d, fmt::format("on device {}", d))) return;
   if (!instance->device(0).has(COLLET_TRAIT_SHARED_CODE) ||
       instance->device(0).fingerprint != instance->device(1).fingerprint)
     return;
-  Rig shared(*instance, *ready[0].program, ready[0].executable, {.device = 1});
+  GuardedLaunch shared(*instance, *ready[0].program, ready[0].executable, {.device = 1});
   for (uint64_t seed = 1; seed <= 2; ++seed) {
     const bool good = shared.run(seed, "device 0's executable on device 1");
     c.check(good, Promise::SHARED_CODE, "the device has COLLET_TRAIT_SHARED_CODE");
@@ -294,40 +297,43 @@ void threads_at_once(Contract& c) {
   const auto instance = open_to_execute(c);
   if (!instance) return;
   if (instance->serial()) return c.skip("the device has COLLET_TRAIT_SERIAL");
-  std::vector<std::pair<std::string, Ready>> all;
+  std::vector<std::pair<std::string, PreparedProgram>> all;
   for (const char* name : {"add", "long", "chain", "dot", "less_most", "sort", "add_s32"}) {
     const auto sample =
         std::find_if(samples().begin(), samples().end(), [&](const Sample& one) { return one.name == name; });
-    Ready ready = prepare(*instance, sample->body, {}, {}, false);
+    PreparedProgram ready = prepare(*instance, sample->body, {}, {}, false);
     if (ready) all.emplace_back(name, std::move(ready));
     if (all.size() == 3) break;
   }
   if (all.empty()) return c.skip("the backend takes none of the programs");
   for (auto& [name, ready] : all) {
-    Rig rig(*instance, *ready.program, ready.executable, {});
-    if (!rig.run(1, "before there are threads: " + name)) return;
+    GuardedLaunch guarded(*instance, *ready.program, ready.executable, {});
+    if (!guarded.run(1, "before there are threads: " + name)) return;
   }
   on_threads(4, [&](int thread) {
-    std::vector<std::unique_ptr<Rig>> rigs;
+    std::vector<std::unique_ptr<GuardedLaunch>> guarded_launches;
     for (auto& [name, ready] : all)
-      rigs.push_back(std::make_unique<Rig>(*instance, *ready.program, ready.executable, Placement{}));
+      guarded_launches.push_back(
+          std::make_unique<GuardedLaunch>(*instance, *ready.program, ready.executable, Placement{}));
     for (uint64_t i = 0; i < 12; ++i) {
       const size_t which = (i + static_cast<uint64_t>(thread)) % all.size();
-      if (!rigs[which]->run(i * 4 + static_cast<uint64_t>(thread), "four threads at once: " + all[which].first)) return;
+      if (!guarded_launches[which]->run(i * 4 + static_cast<uint64_t>(thread),
+                                        "four threads at once: " + all[which].first))
+        return;
     }
   });
   c.check(!c.broken(), Promise::THREADS, "before there were threads the programs ran right");
   if (c.broken()) return;
   // Again and again the same, without a pause: threads of one processor meet seldom. What is elementwise gives the same bytes.
-  const Ready& ready = all[all.size() > 1 && all[1].first == "long" ? 1 : 0].second;
+  const PreparedProgram& ready = all[all.size() > 1 && all[1].first == "long" ? 1 : 0].second;
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(600);
   on_threads(3, [&](int thread) {
-    Rig rig(*instance, *ready.program, ready.executable, {});
-    if (!rig.run(static_cast<uint64_t>(thread) + 1, "three threads at once")) return;
-    const std::vector<Bytes> first = rig.read_results();
+    GuardedLaunch guarded(*instance, *ready.program, ready.executable, {});
+    if (!guarded.run(static_cast<uint64_t>(thread) + 1, "three threads at once")) return;
+    const std::vector<Bytes> first = guarded.read_results();
     while (std::chrono::steady_clock::now() < end && !c.broken()) {
-      if (rig.execute() != COLLET_OK) return;
-      c.check(rig.read_results() == first, Promise::THREADS,
+      if (guarded.execute() != COLLET_OK) return;
+      c.check(guarded.read_results() == first, Promise::THREADS,
               "with three threads at work an execution gave other results");
     }
   });
@@ -341,9 +347,9 @@ void release_beside_runs(Contract& c) {
   std::atomic<bool> stop{false};
   on_threads(2, [&](int thread) {
     if (thread == 0) {
-      Rig rig(*s.instance, *s.ready.program, s.ready.executable, {});
+      GuardedLaunch guarded(*s.instance, *s.ready.program, s.ready.executable, {});
       for (uint64_t seed = 1; seed <= 40; ++seed)
-        if (!rig.run(seed, "while others are compiled and released")) break;
+        if (!guarded.run(seed, "while others are compiled and released")) break;
       stop = true;
       return;
     }
@@ -358,37 +364,38 @@ void release_beside_runs(Contract& c) {
 // A launch that is wrong in one way.
 struct WrongLaunch {
   const char* name;
-  std::function<void(Rig&, Buffer& elsewhere)> spoil;
+  std::function<void(GuardedLaunch&, Buffer& elsewhere)> spoil;
   bool counts = false;  ///< the number of arguments or results is wrong
 };
 
 const std::vector<WrongLaunch>& wrong_launches() {
   static const std::vector<WrongLaunch> all = {
-      {"an argument too few", [](Rig& r, Buffer&) { --r.launch().argument_count; }, true},
+      {"an argument too few", [](GuardedLaunch& r, Buffer&) { --r.launch().argument_count; }, true},
       {"an argument too many",
-       [](Rig& r, Buffer&) {
+       [](GuardedLaunch& r, Buffer&) {
          r.arguments().push_back(r.arguments()[0]);
          r.launch().arguments = r.arguments().data();
          ++r.launch().argument_count;
        },
        true},
-      {"a result too few", [](Rig& r, Buffer&) { r.launch().result_count = 0; }, true},
+      {"a result too few", [](GuardedLaunch& r, Buffer&) { r.launch().result_count = 0; }, true},
       {"a result too many",
-       [](Rig& r, Buffer&) {
+       [](GuardedLaunch& r, Buffer&) {
          r.results().push_back(r.results()[0]);
          r.launch().results = r.results().data();
          ++r.launch().result_count;
        },
        true},
-      {"an argument without a buffer", [](Rig& r, Buffer&) { r.arguments()[1].buffer = nullptr; }},
-      {"an argument beyond the end of its buffer", [](Rig& r, Buffer&) { r.arguments()[1].offset = 1 << 20; }},
-      {"a result beyond the end of its buffer", [](Rig& r, Buffer&) { r.results()[0].offset = 1 << 20; }},
+      {"an argument without a buffer", [](GuardedLaunch& r, Buffer&) { r.arguments()[1].buffer = nullptr; }},
+      {"an argument beyond the end of its buffer",
+       [](GuardedLaunch& r, Buffer&) { r.arguments()[1].offset = 1 << 20; }},
+      {"a result beyond the end of its buffer", [](GuardedLaunch& r, Buffer&) { r.results()[0].offset = 1 << 20; }},
       {"an argument in a buffer that is too small",
-       [](Rig& r, Buffer& small) {
+       [](GuardedLaunch& r, Buffer& small) {
          r.arguments()[1].buffer = small.handle();
          r.arguments()[1].offset = 0;
        }},
-      {"a device that is not there", [](Rig& r, Buffer&) { r.launch().device = 77; }},
+      {"a device that is not there", [](GuardedLaunch& r, Buffer&) { r.launch().device = 77; }},
   };
   return all;
 }
@@ -401,18 +408,18 @@ void refused_launches(Contract& c) {
   std::optional<Promise> promise;
   for (const WrongLaunch& wrong : wrong_launches()) {
     if (promise && *promise != Promise::LAUNCH_CHECKED && !wrong.counts) break;
-    Rig rig(*s.instance, *s.ready.program, s.ready.executable, {.donate_all = true});
+    GuardedLaunch guarded(*s.instance, *s.ready.program, s.ready.executable, {.donate_all = true});
     const std::vector<hlo::Literal> inputs = s.ready.program->draw(1);
-    if (!rig.fill(inputs, 1)) return;
-    wrong.spoil(rig, small);
-    const collet_status status = rig.execute();
+    if (!guarded.fill(inputs, 1)) return;
+    wrong.spoil(guarded, small);
+    const collet_status status = guarded.execute();
     const bool is_refused =
         status == COLLET_INVALID_ARGUMENT || status == COLLET_NOT_FOUND || status == COLLET_OUT_OF_RANGE;
     if (!promise) promise = c.judged_by(Promise::LAUNCH_CHECKED, is_refused);
     if (!promise) return c.skip("the backend's version of the ABI does not say");
     if (!c.check(is_refused, *promise, "a launch with {} gave status {}", wrong.name, status)) return;
-    if (!rig.is_untouched(fmt::format("a refused launch with {}", wrong.name), Promise::EXECUTE_ERROR)) return;
-    Rig right(*s.instance, *s.ready.program, s.ready.executable, {});
+    if (!guarded.is_untouched(fmt::format("a refused launch with {}", wrong.name), Promise::EXECUTE_ERROR)) return;
+    GuardedLaunch right(*s.instance, *s.ready.program, s.ready.executable, {});
     if (!right.run(2, fmt::format("after a refused launch with {}", wrong.name))) return;
   }
 }
@@ -422,14 +429,14 @@ void refused_launches(Contract& c) {
 void errors_change_nothing(Contract& c) {
   const Start s = start_with_sum(c);
   if (!s) return;
-  Rig rig(*s.instance, *s.ready.program, s.ready.executable, {.donate_all = true});
+  GuardedLaunch guarded(*s.instance, *s.ready.program, s.ready.executable, {.donate_all = true});
   const std::vector<hlo::Literal> inputs = s.ready.program->draw(1);
-  if (!rig.fill(inputs, 1)) return;
-  rig.arguments()[1].layout = 77;  // what nobody agreed on
-  const collet_status status = rig.execute();
+  if (!guarded.fill(inputs, 1)) return;
+  guarded.arguments()[1].layout = 77;  // what nobody agreed on
+  const collet_status status = guarded.execute();
   if (status == COLLET_OK) return c.skip("the backend does not look at layouts");
-  rig.is_untouched("a refused launch", Promise::EXECUTE_ERROR);
-  Rig right(*s.instance, *s.ready.program, s.ready.executable, {});
+  guarded.is_untouched("a refused launch", Promise::EXECUTE_ERROR);
+  GuardedLaunch right(*s.instance, *s.ready.program, s.ready.executable, {});
   right.run(2, "after a refused launch");
 }
 
@@ -442,13 +449,13 @@ void late_refusal(Contract& c) {
   for (const char* aliases : {"", "{0}: (0, {}, may-alias)"}) {
     const Start s = start(c, body, aliases);
     if (!s) return;
-    Rig rig(*s.instance, *s.ready.program, s.ready.executable,
-            {.take_aliases = true, .tight = true, .donate_all = true});
-    if (!rig.fill(s.ready.program->draw(1), 1)) return;
-    rig.arguments()[1].offset += s.instance->device().alignment();
-    if (rig.execute() == COLLET_OK) return c.skip("the backend does not look at the ends of buffers");
-    if (!rig.is_untouched("a launch that was refused for its last argument", Promise::EXECUTE_ERROR)) return;
-    Rig right(*s.instance, *s.ready.program, s.ready.executable, {.take_aliases = true});
+    GuardedLaunch guarded(*s.instance, *s.ready.program, s.ready.executable,
+                          {.take_aliases = true, .tight = true, .donate_all = true});
+    if (!guarded.fill(s.ready.program->draw(1), 1)) return;
+    guarded.arguments()[1].offset += s.instance->device().alignment();
+    if (guarded.execute() == COLLET_OK) return c.skip("the backend does not look at the ends of buffers");
+    if (!guarded.is_untouched("a launch that was refused for its last argument", Promise::EXECUTE_ERROR)) return;
+    GuardedLaunch right(*s.instance, *s.ready.program, s.ready.executable, {.take_aliases = true});
     if (!right.run(2, "after a launch that was refused for its last argument")) return;
   }
 }
@@ -457,11 +464,11 @@ void late_refusal(Contract& c) {
 void launch_is_forgotten(Contract& c) {
   const Start s = start_with_sum(c);
   if (!s) return;
-  Rig rig(*s.instance, *s.ready.program, s.ready.executable, {});
+  GuardedLaunch guarded(*s.instance, *s.ready.program, s.ready.executable, {});
   const std::vector<hlo::Literal> inputs = s.ready.program->draw(1);
-  if (!rig.fill(inputs, 1)) return;
-  auto launch = std::make_unique<collet_launch>(rig.launch());
-  auto arguments = std::make_unique<std::vector<collet_argument>>(rig.arguments());
+  if (!guarded.fill(inputs, 1)) return;
+  auto launch = std::make_unique<collet_launch>(guarded.launch());
+  auto arguments = std::make_unique<std::vector<collet_argument>>(guarded.arguments());
   launch->arguments = arguments->data();
   const collet_status status = checked_call(c, "execute", [&](collet_error* error) {
     return s.instance->table().execute(s.ready.executable.handle(), launch.get(), 1, 0, error);
@@ -469,7 +476,7 @@ void launch_is_forgotten(Contract& c) {
   if (!c.check(status == COLLET_OK, Promise::EXECUTE, "execute gave status {}", status)) return;
   std::memset(static_cast<void*>(arguments->data()), 0xee, arguments->size() * sizeof(collet_argument));
   std::memset(static_cast<void*>(launch.get()), 0xee, sizeof *launch);
-  rig.judge(inputs, "the launch was overwritten after execute had returned");
+  guarded.judge(inputs, "the launch was overwritten after execute had returned");
 }
 
 void workspace_stands_alone(Contract& c) {
@@ -480,12 +487,13 @@ void workspace_stands_alone(Contract& c) {
        {"chain", "less_most", "dot_and_add", "sort", "reverse_and_add", "sums_of_each_other", "loop"}) {
     const auto sample =
         std::find_if(samples().begin(), samples().end(), [&](const Sample& one) { return one.name == name; });
-    const Ready ready = prepare(*instance, sample->body, {}, {}, false);
+    const PreparedProgram ready = prepare(*instance, sample->body, {}, {}, false);
     if (!ready || ready.executable.workspace_bytes == 0) continue;
     any = true;
     if (!leaves_other_buffers(*instance, ready, name)) return;
     // Two sets of buffers: what one run leaves in its workspace is no help to another.
-    Rig first(*instance, *ready.program, ready.executable, {}), second(*instance, *ready.program, ready.executable, {});
+    GuardedLaunch first(*instance, *ready.program, ready.executable, {}),
+        second(*instance, *ready.program, ready.executable, {});
     for (uint64_t seed = 1; seed <= 4; ++seed) {
       if (!first.run(seed, std::string(name) + ", with garbage in the workspace") ||
           !second.run(seed + 20, std::string(name) + ", in another workspace"))
@@ -501,7 +509,7 @@ void executables_leave_nothing(Contract& c) {
   const std::string body = accepted_sum(*instance);
   if (body.empty()) return;
   constexpr size_t kName = 200000;  // the block that a backend may keep is this large
-  const Ready ready = prepare(*instance, body, {}, {}, true, kName);
+  const PreparedProgram ready = prepare(*instance, body, {}, {}, true, kName);
   if (!ready) return;
   const auto cycle = [&] {
     const CompileResult made = compile(*instance, ready.program->get());
@@ -517,9 +525,9 @@ void executables_leave_nothing(Contract& c) {
 void runs_leave_nothing(Contract& c) {
   const Start s = start_with_sum(c);
   if (!s) return;
-  Rig rig(*s.instance, *s.ready.program, s.ready.executable, {});
-  if (!rig.run(1, "once")) return;
-  const auto cycle = [&] { return rig.execute() == COLLET_OK; };
+  GuardedLaunch guarded(*s.instance, *s.ready.program, s.ready.executable, {});
+  if (!guarded.run(1, "once")) return;
+  const auto cycle = [&] { return guarded.execute() == COLLET_OK; };
   const Growth growth = measure_growth(1000, cycle);
   c.check(growth.heap < 16, Promise::EXECUTE, "each execution leaves {:.1f} bytes of the heap behind", growth.heap);
 }

@@ -39,26 +39,26 @@ void run(Contract& c, const Sample& sample) {
   if (!c.plugin().computes()) return c.skip("the backend runs no ops");
   const auto instance = Instance::open(c);
   if (!instance) return;
-  const Ready ready = prepare(*instance, sample.body);
+  const PreparedProgram ready = prepare(*instance, sample.body);
   if (!ready) return;
   if (!instance->executes()) return;
   {
-    Rig rig(*instance, *ready.program, ready.executable, {});
+    GuardedLaunch guarded(*instance, *ready.program, ready.executable, {});
     for (const uint64_t seed : {1u, 2u, 4u})
-      if (!rig.run(seed, sample.name, sample.bound)) return;
+      if (!guarded.run(seed, sample.name, sample.bound)) return;
     if (takes_edges(sample) &&
-        !rig.run_with(draw_edges(*ready.program), 1, sample.name + " of infinities, NaN and zeros"))
+        !guarded.run_with(draw_edges(*ready.program), 1, sample.name + " of infinities, NaN and zeros"))
       return;
   }
   const auto& results = ready.program->results();
   const auto& inputs = ready.program->inputs();
   if (inputs.empty() || !results[0].same_without_layout(inputs[0])) return;
   const std::string list = fmt::format("{{{}}}: (0, {{}}, may-alias)", results.size() == 1 ? "" : "0");
-  const Ready in_place = prepare(*instance, sample.body, list, {}, false);
+  const PreparedProgram in_place = prepare(*instance, sample.body, list, {}, false);
   if (!in_place) return;
-  Rig rig(*instance, *in_place.program, in_place.executable, {.take_aliases = true});
+  GuardedLaunch guarded(*instance, *in_place.program, in_place.executable, {.take_aliases = true});
   for (const uint64_t seed : {1u, 2u})
-    if (!rig.run(seed, sample.name + " in place of its first operand", sample.bound)) return;
+    if (!guarded.run(seed, sample.name + " in place of its first operand", sample.bound)) return;
 }
 
 const std::string kVector = "f32[300]";

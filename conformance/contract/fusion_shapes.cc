@@ -174,7 +174,7 @@ const char* neutral(std::string_view op) {
   return op == "add" ? "0" : op == "maximum" ? "-inf" : "inf";
 }
 
-// What leads to a reduction, of rows or of columns, and what follows it.
+// Adds fusions of a reduction of rows or columns with producers and consumers.
 void add_reductions(std::vector<Fusion>& all) {
   const auto reduced = [](std::string_view name, std::string_view shape, std::string_view op, std::string_view what,
                           int dim) {
@@ -242,7 +242,7 @@ void add_reductions(std::vector<Fusion>& all) {
                  combiner("add")});
 }
 
-// What follows a product, in each way that its operands may lie.
+// Adds fusions of a matrix product, for each layout of its operands, with an epilogue.
 void add_products(std::vector<Fusion>& all) {
   constexpr const char* kOut = "f32[24,16]";
   struct Form {

@@ -21,7 +21,7 @@ namespace {
 using hlo::InstrId;
 using hlo::Op;
 
-// What the entry computes once the fusion was dissolved and the SDK has proposed its own: fusions, and other ops.
+// The instructions of the entry after the fusion was dissolved and the SDK has proposed its own.
 struct Proposed {
   int fusions = 0, others = 0;
 };
@@ -99,7 +99,7 @@ bool agree(const TestProgram& program, const TestProgram& other, const Bound& bo
   return true;
 }
 
-// What is followed by an even function may have either sign.
+// Whether an even function follows, so that the sign before it cannot be seen.
 bool is_even(const Fusion& fusion) {
   return fusion.name == "subtract_then_abs" || fusion.name == "subtract_under_remainder";
 }

@@ -17,7 +17,7 @@ constexpr uint64_t kBytes = 4096, kLarge = 1 << 20;
 constexpr double kDelaySeconds = 0.03;
 using Clock = std::chrono::steady_clock;
 
-/// What a piece of work does with the buffer under test.
+/// The use that queued work makes of the buffer under test.
 enum class Does : uint8_t { CopyFrom, CopyTo, Download, Upload };
 
 uint32_t kind_of(Does does) {
@@ -147,7 +147,7 @@ void launch_between(Contract& c) {
   if (!s) return;
   const std::string body = accepted_sum(*s.instance);
   if (body.empty()) return;
-  const Ready ready = prepare(*s.instance, body);
+  const PreparedProgram ready = prepare(*s.instance, body);
   if (!ready) return;
   for (uint64_t round = 0; round < 6; ++round) {
     const size_t late = round % 3;
@@ -156,11 +156,11 @@ void launch_between(Contract& c) {
     for (size_t i = 0; i < 2; ++i) uploads[i] = std::make_unique<Piece>(s, Does::Upload, 60 + i);
     Piece slow(s, Does::CopyTo, 70);
     if (!compute || !*uploads[0] || !*uploads[1] || !slow) return;
-    Rig rig(*s.instance, *ready.program, ready.executable, {});
+    GuardedLaunch guarded(*s.instance, *ready.program, ready.executable, {});
     const std::vector<hlo::Literal> garbage = ready.program->draw(100 + round),
                                     inputs = ready.program->draw(200 + round);
-    if (!rig.fill(garbage, 1)) return;
-    const std::vector<collet_argument> arguments = rig.arguments();
+    if (!guarded.fill(garbage, 1)) return;
+    const std::vector<collet_argument> arguments = guarded.arguments();
     std::vector<collet_point> waits;
     for (size_t i = 0; i < 2; ++i) {
       if (i == late && !uploads[i]->delay()) return;
@@ -175,7 +175,7 @@ void launch_between(Contract& c) {
       if (!slow.delay()) return;
       waits.push_back(slow.queue().point());
     }
-    if (!c.check(s.launch(compute, ready.executable, rig, waits), Promise::EXECUTE, "execute on a queue failed"))
+    if (!c.check(s.launch(compute, ready.executable, guarded, waits), Promise::EXECUTE, "execute on a queue failed"))
       return;
     for (size_t i = 0; i < 2; ++i) {
       const collet_copy_region up{{nullptr, const_cast<void*>(static_cast<const void*>(garbage[i].bytes())), 0},
@@ -187,7 +187,7 @@ void launch_between(Contract& c) {
     if (!s.finish(compute)) return;
     const std::string what = late < 2 ? fmt::format("a launch whose argument {} came late", late)
                                       : "a launch that came late, whose arguments were to be overwritten after it";
-    const bool good = rig.judge_results(inputs, what);
+    const bool good = guarded.judge_results(inputs, what);
     for (size_t i = 0; i < 2; ++i)
       if (!s.finish(uploads[i]->queue())) return;
     if (!s.finish(slow.queue())) return;
@@ -210,21 +210,22 @@ void launch_signals_last(Contract& c) {
   const Setting s = start_queues(c);
   if (!s) return;
   for (const char* type : {"f32", "s32", "bf16", "f64", "s8"}) {
-    const Ready ready = prepare(*s.instance,
-                                fmt::format("ENTRY main {{\n  a = {0}[600000] parameter(0)\n  b = {0}[600000] "
-                                            "parameter(1)\n  ROOT r = {0}[600000] add(a, b)\n}}\n",
-                                            type),
-                                {}, {}, false);
+    const PreparedProgram ready =
+        prepare(*s.instance,
+                fmt::format("ENTRY main {{\n  a = {0}[600000] parameter(0)\n  b = {0}[600000] "
+                            "parameter(1)\n  ROOT r = {0}[600000] add(a, b)\n}}\n",
+                            type),
+                {}, {}, false);
     if (!ready) continue;
     Queue compute = s.create(COLLET_QUEUE_COMPUTE);
     if (!compute) return;
-    Rig rig(*s.instance, *ready.program, ready.executable, {});
+    GuardedLaunch guarded(*s.instance, *ready.program, ready.executable, {});
     for (uint64_t seed = 1; seed <= 3; ++seed) {
       const std::vector<hlo::Literal> inputs = ready.program->draw(seed);
-      if (!rig.fill(inputs, seed) ||
-          !c.check(s.launch(compute, ready.executable, rig), Promise::EXECUTE, "execute on a queue failed") ||
+      if (!guarded.fill(inputs, seed) ||
+          !c.check(s.launch(compute, ready.executable, guarded), Promise::EXECUTE, "execute on a queue failed") ||
           !s.finish(compute) ||
-          !c.check(rig.judge_results(inputs, "a long launch, when its point was reached"), Promise::QUEUE_POINT,
+          !c.check(guarded.judge_results(inputs, "a long launch, when its point was reached"), Promise::QUEUE_POINT,
                    "a long launch had not ended"))
         return;
     }

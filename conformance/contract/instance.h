@@ -107,7 +107,7 @@ class Instance {
   const Device& device(uint32_t number = 0) const { return devices_[number]; }
   /// Whether a device has COLLET_TRAIT_SERIAL: no two calls may be made at once.
   bool serial() const;
-  /// No device has COLLET_TRAIT_VIRTUAL.
+  /// Whether programs can be executed: no device has COLLET_TRAIT_VIRTUAL.
   bool executes() const;
 
   /// Allocates a buffer. If alloc fails, returns an empty one and records a failure. `alignment` 0: the space's alignment.
@@ -162,7 +162,7 @@ size_t first_difference(std::span<const uint8_t> a, std::span<const uint8_t> b);
 uint64_t heap_bytes();
 /// Resident bytes of the process.
 uint64_t resident_bytes();
-/// By how much a cycle of calls increases the heap and the resident memory.
+/// The increase of the heap and of the resident memory by one cycle of calls.
 struct Growth {
   double heap = 0, resident = 0;  ///< bytes per cycle: the smaller of the means of the two halves of the measurement
   double always = 0;  ///< bytes of the heap per cycle, in that of sixteen groups of cycles that left the least

@@ -107,7 +107,7 @@ void queues(Contract& c) {
               "after a queue had failed with status {}, work on another one ended with status {}: {}", failure.status,
               now.status, now.message);
     }
-    // Whatever else is called returns: with an error, or having done its work.
+    // Every other function returns, with an error or with success.
     Buffer more;
     (void)s.instance->try_alloc(0, space, kBytes, alignment, more);
     Bytes back(kBytes);
@@ -141,21 +141,21 @@ void calls(Contract& c) {
       return c.skip("the device is lost before anything ran");
     const std::string body = accepted_sum(*instance);
     if (body.empty()) return;
-    const Ready ready = prepare(*instance, body);
+    const PreparedProgram ready = prepare(*instance, body);
     if (!ready) return;
-    Rig rig(*instance, *ready.program, ready.executable, {.donate_all = true});
+    GuardedLaunch guarded(*instance, *ready.program, ready.executable, {.donate_all = true});
     const std::vector<hlo::Literal> inputs = ready.program->draw(1);
-    if (!rig.fill(inputs, 1)) return;
+    if (!guarded.fill(inputs, 1)) return;
     c.end_set_up();
     Failure failure;
     for (int piece = 0; piece < kMostPieces && failure.status == COLLET_OK; ++piece)
-      failure.status = rig.execute(&failure.message);
+      failure.status = guarded.execute(&failure.message);
     if (failure.status == COLLET_OK) return c.skip(kNothingFailed);
     c.check(!failure.message.empty(), Promise::ERRORS, "execute failed with status {} without a word", failure.status);
     // A lost device stays lost.
     for (int again = 0; again < 3; ++again) {
       std::string message;
-      const collet_status now = rig.execute(&message);
+      const collet_status now = guarded.execute(&message);
       if (failure.status == COLLET_UNAVAILABLE &&
           !c.check(now == COLLET_UNAVAILABLE, Promise::DEVICE_LOST,
                    "execute said that the device is lost, and then gave status {}", now))

@@ -220,33 +220,33 @@ void residency(Contract& c) {
       "lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n";
   for (const std::string& body : {sum, product}) {
     if (body.empty()) continue;
-    const Ready ready = prepare(*instance, body, {}, {}, false);
+    const PreparedProgram ready = prepare(*instance, body, {}, {}, false);
     if (!ready) continue;
     for (uint32_t i = 0; i < ready.program->inputs().size(); ++i) {
       const uint32_t wants = table->wants(ready.executable.handle(), i);
       c.check(wants <= 1 && wants == table->wants(ready.executable.handle(), i), Promise::RESIDENCY_WANTS,
               "wants of argument {} answered {}, then something else", i, wants);
       if (!wants) continue;
-      Rig rig(*instance, *ready.program, ready.executable, {});
+      GuardedLaunch guarded(*instance, *ready.program, ready.executable, {});
       const std::vector<hlo::Literal> inputs = ready.program->draw(i + 1);
-      if (!rig.fill(inputs, 1)) return;
+      if (!guarded.fill(inputs, 1)) return;
       collet_backend_buffer* handle = nullptr;
       const collet_status status = checked_call(c, "prepare", [&](collet_error* error) {
-        return table->prepare(ready.executable.handle(), 0, i, &rig.arguments()[i], &handle, error);
+        return table->prepare(ready.executable.handle(), 0, i, &guarded.arguments()[i], &handle, error);
       });
       if (status == COLLET_RESOURCE_EXHAUSTED) continue;
       if (!c.check(status == COLLET_OK && handle, Promise::RESIDENCY_PREPARED, "prepare gave status {}", status))
         return;
       any = true;
       const Buffer owner(instance.get(), handle, nullptr, 0, 0);
-      rig.arguments()[i].buffer = handle;
-      rig.arguments()[i].offset = 0;
-      rig.arguments()[i].flags |= COLLET_ARG_PREPARED;
+      guarded.arguments()[i].buffer = handle;
+      guarded.arguments()[i].offset = 0;
+      guarded.arguments()[i].flags |= COLLET_ARG_PREPARED;
       for (int run = 0; run < 2; ++run) {
-        const collet_status ran = rig.execute();
+        const collet_status ran = guarded.execute();
         if (!c.check(ran == COLLET_OK, Promise::RESIDENCY_PREPARED, "execute with a prepared argument gave status {}",
                      ran) ||
-            !rig.judge(inputs, "with a prepared argument"))
+            !guarded.judge(inputs, "with a prepared argument"))
           return;
       }
     }
@@ -275,21 +275,21 @@ void immediates(Contract& c) {
     any = true;
     // Each by value or in a buffer, in all ways.
     for (uint64_t by_value = 0; by_value < 4; ++by_value) {
-      Rig rig(*instance, **program, made.executable, {});
+      GuardedLaunch guarded(*instance, **program, made.executable, {});
       const std::vector<hlo::Literal> inputs = (*program)->draw(by_value + 1);
-      if (!rig.fill(inputs, by_value)) return;
+      if (!guarded.fill(inputs, by_value)) return;
       for (size_t i = 0; i < 2; ++i) {
         if (!(by_value >> i & 1)) continue;
-        collet_argument& argument = rig.arguments()[i];
+        collet_argument& argument = guarded.arguments()[i];
         const uint64_t bytes = argument.bytes;
         argument = {};
         argument.flags = COLLET_ARG_IMMEDIATE;
         argument.bytes = bytes;
         std::copy_n(inputs[i].bytes(), bytes, argument.immediate);
       }
-      const collet_status status = rig.execute();
+      const collet_status status = guarded.execute();
       if (!c.check(status == COLLET_OK, Promise::IMMEDIATE, "execute with {} by value gave status {}", type, status) ||
-          !rig.judge(inputs, fmt::format("scalars of {} by value, choice {}", type, by_value)))
+          !guarded.judge(inputs, fmt::format("scalars of {} by value, choice {}", type, by_value)))
         return;
     }
   }

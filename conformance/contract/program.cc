@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "hlo/base/mix.h"
 #include "hlo/eval/evaluator.h"
 #include "hlo/program/leaves.h"
 #include "hlo/text/parser.h"
@@ -16,12 +17,6 @@ using hlo::Literal;
 using hlo::Op;
 using hlo::Shape;
 using hlo::Type;
-
-uint64_t mixed(uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-  return z ^ (z >> 31);
-}
 
 bool is_control_flow(uint32_t opcode) {
   return opcode == COLLET_OP_WHILE || opcode == COLLET_OP_CONDITIONAL || opcode == COLLET_OP_CALL;
@@ -108,10 +103,10 @@ std::vector<Literal> TestProgram::draw(uint64_t seed) const {
   std::vector<Literal> out;
   for (const Shape& shape : inputs_) {
     Literal value = Literal::zeros(shape);
-    const uint64_t own = mixed(seed * 1000 + out.size() + 1);
+    const uint64_t own = mix(seed * 1000 + out.size() + 1);
     const Type type = shape.type();
     for (int64_t i = 0; i < value.element_count(); ++i) {
-      const auto drawn = static_cast<int64_t>(mixed(own + static_cast<uint64_t>(i)) >> 20);
+      const auto drawn = static_cast<int64_t>(mix(own + static_cast<uint64_t>(i)) >> 20);
       if (type == Type::PRED) {
         value.set_int(i, drawn & 1);
       } else if (hlo::is_unsigned(type)) {
@@ -317,13 +312,13 @@ bool has_layouts(Instance& instance, const TestProgram& program, const Executabl
   return false;
 }
 
-Ready prepare(Instance& instance, std::string_view body, std::string_view aliases, const CompileChoice& choice,
-              bool or_skip, size_t name_bytes) {
+PreparedProgram prepare(Instance& instance, std::string_view body, std::string_view aliases,
+                        const CompileChoice& choice, bool or_skip, size_t name_bytes) {
   Contract& c = instance.contract();
-  Ready out;
+  PreparedProgram out;
   const auto skip = [&](std::string why) {
     if (or_skip) c.skip(std::move(why));
-    return Ready{};
+    return PreparedProgram{};
   };
   if (!c.plugin().computes()) return skip("the backend runs no ops");
   Expected<std::unique_ptr<TestProgram>> made = TestProgram::make(body, aliases, {.name_bytes = name_bytes});

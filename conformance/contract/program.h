@@ -114,15 +114,15 @@ CompileResult compile(Instance& instance, const collet_program* program, const C
 bool has_layouts(Instance& instance, const TestProgram& program, const Executable& executable);
 
 /// A program that a backend takes, and its executable.
-struct Ready {
+struct PreparedProgram {
   std::unique_ptr<TestProgram> program;
   Executable executable;
   explicit operator bool() const { return static_cast<bool>(executable); }
 };
 /// Makes the program of `body`, asks about it, and compiles it. Returns an empty object if the backend declines an op, and
 /// then skips the case if `or_skip`. Records a failure if the backend accepts all ops and does not compile.
-Ready prepare(Instance& instance, std::string_view body, std::string_view aliases = {},
-              const CompileChoice& choice = {}, bool or_skip = true, size_t name_bytes = 0);
+PreparedProgram prepare(Instance& instance, std::string_view body, std::string_view aliases = {},
+                        const CompileChoice& choice = {}, bool or_skip = true, size_t name_bytes = 0);
 /// Returns an elementwise program of two arguments of one shape that the backend accepts, preferably of f32[300]. Returns an
 /// empty string, and skips the case, if there is none.
 std::string accepted_sum(Instance& instance);
@@ -139,9 +139,9 @@ struct Placement {
 
 /// Buffers for launches of one executable. Each argument, each result and the workspace has guard bytes around it, which must
 /// not change. Results and workspace are filled with garbage before each run.
-class Rig {
+class GuardedLaunch {
  public:
-  Rig(Instance& instance, const TestProgram& program, const Executable& executable, Placement placement);
+  GuardedLaunch(Instance& instance, const TestProgram& program, const Executable& executable, Placement placement);
   /// Runs the executable and checks results, arguments and guards. Messages begin with `what`. Returns false after a failure.
   bool run(uint64_t seed, const std::string& what, const Bound& bound = {});
   /// The same with these inputs; `seed` chooses the garbage.

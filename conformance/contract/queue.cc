@@ -113,24 +113,24 @@ void launches(Contract& c) {
   if (!s) return;
   const std::string body = accepted_sum(*s.instance);
   if (body.empty()) return;
-  const Ready ready = prepare(*s.instance, body);
+  const PreparedProgram ready = prepare(*s.instance, body);
   if (!ready) return;
   Queue compute = s.create(COLLET_QUEUE_COMPUTE), down = s.create(COLLET_QUEUE_DOWNLOAD);
   if (!compute || !down) return;
-  std::vector<std::unique_ptr<Rig>> rigs;
+  std::vector<std::unique_ptr<GuardedLaunch>> guarded_launches;
   std::vector<std::vector<hlo::Literal>> inputs;
   for (uint64_t i = 0; i < 8; ++i) {
-    rigs.push_back(
-        std::make_unique<Rig>(*s.instance, *ready.program, ready.executable, Placement{.one_buffer = i % 2 == 1}));
+    guarded_launches.push_back(std::make_unique<GuardedLaunch>(*s.instance, *ready.program, ready.executable,
+                                                               Placement{.one_buffer = i % 2 == 1}));
     inputs.push_back(ready.program->draw(i));
-    if (!rigs.back()->fill(inputs.back(), i)) return;
+    if (!guarded_launches.back()->fill(inputs.back(), i)) return;
   }
-  for (const auto& rig : rigs) {
-    if (!c.check(s.launch(compute, ready.executable, *rig), Promise::EXECUTE, "execute on a queue failed")) return;
+  for (const auto& guarded : guarded_launches) {
+    if (!c.check(s.launch(compute, ready.executable, *guarded), Promise::EXECUTE, "execute on a queue failed")) return;
   }
   if (!s.finish(compute)) return;
-  for (size_t i = 0; i < rigs.size(); ++i)
-    if (!rigs[i]->judge(inputs[i], "a launch on a queue")) return;
+  for (size_t i = 0; i < guarded_launches.size(); ++i)
+    if (!guarded_launches[i]->judge(inputs[i], "a launch on a queue")) return;
 }
 
 void waiting(Contract& c) {
@@ -191,7 +191,7 @@ void abort(Contract& c) {
   collet_status status = s.wait(queue, reached, 0);
   c.check(status == COLLET_OK, Promise::QUEUE_WAIT_REACHED,
           "a point that was reached before the failure gave status {}", status);
-  // Whatever it had reached: nothing runs any more.
+  // Nothing runs after the queue was closed, however far its work had come.
   if (s.copy(queue, {region(at(a), at(untouched), kBytes)})) {
     std::string message;
     status = s.wait(queue, queue.last(), kForever, &message);

@@ -44,11 +44,11 @@ bool Setting::copy(Queue& queue, const std::vector<collet_copy_region>& regions,
   return status == COLLET_OK;
 }
 
-bool Setting::launch(Queue& queue, const Executable& executable, Rig& rig,
+bool Setting::launch(Queue& queue, const Executable& executable, GuardedLaunch& guarded,
                      const std::vector<collet_point>& waits) const {
-  auto launch = std::make_unique<collet_launch>(rig.launch());
-  auto arguments = rig.arguments();
-  auto results = rig.results();
+  auto launch = std::make_unique<collet_launch>(guarded.launch());
+  auto arguments = guarded.arguments();
+  auto results = guarded.results();
   auto points = waits;
   const collet_point signal = queue.next();
   auto sync = std::make_unique<collet_sync>(

@@ -61,7 +61,8 @@ struct Setting {
   bool copy(Queue& queue, const std::vector<collet_copy_region>& regions, const std::vector<collet_point>& waits = {},
             uint64_t step = 1) const;
   /// Puts a launch on a queue; likewise.
-  bool launch(Queue& queue, const Executable& executable, Rig& rig, const std::vector<collet_point>& waits = {}) const;
+  bool launch(Queue& queue, const Executable& executable, GuardedLaunch& guarded,
+              const std::vector<collet_point>& waits = {}) const;
   collet_status wait(const Queue& queue, uint64_t value, uint64_t timeout = kForever,
                      std::string* message = nullptr) const {
     return checked_call(

@@ -116,18 +116,19 @@ void refused_launches(Contract& c) {
   if (!instance->executes()) return c.skip("a device has COLLET_TRAIT_VIRTUAL");
   const std::string body = accepted_sum(*instance);
   if (body.empty()) return;
-  const Ready ready = prepare(*instance, body);
+  const PreparedProgram ready = prepare(*instance, body);
   if (!ready) return;
   const auto launch_with = [&](const char* what, auto&& spoil) {
-    Rig rig(*instance, *ready.program, ready.executable, {});
-    if (!rig.fill(ready.program->draw(1), 1)) return;
-    spoil(rig);
+    GuardedLaunch guarded(*instance, *ready.program, ready.executable, {});
+    if (!guarded.fill(ready.program->draw(1), 1)) return;
+    spoil(guarded);
     judge(c, {what, [&](collet_error* error) {
-                return instance->table().execute(ready.executable.handle(), &rig.launch(), 1, 0, error);
+                return instance->table().execute(ready.executable.handle(), &guarded.launch(), 1, 0, error);
               }});
   };
-  launch_with("refused launch, with an argument too few", [](Rig& rig) { --rig.launch().argument_count; });
-  launch_with("refused launch, with a layout", [](Rig& rig) { rig.arguments()[1].layout = 77; });
+  launch_with("refused launch, with an argument too few",
+              [](GuardedLaunch& guarded) { --guarded.launch().argument_count; });
+  launch_with("refused launch, with a layout", [](GuardedLaunch& guarded) { guarded.arguments()[1].layout = 77; });
 }
 
 void questions(Contract& c) {

@@ -13,7 +13,7 @@ template <typename Table>
 struct Start {
   std::unique_ptr<Instance> instance;
   const Table* table = nullptr;
-  Ready ready;
+  PreparedProgram ready;
   explicit operator bool() const { return table && ready; }
 };
 
@@ -101,9 +101,9 @@ void aot_round_trip(Contract& c) {
     if (!c.check(status == COLLET_OK, Promise::AOT_LOAD, "load of what serialize wrote gave status {}", status)) return;
     std::fill(copy.begin(), copy.end(), 0xee);
     if (!instance->executes()) continue;
-    Rig rig(*instance, *s.ready.program, loaded, {});
+    GuardedLaunch guarded(*instance, *s.ready.program, loaded, {});
     for (const uint64_t seed : {1u, 2u})
-      if (!rig.run(seed, "an executable that was loaded")) return;
+      if (!guarded.run(seed, "an executable that was loaded")) return;
   }
 }
 

@@ -30,7 +30,7 @@ class Uses {
   void note(const Key& key, const Use& use);
   void add(const Uses& other);
   const std::map<Key, Use>& all() const { return all_; }
-  /// As text, a line for each, and back; lines that are none are left out.
+  /// Writes the uses as text, one line each; the other direction skips lines that are no use.
   std::string text() const;
   static Uses from_text(std::string_view text);
 

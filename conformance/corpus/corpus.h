@@ -64,7 +64,7 @@ int serve_corpus(const CorpusOptions& options);
 
 /// {"cases": [{"name", "expect", "status", "detail", "seconds"}], ...}.
 std::string corpus_json(const CorpusReport& report);
-/// For people.
+/// Returns the report as text for people.
 std::string corpus_text(const CorpusReport& report, size_t most_failures);
 
 }  // namespace collet::conformance

@@ -68,7 +68,7 @@ struct Executable {
   const collet_program* kept = nullptr;
   std::vector<uint64_t> argument_bytes, result_bytes;
   uint64_t inner_workspace = 0;
-  uint32_t home = 0;
+  uint32_t assigned_device = 0;
   std::atomic<int> runs{0};
   std::atomic<bool> is_idle{false};  // its next run writes nothing
   std::thread::id thread;            // that compiled it
@@ -77,7 +77,7 @@ struct Executable {
   std::string key;
 };
 
-/// Bytes of workspace that are asked for on top, for faults of it.
+/// Bytes that are added to the workspace, so that faults can misuse them.
 constexpr uint64_t kExtraWorkspace = 64;
 
 inline Instance* of(collet_backend_instance* p) {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <thread>
 
+#include "conformance/mutants/find_op.h"
+
 namespace collet::mutants {
 
 std::atomic<int> released{0};
@@ -80,7 +82,7 @@ bool is_spread(const collet_program* program, uint32_t value) {
          is_made_by(program, value, COLLET_OP_RESHAPE);
 }
 
-// What reads the op's result in the region reads its operand `kept` instead.
+// Makes all users of the op's result in the region read its operand `kept` instead.
 void bypass(collet_program* program, const collet_region* region, const collet_op* op, uint32_t kept) {
   const uint32_t from = op->results.first, to = collet_operand(program, op, kept);
   const auto replace = [&](uint32_t place) {
@@ -297,15 +299,9 @@ void describe(Executable& made) {
 
 namespace {
 
-bool contains(const collet_program* program, uint32_t opcode) {
-  for (uint32_t i = 0; i < program->ops.count; ++i)
-    if (collet_op_at(program, i)->opcode == opcode) return true;
-  return false;
-}
-
 std::atomic<bool> was_refused{false};  // the last program
 
-// What two compilations at once do that keep the program in one place.
+// Simulates two concurrent compilations that share one global variable.
 void pass_shared_state(Executable& made) {
   static std::vector<uint64_t> shared;
   static std::mutex mutex;
@@ -347,9 +343,9 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
     return fail(error, COLLET_INVALID_ARGUMENT, "not such a program");
   if (is(Fault::arrays_in_one_order) && program->types.offset > program->values.offset)
     return fail(error, COLLET_INVALID_ARGUMENT, "not such a program");
-  if (is(Fault::yes_does_not_compile) && contains(program, COLLET_OP_SORT))
+  if (is(Fault::yes_does_not_compile) && has_op(program, COLLET_OP_SORT))
     return fail(error, COLLET_UNIMPLEMENTED, "too much");
-  if (is(Fault::rejection_overflows) && contains(program, COLLET_OP_DOT)) {
+  if (is(Fault::rejection_overflows) && has_op(program, COLLET_OP_DOT)) {
     if (rejection) rejection->count = 1000;
     return fail(error, COLLET_UNIMPLEMENTED, "too much");
   }
@@ -359,7 +355,7 @@ collet_status compile(collet_backend_instance* p, const collet_program* program,
   made->block.resize((program->total_bytes + 7) / 8);
   std::memcpy(made->block.data(), program, program->total_bytes);
   made->kept = program;
-  made->home = options && options->assignment ? options->assignment[0] : 0;
+  made->assigned_device = options && options->assignment ? options->assignment[0] : 0;
   made->key.assign(reinterpret_cast<const char*>(program), program->total_bytes);
   if (is(Fault::one_executable_for_all)) {
     const auto found = by_program.find(made->key);

@@ -50,7 +50,7 @@ int64_t most_of(uint32_t type) {
   return static_cast<int64_t>(~uint64_t{0} >> (64 - width_of(type) + (is_signed(type) ? 1 : 0)));
 }
 
-// Of types of at most 32 bits.
+// Adds, subtracts or multiplies with saturation, for types of at most 32 bits.
 uint64_t saturated(uint32_t op, uint32_t type, int64_t a, int64_t b) {
   const int64_t exact = op == COLLET_OP_ADD        ? a + b
                         : op == COLLET_OP_SUBTRACT ? a - b

@@ -82,7 +82,7 @@ Expected<std::string> first_in_corpus(const mutants::Mutant& mutant, const KillO
   return std::string();
 }
 
-// What stays the same from run to run of a program may be the evaluator's doing.
+// Whether the evaluator could have the mutant's fault too: it is the same in every run of a program.
 bool is_of_evaluator(const mutants::Mutant& mutant) {
   return !mutant.legal && mutant.group != "state";
 }

@@ -37,7 +37,7 @@ struct Kill {
 struct KillReport {
   std::vector<Kill> mutants;
   double seconds = 0;
-  /// No survivor without a reason, and none with one that was killed.
+  /// Whether each survivor has a reason in the list of equivalent mutants, and no mutant of that list was killed.
   bool good() const;
 };
 

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "conformance/mutants/find_op.h"
+
 /// \file
 /// A backend that is wrong on purpose. It stands in front of another one, passes every call through, and does one of the
 /// wrongs below to the programs that contain a given op. A suite that does not notice is no suite.
@@ -192,13 +194,6 @@ collet_status supports(collet_backend_instance* handle, uint32_t device, const c
   return self->behind->supports(self->instance, device, program, ops, count, verdicts, error);
 }
 
-bool contains(const collet_program* program, uint32_t opcode) {
-  for (uint32_t i = 0; i < program->ops.count; ++i) {
-    if (collet_op_at(program, i)->opcode == opcode) return true;
-  }
-  return false;
-}
-
 // Each transpose's permutation becomes n-1 ... 0, where the shapes allow it.
 void ignore_permutations(collet_program* program) {
   for (uint32_t i = 0; i < program->ops.count; ++i) {
@@ -243,7 +238,7 @@ collet_status compile(collet_backend_instance* handle, const collet_program* pro
   Instance* self = instance_of(handle);
   auto executable = std::make_unique<Executable>();
   executable->owner = self;
-  executable->hit = contains(program, self->choice.op);
+  executable->hit = collet::mutants::has_op(program, self->choice.op);
   const Wrong wrong = self->choice.mutant->wrong;
   while (executable->hit && wrong == Wrong::HangInCompile) pause();
   if (executable->hit && wrong == Wrong::CompileRefuses) return fail(error, COLLET_UNIMPLEMENTED, "not done yet");

@@ -36,7 +36,7 @@ double part_of(const Literal& value, int64_t i, int part) {
   return part == 0 ? value.as_double(i) : value.imaginary(i);
 }
 
-struct Judge {
+struct AllowedError {
   Type type;
   const Bound& bound;
   const Reference& reference;
@@ -92,13 +92,13 @@ bool same_special(double expected, double got) {
   return expected == got;
 }
 
-bool is_flushed(const Judge& judge, double expected, double got) {
+bool is_flushed(const AllowedError& judge, double expected, double got) {
   return judge.flushes && got == 0 && std::fabs(expected) < smallest_normal(judge.type);
 }
 
 // Whether `got` is fine; raises the worst errors seen.
-bool judge_part(const Judge& judge, int64_t i, int part, double expected, double rounded, double got, double modulus,
-                Comparison& result, double& share) {
+bool judge_part(const AllowedError& judge, int64_t i, int part, double expected, double rounded, double got,
+                double modulus, Comparison& result, double& share) {
   if (!std::isfinite(rounded) || !std::isfinite(got)) {
     if (same_special(rounded, got)) return true;
     // Near overflow an error of one ULP may cross to infinity or back.
@@ -131,7 +131,7 @@ bool judge_part(const Judge& judge, int64_t i, int part, double expected, double
 }
 
 // `share`: the error, of what is allowed.
-bool judge_element(const Judge& judge, int64_t i, const Literal& got, Comparison& result, double& share) {
+bool judge_element(const AllowedError& judge, int64_t i, const Literal& got, Comparison& result, double& share) {
   const Literal& rounded = judge.reference.value;
   const Literal& exact = judge.reference.exact.valid() ? judge.reference.exact : rounded;
   if (judge.type == Type::PRED) return rounded.bytes()[i] == got.bytes()[i];  // a byte of 0 or 1, and no other
@@ -235,8 +235,8 @@ Comparison compare(const Reference& reference, const Literal& got, const Bound& 
   }
   if (!expected.shape().is_array()) return result;
   result.elements = expected.element_count();
-  const Judge judge{expected.type(), bound, reference,
-                    bound.kind == Bound::Kind::Scaled ? largest_magnitude(expected) : 0, flushes};
+  const AllowedError judge{expected.type(), bound, reference,
+                           bound.kind == Bound::Kind::Scaled ? largest_magnitude(expected) : 0, flushes};
   const auto width = static_cast<size_t>(type_info(expected.type()).bytes());
   std::vector<int64_t> bad;
   for (int64_t i = 0; i < result.elements; ++i) {

@@ -14,7 +14,7 @@
 
 namespace collet::conformance {
 
-/// How the results of a case are judged.
+/// The error that is allowed for the results of a case.
 struct Bound {
   enum class Kind : uint8_t {
     Bits,   ///< the same bytes: data movement

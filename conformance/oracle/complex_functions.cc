@@ -37,7 +37,7 @@ Pair operator/(const Pair& a, const Pair& b) {
 }
 
 // Balls of one precision, and numbers that are exact in it.
-struct Maker {
+struct Precision {
   mpfr_prec_t bits;
   Ball number(double value) const { return {value, bits}; }
   Pair pair(Complex z) const { return {number(z.real()), number(z.imag())}; }
@@ -82,20 +82,20 @@ Pair by_i(const Pair& z) {
 }
 
 // log(z + sqrt(z^2 + 1)).
-Pair asinh(const Maker& make, const Pair& z) {
+Pair asinh(const Precision& make, const Pair& z) {
   return log(z + sqrt(z * z + make.one()));
 }
 // (log(1 + z) - log(1 - z)) / 2.
-Pair atanh(const Maker& make, const Pair& z) {
+Pair atanh(const Precision& make, const Pair& z) {
   const Pair twice = log(make.one() + z) - log(make.one() - z);
   return {twice.re.half(), twice.im.half()};
 }
 // -i log(z + i sqrt(1 - z^2)); the product of the roots of 1 - z and 1 + z has its cuts where acos has them.
-Pair acos(const Maker& make, const Pair& z) {
+Pair acos(const Precision& make, const Pair& z) {
   return by_minus_i(log(z + by_i(sqrt(make.one() - z) * sqrt(make.one() + z))));
 }
 // log(z + sqrt(z + 1) sqrt(z - 1)).
-Pair acosh(const Maker& make, const Pair& z) {
+Pair acosh(const Precision& make, const Pair& z) {
   return log(z + sqrt(z + make.one()) * sqrt(z - make.one()));
 }
 
@@ -105,7 +105,7 @@ bool has_cut_by_sums(Op op) {
          op == Op::LOG_PLUS_ONE;
 }
 
-std::optional<Pair> value_of(const Maker& make, Op op, Complex first, Complex second) {
+std::optional<Pair> value_of(const Precision& make, Op op, Complex first, Complex second) {
   const Pair a = make.pair(first);
   const auto b = [&] { return make.pair(second); };
   const Complex zero = 0;

@@ -139,7 +139,7 @@ class Search {
         [size, most](int64_t i) { return size(i) <= most; });
   }
 
-  // What one operand or another has.
+  // Adds properties that hold if any operand has them.
   void add_of_any() {
     const auto any = [&](auto holds) {
       return [this, holds](int64_t i) {

@@ -60,7 +60,7 @@ struct Verification {
   std::optional<uint64_t> seed = {};  ///< that chose the cases which ran again
   std::vector<std::string> sayings =
       {};  ///< "conforms to Collet opset 1, profile core", where all that it takes stands in the bundle
-  /// Nothing differs.
+  /// Whether the bundle agrees with everything that it was compared with.
   bool holds() const;
 };
 

@@ -51,7 +51,7 @@ std::string op_rows(const std::vector<OpSummary>& ops) {
   return out + "</table></div>\n";
 }
 
-// What a vendor does after this run, the first thing first.
+// The steps that a vendor should take after this run, the most important one first.
 std::string steps(const ConformReport& report, const BackendChoice& backend, const PageExtras& extras, bool lacks_ops) {
   std::string name = shell_word(backend.name);
   for (const auto& [key, value] : backend.options) name += " --option " + shell_word(key + "=" + value);
@@ -119,7 +119,7 @@ std::string profile_rows(const ConformReport& report) {
 
 std::string silent_rows(const ConformReport& report) {
   std::string out;
-  for (const Silent& one : report.whole ? silent(report) : std::vector<Silent>()) {
+  for (const NeverUsed& one : report.whole ? never_used(report) : std::vector<NeverUsed>()) {
     out += fmt::format("<tr><td>{}<td>{}<td><code>{}</code><td>", why_name(one.why), kind_name(one.kind),
                        escape_markup(one.name));
     for (const hlo::Type type : one.types) out += fmt::format("{} ", hlo::type_info(type).text);
@@ -219,7 +219,10 @@ std::string report_html(const ConformReport& report, const BackendChoice& backen
     rest += text;
   }
   return page("Conformance of " + escape_markup(title_of(report.backend, report.version, report.revision)),
-              report.conforms() ? "It conforms." : "It does not conform.", report.conforms(), body + "</nav>\n" + rest);
+              !report.conforms() ? "It does not conform."
+              : report.whole     ? "It conforms."
+                                 : "It conforms in the cases that were chosen.",
+              report.conforms(), body + "</nav>\n" + rest);
 }
 
 std::string difference_html(const ReportDifference& difference) {

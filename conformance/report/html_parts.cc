@@ -15,6 +15,9 @@
 namespace collet::conformance {
 namespace {
 
+// How many failures of an op the page lists at once. The others are listed when the reader opens them, and are not printed.
+constexpr size_t kOpenFailures = 10;
+
 // Takes title, verdict, its class, body, and style. The page has no scripts or fonts and loads nothing.
 constexpr char kPage[] = R"(<!DOCTYPE html>
 <html lang="en">
@@ -87,7 +90,7 @@ std::vector<FailedOp> failed_ops(const ConformReport& report) {
   return groups;
 }
 
-// What the wrong elements of a case have in common, by run_case; else how it failed.
+// The pattern of the wrong elements that run_case has found; if none, the message of the failure.
 std::string why_in_short(const CaseResult& one) {
   constexpr std::string_view kStart = "wrong where ";
   const size_t start = one.detail.find(kStart);
@@ -220,7 +223,12 @@ std::string failure_list(const ConformReport& report, const BackendChoice& backe
   for (const FailedOp& group : groups) {
     out += fmt::format("<h3 id=\"failed:{0}\"><code>{0}</code>: {1}</h3>\n", escape_markup(group.name()),
                        group.cases.size());
-    for (const CaseResult* one : group.cases) out += failure(report, backend, extras, *one);
+    for (size_t i = 0; i < group.cases.size(); ++i) {
+      if (i == kOpenFailures)
+        out += fmt::format("<details class=\"more\"><summary>{} more</summary>\n", group.cases.size() - i);
+      out += failure(report, backend, extras, *group.cases[i]);
+    }
+    if (group.cases.size() > kOpenFailures) out += "</details>\n";
   }
   return out;
 }

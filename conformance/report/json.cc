@@ -67,7 +67,7 @@ std::string report_json(const ConformReport& report, const BackendChoice& backen
   json.end_array().key("next").begin_array();
   for (const OpSummary& s : road_map(ops)) json.value(op_info(s.op).text);
   json.end_array().key("silent").begin_array();
-  for (const Silent& one : silent(report)) {
+  for (const NeverUsed& one : never_used(report)) {
     json.begin_object().field("why", why_name(one.why)).field("kind", kind_name(one.kind)).field("name", one.name);
     json.key("types").begin_array();
     for (const hlo::Type type : one.types) json.value(hlo::type_info(type).text);

@@ -126,8 +126,8 @@ std::string silent_text(const ConformReport& report) {
   constexpr size_t kMost = 20;
   std::string out;
   size_t shown = 0;
-  const std::vector<Silent> all = report.whole ? silent(report) : std::vector<Silent>();
-  for (const Silent& one : all) {
+  const std::vector<NeverUsed> all = report.whole ? never_used(report) : std::vector<NeverUsed>();
+  for (const NeverUsed& one : all) {
     if (++shown > kMost) break;
     if (shown == 1 || one.why != all[shown - 2].why)
       out += fmt::format("{} on {}:\n", why_name(one.why), report.backend);
@@ -168,7 +168,7 @@ std::vector<ProfileSummary> summarize_profiles(const ConformReport& report) {
   return out;
 }
 
-std::vector<Silent> silent(const ConformReport& report) {
+std::vector<NeverUsed> never_used(const ConformReport& report) {
   struct Sum {
     bool asked = false, accepted = false;
     std::vector<hlo::Type> never_run, types;
@@ -183,19 +183,19 @@ std::vector<Silent> silent(const ConformReport& report) {
     sum.types.push_back(type);
     if (use.accepted && !use.ran) sum.never_run.push_back(type);
   }
-  std::vector<Silent> out;
+  std::vector<NeverUsed> out;
   for (auto& [key, sum] : sums) {
     const auto& [kind, name] = key;
-    if (!sum.never_run.empty()) out.push_back({Silent::Why::NeverRun, kind, name, std::move(sum.never_run)});
+    if (!sum.never_run.empty()) out.push_back({NeverUsed::Why::NeverRun, kind, name, std::move(sum.never_run)});
     if (kind != COLLET_QUESTION_PATTERN) continue;
-    if (!sum.asked) out.push_back({Silent::Why::NeverOffered, kind, name});
-    if (sum.asked && !sum.accepted) out.push_back({Silent::Why::NeverTaken, kind, name, std::move(sum.types)});
+    if (!sum.asked) out.push_back({NeverUsed::Why::NeverOffered, kind, name});
+    if (sum.asked && !sum.accepted) out.push_back({NeverUsed::Why::NeverTaken, kind, name, std::move(sum.types)});
   }
-  std::stable_sort(out.begin(), out.end(), [](const Silent& a, const Silent& b) { return a.why < b.why; });
+  std::stable_sort(out.begin(), out.end(), [](const NeverUsed& a, const NeverUsed& b) { return a.why < b.why; });
   return out;
 }
 
-std::string_view why_name(Silent::Why why) {
+std::string_view why_name(NeverUsed::Why why) {
   constexpr std::string_view kNames[] = {"accepted, and run in no case", "offered, and never taken",
                                          "named, and in no case"};
   return kNames[static_cast<size_t>(why)];

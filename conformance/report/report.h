@@ -46,7 +46,7 @@ std::vector<OpSummary> road_map(const std::vector<OpSummary>& ops);
 /// "37 of 137 cases on the device: f32; not s32 f64": how much of an op the device does, and in which element types.
 std::string device_text(const OpSummary& summary);
 /// An op or pattern that a device accepted or named, and never ran.
-struct Silent {
+struct NeverUsed {
   enum class Why : uint8_t {
     NeverRun,     ///< accepted in some case, and run in none
     NeverTaken,   ///< a pattern that the device names, offered and always declined
@@ -57,9 +57,9 @@ struct Silent {
   std::string name;
   std::vector<hlo::Type> types = {};  ///< none for NeverOffered
 };
-std::vector<Silent> silent(const ConformReport& report);
+std::vector<NeverUsed> never_used(const ConformReport& report);
 /// "never run", ...; "op", "pattern", "fusion".
-std::string_view why_name(Silent::Why why);
+std::string_view why_name(NeverUsed::Why why);
 std::string_view kind_name(uint32_t kind);
 /// The command line that runs one case again.
 std::string reproducer(const ConformReport& report, const BackendChoice& backend, const CaseResult& one);

@@ -23,7 +23,7 @@ namespace collet::conformance {
 namespace {
 
 constexpr std::string_view kProbe = "?backend";
-// What a worker is told that is to leave an instance open and to end.
+// The name of the task in which a worker leaves an instance open and ends.
 constexpr std::string_view kLeavesOpen = "contract/?leaves_open";
 constexpr double kSecondsToEnd = 4;
 // Before the name of a case: a smaller program that fails is wanted.
@@ -189,9 +189,9 @@ bool is_failure(Outcome outcome) {
 }
 
 // Counts failures in a row that say the same.
-class Alike {
+class RepeatedFailures {
  public:
-  explicit Alike(size_t most) : most_(most) {}
+  explicit RepeatedFailures(size_t most) : most_(most) {}
   void note(const CaseResult& one) {
     const bool failed = is_failure(one.outcome);
     const bool same = failed && count_ > 0 && one.detail == detail_ && one.outcome == outcome_;
@@ -279,7 +279,7 @@ std::string blame(const PoolOptions& pool, const std::string& name, const std::v
       fmt::join(before, ", "));
 }
 
-// What a report says of failures beyond the fact.
+// Adds details to the failures of a report.
 Status explain_failures(const ConformOptions& options, PoolOptions pool,
                         const std::unordered_map<std::string, std::vector<std::string>>& before_crash,
                         ConformReport& report) {
@@ -401,7 +401,7 @@ Expected<ConformReport> run_conformance(const ConformOptions& options) {
     (is_contract(cases[i].name) ? contracts : programs).push_back(i);
   }
   size_t done = 0;
-  Alike alike(options.most_alike);
+  RepeatedFailures alike(options.most_alike);
   size_t hangs = 0, crashes = 0, ended_cases = 0;
   pool.timeout = [&](size_t) { return hangs < kPatientHangs ? options.timeout : kLessTime * options.timeout; };
   const std::chrono::duration<double> fuzz_time(options.fuzz_seconds);

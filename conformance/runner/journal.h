@@ -22,10 +22,10 @@ class Journal {
   void note(const std::string& name, const Fields& fields);
 
  private:
-  struct Closer {
+  struct FileCloser {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  std::unique_ptr<std::FILE, Closer> file_;
+  std::unique_ptr<std::FILE, FileCloser> file_;
   std::unordered_map<std::string, Fields> found_;
 };
 

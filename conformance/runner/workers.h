@@ -29,7 +29,7 @@ inline void add_retires(Fields& fields) {
   fields.emplace_back(kRetires, "1");
 }
 
-/// How a task ended.
+/// The end of a task: its reply, a crash or a timeout.
 struct TaskResult {
   enum class Kind : uint8_t { Replied, Crashed, TimedOut, OutOfMemory };
   Kind kind = Kind::Replied;

@@ -10,7 +10,7 @@
 namespace collet {
 namespace {
 
-// What the shell makes of the word again.
+// Returns the word as the shell reads it.
 std::string read_by_shell(const std::string& word) {
   const std::string line = "printf %s " + word;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"), pclose);

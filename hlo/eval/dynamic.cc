@@ -65,7 +65,7 @@ const SliceAttrs* clipped(const SliceAttrs& attrs, const Shape& operand, SliceAt
   return &storage;
 }
 
-/// What `instr`'s result is on operands of these shapes.
+/// Returns the static shape of `instr`'s result for operands of these shapes.
 Expected<Shape> actual_shape(const EvalInput& in, const Instruction& instr, std::span<const Literal> operands) {
   const Shape& declared = in.instr.shape;
   if (instr.op == Op::RESHAPE) return reshaped(declared, operands[0].element_count());

@@ -38,20 +38,20 @@ Expected<std::vector<std::vector<Literal>>> Group::exchange(int64_t self, const 
   std::unique_lock lock(mutex_);
   const uint64_t visit = visits_[{self, &instr, members}]++;
   const Place place{&instr, members, visit};
-  std::shared_ptr<Meeting>& slot = meetings_[place];
+  std::shared_ptr<Rendezvous>& slot = rendezvous_[place];
   if (!slot) {
-    slot = std::make_shared<Meeting>();
+    slot = std::make_shared<Rendezvous>();
     slot->operands.resize(members.size());
   }
-  const std::shared_ptr<Meeting> meeting = slot;
-  meeting->operands[at].assign(operands.begin(), operands.end());
-  ++meeting->arrived;
+  const std::shared_ptr<Rendezvous> rendezvous = slot;
+  rendezvous->operands[at].assign(operands.begin(), operands.end());
+  ++rendezvous->arrived;
   change();
   COLLET_TRY(wait(
-      lock, [&] { return meeting->arrived == members.size(); },
+      lock, [&] { return rendezvous->arrived == members.size(); },
       "'" + std::string(instr.name) + "' (" + std::string(op_info(instr.op).text) + ")"));
-  std::vector<std::vector<Literal>> all = meeting->operands;
-  if (++meeting->left == members.size()) meetings_.erase(place);
+  std::vector<std::vector<Literal>> all = rendezvous->operands;
+  if (++rendezvous->left == members.size()) rendezvous_.erase(place);
   return all;
 }
 

@@ -30,7 +30,7 @@ class Group {
   void leave();
 
  private:
-  struct Meeting {
+  struct Rendezvous {
     std::vector<std::vector<Literal>> operands;
     size_t arrived = 0, left = 0;
   };
@@ -48,7 +48,7 @@ class Group {
   int64_t waiting_ = 0;   // of these, who have looked in vain since the last change
   uint64_t changes_ = 0;  // arrivals, messages and departures so far
   bool stuck_ = false;
-  std::map<Place, std::shared_ptr<Meeting>> meetings_;
+  std::map<Place, std::shared_ptr<Rendezvous>> rendezvous_;
   std::map<std::tuple<int64_t, const Instruction*, std::vector<int64_t>>, uint64_t> visits_;
   std::map<std::pair<int64_t, int64_t>, std::vector<Literal>> mail_;
 };

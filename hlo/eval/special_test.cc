@@ -197,7 +197,7 @@ TEST(CustomCalls, KnownAndUnknown) {
           "ROOT r = (c128[2,2], f64[2]) custom-call(a), custom_call_target=\"Eigh\"");
   expect_near(eigh.element(1), value("f64[2]", "{1, 3}"), 1e-14);
 
-  // What is asked of them must fit what they give.
+  // Custom calls whose operands and results do not have the shapes that their targets demand.
   const std::pair<const char*, const char*> wrong[] = {
       {"(f64[3,2], f64[3]) custom-call(a), custom_call_target=\"Qr\"",
        "'Qr' of f64[3,2] gives (f64[3,2], f64[2]), not"},

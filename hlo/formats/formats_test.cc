@@ -81,7 +81,7 @@ TEST(Formats, WhatIsNoProgramIsRefused) {
   }
 }
 
-// Of a text with a byte that none may hold the text's reader has a place to name.
+// A text with a forbidden byte is read as text, so that the error names the place.
 TEST(Formats, AStrayByteMakesNoBinaryMessageOfAText) {
   using namespace std::string_view_literals;
   EXPECT_THAT(again("HloModule m\nENTRY e {\n  a = f32[] \0parameter(0)\n}\n"sv),
@@ -92,7 +92,7 @@ TEST(Formats, AStrayByteMakesNoBinaryMessageOfAText) {
   EXPECT_THAT(again("func.func @main(%a: tensor<f32>) -> tensor<f32> {\n  return %a\x01 : tensor<f32>\n}\n"),
               HasSubstr("input:2:12: control byte 0x01"));
   EXPECT_THAT(again("HloModule m // \x01\nENTRY e {\n  a = f32[] parameter(0)\n}\n"), HasSubstr("parameter(0)"));
-  // What looks like no text stays a message.
+  // Bytes that do not look like text are read as a binary message.
   EXPECT_THAT(again("\1\2\3\4\5\6\7"), HasSubstr("these bytes are no HloModuleProto"));
   const auto bytes = [] {
     Diagnostics diagnostics("input");

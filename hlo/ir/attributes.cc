@@ -92,17 +92,17 @@ T& at(void* attrs, const FieldInfo& f) {
   return *reinterpret_cast<T*>(static_cast<char*>(attrs) + f.offset);
 }
 
-void rehome(Dims& d, Arena& arena) {
+void copy_lists(Dims& d, Arena& arena) {
   d = arena.list<const int64_t>(std::span<const int64_t>(d));
 }
 
-void rehome(List<const Dims>& lists, Arena& arena) {
+void copy_lists(List<const Dims>& lists, Arena& arena) {
   std::vector<Dims> copy(lists.begin(), lists.end());
-  for (Dims& d : copy) rehome(d, arena);
+  for (Dims& d : copy) copy_lists(d, arena);
   lists = arena.list(copy);
 }
 
-void rehome_field(const FieldInfo& f, void* attrs, Arena& arena) {
+void copy_field_lists(const FieldInfo& f, void* attrs, Arena& arena) {
   switch (f.kind) {
     case FieldKind::I64:
     case FieldKind::U32:
@@ -117,7 +117,7 @@ void rehome_field(const FieldInfo& f, void* attrs, Arena& arena) {
     case FieldKind::DIMS:
     case FieldKind::PRECISIONS:
     case FieldKind::PAIRS:
-      return rehome(at<Dims>(attrs, f), arena);
+      return copy_lists(at<Dims>(attrs, f), arena);
     case FieldKind::STRING: {
       auto& s = at<std::string_view>(attrs, f);
       s = arena.string(s);
@@ -127,30 +127,30 @@ void rehome_field(const FieldInfo& f, void* attrs, Arena& arena) {
       auto& w = at<Window>(attrs, f);
       for (Dims* d :
            {&w.size, &w.stride, &w.padding_low, &w.padding_high, &w.base_dilation, &w.window_dilation, &w.reversal})
-        rehome(*d, arena);
+        copy_lists(*d, arena);
       return;
     }
     case FieldKind::SLICES: {
       auto& s = at<SliceRanges>(attrs, f);
-      for (Dims* d : {&s.start, &s.limit, &s.stride}) rehome(*d, arena);
+      for (Dims* d : {&s.start, &s.limit, &s.stride}) copy_lists(*d, arena);
       return;
     }
     case FieldKind::PADS: {
       auto& p = at<Padding>(attrs, f);
-      for (Dims* d : {&p.low, &p.high, &p.interior}) rehome(*d, arena);
+      for (Dims* d : {&p.low, &p.high, &p.interior}) copy_lists(*d, arena);
       return;
     }
     case FieldKind::DIM_LABELS: {
       auto& l = at<DimLabels>(attrs, f);
-      for (Dims* d : {&l.input_spatial, &l.kernel_spatial, &l.output_spatial}) rehome(*d, arena);
+      for (Dims* d : {&l.input_spatial, &l.kernel_spatial, &l.output_spatial}) copy_lists(*d, arena);
       l.text = arena.string(l.text);
       return;
     }
     case FieldKind::GROUPS: {
       auto& g = at<Groups>(attrs, f);
-      rehome(g.groups, arena);
-      rehome(g.iota_dims, arena);
-      rehome(g.iota_permutation, arena);
+      copy_lists(g.groups, arena);
+      copy_lists(g.iota_dims, arena);
+      copy_lists(g.iota_permutation, arena);
       g.mesh = arena.string(g.mesh);
       return;
     }
@@ -163,14 +163,14 @@ void rehome_field(const FieldInfo& f, void* attrs, Arena& arena) {
       auto& list = at<List<const AliasEntry>>(attrs, f);
       std::vector<AliasEntry> copy(list.begin(), list.end());
       for (AliasEntry& e : copy) {
-        rehome(e.output_index, arena);
-        rehome(e.operand_index, arena);
+        copy_lists(e.output_index, arena);
+        copy_lists(e.operand_index, arena);
       }
       list = arena.list(copy);
       return;
     }
     case FieldKind::LISTS:
-      return rehome(at<List<const Dims>>(attrs, f), arena);
+      return copy_lists(at<List<const Dims>>(attrs, f), arena);
   }
 }
 
@@ -265,7 +265,7 @@ void* copy_record(Record record, const void* attrs, Arena& arena) {
   if (!attrs) return nullptr;
   void* out = make_record(record, arena);
   std::memcpy(out, attrs, record_size(record));
-  for (const FieldInfo& f : record_fields(record)) rehome_field(f, out, arena);
+  for (const FieldInfo& f : record_fields(record)) copy_field_lists(f, out, arena);
   return out;
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using namespace eval;
 
-/// The operand as [outer, features, inner], in doubles.
+/// An operand reshaped to [outer, features, inner] and converted to double.
 struct Batches {
   WideArray values;
   int64_t outer = 1, features = 1, inner = 1;

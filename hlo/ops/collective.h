@@ -22,9 +22,9 @@ enum class GroupMode : uint8_t {
 
 /// `global_ids` is nullopt for ops that have no use_global_device_ids. An error when they are used without a channel.
 Expected<GroupMode> group_mode(Op op, bool has_channel, std::optional<bool> global_ids);
-/// How many ids all groups together should hold.
+/// Returns the number of ids that all groups together should hold.
 int64_t participants(const Module& module, GroupMode mode);
-/// How many participants exchange data in a group; all of them where no groups are listed. At least 1.
+/// Returns the number of participants of a group, or of all participants if no groups are listed. At least 1.
 int64_t subgroup_size(const Module& module, GroupMode mode, const Groups& groups);
 
 }  // namespace collet::hlo

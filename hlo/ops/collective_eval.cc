@@ -14,7 +14,7 @@ using namespace eval;
 
 using Everyone = std::vector<std::vector<Literal>>;  // operands by member
 
-/// Whom a participant works with, and its place among them.
+/// The members of a participant's group, and its index among them.
 struct Members {
   Ints ids;  // replica * partitions + partition
   size_t self = 0;

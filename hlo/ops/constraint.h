@@ -90,7 +90,7 @@ inline bool edges_fit(int64_t size, int64_t low, int64_t high) {
   return low != INT64_MIN && high != INT64_MIN && add_fits(size, low, sum) && add_fits(size, high, sum);
 }
 
-/// A list of dimensions in the making.
+/// Collects a list of dimensions.
 class DimList {
  public:
   void push(int64_t size, bool dynamic) {
@@ -118,7 +118,7 @@ class DimList {
 
 /// `type` with the dimensions of `shape`, dynamic ones too.
 Shape with_dims_of(const Shape& shape, Type type);
-/// Marks of dynamic dimensions of both; sizes the known ones. The shapes have dims that agree.
+/// Combines two shapes that agree: a dimension is dynamic if it is so in either, and its size is the known one.
 Shape join_dims(const Shape& a, const Shape& b, Type type);
 /// A list of numbers within [0, limit); the index of the first that is not, or -1.
 int64_t first_outside(std::span<const int64_t> numbers, int64_t limit);
@@ -140,7 +140,7 @@ Expected<Signature> signature(const Module& module, Op op, CompId computation);
 Status expect_array(const InferInput& in, size_t i, std::string_view role = {});
 /// Whether `shape` is an array of rank 0, of `type` unless that is Invalid.
 bool is_scalar_of(const Shape& shape, Type type = Type::Invalid);
-/// A computation that folds n values and n values to n values, as reduce and its kin call.
+/// Checks a computation that combines n values and n values to n values, such as that of reduce.
 Status check_reducer(const Module& module, Op op, std::string_view label, CompId computation,
                      std::span<const Type> input_types, std::span<const Shape* const> initial);
 /// The result of windows over `base`, of element type `type`. Labels in the order size, stride, base dilation,
@@ -150,7 +150,7 @@ struct WindowLabels {
 };
 Expected<Shape> windows_over(Op op, const Shape& base, const Window& window, Type type, const WindowLabels& labels);
 
-/// output_to_operand_aliasing: indices that exist, shapes that agree.
+/// Checks output_to_operand_aliasing: the indices must exist and the shapes agree.
 Status check_aliasing(const Module& module, const Instruction& instr, List<const AliasEntry> aliasing);
 /// The part of `shape` at `index`; null when there is none.
 const Shape* subshape(const Shape& shape, std::span<const int64_t> index);

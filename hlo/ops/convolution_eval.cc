@@ -96,15 +96,15 @@ class Convolution {
     const int64_t block = std::clamp<int64_t>(depth_ ? kBlock / depth_ : kBlock, 1, std::max<int64_t>(1, end - begin));
     WideArray patches(sums.wide(), block * depth_), results(sums.wide(), block * group_outputs_);
     const size_t lane = lane_bytes(sums.wide());
-    Walk walk(output_spatial_, {});
-    if (begin < end) walk.seek(begin % positions_);
+    IndexIterator it(output_spatial_, {});
+    if (begin < end) it.seek(begin % positions_);
     for (int64_t row = begin; row < end; row += block) {
       const int64_t rows = std::min(block, end - row);
       for (int64_t r = 0; r < rows; ++r) {
         const int64_t n = batch_offset + (row + r) / positions_;
-        fill_patch(input, n, feature_offset, walk.index(), patches, r * depth_);
-        walk.next();
-        if (walk.done()) walk.reset();
+        fill_patch(input, n, feature_offset, it.index(), patches, r * depth_);
+        it.next();
+        if (it.done()) it.reset();
       }
       std::memset(results.at(0), 0, static_cast<size_t>(rows * group_outputs_) * lane);
       sums.add(rows, group_outputs_, depth_, patches, 0, kernel, 0, results, 0);
@@ -118,7 +118,7 @@ class Convolution {
                   WideArray& patches, int64_t to) const {
     const size_t bytes = static_cast<size_t>(group_features_) * lane_bytes(input.wide());
     const size_t rank = taps_.rank();
-    for (Walk tap(taps_.sizes(), {}); !tap.done(); tap.next(), to += group_features_) {
+    for (IndexIterator tap(taps_.sizes(), {}); !tap.done(); tap.next(), to += group_features_) {
       int64_t at = n;
       for (size_t d = 0; d < rank; ++d) {
         const int64_t i = taps_.at(d, position[d], tap.index()[d]);
@@ -148,8 +148,8 @@ class Convolution {
     const int64_t feature_step = strides[static_cast<size_t>(labels_.output_feature)];
     int64_t at = 0;
     uint8_t* to = out.mutable_bytes();
-    for (Walk walk(dims, {steps}); !walk.done(); walk.next(), at += outputs_)
-      target.store(values.at(at), to + walk.offset(0) * target.bytes, feature_step, outputs_);
+    for (IndexIterator it(dims, {steps}); !it.done(); it.next(), at += outputs_)
+      target.store(values.at(at), to + it.offset(0) * target.bytes, feature_step, outputs_);
     return out;
   }
 

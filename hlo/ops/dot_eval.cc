@@ -83,15 +83,15 @@ Status apply_scale(const Literal& scale, const Shape& shape, WideArray& values) 
   const WideArray scales = pack(scale);
   const Ints strides = row_major_strides(scale.shape().dims());
   Ints index(rank, 0);
-  for (Walk walk(shape.dims(), {}); !walk.done(); walk.next()) {
+  for (IndexIterator it(shape.dims(), {}); !it.done(); it.next()) {
     int64_t at = 0, position = 0;
     for (size_t d = 0; d < rank; ++d) {
       const int64_t size = shape.dim(static_cast<int>(d));
-      position = position * size + walk.index()[d];
+      position = position * size + it.index()[d];
       if (!scale.shape().is_scalar()) {
         const int64_t scale_size = scale.shape().dim(static_cast<int>(d));
         if (scale_size == 0 || size % scale_size) return invalid_argument("a scale does not divide its operand");
-        at += walk.index()[d] / (size / scale_size) * strides[d];
+        at += it.index()[d] / (size / scale_size) * strides[d];
       }
     }
     *static_cast<double*>(values.at(position)) *= *static_cast<const double*>(scales.at(at));

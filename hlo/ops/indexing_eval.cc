@@ -68,17 +68,17 @@ Expected<Literal> evaluate_gather(const EvalInput& in) {
   Ints batch_strides;
   for (int64_t d : others(out.shape().rank(), attrs.offset_dims)) batch_strides.push_back(to[static_cast<size_t>(d)]);
   uint8_t* target = out.mutable_bytes();
-  for (Walk walk(vectors.dims, {vectors.strides, batch_strides}); !walk.done(); walk.next()) {
+  for (IndexIterator it(vectors.dims, {vectors.strides, batch_strides}); !it.done(); it.next()) {
     int64_t at = 0;
     for (size_t k = 0; k < attrs.start_index_map.size(); ++k) {
       const auto d = static_cast<size_t>(attrs.start_index_map[k]);
       const int64_t most = operand.shape().dims()[d] - attrs.slice_sizes[d];
-      at += std::clamp<int64_t>(vectors.entry(walk.offset(0), k), 0, std::max<int64_t>(most, 0)) * from[d];
+      at += std::clamp<int64_t>(vectors.entry(it.offset(0), k), 0, std::max<int64_t>(most, 0)) * from[d];
     }
     for (size_t k = 0; k < attrs.operand_batching_dims.size(); ++k)
-      at += walk.index()[vectors.position(attrs.start_indices_batching_dims[k])] *
+      at += it.index()[vectors.position(attrs.start_indices_batching_dims[k])] *
             from[static_cast<size_t>(attrs.operand_batching_dims[k])];
-    copy(operand.bytes() + at * bytes, target + walk.offset(1) * bytes);
+    copy(operand.bytes() + at * bytes, target + it.offset(1) * bytes);
   }
   return out;
 }
@@ -124,12 +124,12 @@ class Scatter {
     const Kernel kernel = op != Op::INVALID && type == updates_type() ? find_kernel(op, type) : nullptr;
     const int bits = type_info(type).bits;
     int64_t windows = 0;
-    for (Walk walk(vectors_.dims, {vectors_.strides, batch_strides_}); !walk.done(); walk.next()) {
+    for (IndexIterator it(vectors_.dims, {vectors_.strides, batch_strides_}); !it.done(); it.next()) {
       if (++windows % 4096 == 0 && in_.context.cancelled()) return Status(Code::Cancelled, "cancelled in a scatter");
       int64_t at;
-      if (!locate(walk, at)) continue;
-      for (Walk inside(window_, {strides_, window_strides_}); !inside.done(); inside.next()) {
-        const int64_t to = at + inside.offset(0), from = walk.offset(1) + inside.offset(1);
+      if (!locate(it, at)) continue;
+      for (IndexIterator inside(window_, {strides_, window_strides_}); !inside.done(); inside.next()) {
+        const int64_t to = at + inside.offset(0), from = it.offset(1) + inside.offset(1);
         if (!kernel) {
           COLLET_TRY(combine(body, to, from));
           continue;
@@ -155,16 +155,16 @@ class Scatter {
   }
 
   /// Finds the start of the window of this index vector. Returns false if the window is not completely inside of the array.
-  bool locate(const Walk& walk, int64_t& at) const {
+  bool locate(const IndexIterator& it, int64_t& at) const {
     at = 0;
     for (size_t k = 0; k < attrs_.scatter_dims_to_operand_dims.size(); ++k) {
       const auto d = static_cast<size_t>(attrs_.scatter_dims_to_operand_dims[k]);
-      const int64_t start = vectors_.entry(walk.offset(0), k);
+      const int64_t start = vectors_.entry(it.offset(0), k);
       if (start < 0 || start > shape_.dims()[d] - window_[d]) return false;
       at += start * strides_[d];
     }
     for (size_t k = 0; k < attrs_.input_batching_dims.size(); ++k)
-      at += walk.index()[vectors_.position(attrs_.scatter_indices_batching_dims[k])] *
+      at += it.index()[vectors_.position(attrs_.scatter_indices_batching_dims[k])] *
             strides_[static_cast<size_t>(attrs_.input_batching_dims[k])];
     for (size_t d = 0; d < window_.size(); ++d)
       if (window_[d] > shape_.dims()[d]) return false;
@@ -184,8 +184,8 @@ class Scatter {
     uint8_t* to = out.mutable_bytes();
     const StridedCopy copy(window_, window_strides_, strides_, bytes);
     const uint8_t* from = in_.operand(arrays_ + 1).bytes();
-    for (Walk walk(vectors_.dims, {vectors_.strides, batch_strides_}); !walk.done(); walk.next())
-      if (int64_t at; locate(walk, at)) copy(from + walk.offset(1) * bytes, to + at * bytes);
+    for (IndexIterator it(vectors_.dims, {vectors_.strides, batch_strides_}); !it.done(); it.next())
+      if (int64_t at; locate(it, at)) copy(from + it.offset(1) * bytes, to + at * bytes);
     return out;
   }
 

@@ -78,16 +78,16 @@ class FastReduce {
     const int64_t run = reduced_.back();
     const std::span<const int64_t> outer(reduced_.data(), reduced_.size() - 1);
     const Ints outer_strides(reduced_strides_.begin(), reduced_strides_.end() - 1);
-    Walk kept(space_.kept, {space_.kept_strides});
-    Walk walk(outer, {outer_strides});
+    IndexIterator kept(space_.kept, {space_.kept_strides});
+    IndexIterator it(outer, {outer_strides});
     kept.seek(begin);
     LaneBuffer acc, x;
     for (int64_t o = begin; o < end; ++o, kept.next()) {
       int64_t filled = 0;  // lanes of acc in use
-      for (walk.reset(); !walk.done(); walk.next())
+      for (it.reset(); !it.done(); it.next())
         for (int64_t at = 0; at < run; at += kLanes) {
           const int64_t n = std::min(kLanes, run - at);
-          const uint8_t* from = operand_.bytes() + (kept.offset(0) + walk.offset(0) + at) * source_.bytes;
+          const uint8_t* from = operand_.bytes() + (kept.offset(0) + it.offset(0) + at) * source_.bytes;
           source_.load(from, 1, filled ? x.data() : acc.data(), n);
           if (filled == 0) {
             filled = n;
@@ -120,14 +120,14 @@ class FastReduce {
       outer_strides.pop_back();
     }
     int64_t o = 0;
-    Walk walk(reduced_, {reduced_strides_});
+    IndexIterator it(reduced_, {reduced_strides_});
     LaneBuffer acc, x;
-    for (Walk kept(outer, {outer_strides}); !kept.done() && run > 0; kept.next())
+    for (IndexIterator kept(outer, {outer_strides}); !kept.done() && run > 0; kept.next())
       for (int64_t at = 0; at < run; at += kLanes) {
         const int64_t n = std::min(kLanes, run - at);
         std::memcpy(acc.data(), init_.bytes, lane(n));
-        for (walk.reset(); !walk.done(); walk.next()) {
-          source_.load(operand_.bytes() + (kept.offset(0) + at * stride + walk.offset(0)) * source_.bytes, stride,
+        for (it.reset(); !it.done(); it.next()) {
+          source_.load(operand_.bytes() + (kept.offset(0) + at * stride + it.offset(0)) * source_.bytes, stride,
                        x.data(), n);
           combine(acc.data(), x.data(), n);
           if (rounds_) source_.round(acc.data(), n);

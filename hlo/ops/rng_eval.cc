@@ -63,15 +63,15 @@ uint64_t threefry_words(uint64_t key, uint64_t counter, std::span<const int64_t>
   }
   const Ints strides = row_major_strides(dims);
   uint64_t i = 0;
-  for (Walk walk(half, {strides}); !walk.done(); walk.next(), ++i) {
+  for (IndexIterator it(half, {strides}); !it.done(); it.next(), ++i) {
     uint32_t y0, y1;
     threefry(key, counter + i, y0, y1);
     if (half.empty()) {
       out[0] = y0;
       continue;
     }
-    const int64_t along = walk.index()[split];
-    const int64_t at = walk.offset(0) + along * strides[split];  // twice as far along the split dimension
+    const int64_t along = it.index()[split];
+    const int64_t at = it.offset(0) + along * strides[split];  // twice as far along the split dimension
     out[static_cast<size_t>(at)] = y0;
     if (2 * along + 1 < dims[split]) out[static_cast<size_t>(at + strides[split])] = y1;
   }

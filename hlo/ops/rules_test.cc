@@ -282,7 +282,7 @@ TEST(Rules, AppendInferredGivesTheShape) {
   EXPECT_THAT(sum.status().message(), HasSubstr("add C1: operand shapes differ: f32[2,3] and f32[3,4]"));
 }
 
-// What a reader of text refuses before any rule is asked.
+// Modules that cannot be read from text, because the parser refuses them before inference.
 class BuiltTest : public ::testing::Test {
  protected:
   std::string error(Op op, const std::vector<Shape>& operands, const void* attrs = nullptr) {

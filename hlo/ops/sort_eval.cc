@@ -61,7 +61,7 @@ struct Lines {
       step = strides[static_cast<size_t>(dim)];
       length = shape.dims()[static_cast<size_t>(dim)];
     }
-    for (Walk walk(dims, {steps}); !walk.done(); walk.next()) starts.push_back(walk.offset(0));
+    for (IndexIterator it(dims, {steps}); !it.done(); it.next()) starts.push_back(it.offset(0));
   }
 };
 

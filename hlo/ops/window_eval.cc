@@ -51,9 +51,9 @@ class ReduceWindow {
       const Ints outer(output_.dims().begin(), output_.dims().end() - 1);
       const int64_t inner = output_.dims().back();
       int64_t base = 0;
-      for (Walk walk(outer, {}); !walk.done(); walk.next(), base += inner)
+      for (IndexIterator it(outer, {}); !it.done(); it.next(), base += inner)
         for (int64_t at = 0; at < inner; at += kLanes)
-          COLLET_TRY(run_lanes(walk.index(), base, at, std::min(kLanes, inner - at)));
+          COLLET_TRY(run_lanes(it.index(), base, at, std::min(kLanes, inner - at)));
     }
     if (!in_.instr.shape.is_tuple()) return std::move(results_[0]);
     return Literal::tuple(std::move(results_));
@@ -67,7 +67,7 @@ class ReduceWindow {
       codec(init.type()).load(init.bytes(), 0, body_.argument(k), n);
     }
     const size_t rank = outer.size();
-    for (Walk tap(taps_.sizes(), {}); !tap.done(); tap.next()) {
+    for (IndexIterator tap(taps_.sizes(), {}); !tap.done(); tap.next()) {
       int64_t offset = 0;
       for (size_t d = 0; d < rank && offset >= 0; ++d) {
         const int64_t i = taps_.at(d, outer[d], tap.index()[d]);
@@ -155,14 +155,14 @@ class ReduceWindow {
     Ints outer(output_.dims().begin(), output_.dims().end());
     outer[dim] = 1;
     std::vector<int64_t> from_lines, to_lines;  // where the lines of the array and of the result begin
-    for (Walk walk(outer, {to}); !walk.done(); walk.next()) {
+    for (IndexIterator it(outer, {to}); !it.done(); it.next()) {
       int64_t offset = 0;
       for (size_t d = 0; d < outer.size() && offset >= 0; ++d) {
-        const int64_t i = d == dim ? 0 : taps_.at(d, walk.index()[d], 0);
+        const int64_t i = d == dim ? 0 : taps_.at(d, it.index()[d], 0);
         offset = i < 0 ? -1 : offset + i * strides_[d];
       }
       from_lines.push_back(offset);
-      to_lines.push_back(walk.offset(0));
+      to_lines.push_back(it.offset(0));
       if (from_lines.size() < kLanes) continue;
       COLLET_TRY(scan_lines(from_lines, to_lines, to[dim]));
       from_lines.clear();
@@ -257,13 +257,13 @@ Expected<Literal> evaluate_select_and_scatter(const EvalInput& in) {
   for (int64_t i = 0; i < out.count(); ++i) std::memcpy(out.at(i), start.data(), size);
   const Ints strides = row_major_strides(operand.shape().dims());
   int64_t s = 0;
-  for (Walk walk(source.shape().dims(), {}); !walk.done(); walk.next(), ++s) {
+  for (IndexIterator it(source.shape().dims(), {}); !it.done(); it.next(), ++s) {
     if (s % 4096 == 0 && in.context.cancelled()) return Status(Code::Cancelled, "cancelled in select-and-scatter");
     int64_t held = -1;
-    for (Walk tap(taps.sizes(), {}); !tap.done(); tap.next()) {
+    for (IndexIterator tap(taps.sizes(), {}); !tap.done(); tap.next()) {
       int64_t at = 0;
       for (size_t d = 0; d < taps.rank() && at >= 0; ++d) {
-        const int64_t i = taps.at(d, walk.index()[d], tap.index()[d]);
+        const int64_t i = taps.at(d, it.index()[d], tap.index()[d]);
         at = i < 0 ? -1 : at + i * strides[d];
       }
       if (at < 0) continue;

@@ -112,7 +112,7 @@ class Builder {
   // Structures.
   /// Over `dims`, combining by a binary op (add, multiply, maximum, minimum, and, or, xor).
   InstrId reduce(InstrId x, InstrId init, std::span<const int64_t> dims, Op combine);
-  /// With the identity of `combine` as the initial value.
+  /// Reduces `x` over `dims`, with the neutral element of `combine` as the initial value.
   InstrId reduce(InstrId x, std::span<const int64_t> dims, Op combine);
   InstrId dot(InstrId a, InstrId b, const DotAttrs& attrs, Type result);
   InstrId tuple(std::span<const InstrId> xs);

@@ -58,7 +58,7 @@ uint64_t hash_attributes(const Module& module, const Instruction& instr) {
   return record == Record::None ? 0 : hash_record(record, instr.attrs);
 }
 
-// Whose computations have no other caller.
+// Whether the computations that an op calls have no other caller.
 bool calls_alone(Op op) {
   return op == Op::FUSION || op == Op::ASYNC_START || op == Op::ASYNC_UPDATE || op == Op::ASYNC_DONE;
 }
@@ -77,7 +77,7 @@ class Representatives {
 
   /// The first that is equal to `c`.
   CompId first(CompId c) const { return first_[index_of(c)]; }
-  /// What may be called in place of `c`.
+  /// Returns the computation that may be called in place of `c`.
   CompId of(CompId c) const {
     auto it = shared_.find(index_of(first(c)));
     return alone_[index_of(c)] || it == shared_.end() ? c : it->second;

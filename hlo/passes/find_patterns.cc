@@ -222,7 +222,7 @@ std::optional<InstrId> scaled_rows(const Graph& g, InstrId id, const Row& row) {
   return out;
 }
 
-// What a norm is without and with scale and shift; `core` matches the first.
+// Matches a normalisation with or without scale and shift; `core` matches the part before them.
 template <typename Core>
 std::optional<Match> norm(const Graph& g, InstrId root, std::string_view name, bool shifted, const Core& core) {
   if (g.shape(root).rank() == 0) return std::nullopt;

@@ -13,7 +13,7 @@ struct FusionGroup {
   FusionKind kind = FusionKind::LOOP;
 };
 
-/// How far to go.
+/// Limits for the size of fusions.
 struct FusionLimits {
   bool reductions = true;  ///< also with reductions and what is row-wise around them
   bool products = true;    ///< also a product or convolution with what follows

@@ -5,31 +5,28 @@
 namespace collet::hlo {
 namespace {
 
-bool stays(const Module& module, InstrId id, const PassContext& context) {
-  return module[id].as<CallAttrs>().is_composite && context.keep_composite && context.keep_composite(module, id);
-}
-
-}  // namespace
-
-Expected<bool> inline_calls(Module& module, PassContext& context) {
+// Puts the called computation in place of every instruction with opcode `op`, unless stays(id) is true. Asynchronous
+// computations are left alone, because they may hold nothing but their one instruction. `what` is for the message.
+template <typename Stays>
+Expected<bool> inline_all(Module& module, Op op, std::string_view what, const Stays& stays) {
   bool changed = false;
   const size_t most = module.instruction_limit() + kMostInlined;
   const std::vector<bool> asynchronous = asynchronous_computations(module);
   for (CompId computation : post_order(module)) {
     if (asynchronous[index_of(computation)]) continue;
-    bool calls = false;
-    for (InstrId id : module[computation].order) calls |= module[id].op == Op::CALL;
-    if (!calls) continue;
+    bool any = false;
+    for (InstrId id : module[computation].order) any |= module[id].op == op;
+    if (!any) continue;
     Rewriter rewriter(module, computation);
     for (InstrId id : rewriter.instructions()) {
-      Instruction& instr = rewriter.enter(id);
-      if (instr.op != Op::CALL || stays(module, id, context)) {
+      const Instruction& instr = rewriter.enter(id);
+      if (instr.op != op || stays(id)) {
         rewriter.keep(id);
         continue;
       }
       if (module.instruction_limit() + module[instr.called[0]].order.size() > most) {
         rewriter.finish();
-        return resource_exhausted("inlining the calls of computation " + std::string(module[computation].name) +
+        return resource_exhausted(std::string(what) + " of computation " + std::string(module[computation].name) +
                                   " makes more than " + std::to_string(kMostInlined) + " instructions");
       }
       rewriter.replace(id, inline_computation(rewriter.builder(), instr.called[0], instr.operands));
@@ -39,6 +36,18 @@ Expected<bool> inline_calls(Module& module, PassContext& context) {
   }
   if (changed) order_computations(module);
   return changed;
+}
+
+}  // namespace
+
+Expected<bool> inline_calls(Module& module, PassContext& context) {
+  return inline_all(module, Op::CALL, "inlining the calls", [&](InstrId id) {
+    return module[id].as<CallAttrs>().is_composite && context.keep_composite && context.keep_composite(module, id);
+  });
+}
+
+Expected<bool> dissolve_fusions(Module& module, PassContext&) {
+  return inline_all(module, Op::FUSION, "dissolving the fusions", [](InstrId) { return false; });
 }
 
 }  // namespace collet::hlo

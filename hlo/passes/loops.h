@@ -21,7 +21,7 @@ struct Loop {
 class LoopFinder {
  public:
   explicit LoopFinder(const Module& module) : module_(module) {}
-  /// Nothing where `id` is no while, or not in that form.
+  /// Returns the loop of instruction `id`; nothing if that is no while loop of this form.
   std::optional<Loop> find(InstrId id);
 
  private:
@@ -37,7 +37,7 @@ bool is_invariant(const Module& module, const Loop& loop, size_t i);
 /// The root of `c`, a tuple whose elements may be changed: if another instruction reads it, the root becomes a tuple of
 /// its own.
 InstrId own_root(Module& module, CompId c);
-/// How many instructions call each computation, by number.
+/// Returns the number of instructions that call each computation, indexed by its number.
 std::vector<uint32_t> count_callers(const Module& module);
 
 /// The induction variable and the number of trips, where they follow from the text of the loop.

@@ -92,7 +92,7 @@ Expected<bool> normalize_layouts(Module& module, PassContext&) {
         }
         const InstrId x = instr.operand(0);
         rewriter.replace(id, unfold_bitcast(rewriter.builder(), x, module[x].shape, instr.shape));
-        // What follows sees the layout that the bitcast gave.
+        // Later instructions must see the layout that the bitcast has.
         if (rewriter.builder().status().ok() && rewriter.now(id) != x) module[rewriter.now(id)].shape = instr.shape;
       }
       changed |= rewriter.finish();

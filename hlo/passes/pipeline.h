@@ -22,7 +22,7 @@ struct PassRun {
   size_t instructions = 0;  ///< after it
 };
 
-/// Who watches. Any of it may be empty.
+/// Functions that observe the passes of a pipeline. Each may be empty.
 struct PassObserver {
   /// Before and after each pass, for printing and dumping; `number` counts runs from 0.
   std::function<void(std::string_view pass, int number, const Module&)> before;

@@ -120,7 +120,7 @@ struct Place {
 enum class Use : uint8_t { Entry, Condition, Body, Branch, Shared };
 
 /// A nested op and the slot that its computations' memory takes.
-struct Nest {
+struct NestedOp {
   InstrId op;
   uint32_t slot;
 };
@@ -130,7 +130,7 @@ struct Region {
   Use use = Use::Branch;
   std::vector<PlacedInterval> slots;
   std::unordered_map<Leaf, Place, LeafHash> places;
-  std::vector<Nest> nests;
+  std::vector<NestedOp> nests;
   uint64_t height = 0;
 };
 
@@ -295,7 +295,7 @@ class Planner {
 
   // ---- all together ----
 
-  struct Surroundings {
+  struct OuterOffsets {
     std::vector<uint64_t> arguments, results;
   };
 
@@ -310,8 +310,8 @@ class Planner {
         return bases_.at(index_of(region.id)) + region.slots[place.index].offset;
       case Place::Argument:
       case Place::Result: {
-        auto it = surroundings_.find(index_of(region.id));
-        if (it == surroundings_.end()) break;
+        auto it = outer_offsets_.find(index_of(region.id));
+        if (it == outer_offsets_.end()) break;
         return from(place.kind == Place::Argument ? it->second.arguments : it->second.results);
       }
     }
@@ -323,7 +323,7 @@ class Planner {
       const uint64_t offset = absolute(region, place);
       if (offset != BufferPlan::kNone) plan_.offsets[leaf] = offset;
     }
-    for (const Nest& nest : region.nests) {
+    for (const NestedOp& nest : region.nests) {
       const Instruction& instr = module_[nest.op];
       const uint64_t base = bases_.at(index_of(region.id)) + region.slots[nest.slot].offset;
       std::vector<uint64_t> results, operands;
@@ -331,7 +331,7 @@ class Planner {
       size_t next = 0;
       for (size_t k = 0; k < instr.operands.size(); ++k) {
         if (instr.op == Op::CONDITIONAL && k == 0) continue;  // the selector
-        Surroundings s;
+        OuterOffsets s;
         for (const Leaf& leaf : leaves_of(module_, instr.operand(k))) operands.push_back(plan_.offset(leaf));
         if (instr.op == Op::CALL && k + 1 < instr.operands.size()) continue;
         s.arguments = std::exchange(operands, {});
@@ -347,10 +347,10 @@ class Planner {
     }
   }
 
-  void enclose(CompId c, uint64_t base, const Surroundings& s) {
+  void enclose(CompId c, uint64_t base, const OuterOffsets& s) {
     if (uses_.at(index_of(c)) == Use::Shared) return;
     bases_[index_of(c)] = base;
-    surroundings_[index_of(c)] = s;
+    outer_offsets_[index_of(c)] = s;
   }
 
   const Module& module_;
@@ -358,7 +358,7 @@ class Planner {
   std::map<uint32_t, Use> uses_;
   std::unordered_map<uint32_t, Region> regions_;
   std::unordered_map<uint32_t, uint64_t> bases_;
-  std::unordered_map<uint32_t, Surroundings> surroundings_;
+  std::unordered_map<uint32_t, OuterOffsets> outer_offsets_;
 
   // State for the computation that is being planned.
   std::unordered_map<Leaf, int64_t, LeafHash> last_;

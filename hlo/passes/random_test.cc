@@ -53,8 +53,8 @@ Status shuffled(Module& module, const PassObserver& observer, uint64_t seed, std
   PassContext context;
   context.claim = claim_core;
   std::vector<std::string_view> names;
-  const uint64_t count = 3 + testing::mix(seed) % 10;
-  for (uint64_t i = 0; i < count; ++i) names.push_back(passes()[testing::mix(seed * 131 + i) % passes().size()].name);
+  const uint64_t count = 3 + mix(seed) % 10;
+  for (uint64_t i = 0; i < count; ++i) names.push_back(passes()[mix(seed * 131 + i) % passes().size()].name);
   for (std::string_view name : names) told += (told.empty() ? "" : ",") + std::string(name);
   return run_passes(module, context, names, observer).status();
 }
@@ -82,7 +82,7 @@ EvalOptions listening(std::vector<Literal>& sent) {
   return options;
 }
 
-// What is wrong with one seed; empty where nothing is.
+// Returns the fault that one seed shows; empty if there is none.
 std::string check(uint64_t seed, bool show) {
   testing::RandomModule options;
   options.steps = 8 + static_cast<int>(seed % 40);

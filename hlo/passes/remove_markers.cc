@@ -68,7 +68,7 @@ InstrId permute_alone(Builder& b, const Instruction& instr) {
   return b.fill(b.shape(instr.operand(0)), 0);
 }
 
-// What one participant alone has of a block of shape `out`: the first shard, and zeros where the others' would be.
+// Returns an array of shape `out` with `x`, the shard of the only participant, at its begin and zeros in place of other shards.
 InstrId fitted(Builder& b, InstrId x, const Shape& out) {
   if (b.shape(x).same_without_layout(out)) return x;
   if (!b.shape(x).is_array() || b.rank(x) != out.rank() || b.shape(x).has_dynamic() || out.has_dynamic())
@@ -81,7 +81,7 @@ InstrId fitted(Builder& b, InstrId x, const Shape& out) {
   return b.shape(x).same_without_layout(out) ? x : InstrId::None;
 }
 
-// What `instr` gives where nobody else takes part; None when it must stay.
+// Returns the result of collective `instr` in a group of one participant; None if `instr` must stay.
 InstrId without_others(Module& module, Builder& b, const Instruction& instr, Participants n) {
   switch (instr.op) {
     case Op::ALL_REDUCE:

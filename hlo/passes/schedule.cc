@@ -110,7 +110,7 @@ std::vector<uint32_t> greedy(const Graph& g) {
     missing[i] = g.before[i].size();
     waiting[i] = g.readers[i].size();
   }
-  // What running i adds to the memory in use.
+  // The bytes by which memory use grows when instruction i runs.
   const auto growth = [&](uint32_t i) {
     int64_t sum = g.bytes[i];
     for (uint32_t r : g.reads[i])

@@ -16,7 +16,7 @@ namespace {
 
 // Constants that are worth having in the body: those the device may fold into its code.
 constexpr int64_t kLargestSunk = 1024;
-// What sinking brings to light in one round is used in the next, one level of nesting further.
+// Each round can use what the round before has sunk, one level of nesting further in.
 constexpr int kMostRounds = 8;
 
 // Replaces reads of the state elements in `values` by these constants, but for what `result` (the body's root) hands on:
@@ -58,7 +58,7 @@ bool sink_constants(Module& module, const Loop& loop) {
   return read_constants(module, loop.body, module[loop.body].root, values) || condition;
 }
 
-// What fed dropped elements only would read state that is gone.
+// Removes instructions that only computed dropped elements, because they would read state that no longer exists.
 bool drop_dead(Module& module, CompId c, const std::vector<bool>& effects) {
   std::unordered_map<uint32_t, bool> live;
   live[index_of(module[c].root)] = true;
@@ -205,7 +205,7 @@ bool has_invariant(const Module& module, const Loop& loop) {
   return false;
 }
 
-// What reads an invariant element of a loop's result reads the operand.
+// Users of an invariant element of a loop's result read the loop's operand instead.
 bool forward_invariants(Module& module, CompId c, const std::vector<Loop>& loops) {
   std::unordered_map<uint32_t, const Loop*> loop_of;
   for (const Loop& loop : loops)

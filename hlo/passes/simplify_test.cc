@@ -107,7 +107,7 @@ std::string difference(const Literal& a, const Literal& b) {
   return {};
 }
 
-/// What one test has seen.
+/// Counts of one test.
 struct Tally {
   int run = 0, changed = 0, failed = 0;
   ~Tally() { std::cout << run << " programs, " << changed << " simplified, " << failed << " changed in meaning\n"; }

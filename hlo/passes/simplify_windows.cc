@@ -15,7 +15,7 @@ class Least {
     for (size_t d = 0; d < w.rank(); ++d) {
       const WindowDim dim = window_dim(w, d);
       const WindowDim least = least_window(dim, r.at(0).shape.dims()[d], places[d]);
-      // What only has room left over, or a stride that is never taken, stays as it is written.
+      // A window that differs only in unused padding or in a stride that is never taken is left unchanged.
       const bool smaller = least.size != dim.size || least.window_dilation != dim.window_dilation ||
                            least.base_dilation != dim.base_dilation || (places[d] > 1 && least.stride != dim.stride);
       sees_nothing_ |= least.size == 0;

@@ -62,7 +62,7 @@ SizedResult SizedRules::fail(const std::string& what) {
   return {};
 }
 
-// What fits in both.
+// Returns the smaller of two sizes.
 InstrId SizedRules::smaller(InstrId a, InstrId c) {
   if (a == InstrId::None || a == c) return c;
   return c == InstrId::None ? a : b_.min(a, c);

@@ -12,7 +12,7 @@
 
 namespace collet::hlo {
 
-/// How much of each dimension is in use: a scalar of s32, or None where the dimension is full. Empty: all are.
+/// The used size of each dimension: an s32 scalar, or None if the dimension is full. An empty list means that all are full.
 using Sizes = std::vector<InstrId>;
 
 /// An op, with operands that are padded, and whose shape is as the program declares it.

@@ -29,7 +29,7 @@ std::optional<Op> combine_of(const Module& m, CompId c) {
 
 }  // namespace
 
-// What padding is set to so that combining it changes nothing.
+// Returns the neutral element of the combiner, to which padding is set.
 InstrId SizedRules::neutral(CompId combiner, InstrId init) {
   const auto op = combine_of(b_.module(), combiner);
   return op ? b_.constant(b_.identity(*op, b_.type(init))) : init;

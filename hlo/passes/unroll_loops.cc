@@ -8,7 +8,7 @@
 namespace collet::hlo {
 namespace {
 
-// What may come of a loop: so many trips, so many instructions in all.
+// Limits for a loop that is unrolled: number of iterations, and instructions of all of them.
 constexpr int64_t kMostTrips = 4;
 constexpr size_t kMostInstructions = 128;
 

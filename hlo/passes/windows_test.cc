@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows and padding that reach beyond what they slide over: every pass and pipeline leaves a sound module with the same
-// results, and no window or array grows with what nobody sees.
+// Windows and padding that are larger than the array: after every pass and pipeline the module is valid and computes the same
+// results, and no window or array has become larger than necessary.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -152,7 +152,7 @@ TEST(Windows, PadWithNegativeEdges) {
         256);
   }
   check("x = s32[0] parameter(0)\n v = s32[] parameter(1)\n ROOT y = pad(x, v), padding=-2_5_1", 256);
-  // What is added and cut off again is not made in between.
+  // Padding that a slice removes again is never made.
   check(
       "x = s32[8] parameter(0)\n v = s32[] parameter(1)\n ROOT y = s32[8] pad(x, v), "
       "padding=-1099511627776_1099511627776",
@@ -185,7 +185,7 @@ TEST(Windows, VeryLargeWindowsOverFewElements) {
       large + " stride=" + large + " pad=" + less + "_0}, select=ge, scatter=add");
 }
 
-// What tap `k` at place `p` sees: the index of an element, or -1.
+// Returns the index of the element that tap `k` of the window at position `p` reads, or -1.
 int64_t seen(const WindowDim& w, int64_t elements, int64_t p, int64_t k) {
   const int64_t at = p * w.stride + k * w.window_dilation - w.low;
   return at >= 0 && at % w.base_dilation == 0 && at / w.base_dilation < elements ? at / w.base_dilation : -1;
@@ -226,7 +226,7 @@ TEST(LeastWindow, SeesTheSameAndHasNoTapToSpare) {
                   EXPECT_FALSE(any);
                   continue;
                 }
-                // It has as many places, and its outer taps are above the array somewhere.
+                // The reduced window has as many positions, and its outermost taps meet the array at some position.
                 const int64_t span = (elements - 1) * least.base_dilation + 1;
                 EXPECT_EQ(
                     (span + least.low + least.high - (least.size - 1) * least.window_dilation - 1) / least.stride + 1,

@@ -57,7 +57,7 @@ void write_groups(const Groups& g, collet_groups& out, AttributePools& pools) {
   out.group_size = static_cast<int64_t>(longest);
 }
 
-void write_field(const JointField& f, const void* from, void* to, AttributePools& pools) {
+void write_field(const AbiField& f, const void* from, void* to, AttributePools& pools) {
   const uint16_t o = f.ir_offset;
   switch (f.kind) {
     case FieldKind::I64:
@@ -156,7 +156,7 @@ class Checker {
     const char* tail = reinterpret_cast<const char*>(p_) + p_->records.offset + op_.record;
     for (size_t i = size; i < op_.record_bytes; ++i)
       if (tail[i]) return fail("says more than this version knows");
-    for (const JointField& f : abi_fields(record)) COLLET_TRY(field(f, bytes.data()));
+    for (const AbiField& f : abi_fields(record)) COLLET_TRY(field(f, bytes.data()));
     return ok_status();
   }
 
@@ -188,7 +188,7 @@ class Checker {
     return ok_status();
   }
 
-  Status field(const JointField& f, const void* record) const {
+  Status field(const AbiField& f, const void* record) const {
     switch (f.kind) {
       case FieldKind::BOOL:
       case FieldKind::NOT_BOOL:
@@ -242,7 +242,7 @@ class Reader {
  public:
   Reader(const collet_program* program, Module& module) : p_(program), module_(module) {}
 
-  void field(const JointField& f, const void* from, void* to) const {
+  void field(const AbiField& f, const void* from, void* to) const {
     const uint16_t o = f.ir_offset;
     switch (f.kind) {
       case FieldKind::I64:
@@ -359,7 +359,7 @@ std::vector<char> write_attributes(const Module& module, const Instruction& inst
   const Record record = op_info(instr.op).record;
   std::vector<char> out(joint_record_size(record));
   if (!instr.attrs || out.empty()) return out;
-  for (const JointField& f : abi_fields(record)) write_field(f, instr.attrs, out.data(), pools);
+  for (const AbiField& f : abi_fields(record)) write_field(f, instr.attrs, out.data(), pools);
   complete(module, instr, out.data(), pools);
   return out;
 }
@@ -368,7 +368,7 @@ uint32_t attributes_since(const Instruction& instr) {
   uint32_t since = 1;
   const Record record = op_info(instr.op).record;
   if (!instr.attrs) return since;
-  for (const JointField& f : abi_fields(record)) {
+  for (const AbiField& f : abi_fields(record)) {
     if (f.since <= since) continue;
     std::vector<char> bytes(joint_record_size(record));
     AttributePools pools;
@@ -389,7 +389,7 @@ const void* read_attributes(const collet_program* program, const collet_op& op, 
   collet_read_attributes(program, &op, bytes.data(), joint_record_size(record));
   void* out = make_record(record, module.arena());
   const Reader reader(program, module);
-  for (const JointField& f : abi_fields(record)) reader.field(f, bytes.data(), out);
+  for (const AbiField& f : abi_fields(record)) reader.field(f, bytes.data(), out);
   return out;
 }
 

@@ -97,7 +97,7 @@ class Printer {
     collet_read_attributes(p_, &op, bytes.data(), joint_record_size(record));
     const char* at = reinterpret_cast<const char*>(bytes.data());
     if (record == Record::Constant) return constant(*reinterpret_cast<const uint32_t*>(at));
-    for (const JointField& f : abi_fields(record)) out_ += " " + std::string(f.name) + "=" + field(f, at + f.offset);
+    for (const AbiField& f : abi_fields(record)) out_ += " " + std::string(f.name) + "=" + field(f, at + f.offset);
   }
 
   void constant(uint32_t index) {
@@ -128,7 +128,7 @@ class Printer {
     return out + "}";
   }
 
-  std::string field(const JointField& f, const char* at) const {
+  std::string field(const AbiField& f, const char* at) const {
     switch (f.kind) {
       case FieldKind::I64:
       case FieldKind::DIM:

@@ -167,7 +167,7 @@ TEST(Program, ClustersHaveTheGivenInputsAndOutputs) {
   EXPECT_EQ(collet_region_at(program->get(), 0)->arguments.count, 1u);
 }
 
-// Whatever the bytes, there is an answer.
+// Damaged bytes are accepted or refused, but never crash the check.
 TEST(Program, SurvivesDamage) {
   const Program program = write(*sample());
   std::mt19937_64 random(1);

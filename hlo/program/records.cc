@@ -35,7 +35,7 @@ constexpr uint16_t spread_bytes() {
 
 struct Table {
   std::span<const Place> places;  // the last one's offset is the struct's size
-  std::vector<JointField> fields;
+  std::vector<AbiField> fields;
 };
 
 std::vector<Table> make_tables() {
@@ -60,7 +60,7 @@ const Table& table(Record record) {
 
 }  // namespace
 
-std::span<const JointField> abi_fields(Record record) {
+std::span<const AbiField> abi_fields(Record record) {
   return table(record).fields;
 }
 

@@ -9,7 +9,7 @@
 namespace collet::hlo {
 
 /// A field of an attribute record that crosses the ABI boundary: where it lies in the C++ record and in the C one.
-struct JointField {
+struct AbiField {
   std::string_view name;
   FieldKind kind;
   uint16_t since = 1;
@@ -20,7 +20,7 @@ struct JointField {
 };
 
 /// The fields of `record` that cross, in the C struct's order.
-std::span<const JointField> abi_fields(Record record);
+std::span<const AbiField> abi_fields(Record record);
 /// sizeof the C struct; 0 for None.
 size_t joint_record_size(Record record);
 

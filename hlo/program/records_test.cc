@@ -36,7 +36,7 @@ TEST(Records, StructsAgreeWithTheTable) {
   for (int r = 1; r <= static_cast<int>(Record::Constant); ++r) {
     const auto record = static_cast<Record>(r);
     size_t end = 0;
-    for (const JointField& f : abi_fields(record)) {
+    for (const AbiField& f : abi_fields(record)) {
       SCOPED_TRACE(std::string(f.name) + " of record " + std::to_string(r));
       EXPECT_EQ(f.bytes, expected_bytes(f.kind));
       EXPECT_GE(f.offset, end) << "fields stand in the order of the table";

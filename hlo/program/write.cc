@@ -296,7 +296,7 @@ class Writer {
 };
 
 // Lays arrays out one after another.
-class Layouter {
+class BlockLayout {
  public:
   template <typename T>
   collet_array place(const std::vector<T>& items, size_t alignment = 8) {
@@ -329,7 +329,7 @@ Expected<Program> Writer::assemble() {
       options_.single_participant ? 1 : static_cast<uint32_t>(std::max<int64_t>(header.replica_count, 1));
   head.partition_count =
       options_.single_participant ? 1 : static_cast<uint32_t>(std::max<int64_t>(header.num_partitions, 1));
-  Layouter layouter;
+  BlockLayout layouter;
   head.types = layouter.place(types_);
   head.values = layouter.place(values_);
   head.ops = layouter.place(ops_);

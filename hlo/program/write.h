@@ -12,7 +12,7 @@
 
 namespace collet::hlo {
 
-/// How to write a program.
+/// Options for writing a program.
 struct ProgramOptions {
   /// Constants of the entry above this many bytes become arguments flagged CONSTANT.
   size_t inline_limit = 4096;

@@ -50,7 +50,7 @@ Expected<std::string> enumerator(const FieldInfo& f, int64_t number) {
   return std::string(name);
 }
 
-// Lists of one number for each dimension, left out where all are the usual one.
+// Writes a list of one number for each dimension; nothing if all have their default.
 template <typename Get>
 void sizes(const wire::Window& in, std::string_view name, int64_t usual, Get get, std::string& out) {
   const auto& dims = in.dimensions();
@@ -188,7 +188,7 @@ Expected<std::string> algorithm_text(const FieldInfo& f, int32_t number) {
   return enumerator(f, static_cast<int64_t>(kByNumber[number]));
 }
 
-// Written only where it is not what the operands' type says.
+// Returns the comparison type; empty if it is the one that follows from the operands' type.
 Expected<std::string> comparison_text(const std::string& type, Type operand) {
   if (type.empty()) return std::string();
   const Kind kind = type_info(operand).kind;
@@ -228,7 +228,7 @@ const wire::DotDimensionNumbers& dot_numbers(const wire::HloInstructionProto& in
   return op == Op::RAGGED_DOT ? in.ragged_dot_dimension_numbers().dot_dimension_numbers() : in.dot_dimension_numbers();
 }
 
-// Fields that stand in a message of their own.
+// Converts fields that have a message of their own.
 bool grouped_field(const wire::HloInstructionProto& in, Op op, std::string_view name, std::string& out) {
   const auto list = [&out](const auto& numbers) {
     out = braces(numbers);
@@ -262,7 +262,7 @@ bool grouped_field(const wire::HloInstructionProto& in, Op op, std::string_view 
   return false;
 }
 
-// Fields that are a number, a list, a string or a bool of the instruction itself.
+// Converts fields that are a number, a list, a string or a bool of the instruction's message.
 bool plain_field(const wire::HloInstructionProto& in, const FieldInfo& f, std::string& out) {
   const std::string_view name = f.text;
   const auto is = [&](std::string_view wanted, std::string value) {
@@ -341,7 +341,7 @@ Expected<std::string> slice_sizes_text(const wire::HloInstructionProto& in, std:
   return out + "}";
 }
 
-// Fields whose value may be wrong by itself.
+// Converts fields whose value is checked without regard to other fields.
 Expected<std::string> checked_field(const wire::HloInstructionProto& in, const FieldInfo& f,
                                     std::span<const Shape> operands) {
   const std::string_view name = f.text;

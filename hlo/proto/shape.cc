@@ -137,7 +137,7 @@ Expected<Shape> from_wire(const wire::ShapeProto& in) {
   if (!shape.has_unbounded() && shape.byte_size() == INT64_MAX)
     return invalid_argument("field 'dimensions': the array is too large");
   if (!in.has_layout()) return shape;
-  // A layout that says nothing is left out by older writers.
+  // Older writers leave out dense row-major layouts.
   if (in.layout().minor_to_major_size() == 0 && rank > 0) return shape;
   COLLET_ASSIGN(Layout layout, read_layout(in.layout(), rank));
   if (rank == 0 && layout.is_default()) return shape;

@@ -97,7 +97,7 @@ Status groups(const Groups& in, Out& out) {
   return ok_status();
 }
 
-// Messages say what text leaves to the operands' type.
+// A message states the comparison type, which text leaves out if it follows from the operands.
 std::string_view comparison_type(CompareType type, Type operand) {
   switch (type) {
     case CompareType::FLOAT:

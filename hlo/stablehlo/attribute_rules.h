@@ -8,7 +8,7 @@
 #include "hlo/stablehlo/mlir.h"
 
 /// \file
-/// What the writers must know of an op's own attributes beyond their values: how StableHLO text and VHLO spell them, and
+/// Rules for writing an op's own attributes, besides their values: how StableHLO text and VHLO spell them, and
 /// what they are where they are missing.
 
 namespace collet::hlo::mlir {

@@ -173,7 +173,7 @@ Expected<ExportNode> Exporter::inlined(ExportScope& scope, CompId computation, s
   ++depth_;
   COLLET_TRY(translate_all(inner, computation));
   --depth_;
-  // What stood on the outer instruction has no op of its own.
+  // Attributes of the outer instruction are dropped, because no op stands for it.
   last_ = nullptr;
   return inner.nodes.at(module_[computation].root);
 }

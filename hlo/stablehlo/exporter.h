@@ -45,7 +45,7 @@ class Exporter {
   const ExportNode& node(const ExportScope& scope, const Instruction& instr, size_t operand) const {
     return scope.nodes.at(instr.operand(operand));
   }
-  /// As one value: tuples are built.
+  /// Returns the node as one value. A tuple is built from its elements if necessary.
   Expected<mlir::Value*> whole(ExportScope& scope, const ExportNode& node);
   /// The arrays and tokens of a node, tuples flattened.
   Status leaves(ExportScope& scope, const ExportNode& node, std::vector<mlir::Value*>& out);

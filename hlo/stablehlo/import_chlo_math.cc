@@ -293,7 +293,7 @@ Ex bessel_i1e(Ex x) {
       -3.83538038596423702205E-9,  -2.63146884688951950684E-8,  -2.51223623787020892529E-7,
       -3.88256480887769039346E-6,  -1.10588938762623716291E-4,  -9.76109749136146840777E-3,
       7.78576235018280120474E-1};
-  // What f32 can tell apart ends earlier: both lists go on from the term that matters.
+  // f32 needs fewer terms, so each list is evaluated from the first term that changes the result.
   const bool wide = x.shape().type() == Type::F64;
   const Ex z = abs(x);
   const Ex near = z * chebyshev(z * 0.5 - 2, Coefficients(kNear).subspan(wide ? 0 : 12));

@@ -351,6 +351,19 @@ Status optimization_barrier(Importer& m, ImportScope& scope, const mlir::Op& op)
   return define_from_state(m, scope, op, m.emit(scope, Op::OPT_BARRIER, m.shape_of(packed), {packed}), operands.size());
 }
 
+/// Defines the results of infeed and recv: `count` arrays and a token. `received` is an HLO tuple of the array, or of a tuple of the
+/// arrays, and the token.
+void define_received(Importer& m, ImportScope& scope, const mlir::Op& op, InstrId received, size_t count) {
+  const auto part = [&](InstrId from, size_t index) {
+    auto* attrs = m.module().make<TupleIndexAttrs>();
+    attrs->index = static_cast<int64_t>(index);
+    return m.emit(scope, Op::GET_TUPLE_ELEMENT, m.shape_of(from).element(index), {from}, attrs);
+  };
+  const InstrId values = part(received, 0);
+  for (size_t i = 0; i < count; ++i) scope.values[op.results[i]] = count == 1 ? values : part(values, i);
+  if (!op.results.empty()) scope.values[op.results.back()] = part(received, 1);
+}
+
 /// ((results), token)
 Status infeed(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId token, m.value(scope, op, 0));
@@ -363,15 +376,7 @@ Status infeed(Importer& m, ImportScope& scope, const mlir::Op& op) {
   auto* attrs = m.module().make<InfeedAttrs>();
   attrs->config = m.module().arena().string(m.text(op, "infeed_config"));
   const InstrId id = m.emit(scope, Op::INFEED, Shape::tuple({inside, Shape::token()}), {token}, attrs);
-  const auto part = [&](InstrId from, size_t index) {
-    auto* index_attrs = m.module().make<TupleIndexAttrs>();
-    index_attrs->index = static_cast<int64_t>(index);
-    const Shape element = m.shape_of(from).element(index);
-    return m.emit(scope, Op::GET_TUPLE_ELEMENT, element, {from}, index_attrs);
-  };
-  const InstrId values = part(id, 0);
-  for (size_t i = 0; i < data.size(); ++i) scope.values[op.results[i]] = data.size() == 1 ? values : part(values, i);
-  if (!op.results.empty()) scope.values[op.results.back()] = part(id, 1);
+  define_received(m, scope, op, id, data.size());
   return {};
 }
 
@@ -416,15 +421,7 @@ Status recv(Importer& m, ImportScope& scope, const mlir::Op& op) {
   const Shape state = Shape::tuple({inside, Shape::scalar(Type::U32), Shape::token()});
   const InstrId start = m.emit(scope, Op::RECV, state, {token}, channel(m, op));
   const InstrId done = m.emit(scope, Op::RECV_DONE, Shape::tuple({inside, Shape::token()}), {start}, channel(m, op));
-  const auto part = [&](InstrId from, size_t index) {
-    auto* index_attrs = m.module().make<TupleIndexAttrs>();
-    index_attrs->index = static_cast<int64_t>(index);
-    const Shape element = m.shape_of(from).element(index);
-    return m.emit(scope, Op::GET_TUPLE_ELEMENT, element, {from}, index_attrs);
-  };
-  const InstrId values = part(done, 0);
-  for (size_t i = 0; i < data.size(); ++i) scope.values[op.results[i]] = data.size() == 1 ? values : part(values, i);
-  if (!op.results.empty()) scope.values[op.results.back()] = part(done, 1);
+  define_received(m, scope, op, done, data.size());
   return {};
 }
 

@@ -102,7 +102,7 @@ Status Importer::add_annotations(ImportScope& scope, const mlir::Op& op, size_t 
   }
   if (module_[id].op == Op::PARAMETER) return {};
   add_frontend_attributes(id, frontend);
-  // Who sends to whom stands there, and both halves of a transfer are asked.
+  // These attributes name source and target, and both halves of a transfer need them.
   const Op half = module_[id].op;
   if (half == Op::SEND_DONE || half == Op::RECV_DONE) add_frontend_attributes(module_[id].operand(0), frontend);
   add_shardings_per_value(op, id);

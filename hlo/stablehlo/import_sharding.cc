@@ -130,7 +130,7 @@ void Importer::add_sharding(InstrId id, mlir::AttrRef attr) {
   all.push_back({"xla.sdy.sharding", arena.string(attr->text), false});
   extras.frontend_attributes = arena.list(all);
   module_[id].extras = arena.make<Extras>(extras);
-  // What HLO has no word for stays in the text alone.
+  // Shardings that HLO cannot express are kept as text only.
   if (const auto named = parse_named_sharding(attr->text))
     if (auto sharding = read_sharding(*named, shape_of(id))) set_sharding(id, std::move(*sharding));
 }

@@ -167,7 +167,7 @@ Status keep_op(Importer& importer, ImportScope& scope, const mlir::Op& op);
 Expected<InstrId> broadcast_operand(Importer& importer, ImportScope& scope, const mlir::Op& op, InstrId x,
                                     const Shape& to);
 
-/// That operand states the result's sizes: a list of integers that agrees with `shape` where it is a constant.
+/// Checks an operand that states the result's sizes: it must be a list of integers and, if constant, agree with `shape`.
 Status check_shape_operand(Importer& importer, const mlir::Op& op, size_t operand, const Shape& shape);
 
 /// Quantized types: any operand or result of the op is quantized.

@@ -229,11 +229,11 @@ class Program {
 bool same_type(TypeRef a, TypeRef b);
 /// As MLIR prints it, for messages and for the writer: "tensor<2x?xf32>".
 std::string to_string(TypeRef type);
-/// Bytes that one element takes in Attr::bytes; 0 when it is no element type of ours.
+/// Returns the size of one element in Attr::bytes; 0 if the element type is not supported.
 int element_bytes(TypeRef element);
 /// The HLO element type: a scalar's own, a quantized type's storage type, S64 for index; Invalid otherwise.
 hlo::Type element_type(TypeRef element);
-/// What a list of integers keeps of their type: nothing where they are i64, as lists are meant to be, or booleans.
+/// Returns the element type that a list of integers records: none for i64, the usual type, and for booleans.
 TypeRef list_type(TypeRef element);
 /// The number that the lowest `width` bits are.
 int64_t sign_extend(uint64_t bits, int width);

@@ -15,7 +15,7 @@ constexpr uint64_t vhlo_version(uint64_t major, uint64_t minor, uint64_t patch) 
 /// The version that writers write for by default and the newest that can be asked for.
 constexpr uint64_t kNewestVhlo = vhlo_version(1, 20, 0);
 
-/// How an op stands in an artifact.
+/// The encoding of an op in an artifact.
 struct OpSchema {
   std::string_view name;  ///< in the artifact, with its dialect: "vhlo.add_v1", "chlo.top_k"
   std::string normal;     ///< in the normal form: "stablehlo.add"

@@ -501,7 +501,7 @@ TEST(StableHloImport, RefusesRecursion) {
   EXPECT_NE(module.status().message().find("calls itself"), std::string::npos);
 }
 
-/// What the CHLO op of that name gives for scalars of the type.
+/// Returns the result of the CHLO op of that name for scalars of the type.
 Expected<double> evaluate(std::string_view name, std::vector<double> arguments, Type type) {
   const std::string mlir_type = "tensor<" + std::string(collet_type_name(static_cast<uint32_t>(type))) + ">";
   std::string parameters, uses, types;

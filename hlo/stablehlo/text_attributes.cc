@@ -292,9 +292,9 @@ bool TextReader::read_hash_attr(AttrRef* out) {
 
 bool TextReader::read_attr(AttrRef* out) {
   if (++depth_ > 200) return error("attributes are nested too deeply");
-  struct Leave {
+  struct DepthGuard {
     int& depth;
-    ~Leave() { --depth; }
+    ~DepthGuard() { --depth; }
   } leave{depth_};
   const Token token = lexer_.peek();
   switch (token.kind) {

@@ -205,8 +205,7 @@ bool TextReader::read_region(Op* op, const std::vector<Value*>* arguments) {
   return true;
 }
 
-bool TextReader::read_generic(Op* op) {
-  // "name"(%a, %b) <{properties}> ({regions}) {attributes} : (types) -> types
+bool TextReader::read_operands(Op* op) {
   if (!expect('(')) return false;
   while (!lexer_.peek().is(')')) {
     Value* value;
@@ -214,7 +213,12 @@ bool TextReader::read_generic(Op* op) {
     op->operands.push_back(value);
     if (!accept(',')) break;
   }
-  if (!expect(')')) return false;
+  return expect(')');
+}
+
+bool TextReader::read_generic(Op* op) {
+  // "name"(%a, %b) <{properties}> ({regions}) {attributes} : (types) -> types
+  if (!read_operands(op)) return false;
   if (lexer_.peek().is('[')) return error("branches between blocks are not supported");
   const Token properties = lexer_.peek();
   if (accept('<')) {

@@ -41,6 +41,8 @@ class TextReader {
   bool read_op(Block* block);
   bool read_one_op(Block* block);
   bool read_generic(Op* op);
+  /// Reads `(%a, %b)`.
+  bool read_operands(Op* op);
   /// The types that an op states are those of its operands.
   bool check_operands(const Op& op, const std::vector<TypeRef>& types, const Token& at);
   bool read_function(Op* op);

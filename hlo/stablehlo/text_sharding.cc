@@ -17,18 +17,12 @@ bool TextReader::read_raw(Op* op, std::string_view name, std::string_view prefix
 
 bool TextReader::read_manual_computation(Op* op, std::vector<TypeRef>* result_types) {
   // (%a) in_shardings=[<...>] out_shardings=[<...>] manual_axes={"x"} (%b: type) {...} : (types) -> types
-  if (!expect('(')) return false;
-  while (!lexer_.peek().is(')')) {
-    Value* value;
-    if (!read_value(&value)) return false;
-    op->operands.push_back(value);
-    if (!accept(',')) break;
-  }
+  if (!read_operands(op)) return false;
   constexpr std::string_view kPerValue = "#sdy.sharding_per_value<";
-  if (!expect(')') || !expect_word("in_shardings") || !expect('=') ||
-      !read_raw(op, "in_shardings", kPerValue, '[', ']', ">") || !expect_word("out_shardings") || !expect('=') ||
-      !read_raw(op, "out_shardings", kPerValue, '[', ']', ">") || !expect_word("manual_axes") || !expect('=') ||
-      !read_raw(op, "manual_axes", "#sdy<manual_axes", '{', '}', ">") || !expect('('))
+  if (!expect_word("in_shardings") || !expect('=') || !read_raw(op, "in_shardings", kPerValue, '[', ']', ">") ||
+      !expect_word("out_shardings") || !expect('=') || !read_raw(op, "out_shardings", kPerValue, '[', ']', ">") ||
+      !expect_word("manual_axes") || !expect('=') || !read_raw(op, "manual_axes", "#sdy<manual_axes", '{', '}', ">") ||
+      !expect('('))
     return false;
   std::vector<Value*> arguments;
   while (!lexer_.peek().is(')')) {

@@ -165,14 +165,8 @@ bool TextReader::read_window(Op* op) {
 }
 
 bool TextReader::read_convolution(Op* op, std::vector<TypeRef>* result_types) {
-  if (!expect('(')) return false;
-  while (!lexer_.peek().is(')')) {
-    Value* value;
-    if (!read_value(&value)) return false;
-    op->operands.push_back(value);
-    if (!accept(',')) break;
-  }
-  if (!expect(')') || !expect_word("dim_numbers") || !expect('=') || !read_conv_labels(&op->attrs)) return false;
+  if (!read_operands(op)) return false;
+  if (!expect_word("dim_numbers") || !expect('=') || !read_conv_labels(&op->attrs)) return false;
   while (accept(',')) {
     if (!expect_word("window") || !expect('=') || !read_window(op)) return false;
   }

@@ -221,9 +221,9 @@ bool TextReader::read_elements(Type::Kind kind, TypeRef* out) {
 
 bool TextReader::read_type(TypeRef* out) {
   if (++depth_ > 200) return error("types are nested too deeply");
-  struct Leave {
+  struct DepthGuard {
     int& depth;
-    ~Leave() { --depth; }
+    ~DepthGuard() { --depth; }
   } leave{depth_};
   const Token token = lexer_.peek();
   if (token.is('(')) {

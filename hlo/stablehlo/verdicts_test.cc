@@ -50,7 +50,7 @@ TEST(Verdicts, Attributes) {
        "test:3:30: error: an op that has no properties is given 'foo'"},
       {R"(%r = "stablehlo.add"(%x, %x) {foo = 1 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>)"},
       {R"(%r = "stablehlo.add"(%x, %x) <{}> : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>)"},
-      // Of an op that has properties StableHLO looks at its own alone.
+      // If an op has properties, StableHLO ignores properties that the op does not define.
       {R"(%r = "stablehlo.transpose"(%x) <{permutation = array<i64: 0>, foo = true}> : (tensor<4xf32>) -> tensor<4xf32>)"},
       {R"(%r = "stablehlo.transpose"(%x) {permutation = array<i64: 0>} : (tensor<4xf32>) -> tensor<4xf32>)"},
       {R"(%r = "stablehlo.transpose"(%x) <{permutation = array<i64: 0>, permutation = array<i64: 0>}> : (tensor<4xf32>) -> tensor<4xf32>)",

@@ -126,7 +126,7 @@ class Writer {
       const auto stands = [&](const OpSchema::Property& p) { return p.name == a.name; };
       if (std::any_of(schema.properties.begin(), schema.properties.end(), stands)) continue;
       if (is_own_attribute(op.name, a.name)) {
-        // What this version's form of the op does not have may be left out where it says nothing.
+        // An attribute that this version's form of the op lacks may be left out if it has its default.
         const AttrRule* rule = find_attr_rule(a.name);
         if (rule && is_default_attr(*rule, a.value)) continue;
         return fail(op, "has no attribute " + std::string(a.name) + " in this version");

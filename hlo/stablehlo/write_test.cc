@@ -70,7 +70,7 @@ std::unique_ptr<mlir::Program> parse(std::string_view text) {
   return program.ok() ? std::move(*program) : nullptr;
 }
 
-/// What a program is as HLO; the message of the error where it is none.
+/// Returns the program as HLO text, or the message of the error.
 std::string as_hlo(const mlir::Program& program) {
   auto module = import_program(program);
   return module.ok() ? print_module(**module) : module.status().to_string();

@@ -74,9 +74,9 @@ double error_of(double expected, double got) {
   return std::fabs(expected - got);
 }
 
-class Judge {
+class Comparer {
  public:
-  explicit Judge(double allowed) : allowed_(allowed) {}
+  explicit Comparer(double allowed) : allowed_(allowed) {}
   /// Element `i` of `expected` against element `at` of `got`.
   void see(const Literal& expected, int64_t i, const Literal& got, int64_t at) {
     double error;
@@ -179,7 +179,7 @@ Agreement agrees_with_index(const Literal& expected, const Literal& got, const V
         allowed = std::max(allowed, 4 * distance(*variants.reference, *variants.other));
     }
   }
-  Judge judge(allowed);
+  Comparer judge(allowed);
   size_t next = 0;
   for (int64_t i = 0; i < expected.element_count(); ++i) {
     const bool is_open = next < open.size() && open[next] == i;
@@ -222,7 +222,7 @@ Agreement agrees_with_model(const ModelOutput& expected, const Literal& got, boo
   if (!expected.exact)
     allowed = as_f64 ? 1e-9 * expected.max_abs
                      : std::max(4 * expected.xla_max_abs_error, 8 * ulp_at(expected.shape.type(), expected.max_abs));
-  Judge judge(allowed);
+  Comparer judge(allowed);
   for (int64_t i = 0; i < expected.sample.element_count(); ++i) judge.see(expected.sample, i, got, i * expected.stride);
   return judge.result(expected.sample.element_count());
 }

@@ -177,7 +177,7 @@ Expected<std::vector<Check>> lift_checks(Module& module) {
     results.push_back(instr.operand(0));
     results.push_back(instr.operand(1));
     checks.push_back(std::move(check));
-    // Whoever reads a check's own result gets the answer that lets the program go on.
+    // Users of a check's result get the value that means success.
     if (instr.shape.is_array()) {
       Literal yes = Literal::zeros(instr.shape.to_static());
       for (int64_t i = 0; i < yes.element_count(); ++i) yes.set_int(i, 1);

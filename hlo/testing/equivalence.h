@@ -16,7 +16,7 @@ namespace collet::hlo::testing {
 /// counts as a parameter of its own.
 std::vector<Literal> entry_inputs(const Module& module);
 
-/// How far apart two results may be.
+/// The allowed difference of two results.
 struct Tolerance {
   /// Both are relative to the largest finite magnitude of the array. `wide` holds for f64 and c128, `single` for f32 and
   /// c64. Narrower floats may differ by a few units in the last place.

@@ -76,13 +76,6 @@ Literal filled(const InputRule& rule, const Shape& shape, uint64_t& parameter) {
 
 }  // namespace
 
-uint64_t mix(uint64_t z) {
-  z += 0x9E3779B97F4A7C15;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-  return z ^ (z >> 31);
-}
-
 double unit(uint64_t x) {
   return std::ldexp(static_cast<double>(x >> 40), -23) - 1;
 }

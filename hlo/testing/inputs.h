@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hlo/base/mix.h"
 #include "hlo/base/status.h"
 #include "hlo/ir/literal.h"
 #include "hlo/ir/shape.h"
@@ -15,12 +16,11 @@
 
 namespace collet::hlo::testing {
 
-/// x = mix((parameter << 40) ^ index) is what every element is made from.
-uint64_t mix(uint64_t z);
-/// Returns a number in [-1, 1) made from the upper bits of `x`.
+/// Returns a number in [-1, 1) made from the upper bits of `x`. Each element of an input is made from
+/// x = mix((parameter << 40) ^ index).
 double unit(uint64_t x);
 
-/// How the elements of one parameter follow from x.
+/// The rule by which the elements of one parameter are computed from x.
 struct InputRule {
   enum class Kind : uint8_t {
     ByType,   ///< floats unit(x), signed integers -4 ... 4, unsigned ones 0 ... 8, pred the upper bit

@@ -12,7 +12,7 @@ void Writer::unary() {
       {"not", "popcnt", "count-leading-zeros", "negate"},
       {"negate", "abs", "sign", "floor", "ceil", "round-nearest-afz", "round-nearest-even", "copy"},
       {"negate", "copy"}};
-  emit(*v->type, v->dims, draw_.of(kOps[static_cast<size_t>(v->type->kind)]) + "(" + v->name + ")");
+  emit(*v->type, v->dims, state_.of(kOps[static_cast<size_t>(v->type->kind)]) + "(" + v->name + ")");
 }
 
 void Writer::inexact_unary() {
@@ -20,7 +20,7 @@ void Writer::inexact_unary() {
                                                 "sine",         "cosine", "tan",  "logistic", "exponential-minus-one",
                                                 "log-plus-one", "cbrt",   "erf"};
   const auto v = pick([](const Value& x) { return x.exact && x.type->kind == Kind::Float; });
-  if (v) emit(*v->type, v->dims, draw_.of(kOps) + "(" + v->name + ")", false);
+  if (v) emit(*v->type, v->dims, state_.of(kOps) + "(" + v->name + ")", false);
 }
 
 void Writer::binary() {
@@ -36,22 +36,22 @@ void Writer::binary() {
       {"add", "subtract"}};
   const Value w = mate(*v);
   std::string a = v->name, b = w.name;
-  if (draw_.one_in(2)) std::swap(a, b);
-  emit(*v->type, v->dims, draw_.of(kOps[static_cast<size_t>(v->type->kind)]) + "(" + a + ", " + b + ")");
+  if (state_.one_in(2)) std::swap(a, b);
+  emit(*v->type, v->dims, state_.of(kOps[static_cast<size_t>(v->type->kind)]) + "(" + a + ", " + b + ")");
 }
 
 void Writer::inexact_binary() {
   const auto v = pick([](const Value& x) { return x.exact && x.type->kind == Kind::Float; });
   if (!v) return;
   static const std::vector<std::string> kOps = {"divide", "atan2"};
-  emit(*v->type, v->dims, draw_.of(kOps) + "(" + v->name + ", " + mate(*v).name + ")", false);
+  emit(*v->type, v->dims, state_.of(kOps) + "(" + v->name + ", " + mate(*v).name + ")", false);
 }
 
 void Writer::compare() {
   const auto v = pick(is_plain);
   if (!v) return;
   static const std::vector<std::string> kDirections = {"EQ", "NE", "LT", "LE", "GT", "GE"};
-  emit(type("pred"), v->dims, "compare(" + v->name + ", " + mate(*v).name + "), direction=" + draw_.of(kDirections));
+  emit(type("pred"), v->dims, "compare(" + v->name + ", " + mate(*v).name + "), direction=" + state_.of(kDirections));
 }
 
 void Writer::select() {
@@ -72,7 +72,7 @@ void Writer::clamp() {
 void Writer::convert() {
   const auto v = pick(is_plain);
   if (!v) return;
-  const TypeRow& to = draw_.any_type();
+  const TypeRow& to = state_.any_type();
   emit(to, v->dims, "convert(" + v->name + ")");
 }
 
@@ -80,7 +80,7 @@ void Writer::complex_parts() {
   const auto v = pick([](const Value& x) { return x.type->name == "f32" || x.type->name == "c64"; });
   if (!v) return;
   if (v->type->kind == Kind::Complex)
-    emit(type("f32"), v->dims, (draw_.one_in(2) ? "real(" : "imag(") + v->name + ")", v->exact);
+    emit(type("f32"), v->dims, (state_.one_in(2) ? "real(" : "imag(") + v->name + ")", v->exact);
   else
     emit(type("c64"), v->dims, "complex(" + v->name + ", " + mate(*v).name + ")", v->exact);
 }
@@ -95,7 +95,7 @@ void Writer::again() {
   const std::string line = text_.substr(at + head.size(), text_.find('\n', at) - at - head.size());
   if (line.find(" parameter(") != std::string::npos) return;
   Value copy = *v;
-  copy.name = draw_.name("v");
+  copy.name = state_.name("v");
   text_ += "  " + copy.name + " = " + line + "\n";
   pool_.push_back(copy);
 }
@@ -119,10 +119,10 @@ void Writer::reduce_precision() {
   const auto v = pick([](const Value& x) { return x.exact && x.type->kind == Kind::Float; });
   if (!v) return;
   // With few bits numbers become infinite, which is not exact for what sums them up.
-  const int64_t exponent = draw_.between(2, 8);
+  const int64_t exponent = state_.between(2, 8);
   emit(*v->type, v->dims,
        "reduce-precision(" + v->name + "), exponent_bits=" + std::to_string(exponent) +
-           ", mantissa_bits=" + std::to_string(draw_.between(1, 10)),
+           ", mantissa_bits=" + std::to_string(state_.between(1, 10)),
        exponent > 5);
 }
 

@@ -6,7 +6,7 @@
 namespace collet::hlo::testing {
 namespace random {
 
-std::string number(Draw& draw, const TypeRow& t) {
+std::string number(WriterState& draw, const TypeRow& t) {
   static const std::vector<std::string> kFloats = {"0", "-0", "1", "-1", "0.5", "2", "-3", "0.25", "4"};
   static const std::vector<std::string> kInts = {"0", "1", "2", "3", "7", "-1", "-2", "5"};
   if (t.kind == Kind::Pred) return draw.one_in(2) ? "true" : "false";
@@ -63,9 +63,9 @@ const std::vector<Writer::Step> Writer::kFlow = {&Writer::loop, &Writer::conditi
 
 void Writer::grow(int steps) {
   for (int i = 0; i < steps; ++i) {
-    const bool more = draw_.everything && draw_.one_in(4);
-    (this->*draw_.of(control_flow_ && draw_.one_in(8) ? kFlow : more ? kMore : kSteps))();
-    if (sends_ && draw_.one_in(6)) send({*pick(), *pick()});
+    const bool more = state_.everything && state_.one_in(4);
+    (this->*state_.of(control_flow_ && state_.one_in(8) ? kFlow : more ? kMore : kSteps))();
+    if (sends_ && state_.one_in(6)) send({*pick(), *pick()});
   }
 }
 
@@ -73,7 +73,7 @@ void Writer::grow(int steps) {
 
 std::string random_module(uint64_t seed, const RandomModule& options) {
   using namespace random;
-  Draw draw{mix(seed), 0, {}, options.sizes, options.everything, options.effects};
+  WriterState draw{mix(seed), 0, {}, options.sizes, options.everything, options.effects};
   Writer entry(draw, options.control_flow, true);
   const int64_t parameters = draw.between(1, 4);
   for (int64_t i = 0; i < parameters; ++i)

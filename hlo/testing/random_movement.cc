@@ -8,8 +8,8 @@ void Writer::broadcast() {
   if (!v) return;
   Sizes dims = v->dims, mapping;
   for (size_t i = 0; i < dims.size(); ++i) mapping.push_back(static_cast<int64_t>(i));
-  const int64_t at = draw_.between(0, static_cast<int64_t>(dims.size()));
-  dims.insert(dims.begin() + at, draw_.between(1, 3));
+  const int64_t at = state_.between(0, static_cast<int64_t>(dims.size()));
+  dims.insert(dims.begin() + at, state_.between(1, 3));
   for (int64_t& m : mapping) m += m >= at;
   if (v->count() * 3 <= kMostElements)
     emit(*v->type, dims, "broadcast(" + v->name + "), dimensions=" + list(mapping), v->exact);
@@ -19,11 +19,11 @@ void Writer::reshape() {
   const auto v = pick();
   if (!v) return;
   Sizes dims = v->dims;
-  const int64_t how = draw_.below(3);
+  const int64_t how = state_.below(3);
   if (how == 0 && dims.size() < 4) {
-    dims.insert(dims.begin() + draw_.between(0, static_cast<int64_t>(dims.size())), 1);
+    dims.insert(dims.begin() + state_.between(0, static_cast<int64_t>(dims.size())), 1);
   } else if (how == 1 && !dims.empty()) {
-    const size_t at = static_cast<size_t>(draw_.below(static_cast<int64_t>(dims.size())));
+    const size_t at = static_cast<size_t>(state_.below(static_cast<int64_t>(dims.size())));
     if (dims[at] % 2 == 0 && dims[at] > 0) {
       dims[at] /= 2;
       dims.insert(dims.begin() + static_cast<int64_t>(at), 2);
@@ -39,7 +39,7 @@ void Writer::transpose() {
   if (!v) return;
   Sizes permutation, dims;
   for (size_t i = 0; i < v->rank(); ++i)
-    permutation.insert(permutation.begin() + draw_.between(0, static_cast<int64_t>(i)), static_cast<int64_t>(i));
+    permutation.insert(permutation.begin() + state_.between(0, static_cast<int64_t>(i)), static_cast<int64_t>(i));
   for (int64_t p : permutation) dims.push_back(v->dims[static_cast<size_t>(p)]);
   emit(*v->type, dims, "transpose(" + v->name + "), dimensions=" + list(permutation), v->exact);
 }
@@ -50,8 +50,9 @@ void Writer::slice() {
   std::string ranges;
   Sizes dims;
   for (int64_t n : v->dims) {
-    const int64_t low = draw_.one_in(2) ? 0 : draw_.between(0, n), high = draw_.one_in(2) ? n : draw_.between(low, n);
-    const int64_t step = draw_.one_in(3) ? 2 : 1;
+    const int64_t low = state_.one_in(2) ? 0 : state_.between(0, n),
+                  high = state_.one_in(2) ? n : state_.between(low, n);
+    const int64_t step = state_.one_in(3) ? 2 : 1;
     dims.push_back((high - low + step - 1) / step);
     ranges += (ranges.empty() ? "[" : ", [") + std::to_string(low) + ":" + std::to_string(high) + ":" +
               std::to_string(step) + "]";
@@ -65,7 +66,7 @@ void Writer::pad() {
   std::string config;
   Sizes dims;
   for (int64_t n : v->dims) {
-    const int64_t low = draw_.between(-1, 2), high = draw_.between(-1, 2), inside = draw_.one_in(3) ? 1 : 0;
+    const int64_t low = state_.between(-1, 2), high = state_.between(-1, 2), inside = state_.one_in(3) ? 1 : 0;
     const int64_t size = low + n + std::max<int64_t>(n - 1, 0) * inside + high;
     if (size < 0) return;
     dims.push_back(size);
@@ -79,7 +80,7 @@ void Writer::pad() {
 void Writer::concatenate() {
   const auto v = pick(is_ranked);
   if (!v || v->count() * 2 > kMostElements) return;
-  const auto at = static_cast<size_t>(draw_.below(static_cast<int64_t>(v->rank())));
+  const auto at = static_cast<size_t>(state_.below(static_cast<int64_t>(v->rank())));
   Sizes dims = v->dims;
   dims[at] *= 2;
   emit(*v->type, dims, "concatenate(" + v->name + ", " + mate(*v).name + "), dimensions={" + std::to_string(at) + "}",
@@ -91,7 +92,7 @@ void Writer::reverse() {
   if (!v) return;
   Sizes dims;
   for (size_t i = 0; i < v->rank(); ++i)
-    if (draw_.one_in(2)) dims.push_back(static_cast<int64_t>(i));
+    if (state_.one_in(2)) dims.push_back(static_cast<int64_t>(i));
   emit(*v->type, v->dims, "reverse(" + v->name + "), dimensions=" + list(dims), v->exact);
 }
 
@@ -101,7 +102,7 @@ void Writer::dynamic_slice() {
   Sizes sizes;
   std::string starts;
   for (int64_t n : v->dims) {
-    sizes.push_back(draw_.between(0, n));
+    sizes.push_back(state_.between(0, n));
     starts += ", " + index().name;
   }
   emit(*v->type, sizes, "dynamic-slice(" + v->name + starts + "), dynamic_slice_sizes=" + list(sizes), v->exact);
@@ -113,7 +114,7 @@ void Writer::dynamic_update_slice() {
   Sizes sizes;
   std::string starts;
   for (int64_t n : v->dims) {
-    sizes.push_back(draw_.between(0, n));
+    sizes.push_back(state_.between(0, n));
     starts += ", " + index().name;
   }
   const Value update = mate({"", v->type, sizes});
@@ -124,7 +125,7 @@ void Writer::dynamic_update_slice() {
 void Writer::gather() {
   const auto v = pick(is_filled);
   if (!v) return;
-  const Value rows = mate({"", &type("s32"), {draw_.between(0, 3), 1}});
+  const Value rows = mate({"", &type("s32"), {state_.between(0, 3), 1}});
   Sizes dims = {rows.dims[0]}, sizes = {1}, offsets;
   for (size_t i = 1; i < v->rank(); ++i) {
     dims.push_back(v->dims[i]);
@@ -140,7 +141,7 @@ void Writer::gather() {
 void Writer::scatter() {
   const auto v = pick([](const Value& x) { return is_filled(x) && is_plain(x); });
   if (!v) return;
-  const Value rows = mate({"", &type("s32"), {draw_.between(0, 3), 1}});
+  const Value rows = mate({"", &type("s32"), {state_.between(0, 3), 1}});
   Sizes dims = {rows.dims[0]}, windows;
   for (size_t i = 1; i < v->rank(); ++i) {
     dims.push_back(v->dims[i]);
@@ -155,17 +156,17 @@ void Writer::scatter() {
 
 void Writer::iota() {
   static const std::vector<std::string> kNames = {"s32", "f32", "u8", "s64"};
-  const Sizes dims = draw_.sizes();
+  const Sizes dims = state_.sizes();
   if (dims.empty()) return;
-  const TypeRow& t = type(draw_.of(kNames));
-  emit(t, dims, "iota(), iota_dimension=" + std::to_string(draw_.below(static_cast<int64_t>(dims.size()))));
+  const TypeRow& t = type(state_.of(kNames));
+  emit(t, dims, "iota(), iota_dimension=" + std::to_string(state_.below(static_cast<int64_t>(dims.size()))));
 }
 
 void Writer::array_constant() {
-  const TypeRow& t = draw_.any_type();
-  const int64_t n = draw_.between(0, 4);
+  const TypeRow& t = state_.any_type();
+  const int64_t n = state_.between(0, 4);
   std::string values;
-  for (int64_t i = 0; i < n; ++i) values += (i ? ", " : "") + number(draw_, t);
+  for (int64_t i = 0; i < n; ++i) values += (i ? ", " : "") + number(state_, t);
   emit(t, {n}, "constant({" + values + "})");
 }
 

@@ -4,9 +4,9 @@
 namespace collet::hlo::testing::random {
 
 std::string Writer::combiner(std::string_view op, const TypeRow& t) {
-  const std::string name = draw_.name("combine"), scalar = shape(t, {});
-  draw_.computations += name + " {\n  a = " + scalar + " parameter(0)\n  b = " + scalar +
-                        " parameter(1)\n  ROOT c = " + scalar + " " + std::string(op) + "(a, b)\n}\n\n";
+  const std::string name = state_.name("combine"), scalar = shape(t, {});
+  state_.computations += name + " {\n  a = " + scalar + " parameter(0)\n  b = " + scalar +
+                         " parameter(1)\n  ROOT c = " + scalar + " " + std::string(op) + "(a, b)\n}\n\n";
   return name;
 }
 
@@ -14,10 +14,10 @@ void Writer::reduce() {
   const auto v = pick([](const Value& x) { return is_ranked(x) && is_plain(x); });
   if (!v) return;
   static const std::vector<std::string> kOps = {"add", "maximum", "minimum", "multiply"};
-  const std::string op = is_narrow(*v) ? "maximum" : draw_.of(kOps);
+  const std::string op = is_narrow(*v) ? "maximum" : state_.of(kOps);
   Sizes over, dims;
   for (size_t i = 0; i < v->rank(); ++i)
-    if (draw_.one_in(2))
+    if (state_.one_in(2))
       over.push_back(static_cast<int64_t>(i));
     else
       dims.push_back(v->dims[i]);
@@ -32,12 +32,12 @@ void Writer::reduce_window() {
   const auto v = pick([](const Value& x) { return is_filled(x) && is_plain(x); });
   if (!v) return;
   static const std::vector<std::string> kOps = {"add", "maximum", "minimum"};
-  const std::string op = is_narrow(*v) ? "maximum" : draw_.of(kOps);
+  const std::string op = is_narrow(*v) ? "maximum" : state_.of(kOps);
   std::string sizes, strides, pads;
   Sizes dims;
   for (int64_t n : v->dims) {
-    const int64_t size = draw_.between(1, std::min<int64_t>(n, 3)), stride = draw_.between(1, 2);
-    const int64_t low = draw_.below(2), high = draw_.below(2);
+    const int64_t size = state_.between(1, std::min<int64_t>(n, 3)), stride = state_.between(1, 2);
+    const int64_t low = state_.below(2), high = state_.below(2);
     dims.push_back((low + n + high - size) / stride + 1);
     const std::string x = sizes.empty() ? "" : "x";
     sizes += x + std::to_string(size);
@@ -55,10 +55,10 @@ void Writer::dot() {
   const auto v = pick(
       [](const Value& x) { return x.exact && x.rank() > 0 && x.type->kind != Kind::Pred && x.type->name != "c64"; });
   if (!v) return;
-  const auto inner = static_cast<size_t>(draw_.below(static_cast<int64_t>(v->rank())));
+  const auto inner = static_cast<size_t>(state_.below(static_cast<int64_t>(v->rank())));
   Sizes other = {v->dims[inner]};
-  if (draw_.one_in(2)) other.push_back(draw_.between(1, 4));
-  const bool batched = v->rank() == 3 && inner != 0 && draw_.one_in(2);
+  if (state_.one_in(2)) other.push_back(state_.between(1, 4));
+  const bool batched = v->rank() == 3 && inner != 0 && state_.one_in(2);
   Sizes dims;
   for (size_t i = 0; i < v->rank(); ++i)
     if (i != inner) dims.push_back(v->dims[i]);
@@ -78,12 +78,12 @@ void Writer::dot() {
 void Writer::sort() {
   const auto v = pick([](const Value& x) { return is_ranked(x) && is_plain(x) && x.type->kind != Kind::Float; });
   if (!v) return;
-  const std::string name = draw_.name("order"), scalar = shape(*v->type, {});
-  draw_.computations += name + " {\n  a = " + scalar + " parameter(0)\n  b = " + scalar +
-                        " parameter(1)\n  ROOT c = pred[] compare(a, b), direction=" + (draw_.one_in(2) ? "LT" : "GT") +
-                        "\n}\n\n";
+  const std::string name = state_.name("order"), scalar = shape(*v->type, {});
+  state_.computations +=
+      name + " {\n  a = " + scalar + " parameter(0)\n  b = " + scalar +
+      " parameter(1)\n  ROOT c = pred[] compare(a, b), direction=" + (state_.one_in(2) ? "LT" : "GT") + "\n}\n\n";
   emit(*v->type, v->dims,
-       "sort(" + v->name + "), dimensions={" + std::to_string(draw_.below(static_cast<int64_t>(v->rank()))) +
+       "sort(" + v->name + "), dimensions={" + std::to_string(state_.below(static_cast<int64_t>(v->rank()))) +
            "}, to_apply=" + name);
 }
 
@@ -91,9 +91,9 @@ void Writer::sort() {
 void Writer::convolution() {
   const auto v = pick([](const Value& x) { return x.rank() == 3 && is_filled(x) && is_plain(x); });
   if (!v || v->type->kind == Kind::Pred) return;
-  const int64_t n = v->dims[1], size = draw_.between(1, 3), stride = draw_.between(1, 2);
-  const int64_t low = draw_.between(-1, 2), high = draw_.between(0, 2);
-  const int64_t base = draw_.between(1, 2), dilation = draw_.between(1, 2), features = draw_.between(1, 3);
+  const int64_t n = v->dims[1], size = state_.between(1, 3), stride = state_.between(1, 2);
+  const int64_t low = state_.between(-1, 2), high = state_.between(0, 2);
+  const int64_t base = state_.between(1, 2), dilation = state_.between(1, 2), features = state_.between(1, 3);
   const int64_t room = low + (n - 1) * base + 1 + high - ((size - 1) * dilation + 1);
   if (room < 0) return;
   const Value kernel = mate({"", v->type, {size, v->dims[2], features}});
@@ -101,11 +101,11 @@ void Writer::convolution() {
   emit(*v->type, {v->dims[0], room / stride + 1, features},
        "convolution(" + v->name + ", " + kernel.name + "), window={size=" + text(size) + " stride=" + text(stride) +
            " pad=" + text(low) + "_" + text(high) + " lhs_dilate=" + text(base) + " rhs_dilate=" + text(dilation) +
-           " rhs_reversal=" + text(draw_.below(2)) + "}, dim_labels=b0f_0io->b0f",
+           " rhs_reversal=" + text(state_.below(2)) + "}, dim_labels=b0f_0io->b0f",
        v->type->kind != Kind::Float);
 }
 
-// What the sum leaves out may be nought but for rounding, and then nothing bounds it: a number is added.
+// A sum may cancel to zero but for rounding, and then its relative error has no bound. So a number is added.
 void Writer::fft() {
   const auto v = pick([](const Value& x) {
     return is_filled(x) && x.exact && (x.type->kind == Kind::Complex || x.type->name == "f32" || x.type->name == "f64");
@@ -116,7 +116,7 @@ void Writer::fft() {
   const std::string length = ", fft_length={" + std::to_string(dims.back()) + "}";
   if (!whole) dims.back() = dims.back() / 2 + 1;
   const TypeRow& t = whole ? *v->type : type(v->type->name == "f32" ? "c64" : "c128");
-  const std::string kind = !whole ? "RFFT" : draw_.one_in(2) ? "FFT" : "IFFT";
+  const std::string kind = !whole ? "RFFT" : state_.one_in(2) ? "FFT" : "IFFT";
   const Value scalar = emit(t, {}, "constant((3, 2))");
   const Value offset = emit(t, dims, "broadcast(" + scalar.name + "), dimensions={}");
   const Value sum = emit(t, dims, "fft(" + v->name + "), fft_type=" + kind + length, false);
@@ -133,15 +133,15 @@ void Writer::select_and_scatter() {
   std::string sizes, strides;
   Sizes dims;
   for (int64_t n : v->dims) {
-    const int64_t size = draw_.between(1, std::min<int64_t>(n, 3)), stride = draw_.between(1, 2);
+    const int64_t size = state_.between(1, std::min<int64_t>(n, 3)), stride = state_.between(1, 2);
     dims.push_back((n - size) / stride + 1);
     const std::string x = sizes.empty() ? "" : "x";
     sizes += x + std::to_string(size);
     strides += x + std::to_string(stride);
   }
-  const std::string select = draw_.name("select"), scalar = shape(*v->type, {});
-  draw_.computations += select + " {\n  a = " + scalar + " parameter(0)\n  b = " + scalar +
-                        " parameter(1)\n  ROOT c = pred[] compare(a, b), direction=GE\n}\n\n";
+  const std::string select = state_.name("select"), scalar = shape(*v->type, {});
+  state_.computations += select + " {\n  a = " + scalar + " parameter(0)\n  b = " + scalar +
+                         " parameter(1)\n  ROOT c = pred[] compare(a, b), direction=GE\n}\n\n";
   const Value source = mate({"", v->type, dims});
   const Value init = constant(*v->type);
   emit(*v->type, v->dims,
@@ -153,21 +153,21 @@ void Writer::topk() {
   const auto v = pick([](const Value& x) { return is_filled(x) && is_plain(x) && x.type->kind != Kind::Pred; });
   if (!v) return;
   Sizes dims = v->dims;
-  dims.back() = draw_.between(1, dims.back());
-  const std::string name = draw_.name("k");
+  dims.back() = state_.between(1, dims.back());
+  const std::string name = state_.name("k");
   text_ += "  " + name + " = (" + shape(*v->type, dims) + ", " + shape(type("s32"), dims) + ") topk(" + v->name +
-           "), k=" + std::to_string(dims.back()) + ", largest=" + (draw_.one_in(2) ? "true" : "false") + "\n";
+           "), k=" + std::to_string(dims.back()) + ", largest=" + (state_.one_in(2) ? "true" : "false") + "\n";
   emit(*v->type, dims, "get-tuple-element(" + name + "), index=0");
   emit(type("s32"), dims, "get-tuple-element(" + name + "), index=1");
 }
 
 void Writer::random_bits() {
-  const Value state = emit(type("u64"), {2}, "constant({" + std::to_string(draw_.below(1000)) + ", 7})");
-  const TypeRow& t = type(draw_.one_in(2) ? "u32" : draw_.one_in(2) ? "u8" : "u64");
-  const Sizes dims = draw_.sizes();
-  const std::string name = draw_.name("bits");
+  const Value state = emit(type("u64"), {2}, "constant({" + std::to_string(state_.below(1000)) + ", 7})");
+  const TypeRow& t = type(state_.one_in(2) ? "u32" : state_.one_in(2) ? "u8" : "u64");
+  const Sizes dims = state_.sizes();
+  const std::string name = state_.name("bits");
   text_ += "  " + name + " = (u64[2], " + shape(t, dims) + ") rng-bit-generator(" + state.name +
-           "), algorithm=" + (draw_.one_in(2) ? "rng_three_fry" : "rng_philox") + "\n";
+           "), algorithm=" + (state_.one_in(2) ? "rng_three_fry" : "rng_philox") + "\n";
   emit(t, dims, "get-tuple-element(" + name + "), index=1");
 }
 
@@ -177,19 +177,19 @@ void Writer::reduce_pairs() {
     return is_ranked(x) && x.exact && (x.type->kind == Kind::Signed || x.type->kind == Kind::Unsigned);
   });
   if (!v) return;
-  const int64_t over = draw_.below(static_cast<int64_t>(v->rank()));
+  const int64_t over = state_.below(static_cast<int64_t>(v->rank()));
   Sizes dims = v->dims;
   dims.erase(dims.begin() + over);
   const TypeRow& s32 = type("s32");
   const Value places = emit(s32, v->dims, "iota(), iota_dimension=" + std::to_string(over));
   const Value init = constant(*v->type), none = emit(s32, {}, "constant(-1)");
-  const std::string name = draw_.name("largest"), result = draw_.name("pair"), t = shape(*v->type, {});
-  draw_.computations += name + " {\n  a = " + t + " parameter(0)\n  i = s32[] parameter(1)\n  b = " + t +
-                        " parameter(2)\n  j = s32[] parameter(3)\n  more = pred[] compare(a, b), direction=GT\n"
-                        "  same = pred[] compare(a, b), direction=EQ\n  first = pred[] compare(i, j), direction=LT\n"
-                        "  tie = pred[] and(same, first)\n  left = pred[] or(more, tie)\n  x = " +
-                        t + " select(left, a, b)\n  k = s32[] select(left, i, j)\n  ROOT r = (" + t +
-                        ", s32[]) tuple(x, k)\n}\n\n";
+  const std::string name = state_.name("largest"), result = state_.name("pair"), t = shape(*v->type, {});
+  state_.computations += name + " {\n  a = " + t + " parameter(0)\n  i = s32[] parameter(1)\n  b = " + t +
+                         " parameter(2)\n  j = s32[] parameter(3)\n  more = pred[] compare(a, b), direction=GT\n"
+                         "  same = pred[] compare(a, b), direction=EQ\n  first = pred[] compare(i, j), direction=LT\n"
+                         "  tie = pred[] and(same, first)\n  left = pred[] or(more, tie)\n  x = " +
+                         t + " select(left, a, b)\n  k = s32[] select(left, i, j)\n  ROOT r = (" + t +
+                         ", s32[]) tuple(x, k)\n}\n\n";
   text_ += "  " + result + " = (" + shape(*v->type, dims) + ", " + shape(s32, dims) + ") reduce(" + v->name + ", " +
            places.name + ", " + init.name + ", " + none.name + "), dimensions={" + std::to_string(over) +
            "}, to_apply=" + name + "\n";

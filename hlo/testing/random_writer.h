@@ -69,7 +69,7 @@ inline const TypeRow& type(std::string_view name) {
 }
 
 /// The state that all writers of a module share: the random generator, the names, and the finished computations.
-struct Draw {
+struct WriterState {
   uint64_t state;
   int names = 0;
   std::string computations;  ///< callees, printed before the entry
@@ -97,28 +97,28 @@ struct Draw {
 };
 
 /// Draws a number of the type, as HLO text.
-std::string number(Draw& draw, const TypeRow& t);
+std::string number(WriterState& draw, const TypeRow& t);
 
 /// Writes one computation. Each step appends random instructions whose operands are drawn from the pool of earlier values.
 class Writer {
  public:
   /// `sends`: the computation may send values to the host, if RandomModule::effects is set.
-  Writer(Draw& draw, bool control_flow, bool sends = false)
-      : draw_(draw), control_flow_(control_flow), sends_(sends && draw.effects) {}
+  Writer(WriterState& draw, bool control_flow, bool sends = false)
+      : state_(draw), control_flow_(control_flow), sends_(sends && draw.effects) {}
 
   std::vector<Value>& pool() { return pool_; }
   std::string& text() { return text_; }
   void grow(int steps);
 
   Value emit(const TypeRow& t, const Sizes& dims, const std::string& call, bool exact = true) {
-    Value v{draw_.name("v"), &t, dims, exact};
+    Value v{state_.name("v"), &t, dims, exact};
     text_ += "  " + v.name + " = " + shape(v) + " " + call + "\n";
     pool_.push_back(v);
     return v;
   }
   /// Perhaps sends these values to the host.
   void send(const std::vector<Value>& values);
-  Value constant(const TypeRow& t) { return emit(t, {}, "constant(" + number(draw_, t) + ")"); }
+  Value constant(const TypeRow& t) { return emit(t, {}, "constant(" + number(state_, t) + ")"); }
   Value splat(const TypeRow& t, const Sizes& dims) {
     const Value c = constant(t);
     return dims.empty() ? c : emit(t, dims, "broadcast(" + c.name + "), dimensions={}");
@@ -127,8 +127,8 @@ class Writer {
   Value index() {
     const TypeRow& s32 = type("s32");
     for (int i = 0; i < 4; ++i)
-      if (const Value& v = draw_.of(pool_); v.type == &s32 && v.dims.empty()) return v;
-    return emit(s32, {}, "constant(" + std::to_string(draw_.between(-2, 4)) + ")");
+      if (const Value& v = state_.of(pool_); v.type == &s32 && v.dims.empty()) return v;
+    return emit(s32, {}, "constant(" + std::to_string(state_.between(-2, 4)) + ")");
   }
 
   using Filter = bool (*)(const Value&);
@@ -137,16 +137,16 @@ class Writer {
     for (size_t i = 0; i < pool_.size(); ++i)
       if (!filter || filter(pool_[i])) fit.push_back(i);
     if (fit.empty()) return std::nullopt;
-    // What is new is more often used, or there would be few long chains.
-    const size_t from = draw_.one_in(2) ? fit.size() - std::min<size_t>(fit.size(), 4) : 0;
-    return pool_[fit[from + static_cast<size_t>(draw_.below(static_cast<int64_t>(fit.size() - from)))]];
+    // New values are chosen more often, so that there are long chains.
+    const size_t from = state_.one_in(2) ? fit.size() - std::min<size_t>(fit.size(), 4) : 0;
+    return pool_[fit[from + static_cast<size_t>(state_.below(static_cast<int64_t>(fit.size() - from)))]];
   }
   // A value like `v`, exact: made if there is none.
   Value mate(const Value& v) {
     std::vector<Value> fit;
     for (const Value& other : pool_)
       if (other.exact && other.like(v)) fit.push_back(other);
-    return fit.empty() || draw_.one_in(4) ? splat(*v.type, v.dims) : draw_.of(fit);
+    return fit.empty() || state_.one_in(4) ? splat(*v.type, v.dims) : state_.of(fit);
   }
 
  private:
@@ -202,7 +202,7 @@ class Writer {
   std::string combiner(std::string_view op, const TypeRow& t);
   std::string result_tuple(const std::vector<Value>& values, std::string_view name);
 
-  Draw& draw_;
+  WriterState& state_;
   bool control_flow_;
   bool sends_;
   std::string text_;

@@ -14,7 +14,7 @@
 
 namespace collet::hlo::testing {
 
-/// How hard a module is for a person to read. Costs are compared in lexicographic order: number of instructions that
+/// The effort of reading a module. Costs are compared in lexicographic order: number of instructions that
 /// compute, number of instructions, number of computations, bytes of results, cost of the constants' text, number of
 /// annotations (layouts, metadata, shardings, aliases ...). The reducer keeps a module only if its cost is lower.
 using Cost = std::array<int64_t, 6>;

@@ -15,7 +15,7 @@
 
 namespace collet::hlo::testing {
 
-/// How far the reducer has come.
+/// The progress of a reduction.
 struct ReduceProgress {
   std::string_view step;  ///< what is being tried
   size_t tried = 0, kept = 0;

@@ -20,7 +20,7 @@ constexpr std::array<uint8_t, 256> make_classes() {
   for (int c = '0'; c <= '9'; ++c) table[c] = kWordPart | kDigit | kInLabels;
   table['.'] = table['-'] = kWordPart;
   for (char c : {'b', 'f', 'i', 'o', '?'}) table[static_cast<uint8_t>(c)] |= kInLabels;
-  // What may turn an integer into something longer.
+  // Characters after which an integer becomes a longer token.
   for (char c : {'.', 'e', 'E', 'x', '_', 'b', 'f', '?'}) table[static_cast<uint8_t>(c)] |= kAfterNumber;
   return table;
 }

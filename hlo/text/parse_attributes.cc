@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hlo/ops/properties.h"
 #include "hlo/text/parser_impl.h"
 
 namespace collet::hlo::text {
@@ -18,35 +19,6 @@ constexpr std::pair<std::string_view, Common> kCommon[] = {
     {"origin", Common::Origin},
     {"result_accuracy", Common::ResultAccuracy},
 };
-
-// Ops whose result_accuracy XLA reads.
-bool has_result_accuracy(Op op) {
-  switch (op) {
-    case Op::ACOS:
-    case Op::ACOSH:
-    case Op::ASIN:
-    case Op::ASINH:
-    case Op::ATANH:
-    case Op::CBRT:
-    case Op::COSINE:
-    case Op::COSH:
-    case Op::ERF:
-    case Op::EXPONENTIAL:
-    case Op::EXPONENTIAL_MINUS_ONE:
-    case Op::LOG:
-    case Op::LOG_PLUS_ONE:
-    case Op::LOGISTIC:
-    case Op::RSQRT:
-    case Op::SINE:
-    case Op::SINH:
-    case Op::SQRT:
-    case Op::TAN:
-    case Op::TANH:
-      return true;
-    default:
-      return false;
-  }
-}
 
 bool takes_mode(Op op) {
   return op == Op::ALL_REDUCE || op == Op::ALL_REDUCE_START || op == Op::REDUCE_SCATTER;
@@ -132,7 +104,7 @@ bool Parser::attribute(Draft& draft) {
   }
   for (const auto& [name, which] : kCommon) {
     if (name != text) continue;
-    if (which == Common::ResultAccuracy && !has_result_accuracy(described_op(draft))) break;
+    if (which == Common::ResultAccuracy && !op_properties(described_op(draft)).result_accuracy) break;
     const uint32_t bit = 1u << static_cast<int>(which);
     if (draft.seen_common & bit) return twice();
     draft.seen_common |= bit;
@@ -179,7 +151,7 @@ bool Parser::unknown_attribute(const Draft& draft, std::string_view text, const 
         known.push_back(name);
   if (draft.async_record != Record::None) known.push_back("async_execution_thread");
   for (const auto& [name, which] : kCommon)
-    if (which != Common::ResultAccuracy || has_result_accuracy(op)) known.push_back(name);
+    if (which != Common::ResultAccuracy || op_properties(op).result_accuracy) known.push_back(name);
   std::string message = std::string(op_info(op).text) + " has no attribute '" + std::string(text) + "'";
   const std::string_view near = nearest_spelling(text, known);
   if (!near.empty()) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "hlo/base/float_format.h"
+#include "hlo/base/mix.h"
 #include "hlo/text/parser_impl.h"
 
 namespace collet::hlo::text {
@@ -65,13 +66,6 @@ double decimal_value(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size()) return value;
   return std::strtod(std::string(text).c_str(), nullptr);
-}
-
-uint64_t mix(uint64_t z) {
-  z += 0x9E3779B97F4A7C15ull;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return z ^ (z >> 31);
 }
 
 }  // namespace

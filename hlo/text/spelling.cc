@@ -25,7 +25,7 @@ void append_utf8(uint32_t rune, std::string& out) {
   }
 }
 
-// What follows "\u" or "\U": exactly `count` hexadecimal digits.
+// Reads exactly `count` hexadecimal digits, which follow "\u" or "\U".
 bool unescape_rune(std::string_view raw, size_t& i, int count, std::string& out) {
   uint32_t rune = 0;
   for (int k = 0; k < count; ++k) {

@@ -3,61 +3,11 @@
 #include <cmath>
 
 #include "hlo/ir/limits.h"
+#include "hlo/ops/properties.h"
 #include "hlo/verify/context.h"
 
 namespace collet::hlo::verify {
 namespace {
-
-// Ops whose operands may be floats of different precision.
-bool mixes_precision(Op op) {
-  switch (op) {
-    case Op::CALL:
-    case Op::CONDITIONAL:
-    case Op::CONSTANT:
-    case Op::CONVOLUTION:
-    case Op::DOT:
-    case Op::RAGGED_DOT:
-    case Op::SCALED_DOT:
-    case Op::ALL_REDUCE:
-    case Op::ALL_REDUCE_START:
-    case Op::ALL_REDUCE_DONE:
-    case Op::ALL_GATHER:
-    case Op::ALL_GATHER_START:
-    case Op::ALL_GATHER_DONE:
-    case Op::AFTER_ALL:
-    case Op::ADD_DEPENDENCY:
-    case Op::ASYNC_DONE:
-    case Op::ASYNC_UPDATE:
-    case Op::ASYNC_START:
-    case Op::BITCAST:
-    case Op::COLLECTIVE_PERMUTE:
-    case Op::COLLECTIVE_PERMUTE_START:
-    case Op::COLLECTIVE_PERMUTE_DONE:
-    case Op::COPY_DONE:
-    case Op::COPY_START:
-    case Op::CUSTOM_CALL:
-    case Op::DOMAIN:
-    case Op::FUSION:
-    case Op::GET_TUPLE_ELEMENT:
-    case Op::OPT_BARRIER:
-    case Op::INFEED:
-    case Op::OUTFEED:
-    case Op::PARAMETER:
-    case Op::RECV:
-    case Op::RECV_DONE:
-    case Op::REDUCE_PRECISION:
-    case Op::REDUCE_WINDOW:
-    case Op::RNG_BIT_GENERATOR:
-    case Op::SEND:
-    case Op::SEND_DONE:
-    case Op::SORT:
-    case Op::TUPLE:
-    case Op::WHILE:
-      return true;
-    default:
-      return false;
-  }
-}
 
 // The first float type in `shape` that differs from `type`; `type` is set by the first one.
 Type other_float(const Shape& shape, Type& type) {
@@ -70,7 +20,7 @@ Type other_float(const Shape& shape, Type& type) {
 
 void check_precision(Context& context, const Instruction& instr) {
   const Module& m = context.module;
-  if (!mixes_precision(instr.op)) {
+  if (!op_properties(instr.op).mixes_precision) {
     Type type = Type::Invalid;
     for (InstrId o : instr.operands)
       if (const Type other = other_float(m[o].shape, type); other != Type::Invalid)

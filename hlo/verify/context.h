@@ -35,20 +35,20 @@ struct Context {
   }
 };
 
-/// Ids, owners, parameters, roots, order, control edges. False when the rest cannot be looked at safely.
+/// Checks ids, owners, parameters, roots, order and control edges. Returns false if the other checks would not be safe.
 bool verify_structure(Context& context);
-/// Who calls what: entry, fusion and asynchronous computations, threads; what may stand in them.
+/// Checks the call graph, and which instructions fusions, asynchronous computations and threads may hold.
 void verify_calls(Context& context);
-/// Start and done, send and receive: users, operands, channels.
+/// Checks that asynchronous starts and dones, and sends and receives, fit: users, operands, channels.
 void verify_pairs(Context& context);
-/// Buffers `b(...)`: where they may occur, and that each has one writer.
+/// Checks where buffer types `b(...)` may occur, and that each buffer has one writer.
 void verify_buffers(Context& context);
-/// Precisions, layouts, element sizes, sharding, accuracy.
+/// Checks precisions, layouts, element sizes, shardings and accuracies.
 void verify_annotations(Context& context);
-/// Entry layout, aliases, donors, and rules over the whole module.
+/// Checks the entry layout, aliases, buffer donors, and rules that concern the whole module.
 void verify_header(Context& context);
 
-/// Equal op by op, with equal shapes and attributes; names aside.
+/// Whether two computations are equal op by op, with equal shapes and attributes. Names may differ.
 bool same_computation(const Module& module, CompId a, CompId b);
 
 }  // namespace collet::hlo::verify

@@ -17,10 +17,10 @@
 #include "conformance/runner/conform.h"
 #include "hlo/base/files.h"
 #include "hlo/base/json.h"
-#include "sdk/tool/backend_choice.h"
-#include "sdk/tool/files.h"
-#include "sdk/tool/option_types.h"
-#include "sdk/tool/terminal.h"
+#include "sdk/tool/support/backend_choice.h"
+#include "sdk/tool/support/files.h"
+#include "sdk/tool/support/option_types.h"
+#include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {

@@ -10,11 +10,11 @@
 
 #include "conformance/bench/measure.h"
 #include "hlo/base/files.h"
-#include "sdk/tool/backend_choice.h"
-#include "sdk/tool/bench_cases.h"
-#include "sdk/tool/files.h"
-#include "sdk/tool/option_types.h"
-#include "sdk/tool/terminal.h"
+#include "sdk/tool/support/backend_choice.h"
+#include "sdk/tool/support/bench_cases.h"
+#include "sdk/tool/support/files.h"
+#include "sdk/tool/support/option_types.h"
+#include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {
@@ -35,7 +35,7 @@ struct Options {
 struct Columns {
   bool against = false, unfused = true;
   size_t name = 20;
-  const bench::Earlier* earlier = nullptr;
+  const bench::BaselineRun* earlier = nullptr;
 };
 
 constexpr uint64_t kMostReportBytes = uint64_t{1} << 30;
@@ -63,7 +63,7 @@ std::string where(const bench::Timing& timing) {
 
 // How many times faster than in the earlier run; 0 where one of the two is missing.
 double gain(const bench::Result& result, const Columns& columns) {
-  const bench::EarlierCase* before = columns.earlier == nullptr ? nullptr : columns.earlier->find(result.name);
+  const bench::BaselineCase* before = columns.earlier == nullptr ? nullptr : columns.earlier->find(result.name);
   return before == nullptr || result.fused.median_ns <= 0 ? 0 : before->median_ns / result.fused.median_ns;
 }
 
@@ -107,7 +107,7 @@ void print_comparison(const bench::Report& report, const Columns& columns, doubl
     ++compared;
     worse += gain(result, columns) * slower < 1;
   }
-  const bench::Earlier& earlier = *columns.earlier;
+  const bench::BaselineRun& earlier = *columns.earlier;
   if (compared == 0) return fmt::print("\nthe earlier run has none of these cases\n");
   fmt::print("\nagainst the earlier run: {}x over {} cases, {} slower by more than a factor of {:g}\n",
              figure(std::exp(sum / static_cast<double>(compared))), compared, worse, slower);
@@ -144,11 +144,11 @@ void print_report(const bench::Report& report, const Columns& columns, const Opt
   if (columns.earlier != nullptr) print_comparison(report, columns, options.slower);
 }
 
-Expected<std::unique_ptr<bench::Earlier>> earlier_run(const std::string& path) {
-  if (path.empty()) return std::unique_ptr<bench::Earlier>();
+Expected<std::unique_ptr<bench::BaselineRun>> earlier_run(const std::string& path) {
+  if (path.empty()) return std::unique_ptr<bench::BaselineRun>();
   COLLET_ASSIGN(const std::string text, read_file_or_pipe(path, kMostReportBytes));
-  COLLET_ASSIGN(bench::Earlier earlier, bench::read_earlier(path, text));
-  return std::make_unique<bench::Earlier>(std::move(earlier));
+  COLLET_ASSIGN(bench::BaselineRun earlier, bench::read_baseline(path, text));
+  return std::make_unique<bench::BaselineRun>(std::move(earlier));
 }
 
 bool good(const bench::Report& report, const Columns& columns, double slower) {
@@ -256,7 +256,7 @@ Action add_bench(CLI::App& verb) {
   verb.add_flag("--list", options->list, "Print the names of the cases, and do nothing else");
   verb.footer(
       "Ratios, never bare times: to the machine's measured limits, to another backend,\n"
-      "to unfused execution. The contestants take turns in one process, and their\n"
+      "to unfused execution. The programs take turns in one process, and their\n"
       "results are compared first. Exit code 1: a case did not run, results differ, or\n"
       "it is slower than in the run of --compare.\n\n"
       "The inputs of --cases are those of collet run: from case.json beside the file,\n"

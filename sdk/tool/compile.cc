@@ -16,9 +16,9 @@
 #include "conformance/runner/session.h"
 #include "hlo/base/files.h"
 #include "hlo/base/json.h"
-#include "sdk/tool/elided.h"
-#include "sdk/tool/files.h"
-#include "sdk/tool/task.h"
+#include "sdk/tool/support/elided.h"
+#include "sdk/tool/support/files.h"
+#include "sdk/tool/support/task.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {

@@ -48,7 +48,7 @@ std::vector<Word> options_of(const CLI::App& app) {
   return words;
 }
 
-// What may stand without an option before it.
+// Returns the values that positional arguments may have.
 std::vector<std::string> plain_words_of(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) return values_of(*option);

@@ -20,10 +20,10 @@
 #include "conformance/runner/profiles.h"
 #include "hlo/base/files.h"
 #include "hlo/base/shell.h"
-#include "sdk/tool/backend_choice.h"
-#include "sdk/tool/files.h"
-#include "sdk/tool/option_types.h"
-#include "sdk/tool/terminal.h"
+#include "sdk/tool/support/backend_choice.h"
+#include "sdk/tool/support/files.h"
+#include "sdk/tool/support/option_types.h"
+#include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {
@@ -86,7 +86,7 @@ Status write_bundle(const Options& options, const suite::ConformReport& report, 
   return write_file(options.bundle, text);
 }
 
-// What cannot be written is found out before the cases run.
+// Checks before the cases run that all report files can be written.
 Status check_reports(const Options& options) {
   for (const std::string* path : {&options.json, &options.junit, &options.html, &options.bundle, &options.badge})
     COLLET_TRY(check_writable(*path));

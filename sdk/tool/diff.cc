@@ -10,10 +10,10 @@
 #include "hlo/base/json.h"
 #include "hlo/testing/compare_modules.h"
 #include "hlo/text/printer.h"
-#include "sdk/tool/files.h"
-#include "sdk/tool/option_types.h"
-#include "sdk/tool/read_module.h"
-#include "sdk/tool/terminal.h"
+#include "sdk/tool/support/files.h"
+#include "sdk/tool/support/option_types.h"
+#include "sdk/tool/support/read_module.h"
+#include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {

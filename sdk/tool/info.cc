@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "hlo/base/json.h"
-#include "sdk/tool/files.h"
-#include "sdk/tool/op_table.h"
-#include "sdk/tool/read_module.h"
-#include "sdk/tool/statistics.h"
-#include "sdk/tool/terminal.h"
+#include "sdk/tool/support/files.h"
+#include "sdk/tool/support/op_table.h"
+#include "sdk/tool/support/read_module.h"
+#include "sdk/tool/support/statistics.h"
+#include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "hlo/base/no_memory.h"
-#include "sdk/tool/help.h"
-#include "sdk/tool/option_types.h"
-#include "sdk/tool/task.h"
-#include "sdk/tool/terminal.h"
+#include "sdk/tool/support/help.h"
+#include "sdk/tool/support/option_types.h"
+#include "sdk/tool/support/task.h"
+#include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {
@@ -47,7 +47,7 @@ Exit exit_code(Code code) {
   }
 }
 
-// What was printed has arrived, or the verb has failed. A verb that failed has said why.
+// Flushes the output. If that fails, the verb has failed; a verb that failed before has already said why.
 int finish(int code) {
   const bool failed_before = std::ferror(stdout) != 0;
   const bool flushed = std::fflush(stdout) == 0;

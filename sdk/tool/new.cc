@@ -15,7 +15,7 @@
 #include "hlo/base/files.h"
 #include "hlo/base/json.h"
 #include "hlo/base/shell.h"
-#include "sdk/tool/files.h"
+#include "sdk/tool/support/files.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {
@@ -101,7 +101,7 @@ fs::path prefix() {
   return error ? fs::path() : self.parent_path().parent_path();
 }
 
-// What -DCollet_DIR= wants to be told; empty where CMake looks anyway.
+// Returns the value for -DCollet_DIR=; empty if CMake finds the package by itself.
 std::string config_folder() {
   const fs::path root = prefix();
   if (root == "/usr" || root == "/usr/local") return "";
@@ -211,7 +211,7 @@ Action add_new(CLI::App& verb) {
           "interface by hand")
       ->check(CLI::IsMember({"kernels", "codegen", "c"}))
       ->capture_default_str();
-  // How --style was said before there were three.
+  // The older spelling of --style, from when there were two styles.
   verb.add_option("--language", options->language)->check(CLI::IsMember({"c", "c++"}))->group("");
   verb.add_option("--out", options->out, "The folder to make, else NAME")->type_name("DIR");
   verb.add_option("--json", options->json, "Write what was made as JSON to this file; - is stdout")->type_name("FILE");

@@ -15,11 +15,11 @@
 #include "hlo/passes/pipeline.h"
 #include "hlo/text/printer.h"
 #include "hlo/verify/verify.h"
-#include "sdk/tool/emit.h"
-#include "sdk/tool/files.h"
-#include "sdk/tool/read_module.h"
-#include "sdk/tool/task.h"
-#include "sdk/tool/terminal.h"
+#include "sdk/tool/support/emit.h"
+#include "sdk/tool/support/files.h"
+#include "sdk/tool/support/read_module.h"
+#include "sdk/tool/support/task.h"
+#include "sdk/tool/support/terminal.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {
@@ -107,7 +107,7 @@ Status check_options(const Options& options) {
   return ok_status();
 }
 
-// The program as the backend's device gets it, in clusters: what it took as fusions and patterns stands there as such.
+// Returns the program as the backend's device gets it, in clusters, with the fusions and patterns that the device takes.
 Expected<std::unique_ptr<hlo::Module>> prepared_for_backend(const Options& options, const hlo::Module& module) {
   const TemporaryFolder folder;
   if (folder.path().empty()) return resource_exhausted("no folder for the stages of the program can be made");
@@ -122,7 +122,7 @@ Expected<std::unique_ptr<hlo::Module>> prepared_for_backend(const Options& optio
   return read_module(found, options.elided);
 }
 
-// There is no `dot` to draw with: its input is written beside where the picture would be.
+// If Graphviz' `dot` is not installed, writes the graph in its language to a file beside the picture's.
 int write_graph(const Options& options, hlo::Module& module, const Status& problem) {
   const std::string path = std::filesystem::path(options.output).replace_extension(".dot").string();
   std::error_code ignored;

@@ -16,12 +16,12 @@
 #include "hlo/base/json.h"
 #include "hlo/testing/reduce_module.h"
 #include "hlo/text/printer.h"
-#include "sdk/tool/files.h"
-#include "sdk/tool/option_types.h"
-#include "sdk/tool/read_module.h"
-#include "sdk/tool/task.h"
-#include "sdk/tool/terminal.h"
-#include "sdk/tool/try_command.h"
+#include "sdk/tool/support/files.h"
+#include "sdk/tool/support/option_types.h"
+#include "sdk/tool/support/read_module.h"
+#include "sdk/tool/support/task.h"
+#include "sdk/tool/support/terminal.h"
+#include "sdk/tool/support/try_command.h"
 #include "sdk/tool/verb.h"
 
 namespace collet::tool {
@@ -101,7 +101,7 @@ class Tester {
 
   Expected<CommandOutcome> run(const hlo::Module& module) {
     COLLET_TRY(write_file(path_, hlo::print_module(module)));
-    // What runs a program through Collet leaves its plan there.
+    // A command that runs a program through Collet writes its plan to this file.
     std::error_code ignored;
     std::filesystem::remove(plan_path(), ignored);
     return try_command(arguments(), options_.timeout, [] { return interrupted != 0; },
@@ -211,13 +211,13 @@ std::vector<std::string> device_ops_of(const std::string& plan) {
   return out;
 }
 
-struct Told {
+struct Outcome {
   size_t before = 0, after = 0, tried = 0, kept = 0;
   bool stopped = false;
   std::vector<std::string> device_ops = {};  ///< of the last failing run
 };
 
-Status tell(const Options& options, const std::string& output, const Told& told, const Tester& tester) {
+Status tell(const Options& options, const std::string& output, const Outcome& told, const Tester& tester) {
   fmt::print(stderr, "{} instructions of {} are left, in {}; the command {} ({} tries, {} of them smaller{})\n",
              told.after, told.before, output == "-" ? "stdout" : output, tester.how(), told.tried, told.kept,
              told.stopped ? "; interrupted" : "");
@@ -272,8 +272,8 @@ int reduce(const Options& options) {
   if (const Status status = write_file(output, hlo::print_module(*result->module)); !status.ok()) return report(status);
   if (const Status status = check_result(output, *result->module, tester); !status.ok())
     return report(kRuntime, status.message());
-  const Told told{before,          result->module->instruction_count(), result->tried, result->kept,
-                  result->stopped, device_ops_of(tester.last_plan())};
+  const Outcome told{before,          result->module->instruction_count(), result->tried, result->kept,
+                     result->stopped, device_ops_of(tester.last_plan())};
   const Status status = tell(options, output, told, tester);
   return status.ok() ? kDone : report(status);
 }

@@ -14,17 +14,17 @@
 #include "conformance/oracle/bounds.h"
 #include "conformance/runner/session.h"
 #include "hlo/base/json.h"
-#include "sdk/tool/backend_choice.h"
-#include "sdk/tool/crash.h"
-#include "sdk/tool/elided.h"
-#include "sdk/tool/files.h"
-#include "sdk/tool/inputs.h"
-#include "sdk/tool/option_types.h"
-#include "sdk/tool/task.h"
-#include "sdk/tool/terminal.h"
-#include "sdk/tool/trace.h"
+#include "sdk/tool/support/backend_choice.h"
+#include "sdk/tool/support/crash.h"
+#include "sdk/tool/support/elided.h"
+#include "sdk/tool/support/files.h"
+#include "sdk/tool/support/inputs.h"
+#include "sdk/tool/support/option_types.h"
+#include "sdk/tool/support/task.h"
+#include "sdk/tool/support/terminal.h"
+#include "sdk/tool/support/trace.h"
+#include "sdk/tool/support/watchdog.h"
 #include "sdk/tool/verb.h"
-#include "sdk/tool/watchdog.h"
 
 namespace collet::tool {
 namespace {
@@ -47,7 +47,7 @@ struct Options {
   double timeout = 0;
 };
 
-// What one output is like, for people.
+// Statistics of one output, for people.
 struct Summary {
   double least = HUGE_VAL, largest = -HUGE_VAL, mean = 0;
   int64_t nan = 0, infinite = 0;
@@ -253,7 +253,7 @@ void print_outcome(const Options& options, const Outcome& outcome) {
                     : ": " + outcome.agreement.wrong);
 }
 
-// What cannot be written is found out before the program runs.
+// Checks before the program runs that all output files can be written.
 Status prepare_outputs(const Options& options) {
   COLLET_TRY(check_writable(options.json));
   COLLET_TRY(check_writable(options.trace));

@@ -27,7 +27,7 @@ inline size_t lane_bytes(Wide wide) {
   return wide == Wide::Complex ? 16 : 8;
 }
 
-/// How the elements of one type come to lanes and back.
+/// Converts the elements of one type to lanes and back.
 struct Codec {
   /// `n` elements, `stride` elements apart (which may be 0 or negative).
   void (*load)(const uint8_t* from, int64_t stride, void* lanes, int64_t n) = nullptr;

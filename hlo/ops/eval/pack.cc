@@ -30,8 +30,8 @@ WideArray pack(const Literal& literal, std::span<const int64_t> order) {
     both[0].pop_back();
   }
   int64_t at = 0;
-  for (Walk walk(dims, both); !walk.done(); walk.next(), at += n)
-    source.load(literal.bytes() + walk.offset(0) * source.bytes, stride, out.at(at), n);
+  for (IndexIterator it(dims, both); !it.done(); it.next(), at += n)
+    source.load(literal.bytes() + it.offset(0) * source.bytes, stride, out.at(at), n);
   return out;
 }
 

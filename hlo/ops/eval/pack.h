@@ -10,11 +10,11 @@
 
 namespace collet::hlo::eval {
 
-/// A whole array in wide form.
+/// An array whose elements are converted to the widest type of their kind, such as int64_t or double.
 class WideArray {
  public:
   WideArray() = default;
-  /// `count` zeros.
+  /// Makes an array of `count` zeros.
   WideArray(Wide wide, int64_t count);
   Wide wide() const { return wide_; }
   int64_t count() const { return count_; }
@@ -31,15 +31,15 @@ class WideArray {
   std::unique_ptr<uint64_t[]> words_;
 };
 
-/// All elements of `literal`, row-major with its dimensions in `order` (a permutation).
+/// Converts all elements of `literal`, row-major after a transposition by the permutation `order`.
 WideArray pack(const Literal& literal, std::span<const int64_t> order);
-/// In the literal's own order.
+/// Converts all elements of `literal` in their order.
 WideArray pack(const Literal& literal);
-/// The way back: `literal`'s bytes from elements [first, first + count) of `array` on, to its element `to`.
+/// Converts elements [first, first + count) of `array` back to `type` and stores them in `bytes` from element `to` on.
 void unpack(const WideArray& array, int64_t first, int64_t count, Type type, uint8_t* bytes, int64_t to);
-/// A literal of `shape` from an array in its order.
+/// Converts an array back to a literal of `shape`.
 Literal unpack(const WideArray& array, const Shape& shape);
-/// Real parts to complex numbers and so on: every element of kind `wide`.
+/// Converts the elements to kind `wide`, for example real numbers to complex ones.
 WideArray widen_to(WideArray array, Wide wide, Type from);
 
 }  // namespace collet::hlo::eval

@@ -97,8 +97,8 @@ void StridedCopy::operator()(const uint8_t* from, uint8_t* to) const {
   if (empty_) return;
   const CopyRow copy = row_copier(bytes_);
   if (dims_.empty()) return copy(from, from_inner_, to, to_inner_, inner_);
-  for (Walk walk(dims_, strides_); !walk.done(); walk.next())
-    copy(from + walk.offset(0) * bytes_, from_inner_, to + walk.offset(1) * bytes_, to_inner_, inner_);
+  for (IndexIterator it(dims_, strides_); !it.done(); it.next())
+    copy(from + it.offset(0) * bytes_, from_inner_, to + it.offset(1) * bytes_, to_inner_, inner_);
 }
 
 void copy_strided(std::span<const int64_t> dims, const uint8_t* from, std::span<const int64_t> from_strides,
@@ -110,18 +110,18 @@ void fill(uint8_t* to, int64_t count, const uint8_t* value, int bytes) {
   if (count > 0) row_copier(bytes)(value, 0, to, 1, count);
 }
 
-Walk::Walk(std::span<const int64_t> dims, std::vector<Ints> strides)
+IndexIterator::IndexIterator(std::span<const int64_t> dims, std::vector<Ints> strides)
     : dims_(dims.begin(), dims.end()), index_(dims.size()), offsets_(strides.size()), strides_(std::move(strides)) {
   done_ = std::find(dims_.begin(), dims_.end(), 0) != dims_.end();
 }
 
-void Walk::reset() {
+void IndexIterator::reset() {
   std::fill(index_.begin(), index_.end(), 0);
   std::fill(offsets_.begin(), offsets_.end(), 0);
   done_ = std::find(dims_.begin(), dims_.end(), 0) != dims_.end();
 }
 
-void Walk::seek(int64_t position) {
+void IndexIterator::seek(int64_t position) {
   reset();
   for (size_t d = dims_.size(); d-- > 0;) {
     index_[d] = position % dims_[d];

@@ -41,10 +41,10 @@ class StridedCopy {
 void fill(uint8_t* to, int64_t count, const uint8_t* value, int bytes);
 
 /// Steps through an index space in row-major order, keeping the offsets of several arrays that are indexed by it.
-class Walk {
+class IndexIterator {
  public:
   /// `strides[k]` are the strides of array k.
-  Walk(std::span<const int64_t> dims, std::vector<Ints> strides);
+  IndexIterator(std::span<const int64_t> dims, std::vector<Ints> strides);
   bool done() const { return done_; }
   int64_t offset(size_t k) const { return offsets_[k]; }
   std::span<const int64_t> index() const { return index_; }

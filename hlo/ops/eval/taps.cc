@@ -19,7 +19,7 @@ std::vector<WindowDim> least_window(const Window& window, std::span<const int64_
 Taps::Taps(std::vector<WindowDim> window, std::span<const int64_t> input, std::span<const int64_t> output) {
   constexpr int64_t kLargest = 1 << 18;
   for (size_t d = 0; d < window.size(); ++d) {
-    Along a{window[d], input[d], {}};
+    Dimension a{window[d], input[d], {}};
     const int64_t size = a.dim.size;
     if (output[d] <= kLargest && size <= kLargest && output[d] * size <= kLargest) {
       Ints table;
@@ -28,7 +28,7 @@ Taps::Taps(std::vector<WindowDim> window, std::span<const int64_t> input, std::s
       a.table = std::move(table);
     }
     sizes_.push_back(size);
-    along_.push_back(std::move(a));
+    dimensions_.push_back(std::move(a));
   }
 }
 

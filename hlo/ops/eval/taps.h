@@ -22,20 +22,20 @@ class Taps {
   size_t rank() const { return sizes_.size(); }
   /// The window's own sizes.
   const Ints& sizes() const { return sizes_; }
-  const WindowDim& dim(size_t d) const { return along_[d].dim; }
+  const WindowDim& dim(size_t d) const { return dimensions_[d].dim; }
   /// Input position under window position `w` of output `o` along dimension `d`; -1 in padding and in holes.
   int64_t at(size_t d, int64_t o, int64_t w) const {
-    const Along& a = along_[d];
+    const Dimension& a = dimensions_[d];
     return a.table.empty() ? compute(a, o, w) : a.table[static_cast<size_t>(o * sizes_[d] + w)];
   }
 
  private:
-  struct Along {
+  struct Dimension {
     WindowDim dim;
     int64_t input = 0;
     Ints table;  // left empty when it would be large
   };
-  static int64_t compute(const Along& a, int64_t o, int64_t w) {
+  static int64_t compute(const Dimension& a, int64_t o, int64_t w) {
     const int64_t tap = a.dim.reversed ? a.dim.size - 1 - w : w;
     const int64_t position = o * a.dim.stride + tap * a.dim.window_dilation - a.dim.low;
     return position >= 0 && position % a.dim.base_dilation == 0 && position / a.dim.base_dilation < a.input
@@ -44,7 +44,7 @@ class Taps {
   }
 
   Ints sizes_;
-  std::vector<Along> along_;
+  std::vector<Dimension> dimensions_;
 };
 
 }  // namespace collet::hlo::eval

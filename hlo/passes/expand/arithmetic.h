@@ -15,73 +15,73 @@ using elementary::kInfinity;
 using elementary::kNaN;
 
 /// An array of truth values.
-struct Truth {
+struct BoolArray {
   Builder* b = nullptr;
   InstrId id = InstrId::None;
 };
 
-inline Truth operator&&(Truth p, Truth q) {
+inline BoolArray operator&&(BoolArray p, BoolArray q) {
   return {p.b, p.b->and_(p.id, q.id)};
 }
-inline Truth operator||(Truth p, Truth q) {
+inline BoolArray operator||(BoolArray p, BoolArray q) {
   return {p.b, p.b->or_(p.id, q.id)};
 }
-inline Truth operator!(Truth p) {
+inline BoolArray operator!(BoolArray p) {
   return {p.b, p.b->not_(p.id)};
 }
-inline Truth exclusive_or(Truth p, Truth q) {
+inline BoolArray exclusive_or(BoolArray p, BoolArray q) {
   return {p.b, p.b->xor_(p.id, q.id)};
 }
 
 /// An array of signed integers as wide as a float type.
-struct Whole {
+struct IntArray {
   Builder* b = nullptr;
   InstrId id = InstrId::None;
 
-  Whole like(int64_t c) const { return {b, b->like_int(id, c)}; }
+  IntArray like(int64_t c) const { return {b, b->like_int(id, c)}; }
 };
 
-inline Whole operator+(Whole i, Whole j) {
+inline IntArray operator+(IntArray i, IntArray j) {
   return {i.b, i.b->add(i.id, j.id)};
 }
-inline Whole operator-(Whole i, Whole j) {
+inline IntArray operator-(IntArray i, IntArray j) {
   return {i.b, i.b->sub(i.id, j.id)};
 }
-inline Whole operator^(Whole i, Whole j) {
+inline IntArray operator^(IntArray i, IntArray j) {
   return {i.b, i.b->xor_(i.id, j.id)};
 }
-inline Whole operator+(Whole i, int64_t c) {
+inline IntArray operator+(IntArray i, int64_t c) {
   return i + i.like(c);
 }
-inline Whole operator-(Whole i, int64_t c) {
+inline IntArray operator-(IntArray i, int64_t c) {
   return i - i.like(c);
 }
-inline Whole operator&(Whole i, int64_t c) {
+inline IntArray operator&(IntArray i, int64_t c) {
   return {i.b, i.b->and_(i.id, i.like(c).id)};
 }
-inline Whole operator|(Whole i, int64_t c) {
+inline IntArray operator|(IntArray i, int64_t c) {
   return {i.b, i.b->or_(i.id, i.like(c).id)};
 }
-inline Whole operator<<(Whole i, int k) {
+inline IntArray operator<<(IntArray i, int k) {
   return {i.b, i.b->shl(i.id, k)};
 }
-inline Whole operator>>(Whole i, int k) {
+inline IntArray operator>>(IntArray i, int k) {
   return {i.b, i.b->binary(Op::SHIFT_RIGHT_ARITHMETIC, i.id, i.like(k).id)};
 }
-inline Whole divide(Whole i, int64_t c) {
+inline IntArray divide(IntArray i, int64_t c) {
   return {i.b, i.b->div(i.id, i.like(c).id)};
 }
-inline Truth operator<(Whole i, int64_t c) {
+inline BoolArray operator<(IntArray i, int64_t c) {
   return {i.b, i.b->compare(i.id, Direction::LT, i.like(c).id)};
 }
-inline Truth operator==(Whole i, int64_t c) {
+inline BoolArray operator==(IntArray i, int64_t c) {
   return {i.b, i.b->compare(i.id, Direction::EQ, i.like(c).id)};
 }
 
 /// An array of floats; operators work element by element, numbers stand for arrays of that number.
 struct Real : elementary::Operators<Real> {
-  using Mask = Truth;
-  using Bits = Whole;
+  using Mask = BoolArray;
+  using Bits = IntArray;
 
   Builder* b = nullptr;
   InstrId id = InstrId::None;
@@ -110,37 +110,37 @@ inline Real operator/(Real x, Real y) {
 inline Real operator-(Real x) {
   return x.of(x.b->neg(x.id));
 }
-inline Truth compare(Real x, Direction d, Real y) {
+inline BoolArray compare(Real x, Direction d, Real y) {
   return {x.b, x.b->compare(x.id, d, y.id)};
 }
-inline Truth operator<(Real x, Real y) {
+inline BoolArray operator<(Real x, Real y) {
   return compare(x, Direction::LT, y);
 }
-inline Truth operator>(Real x, Real y) {
+inline BoolArray operator>(Real x, Real y) {
   return compare(x, Direction::GT, y);
 }
-inline Truth operator<=(Real x, Real y) {
+inline BoolArray operator<=(Real x, Real y) {
   return compare(x, Direction::LE, y);
 }
-inline Truth operator>=(Real x, Real y) {
+inline BoolArray operator>=(Real x, Real y) {
   return compare(x, Direction::GE, y);
 }
-inline Truth operator==(Real x, Real y) {
+inline BoolArray operator==(Real x, Real y) {
   return compare(x, Direction::EQ, y);
 }
-inline Truth is_nan(Real x) {
+inline BoolArray is_nan(Real x) {
   return compare(x, Direction::NE, x);
 }
-inline Real select(Truth p, Real x, Real y) {
+inline Real select(BoolArray p, Real x, Real y) {
   return x.of(x.b->select(p.id, x.id, y.id));
 }
-inline Real select(Truth p, double x, Real y) {
+inline Real select(BoolArray p, double x, Real y) {
   return select(p, y.like(x), y);
 }
-inline Real select(Truth p, Real x, double y) {
+inline Real select(BoolArray p, Real x, double y) {
   return select(p, x, x.like(y));
 }
-inline Whole select(Truth p, Whole i, Whole j) {
+inline IntArray select(BoolArray p, IntArray i, IntArray j) {
   return {i.b, i.b->select(p.id, i.id, j.id)};
 }
 inline Real at_most(Real x, double c) {
@@ -168,19 +168,19 @@ inline Real root(Real x) {
 inline Real floor(Real x) {
   return x.of(x.b->unary(Op::FLOOR, x.id));
 }
-inline Whole bits(Real x) {
+inline IntArray bits(Real x) {
   return {x.b, FloatBits(*x.b, x.type()).signed_bits(x.id)};
 }
-inline Real from_bits(Real x, Whole i) {
+inline Real from_bits(Real x, IntArray i) {
   return x.of(FloatBits(*x.b, x.type()).value(i.id));
 }
-inline Real to_number(Real x, Whole i) {
+inline Real to_number(Real x, IntArray i) {
   return x.of(x.b->convert(i.id, x.type()));
 }
-inline Whole to_whole(Real n) {
+inline IntArray to_whole(Real n) {
   return {n.b, n.b->convert(n.id, bits_type(n.type(), true))};
 }
-inline Real power_of_two(Whole n, Real like) {
+inline Real power_of_two(IntArray n, Real like) {
   return like.of(FloatBits(*n.b, like.type()).power_of_two(n.id));
 }
 inline Real power_of_two(Real n) {
@@ -188,7 +188,7 @@ inline Real power_of_two(Real n) {
 }
 /// In two steps, so that the result may end among the subnormal numbers or at the very top.
 inline Real scale(Real x, Real n) {
-  const Whole whole = to_whole(n), half = whole >> 1;
+  const IntArray whole = to_whole(n), half = whole >> 1;
   return x * power_of_two(half, x) * power_of_two(whole - half, x);
 }
 elementary::Quarter<Real> reduce_quarter(Real x);

@@ -26,7 +26,7 @@ struct Arc {
 
 Arc arc_of(Real x, Real y) {
   const Real r = hypotenuse({x + 1, y}), s = hypotenuse({x - 1, y}), a = (r + s) * 0.5;
-  const Truth inside = !(x > 1);
+  const BoolArray inside = !(x > 1);
   const Real right = r + (x + 1), left = s + (1.0 - x), beyond = s + (x - 1), sum = a + x;
   const Real near = call(Op::SQRT, sum * 0.5 * (y * y / right + left));
   const Real far = y * call(Op::SQRT, (sum / right + sum / beyond) * 0.5);
@@ -38,7 +38,7 @@ Arc arc_of(Real x, Real y) {
   const Real most = larger(x, y), least = smaller(x, y);
   const Real ratio = select(least == kInfinity, 1, least / most);
   const Real top = call(Op::LOG, most) + call(Op::LOG_PLUS_ONE, ratio * ratio) * 0.5 + kLn2;
-  const Truth big = most > huge(x);
+  const BoolArray big = most > huge(x);
   return {select(big, top, select(a < 1.5, low, high)), select(big, y, select(inside, near, outside))};
 }
 
@@ -60,7 +60,7 @@ Pair plus(Pair x, Pair y) {
 }
 
 Pair over(Pair x, Pair y) {
-  const Truth wide = magnitude(y.re) > magnitude(y.im) || compare(magnitude(y.re), Direction::EQ, magnitude(y.im));
+  const BoolArray wide = magnitude(y.re) > magnitude(y.im) || compare(magnitude(y.re), Direction::EQ, magnitude(y.im));
   const Real ratio = select(wide, y.im / y.re, y.re / y.im);
   const Real below = select(wide, y.re + y.im * ratio, y.re * ratio + y.im);
   const Real re = select(wide, x.re + x.im * ratio, x.re * ratio + x.im);
@@ -73,7 +73,7 @@ Pair square_root(Pair z) {
   // Halves, so that the sum does not overflow.
   const Real t = call(Op::SQRT, hypotenuse(z) * 0.5 + a * 0.5);
   const Real other = select(t == 0, t, magnitude(z.im) * 0.5 / t);
-  const Truth left = z.re < 0;
+  const BoolArray left = z.re < 0;
   const Real im = select(left, t, other);
   return {select(left, other, t), with_sign_of(im, z.im)};
 }
@@ -81,7 +81,7 @@ Pair square_root(Pair z) {
 Pair arc_sine(Pair z) {
   const Real x = magnitude(z.re), y = magnitude(z.im);
   const Arc arc = arc_of(x, y);
-  const Truth small = larger(x, y) < tiny(x);
+  const BoolArray small = larger(x, y) < tiny(x);
   const Real re = with_sign_of(angle_of(x, arc.width), z.re), im = with_sign_of(arc.height, z.im);
   return {select(small, z.re, re), select(small, z.im, im)};
 }
@@ -104,7 +104,7 @@ Pair arc_tanh(Pair z) {
   const Real plain = call(Op::LOG_PLUS_ONE, x * 4.0 / below) * 0.25;
   // At the pole the square of the distance underflows.
   const Real pole = (call(Op::LOG, hypotenuse({gap, y})) * -1.0 + kLn2) * 0.5;
-  const Truth close = below < (x.type() == Type::F64 ? 0x1p-900 : 0x1p-100);
+  const BoolArray close = below < (x.type() == Type::F64 ? 0x1p-900 : 0x1p-100);
   const Real re = select(close, pole, plain);
   const Real im = angle_of(y * 2.0, gap * (x + 1) - y * y) * 0.5;
   return {with_sign_of(magnitude(re), z.re), with_sign_of(im, z.im)};
@@ -112,13 +112,13 @@ Pair arc_tanh(Pair z) {
 // Twice the arc tangent of y / (s + x), s^2 = x^2 + y^2, or of (s - x) / y where s + x cancels.
 Pair arc_tangent(Pair y, Pair x) {
   const Pair s = square_root(plus(times(x, x), times(y, y)));
-  const Truth left = x.re < 0;
+  const BoolArray left = x.re < 0;
   const auto pick = [&](Real p, Real q) { return select(left, p, q); };
   const Pair above = {pick(s.re - x.re, y.re), pick(s.im - x.im, y.im)};
   const Pair below = {pick(y.re, s.re + x.re), pick(y.im, s.im + x.im)};
   const Pair u = over(above, below);
   const Pair half = arc_tanh({-u.im, u.re});
-  const Truth straight = left && (y.re == 0) && (y.im == 0);
+  const BoolArray straight = left && (y.re == 0) && (y.im == 0);
   return {select(straight, kPi, half.im * 2.0), select(straight, 0, half.re * -2.0)};
 }
 

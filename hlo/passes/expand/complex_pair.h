@@ -29,7 +29,7 @@ inline Real angle_of(Real y, Real x) {
 Real hypotenuse(Pair z);
 Pair times(Pair x, Pair y);
 Pair plus(Pair x, Pair y);
-/// By the larger part of the divisor, as Smith does it.
+/// Divides by Smith's method, scaling by the larger part of the divisor.
 Pair over(Pair x, Pair y);
 Pair square_root(Pair z);
 

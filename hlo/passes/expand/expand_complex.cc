@@ -40,13 +40,13 @@ Pair logarithm(Pair z) {
   // log|z| near |z| = 1 from |z|^2 - 1.
   const Real a = magnitude(z.re), c = magnitude(z.im), most = larger(a, c), least = smaller(a, c);
   const Real near = call(Op::LOG_PLUS_ONE, (most - 1) * (most + 1) + least * least) * 0.5;
-  const Truth close = most > 0.5 && most < 2;
+  const BoolArray close = most > 0.5 && most < 2;
   return {select(close, near, call(Op::LOG, hypotenuse(z))), angle(z)};
 }
 Pair log_plus_one(Pair z) {
   const Pair u = {z.re + 1, z.im};
   const Real near = call(Op::LOG_PLUS_ONE, z.re * (z.re + 2) + z.im * z.im) * 0.5;
-  const Truth close = magnitude(z.re) < 0.5 && magnitude(z.im) < 0.5;
+  const BoolArray close = magnitude(z.re) < 0.5 && magnitude(z.im) < 0.5;
   return {select(close, near, logarithm(u).re), angle(u)};
 }
 Pair sine(Pair z) {
@@ -84,12 +84,12 @@ Pair inverse_root(Pair z) {
 }
 Pair direction(Pair z) {
   const Real size = hypotenuse(z);
-  const Truth zero = size == 0;
+  const BoolArray zero = size == 0;
   return {select(zero, 0, z.re / size), select(zero, 0, z.im / size)};
 }
 Pair power(Pair z, Pair w) {
   const Pair general = exponential(times(w, logarithm(z)));
-  const Truth no_base = (z.re == 0) && (z.im == 0), no_exponent = (w.re == 0) && (w.im == 0);
+  const BoolArray no_base = (z.re == 0) && (z.im == 0), no_exponent = (w.re == 0) && (w.im == 0);
   const Pair at_zero = {select(no_base, 0, general.re), select(no_base, 0, general.im)};
   return {select(no_exponent, 1, at_zero.re), select(no_exponent, 0, at_zero.im)};
 }
@@ -117,7 +117,7 @@ InstrId compare_parts(const ExpandInput& in) {
   if (!is_complex(in.operand_shape(0).type())) return InstrId::None;
   const Pair x = parts(in.b, in.operand(0)), y = parts(in.b, in.operand(1));
   const Direction d = in.as<CompareAttrs>().direction;
-  const Truth re = compare(x.re, d, y.re), im = compare(x.im, d, y.im);
+  const BoolArray re = compare(x.re, d, y.re), im = compare(x.im, d, y.im);
   return (d == Direction::EQ ? re && im : re || im).id;
 }
 

@@ -48,7 +48,7 @@ InstrId reverse(const ExpandInput& in) {
   return x;
 }
 
-// What negative edges cut off is sliced away.
+// Negative padding becomes a slice.
 InstrId pad(const ExpandInput& in) {
   const Padding& p = in.as<PadAttrs>().padding;
   const auto negative = [](int64_t v) { return v < 0; };

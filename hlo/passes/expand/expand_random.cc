@@ -20,7 +20,7 @@ struct Words {
   InstrId low, high;
 };
 
-/// What both generators need.
+/// The state that both generators share.
 struct Bits {
   const ExpandInput& in;
   Builder& b;

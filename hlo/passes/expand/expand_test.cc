@@ -10,7 +10,7 @@
 
 #include "hlo/base/float_format.h"
 #include "hlo/eval/evaluator.h"
-#include "hlo/ops/reference.h"
+#include "hlo/ops/op_docs.h"
 #include "hlo/ops/rules.h"
 #include "hlo/passes/builder.h"
 #include "hlo/passes/pipeline.h"

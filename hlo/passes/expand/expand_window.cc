@@ -31,9 +31,9 @@ std::optional<WindowDims> least_window(const ExpandInput& in, std::span<const in
 /// One dimension at a time: a window in several dimensions is a window of windows, as combining is associative. The
 /// initial value is combined once with each window's sum. Padding and the holes of dilation hold the combiner's identity;
 /// where it has none that is known, a predicate beside the values says what counts.
-class WindowFold {
+class WindowReduction {
  public:
-  WindowFold(const ExpandInput& in, size_t count) : in_(in), b_(in.b), count_(count) {}
+  WindowReduction(const ExpandInput& in, size_t count) : in_(in), b_(in.b), count_(count) {}
 
   bool run(Values& values, const WindowDims& window) {
     choose_filling(window, values);
@@ -165,7 +165,7 @@ InstrId reduce_window(const ExpandInput& in) {
   for (const WindowDim& w : *window)
     if (w.reversed && w.size > 1) return InstrId::None;
   Values values(in.instr.operands.begin(), in.instr.operands.begin() + static_cast<ptrdiff_t>(count));
-  if (!WindowFold(in, count).run(values, *window)) return InstrId::None;
+  if (!WindowReduction(in, count).run(values, *window)) return InstrId::None;
   return in.shape().is_tuple() ? in.b.tuple(values) : values[0];
 }
 

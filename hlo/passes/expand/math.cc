@@ -84,7 +84,7 @@ class LargeReduction {
     const double half_pi_low = f64_ ? 6.123233995736766e-17 : 1.57079632679489662 - static_cast<double>(1.57079637f);
     const Sum<Real> p = elementary::two_product(value, x_.like(half_pi));
     const Sum<Real> r = elementary::fast_two_sum(p.high, p.low + (value * half_pi_low + tail * half_pi));
-    const Truth turn = {&b_, negative};
+    const BoolArray turn = {&b_, negative};
     return {select(turn, -r.high, r.high),
             select(turn, -r.low, r.low),
             {&b_, b_.convert(quarter, bits_type(x_.type(), true))}};
@@ -115,10 +115,10 @@ Quarter<Real> reduce_quarter(Real x) {
   const Real a = magnitude(x);
   const Quarter<Real> small = elementary::reduce_small(at_least(at_most(x, limit), -limit));
   Quarter<Real> large = LargeReduction(select(a < kInfinity, a, x.like(1))).run();
-  const Truth negative = x < 0;
+  const BoolArray negative = x < 0;
   large = {select(negative, -large.r, large.r), select(negative, -large.low, large.low),
            select(negative, large.quarter.like(0) - large.quarter, large.quarter)};
-  const Truth near = a <= limit;
+  const BoolArray near = a <= limit;
   return {select(near, small.r, large.r), select(near, small.low, large.low),
           select(near, small.quarter, large.quarter)};
 }
@@ -128,7 +128,7 @@ Real square_root(Real x) {
   const bool f64 = x.wide();
   const FloatBits f(b, x.type());
   // x = 4^e m with 1 <= m < 4.
-  const Truth tiny = x < (f64 ? 0x1p-1022 : 0x1p-126);
+  const BoolArray tiny = x < (f64 ? 0x1p-1022 : 0x1p-126);
   const Real lifted = select(tiny, x * (f64 ? 0x1p54 : 0x1p24), x);
   const InstrId bits = f.signed_bits(lifted.id);
   const auto number = [&](int64_t v) { return b.like_int(bits, v); };

@@ -59,7 +59,7 @@ struct ArraySharding {
 
   /// Every partition has all of it, and no sum is left to make.
   bool is_replicated() const;
-  /// No dimension is split.
+  /// Whether no dimension is split.
   bool is_whole() const;
   bool operator==(const ArraySharding&) const = default;
 };
@@ -107,7 +107,7 @@ DimensionSharding compose(const DimensionSharding& major, const DimensionShardin
 bool refines(const DimensionSharding& fine, const DimensionSharding& coarse);
 /// Whether both tell the same partitions apart, whatever the order of the tiles.
 bool same_split(const DimensionSharding& a, const DimensionSharding& b);
-/// What tells apart the partitions that `coarse` does not; nothing where `fine` does not split the tiles of `coarse` into
+/// Returns the sharding of a tile of `coarse` into tiles of `fine`; nothing if `fine` does not split the tiles of `coarse` into
 /// equally many.
 std::optional<DimensionSharding> quotient(const DimensionSharding& fine, const DimensionSharding& coarse);
 
@@ -116,13 +116,13 @@ std::optional<DimensionSharding> quotient(const DimensionSharding& fine, const D
 std::vector<std::vector<int64_t>> groups_across(std::span<const DimensionSharding> dimensions,
                                                 std::span<const size_t> across, const DeviceGroups& groups);
 
-/// Nothing where `sharding` is none of an array of that rank on so many partitions.
+/// Converts a sharding of an array of rank `rank`. Returns nothing if it does not fit the rank or the number of partitions.
 std::optional<ArraySharding> from_hlo_sharding(const Sharding& sharding, size_t rank, size_t partitions);
 /// From parts of mesh axes for each dimension; only the axes count that `keep` has.
 std::optional<std::vector<DimensionSharding>> from_mesh_axes(const NamedMesh& mesh,
                                                              const std::vector<std::vector<AxisPart>>& dimensions,
                                                              const std::vector<bool>& keep, size_t partitions);
-/// As HLO text has it; the list of devices in iota form where that says it.
+/// Converts to the form of HLO text, with the list of devices as an iota if possible.
 Sharding to_hlo_sharding(const ArraySharding& sharding, size_t partitions);
 /// Its text, as to_hlo_sharding makes it.
 std::string to_string(const ArraySharding& sharding, size_t partitions);

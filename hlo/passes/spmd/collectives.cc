@@ -64,7 +64,7 @@ Groups TileBuilder::to_groups(const std::vector<std::vector<int64_t>>& lists, si
 }
 
 Groups TileBuilder::groups_along(const ReshardStep& step, const DeviceGroups& groups, bool global) {
-  // What else tells partitions apart: the dimensions without `along`, and what stays unreduced.
+  // The other shardings that distinguish partitions: the dimensions without `along`, and what stays unreduced.
   std::vector<DimensionSharding> dims =
       step.kind == Kind::AllReduce || step.kind == Kind::ReduceScatter ? step.before.dimensions : step.after.dimensions;
   if (step.kind == Kind::AllToAll) {
@@ -81,11 +81,11 @@ InstrId TileBuilder::reshard(InstrId x, const Shape& shape, const ArraySharding&
                              const DeviceGroups& groups, CompId combine) {
   if (from == to || !b_.status().ok() || !shape.is_array()) return x;
   if (combine == CompId::None)
-    for (const Made& made : made_[x])
+    for (const DoneReshard& made : done_reshards_[x])
       if (made.from == from && made.to == to && made.groups == groups) return made.id;
   InstrId out = x;
   for (const ReshardStep& s : plan_reshard(shape, from, to, groups).steps) out = step(out, shape, s, groups, combine);
-  if (combine == CompId::None) made_[x].push_back({from, to, groups, out});
+  if (combine == CompId::None) done_reshards_[x].push_back({from, to, groups, out});
   return out;
 }
 

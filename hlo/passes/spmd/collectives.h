@@ -64,7 +64,7 @@ class TileBuilder {
   Groups groups_along(const ReshardStep& step, const DeviceGroups& groups, bool global);
   Groups to_groups(const std::vector<std::vector<int64_t>>& lists, size_t partitions, bool global);
 
-  struct Made {
+  struct DoneReshard {
     ArraySharding from, to;
     DeviceGroups groups;
     InstrId id = InstrId::None;
@@ -76,7 +76,7 @@ class TileBuilder {
   int64_t& channels_;
   InstrId partition_id_ = InstrId::None;
   std::map<std::vector<int64_t>, InstrId> tables_;
-  std::map<InstrId, std::vector<Made>> made_;
+  std::map<InstrId, std::vector<DoneReshard>> done_reshards_;
 };
 
 }  // namespace collet::hlo::spmd

@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kMostBytes = int64_t{30} << 20;  // of one all-reduce: larger ones gain nothing
 constexpr size_t kMostKinds = 64;
 
-// What combined all-reduces have in common.
+// All-reduces can be combined if these properties are equal.
 struct Kind {
   std::vector<std::vector<int64_t>> groups;
   Op combine = Op::INVALID;

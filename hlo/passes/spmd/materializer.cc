@@ -18,7 +18,7 @@ std::vector<ArraySharding> replicated_leaves(const Shape& shape) {
   return out;
 }
 
-// Sums of which all terms but one are zero are made on integers of the same bits.
+// A sum with only one term that is not zero is made on integers, which keeps the bits of that term.
 Type integer_for(Type type) {
   if (type == Type::PRED) return Type::U8;
   switch (type_info(type).bits) {
@@ -53,7 +53,7 @@ Expected<TiledValue> Materializer::run(CompId from, std::vector<TiledValue> argu
     }
     b_.set_origin(&instr);
     TiledValue value;
-    if (instr.op == Op::GET_TUPLE_ELEMENT) {  // without a copy of all shardings of the tuple
+    if (instr.op == Op::GET_TUPLE_ELEMENT) {  // avoids copying all shardings of the tuple
       value = element(instr, values.at(index_of(instr.operand(0))));
     } else {
       Operands in;
@@ -121,7 +121,7 @@ TiledValue Materializer::copied(const Instruction& instr, const Operands& in) {
   return {b_.op(instr.op, instr.shape, operands, instr.attrs, called), replicated_leaves(instr.shape), false};
 }
 
-// Right for every op: every partition computes all of it.
+// Lets every partition compute the whole result, which is correct for every op.
 TiledValue Materializer::replicated(const Instruction& instr, const Operands& in) {
   Operands whole;
   for (size_t k = 0; k < in.size(); ++k) whole.push_back(replicate(in[k], m_[instr.operand(k)].shape));
@@ -187,7 +187,7 @@ Expected<TiledValue> Materializer::by_rule(InstrId id, const Instruction& instr,
   COLLET_TRY(b_.status());
   if (!strategy.partial.is_split()) return out;
 
-  // The results of tiles are partial: combined now, unless the table has them unreduced.
+  // The tiles hold partial results. They are combined here, unless the sharding leaves the result unreduced.
   bool selected = false;
   for (size_t f = 0; f < rule.factors.size(); ++f)
     selected = selected || (rule.factors[f].kind == ShardingRule::Kind::Selected && strategy.factors[f].is_split());
@@ -210,7 +210,7 @@ Expected<TiledValue> Materializer::by_rule(InstrId id, const Instruction& instr,
 TiledValue Materializer::tuple(const Instruction& instr, const Operands& in) {
   TiledValue out;
   std::vector<InstrId> parts;
-  // A tuple is each partition's own as a whole or not at all.
+  // Either all elements of a tuple are manual, or none is.
   out.manual = std::any_of(in.begin(), in.end(), [](const TiledValue& v) { return v.manual; });
   for (size_t k = 0; k < in.size(); ++k) {
     const TiledValue v = out.manual ? replicate(in[k], m_[instr.operand(k)].shape) : in[k];

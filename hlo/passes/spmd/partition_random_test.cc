@@ -20,11 +20,11 @@
 namespace collet::hlo {
 namespace {
 
-class Draw {
+class Random {
  public:
-  explicit Draw(uint64_t seed) : state_(seed * 7919 + 13) {}
+  explicit Random(uint64_t seed) : state_(seed * 7919 + 13) {}
   int64_t below(int64_t n) {
-    return static_cast<int64_t>(testing::mix(state_ += 0x9e3779b97f4a7c15ull) % static_cast<uint64_t>(n));
+    return static_cast<int64_t>(mix(state_ += 0x9e3779b97f4a7c15ull) % static_cast<uint64_t>(n));
   }
 
  private:
@@ -32,7 +32,7 @@ class Draw {
 };
 
 // Assigns mesh axes in any order to dimensions, or to none.
-Sharding draw_sharding(Draw& draw, const Shape& shape, int64_t partitions, bool exact, bool sums) {
+Sharding random_sharding(Random& random, const Shape& shape, int64_t partitions, bool exact, bool sums) {
   Sharding out;
   const auto rank = static_cast<size_t>(shape.rank());
   std::vector<std::vector<size_t>> axes(rank + 1);
@@ -41,9 +41,9 @@ Sharding draw_sharding(Draw& draw, const Shape& shape, int64_t partitions, bool 
   std::vector<size_t> order(count);
   for (size_t i = 0; i < count; ++i) order[i] = i;
   for (size_t i = count; i > 1; --i)
-    std::swap(order[i - 1], order[static_cast<size_t>(draw.below(static_cast<int64_t>(i)))]);
+    std::swap(order[i - 1], order[static_cast<size_t>(random.below(static_cast<int64_t>(i)))]);
   for (size_t axis : order) {
-    auto d = static_cast<size_t>(draw.below(static_cast<int64_t>(rank) + 1));
+    auto d = static_cast<size_t>(random.below(static_cast<int64_t>(rank) + 1));
     if (d < rank && exact && shape.dim(static_cast<int>(d)) % (int64_t{2} << axes[d].size())) d = rank;
     axes[d].push_back(axis);
   }
@@ -59,7 +59,7 @@ Sharding draw_sharding(Draw& draw, const Shape& shape, int64_t partitions, bool 
     return out;
   }
   // The value is unreduced along some of the axes that split nothing.
-  const auto along = 1 + draw.below(static_cast<int64_t>(axes[rank].size()));
+  const auto along = 1 + random.below(static_cast<int64_t>(axes[rank].size()));
   out.tile_dims.back() = int64_t{1} << along;
   out.tile_dims.push_back(int64_t{1} << (axes[rank].size() - static_cast<size_t>(along)));
   out.last_tile_dims = {Sharding::Kind::Unreduced, Sharding::Kind::Replicated};
@@ -86,14 +86,14 @@ std::string check(uint64_t seed, bool show, bool sums) {
   respell(" atan2(", " subtract(");
   auto module = parse_module(text, "random");
   if (!module.ok()) return "the generator: " + module.status().to_string();
-  Draw draw(seed);
-  const int64_t partitions = int64_t{2} << draw.below(sums ? 2 : 3), replicas = draw.below(8) == 0 ? 2 : 1;
+  Random random(seed);
+  const int64_t partitions = int64_t{2} << random.below(sums ? 2 : 3), replicas = random.below(8) == 0 ? 2 : 1;
   for (CompId c : std::vector<CompId>{(*module)->entry()})
     for (InstrId id : (**module)[c].order) {
       const Instruction& instr = (**module)[id];
       const bool parameter = instr.op == Op::PARAMETER;
-      if (instr.shape.is_array() && (parameter || draw.below(4) < (sums ? 3 : 1)))
-        shard(**module, id, draw_sharding(draw, instr.shape, partitions, parameter, sums && draw.below(2)));
+      if (instr.shape.is_array() && (parameter || random.below(4) < (sums ? 3 : 1)))
+        shard(**module, id, random_sharding(random, instr.shape, partitions, parameter, sums && random.below(2)));
     }
   if (show) std::cout << print_module(**module, {});
   const std::vector<Literal> inputs = testing::entry_inputs(**module);

@@ -35,7 +35,7 @@ struct StatedSharding {
   std::vector<bool> open;  ///< by dimension: it may be split further
 };
 
-/// What of a dimension's sharding is along manual mesh axes, and what along the others.
+/// The sharding of a dimension in two parts: along manual mesh axes, and along the others.
 struct ManualSplit {
   std::vector<DimensionSharding> manual, free;
   DimensionSharding unreduced;
@@ -62,7 +62,7 @@ class ProgramRegions {
   /// Whether a computation, or one that it calls, has markers of manual computations.
   bool has_markers(CompId computation) const { return markers_[index_of(computation)]; }
 
-  /// What the program states for leaf `index`, of shape `leaf`, of `instr`; nothing where it states nothing that is
+  /// Returns the sharding that the program states for leaf `index` of `instr`; nothing if it states none that is
   /// understood.
   std::optional<StatedSharding> stated(const Instruction& instr, const Shape& leaf, size_t index) const;
   /// The same among the partitions of `groups`; what is not consistent there, or has fewer elements than tiles, is left
@@ -70,7 +70,7 @@ class ProgramRegions {
   std::optional<StatedSharding> constraint(const Instruction& instr, const Shape& leaf, size_t index,
                                            const DeviceGroups& groups) const;
 
-  /// How operand or result `i`, an array of rank `rank`, of the marker of a manual computation is split.
+  /// Returns the sharding of operand or result `i`, an array of rank `rank`, of the marker of a manual computation.
   Expected<ManualSplit> manual_split(const Instruction& marker, size_t i, size_t rank) const;
   /// The groups inside of the manual computation that `marker` enters or leaves.
   Expected<DeviceGroups> manual_groups(const Instruction& marker, const DeviceGroups& outside) const;

@@ -51,7 +51,7 @@ double reshard_bytes(const Shape& shape, const ArraySharding& from, const ArrayS
 
 /// The shape of one tile.
 Shape tile_shape(const Shape& shape, const ArraySharding& sharding);
-/// Bytes of one tile.
+/// Returns the size of one tile in bytes.
 double tile_bytes(const Shape& shape, const ArraySharding& sharding);
 
 }  // namespace collet::hlo::spmd

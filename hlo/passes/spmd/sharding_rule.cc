@@ -7,6 +7,7 @@
 
 #include "hlo/ops/constraint.h"
 #include "hlo/ops/eval/body.h"
+#include "hlo/ops/properties.h"
 #include "hlo/passes/rewriter.h"
 
 namespace collet::hlo::spmd {
@@ -616,38 +617,35 @@ std::optional<HaloPlan> plan_halo(int64_t count, const InputWindow& window) {
   return out;
 }
 
+namespace {
+
+std::vector<size_t> linear_operands(const Instruction& instr) {
+  std::vector<size_t> all(instr.operands.size());
+  switch (op_properties(instr.op).linear) {
+    case Linear::kNone:
+      return {};
+    case Linear::kFirst:
+      return {0};
+    case Linear::kFirstTwo:
+      return {0, 1};
+    case Linear::kBranches:
+      return {1, 2};
+    case Linear::kAll:
+      std::iota(all.begin(), all.end(), size_t{0});
+      return all;
+  }
+  return {};
+}
+
+}  // namespace
+
 std::optional<std::vector<size_t>> unreduced_operands(const Module& module, const Instruction& instr,
                                                       const std::vector<bool>& unreduced) {
   std::vector<size_t> terms;
   switch (instr.op) {
     case Op::CONVERT:
       if (!converts_terms(module[instr.operand(0)].shape.type(), instr.shape.type())) return std::nullopt;
-      [[fallthrough]];
-    case Op::COPY:
-    case Op::NEGATE:
-    case Op::REAL:
-    case Op::IMAG:
-    case Op::TRANSPOSE:
-    case Op::RESHAPE:
-    case Op::BROADCAST:
-    case Op::SLICE:
-    case Op::REVERSE:
-    case Op::DYNAMIC_SLICE:
-    case Op::GATHER:
       terms = {0};
-      break;
-    case Op::ADD:
-    case Op::SUBTRACT:
-    case Op::COMPLEX:
-    case Op::PAD:
-    case Op::DYNAMIC_UPDATE_SLICE:
-      terms = {0, 1};
-      break;
-    case Op::SELECT:
-      terms = {1, 2};
-      break;
-    case Op::CONCATENATE:
-      for (size_t k = 0; k < instr.operands.size(); ++k) terms.push_back(k);
       break;
     case Op::MULTIPLY:  // division is not included: with several terms zero, 0/0 would be added to the sum
       if (unreduced[0] && unreduced[1]) return std::nullopt;
@@ -661,7 +659,8 @@ std::optional<std::vector<size_t>> unreduced_operands(const Module& module, cons
       terms = {0, 2};
       break;
     default:
-      return std::nullopt;
+      terms = linear_operands(instr);
+      if (terms.empty()) return std::nullopt;
   }
   for (size_t k = 0; k < unreduced.size(); ++k)
     if (unreduced[k] && std::find(terms.begin(), terms.end(), k) == terms.end()) return std::nullopt;

@@ -86,7 +86,7 @@ struct HaloPlan {
   int64_t sent = 0;              ///< elements of the dimension that one partition sends
 };
 
-/// Nothing where the window reaches over too many of the `count` tiles.
+/// Plans a halo exchange among `count` tiles. Returns nothing if the window overlaps too many of them.
 std::optional<HaloPlan> plan_halo(int64_t count, const InputWindow& window);
 
 }  // namespace collet::hlo::spmd

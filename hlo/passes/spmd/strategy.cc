@@ -27,10 +27,11 @@ std::vector<size_t> by_size(const Module& module, const Instruction& instr) {
   return order;
 }
 
-class Chooser {
+class StrategySelector {
  public:
-  Chooser(const Module& module, const Instruction& instr, const ShardingRule& rule,
-          std::span<const ArraySharding> operands, std::span<const ArraySharding> results, const DeviceGroups& groups)
+  StrategySelector(const Module& module, const Instruction& instr, const ShardingRule& rule,
+                   std::span<const ArraySharding> operands, std::span<const ArraySharding> results,
+                   const DeviceGroups& groups)
       : m_(module), instr_(instr), rule_(rule), operands_(operands), results_(results), groups_(groups) {}
 
   OpStrategy run() {
@@ -85,7 +86,7 @@ class Chooser {
     }
   }
 
-  // What splits a dimension that has to be replicated splits another one instead.
+  // Moves mesh axes from dimensions that have to be replicated to other dimensions.
   Factors moved(Factors f) const {
     for (size_t k = 0; k < operands_.size(); ++k)
       for (size_t d = 0; d < rule_.operands[k].size(); ++d) {
@@ -296,7 +297,7 @@ bool can_split_factor(const Module& module, const Instruction& instr, const Shar
 OpStrategy choose_strategy(const Module& module, const Instruction& instr, const ShardingRule& rule,
                            std::span<const ArraySharding> operands, std::span<const ArraySharding> results,
                            const DeviceGroups& groups) {
-  return Chooser(module, instr, rule, operands, results, groups).run();
+  return StrategySelector(module, instr, rule, operands, results, groups).run();
 }
 
 }  // namespace collet::hlo::spmd

@@ -195,7 +195,7 @@ InstrId start_in_tile(TiledOp& op, InstrId start, const DimensionSharding& split
   return b.min(b.max(from_tile, b.scalar_int(Type::S32, 0)), b.scalar_int(Type::S32, tile + size));
 }
 
-// What of the slice lies in the tile, and zeros.
+// Returns the part of the slice that lies in the tile, and zeros elsewhere.
 InstrId dynamic_slice(TiledOp& op) {
   const Dims sizes = op.instr.as<DynamicSliceAttrs>().sizes;
   std::vector<InstrId> starts(op.operands.begin() + 1, op.operands.end());
@@ -214,7 +214,7 @@ InstrId dynamic_slice(TiledOp& op) {
   return op.b.dynamic_slice(x, starts, dims_of_shape(op.result));
 }
 
-// What of the update lies in the tile.
+// Writes the part of the update that lies in the tile.
 InstrId dynamic_update_slice(TiledOp& op) {
   std::vector<InstrId> starts(op.operands.begin() + 2, op.operands.end());
   InstrId x = op.operands[0];

@@ -23,7 +23,7 @@ void replace(std::string& text, std::string_view what, std::string_view by) {
   text.replace(at, what.size(), by);
 }
 
-// What a submitter does who changes a bundle and knows its format: all sums fit again.
+// Computes all checksums of a changed bundle again, as a cheating submitter would.
 std::string summed_again(const std::vector<std::string>& lines) {
   std::string out = lines.front() + "\n";
   const std::string key = sha256(out);
@@ -145,7 +145,7 @@ TEST_F(Bundle, ARerunFindsResultsThatWereMadeUp) {
   const Ran unseen = verify(forged, mutant);
   EXPECT_EQ(unseen.code, 0) << unseen.out << unseen.err;
   expect_refused(verify(forged, mutant + " --rerun 100%"), ": in the bundle pass, here fail: ");
-  // Of a shard, all of the sample runs, too; and a path that the bundle names is not used.
+  // A bundle of one shard can be re-run, too. A path that the bundle names is not used.
   ASSERT_EQ(collet(made + " --shard 1/2 --bundle " + path_).code, 1);
   lines = lines_of(contents(path_));
   for (std::string& line : lines)

@@ -30,7 +30,7 @@ inline void write(const std::string& path, std::string_view text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-/// A folder that goes away with it.
+/// A temporary folder, which the destructor removes.
 class Folder {
  public:
   Folder() {
@@ -64,7 +64,7 @@ inline Ran collet(const std::string& arguments, const std::string& before = "") 
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(out), contents(err)};
 }
 
-/// Is there a plugin of this name in the build?
+/// Whether the build has a plugin of this name.
 inline bool has_backend(const std::string& name) {
   return std::filesystem::exists(build_dir() + "/lib/collet/backends/libcollet_backend_" + name + ".so");
 }

@@ -84,7 +84,7 @@ TEST(Conform, WritesJUnit) {
   EXPECT_TRUE(contains(xml, "<testcase classname=\"negate\" name=\"negate/f32/17/unit\"")) << xml;
 }
 
-// What a failure says runs that case again, from any shell; the reports hold it, and hold together whatever it prints.
+// Each failure names a shell command that runs its case again. Reports contain it, with all characters escaped.
 TEST(Conform, FailuresNameTheLineThatRunsThemAgain) {
   const Folder folder;
   const std::string lib = build_dir() + "/lib/collet/";
@@ -134,7 +134,7 @@ TEST(Conform, ShowsWhatContractCasesDo) {
     EXPECT_TRUE(contains(ran.out, part)) << ran.out;
 }
 
-// What the device said yes to, and did not run, is named.
+// The report names ops that the device accepts and never runs.
 TEST(Conform, NamesWhatNeverRan) {
   const std::string lib = build_dir() + "/lib/collet/";
   const Ran ran = collet("conform --json - --backend " + lib +
@@ -232,7 +232,7 @@ TEST(Resume, GoesOnFromWhatIsKept) {
   EXPECT_TRUE(contains(other.err, "is of another run")) << other.err;
 }
 
-// What is claimed must run on the device.
+// Cases of a claimed profile must run on the device.
 TEST(Profiles, ClaimsAreHeld) {
   const std::string lib = build_dir() + "/lib/collet/test_backends/libcollet_backend_memory_only.so";
   const std::string line =
@@ -321,7 +321,7 @@ TEST(Claims, FallbackDoesNotHideWhatCompileRefuses) {
   EXPECT_TRUE(contains(ran.out, "supports had said yes")) << ran.out;
 }
 
-// What is declined is no failure; but a backend that declines all is none that conforms.
+// Declining an op is no failure, but a backend that declines everything does not conform.
 TEST(Claims, BackendThatDeclinesAllDoesNotConform) {
   const Ran all = collet(mutant_line("declines-all") + " --no-fallback --shard 0/200");
   EXPECT_EQ(all.code, 1) << all.out;

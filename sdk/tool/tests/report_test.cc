@@ -20,7 +20,7 @@ bool is_of(const json::value& value, std::string_view type) {
   return type == "number" && value.is_number();
 }
 
-// What of a value a schema does not allow; empty where it allows all. Knows the words that the schemas of docs use.
+// Returns why a schema does not allow a value; empty if it does. Supports the keywords that the schemas in docs use.
 std::string complaint(const json::value& value, const json::object& schema, const std::string& at) {
   if (const json::value* type = schema.if_contains("type")) {
     const json::array names = type->is_array() ? type->as_array() : json::array{*type};
@@ -113,6 +113,10 @@ TEST(Report, ExplainsFailures) {
        {"<details id=\"dot/f32/", "<p>A smaller program that fails</p>", "<p>Elements and inputs</p>",
         "class=\"f\"><a href=\"#cases:dot/f32\">", "<div class=\"cases\" id=\"cases:dot/f32\">"})
     EXPECT_TRUE(contains(page, part)) << part;
+  // Most failures of an op are in a part of the page that is closed at first, so that what follows is near.
+  ASSERT_GT(failed, 10u);
+  const std::string more = "<details class=\"more\"><summary>" + std::to_string(failed - 10) + " more</summary>";
+  EXPECT_TRUE(contains(page, more)) << more;
 }
 
 // The page answers what a vendor asks first: which op is wrong, at which operands, since when, and what to do.
@@ -140,6 +144,7 @@ TEST(Report, SaysWhatIsWrongSinceWhenAndWhatNext) {
   EXPECT_FALSE(contains(good, "What is wrong"));
   EXPECT_TRUE(contains(good, "<h2 id=\"next\">What next</h2>"));
   EXPECT_TRUE(contains(good, "--revision"));
+  EXPECT_TRUE(contains(good, ">It conforms in the cases that were chosen.<"));
   EXPECT_EQ(collet(right + "--html " + (folder / "x.html") + " --earlier docs/tool.md").code, 3) << "no report";
 }
 

@@ -52,7 +52,7 @@ TEST(Run, ExplainsAndDumpsWhereTheEnvironmentSaysSo) {
   EXPECT_NE(collet("run " + file + " --backend interpreter", "COLLET_EXPLAIN=/none/plan.txt").code, 0);
 }
 
-// What a backend took as one, what it declined, and why.
+// --explain names fusions and patterns that a backend takes, and those that it declines, with the reason.
 TEST(Run, ExplainsFusionsAndPatterns) {
   const Folder folder;
   const std::string file = folder / "a.hlo", plan = folder / "plan.json";
@@ -262,7 +262,7 @@ TEST(Run, WritesATrace) {
     EXPECT_TRUE(contains(ran.err, std::string("\"cat\": \"") + category + "\"")) << ran.err;
 }
 
-// What partitions do together stays.
+// Collectives of several partitions are kept.
 TEST(Opt, KnowsHowManyTakePart) {
   const Folder folder;
   const std::string file = folder / "two.hlo";

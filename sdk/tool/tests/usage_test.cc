@@ -53,7 +53,7 @@ TEST(Command, ExitCodesTellWhoseFaultItIs) {
       {"bench --filter no_such_case", 2, "no_such_case"},
       {"conform --jobs 0", 2, "--jobs"},
       {"conform --corpus sdk/tool --html page.html", 2, "--corpus"},
-      // What cannot be written is found out before anything runs.
+      // Output files that cannot be written are reported before the program runs.
       {"run sdk/tool/tests/data/add.hlo --backend interpreter --json no/such/folder/x.json", 4, "cannot be written"},
       {"run sdk/tool/tests/data/add.hlo --backend interpreter --output sdk/tool/tests/data/add.hlo", 4, "add.hlo"},
       {"run sdk/tool/tests/data/add.hlo --backend interpreter --json sdk/tool", 4, "sdk/tool cannot be written"},
@@ -218,7 +218,7 @@ TEST(New, PrintsCommandsThatAShellReads) {
   EXPECT_TRUE(contains(ran.out, "--backend '" + folder.path())) << ran.out;
 }
 
-// Whatever it is that has no room: the message says what was being done.
+// When memory runs out, the message names the task.
 TEST(Command, WithoutMemory_SaysWhatNeededIt) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need an address space of their own";
@@ -247,7 +247,7 @@ TEST(Command, WithFewerThreadsThanAskedFor_Runs) {
   EXPECT_TRUE(ran.code == 0 || ran.code == 4) << ran.code << ran.err;
 }
 
-// What is declined says which call, and what of a sort.
+// A refusal names the custom call, or the property of a sort.
 TEST(Run, RefusalsOfTheCpuBackend_NameTheReason) {
   if (!has_backend("cpu")) GTEST_SKIP() << "there is no cpu backend in this build";
   const Folder folder;

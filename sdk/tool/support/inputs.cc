@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/tool/support/inputs.h"
+
+#include <filesystem>
+#include <optional>
+
+#include "hlo/base/files.h"
+#include "hlo/testing/corpus.h"
+#include "hlo/testing/inputs.h"
+#include "sdk/tool/support/option_types.h"
+
+namespace collet::tool {
+namespace {
+
+using hlo::Literal;
+using hlo::Shape;
+namespace rules = hlo::testing;
+
+constexpr std::string_view kRandom = "random:";
+
+Expected<std::vector<Literal>> by_rule(const std::string& program, const std::vector<Shape>& parameters) {
+  namespace fs = std::filesystem;
+  const fs::path beside = fs::path(program).parent_path() / "case.json";
+  std::error_code error;
+  if (program == "-" || !fs::exists(beside, error)) return rules::inputs_by_type(parameters);
+  COLLET_ASSIGN(const std::vector<rules::ModelInput> inputs, rules::read_model_inputs(beside.string()));
+  if (inputs.size() != parameters.size()) {
+    return invalid_argument(beside.string() + " has " + std::to_string(inputs.size()) + " inputs, the program " +
+                            std::to_string(parameters.size()) + " parameters");
+  }
+  return rules::model_inputs(inputs, false);
+}
+
+Expected<std::vector<Literal>> random(const std::string& text, const std::vector<Shape>& parameters) {
+  const std::optional<uint64_t> seed = parse_whole_number(text);
+  if (!seed) return invalid_argument("--inputs random:" + text + ": the seed is a number");
+  std::vector<Literal> inputs;
+  // The seed takes the place of the parameter's number, far away from small ones.
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const uint64_t parameter = mix(*seed) & 0xFFFFFF;
+    inputs.push_back(rules::input_by_rule({}, parameters[i], parameter + i));
+  }
+  return inputs;
+}
+
+Expected<std::vector<Literal>> from_files(const std::vector<std::string>& files, const std::vector<Shape>& parameters) {
+  if (files.size() != parameters.size()) {
+    return invalid_argument("--inputs names " + std::to_string(files.size()) + " files; the program has " +
+                            std::to_string(parameters.size()) + " parameters");
+  }
+  std::vector<Literal> inputs;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const Shape& shape = parameters[i];
+    const auto needed = static_cast<uint64_t>(shape.byte_size());
+    const std::string takes =
+        "parameter " + std::to_string(i) + ", " + shape.to_string() + ", takes " + std::to_string(needed) + " bytes: ";
+    const Expected<std::string> bytes = read_file_or_pipe(files[i], needed);
+    if (!bytes.ok()) return bytes.status().with_prefix(takes);
+    if (bytes->size() != needed) return invalid_argument(takes + files[i] + " has " + std::to_string(bytes->size()));
+    inputs.push_back(Literal::from_bytes(shape, bytes->data()));
+  }
+  return inputs;
+}
+
+}  // namespace
+
+std::string check_inputs_word(const std::string& word) {
+  const bool good = !word.starts_with(kRandom) || parse_whole_number(word.substr(kRandom.size()));
+  return good ? "" : word + ": the seed is a number";
+}
+
+Expected<std::vector<Literal>> make_inputs(const std::vector<std::string>& how, const std::string& program,
+                                           const std::vector<Shape>& parameters) {
+  const std::string word = how.size() == 1 ? how[0] : "";
+  if (how.empty() || word == "rule") return by_rule(program, parameters);
+  if (word.starts_with(kRandom)) return random(word.substr(kRandom.size()), parameters);
+  if (word != "zeros") return from_files(how, parameters);
+  std::vector<Literal> inputs;
+  for (const Shape& shape : parameters) inputs.push_back(Literal::zeros(shape));
+  return inputs;
+}
+
+}  // namespace collet::tool
