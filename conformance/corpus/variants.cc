@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/corpus/variants.h"
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
-
 #include "hlo/eval/evaluator.h"
+#include "hlo/testing/deadline.h"
 #include "hlo/testing/inputs.h"
 #include "hlo/text/parser.h"
 #include "hlo/verify/verify.h"
@@ -18,39 +13,13 @@ namespace {
 using hlo::Literal;
 using hlo::Type;
 
-/// Raises a flag after some time, unless it goes out of scope before.
-class Deadline {
- public:
-  explicit Deadline(double seconds)
-      : thread_([this, seconds] {
-          std::unique_lock lock(mutex_);
-          expired_ = !ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return done_; });
-        }) {}
-  ~Deadline() {
-    {
-      const std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    ended_.notify_all();
-    thread_.join();
-  }
-  const std::atomic<bool>* flag() const { return &expired_; }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool done_ = false;
-  std::atomic<bool> expired_ = false;
-  std::thread thread_;
-};
-
 Expected<std::vector<Literal>> evaluate(const std::string& text, const std::string& file, std::vector<Literal> inputs,
                                         bool as_f64, bool other_choices, double seconds) {
   hlo::ParseOptions parse;
   parse.floats_as_f64 = as_f64;
   COLLET_ASSIGN(const std::unique_ptr<hlo::Module> module, hlo::parse_module(text, file, parse));
   COLLET_TRY(hlo::verify_module(*module));
-  const Deadline deadline(seconds);
+  const hlo::testing::Deadline deadline(seconds);
   hlo::EvalOptions options;
   options.cancel = deadline.flag();
   options.other_choices = other_choices;

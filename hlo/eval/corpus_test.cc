@@ -14,6 +14,7 @@
 
 #include "hlo/eval/evaluator.h"
 #include "hlo/testing/agreement.h"
+#include "hlo/testing/deadline.h"
 #include "hlo/text/parser.h"
 
 // Results that are known from elsewhere. COLLET_CORPUS_DIR names the folder; COLLET_CORPUS_ONLY, where it is set, picks
@@ -45,40 +46,14 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-/// Sets a flag when it has lived for `seconds`.
-class Watchdog {
- public:
-  explicit Watchdog(int seconds)
-      : thread_([this, seconds] {
-          std::unique_lock lock(mutex_);
-          if (!ended_.wait_for(lock, std::chrono::seconds(seconds), [this] { return done_; })) expired_ = true;
-        }) {}
-  ~Watchdog() {
-    {
-      std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    ended_.notify_all();
-    thread_.join();
-  }
-  const std::atomic<bool>* flag() const { return &expired_; }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool done_ = false;
-  std::atomic<bool> expired_ = false;
-  std::thread thread_;
-};
-
 Expected<std::vector<Literal>> run(const std::string& path, std::vector<Literal> inputs, bool as_f64,
                                    bool other_choices = false) {
   ParseOptions options;
   options.floats_as_f64 = as_f64;
   COLLET_ASSIGN(const std::unique_ptr<Module> module, parse_module(read_file(path), path, options));
-  const Watchdog watchdog(20);
+  const testing::Deadline deadline(20);
   EvalOptions eval;
-  eval.cancel = watchdog.flag();
+  eval.cancel = deadline.flag();
   eval.other_choices = other_choices;
   eval.outfeed = [](const Literal&) { return ok_status(); };
   COLLET_ASSIGN(const Literal result, Evaluator(*module, eval).run(std::move(inputs)));

@@ -125,6 +125,23 @@ Status expect_array(const InferInput& in, size_t i, std::string_view role) {
   return broken(in.op, "", role, " must be an array, but is ", in.operand(i));
 }
 
+Expected<std::vector<Type>> reduced_types(const InferInput& in, std::string_view count_label,
+                                          std::string_view shape_label) {
+  if (in.operands.size() % 2)
+    return broken(in.op, count_label, "must have an initial value for each input, but has ", in.operands.size(),
+                  " operands");
+  const Shape& first = in.operand(0);
+  std::vector<Type> types;
+  for (size_t i = 0; i < in.operands.size() / 2; ++i) {
+    COLLET_TRY(expect_array(in, i));
+    if (!dims_agree(first, in.operand(i)))
+      return broken(in.op, shape_label, "input shapes differ: input 0 is ", first, ", input ", i, " is ",
+                    in.operand(i));
+    types.push_back(in.operand(i).type());
+  }
+  return types;
+}
+
 bool is_scalar_of(const Shape& shape, Type type) {
   return shape.is_scalar() && (type == Type::Invalid || shape.type() == type);
 }

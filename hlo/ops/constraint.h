@@ -138,6 +138,10 @@ struct Signature {
 Expected<Signature> signature(const Module& module, Op op, CompId computation);
 /// An error when operand `i` is not an array; the message calls it `role`, or by its number.
 Status expect_array(const InferInput& in, size_t i, std::string_view role = {});
+/// Checks the operands of reduce and its like: inputs of one shape, then as many initial values. Returns the inputs' types. The
+/// labels are those of the rules for the number of operands and for the shapes.
+Expected<std::vector<Type>> reduced_types(const InferInput& in, std::string_view count_label,
+                                          std::string_view shape_label);
 /// Whether `shape` is an array of rank 0, of `type` unless that is Invalid.
 bool is_scalar_of(const Shape& shape, Type type = Type::Invalid);
 /// Checks a computation that combines n values and n values to n values, such as that of reduce.

@@ -6,18 +6,10 @@
 namespace collet::hlo {
 namespace {
 
-Expected<Shape> infer_fold(const InferInput& in) {
-  if (in.operands.size() % 2)
-    return broken(in.op, "C3", "must have an initial value for each input, but has ", in.operands.size(), " operands");
-  const size_t n = in.operands.size() / 2;
+Expected<Shape> infer_reduction(const InferInput& in) {
+  COLLET_ASSIGN(const std::vector<Type> types, reduced_types(in, "C3", "C1"));
+  const size_t n = types.size();
   const Shape& first = in.operand(0);
-  std::vector<Type> types;
-  for (size_t i = 0; i < n; ++i) {
-    COLLET_TRY(expect_array(in, i));
-    if (!dims_agree(first, in.operand(i)))
-      return broken(in.op, "C1", "input shapes differ: input 0 is ", first, ", input ", i, " is ", in.operand(i));
-    types.push_back(in.operand(i).type());
-  }
   const Dims& dimensions = in.as<DimensionsAttrs>().dimensions;
   if (first_outside(dimensions, first.rank()) >= 0)
     return broken(in.op, "C4", "dimensions ", dimensions, " do not lie in ", first);
@@ -71,7 +63,7 @@ Expected<Shape> infer_map(const InferInput& in) {
 }  // namespace
 
 Expected<Shape> infer_reduce(const InferInput& in) {
-  return in.op == Op::MAP ? infer_map(in) : infer_fold(in);
+  return in.op == Op::MAP ? infer_map(in) : infer_reduction(in);
 }
 
 Status verify_reduce(const Module&, const Instruction&) {

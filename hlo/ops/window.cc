@@ -5,17 +5,8 @@ namespace collet::hlo {
 namespace {
 
 Expected<Shape> infer_reduce_window(const InferInput& in) {
-  if (in.operands.size() % 2)
-    return broken(in.op, "C1", "must have an initial value for each input, but has ", in.operands.size(), " operands");
-  const size_t n = in.operands.size() / 2;
-  const Shape& first = in.operand(0);
-  std::vector<Type> types;
-  for (size_t i = 0; i < n; ++i) {
-    COLLET_TRY(expect_array(in, i));
-    if (!dims_agree(first, in.operand(i)))
-      return broken(in.op, "C2", "input shapes differ: input 0 is ", first, ", input ", i, " is ", in.operand(i));
-    types.push_back(in.operand(i).type());
-  }
+  COLLET_ASSIGN(const std::vector<Type> types, reduced_types(in, "C1", "C2"));
+  const size_t n = types.size();
   COLLET_TRY(check_reducer(in.module, in.op, "C13", in.called[0], types, in.operands.subspan(n)));
   std::vector<Shape> results;
   for (size_t i = 0; i < n; ++i) {

@@ -15,6 +15,7 @@
 
 #include "hlo/eval/evaluator.h"
 #include "hlo/passes/pipeline.h"
+#include "hlo/testing/claims.h"
 #include "hlo/testing/corpus.h"
 #include "hlo/testing/equivalence.h"
 #include "hlo/text/parser.h"
@@ -65,11 +66,6 @@ Expected<Literal> evaluate_module(const Module& module, std::vector<Literal> inp
   return out;
 }
 
-Claim claim_core_only(const Module& module, InstrId id) {
-  const OpClass c = op_info(module[id].op).op_class;
-  return c == OpClass::CORE || c == OpClass::EXECUTOR || c == OpClass::COMMUNICATION ? Claim::Take : Claim::Expand;
-}
-
 struct Counts {
   int run = 0, evaluated = 0, failed = 0;
   std::vector<std::string> refused;  // what a pass says that it cannot do
@@ -96,7 +92,7 @@ void check_file(const std::string& name, const std::string& text, Run run, bool 
   PassContext context;
   context.replica_count = (*module)->header().replica_count;
   context.partition_count = (*module)->header().num_partitions;
-  if (core_only) context.claim = claim_core_only;
+  if (core_only) context.claim = testing::claim_core;
   PassObserver observer;
   observer.verify = [](const Module& m) { return verify_module(m); };
   const auto changed = run(*after, context, observer);
@@ -179,7 +175,7 @@ TEST(Corpus, expansion_keeps_what_modules_compute) {
 // Each pass that claims so, twice on what prepare leaves: the second run is to change nothing.
 Expected<bool> each_pass_twice(Module& module, PassContext& context, const PassObserver& observer) {
   COLLET_TRY(prepare(module, context, observer).status());
-  context.claim = claim_core_only;
+  context.claim = testing::claim_core;
   for (const PassInfo& pass : passes()) {
     if (!pass.idempotent) continue;
     const std::string_view name[] = {pass.name};
@@ -201,7 +197,7 @@ Expected<bool> each_pass_alone(Module& module, PassContext& context, const PassO
   for (const PassInfo& pass : passes()) {
     auto copy = module.clone();
     PassContext own = context;
-    own.claim = claim_core_only;
+    own.claim = testing::claim_core;
     const std::string_view name[] = {pass.name};
     const auto first = run_passes(*copy, own, name, observer);
     if (first.status().code() == Code::Unimplemented) continue;

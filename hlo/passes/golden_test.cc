@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "hlo/passes/pipeline.h"
+#include "hlo/testing/claims.h"
 #include "hlo/testing/golden.h"
 #include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
@@ -13,15 +14,6 @@
 
 namespace collet::hlo {
 namespace {
-
-Claim claim_core(const Module& module, InstrId id) {
-  const OpClass c = op_info(module[id].op).op_class;
-  return c == OpClass::CORE || c == OpClass::EXECUTOR || c == OpClass::COMMUNICATION ? Claim::Take : Claim::Expand;
-}
-
-Claim claim_nothing(const Module&, InstrId) {
-  return Claim::Expand;
-}
 
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> out;
@@ -43,7 +35,7 @@ Expected<std::string> apply(const testing::GoldenCase& golden) {
   context.replica_count = module->header().replica_count;
   context.partition_count = module->header().num_partitions;
   if (auto it = golden.directives.find("claim"); it != golden.directives.end())
-    context.claim = it->second == "nothing" ? claim_nothing : claim_core;
+    context.claim = it->second == "nothing" ? testing::claim_nothing : testing::claim_core;
   PassObserver observer;
   observer.verify = [](const Module& m) { return verify_module(m); };
   if (auto it = golden.directives.find("pipeline"); it != golden.directives.end()) {

@@ -8,6 +8,7 @@
 
 #include "hlo/eval/evaluator.h"
 #include "hlo/passes/pipeline.h"
+#include "hlo/testing/claims.h"
 #include "hlo/testing/equivalence.h"
 #include "hlo/testing/inputs.h"
 #include "hlo/testing/random_module.h"
@@ -17,14 +18,6 @@
 
 namespace collet::hlo {
 namespace {
-
-Claim claim_core(const Module& module, InstrId id) {
-  const OpClass c = op_info(module[id].op).op_class;
-  return c == OpClass::CORE || c == OpClass::EXECUTOR || c == OpClass::COMMUNICATION ? Claim::Take : Claim::Expand;
-}
-Claim claim_nothing(const Module&, InstrId) {
-  return Claim::Expand;
-}
 
 using Way = Status (*)(Module&, const PassObserver&, uint64_t seed, std::string& told);
 
@@ -43,7 +36,7 @@ Status optimized(Module& module, const PassObserver& observer, uint64_t seed, st
 Status expanded(Module& module, const PassObserver& observer, uint64_t seed, std::string& told) {
   PassContext context;
   COLLET_TRY(prepare(module, context, observer).status());
-  context.claim = seed % 4 == 0 ? claim_nothing : claim_core;
+  context.claim = seed % 4 == 0 ? testing::claim_nothing : testing::claim_core;
   told = seed % 4 == 0 ? "nothing is taken" : "core is taken";
   return legalize(module, context, observer).status();
 }
@@ -51,7 +44,7 @@ Status expanded(Module& module, const PassObserver& observer, uint64_t seed, std
 // Some passes in any order, some of them twice. What needs flat tuples or static shapes has to see that itself.
 Status shuffled(Module& module, const PassObserver& observer, uint64_t seed, std::string& told) {
   PassContext context;
-  context.claim = claim_core;
+  context.claim = testing::claim_core;
   std::vector<std::string_view> names;
   const uint64_t count = 3 + mix(seed) % 10;
   for (uint64_t i = 0; i < count; ++i) names.push_back(passes()[mix(seed * 131 + i) % passes().size()].name);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "hlo/ir/unsigned_type.h"
 #include "hlo/stablehlo/importer.h"
 
 // Ops on types for which HLO has no such op: they become what StableHLO says of them.
@@ -79,21 +80,6 @@ Status convert(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, compare(m, scope, x, m.emit_splat(scope, from, from.type(), 0), Direction::NE));
 }
 
-Type unsigned_of(int bits) {
-  switch (bits) {
-    case 8:
-      return Type::U8;
-    case 16:
-      return Type::U16;
-    case 32:
-      return Type::U32;
-    case 64:
-      return Type::U64;
-    default:
-      return Type::Invalid;
-  }
-}
-
 /// 0, 1, 2, ... along the last dimension: the bits' numbers.
 InstrId bit_numbers(Importer& m, ImportScope& scope, const Shape& bits, Type type) {
   auto* attrs = m.module().make<IotaAttrs>();
@@ -138,13 +124,13 @@ Status bitcast_convert(Importer& m, ImportScope& scope, const mlir::Op& op) {
   const Shape from = m.shape_of(x);
   const auto fits = [](const Shape& bits, const Shape& number) {
     return bits.is_array() && number.is_array() && !bits.has_dynamic() && bits.rank() == number.rank() + 1 &&
-           bits.dim(bits.rank() - 1) == type_info(number.type()).bits &&
-           unsigned_of(type_info(number.type()).bits) != Type::Invalid && !is_complex(number.type());
+           bits.dim(bits.rank() - 1) == type_info(number.type()).bits && type_info(number.type()).bits >= 8 &&
+           unsigned_type(type_info(number.type()).bits) != Type::Invalid && !is_complex(number.type());
   };
   if (to.type() == Type::PRED && from.type() != Type::PRED && fits(to, from))
-    return number_to_bits(m, scope, op, x, to, unsigned_of(type_info(from.type()).bits));
+    return number_to_bits(m, scope, op, x, to, unsigned_type(type_info(from.type()).bits));
   if (from.type() == Type::PRED && to.type() != Type::PRED && fits(from, to))
-    return bits_to_number(m, scope, op, x, to, unsigned_of(type_info(to.type()).bits));
+    return bits_to_number(m, scope, op, x, to, unsigned_type(type_info(to.type()).bits));
   if (from.type() != to.type() && (from.type() == Type::PRED || to.type() == Type::PRED))
     return m.fail(op, "booleans have one bit each");
   return translate_regular(m, scope, op, Op::BITCAST_CONVERT);

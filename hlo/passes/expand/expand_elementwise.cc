@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hlo/ir/unsigned_type.h"
 #include "hlo/passes/expand/expand.h"
 #include "hlo/passes/expand/float_bits.h"
 #include "hlo/passes/expand/regions.h"
@@ -204,25 +205,6 @@ InstrId count_ones(Builder& b, InstrId x) {
   return b.and_(x, mask(0x7F));
 }
 
-Type unsigned_of(int bits) {
-  switch (bits) {
-    case 1:
-      return Type::U1;
-    case 2:
-      return Type::U2;
-    case 4:
-      return Type::U4;
-    case 8:
-      return Type::U8;
-    case 16:
-      return Type::U16;
-    case 32:
-      return Type::U32;
-    default:
-      return Type::U64;
-  }
-}
-
 // Between widths, where one is below a byte: such elements have a byte each, so the bits do not lie where they belong.
 InstrId regroup_bits(const ExpandInput& in) {
   Builder& b = in.b;
@@ -231,8 +213,8 @@ InstrId regroup_bits(const ExpandInput& in) {
   const int from_bits = type_info(b.type(x)).bits, to_bits = type_info(to).bits;
   const int small = std::min(from_bits, to_bits), large = std::max(from_bits, to_bits);
   if (small == large || small >= 8 || is_complex(to)) return InstrId::None;
-  x = b.bitcast_convert(x, unsigned_of(from_bits));
-  const Type work = unsigned_of(std::max(large, 8));
+  x = b.bitcast_convert(x, unsigned_type(from_bits));
+  const Type work = unsigned_type(std::max(large, 8));
   x = b.convert(x, work);
   const bool joins = to_bits == large;
   Ints dims = to_ints(joins ? b.dims(x) : in.shape().dims());
@@ -246,7 +228,7 @@ InstrId regroup_bits(const ExpandInput& in) {
   } else {
     x = b.and_(b.binary(Op::SHIFT_RIGHT_LOGICAL, x, place), mask);
   }
-  return b.bitcast_convert(b.convert(x, unsigned_of(to_bits)), to);
+  return b.bitcast_convert(b.convert(x, unsigned_type(to_bits)), to);
 }
 
 InstrId population(const ExpandInput& in) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "hlo/ir/unsigned_type.h"
 #include "hlo/ops/eval/body.h"
 #include "hlo/program/leaves.h"
 
@@ -20,17 +21,7 @@ std::vector<ArraySharding> replicated_leaves(const Shape& shape) {
 
 // A sum with only one term that is not zero is made on integers, which keeps the bits of that term.
 Type integer_for(Type type) {
-  if (type == Type::PRED) return Type::U8;
-  switch (type_info(type).bits) {
-    case 8:
-      return Type::U8;
-    case 16:
-      return Type::U16;
-    case 32:
-      return Type::U32;
-    default:
-      return Type::U64;
-  }
+  return type == Type::PRED ? Type::U8 : unsigned_type(type_info(type).bits);
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "hlo/passes/passes.h"
+
+namespace collet::hlo::testing {
+
+/// Claims of a device that takes core ops only, for PassContext::claim.
+inline Claim claim_core(const Module& module, InstrId id) {
+  const OpClass c = op_info(module[id].op).op_class;
+  return c == OpClass::CORE || c == OpClass::EXECUTOR || c == OpClass::COMMUNICATION ? Claim::Take : Claim::Expand;
+}
+
+/// Claims of a device that takes nothing.
+inline Claim claim_nothing(const Module&, InstrId) {
+  return Claim::Expand;
+}
+
+}  // namespace collet::hlo::testing
