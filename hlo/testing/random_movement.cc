@@ -96,27 +96,27 @@ void Writer::reverse() {
   emit(*v->type, v->dims, "reverse(" + v->name + "), dimensions=" + list(dims), v->exact);
 }
 
-void Writer::dynamic_slice() {
-  const auto v = pick(is_filled);
-  if (!v) return;
+std::pair<Sizes, std::string> Writer::random_slice(const Value& v) {
   Sizes sizes;
   std::string starts;
-  for (int64_t n : v->dims) {
+  for (int64_t n : v.dims) {
     sizes.push_back(state_.between(0, n));
     starts += ", " + index().name;
   }
+  return {sizes, starts};
+}
+
+void Writer::dynamic_slice() {
+  const auto v = pick(is_filled);
+  if (!v) return;
+  const auto [sizes, starts] = random_slice(*v);
   emit(*v->type, sizes, "dynamic-slice(" + v->name + starts + "), dynamic_slice_sizes=" + list(sizes), v->exact);
 }
 
 void Writer::dynamic_update_slice() {
   const auto v = pick(is_filled);
   if (!v) return;
-  Sizes sizes;
-  std::string starts;
-  for (int64_t n : v->dims) {
-    sizes.push_back(state_.between(0, n));
-    starts += ", " + index().name;
-  }
+  const auto [sizes, starts] = random_slice(*v);
   const Value update = mate({"", v->type, sizes});
   emit(*v->type, v->dims, "dynamic-update-slice(" + v->name + ", " + update.name + starts + ")", v->exact);
 }

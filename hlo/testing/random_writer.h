@@ -172,6 +172,8 @@ class Writer {
   void pad();
   void concatenate();
   void reverse();
+  /// Returns the sizes of a random slice of `v`, and operands with its start indices: ", %i, %j".
+  std::pair<Sizes, std::string> random_slice(const Value& v);
   void dynamic_slice();
   void dynamic_update_slice();
   void gather();

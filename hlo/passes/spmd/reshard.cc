@@ -95,24 +95,32 @@ class Planner {
     return terms;
   }
 
-  // Adds a reduce-scatter along those mesh axes of `sum` that split a dimension in the wanted sharding.
-  bool reduce_scatter(DimensionSharding& sum, const DimensionSharding& stays) {
+  // Calls visit(d, along) for each list of mesh axes along which dimension d may be split further to come closer to the wanted sharding,
+  // for each dimension the longest list first. Ends with true as soon as `visit` returns true.
+  template <typename Visit>
+  bool each_split(const Visit& visit) const {
     for (size_t d = 0; d < now_.dimensions.size(); ++d) {
       const DimensionSharding &has = now_.dimensions[d], &wants = to_.dimensions[d];
       if (has == wants || !refines(wants, has)) continue;
       const DimensionSharding extra = minor_part(wants, wants.count() / has.count());
       for (int64_t n = extra.count(); n > 1; --n) {
         if (extra.count() % n || !can_split(d, has.count(), n)) continue;
-        const DimensionSharding along = major_part(extra, extra.count() / n);
-        auto rest = quotient(sum, along);
-        if (!rest) continue;
-        const double sent = static_cast<double>(n - 1) * tile_bytes(shape_, split(d, along));
-        sum = std::move(*rest);
-        add(Kind::ReduceScatter, d, d, along, {split(d, along).dimensions, compose(stays, sum)}, sent);
-        return true;
+        if (visit(d, major_part(extra, extra.count() / n))) return true;
       }
     }
     return false;
+  }
+
+  // Adds a reduce-scatter along those mesh axes of `sum` that split a dimension in the wanted sharding.
+  bool reduce_scatter(DimensionSharding& sum, const DimensionSharding& stays) {
+    return each_split([&](size_t d, const DimensionSharding& along) {
+      auto rest = quotient(sum, along);
+      if (!rest) return false;
+      const double sent = static_cast<double>(along.count() - 1) * tile_bytes(shape_, split(d, along));
+      sum = std::move(*rest);
+      add(Kind::ReduceScatter, d, d, along, {split(d, along).dimensions, compose(stays, sum)}, sent);
+      return true;
+    });
   }
 
   ArraySharding split(size_t d, const DimensionSharding& along) const {
@@ -148,19 +156,13 @@ class Planner {
   }
 
   bool slice() {
-    for (size_t d = 0; d < now_.dimensions.size(); ++d) {
-      const DimensionSharding &has = now_.dimensions[d], &wants = to_.dimensions[d];
-      if (has == wants || !refines(wants, has)) continue;
-      const DimensionSharding extra = minor_part(wants, wants.count() / has.count());
-      for (int64_t n = extra.count(); n > 1; --n) {
-        if (extra.count() % n || !can_split(d, has.count(), n)) continue;
-        const DimensionSharding along = major_part(extra, extra.count() / n);
-        ArraySharding after = split(d, along);
-        if (!is_consistent(after, groups_)) continue;
-        add(Kind::Slice, d, d, along, std::move(after), 0);
-        return true;
-      }
-    }
+    const bool sliced = each_split([&](size_t d, const DimensionSharding& along) {
+      ArraySharding after = split(d, along);
+      if (!is_consistent(after, groups_)) return false;
+      add(Kind::Slice, d, d, along, std::move(after), 0);
+      return true;
+    });
+    if (sliced) return true;
     // If further mesh axes must be major to those that split a dimension already, they are split as minor axes here, and a later
     // permute brings them into order.
     for (size_t d = 0; d < now_.dimensions.size(); ++d) {
