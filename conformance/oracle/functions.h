@@ -8,7 +8,7 @@
 #include "hlo/ir/shape.h"
 
 /// \file
-/// Elementary functions of real numbers, by MPFR: no evaluator has a part in what they give.
+/// Elementary functions of real numbers by MPFR, independent of the evaluator.
 
 namespace collet::conformance {
 

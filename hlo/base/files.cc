@@ -58,7 +58,7 @@ class Descriptor {
 }  // namespace
 
 Expected<InputFile> InputFile::open(const std::string& path) {
-  // The kind is asked for first, since opening a device may have effects, and again, since the path may change between.
+  // Checks the kind of file before opening, since opening a device may have effects, and again after it, since the path may change.
   struct stat facts{};
   if (stat(path.c_str(), &facts) != 0) return unreadable(path);
   if (!S_ISREG(facts.st_mode)) return wrong_kind(path, facts.st_mode);

@@ -114,7 +114,7 @@ Expected<AttrRef> BytecodeAttributes::decode_vhlo(Cursor& c) {
     case 23:
     case 24:
     case 25: {
-      // Mesh axes for replica groups: an op that needs them says that they are not known.
+      // Replica groups as mesh axes are kept as text. An op that needs them reports that they are not supported.
       Attr* out = program_.make_attr(Attr::Kind::Raw);
       out->text = "#vhlo.mesh_axes.undecoded";
       return AttrRef{out};

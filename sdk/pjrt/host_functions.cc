@@ -43,7 +43,7 @@ int take_unused(void** user) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   for (Entry& entry : all.removed) {
-    if (entry.use.use_count() != 1) continue;  // and no more will there be: programs take theirs from the list
+    if (entry.use.use_count() != 1) continue;  // nobody can take it any more, because programs take it from the list
     *user = entry.function.user;
     std::swap(entry, all.removed.back());
     all.removed.pop_back();

@@ -31,7 +31,7 @@ struct ExecutableCore;
 /// A device of a backend as the client uses it: its memory, its threads and its queues.
 class Device {
  public:
-  /// `run_limit`: of the runs in flight.
+  /// `run_limit` is the largest number of runs in flight.
   Device(std::shared_ptr<Backend> backend, uint32_t index, uint32_t run_limit, const Pool::MakeRoom& make_room,
          const Pool::KeepsMuch& keeps_much);
 
@@ -47,7 +47,7 @@ class Device {
   Worker& upload() { return upload_; }
   Worker& download() { return download_; }
   void trim();
-  /// See Pool::decay; of all spaces.
+  /// Calls Pool::decay for all memory spaces and returns the sum.
   uint64_t decay();
 
   /// Whether copies and launches can be put on queues. Else they block, and are given to the workers.
@@ -74,7 +74,7 @@ class Device {
   Worker compute_, upload_, download_;        // after the pools: tasks hold memory
 };
 
-/// A backend, opened, with its fallback. Counted by what was made from it, so that a careless order of release is safe.
+/// An opened backend with its fallback. All objects made from it hold a reference, so that any order of release is safe.
 class Client {
  public:
   static Expected<Client*> open(const collet_client_options& options);
@@ -104,10 +104,10 @@ class Client {
   /// Compiled programs by content, for all executables of the client.
   std::shared_ptr<CompiledProgram> find_compiled(const hlo::ContentId& key);
   void keep_compiled(const hlo::ContentId& key, const std::shared_ptr<CompiledProgram>& program);
-  /// Whole executables.
+  /// Returns a kept executable for the key of a program; null if there is none.
   std::shared_ptr<ExecutableCore> find_executable(const hlo::ContentId& key);
   void keep_executable(const hlo::ContentId& key, std::shared_ptr<ExecutableCore> core);
-  /// Somebody has let go of an executable: what is kept of it may be too much.
+  /// Called when an executable was released. Drops kept executables if there are too many.
   void executable_released();
 
   /// Gives `task` to a worker of a device of this client once none of `events` is late; the client lives until it is
@@ -153,7 +153,7 @@ class Client {
   std::vector<std::unique_ptr<Device>> devices_;
   std::unique_ptr<Device> fallback_device_;
 
-  // A thread that gives back memory which nobody asks for; it runs while pools keep much.
+  // The thread that returns unused memory to backends. It runs while pools keep much.
   std::mutex decay_mutex_;  // of what follows
   std::condition_variable decay_changed_;
   std::thread decay_thread_;

@@ -23,8 +23,8 @@ struct Class {
   size_t count = 0;
 };
 
-// The classes of this thread; null before its first use, and after its end: what outlives the thread's own variables, a
-// buffer that a static holds on to, is given back then. A plain pointer, which costs one look on the hot path.
+// The classes of this thread. Null before its first use and after its end, because a buffer in a static variable may be
+// freed after the thread's own variables. A plain pointer, because this is on the hot path.
 thread_local constinit Class* classes = nullptr;
 
 struct ThreadPool {

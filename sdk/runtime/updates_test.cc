@@ -4,7 +4,7 @@
 
 #include "sdk/runtime/testing/session.h"
 
-// Loops and branches that the host runs: an array of which each turn changes a little stays where it is.
+// Loops and branches that the host runs: an array that each iteration changes a little is updated in place.
 
 namespace collet::testing {
 namespace {
@@ -60,7 +60,7 @@ class Updates : public ::testing::Test, public Session {
     ASSERT_TRUE(client_) << failure.message;
   }
 
-  /// Five turns of `body`, which makes a new x (and t, a number) of i, x and t; then what is returned.
+  /// Runs five iterations of `body`, which computes a new x (and t, a number) from i, x and t; `results` is returned.
   void check(const char* body, const char* results, const std::vector<std::vector<float>>& want, int64_t updates) {
     const std::string text = std::string(kBefore) + body + kBetween + results + kAfter;
     const ExecutablePtr e = compile(client_.get(), text);
@@ -98,7 +98,7 @@ constexpr char kUpdate[] = R"(
   y = f32[1000] dynamic-update-slice(x, d, i)
   u = f32[] add(t, t))";
 
-/// The caller's array is copied in the first turn.
+/// The caller's array is copied in the first iteration.
 TEST_F(Updates, ALoopWritesOverWhatOnlyItHas) {
   std::vector<float> want = start();
   for (size_t i = 1; i < 6; ++i) want[i] = want[i - 1] + want[i - 1];
@@ -129,7 +129,7 @@ TEST_F(Updates, WhatIsReadLaterIsKept) {
         "  ROOT r = (f32[1000], f32[]) tuple(y, u)", {want, {sum}}, 4);
 }
 
-/// A branch takes the array from the loop around it: the caller's in the third turn, its own in the two after that.
+/// A branch gets the array from the loop around it: the caller's in the third iteration, the loop's own in the two after that.
 TEST_F(Updates, ABranchWritesOverWhatItIsGiven) {
   std::vector<float> want = start();
   want[1] = 7;

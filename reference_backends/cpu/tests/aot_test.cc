@@ -5,7 +5,7 @@
 
 #include "reference_backends/cpu/tests/plugin.h"
 
-// Executables as bytes: they come back, in another instance too; other processors' and damaged ones are refused.
+// Serialized executables can be loaded, also in another instance. Damaged ones and those for other processors are refused.
 
 namespace collet::cpu::testing {
 namespace {

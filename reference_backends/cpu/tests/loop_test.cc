@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops of short turns, which run as one function: scalars and small arrays that change places, loops and branches within,
+// Loops of short iterations, which run as one function: scalars and small arrays that change places, loops and branches within,
 // arrays that are too large for registers.
 #include <cmath>
 #include <functional>
@@ -18,12 +18,12 @@ constexpr uint32_t kF32 = COLLET_TYPE_F32;
 
 using Numbers = std::vector<int32_t>;
 using Handles = std::vector<Handle>;
-using Turn = std::function<Handles(RegionBuilder&, const Handle&, const Handles&)>;
+using Iteration = std::function<Handles(RegionBuilder&, const Handle&, const Handles&)>;
 
-/// for (i = first; i < turns; ++i) state = turn(i, state)
-Handles loop(ProgramBuilder& b, RegionBuilder& e, const Handle& first, const Handle& turns, const Handles& state,
-             const Turn& turn) {
-  Handles all{first, turns};
+/// for (i = first; i < iterations; ++i) state = iteration(i, state)
+Handles loop(ProgramBuilder& b, RegionBuilder& e, const Handle& first, const Handle& iterations, const Handles& state,
+             const Iteration& iteration) {
+  Handles all{first, iterations};
   all.insert(all.end(), state.begin(), state.end());
   RegionBuilder& condition = b.region();
   RegionBuilder& body = b.region();
@@ -35,17 +35,17 @@ Handles loop(ProgramBuilder& b, RegionBuilder& e, const Handle& first, const Han
   }
   condition.results({condition.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {}, {c[0], c[1]},
                                   collet_compare_attrs{COLLET_DIRECTION_LT, COLLET_COMPARE_SIGNED})});
-  Handles next = turn(body, s[0], {s.begin() + 2, s.end()});
+  Handles next = iteration(body, s[0], {s.begin() + 2, s.end()});
   next.insert(next.begin(), {body.binary(COLLET_OP_ADD, s[0], body.scalar(kS32, 1)), s[1]});
   body.results(next);
   Handles out = e.ops(COLLET_OP_WHILE, all, all, collet_while_attrs{}, {&condition, &body});
   return {out.begin() + 2, out.end()};
 }
 
-/// Arguments: how many turns, then the state. Results: the state after them.
+/// Arguments: how many iterations, then the state. Results: the state after them.
 std::vector<Numbers> run(
-    Plugin& plugin, int32_t turns, const std::vector<Numbers>& state,
-    const std::function<Handles(ProgramBuilder&, RegionBuilder&, const Handle&, const Handles&)>& turn,
+    Plugin& plugin, int32_t iterations, const std::vector<Numbers>& state,
+    const std::function<Handles(ProgramBuilder&, RegionBuilder&, const Handle&, const Handles&)>& iteration,
     bool in_place = false) {
   ProgramBuilder b;
   RegionBuilder& e = b.entry();
@@ -56,11 +56,11 @@ std::vector<Numbers> run(
         kS32, v.size() == 1 ? std::vector<int64_t>{} : std::vector<int64_t>{static_cast<int64_t>(v.size())}));
   }
   e.results(loop(b, e, e.scalar(kS32, 0), count, first,
-                 [&](RegionBuilder& r, const Handle& i, const Handles& s) { return turn(b, r, i, s); }));
+                 [&](RegionBuilder& r, const Handle& i, const Handles& s) { return iteration(b, r, i, s); }));
   for (uint32_t k = 0; in_place && k < state.size(); ++k) b.alias(k, k + 1);
   Compiled program(plugin, b.finish());
   EXPECT_EQ(program.status, COLLET_OK) << program.error.message;
-  std::vector<Bytes> in{bytes_of(Numbers{turns})};
+  std::vector<Bytes> in{bytes_of(Numbers{iterations})};
   for (const Numbers& v : state) in.push_back(bytes_of(v));
   std::vector<Numbers> out;
   for (const Bytes& bytes : program.run(in)) out.push_back(elements_of<int32_t>(bytes));
@@ -75,22 +75,22 @@ Handle plus(RegionBuilder& r, const Handle& x, int32_t y) {
 TEST(LoopTest, ScalarsThatChangePlaces_EndAsTheyShould) {
   Plugin plugin;
   for (const bool in_place : {false, true}) {
-    for (const int32_t turns : {0, 1, 2, 3, 1000}) {
+    for (const int32_t iterations : {0, 1, 2, 3, 1000}) {
       const auto got = run(
-          plugin, turns, {{1}, {2}, {3}, {4}},
+          plugin, iterations, {{1}, {2}, {3}, {4}},
           [](ProgramBuilder&, RegionBuilder& r, const Handle& i, const Handles& s) -> Handles {
             return {s[1], s[2], s[3], r.binary(COLLET_OP_XOR, r.binary(COLLET_OP_ADD, s[0], s[1]), i)};
           },
           in_place);
       uint32_t s[4] = {1, 2, 3, 4};
-      for (int32_t i = 0; i < turns; ++i) {
+      for (int32_t i = 0; i < iterations; ++i) {
         const uint32_t next = (s[0] + s[1]) ^ static_cast<uint32_t>(i);
         s[0] = s[1];
         s[1] = s[2];
         s[2] = s[3];
         s[3] = next;
       }
-      for (size_t k = 0; k < 4; ++k) EXPECT_EQ(got[k], Numbers{static_cast<int32_t>(s[k])}) << turns;
+      for (size_t k = 0; k < 4; ++k) EXPECT_EQ(got[k], Numbers{static_cast<int32_t>(s[k])}) << iterations;
     }
   }
 }
@@ -131,7 +131,7 @@ TEST(LoopTest, LoopsAndBranchesWithin_RunAsTheyShould) {
   Plugin plugin;
   const auto got = run(plugin, 40, {{1}, {0}, Numbers(8, 0)},
                        [](ProgramBuilder& b, RegionBuilder& r, const Handle& i, const Handles& s) -> Handles {
-                         // As many turns as the last bits of i: a sum of what they count, in the place of their number.
+                         // As many iterations as the last bits of i: a sum of what they count, in the place of their number.
                          Handle few = r.binary(COLLET_OP_AND, i, r.scalar(kS32, 7));
                          Handle sum = loop(b, r, r.scalar(kS32, 0), few, {s[0]},
                                            [](RegionBuilder& inner, const Handle& k, const Handles& t) -> Handles {
@@ -164,7 +164,7 @@ TEST(LoopTest, LoopsAndBranchesWithin_RunAsTheyShould) {
 }
 
 /// Each iteration reads what the one before has written into a large array.
-TEST(LoopTest, LargeArrays_AreWrittenTurnByTurn) {
+TEST(LoopTest, LargeArrays_AreWrittenInEachIteration) {
   Plugin plugin;
   constexpr size_t kLength = 4000;
   Numbers x(kLength);
@@ -198,7 +198,7 @@ TEST(LoopTest, TwoLoopsAndAKernelOfBoth_KeepTheirOwn) {
   RegionBuilder& e = b.entry();
   Handle count = e.argument(kS32);
   Handle x = e.argument(kF32);
-  const Turn half = [](RegionBuilder& r, const Handle&, const Handles& s) -> Handles {
+  const Iteration half = [](RegionBuilder& r, const Handle&, const Handles& s) -> Handles {
     return {r.binary(COLLET_OP_ADD, r.binary(COLLET_OP_MULTIPLY, s[0], r.scalar(kF32, 0.5F)), r.scalar(kF32, 1.0F))};
   };
   Handle first = loop(b, e, e.scalar(kS32, 0), count, {x}, half)[0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that change a little of a large array in each turn: the array stays where it is, whatever of it is read before.
+// Loops that change a little of a large array in each iteration: the array stays where it is, whatever of it is read before.
 #include <chrono>
 #include <functional>
 
@@ -15,8 +15,8 @@ using codegen::testing::RegionBuilder;
 constexpr uint32_t kS32 = COLLET_TYPE_S32;
 constexpr uint32_t kPred = COLLET_TYPE_PRED;
 constexpr int64_t kLength = int64_t{1} << 20;
-constexpr int32_t kTurns = 20000;
-constexpr double kSeconds = 2;  ///< to copy the array in each turn takes several times as long
+constexpr int32_t kIterations = 20000;
+constexpr double kSeconds = 2;  ///< to copy the array in each iteration takes several times as long
 
 using Numbers = std::vector<int32_t>;
 using Handles = std::vector<Handle>;
@@ -51,10 +51,10 @@ Handle scatter_add(ProgramBuilder& b, RegionBuilder& r, const Handle& x, const H
   return r.op(COLLET_OP_SCATTER, kS32, x.dims, {x, at, with}, a, {&body});
 }
 
-/// for (i = 8; i < turns; ++i) state = turn(i, state)
-Handles loop(ProgramBuilder& b, RegionBuilder& e, const Handle& turns, const Handles& state,
-             const std::function<Handles(RegionBuilder&, const Handle&, const Handles&)>& turn) {
-  Handles all{e.scalar(kS32, 8), turns};
+/// for (i = 8; i < iterations; ++i) state = iteration(i, state)
+Handles loop(ProgramBuilder& b, RegionBuilder& e, const Handle& iterations, const Handles& state,
+             const std::function<Handles(RegionBuilder&, const Handle&, const Handles&)>& iteration) {
+  Handles all{e.scalar(kS32, 8), iterations};
   all.insert(all.end(), state.begin(), state.end());
   RegionBuilder& condition = b.region();
   RegionBuilder& body = b.region();
@@ -65,7 +65,7 @@ Handles loop(ProgramBuilder& b, RegionBuilder& e, const Handle& turns, const Han
     s.push_back(body.argument(h.element, h.dims));
   }
   condition.results({compare(condition, c[0], c[1], COLLET_DIRECTION_LT)});
-  Handles next = turn(body, s[0], {s.begin() + 2, s.end()});
+  Handles next = iteration(body, s[0], {s.begin() + 2, s.end()});
   next.insert(next.begin(), {add(body, s[0], 1), s[1]});
   body.results(next);
   Handles out = e.ops(COLLET_OP_WHILE, all, all, collet_while_attrs{}, {&condition, &body});
@@ -76,11 +76,11 @@ size_t at(int32_t i) {
   return static_cast<size_t>(i);
 }
 
-/// One turn, as ops and in C++.
+/// One iteration, as ops and in C++.
 struct Case {
   const char* name;
   std::function<Handles(ProgramBuilder&, RegionBuilder&, const Handle& i, const Handles&)> emit;
-  std::function<void(int32_t i, std::vector<Numbers>&)> turn;
+  std::function<void(int32_t i, std::vector<Numbers>&)> iteration;
   size_t arrays = 1;
 };
 
@@ -226,21 +226,21 @@ TEST(UpdateTest, LargeArraysStayInPlace) {
   for (const Case& c : kCases) {
     ProgramBuilder b;
     RegionBuilder& e = b.entry();
-    Handle turns = e.argument(kS32);
+    Handle iterations = e.argument(kS32);
     Handles state;
     for (size_t k = 0; k < c.arrays; ++k) state.push_back(e.argument(kS32, {kLength}));
-    e.results(loop(b, e, turns, state,
+    e.results(loop(b, e, iterations, state,
                    [&](RegionBuilder& r, const Handle& i, const Handles& s) { return c.emit(b, r, i, s); }));
     Compiled program(plugin, b.finish());
     ASSERT_EQ(program.status, COLLET_OK) << c.name << program.error.message;
-    for (const int32_t count : {int32_t{8}, int32_t{9}, int32_t{12}, kTurns}) {
+    for (const int32_t count : {int32_t{8}, int32_t{9}, int32_t{12}, kIterations}) {
       std::vector<Numbers> want(c.arrays, Numbers(kLength));
       for (size_t k = 0; k < c.arrays; ++k) {
         for (size_t i = 0; i < want[k].size(); ++i) want[k][i] = static_cast<int32_t>(i * 37 % 101 + 1000 * k);
       }
       std::vector<Bytes> in{bytes_of(Numbers{count})};
       for (const Numbers& v : want) in.push_back(bytes_of(v));
-      for (int32_t i = 8; i < count; ++i) c.turn(i, want);
+      for (int32_t i = 8; i < count; ++i) c.iteration(i, want);
       const auto start = std::chrono::steady_clock::now();
       const std::vector<Bytes> out = program.run(in);
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -321,13 +321,14 @@ TEST(UpdateTest, WhatIsReadLaterIsKept) {
   Plugin plugin;
   ProgramBuilder b;
   RegionBuilder& e = b.entry();
-  Handle turns = e.argument(kS32);
+  Handle iterations = e.argument(kS32);
   Handle x = e.argument(kS32, {kLength});
-  const Handles out = loop(b, e, turns, {x, x}, [&](RegionBuilder& r, const Handle& i, const Handles& s) -> Handles {
-    Handle one = update(r, s[0], add(r, slice(b, r, s[0], i), 5), i);
-    Handle two = update(r, s[0], add(r, slice(b, r, one, i), 7), add(r, i, 1));
-    return {two, r.binary(COLLET_OP_ADD, s[1], r.binary(COLLET_OP_SUBTRACT, one, s[0]))};
-  });
+  const Handles out =
+      loop(b, e, iterations, {x, x}, [&](RegionBuilder& r, const Handle& i, const Handles& s) -> Handles {
+        Handle one = update(r, s[0], add(r, slice(b, r, s[0], i), 5), i);
+        Handle two = update(r, s[0], add(r, slice(b, r, one, i), 7), add(r, i, 1));
+        return {two, r.binary(COLLET_OP_ADD, s[1], r.binary(COLLET_OP_SUBTRACT, one, s[0]))};
+      });
   e.results({out[0], out[1], x});
   Compiled c(plugin, b.finish());
   ASSERT_EQ(c.status, COLLET_OK) << c.error.message;
@@ -352,23 +353,24 @@ TEST(UpdateTest, OtherShapesOfAnArrayAreTheSameMemory) {
   Plugin plugin;
   ProgramBuilder b;
   RegionBuilder& e = b.entry();
-  Handle turns = e.argument(kS32);
+  Handle iterations = e.argument(kS32);
   Handle x = e.argument(kS32, {kLength});
   Handle sums = e.argument(kS32, {kRows});
-  const Handles out = loop(b, e, turns, {x, sums}, [&](RegionBuilder& r, const Handle& i, const Handles& s) -> Handles {
-    Handle square = r.reshape(s[0], {kRows, kColumns});
-    Handle row = r.op(COLLET_OP_DYNAMIC_SLICE, kS32, {1, kColumns}, {square, i, r.scalar(kS32, 0)},
-                      collet_dynamic_slice_attrs{b.list({1, kColumns})});
-    Handle back = r.op(COLLET_OP_REVERSE, kS32, {1, kColumns}, {row}, collet_dimensions_attrs{b.list({1})});
-    Handle at = r.binary(COLLET_OP_MULTIPLY, i, r.scalar(kS32, static_cast<int32_t>(kColumns)));
-    Handle next = update(r, s[0], add(r, r.reshape(back, {kColumns}), 1), add(r, at, 3));
-    // A product reads the other shape from memory.
-    collet_dot_attrs a{};
-    a.lhs_contracting = b.list({1});
-    a.rhs_contracting = b.list({0});
-    Handle ones = r.broadcast(r.scalar(kS32, 1), {kColumns});
-    return {next, r.op(COLLET_OP_DOT, kS32, {kRows}, {square, ones}, a)};
-  });
+  const Handles out =
+      loop(b, e, iterations, {x, sums}, [&](RegionBuilder& r, const Handle& i, const Handles& s) -> Handles {
+        Handle square = r.reshape(s[0], {kRows, kColumns});
+        Handle row = r.op(COLLET_OP_DYNAMIC_SLICE, kS32, {1, kColumns}, {square, i, r.scalar(kS32, 0)},
+                          collet_dynamic_slice_attrs{b.list({1, kColumns})});
+        Handle back = r.op(COLLET_OP_REVERSE, kS32, {1, kColumns}, {row}, collet_dimensions_attrs{b.list({1})});
+        Handle at = r.binary(COLLET_OP_MULTIPLY, i, r.scalar(kS32, static_cast<int32_t>(kColumns)));
+        Handle next = update(r, s[0], add(r, r.reshape(back, {kColumns}), 1), add(r, at, 3));
+        // A product reads the other shape from memory.
+        collet_dot_attrs a{};
+        a.lhs_contracting = b.list({1});
+        a.rhs_contracting = b.list({0});
+        Handle ones = r.broadcast(r.scalar(kS32, 1), {kColumns});
+        return {next, r.op(COLLET_OP_DOT, kS32, {kRows}, {square, ones}, a)};
+      });
   e.results(out);
   Compiled c(plugin, b.finish());
   ASSERT_EQ(c.status, COLLET_OK) << c.error.message;

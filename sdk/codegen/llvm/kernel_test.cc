@@ -153,7 +153,7 @@ std::vector<uint32_t> elementwise_opcodes() {
   };
 }
 
-/// Rounded once, or without rounding: the same bits from anybody.
+/// Whether the op is exact or correctly rounded, so that every correct implementation gives the same bits.
 bool is_exact(uint32_t opcode, uint32_t type) {
   if (opcode == COLLET_OP_REMAINDER) return true;
   const bool arithmetic =
@@ -206,7 +206,7 @@ TEST_P(EveryWidth, ElementaryFunctions_AreNearTheEvaluator) {
   compare_with_evaluator(*jit_, cases);
 }
 
-/// Whether some op of the kernel is not the same from anybody.
+/// Whether the result of some op of the kernel depends on the implementation.
 bool is_approximate(const Kernel& k) {
   return std::any_of(k.exprs.begin(), k.exprs.end(), [&k](const Expr& e) {
     return e.op == ExprOp::kOp && !is_exact(e.opcode, k.exprs[static_cast<size_t>(e.args[0])].type);
@@ -247,7 +247,7 @@ TEST_P(EveryWidth, SumOverTwoLoops_HasTheErrorOfManyAccumulators) {
   ASSERT_TRUE(read.ok()) << read.message();
   choose_lanes(c.kernel, GetParam());
   c.fill = Fill::kTame;
-  c.bound = {4};  // one accumulator, or 16 of them, is further off
+  c.bound = {4};  // a reference with one accumulator has a larger error
   std::unique_ptr<Jit> jit;
   ASSERT_TRUE(Jit::create(machine_of(GetParam()), jit).ok());
   compare_with_evaluator(*jit, {c});
