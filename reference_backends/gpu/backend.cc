@@ -55,6 +55,19 @@ bool rounds_to_tf32(const kernel::Options& options) {
   return flag(options, "tf32", false);
 }
 
+/// The option `libraries`.
+enum class UseOfLibraries { kNone, kMeasured, kAlways };
+
+UseOfLibraries use_of_libraries(const kernel::Options& options) {
+  const std::string given = text(options, "libraries");
+  // The emulator's libraries are for tests: times on it say nothing.
+  if (given.empty()) return text(options, "driver") == "emulator" ? UseOfLibraries::kNone : UseOfLibraries::kMeasured;
+  if (given == "0") return UseOfLibraries::kNone;
+  if (given == "1") return UseOfLibraries::kMeasured;
+  if (given == "always") return UseOfLibraries::kAlways;
+  throw kernel::Error(COLLET_INVALID_ARGUMENT, "libraries=" + given + ": 0, 1 or always is meant");
+}
+
 /// Devices without hardware, of the architecture that the target names.
 void configure_virtual(const kernel::Options& options, kernel::Backend* mine) {
   if (options.device_count != 0) mine->device_count = options.device_count;
@@ -91,7 +104,20 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
   mine->device_kind = facts.name;
   mine->memory_bytes = facts.memory_bytes;
   mine->memory_bytes_per_ns = target.memory_bytes_per_ns;
-  const Device::Options device_options{flag(options, "graphs", true)};
+  Device::Options device_options;
+  device_options.graphs = flag(options, "graphs", true);
+  const UseOfLibraries use = use_of_libraries(options);
+  if (use != UseOfLibraries::kNone) {
+    const std::string path = chosen == "emulator" ? library_of(chosen) : std::string();
+    device_options.libraries = std::make_shared<Libraries>(open_libraries(path));
+    device_options.prefers_libraries = use == UseOfLibraries::kAlways;
+    target.grid.libraries.products = device_options.libraries->has_products();
+    target.grid.libraries.fft = device_options.libraries->has_fft();
+    if (device_options.prefers_libraries) target.grid.libraries.least_product = 0;
+    // What was measured with one version, or not measured, is not taken for another.
+    const std::string versions = device_options.libraries->versions();
+    if (!versions.empty()) mine->fingerprint += ";" + versions + (device_options.prefers_libraries ? ";always" : "");
+  }
   mine->open_device = [driver, device_options](uint32_t number) {
     return std::make_unique<Device>(driver, static_cast<int>(number), device_options);
   };
@@ -114,8 +140,8 @@ kernel::Backend describe() {
   backend.link_latency_ns = 10000;
   backend.link_bytes_per_ns = 20;
   backend.flops_per_ns = 20000;
-  // "cuda", "emulator", or a library's path; options of the emulator; 0 or 1; 0 or 1
-  backend.options = {"driver", "emulator", "graphs", "tf32"};
+  // "cuda", "emulator", or a library's path; options of the emulator; 0 or 1; 0, 1 or "always"; 0 or 1
+  backend.options = {"driver", "emulator", "graphs", "libraries", "tf32"};
   backend.targets = {"sm_80", "sm_90"};
   backend.configure = configure;
   return backend;

@@ -98,7 +98,7 @@ DeviceFacts read_facts(const Driver& driver, int ordinal) {
 }
 
 Device::Device(std::shared_ptr<const Driver> driver, int ordinal, Options options)
-    : options_(options),
+    : options_(std::move(options)),
       library_(std::move(driver)),
       driver_(*library_),
       staging_(driver_, [this](CUresult result, const char* what) { check(result, what); }) {
@@ -111,6 +111,8 @@ Device::Device(std::shared_ptr<const Driver> driver, int ordinal, Options option
     check(driver_.cuDeviceGetDefaultMemPool(&pool_, device_), "cuDeviceGetDefaultMemPool");
     uint64_t keep = UINT64_MAX;  // memory that is given back serves the next allocation
     check(driver_.cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), "cuMemPoolSetAttribute");
+    library_calls_ = std::make_unique<LibraryCalls>(*options_.libraries, compute_.stream,
+                                                    [this](uint64_t bytes) { return allocate(bytes, 1); });
   } catch (...) {
     close();
     throw;
@@ -123,6 +125,12 @@ Device::~Device() {
 
 void Device::close() noexcept {
   driver_.cuCtxSetCurrent(context_);
+  if (library_calls_) {
+    driver_.cuStreamSynchronize(compute_.stream);
+    const CUdeviceptr workspace = library_calls_->workspace();
+    library_calls_.reset();
+    if (workspace != 0) driver_.cuMemFreeAsync(workspace, memory_);
+  }
   for (CUstream stream : {compute_.stream, upload_.stream, download_.stream, memory_}) {
     if (!stream) continue;
     driver_.cuStreamSynchronize(stream);
@@ -550,6 +558,20 @@ void Device::start_sequence(Handle sequence, const std::vector<uint64_t>& argume
 void Device::drop_sequence(Handle sequence) noexcept {
   driver_.cuCtxSetCurrent(context_);
   delete reinterpret_cast<Graph*>(sequence);
+}
+
+std::vector<codegen::GridDevice::Handle> Device::prepare(const codegen::LibraryCall& what) {
+  use();
+  return library_calls_->prepare(what);
+}
+
+void Device::drop_prepared(Handle way) noexcept {
+  driver_.cuCtxSetCurrent(context_);
+  library_calls_->drop(way);
+}
+
+void Device::launch_library(const LibraryLaunch& what) {
+  timed(compute_, what.name->c_str(), what.run_id, 0, [&] { library_calls_->launch(what.way, what.addresses); });
 }
 
 }  // namespace collet::gpu

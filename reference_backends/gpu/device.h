@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reference_backends/gpu/driver/driver.h"
+#include "reference_backends/gpu/library/library_calls.h"
 #include "reference_backends/gpu/staging.h"
 
 namespace collet::gpu {
@@ -38,7 +39,9 @@ class Device final : public codegen::GridDevice {
  public:
   /// The options of a device.
   struct Options {
-    bool graphs = true;  ///< sequences of kernels become graphs of the driver's
+    bool graphs = true;              ///< sequences of kernels become graphs of the driver's
+    bool prefers_libraries = false;  ///< see codegen::GridDevice
+    std::shared_ptr<const Libraries> libraries = std::make_shared<Libraries>();  ///< none, unless they were opened
   };
   Device(std::shared_ptr<const Driver> driver, int ordinal, Options options);
   Device(std::shared_ptr<const Driver> driver, int ordinal) : Device(std::move(driver), ordinal, Options()) {}
@@ -71,6 +74,10 @@ class Device final : public codegen::GridDevice {
   Handle keep_sequence(const Sequence& what) override;
   void start_sequence(Handle sequence, const std::vector<uint64_t>& arguments) override;
   void drop_sequence(Handle sequence) noexcept override;
+  std::vector<Handle> prepare(const codegen::LibraryCall& what) override;
+  void drop_prepared(Handle way) noexcept override;
+  void launch_library(const LibraryLaunch& what) override;
+  bool prefers_libraries() const override { return options_.prefers_libraries; }
 
  private:
   /// The function of the same name, for this device. One that was lost stays lost, whatever the driver says later.
@@ -132,6 +139,7 @@ class Device final : public codegen::GridDevice {
   Lane download_{"download"};
   CUstream memory_ = nullptr;  ///< of allocations: nothing else runs there, so that they are there at once
   Staging staging_;
+  std::unique_ptr<LibraryCalls> library_calls_;
   std::mutex mutex_;  ///< of what follows, and of what lanes are to record
   struct Pinned {
     uint64_t bytes;

@@ -263,5 +263,140 @@ TEST_F(DeviceTest, ALostDeviceStaysLost) {
   EXPECT_TRUE(refused([&] { device.finish(); }));
 }
 
+/// A device with the emulator's cuBLASLt and cuFFT.
+class LibraryTest : public ::testing::Test {
+ protected:
+  static Device::Options options() {
+    Device::Options out;
+    out.libraries = std::make_shared<Libraries>(open_libraries(COLLET_CUDA_EMULATOR_PATH));
+    return out;
+  }
+  template <class T>
+  kernel::Memory upload(const std::vector<T>& data) {
+    const kernel::Memory at = device.allocate(data.size() * sizeof(T), 256);
+    device.write(at, 0, data.data(), data.size() * sizeof(T));
+    return at;
+  }
+  template <class T>
+  std::vector<T> download(kernel::Memory at, size_t count) {
+    std::vector<T> out(count);
+    device.read(at, 0, out.data(), count * sizeof(T));
+    return out;
+  }
+  void launch(codegen::GridDevice::Handle way, std::vector<uint64_t> addresses) {
+    const std::string name = "library";
+    codegen::GridDevice::LibraryLaunch what;
+    what.way = way;
+    what.addresses = addresses.data();
+    what.name = &name;
+    device.launch_library(what);
+  }
+
+  Device device{emulator(), 0, options()};
+};
+
+/// Distances of a batch of matrices that lie row by row, or column by column.
+codegen::LibraryMatrix matrix(int64_t rows, int64_t columns, bool by_columns) {
+  return {COLLET_TYPE_F32, 0, rows * columns, by_columns ? 1 : columns, by_columns ? rows : 1};
+}
+
+TEST_F(LibraryTest, ProductsOfAllLayouts) {
+  constexpr int64_t kRows = 5;
+  constexpr int64_t kColumns = 7;
+  constexpr int64_t kDepth = 3;
+  constexpr int64_t kBatches = 2;
+  std::vector<float> a(kBatches * kRows * kDepth), b(kBatches * kDepth * kColumns);
+  std::iota(a.begin(), a.end(), 1.0F);
+  std::iota(b.begin(), b.end(), -20.0F);
+  for (const int layout : {0, 1, 2, 3}) {
+    codegen::LibraryProduct p;
+    p.a = matrix(kRows, kDepth, (layout & 1) != 0);
+    p.b = matrix(kDepth, kColumns, (layout & 2) != 0);
+    p.c = matrix(kRows, kColumns, false);
+    p.batches = kBatches;
+    p.rows = kRows;
+    p.columns = kColumns;
+    p.depth = kDepth;
+    p.sum_type = COLLET_TYPE_F32;
+    const kernel::Memory at_a = upload(a), at_b = upload(b),
+                         at_c = upload(std::vector<float>(kBatches * kRows * kColumns));
+    const auto ways = device.prepare(p);
+    ASSERT_FALSE(ways.empty());
+    for (const auto way : ways) {
+      launch(way, {at_a, at_b, at_c});
+      const std::vector<float> c = download<float>(at_c, kBatches * kRows * kColumns);
+      for (int64_t n = 0; n < kBatches; ++n) {
+        for (int64_t i = 0; i < kRows; ++i) {
+          for (int64_t j = 0; j < kColumns; ++j) {
+            float sum = 0;
+            for (int64_t k = 0; k < kDepth; ++k)
+              sum += a[static_cast<size_t>(n * p.a.batch + i * p.a.row + k * p.a.column)] *
+                     b[static_cast<size_t>(n * p.b.batch + k * p.b.row + j * p.b.column)];
+            EXPECT_EQ(c[static_cast<size_t>((n * kRows + i) * kColumns + j)], sum) << layout << " " << i << " " << j;
+          }
+        }
+      }
+      device.drop_prepared(way);
+    }
+    for (const kernel::Memory at : {at_a, at_b, at_c}) device.free(at);
+  }
+}
+
+TEST_F(LibraryTest, ProductsThatItDoesNotHave) {
+  codegen::LibraryProduct p;
+  p.a = p.b = p.c = matrix(4, 4, false);
+  p.rows = p.columns = p.depth = 4;
+  p.sum_type = COLLET_TYPE_F32;
+  const auto usual = device.prepare(p);
+  EXPECT_FALSE(usual.empty());
+  for (const auto way : usual) device.drop_prepared(way);
+  codegen::LibraryProduct strided = p;
+  strided.a.column = 2;
+  strided.a.row = 8;
+  EXPECT_TRUE(device.prepare(strided).empty()) << "neither rows nor columns lie side by side";
+  codegen::LibraryProduct rounded = p;
+  rounded.a.type = rounded.b.type = COLLET_TYPE_F64;
+  EXPECT_TRUE(device.prepare(rounded).empty()) << "f64 factors, summed as f32";
+  codegen::LibraryProduct unsigned_bytes = p;
+  unsigned_bytes.a.type = unsigned_bytes.b.type = COLLET_TYPE_U8;
+  unsigned_bytes.c.type = unsigned_bytes.sum_type = COLLET_TYPE_S32;
+  EXPECT_TRUE(device.prepare(unsigned_bytes).empty());
+  Device without{emulator(), 1};
+  EXPECT_TRUE(without.prepare(p).empty()) << "no library was opened";
+}
+
+TEST_F(LibraryTest, RealTransformAndBack) {
+  constexpr size_t kLength = 6;
+  const std::vector<float> x{1, -2, 3, 0.5F, 7, -1};
+  codegen::LibraryFft forward;
+  forward.operand_type = COLLET_TYPE_F32;
+  forward.result_type = COLLET_TYPE_C64;
+  forward.lengths = {kLength};
+  codegen::LibraryFft back = forward;
+  std::swap(back.operand_type, back.result_type);
+  back.inverse = true;
+  const kernel::Memory at_x = upload(x), at_y = upload(std::vector<float>(2 * (kLength / 2 + 1)));
+  const auto there = device.prepare(forward), again = device.prepare(back);
+  ASSERT_EQ(there.size(), 1U);
+  ASSERT_EQ(again.size(), 1U);
+  launch(there[0], {at_x, at_y});
+  const std::vector<float> y = download<float>(at_y, 2);
+  EXPECT_NEAR(y[0], 8.5, 1e-5) << "the sum";
+  launch(again[0], {at_y, at_x});
+  const std::vector<float> z = download<float>(at_x, kLength);
+  for (size_t i = 0; i < kLength; ++i) EXPECT_NEAR(z[i], kLength * x[i], 1e-4) << "inverse transforms are not scaled";
+  for (const auto way : {there[0], again[0]}) device.drop_prepared(way);
+  device.free(at_x);
+  device.free(at_y);
+}
+
+TEST(Libraries, ThoseThatAreNotThereAreNotUsed) {
+  const Libraries none = open_libraries("/nowhere/libnone.so");
+  EXPECT_FALSE(none.has_products());
+  EXPECT_FALSE(none.has_fft());
+  EXPECT_EQ(none.versions(), "");
+  EXPECT_FALSE(open_libraries("libm.so.6").has_products()) << "a library without the functions";
+}
+
 }  // namespace
 }  // namespace collet::gpu

@@ -101,6 +101,7 @@ std::string refusal(const Graph& graph, const Node& node, const Target& target, 
   if (can_inline(graph, node) || has_node_kernel(graph, node)) return {};
   if (has_routine(graph, node)) {
     if (target.routines || (target.has_grid() && node.opcode == COLLET_OP_SORT)) return {};
+    if (target.grid.libraries.fft && node.opcode == COLLET_OP_FFT) return {};
     expand = true;
     return name + ", which is no loop nest";
   }

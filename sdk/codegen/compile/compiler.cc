@@ -266,6 +266,7 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
       continue;
     }
     const bool last = &k == &kernels.back();
+    if (kernels.size() == 1 && attention.empty() && add_product_choice(k, result, drafts)) continue;
     if (epilogue_ && last && append_epilogue(*epilogue_, result, graph_.type(result).dims, k)) epilogue_ = nullptr;
     if (!attention.empty()) {
       add_attention(k, attention.mapped().schedule, drafts);
@@ -297,7 +298,7 @@ RangeId Compiler::copy_webs(RangeId from, RangeId to, uint64_t bytes, Drafts& dr
 }
 
 void Compiler::routine(const Node& n, Drafts& drafts) {
-  if (target_.has_grid()) return add_sort(n, drafts);
+  if (target_.has_grid()) return n.opcode == COLLET_OP_FFT ? add_fft(n, drafts) : add_sort(n, drafts);
   ++time_;
   Draft d;
   d.step.kind = StepKind::kRoutine;

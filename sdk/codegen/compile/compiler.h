@@ -86,6 +86,13 @@ class Compiler {
   /// Copies the first elements of the segments of each row to the rows of `to`, one segment behind the other.
   void copy_first(const std::vector<ValueId>& from, const RowShape& rows, int64_t segment, int64_t needed,
                   const std::vector<ValueId>& to, const RowShape& to_rows, Drafts& drafts);
+  /// Adds the product `k`, whose result is `result`, as a choice between a kernel and the device's library, if the target has one and
+  /// nothing is fused to the operands. The epilogue is part of the kernel, and a kernel of its own behind the library.
+  bool add_product_choice(const KernelPlan& k, ValueId result, Drafts& drafts);
+  /// Adds a call of a library whose places are the ranges of a draft.
+  void add_library_call(LibraryCall call, std::vector<RangeId> ranges, Drafts& drafts);
+  /// Adds an fft that the device's library computes.
+  void add_fft(const Node& n, Drafts& drafts);
   /// Adds a scatter for a target with grids, whose updates are grouped by the element that they update.
   void add_grouped_updates(const KernelPlan& k, UpdateSchedule updates, Drafts& drafts);
   /// An attention that is computed by one kernel.

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "sdk/codegen/compile/compiler.h"
+#include "sdk/codegen/schedule/grid_library.h"
 
 namespace collet::codegen {
 namespace {
@@ -132,6 +133,83 @@ void Compiler::copy_first(const std::vector<ValueId>& from, const RowShape& rows
   const int64_t whole = rows.length / segment;
   copy_part(0, whole, needed);
   copy_part(whole, 1, std::min(needed, rows.length % segment));
+}
+
+void Compiler::add_library_call(LibraryCall call, std::vector<RangeId> ranges, Drafts& drafts) {
+  Draft d;
+  d.step.kind = StepKind::kLibrary;
+  d.step.call = static_cast<uint32_t>(plan_->libraries.size());
+  d.ranges = std::move(ranges);
+  for (RangeId w : d.ranges) plan_->traffic_bytes += buffers_.bytes(w);
+  ++plan_->kernels;
+  plan_->libraries.push_back(std::move(call));
+  drafts.push_back(std::move(d));
+}
+
+bool Compiler::add_product_choice(const KernelPlan& k, ValueId result, Drafts& drafts) {
+  ProductMatch match;
+  if (!target_.grid.libraries.products || !match_product(k.kernel, match)) return false;
+  const LibraryProduct& p = match.product;
+  if (p.batches * p.rows * p.columns * p.depth < target_.grid.libraries.least_product) return false;
+  // Neither way writes over what the other one reads: which of them runs is not known.
+  const auto without_places = [](KernelPlan plan) {
+    plan.in_place.clear();
+    return plan;
+  };
+  Draft choice;
+  choice.step.kind = StepKind::kChoice;
+  choice.step.call = plan_->choices++;
+  choice.children.resize(2);
+  KernelPlan own = without_places(k);
+  std::optional<KernelPlan> epilogue;
+  if (epilogue_ && append_epilogue(*epilogue_, result, graph_.type(result).dims, own)) {
+    epilogue = without_places(*std::exchange(epilogue_, nullptr));
+    own.in_place.clear();
+  }
+  add_kernel(own, choice.children[0]);
+  const uint64_t traffic = plan_->traffic_bytes;
+  const uint32_t kernels = plan_->kernels;
+  ++time_;
+  const RangeId target = write(epilogue ? epilogue->writes[0] : result);
+  if (epilogue) range_[result] = target;  // the epilogue, which is elementwise, computes in place
+  add_library_call(p, {read(k.buffers[match.a]), read(k.buffers[match.b]), target}, choice.children[1]);
+  if (epilogue) add_kernel(*epilogue, choice.children[1]);
+  plan_->traffic_bytes = traffic;
+  plan_->kernels = kernels;
+  drafts.push_back(std::move(choice));
+  return true;
+}
+
+void Compiler::add_fft(const Node& n, Drafts& drafts) {
+  const auto attrs = attributes<collet_fft_attrs>(graph_, n);
+  const ArrayType from = graph_.type(n.operands[0]);
+  const ArrayType to = graph_.type(n.results[0]);
+  LibraryFft fft;
+  fft.operand_type = from.element;
+  fft.result_type = to.element;
+  fft.inverse = attrs.type == COLLET_FFT_IFFT || attrs.type == COLLET_FFT_IRFFT;
+  for (const int64_t length : integers(graph_, attrs.length)) fft.lengths.push_back(length);
+  if (to.elements == 0) {
+    write(n.results[0]);
+    return;
+  }
+  const size_t outer = from.dims.size() - fft.lengths.size();
+  for (size_t d = 0; d < outer; ++d) fft.batches *= from.dims[d];
+  RangeId operand = range(n.operands[0]);
+  if (attrs.type == COLLET_FFT_IRFFT) {  // the library may overwrite its operand
+    const ValueId copied = temporary(from.element, from.dims);
+    operand = copy(operand, copied, drafts);
+  }
+  ++time_;
+  buffers_.use(operand, time_);
+  double points = 1;
+  for (const int64_t length : fft.lengths) points *= static_cast<double>(length);
+  const ValueId result = fft.inverse ? temporary(to.element, to.dims) : n.results[0];
+  const bool scales = fft.inverse;
+  add_library_call(std::move(fft), {operand, write(result)}, drafts);
+  if (!scales) return;
+  KernelPlan scale = scale_kernel(graph_, result, 1 / points, n.results[0]);
+  add_kernel(scale, drafts);
 }
 
 void Compiler::find_attentions(const Block& block, const std::vector<FusionGroup>& groups, const Readers& readers,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch plans for grids, where they differ from those for processors.
+#include <collet/codegen/compile.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -208,6 +209,74 @@ TEST(GridPlan, ProductOfWeightsWithThemselves_IsNoAttention) {
 TEST(GridPlan, WhatIsNoSoftmaxOfRows_IsNoAttention) {
   for (const Change c : {Change::kOtherAxis, Change::kSmallest, Change::kSumFromFive})
     EXPECT_EQ(plan_of_attention(c).find("\nattention"), std::string::npos) << static_cast<int>(c);
+}
+
+/// The plan of tanh(x y + bias) for a target with libraries.
+std::string plan_of_product(int64_t rows, uint32_t type, bool is_transposed) {
+  constexpr int64_t kColumns = 80;
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  const Handle x = e.argument(type, is_transposed ? std::vector<int64_t>{kDepth, rows} : std::vector{rows, kDepth});
+  const Handle y = e.argument(type, {kDepth, kColumns});
+  const Handle bias = e.argument(kF32, {kColumns});
+  collet_dot_attrs a{};
+  a.lhs_contracting = b.list({is_transposed ? 0 : 1});
+  a.rhs_contracting = b.list({0});
+  const Handle product = e.op(COLLET_OP_DOT, kF32, {rows, kColumns}, {x, y}, a);
+  const Handle sum = e.binary(COLLET_OP_ADD, product, e.broadcast(bias, {rows, kColumns}, {1}));
+  e.results({e.unary(COLLET_OP_TANH, sum)});
+  Target target;
+  target.grid.warp = 32;
+  target.grid.libraries.products = true;
+  PlannedProgram program;
+  const Status status = plan_program(b.finish(), target, CompileOptions(), program);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return print_launch_plan(program.plan);
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(GridPlan, ProductForATargetWithALibrary_HasBothWays) {
+  const std::string plan = plan_of_product(256, kF32, false);
+  EXPECT_TRUE(has(plan,
+                  "library 0: product of 1 of 256 x 80 x 32, f32[0, 32, 1] * f32[0, 80, 1] -> f32[0, 80, 1], "
+                  "sums of f32\n"))
+      << plan;
+  EXPECT_TRUE(has(plan, "choice 0\n  way 0\n    kernel0(argument0, argument1, result0, argument2)")) << plan;
+  EXPECT_TRUE(has(plan, "  way 1\n    library 0(argument0, argument1, result0)\n    kernel1(")) << plan;
+}
+
+TEST(GridPlan, ProductOfATransposedMatrix_HasItsDistances) {
+  const std::string plan = plan_of_product(256, COLLET_TYPE_BF16, true);
+  EXPECT_TRUE(has(plan, "bf16[0, 1, 256] * bf16[0, 80, 1] -> f32[0, 80, 1], sums of f32")) << plan;
+}
+
+TEST(GridPlan, SmallProduct_HasNoLibrary) {
+  EXPECT_FALSE(has(plan_of_product(2, kF32, false), "library"));
+}
+
+TEST(GridPlan, InverseFft_IsScaledAndKeepsItsOperand) {
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  const Handle x = e.argument(COLLET_TYPE_C64, {3, 5});
+  const Handle y = e.op(COLLET_OP_FFT, kF32, {3, 8}, {x}, collet_fft_attrs{COLLET_FFT_IRFFT, 0, b.list({8})});
+  e.results({y});
+  Target target;
+  target.grid.warp = 32;
+  target.grid.libraries.fft = true;
+  target.routines = false;
+  const collet_program* const built = b.finish();
+  EXPECT_TRUE(check_program(built, target, nullptr).ok());
+  PlannedProgram program;
+  ASSERT_TRUE(plan_program(built, target, CompileOptions(), program).ok());
+  const std::string plan = print_launch_plan(program.plan);
+  EXPECT_TRUE(has(plan, "library 0: inverse fft of 3 of 8, c64 -> f32\n")) << plan;
+  EXPECT_TRUE(has(plan, "copy(argument0, workspace+64) 120 bytes\nlibrary 0(workspace+64, ")) << plan;
+  EXPECT_EQ(program.plan.steps.size(), 3U) << plan;
+  target.grid.libraries.fft = false;
+  EXPECT_FALSE(check_program(built, target, nullptr).ok()) << "without a library, the SDK expands it";
 }
 
 }  // namespace

@@ -76,6 +76,8 @@ class LoopJoiner {
         break;
       case StepKind::kMatmul:
       case StepKind::kRoutine:
+      case StepKind::kLibrary:
+      case StepKind::kChoice:
         content.suits = false;
         break;
       case StepKind::kCopy:

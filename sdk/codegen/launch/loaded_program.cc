@@ -124,6 +124,9 @@ void LoadedProgram::run(const Steps& steps, char* const* slots, char* const* add
       case StepKind::kConditional:
         run(step.children[branch_of(step.index_bytes, step.children.size(), at[0])], slots, addresses, threads);
         break;
+      case StepKind::kLibrary:
+      case StepKind::kChoice:
+        break;  // only plans for grids have them
     }
   }
 }

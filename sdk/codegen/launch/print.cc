@@ -1,8 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/codegen/launch/print.h"
 
+#include <variant>
+
 namespace collet::codegen {
 namespace {
+
+std::string print_matrix(const LibraryMatrix& m) {
+  std::string text = collet_type_name(m.type);
+  text += "[" + std::to_string(m.batch) + ", " + std::to_string(m.row) + ", " + std::to_string(m.column) + "]";
+  return m.offset == 0 ? text : text + " + " + std::to_string(m.offset);
+}
+
+std::string print_call(const LibraryProduct& p) {
+  return "product of " + std::to_string(p.batches) + " of " + std::to_string(p.rows) + " x " +
+         std::to_string(p.columns) + " x " + std::to_string(p.depth) + ", " + print_matrix(p.a) + " * " +
+         print_matrix(p.b) + " -> " + print_matrix(p.c) + ", sums of " + collet_type_name(p.sum_type) +
+         (p.tf32 ? ", tf32" : "");
+}
+
+std::string print_call(const LibraryFft& f) {
+  std::string text = f.inverse ? "inverse fft of " : "fft of ";
+  text += std::to_string(f.batches) + " of ";
+  for (size_t i = 0; i < f.lengths.size(); ++i) text += (i == 0 ? "" : " x ") + std::to_string(f.lengths[i]);
+  return text + ", " + collet_type_name(f.operand_type) + " -> " + collet_type_name(f.result_type);
+}
 
 class Printer {
  public:
@@ -14,6 +36,8 @@ class Printer {
     sizes("argument", plan_.argument_bytes);
     sizes("result", plan_.result_bytes);
     for (size_t i = 0; i < plan_.matmuls.size(); ++i) matmul(i, plan_.matmuls[i]);
+    for (size_t i = 0; i < plan_.libraries.size(); ++i)
+      out_ += "library " + std::to_string(i) + ": " + print_library_call(plan_.libraries[i]) + "\n";
     steps(plan_.steps, "");
     return out_;
   }
@@ -90,12 +114,19 @@ class Printer {
       case StepKind::kConditional:
         out_ += "conditional" + places(step);
         break;
+      case StepKind::kLibrary:
+        out_ += "library " + std::to_string(step.call) + places(step);
+        break;
+      case StepKind::kChoice:
+        out_ += "choice " + std::to_string(step.call);
+        break;
     }
     out_ += "\n";
+    const std::string one_of = step.kind == StepKind::kChoice ? "way " : "branch ";
     for (size_t i = 0; i < step.children.size(); ++i) {
       const bool loop = step.kind == StepKind::kWhile;
       if (loop && i == 0 && step.trips >= 0) continue;
-      out_ += indent + "  " + (loop ? (i == 0 ? "condition" : "body") : "branch " + std::to_string(i)) + "\n";
+      out_ += indent + "  " + (loop ? (i == 0 ? "condition" : "body") : one_of + std::to_string(i)) + "\n";
       steps(step.children[i], indent + "    ");
     }
   }
@@ -105,6 +136,10 @@ class Printer {
 };
 
 }  // namespace
+
+std::string print_library_call(const LibraryCall& call) {
+  return std::visit([](const auto& one) { return print_call(one); }, call);
+}
 
 std::string print_launch_plan(const LaunchPlan& plan) {
   return Printer(plan).run();

@@ -7,6 +7,9 @@
 
 namespace collet::codegen {
 
+/// The call as text: what is computed, of which types. Distances of matrices: batch, row, column.
+std::string print_library_call(const LibraryCall& call);
+
 /// The launch plan as text, for people: sizes, then the steps with their places.
 std::string print_launch_plan(const LaunchPlan& plan);
 

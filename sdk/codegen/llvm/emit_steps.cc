@@ -24,6 +24,8 @@ void StepsWriter::one(const Step& step) {
     case StepKind::kMatmul:
       return matmul(step);
     case StepKind::kRoutine:
+    case StepKind::kLibrary:
+    case StepKind::kChoice:
       return;  // who asks for code has seen that there is none
     case StepKind::kCopy:
       // Both may be the same memory, which memmove allows.

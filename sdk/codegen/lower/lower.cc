@@ -342,6 +342,32 @@ KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to) {
   return plan;
 }
 
+KernelPlan scale_kernel(const Graph& graph, ValueId from, double factor, ValueId to) {
+  const ArrayType& type = graph.type(to);
+  KernelPlan plan;
+  plan.kernel = nest(type.dims);
+  KernelBuilder builder(graph, plan.kernel, [](ValueId) { return true; });
+  Position at = loop_position(0, type.dims.size());
+  const ExprId x = builder.load(from, at, kNoExpr);
+  const bool is_complex = collet_type_kind(type.element) == COLLET_KIND_COMPLEX;
+  const uint32_t part = type.element == COLLET_TYPE_C64    ? uint32_t{COLLET_TYPE_F32}
+                        : type.element == COLLET_TYPE_C128 ? uint32_t{COLLET_TYPE_F64}
+                                                           : type.element;
+  const ExprId by = builder.convert(builder.constant(COLLET_TYPE_F64, &factor), part);
+  const auto scaled = [&](ExprId e) { return builder.op(COLLET_OP_MULTIPLY, part, {e, by}); };
+  // Part by part: a complex product would make NaN of an infinite part and zero.
+  const ExprId y =
+      is_complex
+          ? builder.op(COLLET_OP_COMPLEX, type.element,
+                       {scaled(builder.op(COLLET_OP_REAL, part, {x})), scaled(builder.op(COLLET_OP_IMAG, part, {x}))})
+          : scaled(x);
+  plan.kernel.stores.push_back({builder.output(to), y, builder.linear(at, type.dims), kNoExpr});
+  plan.writes = {to};
+  plan.buffers = builder.buffers();
+  plan.in_place = {{from, to}};
+  return plan;
+}
+
 bool is_scalar_loop(const Graph& graph, const Node& node) {
   return node.opcode == COLLET_OP_WHILE && is_scalar_block(graph, graph.blocks[node.blocks[0]]) &&
          is_scalar_block(graph, graph.blocks[node.blocks[1]]);

@@ -67,6 +67,9 @@ bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_inpu
 /// Converts `from` to the type of `to`, of the same shape.
 KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to);
 
+/// Multiplies `from`, floats or complex numbers, by a real number. `to`, of the same type, may lie in the same memory.
+KernelPlan scale_kernel(const Graph& graph, ValueId from, double factor, ValueId to);
+
 /// Whether node_kernels knows the node, without building anything.
 bool has_node_kernel(const Graph& graph, const Node& node);
 

@@ -37,6 +37,14 @@ class DeviceProgram {
 class WholeProgram {
  public:
   virtual ~WholeProgram() = default;
+  /** Measures on `device` what decides between several ways to compute the same, and settles on the fastest. Called by compile, once,
+   * before `load`, unless the devices are virtual; other work may run on the device at the same time. Returns what it found out, which is kept
+   * with the executable in caches: there `known` is what it returned before, and it measures nothing if that is enough. Empty: nothing was
+   * to be found out, or to be kept. */
+  virtual std::string tune(Device& device, const std::string& known) {
+    static_cast<void>(device), static_cast<void>(known);
+    return {};
+  }
   /** Loads the code on a device. Called by compile, once for each device on which the program may run. The helper destroys the
    * result before the device. */
   virtual std::unique_ptr<DeviceProgram> load(Device& device) = 0;

@@ -33,8 +33,9 @@ struct OwnedLaunch {
 /** A program, planned, with its constants on each device that it may run on. */
 class Executable {
  public:
+  /** `tuning`: what WholeProgram::tune returned for this program before; empty where it is new. */
   Executable(Instance* instance, const collet_program* program, const collet_compile_options& options,
-             std::vector<uint32_t>* rejected)
+             std::vector<uint32_t>* rejected, const std::string& tuning = {})
       : instance_(instance), block_((program->total_bytes + 7) / 8) {
     std::memcpy(block_.data(), program, program->total_bytes);
     name_.assign(collet_string(program, program->name), program->name.count);
@@ -61,9 +62,17 @@ class Executable {
       for (uint32_t i = 0; i < options.participants; ++i) instance->device(options.assignment[i]);
     }
     on_devices_.resize(instance->devices.size());
+    const auto is_used = [&](uint32_t number) {
+      return everywhere || std::count(options.assignment, options.assignment + options.participants, number) != 0;
+    };
+    const bool can_measure = whole_ && (backend().traits & COLLET_TRAIT_VIRTUAL) == 0;
+    for (uint32_t number = 0; can_measure && number < on_devices_.size(); ++number) {
+      if (!is_used(number)) continue;
+      tuning_ = whole_->tune(*instance->devices[number], tuning);
+      break;
+    }
     for (uint32_t number = 0; number < on_devices_.size(); ++number) {
-      const bool used = everywhere || std::count(options.assignment, options.assignment + options.participants, number);
-      if (used) on_devices_[number] = std::make_unique<OnDevice>(prepared_for(number));
+      if (is_used(number)) on_devices_[number] = std::make_unique<OnDevice>(prepared_for(number));
     }
   }
 
@@ -77,6 +86,8 @@ class Executable {
   const std::vector<std::pair<std::string, std::string>>& artifacts() const {
     return whole_ ? whole_->artifacts : artifacts_;
   }
+  /** What was found out by measuring, see WholeProgram::tune. */
+  const std::string& tuning() const { return tuning_; }
   /** Bytes of machine code; 0: unknown. */
   uint64_t code_bytes() const { return whole_ ? whole_->code_bytes : 0; }
 
@@ -460,6 +471,7 @@ class Executable {
   HostScalars scalars_;
   std::vector<std::pair<std::string, std::string>> artifacts_;  // of a plan
   std::unique_ptr<WholeProgram> whole_;                         // in place of a plan
+  std::string tuning_;                                          // of whole_
   std::vector<std::unique_ptr<OnDevice>> on_devices_;           // null where it was not compiled for the device
 };
 

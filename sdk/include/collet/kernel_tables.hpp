@@ -111,14 +111,16 @@ struct ArtifactFunctions {
   }
 };
 
-/** "aot": the program itself, which is planned again when it is loaded. */
+/** "aot": the program itself, which is planned again when it is loaded, and what was measured when it was compiled first. */
 struct AotFunctions {
   struct Head {
     char magic[8];
     uint64_t checksum;  // of all behind it
     uint64_t maker_bytes;
+    uint64_t tuning_bytes;
     uint64_t block_bytes;
   };
+  static constexpr char magic[8] = {'C', 'L', 'T', 'K', 'R', 'N', 'L', '2'};
 
   static collet_status serialize(collet_backend_executable* handle, void* out, uint64_t capacity, uint64_t* out_bytes,
                                  collet_error* error) {
@@ -126,10 +128,13 @@ struct AotFunctions {
       const Executable& executable = *unwrap(handle);
       const std::string maker = maker_of(executable.backend());
       const uint64_t block_bytes = executable.block().size() * sizeof(uint64_t);
+      const std::string& tuning = executable.tuning();
       std::string bytes(sizeof(Head), '\0');
       bytes += maker;
+      bytes += tuning;
       bytes.append(reinterpret_cast<const char*>(executable.block().data()), block_bytes);
-      Head head{{'C', 'L', 'T', 'K', 'R', 'N', 'L', '1'}, 0, maker.size(), block_bytes};
+      Head head{{}, 0, maker.size(), tuning.size(), block_bytes};
+      std::memcpy(head.magic, magic, sizeof magic);
       std::memcpy(&bytes[0], &head, sizeof head);
       head.checksum = checksum_of(bytes);
       std::memcpy(&bytes[0], &head, sizeof head);
@@ -145,8 +150,10 @@ struct AotFunctions {
       const std::string bytes(static_cast<const char*>(from), size);
       Head head{};
       if (size >= sizeof head) std::memcpy(&head, bytes.data(), sizeof head);
-      const bool whole = std::memcmp(head.magic, "CLTKRNL1", 8) == 0 && head.maker_bytes <= size - sizeof head &&
-                         head.block_bytes == size - sizeof head - head.maker_bytes &&
+      const uint64_t rest = size - std::min<uint64_t>(size, sizeof head);
+      const bool whole = std::memcmp(head.magic, magic, sizeof magic) == 0 && head.maker_bytes <= rest &&
+                         head.tuning_bytes <= rest - head.maker_bytes &&
+                         head.block_bytes == rest - head.maker_bytes - head.tuning_bytes &&
                          head.block_bytes >= sizeof(collet_program) && head.checksum == checksum_of(bytes);
       if (!whole) throw Error(COLLET_DATA_LOSS, "these bytes are no executable, or were damaged");
       Instance* instance = unwrap(handle);
@@ -154,13 +161,15 @@ struct AotFunctions {
         throw Error(COLLET_FAILED_PRECONDITION, "an executable of another version or device");
       }
       std::vector<uint64_t> block((head.block_bytes + 7) / 8);
-      std::memcpy(block.data(), bytes.data() + sizeof head + head.maker_bytes, head.block_bytes);
+      const size_t tuning_at = sizeof head + head.maker_bytes;
+      const std::string tuning = bytes.substr(tuning_at, head.tuning_bytes);
+      std::memcpy(block.data(), bytes.data() + tuning_at + head.tuning_bytes, head.block_bytes);
       const auto* program = reinterpret_cast<const collet_program*>(block.data());
       const std::string complaint = program_complaint(program);
       if (!complaint.empty()) throw Error(COLLET_DATA_LOSS, complaint);
       const auto serial_lock = instance->lock_serial();
       std::vector<uint32_t> rejected;
-      auto executable = std::make_unique<Executable>(instance, program, read_sized(options), &rejected);
+      auto executable = std::make_unique<Executable>(instance, program, read_sized(options), &rejected, tuning);
       if (!rejected.empty()) throw Error(COLLET_FAILED_PRECONDITION, "an executable of another table of kernels");
       write_info(*executable, info);
       *out = reinterpret_cast<collet_backend_executable*>(executable.release());

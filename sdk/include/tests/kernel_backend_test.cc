@@ -403,6 +403,68 @@ TEST_F(KernelBackend, ExecutablesAsBytes) {
   table->release(made);
 }
 
+/// A program that computes nothing, and what it was given to tune itself with.
+class TunedProgram final : public WholeProgram {
+ public:
+  struct Loaded final : DeviceProgram {
+    void launch(Device&, const std::vector<Piece>&, uint64_t) override {}
+  };
+  static std::vector<std::string>& known() {
+    static std::vector<std::string> all;
+    return all;
+  }
+  std::string tune(Device&, const std::string& before) override {
+    known().push_back(before);
+    return before.empty() ? "measured" : before;
+  }
+  std::unique_ptr<DeviceProgram> load(Device&) override { return std::make_unique<Loaded>(); }
+};
+
+class TunedCompiler final : public ProgramCompiler {
+ public:
+  void answer(const collet_program*, const uint32_t*, uint32_t count, collet_verdict* verdicts) const override {
+    for (uint32_t i = 0; i < count; ++i) verdicts[i].answer = COLLET_ACCEPT;
+  }
+  std::unique_ptr<WholeProgram> compile(const collet_program*, bool, std::vector<uint32_t>* rejected) const override {
+    rejected->clear();
+    return std::make_unique<TunedProgram>();
+  }
+};
+
+Backend describe_tuned() {
+  Backend backend = describe();
+  backend.kernels.clear();
+  backend.compiler = std::make_shared<TunedCompiler>();
+  return backend;
+}
+
+TEST_F(KernelBackend, WhatWasMeasuredIsKeptWithTheExecutable) {
+  table->close(instance);
+  collet_host host{};
+  host.struct_size = sizeof host;
+  host.abi_major = COLLET_ABI_MAJOR;
+  ASSERT_EQ(detail::enter<describe_tuned>(&host, &table, &error), COLLET_OK);
+  collet_open_options opened{};
+  opened.struct_size = sizeof opened;
+  collet_instance_info info{};
+  info.struct_size = sizeof info;
+  ASSERT_EQ(table->open(&opened, &instance, &info, &error), COLLET_OK) << error.message;
+  const auto* aot = static_cast<const collet_aot_table*>(table->query(instance, "aot", 1));
+  const uint32_t t = w.type(COLLET_TYPE_F32, {2});
+  const uint32_t x = w.argument(t);
+  collet_backend_executable *made = compile(w.finish(1, {w.op(COLLET_OP_ADD, t, {x, x})})), *loaded = nullptr;
+  ASSERT_NE(made, nullptr) << error.message;
+  std::string text(100000, '\0');
+  uint64_t bytes = 0;
+  ASSERT_EQ(aot->serialize(made, &text[0], text.size(), &bytes, &error), COLLET_OK);
+  collet_compile_options options{};
+  options.struct_size = sizeof options;
+  ASSERT_EQ(aot->load(instance, text.data(), bytes, &options, &loaded, &facts, &error), COLLET_OK) << error.message;
+  EXPECT_EQ(TunedProgram::known(), (std::vector<std::string>{"", "measured"}));
+  table->release(loaded);
+  table->release(made);
+}
+
 TEST_F(KernelBackend, RefusesWhatItCannotRead) {
   const uint32_t t = w.type(COLLET_TYPE_F32, {2});
   const uint32_t x = w.argument(t);

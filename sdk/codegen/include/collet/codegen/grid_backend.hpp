@@ -19,9 +19,9 @@
 /// Link with Collet::codegen. C++17.
 
 #include <collet/codegen/code_backend.hpp>
+#include <collet/codegen/grid_code.hpp>
+#include <collet/codegen/grid_device.hpp>
 
-#include <algorithm>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,78 +31,21 @@
 
 namespace collet::codegen {
 
-/// A device that runs grids. A kernel::Memory of it is the address at which its kernels find that memory. Its functions throw
-/// kernel::Error or std::bad_alloc, and may be called from any thread.
-class GridDevice : public kernel::Device {
- public:
-  /// The device's name for a loaded module, or for a kernel of it. Not 0.
-  using Handle = uint64_t;
-
-  /// Loads the text of a module, such as PTX. `name` is for messages.
-  virtual Handle load_module(const std::string& text, const std::string& name) = 0;
-  /// Gives it back. Nothing that it runs is left on the device.
-  virtual void unload_module(Handle module) noexcept = 0;
-  /// A kernel of a module.
-  virtual Handle find_kernel(Handle module, const std::string& name) = 0;
-  /// A kernel that is to be started.
-  struct Launch {
-    Handle kernel = 0;
-    uint32_t blocks = 1;
-    uint32_t block_threads = 1;           ///< of each block
-    uint32_t shared_bytes = 0;            ///< that each block gets beside what the kernel declares
-    const uint64_t* arguments = nullptr;  ///< one for each parameter: addresses, and whole numbers of 64 bits
-    uint32_t argument_count = 0;
-    const std::string* name = nullptr;  ///< for records
-    uint64_t run_id = 0;
-  };
-  /// Starts a kernel behind all that was started before. This need not wait, see kernel::Device::mark.
-  virtual void launch(const Launch& what) = 0;
-
-  /// Kernels and copies that are started again and again, each behind the one before it.
-  struct Sequence {
-    struct Item {
-      Handle kernel =
-          0;  ///< 0: a copy within the device; its arguments are where to, where from, and the number of bytes
-      uint32_t blocks = 1;
-      uint32_t block_threads = 1;
-      uint32_t first_argument = 0;  ///< in `arguments`
-      uint32_t argument_count = 0;
-      uint32_t shared_bytes = 0;  ///< see Launch
-    };
-    std::vector<Item> items;
-    std::vector<uint64_t> arguments;
-  };
-  /// Keeps a sequence so that it is started by one call. 0, as here: the device has no use for it, and gets its items one by one.
-  virtual Handle keep_sequence(const Sequence& what) {
-    static_cast<void>(what);
-    return 0;
-  }
-  /// Starts it with these arguments, as many as it was kept with. Not called by two threads at a time for the same sequence; it may be
-  /// called while what it started before still runs.
-  virtual void start_sequence(Handle sequence, const std::vector<uint64_t>& arguments) {
-    static_cast<void>(sequence), static_cast<void>(arguments);
-  }
-  /// Gives it back. Nothing that it started is left on the device.
-  virtual void drop_sequence(Handle sequence) noexcept { static_cast<void>(sequence); }
-};
-
 namespace detail {
 
-/// A module with its constants on a device, and the walk through its launch plan.
+/// The code of a program with its constants on a device, and the walk through its launch plan.
 class LoadedGrid final : public kernel::DeviceProgram {
  public:
-  /// `program` must outlive this.
-  LoadedGrid(GridDevice& device, const CompiledProgram& program, const std::string& name)
-      : device_(device), plan_(program.plan) {
+  /// What `code` was made of must outlive this.
+  LoadedGrid(GridDevice& device, std::unique_ptr<GridCode> code) : device_(device), code_(std::move(code)) {
+    const std::vector<char>& constants = code_->plan().constants;
     try {
-      if (!plan_.functions.empty()) module_ = device.load_module(program.object, name);
-      for (const std::string& function : plan_.functions) kernels_.push_back(device.find_kernel(module_, function));
-      if (!plan_.constants.empty()) {
-        constants_ = device.allocate(plan_.constants.size(), 256);
-        device.write(constants_, 0, plan_.constants.data(), plan_.constants.size());
+      if (!constants.empty()) {
+        constants_ = device.allocate(constants.size(), 256);
+        device.write(constants_, 0, constants.data(), constants.size());
         device.finish();
       }
-      find_segments(plan_.steps);
+      find_segments(code_->steps());
     } catch (...) {
       give_back();
       throw;
@@ -114,9 +57,10 @@ class LoadedGrid final : public kernel::DeviceProgram {
 
   void launch(kernel::Device&, const std::vector<kernel::Piece>& pieces, uint64_t run_id) override {
     std::vector<kernel::Piece> slots = pieces;
-    slots.resize(constant_slot(plan_) + size_t{1});
-    slots[constant_slot(plan_)] = {constants_, 0};
-    Walk{*this, slots, run_id, {}}.steps(plan_.steps);
+    const uint32_t constants = constant_slot(code_->plan());
+    slots.resize(constants + size_t{1});
+    slots[constants] = {constants_, 0};
+    Walk{*this, slots, run_id, {}}.steps(code_->steps());
   }
 
  private:
@@ -137,11 +81,13 @@ class LoadedGrid final : public kernel::DeviceProgram {
         return to->push_back(step.bytes);
       }
       for (uint32_t i = 0; i < step.places; ++i) to->push_back(address(piece(place(step, i))));
-      for (const int64_t number : step.kernel.numbers) to->push_back(static_cast<uint64_t>(number));
+      GridCode::append_numbers(step, to);
     }
     static uint64_t address(const kernel::Piece& piece) { return piece.memory + piece.offset; }
 
-    const Place& place(const Step& step, uint32_t i) const { return program.plan_.places[step.first_place + i]; }
+    const Place& place(const Step& step, uint32_t i) const {
+      return program.code_->plan().places[step.first_place + i];
+    }
     kernel::Piece piece(const Place& place) const {
       return {slots[place.slot].memory, slots[place.slot].offset + place.offset};
     }
@@ -166,7 +112,8 @@ class LoadedGrid final : public kernel::DeviceProgram {
     void one(const Step& step) {
       switch (step.kind) {
         case StepKind::kKernel:
-          return kernel(step);
+        case StepKind::kLibrary:
+          return program.code_->start(step, list_arguments(step), run_id);
         case StepKind::kCopy: {
           const kernel::Piece from = piece(place(step, 0)), to = piece(place(step, 1));
           return program.device_.copy(to.memory, to.offset, from.memory, from.offset, step.bytes);
@@ -192,22 +139,10 @@ class LoadedGrid final : public kernel::DeviceProgram {
         }
         case StepKind::kMatmul:
         case StepKind::kRoutine:
+        case StepKind::kChoice:
           break;
       }
       throw kernel::Error(COLLET_INTERNAL, "a launch plan for grids has a step that only a host runs");
-    }
-    void kernel(const Step& step) {
-      list_arguments(step);
-      GridDevice::Launch what;
-      what.kernel = program.kernels_[step.kernel.function];
-      what.blocks = step.kernel.blocks;
-      what.block_threads = step.kernel.block_threads;
-      what.shared_bytes = step.kernel.shared_bytes;
-      what.arguments = arguments.data();
-      what.argument_count = static_cast<uint32_t>(arguments.size());
-      what.name = &program.plan_.functions[step.kernel.function];
-      what.run_id = run_id;
-      program.device_.launch(what);
     }
   };
 
@@ -263,7 +198,7 @@ class LoadedGrid final : public kernel::DeviceProgram {
       if (segment.handle != 0) continue;
       GridDevice::Sequence::Item item;
       if (step.kind == StepKind::kKernel) {
-        item.kernel = kernels_[step.kernel.function];
+        item.kernel = code_->kernels()[step.kernel.function];
         item.blocks = step.kernel.blocks;
         item.block_threads = step.kernel.block_threads;
         item.shared_bytes = step.kernel.shared_bytes;
@@ -284,15 +219,11 @@ class LoadedGrid final : public kernel::DeviceProgram {
     }
     segments_.clear();
     if (constants_ != kernel::no_memory) device_.free(constants_);
-    if (module_ != 0) device_.unload_module(module_);
     constants_ = kernel::no_memory;
-    module_ = 0;
   }
 
   GridDevice& device_;
-  const LaunchPlan& plan_;
-  GridDevice::Handle module_ = 0;
-  std::vector<GridDevice::Handle> kernels_;
+  std::unique_ptr<GridCode> code_;
   kernel::Memory constants_ = kernel::no_memory;
   std::map<const Step*, std::unique_ptr<Segment>> segments_;
 };
@@ -309,13 +240,32 @@ class GridProgram final : public kernel::WholeProgram {
     kernels = program_.plan.kernels;
     artifacts = std::move(program_.artifacts);
   }
+  std::string tune(kernel::Device& device, const std::string& known) override {
+    if (program_.plan.choices == 0) return {};
+    auto& grid = static_cast<GridDevice&>(device);
+    auto code = std::make_unique<GridCode>(grid, program_, name_);
+    GridTuner tuner(grid, *code);
+    if (!tuner.read(known)) tuner.measure();
+    choices_ = tuner.choices();
+    if (!artifacts.empty()) artifacts.emplace_back("choices.txt", tuner.report());
+    tuned_ = std::move(code);
+    tuned_on_ = &device;
+    return tuner.text();
+  }
   std::unique_ptr<kernel::DeviceProgram> load(kernel::Device& device) override {
-    return std::make_unique<LoadedGrid>(static_cast<GridDevice&>(device), program_, name_);
+    auto& grid = static_cast<GridDevice&>(device);
+    std::unique_ptr<GridCode> code = tuned_on_ == &device ? std::move(tuned_) : nullptr;
+    if (!code) code = std::make_unique<GridCode>(grid, program_, name_);
+    code->choose(choices_);
+    return std::make_unique<LoadedGrid>(grid, std::move(code));
   }
 
  private:
   CompiledProgram program_;
   std::string name_;
+  std::vector<uint32_t> choices_;
+  std::unique_ptr<GridCode> tuned_;  ///< for tuned_on_, until it is loaded there
+  const kernel::Device* tuned_on_ = nullptr;
 };
 
 }  // namespace detail

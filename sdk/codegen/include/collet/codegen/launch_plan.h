@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace collet::codegen {
@@ -121,7 +122,54 @@ struct RoutineCall {
   FunctionId compare = kNoFunction;  ///< of SORT, unless by key alone: a CompareFunction
 };
 
-enum class StepKind : uint8_t { kKernel, kMatmul, kRoutine, kCopy, kWhile, kConditional };
+/// One of the matrices of a LibraryProduct. Distances are in elements.
+struct LibraryMatrix {
+  uint32_t type = 0;
+  int64_t offset = 0;  ///< of its first element from the start of its place
+  int64_t batch = 0;   ///< from one batch to the next
+  int64_t row = 0;     ///< from one row to the next
+  int64_t column = 0;  ///< from one column to the next
+  bool operator==(const LibraryMatrix& o) const {
+    return type == o.type && offset == o.offset && batch == o.batch && row == o.row && column == o.column;
+  }
+};
+
+/// For each batch, c[i][j] = the sum over k of a[i][k] * b[k][j]. Places of the step: a, b, c.
+struct LibraryProduct {
+  LibraryMatrix a;  ///< rows x depth
+  LibraryMatrix b;  ///< depth x columns
+  LibraryMatrix c;  ///< rows x columns
+  int64_t batches = 1;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t depth = 0;
+  uint32_t sum_type = 0;  ///< the type in which products are added; c is rounded from it once
+  bool tf32 = false;      ///< factors of f32 may be rounded to tf32
+  bool operator==(const LibraryProduct& o) const {
+    return a == o.a && b == o.b && c == o.c && batches == o.batches && rows == o.rows && columns == o.columns &&
+           depth == o.depth && sum_type == o.sum_type && tf32 == o.tf32;
+  }
+};
+
+/// Discrete Fourier transforms of the innermost dimensions, as the op fft defines them but for the scale: inverse transforms are
+/// not divided by the number of points. Places of the step: operand, result. The library may overwrite the operand.
+struct LibraryFft {
+  uint32_t operand_type = 0;  ///< F32, F64, C64 or C128
+  uint32_t result_type = 0;
+  bool inverse = false;
+  std::vector<int64_t> lengths;  ///< of the transform, outermost first, in real or complex points: at most 3
+  int64_t batches = 1;
+  bool operator==(const LibraryFft& o) const {
+    return operand_type == o.operand_type && result_type == o.result_type && inverse == o.inverse &&
+           lengths == o.lengths && batches == o.batches;
+  }
+};
+
+/// What a library of the device computes, see GridDevice::prepare.
+using LibraryCall = std::variant<LibraryProduct, LibraryFft>;
+
+/// kLibrary: call a library of the device. kChoice: one of several lists of steps, which compute the same in different ways.
+enum class StepKind : uint8_t { kKernel, kMatmul, kRoutine, kCopy, kWhile, kConditional, kLibrary, kChoice };
 
 struct Step;
 using StepList = std::vector<Step>;
@@ -131,10 +179,12 @@ struct Step {
   uint32_t first_place = 0;  ///< in LaunchPlan::places
   uint32_t places = 0;
   KernelCall kernel;               ///< kKernel
-  uint32_t call = 0;               ///< kMatmul, kRoutine: its number in LaunchPlan::matmuls or routines
+  /// kMatmul, kRoutine, kLibrary: its number in LaunchPlan::matmuls, routines or libraries. kChoice: its number among all choices.
+  uint32_t call = 0;
   uint64_t bytes = 0;              ///< kCopy: from the first place to the second
   uint32_t index_bytes = 0;        ///< kConditional: width of the branch number; 0: a pred, true is branch 0
-  std::vector<StepList> children;  ///< kWhile: condition, body; kConditional: branches
+  /// kWhile: condition, body; kConditional: branches; kChoice: what can be chosen, of which the first calls no library.
+  std::vector<StepList> children;
   /// kWhile, for a target with grids: how often the body runs, and then there is no condition, no place, and children[0] is empty;
   /// -1: the condition decides.
   int64_t trips = -1;
@@ -149,6 +199,8 @@ struct LaunchPlan {
   std::vector<std::string> functions;  ///< names, as the code has them
   std::vector<MatmulCall> matmuls;
   std::vector<RoutineCall> routines;
+  std::vector<LibraryCall> libraries;
+  uint32_t choices = 0;         ///< steps of kind kChoice
   std::vector<char> constants;  ///< to be placed at a multiple of 64 bytes
   uint64_t workspace_bytes = 0;
   uint64_t traffic_bytes = 0;  ///< estimate of what all steps read and write, each loop body once

@@ -11,6 +11,14 @@
 
 namespace collet::codegen {
 
+/// What libraries of a device compute: see GridDevice::prepare.
+struct GridLibraries {
+  bool products = false;  ///< matrix products. They are an alternative to kernels, for GridDevice to choose.
+  /// Multiplications of a product for which a library is asked: with fewer, starting it is all that counts.
+  int64_t least_product = int64_t{1} << 15;
+  bool fft = false;       ///< fft, of which there are no kernels: without a library, the SDK expands it
+};
+
 /// A machine that runs a kernel as a grid of blocks of threads, such as a GPU. The threads of a block share memory and wait for each
 /// other; those of a warp, which run one instruction at a time, read each other's registers.
 struct GridLimits {
@@ -26,6 +34,7 @@ struct GridLimits {
   /// Whether matrix instructions round f32 factors to tf32 if the precision attribute of the product is default. If the program
   /// asks for tf32, they always do.
   bool tf32_by_default = false;
+  GridLibraries libraries;
 };
 
 /// Describes a machine, as plain data. To fill one in by hand, start from cross_target, which fills in what LLVM knows of a

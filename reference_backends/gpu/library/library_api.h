@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "reference_backends/gpu/driver/driver_api.h"
+
+/// Our own declarations of those parts of cuBLASLt and cuFFT that we use, so that no CUDA toolkit is needed to build.
+/// library_api_test.cc compares them with the toolkit's headers where those exist. Names and numbers are the libraries'.
+namespace collet::gpu {
+
+using cublasLtHandle_t = struct cublasLtContext*;
+using cublasLtMatmulDesc_t = struct cublasLtMatmulDescOpaque_t*;
+using cublasLtMatrixLayout_t = struct cublasLtMatrixLayoutOpaque_t*;
+using cublasLtMatmulPreference_t = struct cublasLtMatmulPreferenceOpaque_t*;
+using cufftHandle = int;
+
+enum cublasStatus_t : unsigned int {
+  CUBLAS_STATUS_SUCCESS = 0,
+  CUBLAS_STATUS_NOT_INITIALIZED = 1,
+  CUBLAS_STATUS_ALLOC_FAILED = 3,
+  CUBLAS_STATUS_INVALID_VALUE = 7,
+  CUBLAS_STATUS_EXECUTION_FAILED = 13,
+  CUBLAS_STATUS_NOT_SUPPORTED = 15,
+};
+
+enum cudaDataType_t : unsigned int {
+  CUDA_R_32F = 0,
+  CUDA_R_64F = 1,
+  CUDA_R_16F = 2,
+  CUDA_R_8I = 3,
+  CUDA_C_32F = 4,
+  CUDA_C_64F = 5,
+  CUDA_R_32I = 10,
+  CUDA_R_16BF = 14,
+};
+
+enum cublasComputeType_t : unsigned int {
+  CUBLAS_COMPUTE_32F = 68,
+  CUBLAS_COMPUTE_64F = 70,
+  CUBLAS_COMPUTE_32I = 72,
+  CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
+};
+
+enum cublasOperation_t : unsigned int { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
+
+enum cublasLtMatmulDescAttributes_t : unsigned int {
+  CUBLASLT_MATMUL_DESC_TRANSA = 3,
+  CUBLASLT_MATMUL_DESC_TRANSB = 4,
+};
+
+enum cublasLtMatrixLayoutAttribute_t : unsigned int {
+  CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,
+  CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6,
+};
+
+enum cublasLtMatmulPreferenceAttributes_t : unsigned int {
+  CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,
+  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8,
+};
+
+enum cublasLtReductionScheme_t : unsigned int {
+  /// Partial sums of one result are added in the type of the sum, not in that of the result.
+  CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
+};
+
+struct cublasLtMatmulAlgo_t {
+  uint64_t data[8];
+};
+
+struct cublasLtMatmulHeuristicResult_t {
+  cublasLtMatmulAlgo_t algo;
+  size_t workspaceSize;
+  cublasStatus_t state;
+  float wavesCount;
+  int reserved[4];
+};
+
+enum cufftResult : unsigned int {
+  CUFFT_SUCCESS = 0,
+  CUFFT_INVALID_PLAN = 1,
+  CUFFT_ALLOC_FAILED = 2,
+  CUFFT_INVALID_TYPE = 3,
+  CUFFT_INVALID_VALUE = 4,
+  CUFFT_EXEC_FAILED = 6,
+  CUFFT_INVALID_SIZE = 8,
+};
+
+// The directions CUFFT_FORWARD and CUFFT_INVERSE, which are macros there.
+inline constexpr int kFftForward = -1;
+inline constexpr int kFftInverse = 1;
+
+}  // namespace collet::gpu

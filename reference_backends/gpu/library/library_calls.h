@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <collet/codegen/grid_device.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "reference_backends/gpu/library/libraries.h"
+
+namespace collet::gpu {
+
+/// Calls of cuBLASLt and cuFFT on one stream of a device. Any thread, with the device's context current. Throws kernel::Error.
+class LibraryCalls {
+ public:
+  using Handle = codegen::GridDevice::Handle;
+  /// Memory of the device; throws where there is not enough.
+  using Allocate = std::function<CUdeviceptr(uint64_t bytes)>;
+
+  /// `libraries` must outlive this.
+  LibraryCalls(const Libraries& libraries, CUstream stream, Allocate allocate);
+  LibraryCalls(const LibraryCalls&) = delete;
+  LibraryCalls& operator=(const LibraryCalls&) = delete;
+  ~LibraryCalls();
+
+  /// See codegen::GridDevice::prepare, drop_prepared and launch_library.
+  std::vector<Handle> prepare(const codegen::LibraryCall& what);
+  void drop(Handle way) noexcept;
+  void launch(Handle way, const uint64_t* addresses);
+  /// Memory that was allocated for the libraries, or 0; who made this frees it afterwards.
+  CUdeviceptr workspace() const { return workspace_; }
+
+ private:
+  /// A way to compute a call.
+  class Way {
+   public:
+    virtual ~Way() = default;
+    virtual void launch(const uint64_t* addresses) = 0;
+  };
+  class ProductWay;
+  class FftWay;
+
+  std::vector<Handle> prepare_product(const codegen::LibraryProduct& product);
+  std::vector<Handle> prepare_fft(const codegen::LibraryFft& fft);
+  cublasLtHandle_t cublas();
+
+  const Libraries& libraries_;
+  const CUstream stream_;
+  const Allocate allocate_;
+  std::mutex mutex_;  ///< of what follows
+  cublasLtHandle_t cublas_ = nullptr;
+  CUdeviceptr workspace_ = 0;  ///< of all products: they run one behind the other
+};
+
+}  // namespace collet::gpu

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The code of a program of grids on a device, and the choice between its kernels and the device's libraries. Included by
+/// grid_backend.hpp. C++17.
+
+#include <collet/codegen/compile.h>
+#include <collet/codegen/grid_device.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collet::codegen::detail {
+
+/// The kernels and the library calls of a launch plan on a device.
+class GridCode {
+ public:
+  /// Loads the kernels. `program` must outlive this. `name` is for messages.
+  GridCode(GridDevice& device, const CompiledProgram& program, const std::string& name)
+      : device_(device), plan_(program.plan), ways_(plan_.libraries.size(), 0) {
+    try {
+      if (!plan_.functions.empty()) module_ = device.load_module(program.object, name);
+      for (const std::string& function : plan_.functions) kernels_.push_back(device.find_kernel(module_, function));
+    } catch (...) {
+      give_back();
+      throw;
+    }
+  }
+  GridCode(const GridCode&) = delete;
+  GridCode& operator=(const GridCode&) = delete;
+  ~GridCode() { give_back(); }
+
+  /// Makes the choices of the plan, once: for each the number of a way, 0 the kernels, from 1 on those of the library. The kernels are taken
+  /// where a number is missing, or the library does not have that way. UNIMPLEMENTED where only a library could compute something
+  /// and none does.
+  void choose(const std::vector<uint32_t>& choices) { steps_ = chosen(plan_.steps, choices); }
+
+  const LaunchPlan& plan() const { return plan_; }
+  /// The steps of the plan, with those of the chosen way in place of each choice.
+  const StepList& steps() const { return steps_; }
+  const std::vector<GridDevice::Handle>& kernels() const { return kernels_; }
+
+  /// The library call of a choice.
+  static uint32_t library_call(const Step& choice) {
+    const StepList& steps = choice.children[1];
+    const auto found =
+        std::find_if(steps.begin(), steps.end(), [](const Step& s) { return s.kind == StepKind::kLibrary; });
+    return found == steps.end() ? 0 : found->call;
+  }
+
+  /// The parameters of a step that follow the addresses of its places.
+  static void append_numbers(const Step& step, std::vector<uint64_t>* to) {
+    if (step.kind != StepKind::kKernel) return;
+    for (const int64_t number : step.kernel.numbers) to->push_back(static_cast<uint64_t>(number));
+  }
+
+  /// Starts a kernel or a call of a library with these parameters.
+  void start(const Step& step, const std::vector<uint64_t>& arguments, uint64_t run_id) const {
+    if (step.kind == StepKind::kLibrary) return start_library(ways_[step.call], step.call, arguments, run_id);
+    GridDevice::Launch what;
+    what.kernel = kernels_[step.kernel.function];
+    what.blocks = step.kernel.blocks;
+    what.block_threads = step.kernel.block_threads;
+    what.shared_bytes = step.kernel.shared_bytes;
+    what.arguments = arguments.data();
+    what.argument_count = static_cast<uint32_t>(arguments.size());
+    what.name = &plan_.functions[step.kernel.function];
+    what.run_id = run_id;
+    device_.launch(what);
+  }
+  /// Starts library call number `call` in the given way.
+  void start_library(GridDevice::Handle way, uint32_t call, const std::vector<uint64_t>& arguments,
+                     uint64_t run_id) const {
+    static const std::string names[] = {"library product", "library fft"};
+    GridDevice::LibraryLaunch what;
+    what.way = way;
+    what.addresses = arguments.data();
+    what.name = &names[plan_.libraries[call].index()];
+    what.run_id = run_id;
+    device_.launch_library(what);
+  }
+
+ private:
+  StepList chosen(const StepList& list, const std::vector<uint32_t>& choices) {
+    StepList out;
+    for (const Step& step : list) {
+      if (step.kind == StepKind::kChoice) {
+        const uint32_t way = step.call < choices.size() ? choices[step.call] : 0;
+        const bool is_there = way != 0 && keep_way(library_call(step), way - 1);
+        const StepList inner = chosen(step.children[is_there ? 1 : 0], choices);
+        out.insert(out.end(), inner.begin(), inner.end());
+        continue;
+      }
+      if (step.kind == StepKind::kLibrary && ways_[step.call] == 0 && !keep_way(step.call, 0))
+        throw kernel::Error(COLLET_UNIMPLEMENTED, "no library of the device has this fft");
+      out.push_back(step);
+      for (StepList& children : out.back().children) children = chosen(children, choices);
+    }
+    return out;
+  }
+  /// Prepares a library call, and keeps the way with this number. False if there is none.
+  bool keep_way(uint32_t call, uint32_t number) {
+    const std::vector<GridDevice::Handle> ways = device_.prepare(plan_.libraries[call]);
+    for (size_t i = 0; i < ways.size(); ++i) {
+      if (i == number) ways_[call] = ways[i];
+      if (i != number) device_.drop_prepared(ways[i]);
+    }
+    return ways_[call] != 0;
+  }
+  void give_back() noexcept {
+    for (const GridDevice::Handle way : ways_) {
+      if (way != 0) device_.drop_prepared(way);
+    }
+    ways_.clear();
+    if (module_ != 0) device_.unload_module(module_);
+    module_ = 0;
+  }
+
+  GridDevice& device_;
+  const LaunchPlan& plan_;
+  GridDevice::Handle module_ = 0;
+  std::vector<GridDevice::Handle> kernels_;
+  std::vector<GridDevice::Handle> ways_;  ///< of each library call: the way that is used; 0: it is not used
+  StepList steps_;
+};
+
+/// Makes the choices of a launch plan: each distinct one is run on the device, in memory of its own, and timed.
+class GridTuner {
+ public:
+  GridTuner(GridDevice& device, const GridCode& code)
+      : device_(device), code_(code), choices_(code.plan().choices, 0) {}
+
+  /// Takes the choices from the text of an earlier tuner; false, and nothing is changed, where it is not for this plan.
+  bool read(const std::string& text) {
+    std::istringstream in(text);
+    std::vector<uint32_t> found;
+    for (uint32_t way = 0; in >> way;) found.push_back(way);
+    if (!in.eof() || found.size() != choices_.size() || found.empty()) return false;
+    choices_ = std::move(found);
+    report_ = "taken from a cache: " + this->text() + "\n";
+    return true;
+  }
+  void measure() {
+    try {
+      find_choices(code_.plan().steps);
+    } catch (...) {
+      free_scratch();
+      throw;
+    }
+    free_scratch();
+  }
+  /// By the number of each choice: 0 the kernels, from 1 on the ways of the library.
+  const std::vector<uint32_t>& choices() const { return choices_; }
+  /// The choices, for `read`.
+  std::string text() const {
+    std::string out;
+    for (const uint32_t way : choices_) out += (out.empty() ? "" : " ") + std::to_string(way);
+    return out;
+  }
+  /// What was measured, for people.
+  const std::string& report() const { return report_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr int kRounds = 3;                ///< of which the best counts
+  static constexpr double kRoundNs = 200e3;        ///< least time of a round
+  static constexpr int kMostRuns = 1000;           ///< in a round
+  static constexpr double kLeastAdvantage = 0.97;  ///< of the time of the kernels: with more, the library is not taken
+
+  void find_choices(const StepList& list) {
+    for (const Step& step : list) {
+      if (step.kind == StepKind::kChoice) {
+        choose(step);
+      } else {
+        for (const StepList& children : step.children) find_choices(children);
+      }
+    }
+  }
+  void choose(const Step& step) {
+    const uint32_t call = GridCode::library_call(step);
+    std::vector<uint32_t> same;  // library call and kernels: what decides about the time
+    for (uint32_t i = 0; i < call; ++i) {
+      if (code_.plan().libraries[i] == code_.plan().libraries[call]) {
+        same.push_back(i);
+        break;
+      }
+    }
+    if (same.empty()) same.push_back(call);
+    for (const StepList& steps : step.children) {
+      for (const Step& one : steps) {
+        if (one.kind == StepKind::kKernel) same.push_back(one.kernel.function);
+      }
+    }
+    const auto known = known_.find(same);
+    choices_[step.call] = known != known_.end() ? known->second : known_[same] = fastest(step, call);
+  }
+  uint32_t fastest(const Step& step, uint32_t call) {
+    const std::vector<GridDevice::Handle> ways = device_.prepare(code_.plan().libraries[call]);
+    uint32_t best = 0;
+    try {
+      best = ways.empty() ? 0 : device_.prefers_libraries() ? 1 : compare(step, call, ways);
+    } catch (...) {
+      for (const GridDevice::Handle way : ways) device_.drop_prepared(way);
+      throw;
+    }
+    for (const GridDevice::Handle way : ways) device_.drop_prepared(way);
+    return best;
+  }
+  /// The fastest of the kernels and the library's ways.
+  uint32_t compare(const Step& step, uint32_t call, const std::vector<GridDevice::Handle>& ways) {
+    make_scratch(step);
+    std::vector<double> times(ways.size() + 1, std::numeric_limits<double>::max());
+    for (int round = 0; round < kRounds; ++round) {
+      times[0] = std::min(times[0], time_of(step.children[0], 0));
+      for (size_t i = 0; i < ways.size(); ++i)
+        times[i + 1] = std::min(times[i + 1], time_of(step.children[1], ways[i]));
+    }
+    const auto fastest_way = std::min_element(times.begin() + 1, times.end()) - times.begin();
+    const bool is_library = times[static_cast<size_t>(fastest_way)] < kLeastAdvantage * times[0];
+    const auto best = static_cast<uint32_t>(is_library ? fastest_way : 0);
+    report_ += "library " + std::to_string(call) + ": way " + std::to_string(best) + " of";
+    for (const double ns : times) report_ += " " + std::to_string(static_cast<int64_t>(ns));
+    report_ += " ns\n";
+    return best;
+  }
+  /// Time of one run of the steps, of several that are started one behind the other.
+  double time_of(const StepList& steps, GridDevice::Handle way) {
+    const double once = time_of(steps, way, 1);
+    const int runs = static_cast<int>(std::clamp(kRoundNs / std::max(once, 1.0), 1.0, double{kMostRuns}));
+    return time_of(steps, way, runs) / runs;
+  }
+  double time_of(const StepList& steps, GridDevice::Handle way, int runs) {
+    const Clock::time_point begin = Clock::now();
+    for (int i = 0; i < runs; ++i) {
+      for (const Step& step : steps) start(step, way);
+    }
+    if (const uint64_t mark = device_.mark(); mark != 0) device_.wait(mark);
+    return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+  }
+  void start(const Step& step, GridDevice::Handle way) {
+    arguments_.clear();
+    for (uint32_t i = 0; i < step.places; ++i) arguments_.push_back(scratch_ + offset_of(step, i));
+    if (step.kind == StepKind::kCopy)
+      return device_.copy(scratch_, offset_of(step, 1), scratch_, offset_of(step, 0), step.bytes);
+    GridCode::append_numbers(step, &arguments_);
+    if (step.kind == StepKind::kLibrary) return code_.start_library(way, step.call, arguments_, 0);
+    code_.start(step, arguments_, 0);
+  }
+
+  /// Gives each place of a choice an offset in memory of the tuner's own, filled with zeros.
+  void make_scratch(const Step& choice) {
+    offsets_.clear();
+    for (const StepList& steps : choice.children) {
+      for (const Step& step : steps) {
+        for (uint32_t i = 0; i < step.places; ++i) {
+          const Place& place = place_of(step, i);
+          uint64_t& most = offsets_[{place.slot, place.offset}];
+          most = std::max(most, place.bytes);
+        }
+      }
+    }
+    uint64_t bytes = 0;
+    for (auto& [place, offset] : offsets_) {
+      const uint64_t own = (offset + kAlignment - 1) / kAlignment * kAlignment;
+      offset = std::exchange(bytes, bytes + own);
+    }
+    if (bytes <= scratch_bytes_) return;
+    free_scratch();
+    scratch_ = device_.allocate(bytes, kAlignment);
+    scratch_bytes_ = bytes;
+    const std::vector<char> zeros(std::min<uint64_t>(bytes, uint64_t{1} << 20));
+    for (uint64_t at = 0; at < bytes; at += zeros.size())
+      device_.write(scratch_, at, zeros.data(), std::min<uint64_t>(zeros.size(), bytes - at));
+  }
+  void free_scratch() noexcept {
+    if (scratch_ != kernel::no_memory) device_.free(scratch_);
+    scratch_ = kernel::no_memory;
+    scratch_bytes_ = 0;
+  }
+  const Place& place_of(const Step& step, uint32_t i) const { return code_.plan().places[step.first_place + i]; }
+  uint64_t offset_of(const Step& step, uint32_t i) const {
+    const Place& place = place_of(step, i);
+    return offsets_.at({place.slot, place.offset});
+  }
+
+  static constexpr uint64_t kAlignment = 256;
+
+  GridDevice& device_;
+  const GridCode& code_;
+  std::vector<uint32_t> choices_;
+  std::map<std::vector<uint32_t>, uint32_t> known_;  ///< choices that were measured
+  std::string report_;
+  std::map<std::pair<uint32_t, uint64_t>, uint64_t> offsets_;
+  std::vector<uint64_t> arguments_;
+  kernel::Memory scratch_ = kernel::no_memory;
+  uint64_t scratch_bytes_ = 0;
+};
+
+}  // namespace collet::codegen::detail
