@@ -112,6 +112,7 @@ void configure(const kernel::Options& options, kernel::Backend* mine) {
     device_options.libraries = std::make_shared<Libraries>(open_libraries(path));
     device_options.prefers_libraries = use == UseOfLibraries::kAlways;
     target.grid.libraries.products = device_options.libraries->has_products();
+    target.grid.libraries.convolutions = device_options.libraries->has_convolutions();
     target.grid.libraries.fft = device_options.libraries->has_fft();
     if (device_options.prefers_libraries) target.grid.libraries.least_product = 0;
     // What was measured with one version, or not measured, is not taken for another.

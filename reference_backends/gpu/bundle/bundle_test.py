@@ -43,7 +43,7 @@ class Script(unittest.TestCase):
     def test_emulator(self):
         done, steps = self.run_script("--driver", "emulator", "--shard", "0/600", "--jobs", "2", "--python", "/no/python")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        for name in ("conform quick", "bench", "bench without graphs"):
+        for name in ("conform quick", "conform libraries", "bench", "bench without libraries", "bench without graphs"):
             self.assertEqual(steps[name]["status"], "passed", steps)
             self.assertTrue((self.folder / "report" / steps[name]["file"]).stat().st_size)
         for name in ("sanitizer memcheck", "sanitizer racecheck", "sanitizer initcheck", "compare with jax", "compare with torch"):

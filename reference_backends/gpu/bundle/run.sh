@@ -16,7 +16,7 @@ run.sh [options]
   --jobs N         worker processes of conform (4)
   --limit SECONDS  for each step (1800); what takes longer is ended, and the report says so
   --python FILE    a Python with jax or torch, for the comparison (python3)
-  --only STEP      only this step; may be repeated: device conform sanitizer bench graphs compare sass
+  --only STEP      only this step; may be repeated: device conform libraries sanitizer bench graphs compare sass
 Exit code 1: a step failed.
 END
 }
@@ -101,6 +101,14 @@ if wanted conform; then
     step "conform $profile" "$tool" conform "${backend[@]}" --profile "$profile" --shard "$shard" --jobs "$jobs" \
       --json "$output/conform_$profile.json" --html "$output/conform_$profile.html"
   done
+fi
+
+# cuBLASLt, cuDNN and cuFFT in place of kernels wherever they have what a case needs; then the speed without them.
+if wanted libraries; then
+  step "conform libraries" "$tool" conform "${backend[@]}" --option libraries=always --filter 'dot/*' --filter 'convolution/*' \
+    --filter 'fft/*' --shard "$shard" --jobs "$jobs" --json "$output/conform_libraries.json"
+  step "bench without libraries" "$tool" bench "${backend[@]}" --option libraries=0 --cases "$cases" \
+    --json "$output/bench_no_libraries.json"
 fi
 
 # The sanitizer's tools see kernels of the driver alone.

@@ -32,6 +32,16 @@ void find_cublas(void* library, Libraries& out) {
 #include "reference_backends/gpu/library/cublas_functions.def"
 }
 
+void find_cudnn(void* library, Libraries& out) {
+  Libraries found;
+  bool has_all = true;
+#define COLLET_CUDNN_FUNCTION(result, name, parameters) has_all = find(library, #name, found.name) && has_all;
+#include "reference_backends/gpu/library/cudnn_functions.def"
+  if (!has_all) return;
+#define COLLET_CUDNN_FUNCTION(result, name, parameters) out.name = found.name;
+#include "reference_backends/gpu/library/cudnn_functions.def"
+}
+
 void find_cufft(void* library, Libraries& out) {
   Libraries found;
   bool has_all = true;
@@ -46,10 +56,13 @@ void find_cufft(void* library, Libraries& out) {
 
 std::string Libraries::versions() const {
   std::string out;
-  if (has_products()) out += "cublasLt " + std::to_string(cublasLtGetVersion());
+  const auto add = [&](const char* name, size_t version) {
+    out += (out.empty() ? "" : ", ") + (name + (" " + std::to_string(version)));
+  };
+  if (has_products()) add("cublasLt", cublasLtGetVersion());
+  if (has_convolutions()) add("cudnn", cudnnGetVersion());
   int version = 0;
-  if (has_fft() && cufftGetVersion(&version) == CUFFT_SUCCESS)
-    out += (out.empty() ? "" : ", ") + ("cufft " + std::to_string(version));
+  if (has_fft() && cufftGetVersion(&version) == CUFFT_SUCCESS) add("cufft", static_cast<size_t>(version));
   return out;
 }
 
@@ -59,6 +72,7 @@ Libraries open_libraries(const std::string& path) {
   // Of CUDA 13, 12 and 11.
   if (void* const library = open_first(names({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"})))
     find_cublas(library, out);
+  if (void* const library = open_first(names({"libcudnn.so.9", "libcudnn.so.8"}))) find_cudnn(library, out);
   if (void* const library = open_first(names({"libcufft.so.12", "libcufft.so.11", "libcufft.so.10"})))
     find_cufft(library, out);
   return out;

@@ -11,16 +11,19 @@ namespace collet::gpu {
 struct Libraries {
 #define COLLET_CUBLAS_FUNCTION(result, name, parameters) result(*name) parameters = nullptr;
 #include "reference_backends/gpu/library/cublas_functions.def"
+#define COLLET_CUDNN_FUNCTION(result, name, parameters) result(*name) parameters = nullptr;
+#include "reference_backends/gpu/library/cudnn_functions.def"
 #define COLLET_CUFFT_FUNCTION(name, parameters) cufftResult(*name) parameters = nullptr;
 #include "reference_backends/gpu/library/cufft_functions.def"
 
   bool has_products() const { return cublasLtMatmul != nullptr; }
+  bool has_convolutions() const { return cudnnConvolutionForward != nullptr; }
   bool has_fft() const { return cufftXtExec != nullptr; }
-  /// Names and versions of the libraries, for cache keys: "cublasLt 130002, cufft 12003". Empty if there are none.
+  /// Names and versions of the libraries, for cache keys: "cublasLt 130002, cudnn 91002, cufft 12003". Empty if there are none.
   std::string versions() const;
 };
 
-/// Opens cuBLASLt and cuFFT, the newest that dlopen finds, or both in the library `path` unless it is empty. What is missing, or lacks a
+/// Opens cuBLASLt, cuDNN and cuFFT, the newest that dlopen finds, or all of them in the library `path` unless it is empty. What is missing, or lacks a
 /// function, stays null. They stay open for the life of the process.
 Libraries open_libraries(const std::string& path = {});
 

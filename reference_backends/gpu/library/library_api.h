@@ -6,7 +6,7 @@
 
 #include "reference_backends/gpu/driver/driver_api.h"
 
-/// Our own declarations of those parts of cuBLASLt and cuFFT that we use, so that no CUDA toolkit is needed to build.
+/// Our own declarations of those parts of cuBLASLt, cuDNN and cuFFT that we use, so that no CUDA toolkit is needed to build.
 /// library_api_test.cc compares them with the toolkit's headers where those exist. Names and numbers are the libraries'.
 namespace collet::gpu {
 
@@ -15,6 +15,10 @@ using cublasLtMatmulDesc_t = struct cublasLtMatmulDescOpaque_t*;
 using cublasLtMatrixLayout_t = struct cublasLtMatrixLayoutOpaque_t*;
 using cublasLtMatmulPreference_t = struct cublasLtMatmulPreferenceOpaque_t*;
 using cufftHandle = int;
+using cudnnHandle_t = struct cudnnContext*;
+using cudnnTensorDescriptor_t = struct cudnnTensorStruct*;
+using cudnnFilterDescriptor_t = struct cudnnFilterStruct*;
+using cudnnConvolutionDescriptor_t = struct cudnnConvolutionStruct*;
 
 enum cublasStatus_t : unsigned int {
   CUBLAS_STATUS_SUCCESS = 0,
@@ -89,6 +93,44 @@ enum cufftResult : unsigned int {
   CUFFT_INVALID_VALUE = 4,
   CUFFT_EXEC_FAILED = 6,
   CUFFT_INVALID_SIZE = 8,
+};
+
+enum cudnnStatus_t : unsigned int { CUDNN_STATUS_SUCCESS = 0 };  // other numbers differ between versions
+
+enum cudnnDataType_t : unsigned int {
+  CUDNN_DATA_FLOAT = 0,
+  CUDNN_DATA_DOUBLE = 1,
+  CUDNN_DATA_HALF = 2,
+  CUDNN_DATA_BFLOAT16 = 9,
+};
+
+enum cudnnTensorFormat_t : unsigned int { CUDNN_TENSOR_NCHW = 0, CUDNN_TENSOR_NHWC = 1 };
+
+enum cudnnConvolutionMode_t : unsigned int { CUDNN_CROSS_CORRELATION = 1 };
+
+enum cudnnMathType_t : unsigned int {
+  CUDNN_DEFAULT_MATH = 0,  ///< f32 is rounded to tf32 where the hardware has it
+  CUDNN_TENSOR_OP_MATH = 1,
+  CUDNN_FMA_MATH = 3,
+};
+
+enum cudnnConvolutionFwdAlgo_t : unsigned int {
+  CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM = 0,
+  CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM = 1,
+  CUDNN_CONVOLUTION_FWD_ALGO_GEMM = 2,
+  CUDNN_CONVOLUTION_FWD_ALGO_DIRECT = 3,
+};
+
+enum cudnnDeterminism_t : unsigned int { CUDNN_NON_DETERMINISTIC = 0, CUDNN_DETERMINISTIC = 1 };
+
+struct cudnnConvolutionFwdAlgoPerf_t {
+  cudnnConvolutionFwdAlgo_t algo;
+  cudnnStatus_t status;
+  float time;
+  size_t memory;
+  cudnnDeterminism_t determinism;
+  cudnnMathType_t mathType;
+  int reserved[3];
 };
 
 // The directions CUFFT_FORWARD and CUFFT_INVERSE, which are macros there.

@@ -8,6 +8,7 @@
 
 #ifdef COLLET_HAS_CUDA_LIBRARIES
 #include <cublasLt.h>
+#include <cudnn.h>
 #include <cufftXt.h>
 
 #include <type_traits>
@@ -52,11 +53,25 @@ SAME(cublasLtMatmulPreferenceAttributes_t, cublasLtMatmulPreferenceAttributes_t)
 SAME(cublasLtMatmulAlgo_t, cublasLtMatmulAlgo_t)
 SAME(cublasLtMatmulHeuristicResult_t, cublasLtMatmulHeuristicResult_t)
 SAME(cufftResult, cufftResult)
+SAME(cudnnHandle_t, cudnnHandle_t)
+SAME(cudnnTensorDescriptor_t, cudnnTensorDescriptor_t)
+SAME(cudnnFilterDescriptor_t, cudnnFilterDescriptor_t)
+SAME(cudnnConvolutionDescriptor_t, cudnnConvolutionDescriptor_t)
+SAME(cudnnStatus_t, cudnnStatus_t)
+SAME(cudnnDataType_t, cudnnDataType_t)
+SAME(cudnnTensorFormat_t, cudnnTensorFormat_t)
+SAME(cudnnConvolutionMode_t, cudnnConvolutionMode_t)
+SAME(cudnnMathType_t, cudnnMathType_t)
+SAME(cudnnConvolutionFwdAlgo_t, cudnnConvolutionFwdAlgo_t)
+SAME(cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgoPerf_t)
 #undef SAME
 
 #define COLLET_CUBLAS_FUNCTION(result, name, parameters) \
   static_assert(std::is_same_v<Theirs<decltype(collet::gpu::Libraries::name)>::Type, decltype(&::name)>, #name);
 #include "reference_backends/gpu/library/cublas_functions.def"
+#define COLLET_CUDNN_FUNCTION(result, name, parameters) \
+  static_assert(std::is_same_v<Theirs<decltype(collet::gpu::Libraries::name)>::Type, decltype(&::name)>, #name);
+#include "reference_backends/gpu/library/cudnn_functions.def"
 #define COLLET_CUFFT_FUNCTION(name, parameters) \
   static_assert(std::is_same_v<Theirs<decltype(collet::gpu::Libraries::name)>::Type, decltype(&::name)>, #name);
 #include "reference_backends/gpu/library/cufft_functions.def"
@@ -92,6 +107,21 @@ SAME_VALUE(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);
 SAME_VALUE(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
 SAME_VALUE(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 SAME_VALUE(CUFFT_ALLOC_FAILED);
+SAME_VALUE(CUDNN_STATUS_SUCCESS);
+SAME_VALUE(CUDNN_DATA_FLOAT);
+SAME_VALUE(CUDNN_DATA_DOUBLE);
+SAME_VALUE(CUDNN_DATA_HALF);
+SAME_VALUE(CUDNN_DATA_BFLOAT16);
+SAME_VALUE(CUDNN_TENSOR_NCHW);
+SAME_VALUE(CUDNN_TENSOR_NHWC);
+SAME_VALUE(CUDNN_CROSS_CORRELATION);
+SAME_VALUE(CUDNN_DEFAULT_MATH);
+SAME_VALUE(CUDNN_TENSOR_OP_MATH);
+SAME_VALUE(CUDNN_FMA_MATH);
+SAME_VALUE(CUDNN_CONVOLUTION_FWD_ALGO_DIRECT);
+SAME_VALUE(CUDNN_DETERMINISTIC);
+static_assert(offsetof(cudnnConvolutionFwdAlgoPerf_t, memory) ==
+              offsetof(collet::gpu::cudnnConvolutionFwdAlgoPerf_t, memory));
 SAME_VALUE(CUFFT_INVALID_SIZE);
 #undef SAME_VALUE
 static_assert(CUFFT_FORWARD == collet::gpu::kFftForward && CUFFT_INVERSE == collet::gpu::kFftInverse);

@@ -11,7 +11,7 @@ namespace collet::gpu {
 namespace {
 
 constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;  ///< as NVIDIA recommends for Hopper
-constexpr int kMostAlgorithms = 4;                        ///< of a product, to be compared
+constexpr size_t kMostAlgorithms = 4;                     ///< of a call, to be compared
 constexpr uint64_t kAlignment = 64;                       ///< of each array in device memory, at least
 
 void check(cublasStatus_t status, const char* function) {
@@ -24,6 +24,12 @@ void check(cufftResult result, const char* function) {
   if (result == CUFFT_SUCCESS) return;
   throw kernel::Error(result == CUFFT_ALLOC_FAILED ? COLLET_RESOURCE_EXHAUSTED : COLLET_INTERNAL,
                       std::string(function) + ": cuFFT result " + std::to_string(static_cast<unsigned>(result)));
+}
+
+void check(cudnnStatus_t status, const char* function) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  throw kernel::Error(COLLET_INTERNAL,
+                      std::string(function) + ": cuDNN status " + std::to_string(static_cast<unsigned>(status)));
 }
 
 std::optional<cudaDataType_t> data_type(uint32_t type) {
@@ -173,6 +179,48 @@ class LibraryCalls::ProductWay final : public Way {
   const cublasLtMatmulAlgo_t algorithm_;
 };
 
+/// A convolution with one algorithm.
+class LibraryCalls::ConvolutionWay final : public Way {
+ public:
+  /// Descriptors of the library, shared by all algorithms of a convolution.
+  struct Convolution {
+    explicit Convolution(const Libraries& from) : libraries(from) {}
+    Convolution(const Convolution&) = delete;
+    Convolution& operator=(const Convolution&) = delete;
+    ~Convolution() {
+      if (input) libraries.cudnnDestroyTensorDescriptor(input);
+      if (filter) libraries.cudnnDestroyFilterDescriptor(filter);
+      if (output) libraries.cudnnDestroyTensorDescriptor(output);
+      if (operation) libraries.cudnnDestroyConvolutionDescriptor(operation);
+    }
+    const Libraries& libraries;
+    cudnnTensorDescriptor_t input = nullptr;
+    cudnnFilterDescriptor_t filter = nullptr;
+    cudnnTensorDescriptor_t output = nullptr;
+    cudnnConvolutionDescriptor_t operation = nullptr;
+  };
+
+  ConvolutionWay(LibraryCalls& calls, std::shared_ptr<const Convolution> convolution, uint32_t sum_type,
+                 cudnnConvolutionFwdAlgo_t algorithm)
+      : calls_(calls), convolution_(std::move(convolution)), scale_(sum_type), algorithm_(algorithm) {}
+
+  void launch(const uint64_t* addresses) override {
+    const auto at = [&](size_t place) { return reinterpret_cast<void*>(addresses[place]); };
+    const Convolution& c = *convolution_;
+    const std::lock_guard<std::mutex> lock(calls_.cudnn_mutex_);
+    check(calls_.libraries_.cudnnConvolutionForward(calls_.cudnn_, scale_.one.data(), c.input, at(0), c.filter, at(1),
+                                                    c.operation, algorithm_, reinterpret_cast<void*>(calls_.workspace_),
+                                                    kWorkspaceBytes, scale_.zero.data(), c.output, at(2)),
+          "cudnnConvolutionForward");
+  }
+
+ private:
+  LibraryCalls& calls_;
+  const std::shared_ptr<const Convolution> convolution_;
+  const Scale scale_;
+  const cudnnConvolutionFwdAlgo_t algorithm_;
+};
+
 /// A plan of cuFFT.
 class LibraryCalls::FftWay final : public Way {
  public:
@@ -200,11 +248,14 @@ LibraryCalls::LibraryCalls(const Libraries& libraries, CUstream stream, Allocate
     : libraries_(libraries), stream_(stream), allocate_(std::move(allocate)) {}
 
 LibraryCalls::~LibraryCalls() {
+  if (cudnn_) libraries_.cudnnDestroy(cudnn_);
   if (cublas_) libraries_.cublasLtDestroy(cublas_);
 }
 
 std::vector<LibraryCalls::Handle> LibraryCalls::prepare(const codegen::LibraryCall& what) {
   if (const auto* product = std::get_if<codegen::LibraryProduct>(&what)) return prepare_product(*product);
+  if (const auto* convolution = std::get_if<codegen::LibraryConvolution>(&what))
+    return prepare_convolution(*convolution);
   return prepare_fft(std::get<codegen::LibraryFft>(what));
 }
 
@@ -219,10 +270,28 @@ void LibraryCalls::launch(Handle way, const uint64_t* addresses) {
 cublasLtHandle_t LibraryCalls::cublas() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!cublas_) {
-    if (workspace_ == 0) workspace_ = allocate_(kWorkspaceBytes);
+    make_workspace();
     check(libraries_.cublasLtCreate(&cublas_), "cublasLtCreate");
   }
   return cublas_;
+}
+
+cudnnHandle_t LibraryCalls::cudnn() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!cudnn_) {
+    make_workspace();
+    cudnnHandle_t made = nullptr;
+    check(libraries_.cudnnCreate(&made), "cudnnCreate");
+    const cudnnStatus_t set = libraries_.cudnnSetStream(made, stream_);
+    if (set != CUDNN_STATUS_SUCCESS) libraries_.cudnnDestroy(made);
+    check(set, "cudnnSetStream");
+    cudnn_ = made;
+  }
+  return cudnn_;
+}
+
+void LibraryCalls::make_workspace() {
+  if (workspace_ == 0) workspace_ = allocate_(kWorkspaceBytes);
 }
 
 std::vector<LibraryCalls::Handle> LibraryCalls::prepare_product(const codegen::LibraryProduct& p) {
@@ -278,7 +347,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_product(const codegen::L
   if (status == CUBLAS_STATUS_SUCCESS) {
     status = libraries_.cublasLtMatmulAlgoGetHeuristic(handle, product->operation, product->layouts[0],
                                                        product->layouts[1], product->layouts[2], product->layouts[2],
-                                                       preference, kMostAlgorithms, found.data(), &count);
+                                                       preference, static_cast<int>(kMostAlgorithms), found.data(), &count);
   }
   libraries_.cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS) count = 0;  // NOT_SUPPORTED, or INVALID_VALUE where the shape is none of its
@@ -287,6 +356,129 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_product(const codegen::L
     if (found[static_cast<size_t>(i)].state != CUBLAS_STATUS_SUCCESS) continue;
     out.push_back(reinterpret_cast<Handle>(
         static_cast<Way*>(new ProductWay(*this, product, found[static_cast<size_t>(i)].algo))));
+  }
+  return out;
+}
+
+namespace {
+
+std::optional<cudnnDataType_t> cudnn_type(uint32_t type) {
+  switch (type) {
+    case COLLET_TYPE_F32:
+      return CUDNN_DATA_FLOAT;
+    case COLLET_TYPE_F64:
+      return CUDNN_DATA_DOUBLE;
+    case COLLET_TYPE_F16:
+      return CUDNN_DATA_HALF;
+    case COLLET_TYPE_BF16:
+      return CUDNN_DATA_BFLOAT16;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Numbers as cuDNN takes them; none where one does not fit an int.
+std::optional<std::vector<int>> to_ints(const std::vector<int64_t>& from) {
+  std::vector<int> out;
+  for (const int64_t x : from) {
+    if (x < 0 || x > INT32_MAX) return std::nullopt;
+    out.push_back(static_cast<int>(x));
+  }
+  return out;
+}
+
+/// Algorithms that multiply and add as the op says: not those that transform input and filter first, whose errors are larger.
+bool is_direct(cudnnConvolutionFwdAlgo_t algorithm) {
+  return algorithm <= CUDNN_CONVOLUTION_FWD_ALGO_DIRECT;
+}
+
+/// The dimensions of a convolution's arrays in cuDNN's order: batch, features, space.
+struct ConvolutionDims {
+  std::vector<int64_t> input;
+  std::vector<int64_t> input_strides;
+  std::vector<int64_t> filter;
+  std::vector<int64_t> output;
+  std::vector<int64_t> output_strides;
+  std::vector<int64_t> padding;
+  std::vector<int64_t> strides;
+  std::vector<int64_t> dilation;
+};
+
+ConvolutionDims dims_of(const codegen::LibraryConvolution& c) {
+  ConvolutionDims d;
+  d.input = {c.batch, c.input_features};
+  d.filter = {c.output_features, c.input_features / c.groups};
+  d.output = {c.batch, c.output_features};
+  d.input_strides = {c.input_strides[0], c.input_strides[1]};
+  d.output_strides = {c.output_strides[0], c.output_strides[1]};
+  const auto add = [&](const codegen::LibraryConvolution::Dimension& s, int64_t input_stride, int64_t output_stride) {
+    d.input.push_back(s.input);
+    d.input_strides.push_back(input_stride);
+    d.filter.push_back(s.window);
+    d.output.push_back(s.output);
+    d.output_strides.push_back(output_stride);
+    d.padding.push_back(s.padding);
+    d.strides.push_back(s.stride);
+    d.dilation.push_back(s.dilation);
+  };
+  // cuDNN has no convolution of one dimension: another one of length 1 stands before it.
+  if (c.dims.size() == 1)
+    add({1, 1, 1, 1, 0, 1}, c.input_strides[2] * c.dims[0].input, c.output_strides[2] * c.dims[0].output);
+  for (size_t i = 0; i < c.dims.size(); ++i) add(c.dims[i], c.input_strides[i + 2], c.output_strides[i + 2]);
+  return d;
+}
+
+}  // namespace
+
+std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codegen::LibraryConvolution& c) {
+  const std::optional<cudnnDataType_t> type = cudnn_type(c.type), sum = cudnn_type(c.sum_type);
+  if (!libraries_.has_convolutions() || !type || !sum) return {};
+  const ConvolutionDims d = dims_of(c);
+  const auto input = to_ints(d.input), input_strides = to_ints(d.input_strides), filter = to_ints(d.filter),
+             output = to_ints(d.output), output_strides = to_ints(d.output_strides), padding = to_ints(d.padding),
+             strides = to_ints(d.strides), dilation = to_ints(d.dilation);
+  if (!input || !input_strides || !filter || !output || !output_strides || !padding || !strides || !dilation) return {};
+  const int rank = static_cast<int>(input->size());
+  const cudnnHandle_t handle = cudnn();
+  auto made = std::make_shared<ConvolutionWay::Convolution>(libraries_);
+  check(libraries_.cudnnCreateTensorDescriptor(&made->input), "cudnnCreateTensorDescriptor");
+  check(libraries_.cudnnCreateFilterDescriptor(&made->filter), "cudnnCreateFilterDescriptor");
+  check(libraries_.cudnnCreateTensorDescriptor(&made->output), "cudnnCreateTensorDescriptor");
+  check(libraries_.cudnnCreateConvolutionDescriptor(&made->operation), "cudnnCreateConvolutionDescriptor");
+  const cudnnMathType_t math = c.type == COLLET_TYPE_F32 && !c.tf32 ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH;
+  std::array<cudnnConvolutionFwdAlgoPerf_t, 8> found{};
+  int count = 0;
+  // What it refuses from here on is a convolution that it does not have.
+  const bool is_there =
+      libraries_.cudnnSetTensorNdDescriptor(made->input, *type, rank, input->data(), input_strides->data()) ==
+          CUDNN_STATUS_SUCCESS &&
+      libraries_.cudnnSetTensorNdDescriptor(made->output, *type, rank, output->data(), output_strides->data()) ==
+          CUDNN_STATUS_SUCCESS &&
+      libraries_.cudnnSetFilterNdDescriptor(made->filter, *type,
+                                            c.filter_has_features_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW, rank,
+                                            filter->data()) == CUDNN_STATUS_SUCCESS &&
+      libraries_.cudnnSetConvolutionNdDescriptor(made->operation, rank - 2, padding->data(), strides->data(),
+                                                 dilation->data(), CUDNN_CROSS_CORRELATION,
+                                                 *sum) == CUDNN_STATUS_SUCCESS &&
+      libraries_.cudnnSetConvolutionGroupCount(made->operation, static_cast<int>(c.groups)) == CUDNN_STATUS_SUCCESS &&
+      libraries_.cudnnSetConvolutionMathType(made->operation, math) == CUDNN_STATUS_SUCCESS;
+  const std::lock_guard<std::mutex> lock(cudnn_mutex_);
+  if (!is_there || libraries_.cudnnGetConvolutionForwardAlgorithm_v7(handle, made->input, made->filter, made->operation,
+                                                                     made->output, static_cast<int>(found.size()),
+                                                                     &count, found.data()) != CUDNN_STATUS_SUCCESS)
+    return {};
+  std::vector<Handle> out;
+  for (int i = 0; i < count && out.size() < kMostAlgorithms; ++i) {
+    const cudnnConvolutionFwdAlgoPerf_t& one = found[static_cast<size_t>(i)];
+    size_t bytes = 0;
+    const bool suits =
+        one.status == CUDNN_STATUS_SUCCESS && is_direct(one.algo) &&
+                       one.determinism == CUDNN_DETERMINISTIC &&
+        libraries_.cudnnGetConvolutionForwardWorkspaceSize(handle, made->input, made->filter, made->operation,
+                                                           made->output, one.algo, &bytes) == CUDNN_STATUS_SUCCESS &&
+        bytes <= kWorkspaceBytes;
+    if (!suits) continue;
+    out.push_back(reinterpret_cast<Handle>(static_cast<Way*>(new ConvolutionWay(*this, made, c.sum_type, one.algo))));
   }
   return out;
 }

@@ -13,7 +13,7 @@
 
 namespace collet::gpu {
 
-/// Calls of cuBLASLt and cuFFT on one stream of a device. Any thread, with the device's context current. Throws kernel::Error.
+/// Calls of cuBLASLt, cuDNN and cuFFT on one stream of a device. Any thread, with the device's context current. Throws kernel::Error.
 class LibraryCalls {
  public:
   using Handle = codegen::GridDevice::Handle;
@@ -41,18 +41,25 @@ class LibraryCalls {
     virtual void launch(const uint64_t* addresses) = 0;
   };
   class ProductWay;
+  class ConvolutionWay;
   class FftWay;
 
   std::vector<Handle> prepare_product(const codegen::LibraryProduct& product);
+  std::vector<Handle> prepare_convolution(const codegen::LibraryConvolution& convolution);
   std::vector<Handle> prepare_fft(const codegen::LibraryFft& fft);
+  /// The handles of the libraries, and the workspace, made when they are first needed.
   cublasLtHandle_t cublas();
+  cudnnHandle_t cudnn();
+  void make_workspace();
 
   const Libraries& libraries_;
   const CUstream stream_;
   const Allocate allocate_;
   std::mutex mutex_;  ///< of what follows
   cublasLtHandle_t cublas_ = nullptr;
-  CUdeviceptr workspace_ = 0;  ///< of all products: they run one behind the other
+  cudnnHandle_t cudnn_ = nullptr;
+  CUdeviceptr workspace_ = 0;  ///< of all calls: they run one behind the other
+  std::mutex cudnn_mutex_;     ///< one thread at a time uses cuDNN's handle
 };
 
 }  // namespace collet::gpu

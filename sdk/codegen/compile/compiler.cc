@@ -258,6 +258,12 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
     return std::find(k.writes.begin(), k.writes.end(), result) != k.writes.end();
   });
   // If several kernels write parts of the result, the epilogue, which needs all of it, cannot be part of one of them.
+  if (attention.empty() && writers == 1) {
+    if (std::optional<LibraryWay> way = library_way(n, kernels)) {
+      add_choice(kernels, result, *way, drafts);
+      return {};
+    }
+  }
   KernelPlan* const epilogue = writers > 1 ? std::exchange(epilogue_, nullptr) : nullptr;
   for (KernelPlan& k : kernels) {
     Product product;
@@ -266,7 +272,6 @@ Status Compiler::node(const Node& n, Drafts& drafts) {
       continue;
     }
     const bool last = &k == &kernels.back();
-    if (kernels.size() == 1 && attention.empty() && add_product_choice(k, result, drafts)) continue;
     if (epilogue_ && last && append_epilogue(*epilogue_, result, graph_.type(result).dims, k)) epilogue_ = nullptr;
     if (!attention.empty()) {
       add_attention(k, attention.mapped().schedule, drafts);

@@ -86,9 +86,20 @@ class Compiler {
   /// Copies the first elements of the segments of each row to the rows of `to`, one segment behind the other.
   void copy_first(const std::vector<ValueId>& from, const RowShape& rows, int64_t segment, int64_t needed,
                   const std::vector<ValueId>& to, const RowShape& to_rows, Drafts& drafts);
-  /// Adds the product `k`, whose result is `result`, as a choice between a kernel and the device's library, if the target has one and
-  /// nothing is fused to the operands. The epilogue is part of the kernel, and a kernel of its own behind the library.
-  bool add_product_choice(const KernelPlan& k, ValueId result, Drafts& drafts);
+  /// A way to compute what kernels compute: by a library of the device.
+  struct LibraryWay {
+    LibraryCall call;
+    std::vector<ValueId> operands;
+    std::optional<KernelPlan> before;  ///< writes an operand that the library wants in another order
+  };
+  /// The way of a product or convolution, which `kernels` compute, if the target has a library for it and nothing is fused to the operands.
+  std::optional<LibraryWay> library_way(const Node& n, const std::vector<KernelPlan>& kernels);
+  std::optional<LibraryWay> convolution_way(const Node& n);
+  /// Adds a choice between kernels, the last of which writes `result`, and a library. The epilogue is part of the last kernel, and a kernel of
+  /// its own behind the library.
+  void add_choice(std::vector<KernelPlan>& kernels, ValueId result, LibraryWay& way, Drafts& drafts);
+  /// Adds the library's way of a choice, which writes to the memory of `computed`. `epilogue` may be null.
+  void add_library_way(LibraryWay& way, ValueId result, RangeId computed, KernelPlan* epilogue, Drafts& drafts);
   /// Adds a call of a library whose places are the ranges of a draft.
   void add_library_call(LibraryCall call, std::vector<RangeId> ranges, Drafts& drafts);
   /// Adds an fft that the device's library computes.

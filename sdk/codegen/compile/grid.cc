@@ -2,6 +2,8 @@
 // Ops that take a grid several kernels: sorts, and updates in the order of their loops.
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -146,38 +148,90 @@ void Compiler::add_library_call(LibraryCall call, std::vector<RangeId> ranges, D
   drafts.push_back(std::move(d));
 }
 
-bool Compiler::add_product_choice(const KernelPlan& k, ValueId result, Drafts& drafts) {
+std::optional<Compiler::LibraryWay> Compiler::library_way(const Node& n, const std::vector<KernelPlan>& kernels) {
+  const GridLibraries& libraries = target_.grid.libraries;
+  if (libraries.convolutions && n.opcode == COLLET_OP_CONVOLUTION) return convolution_way(n);
   ProductMatch match;
-  if (!target_.grid.libraries.products || !match_product(k.kernel, match)) return false;
+  if (!libraries.products || kernels.size() != 1 || !match_product(kernels[0].kernel, match)) return std::nullopt;
   const LibraryProduct& p = match.product;
-  if (p.batches * p.rows * p.columns * p.depth < target_.grid.libraries.least_product) return false;
-  // Neither way writes over what the other one reads: which of them runs is not known.
-  const auto without_places = [](KernelPlan plan) {
-    plan.in_place.clear();
-    return plan;
-  };
+  if (p.batches * p.rows * p.columns * p.depth < libraries.least_product) return std::nullopt;
+  const std::vector<ValueId>& buffers = kernels[0].buffers;
+  return LibraryWay{p, {buffers[match.a], buffers[match.b]}, std::nullopt};
+}
+
+std::optional<Compiler::LibraryWay> Compiler::convolution_way(const Node& n) {
+  if (!is_input(n.operands[0]) || !is_input(n.operands[1])) return std::nullopt;
+  ConvolutionMatch match;
+  if (!match_convolution(graph_, n, match)) return std::nullopt;
+  const LibraryConvolution& c = match.convolution;
+  int64_t points = c.batch * c.output_features * c.input_features / c.groups;
+  for (const LibraryConvolution::Dimension& d : c.dims) points *= d.output * d.window;
+  if (points < std::max<int64_t>(target_.grid.libraries.least_product, 1)) return std::nullopt;
+  LibraryWay way{c, n.operands, std::nullopt};
+  if (match.filter_order.empty()) return way;
+  const ArrayType filter = graph_.type(n.operands[1]);
+  Dims dims;
+  for (const size_t d : match.filter_order) dims.push_back(filter.dims[d]);
+  const ValueId ordered = temporary(filter.element, dims);
+  way.before = permute_kernel(graph_, n.operands[1], match.filter_order, ordered);
+  way.operands[1] = ordered;
+  return way;
+}
+
+void Compiler::add_choice(std::vector<KernelPlan>& kernels, ValueId result, LibraryWay& way, Drafts& drafts) {
   Draft choice;
   choice.step.kind = StepKind::kChoice;
   choice.step.call = plan_->choices++;
   choice.children.resize(2);
-  KernelPlan own = without_places(k);
   std::optional<KernelPlan> epilogue;
-  if (epilogue_ && append_epilogue(*epilogue_, result, graph_.type(result).dims, own)) {
-    epilogue = without_places(*std::exchange(epilogue_, nullptr));
-    own.in_place.clear();
+  if (epilogue_ && append_epilogue(*epilogue_, result, graph_.type(result).dims, kernels.back()))
+    epilogue = *std::exchange(epilogue_, nullptr);
+  const ValueId last = epilogue ? epilogue->writes[0] : result;
+  // The ways are branches of which one runs: what is read is not live between its uses in the two, and each writes the result anew.
+  std::set<RangeId> operands;
+  const auto add_operands = [&](const std::vector<ValueId>& values) {
+    for (ValueId v : values) {
+      if (range_[v] != kNone || graph_.value(v).constant) operands.insert(range(v));
+    }
+  };
+  for (const KernelPlan& k : kernels) add_operands(k.buffers);
+  add_operands(way.operands);
+  const int begin = ++time_;
+  for (KernelPlan& k : kernels) add_kernel(k, choice.children[0]);
+  const RangeId computed = range(last);
+  std::map<RangeId, int> last_uses;
+  for (RangeId w : operands) {
+    if (buffers_.last_use(w) >= begin) last_uses[w] = buffers_.last_use(w);
   }
-  add_kernel(own, choice.children[0]);
+  const int other_begin = ++time_;
   const uint64_t traffic = plan_->traffic_bytes;
-  const uint32_t kernels = plan_->kernels;
-  ++time_;
-  const RangeId target = write(epilogue ? epilogue->writes[0] : result);
-  if (epilogue) range_[result] = target;  // the epilogue, which is elementwise, computes in place
-  add_library_call(p, {read(k.buffers[match.a]), read(k.buffers[match.b]), target}, choice.children[1]);
-  if (epilogue) add_kernel(*epilogue, choice.children[1]);
+  const uint32_t count = plan_->kernels;
+  add_library_way(way, result, computed, epilogue ? &*epilogue : nullptr, choice.children[1]);
   plan_->traffic_bytes = traffic;
-  plan_->kernels = kernels;
+  plan_->kernels = count;
+  ++time_;
+  for (const auto& [w, last_use] : last_uses) {
+    if (buffers_.last_use(w) >= other_begin) buffers_.add_gap(w, last_use, other_begin, time_);
+  }
+  range_[last] = buffers_.add_in(computed, time_);
   drafts.push_back(std::move(choice));
-  return true;
+}
+
+void Compiler::add_library_way(LibraryWay& way, ValueId result, RangeId computed, KernelPlan* epilogue,
+                               Drafts& drafts) {
+  if (way.before) add_kernel(*way.before, drafts);
+  ++time_;
+  const ValueId last = epilogue ? epilogue->writes[0] : result;
+  // The epilogue computes in the result's memory, unless it may do so in that of another operand, which must not be overwritten before.
+  const bool shares = !epilogue || epilogue->in_place.size() == 1;
+  if (shares) range_[result] = range_[last] = buffers_.add_in(computed, time_);
+  std::vector<RangeId> ranges;
+  for (ValueId v : way.operands) ranges.push_back(read(v));
+  ranges.push_back(write(result));
+  add_library_call(std::move(way.call), std::move(ranges), drafts);
+  if (!epilogue) return;
+  if (!shares) range_[last] = buffers_.add_in(computed, time_ + 1);  // when the kernel runs
+  add_kernel(*epilogue, drafts);
 }
 
 void Compiler::add_fft(const Node& n, Drafts& drafts) {

@@ -257,6 +257,66 @@ TEST(GridPlan, SmallProduct_HasNoLibrary) {
   EXPECT_FALSE(has(plan_of_product(2, kF32, false), "library"));
 }
 
+TEST(GridPlan, UpdateOfAnArgument_IsWrittenOverItByBothWays) {
+  for (const bool has_library : {false, true}) {
+    ProgramBuilder b;
+    RegionBuilder& e = b.entry();
+    const Handle weights = e.argument(kF32, {256, 80});
+    const Handle x = e.argument(kF32, {256, kDepth});
+    const Handle y = e.argument(kF32, {kDepth, 80});
+    collet_dot_attrs a{};
+    a.lhs_contracting = b.list({1});
+    a.rhs_contracting = b.list({0});
+    const Handle step = e.op(COLLET_OP_DOT, kF32, {256, 80}, {x, y}, a);
+    e.results({e.binary(COLLET_OP_SUBTRACT, weights, step)});
+    b.alias(0, 0);
+    Target target;
+    target.grid.warp = 32;
+    target.grid.libraries.products = has_library;
+    PlannedProgram program;
+    ASSERT_TRUE(plan_program(b.finish(), target, CompileOptions(), program).ok());
+    const std::string plan = print_launch_plan(program.plan);
+    EXPECT_TRUE(has(plan, "kernel0(argument1, argument2, result0, argument0)")) << plan;
+    EXPECT_FALSE(has(plan, "copy")) << plan;
+    if (!has_library) continue;
+    EXPECT_TRUE(has(plan, "library 0(argument1, argument2, workspace+")) << "the weights are still to be read: " << plan;
+  }
+}
+
+/// The plan of a convolution of [2, 12, 12, 8] by a filter [3, 3, 8, 16] with `padding` below, and one above.
+std::string plan_of_convolution(int64_t padding_low) {
+  ProgramBuilder b;
+  RegionBuilder& e = b.entry();
+  const Handle x = e.argument(kF32, {2, 12, 12, 8});
+  const Handle w = e.argument(kF32, {3, 3, 8, 16});
+  const auto both = [&](int64_t n) { return b.list({n, n}); };
+  collet_convolution_attrs a{};
+  a.window = {both(3), both(1), both(padding_low), both(1), both(1), both(1), both(0)};
+  a.labels = {0, 3, 2, 3, 0, 3, b.list({1, 2}), b.list({0, 1}), b.list({1, 2})};
+  a.feature_groups = a.batch_groups = 1;
+  const int64_t length = 11 + padding_low;
+  e.results({e.op(COLLET_OP_CONVOLUTION, kF32, {2, length, length, 16}, {x, w}, a)});
+  Target target;
+  target.grid.warp = 32;
+  target.grid.libraries.convolutions = true;
+  PlannedProgram program;
+  const Status status = plan_program(b.finish(), target, CompileOptions(), program);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return print_launch_plan(program.plan);
+}
+
+TEST(GridPlan, ConvolutionForATargetWithALibrary_HasBothWays) {
+  const std::string plan = plan_of_convolution(1);
+  EXPECT_TRUE(has(plan,
+                  "library 0: convolution of 2 of 8 to 16 features, 12 to 12 by 3 pad 1, 12 to 12 by 3 pad 1, f32, "
+                  "sums of f32, filter with features last\n"))
+      << plan;
+  EXPECT_TRUE(has(plan, "  way 1\n    kernel2(argument1, workspace+128)")) << "the filter in the library's order\n"
+                                                                           << plan;
+  EXPECT_TRUE(has(plan, "\n    library 0(argument0, workspace+128, result0)\n")) << plan;
+  EXPECT_FALSE(has(plan_of_convolution(0), "library")) << "padding of one side";
+}
+
 TEST(GridPlan, InverseFft_IsScaledAndKeepsItsOperand) {
   ProgramBuilder b;
   RegionBuilder& e = b.entry();

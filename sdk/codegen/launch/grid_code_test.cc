@@ -16,6 +16,7 @@ using std::chrono::microseconds;
 class FakeDevice final : public GridDevice {
  public:
   kernel::Memory allocate(uint64_t bytes, uint64_t) override {
+    if (is_full) throw kernel::Error(COLLET_RESOURCE_EXHAUSTED, "full");
     const uint64_t address = next_;
     next_ += bytes + 4096;
     memory[address] = bytes;
@@ -61,6 +62,7 @@ class FakeDevice final : public GridDevice {
   microseconds kernel_time{200};
   std::vector<microseconds> way_times;
   bool prefers = false;
+  bool is_full = false;
   int kernels = 0;
   int library_calls = 0;
   int prepared = 0;
@@ -137,6 +139,13 @@ TEST(GridTuner, PreferredLibraryIsTakenUnmeasured) {
   device.way_times = {microseconds(2000)};
   EXPECT_EQ(measured(device, program_of(1)), (std::vector<uint32_t>{1}));
   EXPECT_EQ(device.library_calls, 0);
+}
+
+TEST(GridTuner, WithoutMemoryToMeasureTheKernelsAreTaken) {
+  FakeDevice device;
+  device.is_full = true;
+  device.way_times = {microseconds(1)};
+  EXPECT_EQ(measured(device, program_of(1)), (std::vector<uint32_t>{0}));
 }
 
 TEST(GridTuner, ChoicesAreReadAgain) {

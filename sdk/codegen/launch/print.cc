@@ -19,6 +19,20 @@ std::string print_call(const LibraryProduct& p) {
          (p.tf32 ? ", tf32" : "");
 }
 
+std::string print_call(const LibraryConvolution& c) {
+  std::string text = "convolution of " + std::to_string(c.batch) + " of " + std::to_string(c.input_features) + " to " +
+                     std::to_string(c.output_features) + " features";
+  if (c.groups != 1) text += " in " + std::to_string(c.groups) + " groups";
+  for (const LibraryConvolution::Dimension& d : c.dims) {
+    text += ", " + std::to_string(d.input) + " to " + std::to_string(d.output) + " by " + std::to_string(d.window);
+    if (d.stride != 1) text += " stride " + std::to_string(d.stride);
+    if (d.padding != 0) text += " pad " + std::to_string(d.padding);
+    if (d.dilation != 1) text += " dilate " + std::to_string(d.dilation);
+  }
+  text += std::string(", ") + collet_type_name(c.type) + ", sums of " + collet_type_name(c.sum_type);
+  return text + (c.tf32 ? ", tf32" : "") + (c.filter_has_features_last ? ", filter with features last" : "");
+}
+
 std::string print_call(const LibraryFft& f) {
   std::string text = f.inverse ? "inverse fft of " : "fft of ";
   text += std::to_string(f.batches) + " of ";

@@ -342,6 +342,21 @@ KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to) {
   return plan;
 }
 
+KernelPlan permute_kernel(const Graph& graph, ValueId from, const std::vector<size_t>& order, ValueId to) {
+  const ArrayType& type = graph.type(to);
+  KernelPlan plan;
+  plan.kernel = nest(type.dims);
+  KernelBuilder builder(graph, plan.kernel, [](ValueId) { return true; });
+  const Position at = loop_position(0, type.dims.size());
+  Position source = at;
+  for (size_t d = 0; d < order.size(); ++d) source[order[d]] = at[d];
+  const ExprId x = builder.load(from, source, kNoExpr);
+  plan.kernel.stores.push_back({builder.output(to), x, builder.linear(at, type.dims), kNoExpr});
+  plan.writes = {to};
+  plan.buffers = builder.buffers();
+  return plan;
+}
+
 KernelPlan scale_kernel(const Graph& graph, ValueId from, double factor, ValueId to) {
   const ArrayType& type = graph.type(to);
   KernelPlan plan;

@@ -67,6 +67,9 @@ bool node_kernels(const Graph& graph, const Node& node, const InputTest& is_inpu
 /// Converts `from` to the type of `to`, of the same shape.
 KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to);
 
+/// Writes `from` to `to` with its dimensions in another order: dimension i of `to` is dimension order[i] of `from`.
+KernelPlan permute_kernel(const Graph& graph, ValueId from, const std::vector<size_t>& order, ValueId to);
+
 /// Multiplies `from`, floats or complex numbers, by a real number. `to`, of the same type, may lie in the same memory.
 KernelPlan scale_kernel(const Graph& graph, ValueId from, double factor, ValueId to);
 

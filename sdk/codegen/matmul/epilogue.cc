@@ -93,6 +93,12 @@ bool append_epilogue(const KernelPlan& plan, ValueId result, const Dims& dims, K
   const uint32_t slot = k.stores[0].buffer;
   product.buffers[slot] = target;
   product.writes = {target};
+  // An operand of the epilogue may be overwritten as before, unless the product reads it, too: at other points.
+  product.in_place.clear();
+  for (const auto& [from, to] : plan.in_place) {
+    const bool is_factor = std::find(product.buffers.begin(), product.buffers.end(), from) != product.buffers.end();
+    if (to == target && from != result && !is_factor) product.in_place.emplace_back(from, to);
+  }
   std::vector<uint32_t> buffer;
   for (ValueId v : plan.buffers) {
     const auto known = std::find(product.buffers.begin(), product.buffers.end(), v);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sdk/codegen/kernel/transform.h"
+#include "sdk/codegen/lower/convolution.h"
 #include "sdk/codegen/schedule/grid_loops.h"
 #include "sdk/codegen/schedule/grid_tiles.h"
 
@@ -112,6 +113,68 @@ bool match_product(const Kernel& original, ProductMatch& out) {
   out.a = a->buffer;
   out.b = b->buffer;
   out.c = store.buffer;
+  return true;
+}
+
+namespace {
+
+/// Whether the dimensions of an array lie in this order.
+bool is_ordered(const std::vector<size_t>& order) {
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (order[i] != i) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool match_convolution(const Graph& graph, const Node& node, ConvolutionMatch& out) {
+  constexpr size_t kMostDims = 3;
+  const auto a = attributes<collet_convolution_attrs>(graph, node);
+  const ArrayType &input = graph.type(node.operands[0]), &filter = graph.type(node.operands[1]),
+                  &result = graph.type(node.results[0]);
+  const uint32_t type = input.element;
+  const bool is_float =
+      type == COLLET_TYPE_F32 || type == COLLET_TYPE_F64 || type == COLLET_TYPE_F16 || type == COLLET_TYPE_BF16;
+  if (!is_float || filter.element != type || result.element != type || a.batch_groups != 1) return false;
+  const Dims size = integers(graph, a.window.size), stride = integers(graph, a.window.stride),
+             low = integers(graph, a.window.padding_low), high = integers(graph, a.window.padding_high),
+             holes = integers(graph, a.window.base_dilation), dilation = integers(graph, a.window.window_dilation),
+             reversal = integers(graph, a.window.reversal);
+  const Dims of_input = integers(graph, a.labels.input_spatial), of_filter = integers(graph, a.labels.kernel_spatial),
+             of_output = integers(graph, a.labels.output_spatial);
+  if (size.empty() || size.size() > kMostDims || input.elements == 0 || filter.elements == 0 || result.elements == 0)
+    return false;
+  const auto at = [](const Dims& dims, int64_t d) { return dims[static_cast<size_t>(d)]; };
+  const std::vector<int64_t> input_strides = strides_of(input.dims), output_strides = strides_of(result.dims);
+  LibraryConvolution& c = out.convolution;
+  c = {};
+  c.type = type;
+  c.sum_type = sum_type(type);
+  c.tf32 = allows_tf32(graph, a.precision, 0);
+  c.batch = at(input.dims, a.labels.input_batch);
+  c.groups = a.feature_groups;
+  c.input_features = at(input.dims, a.labels.input_feature);
+  c.output_features = at(result.dims, a.labels.output_feature);
+  c.input_strides = {at(input_strides, a.labels.input_batch), at(input_strides, a.labels.input_feature)};
+  c.output_strides = {at(output_strides, a.labels.output_batch), at(output_strides, a.labels.output_feature)};
+  std::vector<size_t> features_first{static_cast<size_t>(a.labels.kernel_output_feature),
+                                     static_cast<size_t>(a.labels.kernel_input_feature)};
+  std::vector<size_t> features_last{static_cast<size_t>(a.labels.kernel_output_feature)};
+  for (size_t d = 0; d < size.size(); ++d) {
+    if (holes[d] != 1 || reversal[d] != 0 || low[d] != high[d] || low[d] < 0) return false;
+    c.dims.push_back(
+        {at(input.dims, of_input[d]), size[d], at(result.dims, of_output[d]), stride[d], low[d], dilation[d]});
+    c.input_strides.push_back(at(input_strides, of_input[d]));
+    c.output_strides.push_back(at(output_strides, of_output[d]));
+    features_first.push_back(static_cast<size_t>(of_filter[d]));
+    features_last.push_back(static_cast<size_t>(of_filter[d]));
+  }
+  features_last.push_back(static_cast<size_t>(a.labels.kernel_input_feature));
+  // Filters lie as the features of the input do: that is what libraries are fast for.
+  c.filter_has_features_last = c.input_strides[1] == 1 && c.input_features > 1;
+  const std::vector<size_t>& order = c.filter_has_features_last ? features_last : features_first;
+  out.filter_order = is_ordered(order) ? std::vector<size_t>() : order;
   return true;
 }
 

@@ -79,7 +79,7 @@ class GridCode {
   /// Starts library call number `call` in the given way.
   void start_library(GridDevice::Handle way, uint32_t call, const std::vector<uint64_t>& arguments,
                      uint64_t run_id) const {
-    static const std::string names[] = {"library product", "library fft"};
+    static const std::string names[] = {"library product", "library convolution", "library fft"};
     GridDevice::LibraryLaunch what;
     what.way = way;
     what.addresses = arguments.data();
@@ -216,7 +216,14 @@ class GridTuner {
   }
   /// The fastest of the kernels and the library's ways.
   uint32_t compare(const Step& step, uint32_t call, const std::vector<GridDevice::Handle>& ways) {
-    make_scratch(step);
+    try {
+      make_scratch(step);
+    } catch (const std::bad_alloc&) {
+      return without_memory(call);
+    } catch (const kernel::Error& error) {
+      if (error.code() != COLLET_RESOURCE_EXHAUSTED) throw;
+      return without_memory(call);
+    }
     std::vector<double> times(ways.size() + 1, std::numeric_limits<double>::max());
     for (int round = 0; round < kRounds; ++round) {
       times[0] = std::min(times[0], time_of(step.children[0], 0));
@@ -230,6 +237,10 @@ class GridTuner {
     for (const double ns : times) report_ += " " + std::to_string(static_cast<int64_t>(ns));
     report_ += " ns\n";
     return best;
+  }
+  uint32_t without_memory(uint32_t call) {
+    report_ += "library " + std::to_string(call) + ": way 0, there is no memory to measure\n";
+    return 0;
   }
   /// Time of one run of the steps, of several that are started one behind the other.
   double time_of(const StepList& steps, GridDevice::Handle way) {

@@ -151,6 +151,43 @@ struct LibraryProduct {
   }
 };
 
+/// A convolution as the op defines it (a correlation: the window is not reversed), with the same padding on both sides of each dimension and
+/// no holes in the input. Places of the step: input, filter, result. Distances are in elements.
+struct LibraryConvolution {
+  /// A spatial dimension.
+  struct Dimension {
+    int64_t input = 0;
+    int64_t window = 0;
+    int64_t output = 0;
+    int64_t stride = 1;
+    int64_t padding = 0;
+    int64_t dilation = 1;  ///< of the window
+    bool operator==(const Dimension& o) const {
+      return input == o.input && window == o.window && output == o.output && stride == o.stride &&
+             padding == o.padding && dilation == o.dilation;
+    }
+  };
+  uint32_t type = 0;      ///< of all arrays
+  uint32_t sum_type = 0;  ///< the type in which products are added
+  bool tf32 = false;      ///< factors of f32 may be rounded to tf32
+  int64_t batch = 0;
+  int64_t groups = 1;
+  int64_t input_features = 0;
+  int64_t output_features = 0;
+  std::vector<Dimension> dims;  ///< 1 to 3
+  /// Distances of the input and of the result: from one batch to the next, one feature to the next, then along each of `dims`.
+  std::vector<int64_t> input_strides;
+  std::vector<int64_t> output_strides;
+  /// The filter is dense: output features, `dims`, input features of a group. If false: output features, input features, `dims`.
+  bool filter_has_features_last = false;
+  bool operator==(const LibraryConvolution& o) const {
+    return type == o.type && sum_type == o.sum_type && tf32 == o.tf32 && batch == o.batch && groups == o.groups &&
+           input_features == o.input_features && output_features == o.output_features && dims == o.dims &&
+           input_strides == o.input_strides && output_strides == o.output_strides &&
+           filter_has_features_last == o.filter_has_features_last;
+  }
+};
+
 /// Discrete Fourier transforms of the innermost dimensions, as the op fft defines them but for the scale: inverse transforms are
 /// not divided by the number of points. Places of the step: operand, result. The library may overwrite the operand.
 struct LibraryFft {
@@ -166,7 +203,7 @@ struct LibraryFft {
 };
 
 /// What a library of the device computes, see GridDevice::prepare.
-using LibraryCall = std::variant<LibraryProduct, LibraryFft>;
+using LibraryCall = std::variant<LibraryProduct, LibraryConvolution, LibraryFft>;
 
 /// kLibrary: call a library of the device. kChoice: one of several lists of steps, which compute the same in different ways.
 enum class StepKind : uint8_t { kKernel, kMatmul, kRoutine, kCopy, kWhile, kConditional, kLibrary, kChoice };
@@ -178,11 +215,11 @@ struct Step {
   StepKind kind = StepKind::kKernel;
   uint32_t first_place = 0;  ///< in LaunchPlan::places
   uint32_t places = 0;
-  KernelCall kernel;               ///< kKernel
+  KernelCall kernel;  ///< kKernel
   /// kMatmul, kRoutine, kLibrary: its number in LaunchPlan::matmuls, routines or libraries. kChoice: its number among all choices.
   uint32_t call = 0;
-  uint64_t bytes = 0;              ///< kCopy: from the first place to the second
-  uint32_t index_bytes = 0;        ///< kConditional: width of the branch number; 0: a pred, true is branch 0
+  uint64_t bytes = 0;        ///< kCopy: from the first place to the second
+  uint32_t index_bytes = 0;  ///< kConditional: width of the branch number; 0: a pred, true is branch 0
   /// kWhile: condition, body; kConditional: branches; kChoice: what can be chosen, of which the first calls no library.
   std::vector<StepList> children;
   /// kWhile, for a target with grids: how often the body runs, and then there is no condition, no place, and children[0] is empty;

@@ -14,9 +14,10 @@ namespace collet::codegen {
 /// What libraries of a device compute: see GridDevice::prepare.
 struct GridLibraries {
   bool products = false;  ///< matrix products. They are an alternative to kernels, for GridDevice to choose.
-  /// Multiplications of a product for which a library is asked: with fewer, starting it is all that counts.
+  /// Multiplications of a product or convolution for which a library is asked: with fewer, starting it is all that counts.
   int64_t least_product = int64_t{1} << 15;
-  bool fft = false;       ///< fft, of which there are no kernels: without a library, the SDK expands it
+  bool convolutions = false;  ///< convolutions, likewise
+  bool fft = false;           ///< fft, of which there are no kernels: without a library, the SDK expands it
 };
 
 /// A machine that runs a kernel as a grid of blocks of threads, such as a GPU. The threads of a block share memory and wait for each
