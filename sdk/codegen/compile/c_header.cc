@@ -2,7 +2,9 @@
 #include <collet/codegen/compile.h>
 
 #include <cctype>
+#include <iterator>
 #include <set>
+#include <sstream>
 
 namespace collet::codegen {
 namespace {
@@ -56,16 +58,14 @@ std::vector<std::string> write_struct(const collet_program* program, const std::
   for (uint32_t id : values) {
     const collet_value* value = collet_value_at(program, id);
     const auto* type = static_cast<const collet_type*>(collet_array_at(program, program->types, value->type));
-    std::string said(collet_string(program, value->name), value->name.count);
-    if (said.empty() && !(value->flags & COLLET_VALUE_ARGUMENT)) {
+    std::string given(collet_string(program, value->name), value->name.count);
+    if (given.empty() && !(value->flags & COLLET_VALUE_ARGUMENT)) {
       const collet_op* op = collet_op_at(program, value->definition);
-      if (op->results.count == 1) said.assign(collet_string(program, op->name), op->name.count);
+      if (op->results.count == 1) given.assign(collet_string(program, op->name), op->name.count);
     }
-    std::string field = said.empty() ? fallback + std::to_string(fields.size()) : c_identifier(said);
-    if (!taken.insert(field).second) {
-      field += "_" + std::to_string(fields.size());
-      taken.insert(field);
-    }
+    const std::string wanted = given.empty() ? fallback + std::to_string(fields.size()) : c_identifier(given);
+    std::string field = wanted;
+    for (size_t n = fields.size(); !taken.insert(field).second; ++n) field = wanted + "_" + std::to_string(n);
     out += std::string("  ") + qualifier + c_type(type->element) + "* " + field + "; /* " + shape_of(program, *type) +
            ": " + std::to_string(type->bytes) + " bytes */\n";
     fields.push_back(field);
@@ -75,35 +75,36 @@ std::vector<std::string> write_struct(const collet_program* program, const std::
   return fields;
 }
 
-/// Declares the struct by which the caller lends threads: SharedLoops of compile.h, written in C.
-std::string loops_of(const std::string& name, const std::string& upper, int threads) {
+/// Declares the struct of the caller's threads: SharedLoops of compile.h, written in C.
+std::string threads_struct(const std::string& name, const std::string& upper, int threads) {
   return "\n/* Threads that share the work of a call. loop calls body(context, begin, end, worker) for parts of 0 .. "
          "range,\n"
          "   each a multiple of grain but the last, and returns when all have ended; worker, below " +
          upper +
-         "_THREADS, is\n   never used twice at once. Null in place of them: the caller's thread does it all. "
-         "*/\n#define " +
+         "_THREADS, is\n   never used twice at once. The pointer to them may be null: "
+         "then the calling thread does all the work. */\n#define " +
          upper + "_THREADS " + std::to_string(threads) + "\nstruct " + name +
          "_threads {\n  void (*loop)(void* user, int64_t range, int64_t grain,\n"
          "               void (*body)(void* context, int64_t begin, int64_t end, int32_t worker), void* context);\n"
          "  void* user;\n};\n";
 }
 
-/// Whether `name` is a keyword of C or C++, or a C library function that a header declares or generated code calls.
+/// Whether `name` is a keyword of C17 or C++23, or a C library function that a header declares or generated code calls.
 bool is_taken(const std::string& name) {
-  static const std::set<std::string> all = {
-      "abs",       "abort",    "alignas",   "alignof",  "and",     "asm",       "auto",   "bool",     "break",
-      "calloc",    "case",     "catch",     "ceil",     "ceilf",   "char",      "class",  "const",    "continue",
-      "cos",       "default",  "delete",    "do",       "double",  "else",      "enum",   "exit",     "exp",
-      "export",    "extern",   "false",     "float",    "floor",   "floorf",    "fma",    "fmaf",     "fmod",
-      "fmodf",     "for",      "free",      "friend",   "goto",    "if",        "inline", "int",      "int16_t",
-      "int32_t",   "int64_t",  "int8_t",    "log",      "long",    "main",      "malloc", "memcpy",   "memmove",
-      "memset",    "mutable",  "namespace", "new",      "not",     "operator",  "or",     "pow",      "private",
-      "protected", "public",   "register",  "return",   "rint",    "rintf",     "round",  "roundf",   "short",
-      "signed",    "sin",      "sizeof",    "sqrt",     "static",  "struct",    "switch", "tan",      "tanh",
-      "template",  "this",     "throw",     "true",     "trunc",   "truncf",    "try",    "typedef",  "typeid",
-      "typename",  "uint16_t", "uint32_t",  "uint64_t", "uint8_t", "uintptr_t", "union",  "unsigned", "using",
-      "virtual",   "void",     "volatile",  "while",    "xor"};
+  static const std::set<std::string> all = [] {
+    std::istringstream words(
+        "_Alignas _Alignof _Atomic _Bool _Complex _Generic _Imaginary _Noreturn _Static_assert _Thread_local abort "
+        "abs alignas alignof and and_eq asm auto bitand bitor bool break calloc case catch ceil ceilf char char16_t "
+        "char32_t char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr "
+        "constinit continue cos decltype default delete do double dynamic_cast else enum exit exp explicit export "
+        "extern false float floor floorf fma fmaf fmod fmodf for free friend goto if inline int int16_t int32_t "
+        "int64_t int8_t log long main malloc memcpy memmove memset mutable namespace new noexcept not not_eq nullptr "
+        "operator or or_eq pow private protected public register reinterpret_cast requires restrict return rint rintf "
+        "round roundf short signed sin sizeof sqrt static static_assert static_cast struct switch tan tanh template "
+        "this thread_local throw true trunc truncf try typedef typeid typename uint16_t uint32_t uint64_t uint8_t "
+        "uintptr_t union unsigned using virtual void volatile wchar_t while xor xor_eq ");
+    return std::set<std::string>(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
+  }();
   return all.count(name) != 0;
 }
 
@@ -144,7 +145,7 @@ std::string c_header(const collet_program* program, const LaunchPlan& plan, cons
            upper + "_WEIGHTS_BYTES UINT64_C(" + std::to_string(plan.constants.size()) + ")\n";
   }
   const bool shares = target.threads > 1;
-  if (shares) out += loops_of(name, upper, target.threads);
+  if (shares) out += threads_struct(name, upper, target.threads);
   out += "\nvoid " + name +
          "_slots(char* const* slots);\n\n/* Runs the program. Any thread; it allocates nothing. */\n" +
          "static inline void " + name + "(const struct " + name + "_arguments* arguments, const struct " + name +

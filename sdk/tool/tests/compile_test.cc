@@ -103,6 +103,26 @@ INSTANTIATE_TEST_SUITE_P(
                       Machine{"riscv64", "riscv64-linux-gnu-gcc", "qemu-riscv64-static -cpu rv64,v=true,vlen=128"},
                       Machine{"riscv64", "riscv64-linux-gnu-gcc", "qemu-riscv64-static -cpu rv64,v=true,vlen=512"}));
 
+TEST(CompileHeader, FieldsHaveDistinctNamesThatAreNoKeywords) {
+  const Folder folder;
+  write(folder / "names.hlo", R"(HloModule names
+ENTRY main {
+  a_1_2 = f32[] parameter(0)
+  a.1 = f32[] parameter(1)
+  a_1 = f32[] parameter(2)
+  nullptr = f32[] parameter(3)
+  s = f32[] add(a_1_2, a.1)
+  t = f32[] add(a_1, nullptr)
+  ROOT constexpr = f32[] multiply(s, t)
+})");
+  const Ran made = collet("compile " + (folder / "names.hlo") + " --emit header --output " + folder.path());
+  ASSERT_EQ(made.code, 0) << made.err;
+  write(folder / "main.cc", "#include <names.h>\nint main() { return 0; }\n");
+  const std::string build =
+      "g++ -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I" + folder.path() + " " + (folder / "main.cc");
+  EXPECT_EQ(std::system(build.c_str()), 0) << contents(folder / "names.h");
+}
+
 constexpr char kLengthsMain[] = R"(
 #include <lengths.h>
 #include <stdio.h>
