@@ -108,7 +108,7 @@ Status from_c(collet_status code, const collet_error& error, std::string_view wh
   const bool known = code > COLLET_OK && code <= COLLET_DATA_LOSS;
   const size_t n = strnlen(error.message, sizeof error.message);
   std::string message(where);
-  message += n ? ": " + std::string(error.message, n) : " failed without a message";
+  message += n ? ": " + std::string(error.message, n) : ": no error message was given";
   if (!known) message += " (unknown code " + std::to_string(code) + ")";
   return {known ? static_cast<Code>(code) : Code::Unknown, std::move(message)};
 }

@@ -22,8 +22,9 @@ constexpr std::array<ClassText, 6> kClasses{{
     {"communication", "between participants; a copy in a group of one"},
 }};
 
-// Elementwise ops that take floats and have an expansion.
+// The elementwise ops of floats whose expansion needs no integer kernels.
 constexpr std::array kWithoutIntegers = {Op::CEIL, Op::CLAMP, Op::IMAG, Op::MINIMUM, Op::REAL, Op::SUBTRACT};
+// Those whose expansion needs integers of twice the width.
 constexpr std::array kWithWiderIntegers = {Op::COSINE, Op::SINE, Op::TAN};
 
 struct FamilyText {
@@ -39,20 +40,23 @@ constexpr FamilyText kFamilies[] = {
      "is-finite give pred; complex takes f32 or f64 parts. abs and sign take no unsigned numbers.",
      "Integers wrap around. x divided by 0 has all bits set (-1, or the greatest unsigned number), x remainder 0 is x; "
      "the least number divided by -1 is itself, with remainder 0; its abs and negate are itself, too. Quotients are "
-     "cut "
+     "rounded "
      "toward zero. A remainder has the sign of the dividend; of floats it is that of fmod, and NaN for a divisor of 0. "
      "Shifts take the second operand as unsigned: by the width or more, shift-left and shift-right-logical give 0, "
      "shift-right-arithmetic the sign in all bits. x to the power of a negative integer is 0, but for x of 1 and -1; "
      "0 to the power of 0 is 1. maximum and minimum give NaN where an operand is NaN, and +0 is greater than -0; clamp "
      "is the minimum of the upper bound and the maximum of the lower one and x. compare takes -0 and +0 for equal, and "
      "NaN for unequal to all; with type TOTALORDER numbers stand between -NaN and NaN, and -0 before +0. sign gives "
-     "-0, +0 and NaN as they are. Of pred, add and maximum are or, multiply and minimum are and."},
+     "-0, +0 and NaN as they are. For pred operands, add and maximum compute the logical or, multiply and minimum the "
+     "logical and."},
     {Family::convert, "Conversion",
      "The result has the operand's dimensions and the element type that is stated. bitcast-convert between types of "
      "different width splits off or takes in a last dimension of the widths' ratio. stochastic-convert takes unsigned "
      "random bits of the operand's width.",
-     "Floats to integers are cut toward zero; what lies outside becomes the nearest end of the range, NaN 0. Integers "
-     "to narrower ones keep the low bits. To floats is rounded once, to nearest, ties to even; what is too large "
+     "A float that becomes an integer is rounded toward zero; outside of the range it becomes the nearest bound, NaN "
+     "becomes 0. Integers "
+     "to narrower ones keep the low bits. A result of a float type is rounded once, to nearest, ties to even; what is "
+     "too large "
      "becomes infinity, or NaN or the greatest number of a format that has none. To pred all but 0 is 1, NaN too. Of a "
      "complex number the real part is taken."},
     {Family::movement, "Data movement",

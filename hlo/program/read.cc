@@ -22,7 +22,7 @@ class Reader {
     values_.assign(p_->values.count, InstrId::None);
     computations_.assign(p_->regions.count, CompId::None);
     for (uint32_t i = 0; i < p_->types.count; ++i) shapes_.push_back(shape(*collet_type_at(p_, i)));
-    // Regions come after those that call them: the last is made first.
+    // A region comes after the region that calls it. So computations are made from the last region to the first.
     for (uint32_t r = p_->regions.count; r-- > 0;) COLLET_TRY(region(r));
     m.set_entry(computations_[0]);
     aliases();
@@ -41,12 +41,12 @@ class Reader {
   }
   const Shape& value_shape(uint32_t value) const { return shapes_[collet_value_at(p_, value)->type]; }
 
-  // Names in a program need not be unique, those of a module are.
+  // Makes a name unique: names of a program need not be, names of a module are.
   std::string_view name(collet_range r, std::string_view otherwise) {
     return out_.module->unique_name(text(r, otherwise));
   }
 
-  // How the op that calls region `r` passes its arguments.
+  // Whether the computation of a region has one parameter, a tuple of the region's arguments, as HLO has it for while and conditional.
   bool takes_tuple(const collet_region& region) const {
     if (region.op == COLLET_NONE || region.arguments.count == 1) return false;
     const uint32_t opcode = collet_op_at(p_, region.op)->opcode;
@@ -95,7 +95,8 @@ class Reader {
     return m.append(c, Op::TUPLE, Shape::tuple(elements), items);
   }
 
-  // The operands as the instruction wants them: what HLO passes as one tuple is one.
+  // Returns the operands of the HLO instruction for an op. A program lists values one by one. HLO packs those of while and opt-barrier, the data
+  // of outfeed, and those of each branch of conditional into a tuple.
   Expected<std::vector<InstrId>> operands(CompId c, const collet_op& op) {
     std::vector<InstrId> all;
     for (uint32_t i = 0; i < op.operands.count; ++i) all.push_back(values_[collet_operand(p_, &op, i)]);
@@ -168,6 +169,7 @@ class Reader {
     return ok_status();
   }
 
+  // Takes the result of infeed apart: a tuple of the data, also a tuple, and the token.
   Status infeed_elements(CompId c, InstrId id, const collet_op& op) {
     const uint32_t last = op.results.first + op.results.count - 1;
     const Shape data = out_.module->operator[](id).shape.element(0);

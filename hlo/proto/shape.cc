@@ -6,6 +6,8 @@
 namespace collet::hlo::proto {
 namespace {
 
+/// Letters of dimension levels, by the number of the level: dense, compressed, singleton, loose compressed. In HLO text, `+` behind a letter
+/// means that coordinates are not unique, and `~` that they are not ordered.
 constexpr char kLevels[] = "DCSH";
 
 Expected<Type> layout_type(int32_t number, std::string_view field) {
@@ -52,7 +54,8 @@ Expected<Layout> read_layout(const wire::LayoutProto& in, int rank) {
   bool permutation = sorted.size() == static_cast<size_t>(rank);
   for (size_t i = 0; i < sorted.size() && permutation; ++i) permutation = sorted[i] == static_cast<int64_t>(i);
   if (!permutation)
-    return invalid_argument("field 'minor_to_major' is no order of " + std::to_string(rank) + " dimensions");
+    return invalid_argument("field 'minor_to_major' does not name each of the " + std::to_string(rank) +
+                            " dimensions once");
   out.dim_level_types = level_text(in);
   for (const wire::TileProto& tile : in.tiles())
     out.tiles.push_back({{tile.dimensions().begin(), tile.dimensions().end()}});
@@ -105,7 +108,7 @@ Expected<Shape> from_wire(const wire::ShapeProto& in) {
   if (in.element_type() < 0 || in.element_type() > 255)
     return invalid_argument("there is no element type " + std::to_string(in.element_type()));
   if (type == Type::Tuple || type == Type::Buffer) {
-    if (in.dimensions_size()) return invalid_argument("a tuple has no field 'dimensions'");
+    if (in.dimensions_size()) return invalid_argument("field 'dimensions' in the shape of a tuple or buffer");
     std::vector<Shape> elements;
     for (const wire::ShapeProto& element : in.tuple_shapes()) {
       COLLET_ASSIGN(Shape shape, from_wire(element));
@@ -122,7 +125,7 @@ Expected<Shape> from_wire(const wire::ShapeProto& in) {
   if (static_cast<size_t>(rank) > kMostDimensions)
     return invalid_argument("field 'dimensions' has more than " + std::to_string(kMostDimensions) + " entries");
   if (type == Type::TOKEN || type == Type::OPAQUE) {
-    if (rank) return invalid_argument("a token has no field 'dimensions'");
+    if (rank) return invalid_argument("field 'dimensions' in the shape of a token or opaque value");
     return type == Type::TOKEN ? Shape::token() : Shape::opaque();
   }
   if (in.is_dynamic_dimension_size() != 0 && in.is_dynamic_dimension_size() != rank)
@@ -137,7 +140,7 @@ Expected<Shape> from_wire(const wire::ShapeProto& in) {
   if (!shape.has_unbounded() && shape.byte_size() == INT64_MAX)
     return invalid_argument("field 'dimensions': the array is too large");
   if (!in.has_layout()) return shape;
-  // Older writers leave out dense row-major layouts.
+  // Older writers leave an empty layout message where the shape has no layout.
   if (in.layout().minor_to_major_size() == 0 && rank > 0) return shape;
   COLLET_ASSIGN(Layout layout, read_layout(in.layout(), rank));
   if (rank == 0 && layout.is_default()) return shape;

@@ -2,11 +2,13 @@
 #include "hlo/ir/unsigned_type.h"
 #include "hlo/stablehlo/importer.h"
 
-// Ops on types for which HLO has no such op: they become what StableHLO says of them.
+// StableHLO ops that HLO does not have for some element types: minimum, maximum, clamp, cbrt and convert of complex numbers, and bitcasts
+// between booleans and integers. They become several HLO instructions.
 
 namespace collet::hlo {
 namespace {
 
+/// Compares floats, complex numbers or unsigned integers.
 InstrId compare(Importer& m, ImportScope& scope, InstrId a, InstrId b, Direction direction) {
   auto* attrs = m.module().make<CompareAttrs>();
   attrs->direction = direction;
@@ -16,16 +18,17 @@ InstrId compare(Importer& m, ImportScope& scope, InstrId a, InstrId b, Direction
   return m.emit(scope, Op::COMPARE, shape.with_type(Type::PRED), {a, b}, attrs);
 }
 
-/// The smaller or the larger of two complex numbers, in the order of their real, then of their imaginary parts.
-InstrId complex_extremum(Importer& m, ImportScope& scope, InstrId a, InstrId b, Direction wins) {
+/// Returns the smaller of two complex numbers if `direction` is LT, the larger if it is GT. Numbers are ordered by their real parts, then by
+/// their imaginary parts. Returns `b` if a part that decides is NaN.
+InstrId complex_extremum(Importer& m, ImportScope& scope, InstrId a, InstrId b, Direction direction) {
   const Shape shape = m.shape_of(a);
-  const Shape part = shape.with_type(real_type(shape.type())), truth = shape.with_type(Type::PRED);
+  const Shape part = shape.with_type(real_type(shape.type())), pred = shape.with_type(Type::PRED);
   const InstrId ar = m.emit(scope, Op::REAL, part, {a}), br = m.emit(scope, Op::REAL, part, {b});
   const InstrId ai = m.emit(scope, Op::IMAG, part, {a}), bi = m.emit(scope, Op::IMAG, part, {b});
   const InstrId tie =
-      m.emit(scope, Op::AND, truth, {compare(m, scope, ar, br, Direction::EQ), compare(m, scope, ai, bi, wins)});
-  const InstrId first = m.emit(scope, Op::OR, truth, {compare(m, scope, ar, br, wins), tie});
-  return m.emit(scope, Op::SELECT, shape, {first, a, b});
+      m.emit(scope, Op::AND, pred, {compare(m, scope, ar, br, Direction::EQ), compare(m, scope, ai, bi, direction)});
+  const InstrId takes_a = m.emit(scope, Op::OR, pred, {compare(m, scope, ar, br, direction), tie});
+  return m.emit(scope, Op::SELECT, shape, {takes_a, a, b});
 }
 
 template <Op kOp>
@@ -36,24 +39,25 @@ Status extremum(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, complex_extremum(m, scope, a, b, kOp == Op::MAXIMUM ? Direction::GT : Direction::LT));
 }
 
-/// min(max(operand, least), most), whose bounds may be scalars.
+/// Clamp of complex numbers: min(max(operand, low), high). The bounds may be scalars.
 Status clamp(Importer& m, ImportScope& scope, const mlir::Op& op) {
-  COLLET_ASSIGN(InstrId least, m.value(scope, op, 0));
+  COLLET_ASSIGN(InstrId low, m.value(scope, op, 0));
   COLLET_ASSIGN(InstrId x, m.value(scope, op, 1));
-  COLLET_ASSIGN(InstrId most, m.value(scope, op, 2));
+  COLLET_ASSIGN(InstrId high, m.value(scope, op, 2));
   const Shape shape = m.shape_of(x);
   if (!is_complex(shape.type())) return translate_regular(m, scope, op, Op::CLAMP);
-  for (InstrId* bound : {&least, &most}) {
+  for (InstrId* bound : {&low, &high}) {
     if (m.shape_of(*bound).rank() == 0 && shape.rank() > 0 && !shape.has_dynamic())
       *bound = m.emit(scope, Op::BROADCAST, shape.with_type(m.shape_of(*bound).type()), {*bound},
                       m.module().make<BroadcastAttrs>());
     if (!m.shape_of(*bound).compatible(shape)) return m.fail(op, "its bounds are not of the operand's type");
   }
-  const InstrId larger = complex_extremum(m, scope, x, least, Direction::GT);
-  return m.define(scope, op, complex_extremum(m, scope, larger, most, Direction::LT));
+  const InstrId larger = complex_extremum(m, scope, x, low, Direction::GT);
+  return m.define(scope, op, complex_extremum(m, scope, larger, high, Direction::LT));
 }
 
-/// Nobody has said what the remainder of complex numbers is; it may stand in a program all the same.
+/// StableHLO allows complex operands of remainder, but does not define the result. Such an op is kept as it is, so that the program can be
+/// imported; no backend computes it.
 Status remainder(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(const InstrId a, m.value(scope, op, 0));
   COLLET_ASSIGN(const InstrId b, m.value(scope, op, 1));
@@ -71,7 +75,7 @@ Status cube_root(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, m.emit(scope, Op::POWER, shape, {x, m.emit_splat(scope, shape, shape.type(), 1.0 / 3.0)}));
 }
 
-/// A complex number is true where it is not zero.
+/// Converts complex numbers to booleans: true unless the number is zero.
 Status convert(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId x, m.value(scope, op, 0));
   COLLET_ASSIGN(Shape to, m.result_shape(op));
@@ -80,44 +84,46 @@ Status convert(Importer& m, ImportScope& scope, const mlir::Op& op) {
   return m.define(scope, op, compare(m, scope, x, m.emit_splat(scope, from, from.type(), 0), Direction::NE));
 }
 
-/// 0, 1, 2, ... along the last dimension: the bits' numbers.
+/// Returns the number of each bit in its word: 0, 1, 2, ... along the last dimension.
 InstrId bit_numbers(Importer& m, ImportScope& scope, const Shape& bits, Type type) {
   auto* attrs = m.module().make<IotaAttrs>();
   attrs->dimension = bits.rank() - 1;
   return m.emit(scope, Op::IOTA, bits.with_type(type), std::span<const InstrId>(), attrs);
 }
 
-/// The lowest bit comes first.
+/// Converts integers to their bits, which become the last dimension, the lowest bit first.
 Status number_to_bits(Importer& m, ImportScope& scope, const mlir::Op& op, InstrId x, const Shape& bits, Type word) {
-  const Shape words = m.shape_of(x).with_type(word), spread = bits.with_type(word);
+  const Shape words = m.shape_of(x).with_type(word), wide = bits.with_type(word);
   if (m.shape_of(x).type() != word) x = m.emit(scope, Op::BITCAST_CONVERT, words, {x});
   std::vector<int64_t> dims;
   for (int i = 0; i + 1 < bits.rank(); ++i) dims.push_back(i);
   auto* attrs = m.module().make<BroadcastAttrs>();
   attrs->dimensions = m.module().dims(dims);
-  x = m.emit(scope, Op::BROADCAST, spread, {x}, attrs);
-  x = m.emit(scope, Op::SHIFT_RIGHT_LOGICAL, spread, {x, bit_numbers(m, scope, bits, word)});
-  x = m.emit(scope, Op::AND, spread, {x, m.emit_splat(scope, spread, word, 1)});
-  return m.define(scope, op, compare(m, scope, x, m.emit_splat(scope, spread, word, 0), Direction::NE));
+  x = m.emit(scope, Op::BROADCAST, wide, {x}, attrs);
+  x = m.emit(scope, Op::SHIFT_RIGHT_LOGICAL, wide, {x, bit_numbers(m, scope, bits, word)});
+  x = m.emit(scope, Op::AND, wide, {x, m.emit_splat(scope, wide, word, 1)});
+  return m.define(scope, op, compare(m, scope, x, m.emit_splat(scope, wide, word, 0), Direction::NE));
 }
 
+/// The inverse of number_to_bits.
 Status bits_to_number(Importer& m, ImportScope& scope, const mlir::Op& op, InstrId x, const Shape& to, Type word) {
-  const Shape bits = m.shape_of(x), spread = bits.with_type(word), scalar = Shape::scalar(word);
-  x = m.emit(scope, Op::CONVERT, spread, {x});
-  x = m.emit(scope, Op::SHIFT_LEFT, spread, {x, bit_numbers(m, scope, bits, word)});
+  const Shape bits = m.shape_of(x), wide = bits.with_type(word), scalar = Shape::scalar(word);
+  x = m.emit(scope, Op::CONVERT, wide, {x});
+  x = m.emit(scope, Op::SHIFT_LEFT, wide, {x, bit_numbers(m, scope, bits, word)});
   Module& module = m.module();
-  const CompId any = module.add_computation(module.unique_name("or"));
-  const InstrId both[] = {module.append_parameter(any, 0, scalar), module.append_parameter(any, 1, scalar)};
-  module[any].root = module.append(any, Op::OR, scalar, both);
+  const CompId bitwise_or = module.add_computation(module.unique_name("or"));
+  const InstrId parameters[] = {module.append_parameter(bitwise_or, 0, scalar),
+                                module.append_parameter(bitwise_or, 1, scalar)};
+  module[bitwise_or].root = module.append(bitwise_or, Op::OR, scalar, parameters);
   auto* attrs = module.make<DimensionsAttrs>();
   attrs->dimensions = module.dims({bits.rank() - 1});
   const InstrId zero = m.emit_constant(scope, Literal::scalar(word, 0));
-  x = m.emit(scope, Op::REDUCE, to.with_type(word), {x, zero}, attrs, std::span(&any, 1));
+  x = m.emit(scope, Op::REDUCE, to.with_type(word), {x, zero}, attrs, std::span(&bitwise_or, 1));
   if (to.type() != word) x = m.emit(scope, Op::BITCAST_CONVERT, to, {x});
   return m.define(scope, op, x);
 }
 
-/// StableHLO's booleans have one bit, HLO's a byte.
+/// A boolean is one bit for StableHLO's bitcast, and a byte for HLO's. So a bitcast between booleans and integers moves bits.
 Status bitcast_convert(Importer& m, ImportScope& scope, const mlir::Op& op) {
   COLLET_ASSIGN(InstrId x, m.value(scope, op, 0));
   COLLET_ASSIGN(Shape to, m.result_shape(op));
@@ -132,7 +138,8 @@ Status bitcast_convert(Importer& m, ImportScope& scope, const mlir::Op& op) {
   if (from.type() == Type::PRED && to.type() != Type::PRED && fits(from, to))
     return bits_to_number(m, scope, op, x, to, unsigned_type(type_info(to.type()).bits));
   if (from.type() != to.type() && (from.type() == Type::PRED || to.type() == Type::PRED))
-    return m.fail(op, "booleans have one bit each");
+    return m.fail(
+        op, "a bitcast between booleans and numbers needs a last dimension of as many booleans as a number has bits");
   return translate_regular(m, scope, op, Op::BITCAST_CONVERT);
 }
 

@@ -180,7 +180,7 @@ bool Parser::dim_labels(DimLabels& out) {
       !label_part(output, 'b', 'f', out.output_batch, out.output_feature, out.output_spatial))
     return false;
   if (out.input_spatial.size() != out.kernel_spatial.size() || out.input_spatial.size() != out.output_spatial.size())
-    return complain("input, kernel and output have as many spatial dimensions, here " +
+    return complain("input, kernel and output must have the same number of spatial dimensions, but have " +
                     std::to_string(out.input_spatial.size()) + ", " + std::to_string(out.kernel_spatial.size()) +
                     " and " + std::to_string(out.output_spatial.size()));
   out.text = module_.arena().string(text);

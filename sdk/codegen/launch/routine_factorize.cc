@@ -267,7 +267,8 @@ class Factorize : public Routine {
     const int64_t size = int64_t{n_} * n_;
     int32_t info = 1;
     if (all_finite(in, size)) {
-      // By columns the matrix is its own conjugate, and so are its vectors.
+      // LAPACK reads the matrix, which is stored by rows, as its transpose. The transpose of a Hermitian matrix is its conjugate, which has the
+      // same eigenvalues and the conjugate eigenvectors. So the matrix is copied as it is, and the vectors are conjugated below.
       std::memcpy(a, in, static_cast<size_t>(size) * sizeof(T));
       lapack_.syevd('V', 'L', n_, a, values, space, lwork_, rwork, lrwork_, iwork, liwork_, info);
     }

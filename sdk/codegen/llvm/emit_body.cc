@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Code for scalar bodies: those of reductions, updates and loops over scalars, in one lane or in all lanes of a vector at a time.
 #include <algorithm>
 
 #include "sdk/codegen/llvm/kernel_emitter.h"
@@ -8,7 +9,7 @@ namespace {
 
 using llvm::BasicBlock;
 
-/// An index of a body: a constant and what is computed.
+/// Returns the value of an index of a body, which depends on no loop: its constant and its terms.
 llvm::Value* index_of(Ir& ir, const Index& index, const std::vector<Val>& vals) {
   llvm::Value* sum = llvm::ConstantInt::getSigned(ir.b.getInt64Ty(), index.constant);
   for (auto [t, c] : index.terms) {
@@ -20,7 +21,7 @@ llvm::Value* index_of(Ir& ir, const Index& index, const std::vector<Val>& vals) 
   return sum;
 }
 
-/// Places of which none follows from another.
+/// Returns the addresses of lanes that have no common stride, for a gather.
 Lanes scattered(Ir& ir, llvm::Value* index) {
   Lanes where;
   where.count = ir.lanes_of(index);
@@ -68,7 +69,7 @@ Val body_instruction(Ir& ir, const ScalarBody& body, const Expr& i, const std::v
     case ExprOp::kScanned:
       break;
   }
-  return {};  // never: these are of kernels
+  return {};  // not reached: a body has no such expressions
 }
 
 }  // namespace
@@ -97,7 +98,7 @@ Val emit_while(Ir& ir, const Expr& i, std::vector<Val> args, llvm::Value* active
   BasicBlock* before = b.GetInsertBlock();
   llvm::Function* f = before->getParent();
   BasicBlock* head = BasicBlock::Create(ir.context(), "while", f);
-  BasicBlock* turn = BasicBlock::Create(ir.context(), "turn", f);
+  BasicBlock* body = BasicBlock::Create(ir.context(), "body", f);
   BasicBlock* exit = BasicBlock::Create(ir.context(), "ended", f);
   b.CreateBr(head);
   b.SetInsertPoint(head);
@@ -113,18 +114,18 @@ Val emit_while(Ir& ir, const Expr& i, std::vector<Val> args, llvm::Value* active
     carry(state[k].v);
     if (state[k].im) carry(state[k].im);
   }
-  auto arguments_of = [&](const ScalarBody& body) {
-    return std::vector<Val>(state.begin(), state.begin() + static_cast<int64_t>(body.arguments));
+  auto arguments_of = [&](const ScalarBody& scalar) {
+    return std::vector<Val>(state.begin(), state.begin() + static_cast<int64_t>(scalar.arguments));
   };
-  llvm::Value* go = emit_body(ir, i.bodies[0], arguments_of(i.bodies[0]), active)[0].v;
-  go = ir.splat(emit_both(ir, go, active), lanes);
-  b.CreateCondBr(lanes == 1 ? go : b.CreateOrReduce(go), turn, exit);
-  b.SetInsertPoint(turn);
-  const std::vector<Val> next = emit_body(ir, i.bodies[1], arguments_of(i.bodies[1]), lanes == 1 ? nullptr : go);
+  llvm::Value* continues = emit_body(ir, i.bodies[0], arguments_of(i.bodies[0]), active)[0].v;
+  continues = ir.splat(emit_both(ir, continues, active), lanes);
+  b.CreateCondBr(lanes == 1 ? continues : b.CreateOrReduce(continues), body, exit);
+  b.SetInsertPoint(body);
+  const std::vector<Val> next = emit_body(ir, i.bodies[1], arguments_of(i.bodies[1]), lanes == 1 ? nullptr : continues);
   std::vector<llvm::Value*> kept;
   for (size_t k = 0; k < carried; ++k) {
     Val x = ir.splat(next[k], lanes);
-    if (lanes > 1) x = ir.select(go, x, state[k]);
+    if (lanes > 1) x = ir.select(continues, x, state[k]);
     kept.push_back(x.v);
     if (x.im) kept.push_back(x.im);
   }
@@ -160,7 +161,7 @@ llvm::Value* emit_divide(Ir& ir, llvm::Value* x, int64_t by, bool modulo) {
   auto& b = ir.b;
   llvm::Type* t = x->getType();
   llvm::Value* d = ir.constant_int(t, static_cast<uint64_t>(by));
-  // Floor: negative numbers are moved down first.
+  // Floor division by a positive number: for x < 0, floor(x / d) is ~(~x / d). Lanes have 64 bits.
   llvm::Value* negative = b.CreateAShr(x, ir.constant_int(t, 63));
   llvm::Value* flipped = b.CreateXor(x, negative);
   llvm::Value* q = b.CreateXor(b.CreateUDiv(flipped, d), negative);

@@ -13,13 +13,13 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int kPointThreads = 256;  ///< of a block, where threads have nothing in common
-constexpr int kRowThreads = 128;    ///< of a block whose warps take a row each
-constexpr int64_t kBlocksPerProcessor = 32;
-constexpr int64_t kShortRow = 256;  ///< elements that a warp alone reduces quickly
-constexpr int64_t kKeptOfBlock =
-    8192;  ///< points of a row that all threads of a block keep: each has an eighth of the registers for them
-constexpr int64_t kUsualPoints = 4;  ///< of a row, of each thread
+constexpr int kPointThreads = 256;           ///< threads of a block whose threads do not exchange data
+constexpr int kRowThreads = 128;             ///< threads of a block in which each warp computes rows of its own
+constexpr int64_t kBlocksPerProcessor = 32;  ///< most blocks that are started; each of them loops over its work
+constexpr int64_t kShortRow = 256;  ///< up to so many elements, a row is computed by one warp, which needs no barrier
+/// Points of a row that all threads of a block keep in registers together: 8 of each of 1,024 threads.
+constexpr int64_t kKeptOfBlock = 8192;
+constexpr int64_t kUsualPoints = 4;  ///< points of a row that each thread computes, if the row is not short
 
 /// Whether the inner loops lie side by side in memory, rather than the points of the last outer loop.
 bool reads_along_rows(const Kernel& kernel) {
@@ -37,10 +37,10 @@ bool reads_along_rows(const Kernel& kernel) {
   return across == 0 || along > across;
 }
 
-/// So many points of the inner loops may a thread keep in registers.
+/// Returns how many points of the inner loops a thread may keep in registers: 16, or fewer if the kernel has many expressions.
 int64_t most_kept_points(const Kernel& kernel) {
   constexpr int64_t kMostPoints = 16;
-  constexpr int64_t kMostInstructions = 384;  ///< of all points
+  constexpr int64_t kMostInstructions = 384;  ///< of the unrolled code for all points
   return std::min(kMostPoints, kMostInstructions / static_cast<int64_t>(kernel.exprs.size() + 1));
 }
 
