@@ -22,7 +22,6 @@
 #include <collet/codegen/grid_code.hpp>
 #include <collet/codegen/grid_device.hpp>
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -33,7 +32,7 @@ namespace collet::codegen {
 
 namespace detail {
 
-/// The code of a program with its constants on a device, and the walk through its launch plan.
+/// The code of a program with its constants on a device; runs its launch plan.
 class LoadedGrid final : public kernel::DeviceProgram {
  public:
   /// What `code` was made of must outlive this.
@@ -45,7 +44,7 @@ class LoadedGrid final : public kernel::DeviceProgram {
         device.write(constants_, 0, constants.data(), constants.size());
         device.finish();
       }
-      find_segments(code_->steps());
+      parts_ = parts_of(code_->steps());
     } catch (...) {
       give_back();
       throw;
@@ -60,11 +59,30 @@ class LoadedGrid final : public kernel::DeviceProgram {
     const uint32_t constants = constant_slot(code_->plan());
     slots.resize(constants + size_t{1});
     slots[constants] = {constants_, 0};
-    Walk{*this, slots, run_id, {}}.steps(code_->steps());
+    Launcher{*this, slots, run_id, {}}.run(parts_);
   }
 
  private:
-  struct Walk {
+  /// What is known of steps in a row that the host has nothing to do with. From the second time on they are one sequence.
+  struct Segment {
+    std::mutex mutex;  ///< of what follows
+    bool has_run = false;
+    bool is_refused = false;
+    GridDevice::Handle handle = 0;
+    GridDevice::Sequence sequence;
+  };
+
+  /// A step, or several in a row that may start as one.
+  struct Part {
+    const Step* first = nullptr;
+    size_t count = 1;
+    std::unique_ptr<Segment> segment;         ///< null for one step
+    std::vector<std::vector<Part>> children;  ///< of a loop or a conditional
+  };
+  using Parts = std::vector<Part>;
+
+  /// Starts the steps of a launch.
+  struct Launcher {
     LoadedGrid& program;
     const std::vector<kernel::Piece>& slots;
     uint64_t run_id;
@@ -99,17 +117,13 @@ class LoadedGrid final : public kernel::DeviceProgram {
       return out;
     }
 
-    void steps(const StepList& list) {
-      for (size_t i = 0; i < list.size();) {
-        Segment* const segment = program.segment_at(list[i]);
-        if (segment && program.start(*segment, *this)) {
-          i += segment->count;
-        } else {
-          one(list[i++]);
-        }
+    void run(const Parts& parts) {
+      for (const Part& part : parts) {
+        if (part.segment && program.start(part, *this)) continue;
+        for (size_t i = 0; i < part.count; ++i) run(part, part.first[i]);
       }
     }
-    void one(const Step& step) {
+    void run(const Part& part, const Step& step) {
       switch (step.kind) {
         case StepKind::kKernel:
         case StepKind::kLibrary:
@@ -119,12 +133,12 @@ class LoadedGrid final : public kernel::DeviceProgram {
           return program.device_.copy(to.memory, to.offset, from.memory, from.offset, step.bytes);
         }
         case StepKind::kWhile:
-          for (int64_t i = 0; i < step.trips; ++i) steps(step.children[1]);
+          for (int64_t i = 0; i < step.trips; ++i) run(part.children[1]);
           if (step.trips >= 0) return;
           for (;;) {
-            steps(step.children[0]);
+            run(part.children[0]);
             if (read<uint8_t>(step) == 0) return;
-            steps(step.children[1]);
+            run(part.children[1]);
           }
         case StepKind::kConditional: {
           const auto last = static_cast<int64_t>(step.children.size()) - 1;
@@ -135,7 +149,7 @@ class LoadedGrid final : public kernel::DeviceProgram {
             branch = read<int32_t>(step);
             if (branch < 0 || branch > last) branch = last;
           }
-          return steps(step.children[static_cast<size_t>(branch)]);
+          return run(part.children[static_cast<size_t>(branch)]);
         }
         case StepKind::kMatmul:
         case StepKind::kRoutine:
@@ -146,43 +160,30 @@ class LoadedGrid final : public kernel::DeviceProgram {
     }
   };
 
-  /// Steps in a row that the host has nothing to do with. From the second time on they are one sequence.
-  struct Segment {
-    const Step* first = nullptr;
-    size_t count = 0;
-    std::mutex mutex;  ///< of what follows
-    bool has_run = false;
-    bool is_refused = false;
-    GridDevice::Handle handle = 0;
-    GridDevice::Sequence sequence;
-  };
-
-  void find_segments(const StepList& list) {
+  static Parts parts_of(const StepList& list) {
+    Parts out;
     for (size_t i = 0; i < list.size();) {
+      Part part;
+      part.first = &list[i];
       size_t end = i;
       while (end < list.size() && is_straight(list[end])) ++end;
       if (end - i >= 2) {
-        auto segment = std::make_unique<Segment>();
-        segment->first = &list[i];
-        segment->count = end - i;
-        segments_.emplace(&list[i], std::move(segment));
+        part.count = end - i;
+        part.segment = std::make_unique<Segment>();
       }
-      i = end;
-      if (i == list.size()) return;
-      for (const StepList& children : list[i].children) find_segments(children);
-      ++i;
+      for (const StepList& children : list[i].children) part.children.push_back(parts_of(children));
+      i += part.count;
+      out.push_back(std::move(part));
     }
+    return out;
   }
   static bool is_straight(const Step& step) {
     return step.kind == StepKind::kKernel || (step.kind == StepKind::kCopy && step.bytes != 0);
   }
-  Segment* segment_at(const Step& step) const {
-    const auto found = segments_.find(&step);
-    return found == segments_.end() ? nullptr : found->second.get();
-  }
-  /// Starts a segment as one. False: its steps are to be started one by one, as they are when each is to be recorded.
-  bool start(Segment& segment, const Walk& walk) {
+  /// Starts a part as one sequence. False: its steps are to be started one by one, as they are when each is to be recorded.
+  bool start(const Part& part, const Launcher& launcher) {
     if (device_.wants_records()) return false;
+    Segment& segment = *part.segment;
     const std::lock_guard<std::mutex> lock(segment.mutex);
     if (!segment.has_run || segment.is_refused) {
       segment.has_run = true;
@@ -191,10 +192,10 @@ class LoadedGrid final : public kernel::DeviceProgram {
     GridDevice::Sequence& sequence = segment.sequence;
     sequence.items.clear();
     sequence.arguments.clear();
-    for (size_t i = 0; i < segment.count; ++i) {
-      const Step& step = segment.first[i];
+    for (size_t i = 0; i < part.count; ++i) {
+      const Step& step = part.first[i];
       const auto before = static_cast<uint32_t>(sequence.arguments.size());
-      walk.append_arguments(step, &sequence.arguments);
+      launcher.append_arguments(step, &sequence.arguments);
       if (segment.handle != 0) continue;
       GridDevice::Sequence::Item item;
       if (step.kind == StepKind::kKernel) {
@@ -213,11 +214,15 @@ class LoadedGrid final : public kernel::DeviceProgram {
     return !segment.is_refused;
   }
 
-  void give_back() noexcept {
-    for (const auto& one : segments_) {
-      if (one.second->handle != 0) device_.drop_sequence(one.second->handle);
+  void drop_sequences(const Parts& parts) noexcept {
+    for (const Part& part : parts) {
+      if (part.segment && part.segment->handle != 0) device_.drop_sequence(part.segment->handle);
+      for (const Parts& children : part.children) drop_sequences(children);
     }
-    segments_.clear();
+  }
+  void give_back() noexcept {
+    drop_sequences(parts_);
+    parts_.clear();
     if (constants_ != kernel::no_memory) device_.free(constants_);
     constants_ = kernel::no_memory;
   }
@@ -225,7 +230,7 @@ class LoadedGrid final : public kernel::DeviceProgram {
   GridDevice& device_;
   std::unique_ptr<GridCode> code_;
   kernel::Memory constants_ = kernel::no_memory;
-  std::map<const Step*, std::unique_ptr<Segment>> segments_;
+  Parts parts_;  ///< of the code's steps
 };
 
 /// A program of grids.
