@@ -253,10 +253,16 @@ LibraryCalls::~LibraryCalls() {
 }
 
 std::vector<LibraryCalls::Handle> LibraryCalls::prepare(const codegen::LibraryCall& what) {
-  if (const auto* product = std::get_if<codegen::LibraryProduct>(&what)) return prepare_product(*product);
-  if (const auto* convolution = std::get_if<codegen::LibraryConvolution>(&what))
-    return prepare_convolution(*convolution);
-  return prepare_fft(std::get<codegen::LibraryFft>(what));
+  try {
+    if (const auto* product = std::get_if<codegen::LibraryProduct>(&what)) return prepare_product(*product);
+    if (const auto* convolution = std::get_if<codegen::LibraryConvolution>(&what))
+      return prepare_convolution(*convolution);
+    return prepare_fft(std::get<codegen::LibraryFft>(what));
+  } catch (const kernel::Error& error) {
+    // Kernels do what a library cannot do now. A lost device is an error in any case.
+    if (error.code() == COLLET_UNAVAILABLE) throw;
+    return {};
+  }
 }
 
 void LibraryCalls::drop(Handle way) noexcept {
@@ -345,9 +351,9 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_product(const codegen::L
     if (status == CUBLAS_STATUS_SUCCESS) status = prefer(attribute, value);
   }
   if (status == CUBLAS_STATUS_SUCCESS) {
-    status = libraries_.cublasLtMatmulAlgoGetHeuristic(handle, product->operation, product->layouts[0],
-                                                       product->layouts[1], product->layouts[2], product->layouts[2],
-                                                       preference, static_cast<int>(kMostAlgorithms), found.data(), &count);
+    status = libraries_.cublasLtMatmulAlgoGetHeuristic(
+        handle, product->operation, product->layouts[0], product->layouts[1], product->layouts[2], product->layouts[2],
+        preference, static_cast<int>(kMostAlgorithms), found.data(), &count);
   }
   libraries_.cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS) count = 0;  // NOT_SUPPORTED, or INVALID_VALUE where the shape is none of its
@@ -472,8 +478,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codege
     const cudnnConvolutionFwdAlgoPerf_t& one = found[static_cast<size_t>(i)];
     size_t bytes = 0;
     const bool suits =
-        one.status == CUDNN_STATUS_SUCCESS && is_direct(one.algo) &&
-                       one.determinism == CUDNN_DETERMINISTIC &&
+        one.status == CUDNN_STATUS_SUCCESS && is_direct(one.algo) && one.determinism == CUDNN_DETERMINISTIC &&
         libraries_.cudnnGetConvolutionForwardWorkspaceSize(handle, made->input, made->filter, made->operation,
                                                            made->output, one.algo, &bytes) == CUDNN_STATUS_SUCCESS &&
         bytes <= kWorkspaceBytes;
