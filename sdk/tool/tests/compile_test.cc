@@ -115,7 +115,8 @@ ENTRY main {
   t = f32[] add(a_1, nullptr)
   ROOT constexpr = f32[] multiply(s, t)
 })");
-  const Ran made = collet("compile " + (folder / "names.hlo") + " --emit header --output " + folder.path());
+  const Ran made =
+      collet("compile " + (folder / "names.hlo") + " --target x86_64 --emit header --output " + folder.path());
   ASSERT_EQ(made.code, 0) << made.err;
   write(folder / "main.cc", "#include <names.h>\nint main() { return 0; }\n");
   const std::string build =
