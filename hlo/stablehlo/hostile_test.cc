@@ -269,7 +269,8 @@ TEST(Hostile, OpsOfElementsThatTheyDoNotTake) {
         with_arrays("%r = \"stablehlo.broadcast\"(%a) <{broadcast_sizes = array<i64" +
                     (sizes.empty() ? "" : ": " + std::string(sizes)) + ">}> : (tensor<4xf32>) -> tensor<2x4xf32>"),
         "are not the result's first dimensions");
-  expect_refused(with_arrays("%r = stablehlo.bitcast_convert %p : (tensor<4xi1>) -> tensor<4xi8>"), "as many booleans as");
+  expect_refused(with_arrays("%r = stablehlo.bitcast_convert %p : (tensor<4xi1>) -> tensor<4xi8>"),
+                 "as many booleans as");
   expect_refused(with_arrays("%r = stablehlo.constant dense<2> : tensor<4xi1>"), "this is no value of type i1");
   expect_refused(with_arrays("%r = stablehlo.constant dense<1> : tensor<4xf32>"), "this is no value of type f32");
 }

@@ -279,7 +279,8 @@ TEST(GridPlan, UpdateOfAnArgument_IsWrittenOverItByBothWays) {
     EXPECT_TRUE(has(plan, "kernel0(argument1, argument2, result0, argument0)")) << plan;
     EXPECT_FALSE(has(plan, "copy")) << plan;
     if (!has_library) continue;
-    EXPECT_TRUE(has(plan, "library 0(argument1, argument2, workspace+")) << "the weights are still to be read: " << plan;
+    EXPECT_TRUE(has(plan, "library 0(argument1, argument2, workspace+"))
+        << "the weights are still to be read: " << plan;
   }
 }
 
