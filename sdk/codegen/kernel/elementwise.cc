@@ -35,20 +35,7 @@ constexpr std::array<Row, COLLET_OP_LIMIT> kRows = [] {
 
 bool has_elementwise(uint32_t opcode, uint32_t operand_type) {
   if (opcode >= COLLET_OP_LIMIT) return false;
-  const Row& row = kRows[opcode];
-  switch (collet_type_kind(operand_type)) {
-    case COLLET_KIND_PRED:
-      return row.pred;
-    case COLLET_KIND_SIGNED:
-    case COLLET_KIND_UNSIGNED:
-      return row.integer;
-    case COLLET_KIND_FLOAT:
-      return row.real;
-    case COLLET_KIND_COMPLEX:
-      return row.complex;
-    default:
-      return false;
-  }
+  return of_kind(kRows[opcode], operand_type);
 }
 
 bool is_expensive(uint32_t opcode) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/graph/graph.h"
 
 namespace collet::codegen {
@@ -170,14 +171,5 @@ std::vector<uint64_t> loop_dependencies(const Kernel& kernel);
 
 /// Product of the sizes of the inner loops.
 int64_t inner_points(const Kernel& kernel);
-
-/// Bits of one element of `type`, less than those of its bytes where it is a sub-byte type; 0 for unknown types.
-int type_bits(uint32_t type);
-
-/// Bytes of one element of `type` while it is computed with.
-int compute_bytes(uint32_t type);
-
-/// True where a float type is computed as f32 and rounded after each op.
-bool is_narrow_float(uint32_t type);
 
 }  // namespace collet::codegen

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/kernel/float_format.h"
 
 namespace collet::codegen {
@@ -91,11 +92,6 @@ bool parse_float(uint32_t type, std::string_view text, uint64_t& bits) {
 }
 
 }  // namespace
-
-uint32_t half_type(uint32_t type) {
-  if (type == COLLET_TYPE_C64) return COLLET_TYPE_F32;
-  return type == COLLET_TYPE_C128 ? uint32_t{COLLET_TYPE_F64} : type;
-}
 
 std::string print_element(uint32_t type, const std::array<uint64_t, 2>& bits) {
   if (type == COLLET_TYPE_C64) {

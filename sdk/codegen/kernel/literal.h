@@ -20,7 +20,4 @@ std::string print_element(uint32_t type, const std::array<uint64_t, 2>& bits);
 /// `text` is none or does not fit.
 bool parse_number(uint32_t type, std::string_view text, uint64_t& bits);
 
-/// The type of one half of a complex type; other types as they are.
-uint32_t half_type(uint32_t type);
-
 }  // namespace collet::codegen

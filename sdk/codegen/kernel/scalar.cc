@@ -19,6 +19,16 @@ namespace {
 using Wide = long double;
 using Complex = std::complex<Wide>;
 
+// Cases of the switches below: what an op gives, and that there is such an op.
+#define COLLET_GIVES(OPCODE, ...) \
+  case COLLET_OP_##OPCODE:        \
+    out = __VA_ARGS__;            \
+    return true
+#define COLLET_SETS(OPCODE, ...) \
+  case COLLET_OP_##OPCODE:       \
+    r = __VA_ARGS__;             \
+    break
+
 bool is_signed(uint32_t type) {
   return collet_type_kind(type) == COLLET_KIND_SIGNED;
 }
@@ -95,80 +105,28 @@ bool integer_op(const ElementOp& op, Element& out) {
   const auto least = [&](uint64_t p, uint64_t q) { return less(q, p) ? q : p; };
   uint64_t r = 0;
   switch (op.opcode) {
-    case COLLET_OP_ABS:
-      r = has_sign && sx < 0 ? 0 - x : x;
-      break;
-    case COLLET_OP_ADD:
-      r = x + y;
-      break;
-    case COLLET_OP_AND:
-      r = x & y;
-      break;
-    case COLLET_OP_CLAMP:
-      r = least(largest(x, y), static_cast<uint64_t>(integer_of_element(type, op.args[2])));
-      break;
-    case COLLET_OP_COMPARE:
-      out = of_pred(holds(op.a, less(x, y), x == y, less(y, x)));
-      return true;
-    case COLLET_OP_COUNT_LEADING_ZEROS:
-      r = static_cast<uint64_t>(std::countl_zero(low(x, width)) - (64 - width));
-      break;
-    case COLLET_OP_DIVIDE:
-      if (y == 0) {
-        r = ~uint64_t{0};
-      } else if (has_sign) {
-        r = sy == -1 ? 0 - x : static_cast<uint64_t>(sx / sy);
-      } else {
-        r = x / y;
-      }
-      break;
-    case COLLET_OP_MAXIMUM:
-      r = largest(x, y);
-      break;
-    case COLLET_OP_MINIMUM:
-      r = least(x, y);
-      break;
-    case COLLET_OP_MULTIPLY:
-      r = x * y;
-      break;
-    case COLLET_OP_NEGATE:
-      r = 0 - x;
-      break;
-    case COLLET_OP_NOT:
-      r = ~x;
-      break;
-    case COLLET_OP_OR:
-      r = x | y;
-      break;
-    case COLLET_OP_POPCNT:
-      r = static_cast<uint64_t>(std::popcount(low(x, width)));
-      break;
-    case COLLET_OP_POWER:
-      r = integer_power(x, sy, has_sign, width);
-      break;
-    case COLLET_OP_REMAINDER:
-      if (y == 0) {
-        r = x;
-      } else if (has_sign) {
-        r = sy == -1 ? 0 : static_cast<uint64_t>(sx % sy);
-      } else {
-        r = x % y;
-      }
-      break;
+    COLLET_SETS(ABS, has_sign && sx < 0 ? 0 - x : x);
+    COLLET_SETS(ADD, x + y);
+    COLLET_SETS(AND, x & y);
+    COLLET_SETS(CLAMP, least(largest(x, y), static_cast<uint64_t>(integer_of_element(type, op.args[2]))));
+    COLLET_GIVES(COMPARE, of_pred(holds(op.a, less(x, y), x == y, less(y, x))));
+    COLLET_SETS(COUNT_LEADING_ZEROS, static_cast<uint64_t>(std::countl_zero(low(x, width)) - (64 - width)));
+    COLLET_SETS(DIVIDE, y == 0 ? ~uint64_t{0} : !has_sign ? x / y : sy == -1 ? 0 - x : static_cast<uint64_t>(sx / sy));
+    COLLET_SETS(MAXIMUM, largest(x, y));
+    COLLET_SETS(MINIMUM, least(x, y));
+    COLLET_SETS(MULTIPLY, x * y);
+    COLLET_SETS(NEGATE, 0 - x);
+    COLLET_SETS(NOT, ~x);
+    COLLET_SETS(OR, x | y);
+    COLLET_SETS(POPCNT, static_cast<uint64_t>(std::popcount(low(x, width))));
+    COLLET_SETS(POWER, integer_power(x, sy, has_sign, width));
+    COLLET_SETS(REMAINDER, y == 0 ? x : !has_sign ? x % y : sy == -1 ? 0 : static_cast<uint64_t>(sx % sy));
     case COLLET_OP_SHIFT_LEFT:
     case COLLET_OP_SHIFT_RIGHT_ARITHMETIC:
-    case COLLET_OP_SHIFT_RIGHT_LOGICAL:
-      r = integer_shift(op.opcode, x, low(y, width), width);
-      break;
-    case COLLET_OP_SIGN:
-      r = x == 0 ? 0 : has_sign && sx < 0 ? ~uint64_t{0} : 1;
-      break;
-    case COLLET_OP_SUBTRACT:
-      r = x - y;
-      break;
-    case COLLET_OP_XOR:
-      r = x ^ y;
-      break;
+      COLLET_SETS(SHIFT_RIGHT_LOGICAL, integer_shift(op.opcode, x, low(y, width), width));
+      COLLET_SETS(SIGN, x == 0 ? 0 : has_sign && sx < 0 ? ~uint64_t{0} : 1);
+      COLLET_SETS(SUBTRACT, x - y);
+      COLLET_SETS(XOR, x ^ y);
     default:
       return false;
   }
@@ -182,30 +140,16 @@ bool pred_op(const ElementOp& op, Element& out) {
   switch (op.opcode) {
     case COLLET_OP_ADD:
     case COLLET_OP_OR:
-    case COLLET_OP_MAXIMUM:
-      out = of_pred(x || y);
-      return true;
+      COLLET_GIVES(MAXIMUM, of_pred(x || y));
     case COLLET_OP_AND:
     case COLLET_OP_MULTIPLY:
-    case COLLET_OP_MINIMUM:
-      out = of_pred(x && y);
-      return true;
+      COLLET_GIVES(MINIMUM, of_pred(x && y));
     case COLLET_OP_SUBTRACT:
-    case COLLET_OP_XOR:
-      out = of_pred(x != y);
-      return true;
-    case COLLET_OP_NOT:
-      out = of_pred(!x);
-      return true;
-    case COLLET_OP_CLAMP:
-      out = of_pred((x || y) && op.args[2][0] != 0);
-      return true;
-    case COLLET_OP_COMPARE:
-      out = of_pred(holds(op.a, !x && y, x == y, x && !y));
-      return true;
-    case COLLET_OP_SELECT:
-      out = x ? op.args[1] : op.args[2];
-      return true;
+      COLLET_GIVES(XOR, of_pred(x != y));
+      COLLET_GIVES(NOT, of_pred(!x));
+      COLLET_GIVES(CLAMP, of_pred((x || y) && op.args[2][0] != 0));
+      COLLET_GIVES(COMPARE, of_pred(holds(op.a, !x && y, x == y, x && !y)));
+      COLLET_GIVES(SELECT, x ? op.args[1] : op.args[2]);
     default:
       return false;
   }
@@ -237,60 +181,49 @@ bool float_compare(const ElementOp& op, T x, T y) {
 template <typename T>
 bool exact_float_op(const ElementOp& op, T x, T y, T z, T& out) {
   switch (op.opcode) {
-    case COLLET_OP_ABS:
-      out = std::fabs(x);
-      return true;
-    case COLLET_OP_ADD:
-      out = x + y;
-      return true;
-    case COLLET_OP_CEIL:
-      out = std::ceil(x);
-      return true;
-    case COLLET_OP_CLAMP:
-      out = ieee_minimum(ieee_maximum(x, y), z);
-      return true;
-    case COLLET_OP_DIVIDE:
-      out = x / y;
-      return true;
-    case COLLET_OP_FLOOR:
-      out = std::floor(x);
-      return true;
-    case COLLET_OP_IMAG:
-      out = 0;
-      return true;
-    case COLLET_OP_MAXIMUM:
-      out = ieee_maximum(x, y);
-      return true;
-    case COLLET_OP_MINIMUM:
-      out = ieee_minimum(x, y);
-      return true;
-    case COLLET_OP_MULTIPLY:
-      out = x * y;
-      return true;
-    case COLLET_OP_NEGATE:
-      out = -x;
-      return true;
-    case COLLET_OP_REAL:
-      out = x;
-      return true;
-    case COLLET_OP_REMAINDER:
-      out = std::fmod(x, y);
-      return true;
-    case COLLET_OP_ROUND_NEAREST_AFZ:
-      out = std::round(x);
-      return true;
-    case COLLET_OP_ROUND_NEAREST_EVEN:
-      out = std::nearbyint(x);
-      return true;
-    case COLLET_OP_SIGN:
-      out = std::isnan(x) || x == 0 ? x : std::copysign(T{1}, x);
-      return true;
-    case COLLET_OP_SQRT:
-      out = std::sqrt(x);
-      return true;
-    case COLLET_OP_SUBTRACT:
-      out = x - y;
-      return true;
+    COLLET_GIVES(ABS, std::fabs(x));
+    COLLET_GIVES(ADD, x + y);
+    COLLET_GIVES(CEIL, std::ceil(x));
+    COLLET_GIVES(CLAMP, ieee_minimum(ieee_maximum(x, y), z));
+    COLLET_GIVES(DIVIDE, x / y);
+    COLLET_GIVES(FLOOR, std::floor(x));
+    COLLET_GIVES(IMAG, 0);
+    COLLET_GIVES(MAXIMUM, ieee_maximum(x, y));
+    COLLET_GIVES(MINIMUM, ieee_minimum(x, y));
+    COLLET_GIVES(MULTIPLY, x * y);
+    COLLET_GIVES(NEGATE, -x);
+    COLLET_GIVES(REAL, x);
+    COLLET_GIVES(REMAINDER, std::fmod(x, y));
+    COLLET_GIVES(ROUND_NEAREST_AFZ, std::round(x));
+    COLLET_GIVES(ROUND_NEAREST_EVEN, std::nearbyint(x));
+    COLLET_GIVES(SIGN, std::isnan(x) || x == 0 ? x : std::copysign(T{1}, x));
+    COLLET_GIVES(SQRT, std::sqrt(x));
+    COLLET_GIVES(SUBTRACT, x - y);
+    default:
+      return false;
+  }
+}
+
+/// Elementary functions that complex numbers have as well.
+template <typename N>
+bool function_of(uint32_t opcode, N x, N y, N& out) {
+  switch (opcode) {
+    COLLET_GIVES(ACOS, std::acos(x));
+    COLLET_GIVES(ACOSH, std::acosh(x));
+    COLLET_GIVES(ASIN, std::asin(x));
+    COLLET_GIVES(ASINH, std::asinh(x));
+    COLLET_GIVES(ATANH, std::atanh(x));
+    COLLET_GIVES(COSH, std::cosh(x));
+    COLLET_GIVES(COSINE, std::cos(x));
+    COLLET_GIVES(EXPONENTIAL, std::exp(x));
+    COLLET_GIVES(LOG, std::log(x));
+    COLLET_GIVES(LOGISTIC, N(1) / (N(1) + std::exp(-x)));
+    COLLET_GIVES(POWER, std::pow(x, y));
+    COLLET_GIVES(RSQRT, N(1) / std::sqrt(x));
+    COLLET_GIVES(SINE, std::sin(x));
+    COLLET_GIVES(SINH, std::sinh(x));
+    COLLET_GIVES(TAN, std::tan(x));
+    COLLET_GIVES(TANH, std::tanh(x));
     default:
       return false;
   }
@@ -299,71 +232,13 @@ bool exact_float_op(const ElementOp& op, T x, T y, T z, T& out) {
 /// Elementary functions, with more bits than the result has.
 bool elementary(uint32_t opcode, Wide x, Wide y, Wide& out) {
   switch (opcode) {
-    case COLLET_OP_ACOS:
-      out = std::acos(x);
-      return true;
-    case COLLET_OP_ACOSH:
-      out = std::acosh(x);
-      return true;
-    case COLLET_OP_ASIN:
-      out = std::asin(x);
-      return true;
-    case COLLET_OP_ASINH:
-      out = std::asinh(x);
-      return true;
-    case COLLET_OP_ATAN2:
-      out = std::atan2(x, y);
-      return true;
-    case COLLET_OP_ATANH:
-      out = std::atanh(x);
-      return true;
-    case COLLET_OP_CBRT:
-      out = std::cbrt(x);
-      return true;
-    case COLLET_OP_COSH:
-      out = std::cosh(x);
-      return true;
-    case COLLET_OP_COSINE:
-      out = std::cos(x);
-      return true;
-    case COLLET_OP_ERF:
-      out = std::erf(x);
-      return true;
-    case COLLET_OP_EXPONENTIAL:
-      out = std::exp(x);
-      return true;
-    case COLLET_OP_EXPONENTIAL_MINUS_ONE:
-      out = std::expm1(x);
-      return true;
-    case COLLET_OP_LOG:
-      out = std::log(x);
-      return true;
-    case COLLET_OP_LOG_PLUS_ONE:
-      out = std::log1p(x);
-      return true;
-    case COLLET_OP_LOGISTIC:
-      out = 1 / (1 + std::exp(-x));
-      return true;
-    case COLLET_OP_POWER:
-      out = std::pow(x, y);
-      return true;
-    case COLLET_OP_RSQRT:
-      out = 1 / std::sqrt(x);
-      return true;
-    case COLLET_OP_SINE:
-      out = std::sin(x);
-      return true;
-    case COLLET_OP_SINH:
-      out = std::sinh(x);
-      return true;
-    case COLLET_OP_TAN:
-      out = std::tan(x);
-      return true;
-    case COLLET_OP_TANH:
-      out = std::tanh(x);
-      return true;
+    COLLET_GIVES(ATAN2, std::atan2(x, y));
+    COLLET_GIVES(CBRT, std::cbrt(x));
+    COLLET_GIVES(ERF, std::erf(x));
+    COLLET_GIVES(EXPONENTIAL_MINUS_ONE, std::expm1(x));
+    COLLET_GIVES(LOG_PLUS_ONE, std::log1p(x));
     default:
-      return false;
+      return function_of(opcode, x, y, out);
   }
 }
 
@@ -436,21 +311,11 @@ bool float_op(const ElementOp& op, Element& out) {
   };
   const T x = arg(0);
   switch (op.opcode) {
-    case COLLET_OP_REDUCE_PRECISION:
-      out = reduce_precision(op);
-      return true;
-    case COLLET_OP_STOCHASTIC_CONVERT:
-      out = stochastic_convert(op);
-      return true;
-    case COLLET_OP_COMPARE:
-      out = of_pred(float_compare(op, x, arg(1)));
-      return true;
-    case COLLET_OP_IS_FINITE:
-      out = of_pred(std::isfinite(x));
-      return true;
-    case COLLET_OP_COMPLEX:
-      out = element_of_complex(op.type, {x, arg(1)});
-      return true;
+    COLLET_GIVES(REDUCE_PRECISION, reduce_precision(op));
+    COLLET_GIVES(STOCHASTIC_CONVERT, stochastic_convert(op));
+    COLLET_GIVES(COMPARE, of_pred(float_compare(op, x, arg(1))));
+    COLLET_GIVES(IS_FINITE, of_pred(std::isfinite(x)));
+    COLLET_GIVES(COMPLEX, element_of_complex(op.type, {x, arg(1)}));
     default:
       break;
   }
@@ -478,90 +343,25 @@ Complex complex_log1p(Complex x) {
   return {std::log1p(a * (2 + a) + b * b) / 2, std::atan2(b, 1 + a)};
 }
 
+Complex complex_atan2(Complex x, Complex y) {
+  const Complex i(0, 1);
+  return -i * std::log((y + i * x) / std::sqrt(x * x + y * y));
+}
+
 bool complex_function(uint32_t opcode, Complex x, Complex y, Complex& out) {
   switch (opcode) {
-    case COLLET_OP_ACOS:
-      out = std::acos(x);
-      return true;
-    case COLLET_OP_ACOSH:
-      out = std::acosh(x);
-      return true;
-    case COLLET_OP_ADD:
-      out = x + y;
-      return true;
-    case COLLET_OP_ASIN:
-      out = std::asin(x);
-      return true;
-    case COLLET_OP_ASINH:
-      out = std::asinh(x);
-      return true;
-    case COLLET_OP_ATAN2: {
-      const Complex i(0, 1);
-      out = -i * std::log((y + i * x) / std::sqrt(x * x + y * y));
-      return true;
-    }
-    case COLLET_OP_ATANH:
-      out = std::atanh(x);
-      return true;
-    case COLLET_OP_COSH:
-      out = std::cosh(x);
-      return true;
-    case COLLET_OP_COSINE:
-      out = std::cos(x);
-      return true;
-    case COLLET_OP_DIVIDE:
-      out = x / y;
-      return true;
-    case COLLET_OP_EXPONENTIAL:
-      out = std::exp(x);
-      return true;
-    case COLLET_OP_EXPONENTIAL_MINUS_ONE:
-      out = complex_expm1(x);
-      return true;
-    case COLLET_OP_LOG:
-      out = std::log(x);
-      return true;
-    case COLLET_OP_LOG_PLUS_ONE:
-      out = complex_log1p(x);
-      return true;
-    case COLLET_OP_LOGISTIC:
-      out = Complex(1) / (Complex(1) + std::exp(-x));
-      return true;
-    case COLLET_OP_MULTIPLY:
-      out = x * y;
-      return true;
-    case COLLET_OP_NEGATE:
-      out = -x;
-      return true;
-    case COLLET_OP_POWER:
-      out = std::pow(x, y);
-      return true;
-    case COLLET_OP_RSQRT:
-      out = Complex(1) / std::sqrt(x);
-      return true;
-    case COLLET_OP_SIGN:
-      out = x == Complex(0) ? x : x / std::abs(x);
-      return true;
-    case COLLET_OP_SINE:
-      out = std::sin(x);
-      return true;
-    case COLLET_OP_SINH:
-      out = std::sinh(x);
-      return true;
-    case COLLET_OP_SQRT:
-      out = std::sqrt(x);
-      return true;
-    case COLLET_OP_SUBTRACT:
-      out = x - y;
-      return true;
-    case COLLET_OP_TAN:
-      out = std::tan(x);
-      return true;
-    case COLLET_OP_TANH:
-      out = std::tanh(x);
-      return true;
+    COLLET_GIVES(ADD, x + y);
+    COLLET_GIVES(ATAN2, complex_atan2(x, y));
+    COLLET_GIVES(DIVIDE, x / y);
+    COLLET_GIVES(EXPONENTIAL_MINUS_ONE, complex_expm1(x));
+    COLLET_GIVES(LOG_PLUS_ONE, complex_log1p(x));
+    COLLET_GIVES(MULTIPLY, x * y);
+    COLLET_GIVES(NEGATE, -x);
+    COLLET_GIVES(SIGN, x == Complex(0) ? x : x / std::abs(x));
+    COLLET_GIVES(SQRT, std::sqrt(x));
+    COLLET_GIVES(SUBTRACT, x - y);
     default:
-      return false;
+      return function_of(opcode, x, y, out);
   }
 }
 
@@ -579,22 +379,12 @@ bool complex_op(const ElementOp& op, Element& out) {
   const Complex x = complex_of_element(type, op.args[0]);
   const Complex y = op.args.size() > 1 ? complex_of_element(type, op.args[1]) : Complex(0);
   switch (op.opcode) {
-    case COLLET_OP_ABS:
-      out = element_of_real(op.type, std::hypot(x.real(), x.imag()));
-      return true;
-    case COLLET_OP_REAL:
-      out = element_of_real(op.type, x.real());
-      return true;
-    case COLLET_OP_IMAG:
-      out = element_of_real(op.type, x.imag());
-      return true;
-    case COLLET_OP_COMPARE:
-      out = of_pred((x == y) == (op.a == COLLET_DIRECTION_EQ));
-      return true;
+    COLLET_GIVES(ABS, element_of_real(op.type, std::hypot(x.real(), x.imag())));
+    COLLET_GIVES(REAL, element_of_real(op.type, x.real()));
+    COLLET_GIVES(IMAG, element_of_real(op.type, x.imag()));
+    COLLET_GIVES(COMPARE, of_pred((x == y) == (op.a == COLLET_DIRECTION_EQ)));
     case COLLET_OP_MAXIMUM:
-    case COLLET_OP_MINIMUM:
-      out = complex_extreme(op, op.opcode == COLLET_OP_MAXIMUM);
-      return true;
+      COLLET_GIVES(MINIMUM, complex_extreme(op, op.opcode == COLLET_OP_MAXIMUM));
     default:
       break;
   }

@@ -304,72 +304,44 @@ C power_of(C x, C y) {
 Val complex_abs(Ir& ir, const ScalarOp& op) {
   return {magnitude(arg(ir, op)).v};
 }
-Val complex_add(Ir& ir, const ScalarOp& op) {
-  return val(arg(ir, op) + arg(ir, op, 1));
-}
-Val complex_subtract(Ir& ir, const ScalarOp& op) {
-  return val(arg(ir, op) - arg(ir, op, 1));
-}
-Val complex_multiply(Ir& ir, const ScalarOp& op) {
-  return val(arg(ir, op) * arg(ir, op, 1));
-}
-Val complex_divide(Ir& ir, const ScalarOp& op) {
-  return val(arg(ir, op) / arg(ir, op, 1));
-}
-Val complex_negate(Ir& ir, const ScalarOp& op) {
-  return val(-arg(ir, op));
-}
+// Functions of one and of two complex numbers.
+#define COLLET_COMPLEX1(name, ...)       \
+  Val name(Ir& ir, const ScalarOp& op) { \
+    const C x = arg(ir, op);             \
+    return val(__VA_ARGS__);             \
+  }
+#define COLLET_COMPLEX2(name, ...)       \
+  Val name(Ir& ir, const ScalarOp& op) { \
+    const C x = arg(ir, op);             \
+    const C y = arg(ir, op, 1);          \
+    return val(__VA_ARGS__);             \
+  }
+COLLET_COMPLEX2(complex_add, x + y)
+COLLET_COMPLEX2(complex_subtract, x - y)
+COLLET_COMPLEX2(complex_multiply, x* y)
+COLLET_COMPLEX2(complex_divide, x / y)
+COLLET_COMPLEX1(complex_negate, -x)
 Val complex_real(Ir&, const ScalarOp& op) {
   return {op.args[0].v};
 }
 Val complex_imag(Ir&, const ScalarOp& op) {
   return {op.args[0].im};
 }
-Val complex_exp(Ir& ir, const ScalarOp& op) {
-  return val(exp_of(arg(ir, op)));
-}
-Val complex_expm1(Ir& ir, const ScalarOp& op) {
-  return val(expm1_of(arg(ir, op)));
-}
-Val complex_log(Ir& ir, const ScalarOp& op) {
-  return val(log_of(arg(ir, op)));
-}
-Val complex_log1p(Ir& ir, const ScalarOp& op) {
-  return val(log1p_of(arg(ir, op)));
-}
-Val complex_sqrt(Ir& ir, const ScalarOp& op) {
-  return val(sqrt_of(arg(ir, op)));
-}
-Val complex_sine(Ir& ir, const ScalarOp& op) {
-  return val(times_minus_i(sinh_of(times_i(arg(ir, op)))));
-}
-Val complex_cosine(Ir& ir, const ScalarOp& op) {
-  return val(cosh_of(times_i(arg(ir, op))));
-}
-Val complex_sinh(Ir& ir, const ScalarOp& op) {
-  return val(sinh_of(arg(ir, op)));
-}
-Val complex_cosh(Ir& ir, const ScalarOp& op) {
-  return val(cosh_of(arg(ir, op)));
-}
-Val complex_tanh(Ir& ir, const ScalarOp& op) {
-  return val(tanh_of(arg(ir, op)));
-}
-Val complex_tan(Ir& ir, const ScalarOp& op) {
-  return val(times_minus_i(tanh_of(times_i(arg(ir, op)))));
-}
-Val complex_asin(Ir& ir, const ScalarOp& op) {
-  return val(asin_of(arg(ir, op)));
-}
-Val complex_acos(Ir& ir, const ScalarOp& op) {
-  return val(acos_of(arg(ir, op)));
-}
-Val complex_asinh(Ir& ir, const ScalarOp& op) {
-  return val(times_minus_i(asin_of(times_i(arg(ir, op)))));
-}
-Val complex_atanh(Ir& ir, const ScalarOp& op) {
-  return val(atanh_of(arg(ir, op)));
-}
+COLLET_COMPLEX1(complex_exp, exp_of(x))
+COLLET_COMPLEX1(complex_expm1, expm1_of(x))
+COLLET_COMPLEX1(complex_log, log_of(x))
+COLLET_COMPLEX1(complex_log1p, log1p_of(x))
+COLLET_COMPLEX1(complex_sqrt, sqrt_of(x))
+COLLET_COMPLEX1(complex_sine, times_minus_i(sinh_of(times_i(x))))
+COLLET_COMPLEX1(complex_cosine, cosh_of(times_i(x)))
+COLLET_COMPLEX1(complex_sinh, sinh_of(x))
+COLLET_COMPLEX1(complex_cosh, cosh_of(x))
+COLLET_COMPLEX1(complex_tanh, tanh_of(x))
+COLLET_COMPLEX1(complex_tan, times_minus_i(tanh_of(times_i(x))))
+COLLET_COMPLEX1(complex_asin, asin_of(x))
+COLLET_COMPLEX1(complex_acos, acos_of(x))
+COLLET_COMPLEX1(complex_asinh, times_minus_i(asin_of(times_i(x))))
+COLLET_COMPLEX1(complex_atanh, atanh_of(x))
 
 Val complex_acosh(Ir& ir, const ScalarOp& op) {
   C y = acos_of(arg(ir, op));  // turned so that the real part is not negative
@@ -404,9 +376,7 @@ Val complex_logistic(Ir& ir, const ScalarOp& op) {
   return val(select(a == kInfinity, limit, y));
 }
 
-Val complex_power(Ir& ir, const ScalarOp& op) {
-  return val(power_of(arg(ir, op), arg(ir, op, 1)));
-}
+COLLET_COMPLEX2(complex_power, power_of(x, y))
 
 Val complex_rsqrt(Ir& ir, const ScalarOp& op) {
   C x = arg(ir, op);

@@ -11,34 +11,16 @@
 #include <cmath>
 #include <cstring>
 
+#include "sdk/codegen/base/element_type.h"
+
 namespace collet::codegen {
 namespace {
 
 using llvm::Type;
 using llvm::Value;
 
-bool narrow_float(uint32_t type) {
-  return collet_type_kind(type) == COLLET_KIND_FLOAT && type != COLLET_TYPE_F32 && type != COLLET_TYPE_F64;
-}
-
-uint32_t bits_of_type(uint32_t type) {
-  switch (type) {
-#define COLLET_TYPE(NAME, text, value, bits, kind, since) \
-  case value:                                             \
-    return bits;
-#include <collet/types.def>
-    default:
-      return 0;
-  }
-}
-
 bool is_signed(uint32_t type) {
   return collet_type_kind(type) == COLLET_KIND_SIGNED;
-}
-
-uint32_t part_type(uint32_t type) {
-  if (type == COLLET_TYPE_C64) return COLLET_TYPE_F32;
-  return type == COLLET_TYPE_C128 ? uint32_t{COLLET_TYPE_F64} : type;
 }
 
 }  // namespace
@@ -51,14 +33,14 @@ Type* Ir::scalar(uint32_t type) {
     case COLLET_KIND_UNSIGNED:
       return b.getIntNTy(collet_type_bytes(type) * 8);
     default:
-      return part_type(type) == COLLET_TYPE_F64 ? b.getDoubleTy() : b.getFloatTy();
+      return half_type(type) == COLLET_TYPE_F64 ? b.getDoubleTy() : b.getFloatTy();
   }
 }
 
 Type* Ir::storage(uint32_t type) {
   if (collet_type_kind(type) == COLLET_KIND_PRED) return b.getInt8Ty();
   if (type == COLLET_TYPE_F16 && target.half_conversion) return b.getHalfTy();
-  if (narrow_float(type)) return b.getIntNTy(collet_type_bytes(type) * 8);
+  if (is_narrow_float(type)) return b.getIntNTy(collet_type_bytes(type) * 8);
   return scalar(type);
 }
 
@@ -160,7 +142,7 @@ Val Ir::literal(uint32_t type, const uint64_t bits[2]) {
   if (collet_type_kind(type) == COLLET_KIND_PRED) return {b.getInt1((bits[0] & 0xff) != 0)};
   unsigned width = collet_type_bytes(type) * 8;
   Value* raw = b.getIntN(width, width == 64 ? bits[0] : bits[0] & ((uint64_t{1} << width) - 1));
-  if (!narrow_float(type)) return {raw};
+  if (!is_narrow_float(type)) return {raw};
   return {decode(b.CreateZExt(raw, b.getInt32Ty()), float_format(type))};
 }
 
@@ -323,7 +305,7 @@ Value* Ir::round_to_odd(Value* f64) {
 Value* Ir::to_storage(const Val& x, uint32_t type) {
   Type* st = like(x.v, storage(type));
   if (collet_type_kind(type) == COLLET_KIND_PRED) return b.CreateZExt(x.v, st);
-  if (!narrow_float(type)) return x.v;
+  if (!is_narrow_float(type)) return x.v;
   if (type == COLLET_TYPE_F16 && target.half_conversion) return b.CreateFPTrunc(x.v, st);
   if (type == COLLET_TYPE_BF16) {  // rounded already
     return b.CreateTrunc(b.CreateLShr(bits_of(x.v), constant_int(int_like(x.v), 16)), st);
@@ -345,7 +327,7 @@ Value* Ir::widen_half(Value* half) {
 
 Value* Ir::from_storage(Value* v, uint32_t type) {
   if (collet_type_kind(type) == COLLET_KIND_PRED) return b.CreateICmpNE(v, constant_int(v->getType(), 0));
-  if (!narrow_float(type)) return v;
+  if (!is_narrow_float(type)) return v;
   Type* ft = like(v, b.getFloatTy());
   if (type == COLLET_TYPE_F16 && target.half_conversion) return widen_half(v);
   Type* i32 = like(v, b.getInt32Ty());
@@ -355,7 +337,7 @@ Value* Ir::from_storage(Value* v, uint32_t type) {
 }
 
 Value* Ir::wrap_small(Value* v, uint32_t type) {
-  uint32_t bits = bits_of_type(type);
+  const int bits = type_bits(type);
   if (bits == 0 || bits >= 8 || collet_type_kind(type) == COLLET_KIND_FLOAT) return v;
   Value* by = constant_int(v->getType(), 8 - bits);
   Value* high = b.CreateShl(v, by);
@@ -452,15 +434,15 @@ Value* Ir::real_to_real(Value* v, uint32_t from, uint32_t to) {
     return wrap_small(r, to);
   }
   if (from_int) {
-    bool wide_source = narrow_float(to) && v->getType()->getScalarSizeInBits() > 16;
+    bool wide_source = is_narrow_float(to) && v->getType()->getScalarSizeInBits() > 16;
     Type* ft = wide_source ? like(v, b.getDoubleTy()) : t;
     if (wide_source && v->getType()->getScalarSizeInBits() == 64) v = cut_to_53_bits(v, is_signed(from));
     Value* r = is_signed(from) ? b.CreateSIToFP(v, ft) : b.CreateUIToFP(v, ft);
     if (wide_source) r = round_to_odd(r);
-    return narrow_float(to) ? round_narrow(r, to) : r;
+    return is_narrow_float(to) ? round_narrow(r, to) : r;
   }
   if (to_int) {
-    uint32_t bits = bits_of_type(to);
+    const int bits = type_bits(to);
     Type* it = like(v, b.getIntNTy(bits > 32 ? 64 : 32));
     Value* r = to_integer(v, it, is_signed(to));
     if (bits >= 32) return r;
@@ -485,12 +467,12 @@ Val Ir::convert(const Val& x, uint32_t from, uint32_t to) {
   const bool from_complex = collet_type_kind(from) == COLLET_KIND_COMPLEX;
   const bool to_complex = collet_type_kind(to) == COLLET_KIND_COMPLEX;
   if (from_complex && collet_type_kind(to) == COLLET_KIND_PRED) {
-    return {b.CreateOr(real_to_real(x.v, part_type(from), to), real_to_real(x.im, part_type(from), to))};
+    return {b.CreateOr(real_to_real(x.v, half_type(from), to), real_to_real(x.im, half_type(from), to))};
   }
-  Value* re = real_to_real(x.v, part_type(from), part_type(to));
+  Value* re = real_to_real(x.v, half_type(from), half_type(to));
   if (!to_complex) return {re};
   Value* im =
-      from_complex ? real_to_real(x.im, part_type(from), part_type(to)) : llvm::Constant::getNullValue(re->getType());
+      from_complex ? real_to_real(x.im, half_type(from), half_type(to)) : llvm::Constant::getNullValue(re->getType());
   return {re, im};
 }
 

@@ -3,23 +3,14 @@
 
 #include <collet/types.h>
 
+#include "sdk/codegen/base/element_type.h"
+
 namespace collet::codegen {
 namespace {
 
 using llvm::Type;
 using llvm::Value;
 namespace id = llvm::Intrinsic;
-
-unsigned width_of(uint32_t type) {
-  switch (type) {
-#define COLLET_TYPE(NAME, text, value, bits, kind, since) \
-  case value:                                             \
-    return bits;
-#include <collet/types.def>
-    default:
-      return 0;
-  }
-}
 
 /// Magnitude truncated, one more when the fraction exceeds the random number.
 Value* stochastic_to_int(Ir& ir, Value* x, Value* random, uint32_t to) {
@@ -64,7 +55,7 @@ Val scalar_reduce_precision(Ir& ir, const ScalarOp& op) {
   if (narrow) {
     f = float_format(op.types[0]);
     Value* stored = ir.to_storage({x}, op.types[0]);
-    bits = b.CreateBitCast(stored, ir.like(stored, b.getIntNTy(width_of(op.types[0]))));
+    bits = b.CreateBitCast(stored, ir.like(stored, b.getIntNTy(static_cast<unsigned>(type_bits(op.types[0])))));
   }
   const int to_exponent = static_cast<int>(op.a);
   const int to_mantissa = static_cast<int>(op.b);
@@ -110,7 +101,7 @@ Val scalar_stochastic_convert(Ir& ir, const ScalarOp& op) {
   Type* t = ir.int_like(x);
   const unsigned cut = mantissa - to_mantissa;
   const uint64_t mask = (uint64_t{1} << cut) - 1;
-  const unsigned random_width = width_of(op.types[1]);
+  const auto random_width = static_cast<unsigned>(type_bits(op.types[1]));
   Value* noise = b.CreateZExtOrTrunc(random, t);
   if (random_width > cut && random_width <= t->getScalarSizeInBits()) {
     noise = b.CreateLShr(noise, ir.constant_int(t, random_width - cut));

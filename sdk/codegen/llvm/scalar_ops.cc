@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/kernel/elementwise.h"
 #include "sdk/codegen/llvm/complex_ops.h"
 #include "sdk/codegen/llvm/math.h"
@@ -36,14 +37,7 @@ Value* ones_like(Value* v) {
   return llvm::Constant::getAllOnesValue(v->getType());
 }
 unsigned width_of(uint32_t type) {
-  switch (type) {
-#define COLLET_TYPE(NAME, text, value, bits, kind, since) \
-  case value:                                             \
-    return bits;
-#include <collet/types.def>
-    default:
-      return 0;
-  }
+  return static_cast<unsigned>(type_bits(type));
 }
 
 /// Adapters: a function of LLVM's builder, an intrinsic, or a function of math.h as a table entry.
@@ -60,45 +54,26 @@ Val intrinsic(Ir& ir, const ScalarOp& op) {
   return {ir.unary(Id, x_of(op))};
 }
 
-Val float_add(Ir& ir, const ScalarOp& op) {
-  return {ir.b.CreateFAdd(x_of(op), y_of(op))};
-}
-Val float_sub(Ir& ir, const ScalarOp& op) {
-  return {ir.b.CreateFSub(x_of(op), y_of(op))};
-}
-Val float_mul(Ir& ir, const ScalarOp& op) {
-  return {ir.b.CreateFMul(x_of(op), y_of(op))};
-}
-Val float_div(Ir& ir, const ScalarOp& op) {
-  return {ir.b.CreateFDiv(x_of(op), y_of(op))};
-}
-Val float_neg(Ir& ir, const ScalarOp& op) {
-  return {ir.neg(x_of(op))};
-}
-Val int_add(Ir& ir, const ScalarOp& op) {
-  return {ir.b.CreateAdd(x_of(op), y_of(op))};
-}
-Val int_sub(Ir& ir, const ScalarOp& op) {
-  return {ir.b.CreateSub(x_of(op), y_of(op))};
-}
-Val int_mul(Ir& ir, const ScalarOp& op) {
-  return {ir.b.CreateMul(x_of(op), y_of(op))};
-}
-Val int_neg(Ir& ir, const ScalarOp& op) {
-  return {ir.b.CreateNeg(x_of(op))};
-}
-Val bit_and(Ir& ir, const ScalarOp& op) {
-  return {ir.b.CreateAnd(x_of(op), y_of(op))};
-}
-Val bit_or(Ir& ir, const ScalarOp& op) {
-  return {ir.b.CreateOr(x_of(op), y_of(op))};
-}
-Val bit_xor(Ir& ir, const ScalarOp& op) {
-  return {ir.b.CreateXor(x_of(op), y_of(op))};
-}
-Val bit_not(Ir& ir, const ScalarOp& op) {
-  return {ir.b.CreateNot(x_of(op))};
-}
+// Functions of LLVM's builder as table entries.
+#define COLLET_BUILDS(name, method, ...) \
+  Val name(Ir& ir, const ScalarOp& op) { \
+    return {ir.method(__VA_ARGS__)};     \
+  }
+COLLET_BUILDS(float_add, b.CreateFAdd, x_of(op), y_of(op))
+COLLET_BUILDS(float_sub, b.CreateFSub, x_of(op), y_of(op))
+COLLET_BUILDS(float_mul, b.CreateFMul, x_of(op), y_of(op))
+COLLET_BUILDS(float_div, b.CreateFDiv, x_of(op), y_of(op))
+COLLET_BUILDS(float_neg, neg, x_of(op))
+COLLET_BUILDS(int_add, b.CreateAdd, x_of(op), y_of(op))
+COLLET_BUILDS(int_sub, b.CreateSub, x_of(op), y_of(op))
+COLLET_BUILDS(int_mul, b.CreateMul, x_of(op), y_of(op))
+COLLET_BUILDS(int_neg, b.CreateNeg, x_of(op))
+COLLET_BUILDS(bit_and, b.CreateAnd, x_of(op), y_of(op))
+COLLET_BUILDS(bit_or, b.CreateOr, x_of(op), y_of(op))
+COLLET_BUILDS(bit_xor, b.CreateXor, x_of(op), y_of(op))
+COLLET_BUILDS(bit_not, b.CreateNot, x_of(op))
+#undef COLLET_BUILDS
+
 Val identity(Ir&, const ScalarOp& op) {
   return op.args[0];
 }
@@ -347,26 +322,6 @@ const Row* row_of(uint32_t opcode) {
   return opcode < COLLET_OP_LIMIT ? table[opcode] : nullptr;
 }
 
-Emit emit_of(const Row& row, uint32_t type) {
-  switch (collet_type_kind(type)) {
-    case COLLET_KIND_PRED:
-      return row.pred;
-    case COLLET_KIND_SIGNED:
-    case COLLET_KIND_UNSIGNED:
-      return row.integer;
-    case COLLET_KIND_FLOAT:
-      return row.real;
-    case COLLET_KIND_COMPLEX:
-      return row.complex;
-    default:
-      return nullptr;
-  }
-}
-
-bool narrow(uint32_t type) {
-  return collet_type_kind(type) == COLLET_KIND_FLOAT && type != COLLET_TYPE_F32 && type != COLLET_TYPE_F64;
-}
-
 bool integer_type(uint32_t type) {
   uint32_t kind = collet_type_kind(type);
   return kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED;
@@ -376,8 +331,8 @@ bool integer_type(uint32_t type) {
 
 Val emit_scalar(Ir& ir, const ScalarOp& op) {
   const Row* row = row_of(op.opcode);
-  Val r = emit_of(*row, op.types[0])(ir, op);
-  if (row->rounds && narrow(op.result_type)) return {ir.round_narrow(r.v, op.result_type)};
+  Val r = of_kind(*row, op.types[0])(ir, op);
+  if (row->rounds && is_narrow_float(op.result_type)) return {ir.round_narrow(r.v, op.result_type)};
   if (integer_type(op.result_type) && op.opcode != COLLET_OP_CONVERT) return {ir.wrap_small(r.v, op.result_type)};
   return r;
 }
@@ -389,7 +344,7 @@ Val emit_combine(Ir& ir, uint32_t combine, uint32_t type, const Val& x, const Va
   const Val args[2] = {x, y};
   ScalarOp op{combine_opcode(combine), type, types, args};
   const Row* row = row_of(op.opcode);
-  Val r = emit_of(*row, type)(ir, op);  // narrow floats are rounded once, at the end of the reduction
+  Val r = of_kind(*row, type)(ir, op);  // narrow floats are rounded once, at the end of the reduction
   return integer_type(type) ? Val{ir.wrap_small(r.v, type)} : r;
 }
 

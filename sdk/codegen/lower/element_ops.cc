@@ -173,17 +173,7 @@ ExprId KernelBuilder::gather(const Node& node, const Position& at, ExprId mask) 
   for (size_t d = 0; d < at.size(); ++d) {
     if (!contains(offset_dims, static_cast<int64_t>(d))) batch.at.push_back(at[d]);
   }
-  // The position in the indices: the batch position, with the index vector's dimension inserted.
-  size_t vector_dim = static_cast<size_t>(a.index_vector_dim);
-  auto indices_at = [&](int64_t k) {
-    Position p = batch;
-    if (vector_dim < indices.dims.size()) {
-      Index i;
-      i.constant = k;
-      p.at.insert(p.at.begin() + static_cast<int64_t>(vector_dim), i);
-    }
-    return p;
-  };
+  const auto indices_at = [&](int64_t k) { return index_position(batch, indices.dims, a.index_vector_dim, k); };
   Position from;
   from.at.resize(operand.dims.size());
   size_t next_offset = 0;

@@ -5,6 +5,15 @@
 #include <cstring>
 
 namespace collet::codegen {
+
+Position index_position(Position batch, const Dims& dims, int64_t vector_dim, int64_t k) {
+  if (vector_dim < static_cast<int64_t>(dims.size())) {
+    Index i;
+    i.constant = k;
+    batch.at.insert(batch.at.begin() + vector_dim, i);
+  }
+  return batch;
+}
 namespace {
 
 constexpr int64_t kUnbounded = int64_t{1} << 60;

@@ -33,6 +33,10 @@ struct Position {
   auto operator<=>(const Position&) const = default;
 };
 
+/// Where element `k` of an index vector of gather or scatter is in the indices, whose shape is `dims`: the position of the batch, with
+/// the vectors' dimension inserted, which is there unless it is behind all others.
+Position index_position(Position batch, const Dims& dims, int64_t vector_dim, int64_t k);
+
 /// Writes the expressions of one kernel. Values for which `is_input` holds are loaded from memory; all others are computed inline.
 class KernelBuilder {
  public:

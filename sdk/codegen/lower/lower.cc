@@ -188,16 +188,7 @@ KernelPlan scatter_kernel(const Graph& graph, const Node& node, const InputTest&
   for (size_t d = 0; d < at.size(); ++d) {
     if (!contains(window_dims, static_cast<int64_t>(d))) batch.at.push_back(at[d]);
   }
-  const auto vector_dim = static_cast<size_t>(a.index_vector_dim);
-  auto indices_at = [&](int64_t k) {
-    Position p = batch;
-    if (vector_dim < indices.dims.size()) {
-      Index i;
-      i.constant = k;
-      p.at.insert(p.at.begin() + static_cast<int64_t>(vector_dim), i);
-    }
-    return p;
-  };
+  const auto indices_at = [&](int64_t k) { return index_position(batch, indices.dims, a.index_vector_dim, k); };
   // Window extents and offsets in the operand.
   Position target;
   target.at.resize(operand.dims.size());
