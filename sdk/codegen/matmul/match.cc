@@ -14,11 +14,11 @@
 namespace collet::codegen {
 namespace {
 
-constexpr int64_t kLeastLine = 4;     ///< rows that are worth a tile of their own
-constexpr int64_t kLeastRun = 3;      ///< steps of the depth between which an address is looked up
-constexpr int64_t kLongestRun = 512;  ///< longer ones would fill the first cache
+constexpr int64_t kLeastLine = 4;  ///< least rows of a line (see split_rows) that get tiles of their own
+constexpr int64_t kLeastRun = 3;   ///< least steps of the depth in a segment, for each of which an address is looked up
+constexpr int64_t kLongestRun = 512;  ///< most steps of a segment: longer segments would fill the first cache
 constexpr int64_t kMostSegments = 4096;
-constexpr int64_t kMostBatches = 1 << 20;  ///< whose places are kept
+constexpr int64_t kMostBatches = 1 << 20;  ///< most batches: the plan stores three offsets for each
 constexpr int64_t kFewElements = 1 << 16;  ///< of b, with what lies between
 constexpr int64_t kMostPacked = 512;       ///< steps of the depth that are packed at a time
 constexpr int64_t kLeastPacked = 192;
@@ -139,7 +139,8 @@ class Finder {
 
   bool is_signed(const Side& s) const { return collet_type_kind(converted_from(s.value)) == COLLET_KIND_SIGNED; }
 
-  /// Makes one element of as many neighbours of the depth as one instruction multiplies. False where there is none for the type.
+  /// Packs as many neighbours along the depth into one element as an instruction of the target multiplies and adds at once. Returns false if
+  /// the target has no such instruction and no other way to multiply the type.
   bool pack_neighbours() {
     const int64_t size = depth_.empty() ? 1 : k_.loops[depth_.back()].size;
     const auto is_bf16 = [&](const Side& s) { return converted_from(s.value) == COLLET_TYPE_BF16; };
@@ -157,10 +158,10 @@ class Finder {
     return true;
   }
 
-  /// Whether a is computed with 128 larger than it is: the instruction for quads takes u8.
+  /// Whether 128 is added to each element of a: the instruction for four bytes takes unsigned bytes of one operand. start_panels makes up for it.
   bool raises() const { return out_.packs == 4 && is_signed(lhs_); }
 
-  /// The load of a packed element, as s32, where that is how it lies in memory; false where it does not.
+  /// Sets `out` to a load of a packed element, as s32. Returns false if its parts are not side by side in memory.
   bool pack_load(const Side& s, Expr& out) const {
     if (!s.source || static_cast<int>(collet_type_bytes(s.source->type)) * out_.packs != 4) return false;
     if (type_bits(s.source->type) * out_.packs != 32) return false;
@@ -272,8 +273,8 @@ class Finder {
     for (size_t l : batch_) out_.batch.emplace_back(k_.loops[l].size, store_->index.coefficient(l));
   }
 
-  /// Rows that a step apart do not reach, as those of a window that moves over an image, are taken line by line, and the
-  /// depth run by run, so that nothing need be copied.
+  /// If one distance does not lead from each row to the next, as for windows over an image, makes tiles of the rows of a line, and segments of
+  /// the depth, within which distances are constant. So the operand is read in place.
   void split_rows() {
     int64_t step = 0;
     if (!lhs_.load || (step_of(k_, lhs_.load->index, rows_, step) && step_of(k_, lhs_.load->index, depth_, step)))
@@ -346,7 +347,7 @@ class Finder {
     out_.vectors = static_cast<int>(std::min<int64_t>(std::max(vectors, 1), needed));
   }
 
-  /// Loop variables of the old kernel as expressions in the new one's.
+  /// Writes the variables of a group of loops as indices that depend on one linear index of a new kernel.
   void spread(KernelBuilder& builder, const Group& g, Index linear, std::vector<Index>& loops) const {
     Dims dims;
     for (size_t l : g) dims.push_back(k_.loops[l].size);
@@ -362,7 +363,7 @@ class Finder {
     return r;
   }
 
-  /// Number of different matrices, and which one each batch uses.
+  /// Sets how many different matrices an operand has, and which one each batch uses.
   void batches_of(ProductOperand& o, uint64_t deps) const {
     Group used = dependent(batch_, deps);
     o.batches = extent(k_, used);
@@ -403,7 +404,7 @@ class Finder {
     return ways * (kPage / std::gcd(bytes, kPage));
   }
 
-  /// Makes the micro-kernel read `a` in runs of the depth, with one address for each run.
+  /// Makes the micro-kernel read `a` in segments of the depth, with one address for each segment.
   void in_segments(ProductOperand& a) {
     const Index& index = lhs_.load->index;
     const Group outside(depth_.begin(), depth_.begin() + static_cast<int64_t>(runs_));
@@ -442,8 +443,8 @@ class Finder {
     pack_a(by_depth);
   }
 
-  /// Steps of the depth that are packed at a time, where all of it leaves the second cache few rows, for which all of b would have to be
-  /// read; 0: all of it.
+  /// Returns how many steps of the depth are packed at a time; 0 means all of them. With all steps of a deep product, the second cache would hold
+  /// few rows, and all of b would be read for each few rows.
   int64_t pack_depth() const {
     constexpr int64_t kFewRows = 128;
     const int64_t bytes = type_ == COLLET_TYPE_F64 ? 8 : 4;
@@ -527,9 +528,9 @@ class Finder {
     }
   }
 
-  /// Where so few rows are multiplied with b that its way from memory takes the time: tiles of few columns, since what the
-  /// processor fetches ahead is what comes next in a row. One row takes the widest tile that there is. Several
-  /// rows do not stream if their tiles are kWideTile vectors wide: panels of b then arrive as fast as its rows.
+  /// If so few rows are multiplied that reading b from memory takes most of the time, reads b row by row, as the processor prefetches it, and
+  /// not in panels. Several rows then get tiles of few columns; one row keeps the widest tile. Several rows whose tiles are kWideTile vectors
+  /// wide read panels: these arrive as fast.
   void stream_b(int64_t rows) {
     const int64_t bytes = out_.depth * out_.columns * (type_ == COLLET_TYPE_F64 ? 8 : 4);
     const int64_t tiles = (rows + out_.tile_rows - 1) / out_.tile_rows;
@@ -611,7 +612,7 @@ class Finder {
     if (raises()) start_panels(used, width, panels);
   }
 
-  /// Behind each panel, what its columns begin with because a is 128 too large: the sum of the column times -128.
+  /// Writes the initial value of each column behind its panel: -128 times the sum of the column, since 128 was added to a (see raises).
   void start_panels(const Group& used, int64_t width, int64_t panels) {
     KernelPlan& plan = out_.b.start;
     Kernel& k = plan.kernel;
