@@ -127,9 +127,9 @@ void Device::close() noexcept {
   driver_.cuCtxSetCurrent(context_);
   if (library_calls_) {
     driver_.cuStreamSynchronize(compute_.stream);
-    const CUdeviceptr workspace = library_calls_->workspace();
+    const std::vector<CUdeviceptr> areas = library_calls_->areas();
     library_calls_.reset();
-    if (workspace != 0) driver_.cuMemFreeAsync(workspace, memory_);
+    for (const CUdeviceptr area : areas) driver_.cuMemFreeAsync(area, memory_);
   }
   for (CUstream stream : {compute_.stream, upload_.stream, download_.stream, memory_}) {
     if (!stream) continue;
@@ -571,7 +571,16 @@ void Device::drop_prepared(Handle way) noexcept {
 }
 
 void Device::launch_library(const LibraryLaunch& what) {
-  timed(compute_, what.name->c_str(), what.run_id, 0, [&] { library_calls_->launch(what.way, what.addresses); });
+  timed(compute_, what.name->c_str(), what.run_id, 0, [&] {
+    try {
+      library_calls_->launch(what.way, what.addresses);
+    } catch (const kernel::Error&) {
+      // A library does not tell that the device is lost; the driver does.
+      const CUresult state = driver_.cuStreamQuery(compute_.stream);
+      if (state != CUDA_ERROR_NOT_READY) check(state, "cuStreamQuery");
+      throw;
+    }
+  });
 }
 
 }  // namespace collet::gpu

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of cuFFT that the gpu backend calls, computed on the host in the order of the stream.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -55,12 +56,16 @@ struct FftPlan {
   cudaDataType_t out{};
   uint64_t batches = 1;
   CUstream stream = nullptr;
+  bool allocates = true;  ///< the work area is the library's, and not the caller's
+  uint64_t area = 0;
 
   uint64_t points() const {
     uint64_t n = 1;
     for (const uint64_t length : lengths) n *= length;
     return n;
   }
+  /// The work area that a plan wants: as large as a line of complex numbers. It is not used.
+  uint64_t work_bytes() const { return lengths.back() * sizeof(Complex); }
   bool is_real() const { return !is_complex(in) || !is_complex(out); }
   uint64_t last_half() const { return lengths.back() / 2 + 1; }
   uint64_t elements(cudaDataType_t type) const {
@@ -98,10 +103,26 @@ struct FftPlan {
       for (uint64_t k = 0; k < stored; ++k) x[row * last + k] = type.load(source + (row * stored + k) * type.bytes());
     }
     if (stored == last) return x;
+    poison_contradictions(x);
     for (uint64_t row = 0; row < rows; ++row) {
       for (uint64_t k = stored; k < last; ++k) x[row * last + k] = std::conj(x[mirrored(row) * last + last - k]);
     }
     return x;
+  }
+  /// The library may give anything if the columns that are their own mirror images are not those of a transform of real numbers. What rounding
+  /// explains is allowed.
+  void poison_contradictions(std::vector<Complex>& x) const {
+    constexpr double kRounding = 1e-4;
+    const uint64_t last = lengths.back(), rows = points() / last;
+    double largest = 0;
+    for (const Complex& one : x) largest = std::max(largest, std::abs(one));
+    for (const uint64_t column : {uint64_t{0}, last / 2}) {
+      if (column != 0 && last % 2 != 0) continue;
+      for (uint64_t row = 0; row < rows; ++row) {
+        Complex& here = x[row * last + column];
+        if (std::abs(here - std::conj(x[mirrored(row) * last + column])) > kRounding * largest) here = std::nan("");
+      }
+    }
   }
   /// The row at the negative indices of a row.
   uint64_t mirrored(uint64_t row) const {
@@ -189,6 +210,27 @@ cufftResult cufftSetStream(cufftHandle plan, CUstream stream) {
   }));
 }
 
+cufftResult cufftSetAutoAllocation(cufftHandle plan, int allocates) {
+  return cufft_result(in_context([&](Entry&) -> CUresult {
+    const auto found = fft_plans().find(plan);
+    if (found == fft_plans().end()) return CUDA_ERROR_INVALID_HANDLE;
+    found->second.allocates = allocates != 0;
+    return CUDA_SUCCESS;
+  }));
+}
+
+cufftResult cufftSetWorkArea(cufftHandle plan, void* area) {
+  return cufft_result(in_context([&](Entry& e) -> CUresult {
+    const auto found = fft_plans().find(plan);
+    if (found == fft_plans().end() || found->second.lengths.empty()) return CUDA_ERROR_INVALID_HANDLE;
+    const auto address = reinterpret_cast<uint64_t>(area);
+    if (!e.memory().problem_of(address, found->second.work_bytes(), true, false).empty())
+      return CUDA_ERROR_INVALID_VALUE;
+    found->second.area = address;
+    return CUDA_SUCCESS;
+  }));
+}
+
 cufftResult cufftXtMakePlanMany(cufftHandle plan, int rank, long long* lengths, long long* in_lengths,
                                 long long in_stride, long long in_distance, cudaDataType_t in_type,
                                 long long* out_lengths, long long out_stride, long long out_distance,
@@ -202,6 +244,7 @@ cufftResult cufftXtMakePlanMany(cufftHandle plan, int rank, long long* lengths, 
     FftPlan made;
     made.device = e.index;
     made.stream = found->second.stream;
+    made.allocates = found->second.allocates;
     for (int i = 0; i < rank; ++i) {
       if (lengths[i] < 1) return CUDA_ERROR_INVALID_VALUE;
       made.lengths.push_back(static_cast<uint64_t>(lengths[i]));
@@ -223,7 +266,7 @@ cufftResult cufftXtMakePlanMany(cufftHandle plan, int rank, long long* lengths, 
     if (!has_types || !is_dense(in_type, in_lengths, in_stride, in_distance) ||
         !is_dense(out_type, out_lengths, out_stride, out_distance))
       return CUDA_ERROR_INVALID_VALUE;
-    *work_bytes = 0;
+    *work_bytes = made.work_bytes();
     found->second = std::move(made);
     return CUDA_SUCCESS;
   }));
@@ -235,6 +278,7 @@ cufftResult cufftXtExec(cufftHandle handle, void* in, void* out, int direction) 
     if (found == fft_plans().end() || found->second.lengths.empty()) return CUDA_ERROR_INVALID_HANDLE;
     if (direction != kFftForward && direction != kFftInverse) return CUDA_ERROR_INVALID_VALUE;
     const FftPlan& plan = found->second;
+    if (!plan.allocates && plan.area == 0) return CUDA_ERROR_INVALID_VALUE;
     const auto on = e.stream(plan.stream);
     if (!on || plan.device != e.index) return CUDA_ERROR_INVALID_VALUE;
     emulator::State* const s = e.state;

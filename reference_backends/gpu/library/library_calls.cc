@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -257,12 +258,12 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare(const codegen::LibraryCa
     if (const auto* product = std::get_if<codegen::LibraryProduct>(&what)) return prepare_product(*product);
     if (const auto* convolution = std::get_if<codegen::LibraryConvolution>(&what))
       return prepare_convolution(*convolution);
-    return prepare_fft(std::get<codegen::LibraryFft>(what));
   } catch (const kernel::Error& error) {
     // Kernels do what a library cannot do now. A lost device is an error in any case.
     if (error.code() == COLLET_UNAVAILABLE) throw;
     return {};
   }
+  return prepare_fft(std::get<codegen::LibraryFft>(what));
 }
 
 void LibraryCalls::drop(Handle way) noexcept {
@@ -297,12 +298,27 @@ cudnnHandle_t LibraryCalls::cudnn() {
 }
 
 void LibraryCalls::make_workspace() {
-  if (workspace_ == 0) workspace_ = allocate_(kWorkspaceBytes);
+  if (workspace_ != 0) return;
+  workspace_ = allocate_(kWorkspaceBytes);
+  areas_.emplace(kWorkspaceBytes, workspace_);
+}
+
+CUdeviceptr LibraryCalls::fft_area(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = areas_.lower_bound(bytes);
+  if (found != areas_.end()) return found->second;
+  const CUdeviceptr area = allocate_(bytes);
+  areas_.emplace(bytes, area);
+  return area;
 }
 
 std::vector<LibraryCalls::Handle> LibraryCalls::prepare_product(const codegen::LibraryProduct& p) {
   const std::optional<cublasComputeType_t> compute = compute_type(p);
   if (!libraries_.has_products() || !compute) return {};
+  for (const int64_t size : {p.batches, p.rows, p.columns, p.depth}) {
+    if (size > INT32_MAX) return {};
+  }
+  if (p.a.batch < 0 || p.b.batch < 0 || p.c.batch < 0) return {};
   const std::optional<ColumnMajor> a = transposed(p.a, p.rows, p.depth), b = transposed(p.b, p.depth, p.columns),
                                    c = transposed(p.c, p.rows, p.columns);
   if (!a || !b || !c || c->operation != CUBLAS_OP_N) return {};
@@ -444,6 +460,12 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codege
              output = to_ints(d.output), output_strides = to_ints(d.output_strides), padding = to_ints(d.padding),
              strides = to_ints(d.strides), dilation = to_ints(d.dilation);
   if (!input || !input_strides || !filter || !output || !output_strides || !padding || !strides || !dilation) return {};
+  // The library indexes arrays by ints.
+  for (const std::vector<int64_t>* dims : {&d.input, &d.filter, &d.output}) {
+    double elements = 1;
+    for (const int64_t size : *dims) elements *= static_cast<double>(size);
+    if (elements > INT32_MAX) return {};
+  }
   const int rank = static_cast<int>(input->size());
   const cudnnHandle_t handle = cudnn();
   auto made = std::make_shared<ConvolutionWay::Convolution>(libraries_);
@@ -451,7 +473,10 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codege
   check(libraries_.cudnnCreateFilterDescriptor(&made->filter), "cudnnCreateFilterDescriptor");
   check(libraries_.cudnnCreateTensorDescriptor(&made->output), "cudnnCreateTensorDescriptor");
   check(libraries_.cudnnCreateConvolutionDescriptor(&made->operation), "cudnnCreateConvolutionDescriptor");
-  const cudnnMathType_t math = c.type == COLLET_TYPE_F32 && !c.tf32 ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH;
+  const bool is_half = c.type == COLLET_TYPE_F16 || c.type == COLLET_TYPE_BF16;
+  const cudnnMathType_t math = c.type == COLLET_TYPE_F32 && !c.tf32 ? CUDNN_FMA_MATH
+                               : is_half                            ? CUDNN_TENSOR_OP_MATH
+                                                                    : CUDNN_DEFAULT_MATH;
   std::array<cudnnConvolutionFwdAlgoPerf_t, 8> found{};
   int count = 0;
   // What it refuses from here on is a convolution that it does not have.
@@ -473,6 +498,7 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_convolution(const codege
                                                                      made->output, static_cast<int>(found.size()),
                                                                      &count, found.data()) != CUDNN_STATUS_SUCCESS)
     return {};
+  std::set<cudnnConvolutionFwdAlgo_t> known;  // the library lists an algorithm once for each kind of arithmetic
   std::vector<Handle> out;
   for (int i = 0; i < count && out.size() < kMostAlgorithms; ++i) {
     const cudnnConvolutionFwdAlgoPerf_t& one = found[static_cast<size_t>(i)];
@@ -510,10 +536,14 @@ std::vector<LibraryCalls::Handle> LibraryCalls::prepare_fft(const codegen::Libra
   check(libraries_.cufftCreate(&plan), "cufftCreate");
   auto way = std::make_unique<FftWay>(libraries_, plan, fft.inverse ? kFftInverse : kFftForward);
   size_t work_bytes = 0;
+  check(libraries_.cufftSetAutoAllocation(plan, 0), "cufftSetAutoAllocation");
   check(libraries_.cufftXtMakePlanMany(plan, static_cast<int>(lengths.size()), lengths.data(), from.data(), 1,
                                        points(from), *in, to.data(), 1, points(to), *out, fft.batches, &work_bytes,
                                        is_real_in ? *out : *in),
         "cufftXtMakePlanMany");
+  if (work_bytes != 0) {
+    check(libraries_.cufftSetWorkArea(plan, reinterpret_cast<void*>(fft_area(work_bytes))), "cufftSetWorkArea");
+  }
   check(libraries_.cufftSetStream(plan, stream_), "cufftSetStream");
   return {reinterpret_cast<Handle>(static_cast<Way*>(way.release()))};
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -30,8 +31,12 @@ class LibraryCalls {
   std::vector<Handle> prepare(const codegen::LibraryCall& what);
   void drop(Handle way) noexcept;
   void launch(Handle way, const uint64_t* addresses);
-  /// Memory that was allocated for the libraries, or 0; who made this frees it afterwards.
-  CUdeviceptr workspace() const { return workspace_; }
+  /// Memory that was allocated for the libraries; the owner of this frees it afterwards.
+  std::vector<CUdeviceptr> areas() const {
+    std::vector<CUdeviceptr> out;
+    for (const auto& [bytes, area] : areas_) out.push_back(area);
+    return out;
+  }
 
  private:
   /// A way to compute a call.
@@ -51,6 +56,8 @@ class LibraryCalls {
   cublasLtHandle_t cublas();
   cudnnHandle_t cudnn();
   void make_workspace();
+  /// Memory of at least so many bytes, which all calls use one after the other.
+  CUdeviceptr fft_area(uint64_t bytes);
 
   const Libraries& libraries_;
   const CUstream stream_;
@@ -58,8 +65,9 @@ class LibraryCalls {
   std::mutex mutex_;  ///< of what follows
   cublasLtHandle_t cublas_ = nullptr;
   cudnnHandle_t cudnn_ = nullptr;
-  CUdeviceptr workspace_ = 0;  ///< of all calls: they run one behind the other
-  std::mutex cudnn_mutex_;     ///< one thread at a time uses cuDNN's handle
+  CUdeviceptr workspace_ = 0;                   ///< of products and convolutions: they run one behind the other
+  std::multimap<uint64_t, CUdeviceptr> areas_;  ///< all memory, by bytes
+  std::mutex cudnn_mutex_;                      ///< one thread at a time uses cuDNN's handle
 };
 
 }  // namespace collet::gpu

@@ -250,9 +250,12 @@ void Compiler::add_fft(const Node& n, Drafts& drafts) {
   const size_t outer = from.dims.size() - fft.lengths.size();
   for (size_t d = 0; d < outer; ++d) fft.batches *= from.dims[d];
   RangeId operand = range(n.operands[0]);
-  if (attrs.type == COLLET_FFT_IRFFT) {  // the library may overwrite its operand
+  if (attrs.type == COLLET_FFT_IRFFT) {
+    // The library expects the transform of real numbers, and may overwrite it. The op ignores what contradicts that.
     const ValueId copied = temporary(from.element, from.dims);
-    operand = copy(operand, copied, drafts);
+    KernelPlan symmetric = hermitian_kernel(graph_, n.operands[0], fft.lengths.size(), fft.lengths.back(), copied);
+    add_kernel(symmetric, drafts);
+    operand = range(copied);
   }
   ++time_;
   buffers_.use(operand, time_);

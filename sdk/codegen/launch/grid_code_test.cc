@@ -46,6 +46,7 @@ class FakeDevice final : public GridDevice {
   void launch_library(const LibraryLaunch& what) override {
     ++library_calls;
     for (uint32_t i = 0; i < 3; ++i) EXPECT_TRUE(holds(what.addresses[i], kBytes));
+    if (what.way == refused) throw kernel::Error(COLLET_INTERNAL, "not after all");
     std::this_thread::sleep_for(way_times.at(what.way - 100));
   }
   bool prefers_libraries() const override { return prefers; }
@@ -63,6 +64,7 @@ class FakeDevice final : public GridDevice {
   std::vector<microseconds> way_times;
   bool prefers = false;
   bool is_full = false;
+  Handle refused = 0;  ///< a way that fails when it is started
   int kernels = 0;
   int library_calls = 0;
   int prepared = 0;
@@ -139,6 +141,13 @@ TEST(GridTuner, PreferredLibraryIsTakenUnmeasured) {
   device.way_times = {microseconds(2000)};
   EXPECT_EQ(measured(device, program_of(1)), (std::vector<uint32_t>{1}));
   EXPECT_EQ(device.library_calls, 0);
+}
+
+TEST(GridTuner, WayThatIsRefusedWhenItIsStartedIsNotTaken) {
+  FakeDevice device;
+  device.refused = 100;
+  device.way_times = {microseconds(1), microseconds(10)};
+  EXPECT_EQ(measured(device, program_of(1)), (std::vector<uint32_t>{2}));
 }
 
 TEST(GridTuner, WithoutMemoryToMeasureTheKernelsAreTaken) {

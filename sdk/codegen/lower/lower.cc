@@ -348,6 +348,50 @@ KernelPlan permute_kernel(const Graph& graph, ValueId from, const std::vector<si
   return plan;
 }
 
+KernelPlan hermitian_kernel(const Graph& graph, ValueId from, size_t transformed, int64_t length, ValueId to) {
+  const ArrayType& type = graph.type(to);
+  const size_t rank = type.dims.size();
+  const uint32_t part = type.element == COLLET_TYPE_C64 ? COLLET_TYPE_F32 : COLLET_TYPE_F64;
+  KernelPlan plan;
+  plan.kernel = nest(type.dims);
+  KernelBuilder builder(graph, plan.kernel, [](ValueId) { return true; });
+  const Position at = loop_position(0, rank);
+  Position mirrored = at;
+  for (size_t d = rank - transformed; d + 1 < rank; ++d) {
+    Index quotient;
+    builder.divide(add_scaled({}, at[d], -1), type.dims[d], quotient, mirrored[d]);
+  }
+  const auto real = [&](ExprId e) { return builder.op(COLLET_OP_REAL, part, {e}); };
+  const auto imaginary = [&](ExprId e) { return builder.op(COLLET_OP_IMAG, part, {e}); };
+  const double one_half = 0.5;
+  const ExprId half = builder.convert(builder.constant(COLLET_TYPE_F64, &one_half), part);
+  const auto halved = [&](ExprId e) { return builder.op(COLLET_OP_MULTIPLY, part, {half, e}); };
+  const ExprId x = builder.load(from, at, kNoExpr);
+  ExprId edge_real = real(x), edge_imaginary = builder.op(COLLET_OP_SUBTRACT, part, {half, half});
+  if (transformed > 1) {
+    const ExprId other = builder.load(from, mirrored, kNoExpr);
+    edge_real = builder.op(COLLET_OP_ADD, part, {halved(real(x)), halved(real(other))});
+    edge_imaginary = builder.op(COLLET_OP_SUBTRACT, part, {halved(imaginary(x)), halved(imaginary(other))});
+  }
+  // The columns that are their own mirror images: the first, and that of half the length.
+  const ExprId column = builder.index_value(at[rank - 1]);
+  const auto is_column = [&](int64_t n) {
+    return builder.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {column, builder.integer(COLLET_TYPE_S64, n)},
+                      COLLET_DIRECTION_EQ, COLLET_COMPARE_SIGNED);
+  };
+  ExprId is_edge = is_column(0);
+  if (length % 2 == 0) is_edge = builder.op(COLLET_OP_OR, COLLET_TYPE_PRED, {is_edge, is_column(length / 2)});
+  const auto chosen = [&](ExprId edge, ExprId otherwise) {
+    return builder.op(COLLET_OP_SELECT, part, {is_edge, edge, otherwise});
+  };
+  const ExprId y =
+      builder.op(COLLET_OP_COMPLEX, type.element, {chosen(edge_real, real(x)), chosen(edge_imaginary, imaginary(x))});
+  plan.kernel.stores.push_back({builder.output(to), y, builder.linear(at, type.dims), kNoExpr});
+  plan.writes = {to};
+  plan.buffers = builder.buffers();
+  return plan;
+}
+
 KernelPlan scale_kernel(const Graph& graph, ValueId from, double factor, ValueId to) {
   const ArrayType& type = graph.type(to);
   KernelPlan plan;

@@ -70,6 +70,10 @@ KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to);
 /// Writes `from` to `to` with its dimensions in another order: dimension i of `to` is dimension order[i] of `from`.
 KernelPlan permute_kernel(const Graph& graph, ValueId from, const std::vector<size_t>& order, ValueId to);
 
+/// Copies the operand of a transform of the innermost `transformed` dimensions to real numbers, of which the last has `length` points, so that it is
+/// what the transform of real numbers has: the parts that must be conjugates of each other are replaced by their mean.
+KernelPlan hermitian_kernel(const Graph& graph, ValueId from, size_t transformed, int64_t length, ValueId to);
+
 /// Multiplies `from`, floats or complex numbers, by a real number. `to`, of the same type, may lie in the same memory.
 KernelPlan scale_kernel(const Graph& graph, ValueId from, double factor, ValueId to);
 

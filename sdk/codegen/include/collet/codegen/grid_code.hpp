@@ -152,6 +152,7 @@ class GridTuner {
     try {
       find_choices(code_.plan().steps);
     } catch (...) {
+      finish();
       free_scratch();
       throw;
     }
@@ -208,6 +209,7 @@ class GridTuner {
     try {
       best = ways.empty() ? 0 : device_.prefers_libraries() ? 1 : compare(step, call, ways);
     } catch (...) {
+      finish();
       for (const GridDevice::Handle way : ways) device_.drop_prepared(way);
       throw;
     }
@@ -227,8 +229,7 @@ class GridTuner {
     std::vector<double> times(ways.size() + 1, std::numeric_limits<double>::max());
     for (int round = 0; round < kRounds; ++round) {
       times[0] = std::min(times[0], time_of(step.children[0], 0));
-      for (size_t i = 0; i < ways.size(); ++i)
-        times[i + 1] = std::min(times[i + 1], time_of(step.children[1], ways[i]));
+      for (size_t i = 0; i < ways.size(); ++i) times[i + 1] = std::min(times[i + 1], time_of_way(step, ways[i]));
     }
     const auto fastest_way = std::min_element(times.begin() + 1, times.end()) - times.begin();
     const bool is_library = times[static_cast<size_t>(fastest_way)] < kLeastAdvantage * times[0];
@@ -237,6 +238,23 @@ class GridTuner {
     for (const double ns : times) report_ += " " + std::to_string(static_cast<int64_t>(ns));
     report_ += " ns\n";
     return best;
+  }
+  /// Waits for what was started, whose memory is about to be freed.
+  void finish() noexcept {
+    try {
+      device_.finish();
+    } catch (...) {  // the device reports what is wrong with it by the error that is on its way
+    }
+  }
+  /// Time of a way of the library; infinite if the library refuses it after all.
+  double time_of_way(const Step& step, GridDevice::Handle way) {
+    try {
+      return time_of(step.children[1], way);
+    } catch (const kernel::Error& error) {
+      if (error.code() == COLLET_UNAVAILABLE) throw;
+      device_.finish();
+      return std::numeric_limits<double>::max();
+    }
   }
   uint32_t without_memory(uint32_t call) {
     report_ += "library " + std::to_string(call) + ": way 0, there is no memory to measure\n";
