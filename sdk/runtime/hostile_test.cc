@@ -91,7 +91,7 @@ const Misbehaviour kLies[] = {
     {"no_execute", "lacks the function 'execute'"},
     {"no_release", "lacks the function 'release'"},
     {"open_fails", "hostile open"},
-    {"open_fails_silently", "without a message"},
+    {"open_fails_silently", "no error message was given"},
     {"open_unknown_code", "unknown code 4711"},
     {"open_negative_code", "unknown code -7"},
     {"struct_sizes", nullptr},
