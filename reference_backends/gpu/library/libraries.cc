@@ -17,42 +17,41 @@ void* open_first(const std::vector<std::string>& names) {
 }
 
 template <class Function>
-bool find(void* library, const char* name, Function*& out) {
+bool find_function(void* library, const char* name, Function*& out) {
   out = reinterpret_cast<Function*>(dlsym(library, name));
   return out != nullptr;
 }
 
-void find_cublas(void* library, Libraries& out) {
-  Libraries found;
-  bool has_all = true;
-#define COLLET_CUBLAS_FUNCTION(result, name, parameters) has_all = find(library, #name, found.name) && has_all;
-#include "reference_backends/gpu/library/cublas_functions.def"
-  if (!has_all) return;
-#define COLLET_CUBLAS_FUNCTION(result, name, parameters) out.name = found.name;
-#include "reference_backends/gpu/library/cublas_functions.def"
-}
-
-void find_cudnn(void* library, Libraries& out) {
-  Libraries found;
-  bool has_all = true;
-#define COLLET_CUDNN_FUNCTION(result, name, parameters) has_all = find(library, #name, found.name) && has_all;
-#include "reference_backends/gpu/library/cudnn_functions.def"
-  if (!has_all) return;
-#define COLLET_CUDNN_FUNCTION(result, name, parameters) out.name = found.name;
-#include "reference_backends/gpu/library/cudnn_functions.def"
-}
-
-void find_cufft(void* library, Libraries& out) {
-  Libraries found;
-  bool has_all = true;
-#define COLLET_CUFFT_FUNCTION(name, parameters) has_all = find(library, #name, found.name) && has_all;
-#include "reference_backends/gpu/library/cufft_functions.def"
-  if (!has_all) return;
-#define COLLET_CUFFT_FUNCTION(name, parameters) out.name = found.name;
-#include "reference_backends/gpu/library/cufft_functions.def"
+/// Sets the functions of one library from the first of `names` that can be opened; leaves them null if one is missing.
+template <class Functions>
+void open_into(Functions& out, const std::vector<std::string>& names) {
+  void* const library = open_first(names);
+  Functions found;
+  if (library && found.find(library)) out = found;
 }
 
 }  // namespace
+
+bool CublasFunctions::find(void* library) {
+  bool has_all = true;
+#define COLLET_CUBLAS_FUNCTION(result, name, parameters) has_all = find_function(library, #name, name) && has_all;
+#include "reference_backends/gpu/library/cublas_functions.def"
+  return has_all;
+}
+
+bool CudnnFunctions::find(void* library) {
+  bool has_all = true;
+#define COLLET_CUDNN_FUNCTION(result, name, parameters) has_all = find_function(library, #name, name) && has_all;
+#include "reference_backends/gpu/library/cudnn_functions.def"
+  return has_all;
+}
+
+bool CufftFunctions::find(void* library) {
+  bool has_all = true;
+#define COLLET_CUFFT_FUNCTION(name, parameters) has_all = find_function(library, #name, name) && has_all;
+#include "reference_backends/gpu/library/cufft_functions.def"
+  return has_all;
+}
 
 std::string Libraries::versions() const {
   std::string out;
@@ -70,11 +69,9 @@ Libraries open_libraries(const std::string& path) {
   const auto names = [&](std::vector<std::string> usual) { return path.empty() ? usual : std::vector{path}; };
   Libraries out;
   // Of CUDA 13, 12 and 11.
-  if (void* const library = open_first(names({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"})))
-    find_cublas(library, out);
-  if (void* const library = open_first(names({"libcudnn.so.9", "libcudnn.so.8"}))) find_cudnn(library, out);
-  if (void* const library = open_first(names({"libcufft.so.12", "libcufft.so.11", "libcufft.so.10"})))
-    find_cufft(library, out);
+  open_into<CublasFunctions>(out, names({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}));
+  open_into<CudnnFunctions>(out, names({"libcudnn.so.9", "libcudnn.so.8"}));
+  open_into<CufftFunctions>(out, names({"libcufft.so.12", "libcufft.so.11", "libcufft.so.10"}));
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "sdk/codegen/base/element_type.h"
 #include "sdk/codegen/lower/convolution.h"
 #include "sdk/codegen/lower/kernel_builder.h"
 #include "sdk/codegen/lower/reduce_window.h"
@@ -320,100 +321,88 @@ bool fused_kernel(const Graph& graph, const FusedValues& values, const InputTest
   return true;
 }
 
-KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to) {
-  const ArrayType& type = graph.type(to);
+namespace {
+
+/// The kernel that writes to each element of `to` what `compute` returns for its position.
+template <class Compute>
+KernelPlan kernel_of_elements(const Graph& graph, ValueId to, const Compute& compute) {
+  const Dims& dims = graph.type(to).dims;
   KernelPlan plan;
-  plan.kernel = nest(type.dims);
+  plan.kernel = nest(dims);
   KernelBuilder builder(graph, plan.kernel, [](ValueId) { return true; });
-  Position at = loop_position(0, type.dims.size());
-  ExprId x = builder.convert(builder.load(from, at, kNoExpr), type.element);
-  plan.kernel.stores.push_back({builder.output(to), x, builder.linear(at, type.dims), kNoExpr});
+  const Position at = loop_position(0, dims.size());
+  const ExprId x = compute(builder, at);
+  plan.kernel.stores.push_back({builder.output(to), x, builder.linear(at, dims), kNoExpr});
   plan.writes = {to};
   plan.buffers = builder.buffers();
   return plan;
 }
 
+}  // namespace
+
+KernelPlan convert_kernel(const Graph& graph, ValueId from, ValueId to) {
+  return kernel_of_elements(graph, to, [&](KernelBuilder& builder, const Position& at) {
+    return builder.convert(builder.load(from, at, kNoExpr), graph.type(to).element);
+  });
+}
+
 KernelPlan permute_kernel(const Graph& graph, ValueId from, const std::vector<size_t>& order, ValueId to) {
-  const ArrayType& type = graph.type(to);
-  KernelPlan plan;
-  plan.kernel = nest(type.dims);
-  KernelBuilder builder(graph, plan.kernel, [](ValueId) { return true; });
-  const Position at = loop_position(0, type.dims.size());
-  Position source = at;
-  for (size_t d = 0; d < order.size(); ++d) source[order[d]] = at[d];
-  const ExprId x = builder.load(from, source, kNoExpr);
-  plan.kernel.stores.push_back({builder.output(to), x, builder.linear(at, type.dims), kNoExpr});
-  plan.writes = {to};
-  plan.buffers = builder.buffers();
-  return plan;
+  return kernel_of_elements(graph, to, [&](KernelBuilder& builder, const Position& at) {
+    Position source = at;
+    for (size_t d = 0; d < order.size(); ++d) source[order[d]] = at[d];
+    return builder.load(from, source, kNoExpr);
+  });
 }
 
 KernelPlan hermitian_kernel(const Graph& graph, ValueId from, size_t transformed, int64_t length, ValueId to) {
   const ArrayType& type = graph.type(to);
   const size_t rank = type.dims.size();
-  const uint32_t part = type.element == COLLET_TYPE_C64 ? COLLET_TYPE_F32 : COLLET_TYPE_F64;
-  KernelPlan plan;
-  plan.kernel = nest(type.dims);
-  KernelBuilder builder(graph, plan.kernel, [](ValueId) { return true; });
-  const Position at = loop_position(0, rank);
-  Position mirrored = at;
-  for (size_t d = rank - transformed; d + 1 < rank; ++d) {
-    Index quotient;
-    builder.divide(add_scaled({}, at[d], -1), type.dims[d], quotient, mirrored[d]);
-  }
-  const auto real = [&](ExprId e) { return builder.op(COLLET_OP_REAL, part, {e}); };
-  const auto imaginary = [&](ExprId e) { return builder.op(COLLET_OP_IMAG, part, {e}); };
-  const double one_half = 0.5;
-  const ExprId half = builder.convert(builder.constant(COLLET_TYPE_F64, &one_half), part);
-  const auto halved = [&](ExprId e) { return builder.op(COLLET_OP_MULTIPLY, part, {half, e}); };
-  const ExprId x = builder.load(from, at, kNoExpr);
-  ExprId edge_real = real(x), edge_imaginary = builder.op(COLLET_OP_SUBTRACT, part, {half, half});
-  if (transformed > 1) {
-    const ExprId other = builder.load(from, mirrored, kNoExpr);
-    edge_real = builder.op(COLLET_OP_ADD, part, {halved(real(x)), halved(real(other))});
-    edge_imaginary = builder.op(COLLET_OP_SUBTRACT, part, {halved(imaginary(x)), halved(imaginary(other))});
-  }
-  // The columns that are their own mirror images: the first, and that of half the length.
-  const ExprId column = builder.index_value(at[rank - 1]);
-  const auto is_column = [&](int64_t n) {
-    return builder.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {column, builder.integer(COLLET_TYPE_S64, n)},
-                      COLLET_DIRECTION_EQ, COLLET_COMPARE_SIGNED);
-  };
-  ExprId is_edge = is_column(0);
-  if (length % 2 == 0) is_edge = builder.op(COLLET_OP_OR, COLLET_TYPE_PRED, {is_edge, is_column(length / 2)});
-  const auto chosen = [&](ExprId edge, ExprId otherwise) {
-    return builder.op(COLLET_OP_SELECT, part, {is_edge, edge, otherwise});
-  };
-  const ExprId y =
-      builder.op(COLLET_OP_COMPLEX, type.element, {chosen(edge_real, real(x)), chosen(edge_imaginary, imaginary(x))});
-  plan.kernel.stores.push_back({builder.output(to), y, builder.linear(at, type.dims), kNoExpr});
-  plan.writes = {to};
-  plan.buffers = builder.buffers();
-  return plan;
+  const uint32_t part = half_type(type.element);
+  return kernel_of_elements(graph, to, [&](KernelBuilder& builder, const Position& at) {
+    const auto number = [&](double x) { return builder.convert(builder.constant(COLLET_TYPE_F64, &x), part); };
+    const auto real = [&](ExprId e) { return builder.op(COLLET_OP_REAL, part, {e}); };
+    const auto imaginary = [&](ExprId e) { return builder.op(COLLET_OP_IMAG, part, {e}); };
+    const auto halved = [&](ExprId e) { return builder.op(COLLET_OP_MULTIPLY, part, {number(0.5), e}); };
+    const ExprId x = builder.load(from, at, kNoExpr);
+    ExprId edge_real = real(x), edge_imaginary = number(0);
+    if (transformed > 1) {
+      Position mirrored = at;
+      for (size_t d = rank - transformed; d + 1 < rank; ++d) {
+        Index quotient;
+        builder.divide(add_scaled({}, at[d], -1), type.dims[d], quotient, mirrored[d]);
+      }
+      const ExprId other = builder.load(from, mirrored, kNoExpr);
+      edge_real = builder.op(COLLET_OP_ADD, part, {halved(real(x)), halved(real(other))});
+      edge_imaginary = builder.op(COLLET_OP_SUBTRACT, part, {halved(imaginary(x)), halved(imaginary(other))});
+    }
+    // The columns that are their own mirror images: the first, and that of half the length.
+    const ExprId column = builder.index_value(at[rank - 1]);
+    const auto is_column = [&](int64_t n) {
+      return builder.op(COLLET_OP_COMPARE, COLLET_TYPE_PRED, {column, builder.integer(COLLET_TYPE_S64, n)},
+                        COLLET_DIRECTION_EQ, COLLET_COMPARE_SIGNED);
+    };
+    ExprId is_edge = is_column(0);
+    if (length % 2 == 0) is_edge = builder.op(COLLET_OP_OR, COLLET_TYPE_PRED, {is_edge, is_column(length / 2)});
+    const auto chosen = [&](ExprId edge, ExprId otherwise) {
+      return builder.op(COLLET_OP_SELECT, part, {is_edge, edge, otherwise});
+    };
+    return builder.op(COLLET_OP_COMPLEX, type.element,
+                      {chosen(edge_real, real(x)), chosen(edge_imaginary, imaginary(x))});
+  });
 }
 
 KernelPlan scale_kernel(const Graph& graph, ValueId from, double factor, ValueId to) {
-  const ArrayType& type = graph.type(to);
-  KernelPlan plan;
-  plan.kernel = nest(type.dims);
-  KernelBuilder builder(graph, plan.kernel, [](ValueId) { return true; });
-  Position at = loop_position(0, type.dims.size());
-  const ExprId x = builder.load(from, at, kNoExpr);
-  const bool is_complex = collet_type_kind(type.element) == COLLET_KIND_COMPLEX;
-  const uint32_t part = type.element == COLLET_TYPE_C64    ? uint32_t{COLLET_TYPE_F32}
-                        : type.element == COLLET_TYPE_C128 ? uint32_t{COLLET_TYPE_F64}
-                                                           : type.element;
-  const ExprId by = builder.convert(builder.constant(COLLET_TYPE_F64, &factor), part);
-  const auto scaled = [&](ExprId e) { return builder.op(COLLET_OP_MULTIPLY, part, {e, by}); };
-  // Part by part: a complex product would make NaN of an infinite part and zero.
-  const ExprId y =
-      is_complex
-          ? builder.op(COLLET_OP_COMPLEX, type.element,
-                       {scaled(builder.op(COLLET_OP_REAL, part, {x})), scaled(builder.op(COLLET_OP_IMAG, part, {x}))})
-          : scaled(x);
-  plan.kernel.stores.push_back({builder.output(to), y, builder.linear(at, type.dims), kNoExpr});
-  plan.writes = {to};
-  plan.buffers = builder.buffers();
+  const uint32_t type = graph.type(to).element;
+  const uint32_t part = half_type(type);
+  KernelPlan plan = kernel_of_elements(graph, to, [&](KernelBuilder& builder, const Position& at) {
+    const ExprId x = builder.load(from, at, kNoExpr);
+    const ExprId by = builder.convert(builder.constant(COLLET_TYPE_F64, &factor), part);
+    const auto scaled = [&](ExprId e) { return builder.op(COLLET_OP_MULTIPLY, part, {e, by}); };
+    if (part == type) return scaled(x);
+    // Part by part: a complex product would make NaN of an infinite part and zero.
+    return builder.op(COLLET_OP_COMPLEX, type,
+                      {scaled(builder.op(COLLET_OP_REAL, part, {x})), scaled(builder.op(COLLET_OP_IMAG, part, {x}))});
+  });
   plan.in_place = {{from, to}};
   return plan;
 }

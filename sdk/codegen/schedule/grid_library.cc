@@ -60,17 +60,13 @@ bool begins_with_zero(const Kernel& kernel, const Reduction& r) {
 }  // namespace
 
 bool match_product(const Kernel& original, ProductMatch& out) {
-  if (original.reductions.size() != 1 || original.stores.size() != 1 || original.scan || original.sequential ||
-      !original.updates.empty() || original.loops.size() > 64)
-    return false;
+  if (!summed_product(original) || original.stores.size() != 1 || original.loops.size() > 64) return false;
   Kernel kernel = original;
   collapse_loops(kernel);
   const Reduction& r = kernel.reductions[0];
-  if (r.combine != COLLET_COMBINE_ADD || r.condition != kNoExpr || r.inputs.size() != 1 || !begins_with_zero(kernel, r))
-    return false;
+  if (!begins_with_zero(kernel, r)) return false;
   const uint32_t sum_type = r.types[0];
-  const Expr& multiply = kernel.exprs[static_cast<size_t>(r.inputs[0])];
-  if (multiply.op != ExprOp::kOp || multiply.opcode != COLLET_OP_MULTIPLY || multiply.type != sum_type) return false;
+  const Expr& multiply = *summed_product(kernel);
   const Expr* a = plain_load(kernel, before_conversion(kernel, multiply.args[0], sum_type));
   const Expr* b = plain_load(kernel, before_conversion(kernel, multiply.args[1], sum_type));
   if (!a || !b) return false;
@@ -83,18 +79,15 @@ bool match_product(const Kernel& original, ProductMatch& out) {
     result = &kernel.exprs[static_cast<size_t>(result->args[0])];
   if (result->op != ExprOp::kReduced || result->type != sum_type) return false;
 
-  // The left factor is the one whose rows are the rows of the result as it lies in memory, so that the result is row by row.
-  const uint64_t of_result = loops_of(kernel, store.index), outer = outer_loops(kernel);
-  const auto set_loops = [&](ProductLoops& loops) {
-    const uint64_t of_a = loops_of(kernel, a->index), of_b = loops_of(kernel, b->index);
-    return (of_result | of_a | of_b) == (outer | inner_loops(kernel)) && (of_result & ~outer) == 0 &&
-           (of_result & (of_a | of_b)) == of_result && only_loop(outer & of_a & ~of_b, loops.rows) &&
-           only_loop(outer & of_b & ~of_a, loops.columns) && only_loop(outer & of_a & of_b, loops.batch) &&
-           only_loop(inner_loops(kernel), loops.depth) && (of_a & of_b & ~outer) == inner_loops(kernel) &&
-           (outer & ~of_result) == 0;
-  };
+  const uint64_t outer = outer_loops(kernel), inner = inner_loops(kernel);
+  const uint64_t of_a = loops_of(kernel, a->index), of_b = loops_of(kernel, b->index);
   ProductLoops loops;
-  if (!set_loops(loops)) return false;
+  const bool is_product = loops_of(kernel, store.index) == outer && (of_a & of_b & inner) == inner &&
+                          (outer & ~(of_a | of_b)) == 0 && only_loop(outer & of_a & ~of_b, loops.rows) &&
+                          only_loop(outer & of_b & ~of_a, loops.columns) &&
+                          only_loop(outer & of_a & of_b, loops.batch) && only_loop(inner, loops.depth);
+  if (!is_product) return false;
+  // Libraries write results row by row: the rows are those along which neighbours in memory lie apart.
   if (loops.rows >= 0 && loops.columns >= 0 && store.index.coefficient(static_cast<size_t>(loops.rows)) == 1) {
     std::swap(a, b);
     std::swap(loops.rows, loops.columns);
@@ -171,7 +164,7 @@ bool match_convolution(const Graph& graph, const Node& node, ConvolutionMatch& o
     features_last.push_back(static_cast<size_t>(of_filter[d]));
   }
   features_last.push_back(static_cast<size_t>(a.labels.kernel_input_feature));
-  // Filters lie as the features of the input do: that is what libraries are fast for.
+  // cuDNN is fast if the filter has its input features innermost exactly when the input has.
   c.filter_has_features_last = c.input_strides[1] == 1 && c.input_features > 1;
   const std::vector<size_t>& order = c.filter_has_features_last ? features_last : features_first;
   out.filter_order = is_ordered(order) ? std::vector<size_t>() : order;

@@ -33,15 +33,11 @@ size_t last_loop(uint64_t loops) {
 bool find_product(const Kernel& kernel, TileSchedule& out) {
   constexpr int64_t kLeast = 16;  ///< rows, and columns: with less, most of a tile would be empty
   constexpr int64_t kLeastDepth = 8;
-  if (kernel.reductions.size() != 1 || kernel.scan || kernel.sequential || !kernel.updates.empty()) return false;
-  const Reduction& r = kernel.reductions[0];
-  const uint32_t kind = collet_type_kind(r.types[0]);
+  const Expr* const product = summed_product(kernel);
+  if (!product) return false;
+  const uint32_t kind = collet_type_kind(product->type);
   const bool is_number = kind == COLLET_KIND_FLOAT || kind == COLLET_KIND_SIGNED || kind == COLLET_KIND_UNSIGNED;
-  if (r.combine != COLLET_COMBINE_ADD || r.condition != kNoExpr || !is_number || compute_bytes(r.types[0]) < 4 ||
-      is_narrow_float(r.types[0]))
-    return false;
-  const Expr& product = kernel.exprs[static_cast<size_t>(r.inputs[0])];
-  if (product.op != ExprOp::kOp || product.opcode != COLLET_OP_MULTIPLY || product.type != r.types[0]) return false;
+  if (!is_number || compute_bytes(product->type) < 4 || is_narrow_float(product->type)) return false;
   const std::vector<uint64_t> deps = loop_dependencies(kernel);
   const uint64_t outer = outer_loops(kernel);
   for (const Store& s : kernel.stores) {
@@ -51,8 +47,8 @@ bool find_product(const Kernel& kernel, TileSchedule& out) {
       if ((d >> l & 1) != 0 || s.index.coefficient(l) != 0) return false;
     }
   }
-  out.a.value = product.args[0];
-  out.b.value = product.args[1];
+  out.a.value = product->args[0];
+  out.b.value = product->args[1];
   if (out.a.value == out.b.value) return false;
   const uint64_t of_a = deps[static_cast<size_t>(out.a.value)];
   const uint64_t of_b = deps[static_cast<size_t>(out.b.value)];
@@ -71,6 +67,15 @@ bool find_product(const Kernel& kernel, TileSchedule& out) {
 }
 
 }  // namespace
+
+const Expr* summed_product(const Kernel& kernel) {
+  if (kernel.reductions.size() != 1 || kernel.scan || kernel.sequential || !kernel.updates.empty()) return nullptr;
+  const Reduction& r = kernel.reductions[0];
+  if (r.combine != COLLET_COMBINE_ADD || r.condition != kNoExpr || r.inputs.size() != 1) return nullptr;
+  const Expr& product = kernel.exprs[static_cast<size_t>(r.inputs[0])];
+  const bool is_product = product.op == ExprOp::kOp && product.opcode == COLLET_OP_MULTIPLY;
+  return is_product && product.type == r.types[0] ? &product : nullptr;
+}
 
 ExprId before_conversion(const Kernel& kernel, ExprId e, uint32_t sum_type) {
   const Expr& expr = kernel.exprs[static_cast<size_t>(e)];

@@ -91,6 +91,10 @@ struct TileSchedule {
 /// The type in which matrix instructions multiply what has type `type`, with sums of type `sum_type`; 0: none does.
 uint32_t matrix_type_of(uint32_t type, uint32_t sum_type, bool rounds_to_tf32);
 
+/// The product that a kernel sums: one reduction by addition, of a multiplication in the type of the sum, at all points of the inner loops.
+/// Null if the kernel computes anything else.
+const Expr* summed_product(const Kernel& kernel);
+
 /// The argument of a conversion to the type of the sum, or the expression itself.
 ExprId before_conversion(const Kernel& kernel, ExprId e, uint32_t sum_type);
 

@@ -117,7 +117,7 @@ void KernelPasses::find_straight(const std::vector<uint64_t>& deps, int vector_b
   int bytes = 1;
   for (const Reduction& r : k_.reductions) bytes = std::max(bytes, compute_bytes(r.types[0]));
   const int registers = std::max(1, k_.lanes * bytes * 8 / vector_bits);
-  const int room = vector_bits >= 512 ? 16 : 8;
+  const int available = vector_bits >= 512 ? 16 : 8;
   for (size_t l = k_.outer; l-- > 0;) {
     if (l == k_.lane_loop || k_.loops[l].size < 4) continue;
     bool shares = false;
@@ -126,8 +126,8 @@ void KernelPasses::find_straight(const std::vector<uint64_t>& deps, int vector_b
     }
     if (!shares) continue;
     side_loop_ = l;
-    side_unroll_ = std::clamp(room / registers, 1, 4);
-    // As many as leave none over: what is left over needs code of its own.
+    side_unroll_ = std::clamp(available / registers, 1, 4);
+    // The largest factor that divides the loop: remaining iterations would need code of their own.
     for (int unroll = side_unroll_; unroll > 1; --unroll) {
       if (k_.loops[l].size % unroll != 0) continue;
       side_unroll_ = unroll;

@@ -83,7 +83,8 @@ class Splitter {
     });
   }
 
-  /// Known combinations begin with their identity in each part, bodies with the part's first element.
+  /// Whether parts of a reduction may be computed by themselves. A part begins with the identity of a known combination; with a body, it begins
+  /// with its first element.
   bool may_be_split(const Reduction& r) {
     std::array<uint64_t, 2> bits;
     if (r.combine != COLLET_COMBINE_OTHER) {
@@ -108,7 +109,7 @@ class Splitter {
     const size_t last = has_body_ ? k_.outer + 1 : k_.loops.size();  // a body folds in the order of the loops
     for (size_t l = k_.outer; l < last; ++l) {
       const int64_t size = k_.loops[l].size;
-      // What is no sum may fold elements twice, in parts that overlap a little.
+      // A maximum or a choice may combine elements twice, so its parts may overlap; a sum or a product may not.
       const auto fits = [&](int64_t n) { return size % n == 0 || (!has_sums_ && size / n >= 4 * n); };
       int64_t parts = std::min(kMostParts, size / 2);
       while (parts >= kFewestParts && !fits(parts)) --parts;

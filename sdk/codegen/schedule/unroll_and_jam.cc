@@ -115,7 +115,7 @@ KernelPlan some_rows(const KernelPlan& from, const Shape& shape, int64_t begin, 
     if (shape.loop < r.coefficients.size()) r.coefficients[shape.loop] = 0;
     return add_scaled(r, {}, 1);  // without zeros at the end
   });
-  const auto each_turn = [&](const auto& visit) {
+  const auto each_copy = [&](const auto& visit) {
     int64_t number = 0;
     for (row = 0; row < each; ++row) {
       for (iteration = 0; iteration < k.loops[shape.loop].size; ++iteration) {
@@ -128,13 +128,13 @@ KernelPlan some_rows(const KernelPlan& from, const Shape& shape, int64_t begin, 
   out.kernel.loops[shape.loop].size = 1;
   out.kernel.loops[shape.rows].size = count;
   out.kernel.outer = k.outer;
-  each_turn([&](int64_t) {
+  each_copy([&](int64_t) {
     Reduction r = k.reductions[0];
     r.inputs[0] = extract.value(r.inputs[0]);
     r.inits[0] = extract.value(r.inits[0]);
     out.kernel.reductions.push_back(r);
   });
-  each_turn([&](int64_t number) {
+  each_copy([&](int64_t number) {
     for (size_t e = 0; e < k.exprs.size(); ++e) {
       if (k.exprs[e].op != ExprOp::kReduced) continue;
       Expr reduced = k.exprs[e];

@@ -56,6 +56,12 @@ class GridCode {
     return found == steps.end() ? 0 : found->call;
   }
 
+  /// The first library call of the plan that is equal to this one.
+  uint32_t first_equal(uint32_t call) const {
+    const std::vector<LibraryCall>& all = plan_.libraries;
+    return static_cast<uint32_t>(std::find(all.begin(), all.end(), all[call]) - all.begin());
+  }
+
   /// The parameters of a step that follow the addresses of its places.
   static void append_numbers(const Step& step, std::vector<uint64_t>* to) {
     if (step.kind != StepKind::kKernel) return;
@@ -106,20 +112,23 @@ class GridCode {
     }
     return out;
   }
-  /// Prepares a library call, and keeps the way with this number. False if there is none.
+  /// Prepares a library call, unless an equal one has the same way already, and keeps the way with this number. False if there is none.
   bool keep_way(uint32_t call, uint32_t number) {
+    const std::pair<uint32_t, uint32_t> key{first_equal(call), number};
+    if (const auto known = kept_.find(key); known != kept_.end()) {
+      ways_[call] = known->second;
+      return true;
+    }
     const std::vector<GridDevice::Handle> ways = device_.prepare(plan_.libraries[call]);
     for (size_t i = 0; i < ways.size(); ++i) {
-      if (i == number) ways_[call] = ways[i];
+      if (i == number) kept_[key] = ways_[call] = ways[i];
       if (i != number) device_.drop_prepared(ways[i]);
     }
     return ways_[call] != 0;
   }
   void give_back() noexcept {
-    for (const GridDevice::Handle way : ways_) {
-      if (way != 0) device_.drop_prepared(way);
-    }
-    ways_.clear();
+    for (const auto& [key, way] : kept_) device_.drop_prepared(way);
+    kept_.clear();
     if (module_ != 0) device_.unload_module(module_);
     module_ = 0;
   }
@@ -129,6 +138,8 @@ class GridCode {
   GridDevice::Handle module_ = 0;
   std::vector<GridDevice::Handle> kernels_;
   std::vector<GridDevice::Handle> ways_;  ///< of each library call: the way that is used; 0: it is not used
+  /// The ways that are used, by the first of equal calls and the number of the way.
+  std::map<std::pair<uint32_t, uint32_t>, GridDevice::Handle> kept_;
   StepList steps_;
 };
 
@@ -171,10 +182,11 @@ class GridTuner {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr int kRounds = 3;                ///< of which the best counts
-  static constexpr double kRoundNs = 200e3;        ///< least time of a round
-  static constexpr int kMostRuns = 1000;           ///< in a round
-  static constexpr double kLeastAdvantage = 0.97;  ///< of the time of the kernels: with more, the library is not taken
+  static constexpr int kRounds = 3;          ///< of which the best counts
+  static constexpr double kRoundNs = 200e3;  ///< least time of a round
+  static constexpr int kMostRuns = 1000;     ///< in a round
+  /// A library is taken if it needs less than this share of the kernels' time.
+  static constexpr double kMostOfKernelTime = 0.97;
 
   void find_choices(const StepList& list) {
     for (const Step& step : list) {
@@ -187,14 +199,7 @@ class GridTuner {
   }
   void choose(const Step& step) {
     const uint32_t call = GridCode::library_call(step);
-    std::vector<uint32_t> same;  // library call and kernels: what decides about the time
-    for (uint32_t i = 0; i < call; ++i) {
-      if (code_.plan().libraries[i] == code_.plan().libraries[call]) {
-        same.push_back(i);
-        break;
-      }
-    }
-    if (same.empty()) same.push_back(call);
+    std::vector<uint32_t> same{code_.first_equal(call)};  // and kernels: what decides about the time
     for (const StepList& steps : step.children) {
       for (const Step& one : steps) {
         if (one.kind == StepKind::kKernel) same.push_back(one.kernel.function);
@@ -232,7 +237,7 @@ class GridTuner {
       for (size_t i = 0; i < ways.size(); ++i) times[i + 1] = std::min(times[i + 1], time_of_way(step, ways[i]));
     }
     const auto fastest_way = std::min_element(times.begin() + 1, times.end()) - times.begin();
-    const bool is_library = times[static_cast<size_t>(fastest_way)] < kLeastAdvantage * times[0];
+    const bool is_library = times[static_cast<size_t>(fastest_way)] < kMostOfKernelTime * times[0];
     const auto best = static_cast<uint32_t>(is_library ? fastest_way : 0);
     report_ += "library " + std::to_string(call) + ": way " + std::to_string(best) + " of";
     for (const double ns : times) report_ += " " + std::to_string(static_cast<int64_t>(ns));
